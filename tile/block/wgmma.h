@@ -18,8 +18,9 @@ struct warpgroup_layout {
                       warp<4, 0, 16>, reg<kBlocksM, 0, 64>, warp<kGroups, 0, 64 * kBlocksM>>;
 };
 
-// An operand as the instruction reads it: along k panels of 128 bytes of every row, else strips of 64 rows with a line
-// for each k; pieces of 16 bytes are swizzled. It begins at a multiple of 1024 bytes.
+// An operand as the instruction reads it: along k panels of 128 bytes of every row, the last of which may be part
+// empty, else strips of 64 rows with a line for each k; pieces of 16 bytes are swizzled. It begins at a multiple of
+// 1024 bytes.
 template <typename T, int Rows, int Depth, bool AlongK>
 struct SwizzledOperand {
   using element = T;
@@ -27,8 +28,8 @@ struct SwizzledOperand {
   static constexpr int kGivenRows = Rows, kDepth = Depth;
   static constexpr int kSize = int(sizeof(T)), kSteps = Depth / 16, kRows = (Rows + 7) / 8 * 8;
   static constexpr int kStrips = (Rows + 63) / 64, kStripBytes = AlongK ? kRows * 128 : Depth * 128;
-  static constexpr int kBytes = AlongK ? Depth / 64 * kStripBytes : kStrips * kStripBytes;
-  static_assert(kSize == 2 && (AlongK ? Depth % 64 == 0 : Depth % 16 == 0));
+  static constexpr int kBytes = (AlongK ? (Depth + 63) / 64 : kStrips) * kStripBytes;
+  static_assert(kSize == 2 && Depth % 16 == 0);
 
   // In elements. Parts of places do not add under a swizzle: `row` and `k` are whole.
   TILE_HD static constexpr int at(int row, int k) {

@@ -361,7 +361,7 @@ class Assigner {
     return best;
   }
 
-  // Whether warpgroups multiply: 16-bit floats, whole blocks of rows, k in lines of 128 bytes.
+  // Whether warpgroups multiply: 16-bit floats, whole blocks of rows, whole steps of k.
   bool goes_by_group(const Op& op, const DotPlan& plan) const {
     const Type& sum = kernel_.type(op.results[0]);
     return is_for_groups(op, plan) && fits_groups(sum.shape[0], sum.shape[1]);
@@ -372,7 +372,7 @@ class Assigner {
     return is_for_groups(op, plan) && products_ == 1 && fits_groups(sum.shape[1], sum.shape[0]);
   }
   bool is_for_groups(const Op& op, const DotPlan& plan) const {
-    constexpr int64_t kDepth = 64;
+    constexpr int64_t kDepth = 16;
     const Type &a = kernel_.type(op.operands[0]), &sum = kernel_.type(op.results[0]);
     return options_.warpgroups && sum.rank() == 2 && plan.element == 2 && size_of(a.element) == 2 &&
            sum.element == Element::kF32 && a.shape[1] % kDepth == 0;

@@ -150,7 +150,9 @@ bool Emitter::is_staged(const Op& op) const {
   }
   const std::vector<const Op*>& users = uses.users(op.results[0]);
   const bool loads = op.code == OpCode::kLoad || op.code == OpCode::kLoadView;
-  return loads && users.size() == 1 && users[0]->code == OpCode::kPermute && is_staged(*users[0]);
+  return loads && !users.empty() && std::all_of(users.begin(), users.end(), [&](const Op* user) {
+           return user->code == OpCode::kPermute && is_staged(*user);
+         });
 }
 
 void Emitter::emit(const Op& op) {

@@ -9,11 +9,6 @@
 namespace heddle::lang::cuda {
 namespace {
 
-const Op* only_user(const Uses& uses, ValueId v) {
-  const std::vector<const Op*>& users = uses.users(v);
-  return users.size() == 1 ? users[0] : nullptr;
-}
-
 bool is_in(const Region& region, const Op* op) {
   return !region.ops.empty() && op >= &region.ops.front() && op <= &region.ops.back();
 }
@@ -84,10 +79,30 @@ class PipelinePlanner {
     std::optional<BoxLoad> box = box_of(kernel_, facts_, windows_, *s.load);
     const bool inner_is_k = box && static_cast<int>(box->inner_dim) != s.row_dim;
     if (!box || inner_is_k != shape.along_k) return std::nullopt;
+    if (inner_is_k && shape.depth % kLine != 0) return std::nullopt;
     // Strips that reach beyond the tile read what the source does not.
     if (!inner_is_k && shape.rows % kLine != 0 && !box->map.size[0]) return std::nullopt;
     box->map.box = {kLine, inner_is_k ? shape.rows : shape.depth};
     return box->map.box[1] <= kMostRows ? box : std::nullopt;
+  }
+
+  struct Use {
+    const Op* dot;
+    ValueId value;  // what it reads: what was loaded, or that turned by a permute
+    bool turned;
+  };
+
+  // The products of the body that read `value`, or its transpose; false where anything else does, too.
+  bool add_products(ValueId value, bool turned, std::vector<Use>& products) const {
+    const std::vector<const Op*>& users = uses_.users(value);
+    return std::all_of(users.begin(), users.end(), [&](const Op* user) {
+      const std::vector<ValueId>& operands = user->operands;
+      if (!is_in(body_, user)) return false;
+      if (user->code == OpCode::kPermute && !turned) return add_products(user->results[0], true, products);
+      if (user->code != OpCode::kDot || operands[0] == operands[1] || operands[2] == value) return false;
+      products.push_back({user, value, turned});
+      return true;
+    });
   }
 
   std::optional<StagedLoad> stage(const Op& op) const {
@@ -95,31 +110,48 @@ class PipelinePlanner {
     const bool view = op.code == OpCode::kLoadView;
     if (!type.is_tile() || type.rank() != 2 || op.attributes.integer("volatile") != 0) return std::nullopt;
     if (view ? !pads_with_zero_outside(op) : !pads_with_zero(uses_, op)) return std::nullopt;
-    StagedLoad s;
-    s.load = &op;
-    const Op* user = only_user(uses_, op.results[0]);
-    if (user != nullptr && user->code == OpCode::kPermute) {
-      s.turn = user;
-      user = only_user(uses_, user->results[0]);
+    std::vector<Use> products;
+    if (!add_products(op.results[0], false, products)) return std::nullopt;
+    std::optional<StagedLoad> staged;
+    for (const Use& use : products) {
+      std::optional<StagedLoad> one = stage_for(op, use);
+      if (!one || (staged && !are_one_image(*staged, *one, type))) return std::nullopt;
+      if (staged) {
+        staged->reads.push_back(std::move(one->reads[0]));
+      } else {
+        staged = std::move(one);
+      }
     }
-    if (user == nullptr || user->code != OpCode::kDot || !is_in(body_, user) ||
-        user->operands[0] == user->operands[1]) {
-      return std::nullopt;
-    }
-    s.dot = user;
-    const ValueId value = s.turn == nullptr ? op.results[0] : s.turn->results[0];
-    if (user->operands[2] == value) return std::nullopt;
-    s.is_b = user->operands[1] == value;
-    const DotPlan& plan = layouts_.dots.at(user);
+    return staged;
+  }
+
+  // Whether the bytes of one operand are those of the other. Swizzled lines of 128 bytes are, whichever way they are
+  // read, where they are whole and come in eights.
+  static bool are_one_image(const StagedLoad& a, const StagedLoad& b, const Type& type) {
+    if (a.operand == b.operand) return true;
+    constexpr int64_t kLine = 64;  // elements of 128 bytes
+    const auto fits = [&](size_t line) { return type.shape[line] % kLine == 0 && type.shape[1 - line] % 8 == 0; };
+    return a.by_group && b.by_group && a.element == b.element && a.bytes == b.bytes && !a.shifted && !b.shifted &&
+           a.line_dim == b.line_dim && fits(static_cast<size_t>(a.line_dim));
+  }
+
+  std::optional<StagedLoad> stage_for(const Op& op, const Use& use) const {
+    const Type& type = kernel_.type(op.results[0]);
+    const bool view = op.code == OpCode::kLoadView, is_b = use.dot->operands[1] == use.value;
+    const DotPlan& plan = layouts_.dots.at(use.dot);
     const int64_t element = size_of(type.element);
     // What is converted on its way, or multiplied in two pieces, goes through registers.
     if (plan.by_thread || plan.pieces != 1 || element != plan.element || is_float8(type.element)) return std::nullopt;
-    s.row_dim = s.is_b == (s.turn == nullptr) ? 1 : 0;
+    StagedLoad s;
+    s.load = &op;
+    s.by_group = plan.by_group;
+    s.row_dim = is_b != use.turned ? 1 : 0;
     const Layout& layout = layouts_.of(view ? op.results[0] : op.operands[0]);
     const bool lies_along_k = layout.run(1 - s.row_dim) >= layout.run(s.row_dim);
+    s.line_dim = lies_along_k ? 1 - s.row_dim : s.row_dim;
     s.vector = view ? view_vector(kernel_, facts_, op.operands[0], {op.operands.begin() + 1, op.operands.end()})
                     : access_vector(layout, facts_[static_cast<size_t>(op.operands[0])], element);
-    const int64_t run = layout.run(lies_along_k ? 1 - s.row_dim : s.row_dim);
+    const int64_t run = layout.run(s.line_dim);
     s.vector = std::min({s.vector, 16 / element, run & -run});
     const bool along_k = element != 2 || lies_along_k;
     if (along_k != lies_along_k) s.vector = 1;
@@ -127,11 +159,12 @@ class PipelinePlanner {
                 is_shifted(layout, facts_[static_cast<size_t>(op.operands[0])], element);
     if (s.vector * element < 4 && !s.shifted) return std::nullopt;
     const auto row = static_cast<size_t>(s.row_dim);
-    const OperandShape shape{type.shape[row], type.shape[1 - row], along_k, covered_rows(plan, type.shape[row], s.is_b),
+    const OperandShape shape{type.shape[row], type.shape[1 - row], along_k, covered_rows(plan, type.shape[row], is_b),
                              plan.by_group};
     if (shape.depth % (32 / element) != 0) return std::nullopt;
     s.element = plan.by == "block::by_tf32" ? "tile::cuda::tf32" : element_type(type.element);
     s.operand = operand_type(shape, s.element);
+    s.reads = {{use.value, s.operand}};
     s.bytes = operand_bytes(shape, element);
     s.box = box_for(s, shape);
     return s;
@@ -187,7 +220,7 @@ std::string operand_type(const OperandShape& shape, const std::string& element) 
 int64_t operand_bytes(const OperandShape& shape, int64_t element) {
   if (shape.swizzled) {
     constexpr int64_t kLine = 128, kStrip = 64;
-    return shape.along_k ? shape.depth / kStrip * ((shape.rows + 7) / 8 * 8) * kLine
+    return shape.along_k ? (shape.depth + kStrip - 1) / kStrip * ((shape.rows + 7) / 8 * 8) * kLine
                          : (shape.rows + kStrip - 1) / kStrip * shape.depth * kLine;
   }
   const int64_t step = element > 4 ? 1 : 32 / element;
@@ -238,7 +271,7 @@ std::optional<AccumulatingProduct> accumulating_product(const Op& loop, const Pi
   const Op& yield = body.ops.back();
   const auto is_staged = [&](ValueId operand) {
     return std::any_of(pipeline.loads.begin(), pipeline.loads.end(), [&](const StagedLoad& l) {
-      return (l.turn == nullptr ? l.load : l.turn)->results[0] == operand;
+      return std::any_of(l.reads.begin(), l.reads.end(), [&](const auto& read) { return read.value == operand; });
     });
   };
   const DotPlan& plan = layouts.dots.at(found.dot);

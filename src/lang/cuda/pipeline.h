@@ -19,14 +19,20 @@ constexpr int64_t aligned_slot(int64_t bytes) {
   return round_up(bytes, 1024);
 }
 
+// A load that several products read, some of them transposed, is there once: rows along k for the one are columns for
+// the other.
 struct StagedLoad {
+  struct Read {
+    ValueId value;        // the load's result or its transpose, an operand of products
+    std::string operand;  // block::Operand<...>
+  };
   const Op* load = nullptr;
-  const Op* dot = nullptr;
-  const Op* turn = nullptr;  // a permute between them
-  bool is_b = false;
-  int row_dim = 0;             // of the loaded tile: the rows of the first operand, the columns of the second
-  int64_t vector = 1;          // elements that are copied at once
-  std::string operand;         // block::Operand<...>
+  bool by_group = false;  // warpgroups read it
+  int row_dim = 0;        // of the loaded tile: the rows of the first operand, the columns of the second
+  int line_dim = 0;       // along which it lies in memory
+  int64_t vector = 1;     // elements that are copied at once
+  std::string operand;    // as which it is written: that of the first read
+  std::vector<Read> reads;
   std::string element;         // what it holds
   int64_t bytes = 0;           // of one slot
   std::optional<BoxLoad> box;  // TMA can bring it

@@ -57,12 +57,15 @@ void emit_loads(Emitter& e, const Pipeline& p, const std::string& ring, int64_t 
     std::vector<std::string> corners;  // in 32 bits: whatever is cut off in between, the sum fits
     for (const Polynomial& corner : l.box->corners) corners.push_back(sum_text(e, corner, "int32_t"));
     if (corners.size() == 2) corners.emplace_back("0");
-    const auto slot = [&](const char* which) {
-      return fmt::format("kShared.slot<{}, {}, {}>({}.{})", l.operand, at, p.slot_bytes(), ring, which);
+    const auto slot = [&](const std::string& operand, const char* which) {
+      return fmt::format("kShared.slot<{}, {}, {}>({}.{})", operand, at, p.slot_bytes(), ring, which);
     };
-    e.statement(*l.load, fmt::format("block::load_boxes<{}>({}, {}.full[{}.fill], {}, {})", l.operand,
-                                     map_name(e, l.box->map), ring, ring, slot("fill"), fmt::join(corners, ", ")));
-    e.operands[(l.turn == nullptr ? l.load : l.turn)->results[0]] = {l.operand, slot("use"), true};
+    e.statement(*l.load,
+                fmt::format("block::load_boxes<{}>({}, {}.full[{}.fill], {}, {})", l.operand, map_name(e, l.box->map),
+                            ring, ring, slot(l.operand, "fill"), fmt::join(corners, ", ")));
+    for (const StagedLoad::Read& read : l.reads) {
+      e.operands[read.value] = {read.operand, slot(read.operand, "use"), true};
+    }
     at += aligned_slot(l.bytes);
   }
 }

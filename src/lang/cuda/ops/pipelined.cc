@@ -13,8 +13,8 @@ namespace {
 // What operators of the loop need beside its slots, as a first guess.
 constexpr int64_t kForOperators = 16 << 10;
 
-std::string slot(const StagedLoad& load, int64_t offset, int64_t stride, const std::string& index) {
-  return fmt::format("kShared.slot<{}, {}, {}>({})", load.operand, offset, stride, index);
+std::string slot(const std::string& operand, int64_t offset, int64_t stride, const std::string& index) {
+  return fmt::format("kShared.slot<{}, {}, {}>({})", operand, offset, stride, index);
 }
 
 // The tile of pointers of a load and its mask.
@@ -129,12 +129,13 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   bool groups = false;
   for (const StagedLoad& l : p->loads) {
     const auto [pointers, mask] = addresses(e, *l.load);
-    groups = groups || e.assignment.dots.at(l.dot).by_group;
-    const char* const callee = e.assignment.dots.at(l.dot).by_group ? "copy_async_swizzled" : "copy_async";
+    groups = groups || l.by_group;
+    const char* const callee = l.by_group ? "copy_async_swizzled" : "copy_async";
     e.statement(*l.load, fmt::format("block::{}<{}, {}, {}>({}, {}, {})", callee, l.operand, l.row_dim, l.vector,
-                                     slot(l, at, stride, fill), pointers, mask));
-    e.operands[l.turn == nullptr ? l.load->results[0] : l.turn->results[0]] = {l.operand, slot(l, at, stride, use),
-                                                                               true};
+                                     slot(l.operand, at, stride, fill), pointers, mask));
+    for (const StagedLoad::Read& read : l.reads) {
+      e.operands[read.value] = {read.operand, slot(read.operand, at, stride, use), true};
+    }
     at += aligned_slot(l.bytes);
   }
   close_ahead(e, op, ahead,

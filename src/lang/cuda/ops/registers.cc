@@ -66,7 +66,7 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
     const std::string slot = fmt::format("kShared.slot<{}, {}, {}>({})", l.operand, at, stride, use);
     e.statement(*l.load, fmt::format("block::put_swizzled<{}, {}>({}, {})", l.operand, l.row_dim, slot,
                                      l.shifted ? fmt::format("block::shifted({})", held[i]) : held[i]));
-    e.operands[(l.turn == nullptr ? l.load : l.turn)->results[0]] = {l.operand, slot, true};
+    for (const StagedLoad::Read& read : l.reads) e.operands[read.value] = {read.operand, slot, true};
     at += aligned_slot(l.bytes);
   }
   e.out.raw("block::show_operands();");
