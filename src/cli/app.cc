@@ -26,9 +26,10 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--shape", a.shapes,
                   "Shape of an input: NAME=1,3,224,224 (may be repeated); for run, bench and compile on the CPU with "
                   "ranges, NAME=1,1..512");
-  app->add_option("--alias", a.aliases,
-                  "An output in the memory of an input: OUTPUT=INPUT, with one * in both for many, or auto for all that "
-                  "are updates of inputs (may be repeated)");
+  app->add_option(
+      "--alias", a.aliases,
+      "An output in the memory of an input: OUTPUT=INPUT, with one * in both for many, or auto for all that "
+      "are updates of inputs (may be repeated)");
   app->add_option("--limit", a.limits,
                   "What an import may take: nodes=N, bytes=N, depth=N or seconds=N (may be repeated)");
   app->add_flag("--external-data-links", a.options.external_data_links,
@@ -90,6 +91,49 @@ void add_compile(CLI::App& app, Arguments& a, Command& chosen) {
   });
 }
 
+void add_profile_outputs(CLI::App& command, Arguments& a, bool exports) {
+  ProfileArguments& p = a.profile;
+  command.add_option("--top", p.top, "Rows of each table")->check(CLI::PositiveNumber)->capture_default_str();
+  command.add_option("-o,--output", a.output, "Write the profile as JSON, which show, diff and merge read")
+      ->type_name("FILE");
+  command.add_option("--html", p.html, "Write it as a page that a browser shows offline")->type_name("FILE");
+  command.add_flag("--json", a.json, "Print JSON");
+  if (!exports) return;
+  command.add_option("--trace", p.trace, "Write a trace for ui.perfetto.dev")->type_name("FILE");
+  command.add_option("--speedscope", p.speedscope, "Write it for speedscope.app")->type_name("FILE");
+  command.add_option("--pprof", p.pprof, "Write it for pprof")->type_name("FILE");
+  command.add_option("--folded", p.folded, "Write folded stacks, for flame-graph scripts")->type_name("FILE");
+}
+
+void add_profile(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App* profile =
+      app.add_subcommand("profile", "Show which nodes of a model, or parts of a program, take the time");
+  profile->require_subcommand(0, 1);
+  CLI::Option* model = profile->add_option("MODEL", a.model, "ONNX file or textual IR (.hir)")->type_name("FILE");
+  add_compile_options(profile, a);
+  add_inputs(profile, a);
+  profile->add_option("--seconds", a.seconds, "How long to measure")->capture_default_str();
+  add_profile_outputs(*profile, a, true);
+  const auto add_stored = [&](const char* name, const char* what, Command command, int least, int most) {
+    CLI::App* stored = profile->add_subcommand(name, what);
+    stored->add_option("FILE", a.profile.files, "Profiles that were written with --output")
+        ->type_name("FILE")
+        ->required()
+        ->expected(least, most);
+    add_profile_outputs(*stored, a, command != profile_diff_command);
+    stored->callback([&chosen, command] { chosen = command; });
+  };
+  constexpr int kMany = 1 << 20;
+  add_stored("show", "Show a stored profile", profile_show_command, 1, 1);
+  add_stored("diff", "Show what changed from an older profile to a newer one", profile_diff_command, 2, 2);
+  add_stored("merge", "Add up profiles of one program: runs, threads, ranks", profile_merge_command, 2, kMany);
+  profile->callback([profile, model, &chosen] {
+    if (!profile->get_subcommands().empty()) return;
+    if (model->count() == 0) throw CLI::RequiredError("MODEL, show, diff or merge");
+    chosen = profile_command;
+  });
+}
+
 void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* inspect = add_model_command(app, a, inspect_command, chosen, "inspect",
                                         "Show inputs, outputs, operators and needs of a model; compiles nothing");
@@ -113,6 +157,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   verify->add_flag("--json", a.json, "Print JSON");
 
   add_explain(app, a, chosen);
+  add_profile(app, a, chosen);
 
   CLI::App* tune = add_model_command(app, a, tune_command, chosen, "tune",
                                      "Measure the configurations of its kernels; later compilations use the winners");

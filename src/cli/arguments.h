@@ -39,6 +39,13 @@ struct ConvArguments {
   std::string type = "f16";
 };
 
+// The options of `heddle profile` and its commands for stored profiles.
+struct ProfileArguments {
+  std::vector<std::string> files;  // of show, diff and merge
+  std::string html, trace, speedscope, pprof, folded;
+  int top = 20;
+};
+
 inline constexpr const char* kAllKernels = "all";
 
 // What the command line said, over all commands; each command reads what concerns it.
@@ -46,9 +53,9 @@ struct Arguments {
   const CLI::App* app = nullptr;  // the command line itself
   std::string model;              // or FILE of `opt`, NAME of `zoo`, the action of `cache`
   CompileOptions options;
-  std::vector<std::string> shapes;  // NAME=1,3,224,224
-  std::vector<std::string> inputs;  // NAME=FILE.npy
-  std::vector<std::string> limits;  // nodes=5000000
+  std::vector<std::string> shapes;   // NAME=1,3,224,224
+  std::vector<std::string> inputs;   // NAME=FILE.npy
+  std::vector<std::string> limits;   // nodes=5000000
   std::vector<std::string> aliases;  // OUTPUT=INPUT or auto
   uint64_t seed = 0;
   bool json = false;
@@ -72,6 +79,7 @@ struct Arguments {
   KernelArguments kernel;
   AttentionArguments attention;
   ConvArguments conv;
+  ProfileArguments profile;
 };
 
 using Command = int (*)(const Arguments&);
@@ -90,6 +98,10 @@ int cache_command(const Arguments& arguments);
 int kernel_command(const Arguments& arguments);
 int kernel_attention_command(const Arguments& arguments);
 int kernel_conv_command(const Arguments& arguments);  // `kernel b2b`, too
+int profile_command(const Arguments& arguments);
+int profile_show_command(const Arguments& arguments);
+int profile_diff_command(const Arguments& arguments);
+int profile_merge_command(const Arguments& arguments);
 int tune_command(const Arguments& arguments);
 int completion_command(const Arguments& arguments);
 int manual_command(const Arguments& arguments);

@@ -1,6 +1,7 @@
 #include "cli/command_tree.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <sstream>
 
 namespace heddle::cli {
@@ -58,6 +59,9 @@ CommandInfo describe(const CLI::App& app, const std::string& parent) {
 std::vector<const CommandInfo*> leaves(const CommandInfo& root) {
   if (root.commands.empty()) return {&root};
   std::vector<const CommandInfo*> found;
+  // What takes arguments of its own can be called without a further word.
+  const auto is_positional = [](const OptionInfo& option) { return option.positional; };
+  if (std::any_of(root.options.begin(), root.options.end(), is_positional)) found.push_back(&root);
   for (const CommandInfo& command : root.commands) {
     for (const CommandInfo* leaf : leaves(command)) found.push_back(leaf);
   }

@@ -11,8 +11,8 @@ import unittest
 
 HEDDLE, PAGE = sys.argv[1], pathlib.Path(sys.argv[2])
 COMMON = "Common options"
-OF_MODELS = {"inspect", "run", "bench", "verify", "explain", "tune", "compile"}
-TYPED = re.compile(r"^(?:[A-Z_]+=\S+ )*heddle ((?:kernel )?[a-z]+ [^\n#]*)", re.MULTILINE)
+OF_MODELS = {"inspect", "run", "bench", "verify", "explain", "profile", "tune", "compile"}
+TYPED = re.compile(r"^(?:[A-Z_]+=\S+ )*heddle ((?:kernel |profile (?=show|diff|merge))?[a-z]+ [^\n#]*)", re.MULTILINE)
 NAME = re.compile(r"--?[a-zA-Z][-\w]*")
 
 
@@ -30,7 +30,8 @@ def commands(prefix=""):
     if part is None:
         return [prefix]
     names = re.findall(r"^  (\w+)", part.group(1), re.MULTILINE)
-    return [found for name in names for found in commands(f"{prefix} {name}".strip())]
+    own = [prefix] if prefix and part_of(help_of(prefix), "Positionals") else []
+    return own + [found for name in names for found in commands(f"{prefix} {name}".strip())]
 
 
 def options(command):
@@ -84,7 +85,7 @@ class Reference(unittest.TestCase):
         seen = 0
         for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
             for words in TYPED.findall(page.read_text()):
-                command = re.match(r"(?:kernel )?\w+", words).group(0)
+                command = re.match(r"(?:kernel |profile (?=show|diff|merge))?\w+", words).group(0)
                 if command not in commands():
                     continue  # prose
                 seen += 1

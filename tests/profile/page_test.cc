@@ -25,7 +25,8 @@ TEST(Page, HoldsTheProfileAndItsOwnParts) {
   EXPECT_THAT(text, HasSubstr("<title>a model</title>"));
   EXPECT_THAT(text, HasSubstr(page_parts().script));
   EXPECT_THAT(text, HasSubstr(page_parts().style));
-  for (const char* mark : {"{{title}}", "{{style}}", "{{profile}}", "{{script}}"}) EXPECT_THAT(text, Not(HasSubstr(mark)));
+  for (const char* mark : {"{{title}}", "{{style}}", "{{profile}}", "{{script}}"})
+    EXPECT_THAT(text, Not(HasSubstr(mark)));
 }
 
 TEST(Page, ScriptsAreOneModule) {

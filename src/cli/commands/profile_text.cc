@@ -1,0 +1,221 @@
+#include "cli/commands/profile_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/output.h"
+#include "cli/support.h"
+#include "profile/views.h"
+
+namespace heddle::cli {
+namespace {
+
+using profile::CallingContextTree;
+using profile::Frame;
+using profile::Row;
+
+constexpr size_t kNameColumns = 62;
+
+std::string value_text(const profile::Metric& metric, int64_t value) {
+  const auto number = static_cast<double>(value);
+  if (metric.unit == "ns") return human_seconds(number * 1e-9);
+  return metric.unit == "bytes" ? human_bytes(number) : fmt::format("{}", value);
+}
+
+std::string share_text(int64_t value, int64_t total) {
+  return total == 0 ? "-" : fmt::format("{:.1f}%", 100.0 * static_cast<double>(value) / static_cast<double>(total));
+}
+
+// The end of a long name says more than its middle.
+std::string cut(const std::string& name, size_t most) {
+  if (name.size() <= most) return name;
+  const size_t tail = most / 3, head = most - tail - 3;
+  return name.substr(0, head) + "..." + name.substr(name.size() - tail);
+}
+
+std::string frame_text(const Frame& frame, size_t most = kNameColumns) {
+  const std::string place = frame.file.empty() ? "" : fmt::format("  {}:{}", frame.file, frame.line);
+  return cut(frame.name + place, most);
+}
+
+// The first metric of time that anything was counted of; else the first one.
+size_t main_metric(const CallingContextTree& tree) {
+  for (size_t m = 0; m < tree.metrics().size(); ++m) {
+    if (tree.metrics()[m].unit == "ns" && tree.total(m) != 0) return m;
+  }
+  return 0;
+}
+
+class Text {
+ public:
+  Text(const profile::Profile& profile, int top)
+      : profile_(profile),
+        tree_(profile.tree),
+        top_(static_cast<size_t>(std::max(top, 1))),
+        metric_(main_metric(tree_)),
+        total_(tree_.total(metric_)) {}
+
+  void print() {
+    print_line(profile_.title, Style::kBold);
+    size_t widest = 0;
+    for (const auto& [name, value] : profile_.facts) widest = std::max(widest, name.size());
+    for (const auto& [name, value] : profile_.facts) print_line(fmt::format("{:<{}}  {}", name, widest, value));
+    print_hot_path();
+    print_calls();
+    print_frames("node", "by node of the model");
+    print_frames("kernel", "by kernel");
+    print_floors();
+    print_advice();
+  }
+
+ private:
+  std::string value(int64_t v) const { return value_text(tree_.metrics()[metric_], v); }
+
+  void begin(const std::string& title) const {
+    print_line("");
+    print_line(title, Style::kBold);
+  }
+
+  void print_hot_path() const {
+    const std::vector<profile::NodeId> path = profile::hot_path(tree_, metric_);
+    if (path.size() < 2) return;
+    begin("hot path");
+    const std::vector<int64_t> inclusive = tree_.inclusive(metric_);
+    for (size_t i = 1; i < path.size(); ++i) {
+      const Frame& frame = tree_.frame(path[i]);
+      print_line(fmt::format("{:>7}  {}{} {}", share_text(inclusive[path[i]], total_), std::string(2 * (i - 1), ' '),
+                             frame.kind, frame_text(frame)));
+    }
+  }
+
+  // The calls with the largest inclusive values, each below those that it is part of.
+  void print_calls() const {
+    const Row root = profile::top_down(tree_, metric_);
+    std::vector<int64_t> values;
+    collect(root, values);
+    std::sort(values.rbegin(), values.rend());
+    const int64_t least = std::max<int64_t>(values[std::min(top_, values.size()) - 1], 1);
+    begin("by call");
+    Table table({"share", "total", "own", "call"});
+    add_calls(root, 0, least, table);
+    table.print();
+  }
+  static void collect(const Row& row, std::vector<int64_t>& values) {
+    values.push_back(row.inclusive);
+    for (const Row& child : row.children) collect(child, values);
+  }
+  void add_calls(const Row& row, int depth, int64_t least, Table& table) const {
+    const std::string indent(static_cast<size_t>(2 * std::min(depth, 20)), ' ');
+    table.add({share_text(row.inclusive, total_), value(row.inclusive), row.own == 0 ? "" : value(row.own),
+               indent + frame_text(tree_.frames()[row.frame], kNameColumns - indent.size())});
+    for (const Row& child : row.children) {
+      if (child.inclusive >= least) add_calls(child, depth + 1, least, table);
+    }
+  }
+
+  // Frames of a kind over the whole run, wherever they were called.
+  void print_frames(const std::string& kind, const std::string& title) const {
+    std::vector<Row> rows = profile::flat(tree_, metric_);
+    std::erase_if(rows, [&](const Row& row) { return tree_.frames()[row.frame].kind != kind; });
+    if (rows.size() < 2) return;
+    begin(title);
+    Table table({"share", "total", kind});
+    for (size_t i = 0; i < std::min(rows.size(), top_); ++i) {
+      table.add(
+          {share_text(rows[i].inclusive, total_), value(rows[i].inclusive), frame_text(tree_.frames()[rows[i].frame])});
+    }
+    table.print();
+    if (rows.size() > top_) print_line(fmt::format("and {} more (--top)", rows.size() - top_));
+  }
+
+  void print_floors() const {
+    if (profile_.roofline.empty()) return;
+    std::vector<const profile::RooflineRow*> rows;
+    for (const profile::RooflineRow& row : profile_.roofline) rows.push_back(&row);
+    const std::vector<int64_t>& own = tree_.own(metric_);
+    const auto lost = [&](const profile::RooflineRow* row) { return own[row->node] - row->floor_ns; };
+    std::stable_sort(rows.begin(), rows.end(), [&](const auto* a, const auto* b) { return lost(a) > lost(b); });
+    begin("above its floor, the least time that the device allows");
+    Table table({"lost", "total", "floor", "share of it", "bound", "node"});
+    for (size_t i = 0; i < std::min(rows.size(), top_); ++i) {
+      const profile::RooflineRow& row = *rows[i];
+      if (lost(&row) <= 0) break;
+      table.add({share_text(lost(&row), total_), value(own[row.node]), value(row.floor_ns),
+                 share_text(row.floor_ns, own[row.node]), row.bound,
+                 cut(path_text(tree_.parent(row.node)), kNameColumns - 20)});
+    }
+    table.print();
+  }
+  // "layers.3/attn/MatMul"
+  std::string path_text(profile::NodeId node) const {
+    std::string path = tree_.frame(node).name;
+    for (node = tree_.parent(node); node != 0; node = tree_.parent(node)) path = tree_.frame(node).name + "/" + path;
+    return path;
+  }
+
+  void print_advice() const {
+    if (profile_.advice.empty()) return;
+    begin("advice");
+    for (const profile::Advice& a : profile_.advice) {
+      print_line(fmt::format("{} ({:.1f}% of the run, {}): {}. {}", a.rule, a.share * 100, a.confidence, a.evidence,
+                             a.remedy));
+    }
+  }
+
+  const profile::Profile& profile_;
+  const CallingContextTree& tree_;
+  size_t top_;
+  size_t metric_;
+  int64_t total_;
+};
+
+}  // namespace
+
+void print_profile(const profile::Profile& profile, int top) {
+  if (profile.tree.metrics().empty()) {
+    print_line(profile.title + ": nothing was counted");
+    return;
+  }
+  Text(profile, top).print();
+}
+
+void print_difference(const profile::Difference& difference, int top) {
+  const CallingContextTree& now = difference.profile.tree;
+  if (now.metrics().empty()) return print_line(difference.profile.title + ": nothing was counted");
+  const size_t metric = main_metric(now);
+  // The older values in a tree of the same shape.
+  CallingContextTree before = now;
+  for (profile::NodeId node = 0; node < now.size(); ++node) {
+    before.add(node, metric, difference.before[metric][node] - now.own(metric)[node]);
+  }
+  const int64_t total = now.total(metric), was = before.total(metric);
+  const profile::Metric& m = now.metrics()[metric];
+  print_line(difference.profile.title, Style::kBold);
+  print_line(fmt::format("{}: {} -> {} ({:+.1f}%)", m.title, value_text(m, was), value_text(m, total),
+                         was == 0 ? 0.0 : 100.0 * static_cast<double>(total - was) / static_cast<double>(was)));
+  struct Change {
+    profile::FrameId frame;
+    int64_t before, now;
+  };
+  std::vector<Change> changes(now.frames().size());
+  for (profile::FrameId frame = 0; frame < changes.size(); ++frame) changes[frame] = {frame, 0, 0};
+  for (const Row& row : profile::flat(before, metric)) changes[row.frame].before = row.own;
+  for (const Row& row : profile::flat(now, metric)) changes[row.frame].now = row.own;
+  std::erase_if(changes, [](const Change& c) { return c.before == c.now; });
+  std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return std::abs(a.now - a.before) > std::abs(b.now - b.before);
+  });
+  print_line("");
+  Table table({"change", "before", "now", "frame"});
+  for (size_t i = 0; i < std::min<size_t>(changes.size(), static_cast<size_t>(std::max(top, 1))); ++i) {
+    const Change& c = changes[i];
+    const std::string sign = c.now >= c.before ? "+" : "-";
+    table.add({sign + value_text(m, std::abs(c.now - c.before)), value_text(m, c.before), value_text(m, c.now),
+               now.frames()[c.frame].kind + " " + frame_text(now.frames()[c.frame])});
+  }
+  table.print();
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "profile/profile.h"
+
+// The JSON form of a profile (docs/reference/profile-json.md), in which profiles are stored, too.
+namespace heddle::profile {
+
+std::string to_json(const Profile& profile);
+std::string to_json(const Difference& difference);
+
+// Throws kInvalidInput naming `where` and the field that breaks the rules of the form.
+Profile parse(std::string_view json, const std::string& where);
+
+}  // namespace heddle::profile

@@ -1,0 +1,110 @@
+#include "profile/views.h"
+
+#include <algorithm>
+
+namespace heddle::profile {
+namespace {
+
+void sort_rows(std::vector<Row>& rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.inclusive > b.inclusive; });
+  for (Row& row : rows) sort_rows(row.children);
+}
+
+// By node: its children in their order.
+std::vector<std::vector<NodeId>> children_of(const CallingContextTree& tree) {
+  std::vector<std::vector<NodeId>> children(tree.size());
+  for (NodeId node = 1; node < tree.size(); ++node) children[tree.parent(node)].push_back(node);
+  return children;
+}
+
+Row& row_of(std::vector<Row>& rows, FrameId frame) {
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.frame == frame; });
+  if (found != rows.end()) return *found;
+  rows.push_back({frame, 0, 0, {}});
+  return rows.back();
+}
+
+}  // namespace
+
+Row top_down(const CallingContextTree& tree, size_t metric) {
+  const std::vector<int64_t>& own = tree.own(metric);
+  const std::vector<int64_t> inclusive = tree.inclusive(metric);
+  std::vector<Row> rows(tree.size());
+  for (NodeId node = 0; node < tree.size(); ++node) rows[node] = {tree.frame_id(node), own[node], inclusive[node], {}};
+  // Children come behind their parents: by the time a row is moved into its parent's, it is whole.
+  for (NodeId node = static_cast<NodeId>(tree.size()); node-- > 1;) {
+    rows[tree.parent(node)].children.push_back(std::move(rows[node]));
+  }
+  std::vector<Row> root;
+  root.push_back(std::move(rows[0]));
+  sort_rows(root);
+  return std::move(root[0]);
+}
+
+std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int depth) {
+  const std::vector<int64_t>& own = tree.own(metric);
+  std::vector<Row> rows(tree.frames().size());
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    if (own[node] == 0) continue;
+    Row* row = &rows[tree.frame_id(node)];
+    row->frame = tree.frame_id(node);
+    row->own += own[node];
+    row->inclusive += own[node];
+    NodeId at = node;
+    for (int i = 0; i < depth && at != 0; ++i) {
+      at = tree.parent(at);
+      row = &row_of(row->children, tree.frame_id(at));
+      row->inclusive += own[node];
+    }
+  }
+  std::erase_if(rows, [](const Row& row) { return row.inclusive == 0; });
+  sort_rows(rows);
+  return rows;
+}
+
+std::vector<Row> flat(const CallingContextTree& tree, size_t metric) {
+  const std::vector<int64_t>& own = tree.own(metric);
+  const std::vector<int64_t> inclusive = tree.inclusive(metric);
+  const std::vector<std::vector<NodeId>> children = children_of(tree);
+  std::vector<Row> rows(tree.frames().size());
+  std::vector<int> open(tree.frames().size(), 0);  // calls of a frame around the node that is visited
+  struct Visit {
+    NodeId node;
+    bool is_end;
+  };
+  std::vector<Visit> visits = {{0, false}};
+  while (!visits.empty()) {
+    const auto [node, is_end] = visits.back();
+    visits.pop_back();
+    const FrameId frame = tree.frame_id(node);
+    if (is_end) {
+      --open[frame];
+      continue;
+    }
+    rows[frame].frame = frame;
+    rows[frame].own += own[node];
+    if (open[frame]++ == 0) rows[frame].inclusive += inclusive[node];
+    visits.push_back({node, true});
+    for (const NodeId child : children[node]) visits.push_back({child, false});
+  }
+  std::erase_if(rows, [](const Row& row) { return row.inclusive == 0 && row.own == 0; });
+  sort_rows(rows);
+  return rows;
+}
+
+std::vector<NodeId> hot_path(const CallingContextTree& tree, size_t metric, double share) {
+  const std::vector<int64_t> inclusive = tree.inclusive(metric);
+  const std::vector<std::vector<NodeId>> children = children_of(tree);
+  std::vector<NodeId> path = {0};
+  while (!children[path.back()].empty()) {
+    const std::vector<NodeId>& below = children[path.back()];
+    const NodeId most =
+        *std::max_element(below.begin(), below.end(), [&](NodeId a, NodeId b) { return inclusive[a] < inclusive[b]; });
+    const auto wanted = share * static_cast<double>(inclusive[path.back()]);
+    if (inclusive[most] <= 0 || static_cast<double>(inclusive[most]) < wanted) break;
+    path.push_back(most);
+  }
+  return path;
+}
+
+}  // namespace heddle::profile
