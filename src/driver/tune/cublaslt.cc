@@ -12,15 +12,6 @@ constexpr int kTransA = 3, kTransB = 4, kMaxWorkspace = 1;
 constexpr size_t kWorkspaceBytes = size_t{64} << 20;
 constexpr int kMostAlgorithms = 32;
 
-struct Heuristic {
-  uint64_t algorithm[8];
-  size_t workspace;
-  int state;
-  float waves;
-  int reserved[4];
-};
-static_assert(sizeof(Heuristic) == 96);
-
 int cuda_type(DType type) {
   switch (type) {
     case DType::kF16:
@@ -43,6 +34,15 @@ int cuda_type(DType type) {
 }  // namespace
 
 struct CublasLt::Api {
+  struct Heuristic {
+    uint64_t algorithm[8];
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+  };
+  static_assert(sizeof(Heuristic) == 96);
+
   int (*create)(void** handle);
   int (*destroy)(void* handle);
   int (*desc_create)(void** desc, int compute, int scale);
@@ -65,7 +65,7 @@ struct CublasLt::Problem {
   std::vector<uint64_t> operands;
   bool integer = false;
   void *desc = nullptr, *a = nullptr, *b = nullptr, *d = nullptr;
-  std::vector<Heuristic> found;
+  std::vector<Api::Heuristic> found;
   ~Problem() {
     for (void* layout : {a, b, d}) {
       if (layout != nullptr) api.layout_destroy(layout);
