@@ -11,13 +11,18 @@
 #include "base/file/file.h"
 #include "cli/capture.h"
 #include "cli/commands/kernel_texts.h"
+#include "cli/commands/profile_text.h"
 #include "cli/commands/reports.h"
 #include "driver/compile/options.h"
+#include "driver/report/profile_model.h"
 #include "driver/report/svg.h"
 #include "driver/shapes/ranges.h"
 #include "driver/verify/verify.h"
 #include "errors.h"
 #include "operators.h"
+#include "profile/exports.h"
+#include "profile/json.h"
+#include "profile/page.h"
 #include "runtime/plan_io.h"
 
 namespace nb = nanobind;
@@ -159,6 +164,39 @@ nb::tuple verify(const Source& source, const nb::dict& inputs, uint64_t seed) {
   }));
 }
 
+// The profile as text and as JSON.
+nb::tuple profile_of(const Source& source, const nb::dict& inputs, double seconds, uint64_t seed) {
+  require_model(source, "Profile the ONNX model");
+  const std::map<std::string, Tensor> given = host_tensors(inputs);
+  const profile::Profile profile = source.with_progress([&](CompileOptions options) {
+    for (const auto& [name, tensor] : given) options.shapes.emplace(name, tensor.shape());
+    const driver::Settings settings = driver::resolve(options);
+    driver::require_device(settings);
+    return driver::profile_model(driver::compile_model(source.path(), options), settings.target,
+                                 {.seconds = seconds,
+                                  .threads = settings.target.cpu.threads,
+                                  .device = settings.device,
+                                  .seed = seed,
+                                  .inputs = given});
+  });
+  constexpr int kRows = 20;
+  return nb::make_tuple(cli::captured([&] { cli::print_profile(profile, kRows); }), profile::to_json(profile));
+}
+
+// A profile in the form of a viewer.
+nb::bytes profile_in_form(const std::string& json, const std::string& form) {
+  if (form == "html") {
+    const std::string page = profile::page(json, profile::parse(json, "profile").title);
+    return nb::bytes(page.data(), page.size());
+  }
+  const profile::Profile profile = profile::parse(json, "profile");
+  const std::string content = form == "speedscope" ? profile::speedscope(profile)
+                              : form == "pprof"    ? profile::pprof(profile)
+                              : form == "folded"   ? profile::folded_stacks(profile, 0)
+                                                   : profile::perfetto(profile);
+  return nb::bytes(content.data(), content.size());
+}
+
 nb::tuple tune(const Source& source, double seconds, int candidates, bool again) {
   require_model(source, "Tune the ONNX model");
   return told(source.with_progress([&](const CompileOptions& options) {
@@ -261,7 +299,9 @@ void register_source(nb::module_& module) {
       .def("kernels", &kernels)
       .def("inspect", &inspect)
       .def("verify", &verify, nb::arg("inputs"), nb::arg("seed"))
+      .def("profile", &profile_of, nb::arg("inputs"), nb::arg("seconds"), nb::arg("seed"))
       .def("tune", &tune, nb::arg("seconds"), nb::arg("candidates"), nb::arg("again"));
+  module.def("profile_in_form", &profile_in_form, nb::arg("json"), nb::arg("form"));
 }
 
 }  // namespace heddle::python

@@ -12,12 +12,13 @@ from heddle._core import Tensor, empty, tensor
 from heddle._core import version as _version
 from heddle._errors import Error, InputError, InternalError, MachineError, ModelError, UnsupportedError
 from heddle._model import Explanation, Kernel, Model, Port, compile
+from heddle._profile import Profile
 from heddle._tools import BenchResult, Report, bench, inspect, tune, verify
 
 __version__ = _version()
 
 __all__ = [
     "BenchResult", "Error", "Explanation", "InputError", "InternalError", "Kernel", "MachineError", "Model", "ModelError",
-    "Port", "Report", "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops", "tensor", "tune",
+    "Port", "Profile", "Report", "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops", "tensor", "tune",
     "verify",
 ]

@@ -6,6 +6,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence,
 
 from heddle import _core, _html, _nvrtc
 from heddle._errors import make
+from heddle._profile import Profile
 
 _OPTIONS = frozenset({
     "target", "precision", "shapes", "dims", "values", "threads", "fusion", "cache", "tuned", "background", "max_plans",
@@ -249,6 +250,18 @@ class Model:
         """What was fused, where the time goes, what holds it back; `verbose`: every decision and why."""
         told = Explanation(self._source.explain(verbose))
         told._source = self._source
+        return told
+
+    def profile(self, inputs: Optional[Mapping[str, Any]] = None, *, seconds: float = 1, seed: int = 0) -> Profile:
+        """Runs the model for about `seconds` and tells which of its nodes take the time.
+
+        `inputs` are host arrays by name, those that lack are random by `seed`. The time of a kernel that computes several
+        nodes is divided among them by an estimate; the rows sum to the time of the runs. Raises heddle.InputError for a
+        model from a plan file.
+        """
+        text, form = self._source.profile(_arrays_by_name(inputs), seconds, seed)
+        told = Profile(text)
+        told._json = form
         return told
 
     def kernels(self) -> Kernels:

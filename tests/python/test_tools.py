@@ -38,6 +38,25 @@ class Tools(unittest.TestCase):
         self.assertIn("<pre", shown)
         self.assertIn("<svg", shown)
 
+    def test_profile(self):
+        told = self.model.profile({"x": np.ones((4, 8), np.float32)}, seconds=0.01)
+        self.assertRegex(told, r"runs +\d+\n")
+        data = told.data
+        runs = int(dict(data["facts"])["runs"])
+        names = {data["strings"][i] for i in data["frames"]["name"]}
+        self.assertTrue(any("gemm" in name for name in names), names)
+        self.assertGreater(sum(data["nodes"]["values"]["CPU"]), 0)
+        self.assertEqual(max(data["nodes"]["values"]["LAUNCHES"]) % runs, 0)
+        self.assertIn("<iframe", told._repr_html_())
+        with tempfile.TemporaryDirectory() as folder:
+            for ending, begin in ((".json", b"{"), (".html", b"<!"), (".speedscope.json", b"{"), (".pprof", b"\n"),
+                                  (".pftrace", b"\n"), (".folded", b"all")):
+                path = pathlib.Path(folder) / ("profile" + ending)
+                told.save(path)
+                self.assertTrue(path.read_bytes().startswith(begin), ending)
+            with self.assertRaises(heddle.InputError):
+                told.save(pathlib.Path(folder) / "profile.txt")
+
     def test_kernels(self):
         kernels = self.model.kernels()
         self.assertGreater(len(kernels), 0)

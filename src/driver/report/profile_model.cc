@@ -8,6 +8,7 @@
 #include "driver/report/node_work.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"
+#include "profile/advice.h"
 #include "runtime/executor.h"
 
 namespace heddle::driver {
@@ -199,6 +200,7 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   if (!gpu) profile.facts.emplace_back("threads", fmt::format("{}", options.threads));
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
   TreeBuilder(model, target, times, profile).build();
+  profile.advice = profile::advice_for(profile);
   return profile;
 }
 

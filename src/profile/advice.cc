@@ -1,0 +1,95 @@
+#include "profile/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heddle::profile {
+namespace {
+
+// The first metric of time that anything was counted of.
+std::optional<size_t> time_of(const CallingContextTree& tree) {
+  for (size_t m = 0; m < tree.metrics().size(); ++m) {
+    if (tree.metrics()[m].unit == "ns" && tree.total(m) > 0) return m;
+  }
+  return std::nullopt;
+}
+
+Advice make(const Profile& profile, size_t metric, NodeId node, int64_t gain) {
+  Advice advice;
+  advice.node = node;
+  advice.gain_ns = gain;
+  advice.share = static_cast<double>(gain) / static_cast<double>(profile.tree.total(metric));
+  return advice;
+}
+
+}  // namespace
+
+std::vector<Advice> far_from_floor(const Profile& profile) {
+  constexpr double kFar = 2, kReached = 1.2;  // times the floor
+  std::vector<Advice> found;
+  const std::optional<size_t> metric = time_of(profile.tree);
+  if (!metric) return found;
+  for (const RooflineRow& row : profile.roofline) {
+    const auto own = static_cast<double>(profile.tree.own(*metric)[row.node]),
+               floor = static_cast<double>(row.floor_ns);
+    if (floor <= 0 || own < kFar * floor) continue;
+    Advice a = make(profile, *metric, row.node, static_cast<int64_t>(own - kReached * floor));
+    a.rule = "far_from_floor";
+    a.evidence = fmt::format("{} takes {:.1f} times the least that {} allows",
+                             profile.tree.frame(profile.tree.parent(row.node)).name, own / floor,
+                             row.bound == "memory" ? "the memory" : "its arithmetic");
+    a.confidence = "bound";
+    a.remedy = "heddle tune MODEL measures other configurations; heddle explain -v says what holds the kernel back";
+    found.push_back(std::move(a));
+  }
+  return found;
+}
+
+std::vector<Advice> reference_fallback(const Profile& profile) {
+  std::vector<Advice> found;
+  const std::optional<size_t> metric = time_of(profile.tree);
+  for (NodeId node = 0; metric && node < profile.tree.size(); ++node) {
+    const int64_t own = profile.tree.own(*metric)[node];
+    const std::string& name = profile.tree.frame(node).name;
+    if (own <= 0 || name.find("reference: ") == std::string::npos) continue;
+    Advice a = make(profile, *metric, node, own);
+    a.rule = "reference_fallback";
+    a.evidence = fmt::format("{} runs through the reference evaluator, which is made to be right and not to be fast",
+                             profile.tree.frame(profile.tree.parent(node)).name);
+    a.confidence = "bound";
+    a.remedy = "heddle explain says why no kernel was made; heddle.compile(..., kernels=...) takes one of yours";
+    found.push_back(std::move(a));
+  }
+  return found;
+}
+
+std::vector<Advice> small_steps(const Profile& profile) {
+  constexpr double kMuch = 0.1;
+  const std::optional<size_t> metric = time_of(profile.tree);
+  if (!metric) return {};
+  const int64_t between = profile.tree.own(*metric)[0];
+  if (static_cast<double>(between) < kMuch * static_cast<double>(profile.tree.total(*metric))) return {};
+  Advice a = make(profile, *metric, 0, between);
+  a.rule = "small_steps";
+  a.evidence = "the time goes to what lies between the steps of a run";
+  a.confidence = "bound";
+  a.remedy = "A larger batch gives each step more to do; fewer threads take less time to start and stop (--threads)";
+  return {a};
+}
+
+std::vector<Advice> advice_for(const Profile& profile) {
+  constexpr double kLeast = 0.01;
+  constexpr size_t kMost = 7;
+  std::vector<Advice> all;
+  for (const auto rule : {far_from_floor, reference_fallback, small_steps}) {
+    for (Advice& advice : rule(profile)) {
+      if (advice.share >= kLeast) all.push_back(std::move(advice));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Advice& a, const Advice& b) { return a.gain_ns > b.gain_ns; });
+  if (all.size() > kMost) all.resize(kMost);
+  return all;
+}
+
+}  // namespace heddle::profile
