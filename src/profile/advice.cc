@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "profile/views.h"
+
 namespace heddle::profile {
 namespace {
 
@@ -37,7 +39,7 @@ std::vector<Advice> far_from_floor(const Profile& profile) {
     Advice a = make(profile, *metric, row.node, static_cast<int64_t>(own - kReached * floor));
     a.rule = "far_from_floor";
     a.evidence = fmt::format("{} takes {:.1f} times the least that {} allows",
-                             profile.tree.frame(profile.tree.parent(row.node)).name, own / floor,
+                             path_text(profile.tree, profile.tree.parent(row.node)), own / floor,
                              row.bound == "memory" ? "the memory" : "its arithmetic");
     a.confidence = "bound";
     a.remedy = "heddle tune MODEL measures other configurations; heddle explain -v says what holds the kernel back";
@@ -56,7 +58,7 @@ std::vector<Advice> reference_fallback(const Profile& profile) {
     Advice a = make(profile, *metric, node, own);
     a.rule = "reference_fallback";
     a.evidence = fmt::format("{} runs through the reference evaluator, which is made to be right and not to be fast",
-                             profile.tree.frame(profile.tree.parent(node)).name);
+                             path_text(profile.tree, profile.tree.parent(node)));
     a.confidence = "bound";
     a.remedy = "heddle explain says why no kernel was made; heddle.compile(..., kernels=...) takes one of yours";
     found.push_back(std::move(a));

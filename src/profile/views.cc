@@ -92,6 +92,13 @@ std::vector<Row> flat(const CallingContextTree& tree, size_t metric) {
   return rows;
 }
 
+std::string path_text(const CallingContextTree& tree, NodeId node) {
+  std::string path = tree.frame(node).name;
+  if (node == 0) return path;
+  for (node = tree.parent(node); node != 0; node = tree.parent(node)) path = tree.frame(node).name + "/" + path;
+  return path;
+}
+
 std::vector<NodeId> hot_path(const CallingContextTree& tree, size_t metric, double share) {
   const std::vector<int64_t> inclusive = tree.inclusive(metric);
   const std::vector<std::vector<NodeId>> children = children_of(tree);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "profile/tree.h"
@@ -21,6 +22,9 @@ std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int de
 // Each frame once. Where a frame calls itself, directly or through others, its inclusive value counts what is below the
 // outermost call once. Own values sum to the total.
 std::vector<Row> flat(const CallingContextTree& tree, size_t metric);
+
+// "layers.3/attn/MatMul": the names of the frames from below the root to a node.
+std::string path_text(const CallingContextTree& tree, NodeId node);
 
 // From the root the child with the largest inclusive value, as long as it has at least `share` of its parent's.
 std::vector<NodeId> hot_path(const CallingContextTree& tree, size_t metric, double share = 0.5);

@@ -64,8 +64,8 @@ class Text {
     for (const auto& [name, value] : profile_.facts) print_line(fmt::format("{:<{}}  {}", name, widest, value));
     print_hot_path();
     print_calls();
-    print_frames("node", "by node of the model");
-    print_frames("kernel", "by kernel");
+    print_nodes();
+    print_kernels();
     print_floors();
     print_advice();
   }
@@ -115,16 +115,32 @@ class Text {
     }
   }
 
-  // Frames of a kind over the whole run, wherever they were called.
-  void print_frames(const std::string& kind, const std::string& title) const {
-    std::vector<Row> rows = profile::flat(tree_, metric_);
-    std::erase_if(rows, [&](const Row& row) { return tree_.frames()[row.frame].kind != kind; });
+  void print_nodes() const {
+    const std::vector<int64_t> inclusive = tree_.inclusive(metric_);
+    std::vector<std::pair<int64_t, std::string>> rows;
+    for (profile::NodeId node = 0; node < tree_.size(); ++node) {
+      if (tree_.frame(node).kind == "node") rows.emplace_back(inclusive[node], profile::path_text(tree_, node));
+    }
+    print_rows("by node of the model", "node", std::move(rows));
+  }
+
+  // Kernels over the whole run, wherever they were called.
+  void print_kernels() const {
+    std::vector<std::pair<int64_t, std::string>> rows;
+    for (const Row& row : profile::flat(tree_, metric_)) {
+      const Frame& frame = tree_.frames()[row.frame];
+      if (frame.kind == "kernel") rows.emplace_back(row.inclusive, frame_text(frame));
+    }
+    print_rows("by kernel", "kernel", std::move(rows));
+  }
+
+  void print_rows(const char* title, const char* what, std::vector<std::pair<int64_t, std::string>> rows) const {
     if (rows.size() < 2) return;
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     begin(title);
-    Table table({"share", "total", kind});
+    Table table({"share", "total", what});
     for (size_t i = 0; i < std::min(rows.size(), top_); ++i) {
-      table.add(
-          {share_text(rows[i].inclusive, total_), value(rows[i].inclusive), frame_text(tree_.frames()[rows[i].frame])});
+      table.add({share_text(rows[i].first, total_), value(rows[i].first), cut(rows[i].second, kNameColumns)});
     }
     table.print();
     if (rows.size() > top_) print_line(fmt::format("and {} more (--top)", rows.size() - top_));
@@ -144,17 +160,10 @@ class Text {
       if (lost(&row) <= 0) break;
       table.add({share_text(lost(&row), total_), value(own[row.node]), value(row.floor_ns),
                  share_text(row.floor_ns, own[row.node]), row.bound,
-                 cut(path_text(tree_.parent(row.node)), kNameColumns - 20)});
+                 cut(profile::path_text(tree_, tree_.parent(row.node)), kNameColumns - 20)});
     }
     table.print();
   }
-  // "layers.3/attn/MatMul"
-  std::string path_text(profile::NodeId node) const {
-    std::string path = tree_.frame(node).name;
-    for (node = tree_.parent(node); node != 0; node = tree_.parent(node)) path = tree_.frame(node).name + "/" + path;
-    return path;
-  }
-
   void print_advice() const {
     if (profile_.advice.empty()) return;
     begin("advice");
