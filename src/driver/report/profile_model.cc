@@ -24,7 +24,11 @@ int64_t nanoseconds(double seconds) {
 
 // What the steps of all runs took, and what is left of the runs' own time.
 struct StepTimes {
+  struct Span {
+    int64_t start = 0, duration = 0;
+  };
   std::vector<int64_t> steps;
+  std::vector<Span> one_run;  // by step: the last run; on a GPU the medians one behind the other
   int64_t rest = 0, runs = 0;
 };
 
@@ -32,6 +36,7 @@ StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tenso
   constexpr int64_t kFewest = 5, kMost = 10000;
   StepTimes times;
   times.steps.assign(executor.plan().steps.size(), 0);
+  times.one_run.resize(times.steps.size());
   const double begin = wall_seconds();
   while (times.runs < kMost && (times.runs < kFewest || wall_seconds() - begin < seconds)) {
     const double start = wall_seconds();
@@ -41,6 +46,7 @@ StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tenso
       const double now = wall_seconds();
       const int64_t taken = nanoseconds(now - last);
       times.steps[step] += taken;
+      times.one_run[step] = {nanoseconds(last - start), taken};
       in_steps += taken;
       last = wall_seconds();
     });
@@ -53,7 +59,12 @@ StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tenso
 StepTimes time_on_gpu(const runtime::Executor& executor, const std::vector<Tensor>& inputs) {
   constexpr int kRuns = 50;
   StepTimes times;
-  for (const double seconds : executor.step_seconds(inputs, kRuns)) times.steps.push_back(nanoseconds(seconds));
+  int64_t at = 0;
+  for (const double seconds : executor.step_seconds(inputs, kRuns)) {
+    times.steps.push_back(nanoseconds(seconds));
+    times.one_run.push_back({at, times.steps.back()});
+    at += times.steps.back();
+  }
   times.runs = 1;
   return times;
 }
@@ -82,6 +93,7 @@ class TreeBuilder {
   }
 
   void build() {
+    profile_.timeline.tracks.push_back({machine_of(model_.report.target), "steps of one run"});
     for (size_t step = 0; step < times_.steps.size(); ++step) add_step(step);
     profile_.tree.add(0, time_, times_.rest);
     profile_.device = profile::Device{machine_of(model_.report.target),
@@ -100,7 +112,9 @@ class TreeBuilder {
     if (group < model_.built.grouping.groups.size()) parts = parts_of_group(model_.built.grouping.groups[group]);
     if (parts.empty()) parts.emplace_back(of_plan.label, Part{1, 0, 0});
     const double floor = kernel < 0 ? 0 : KernelTimes(model_.report).floor(report.kernels[static_cast<size_t>(kernel)]);
-    divide(of_plan.label, parts, times_.steps[step], floor);
+    const NodeId node = divide(of_plan.label, parts, times_.steps[step], floor);
+    const StepTimes::Span& span = times_.one_run[step];
+    profile_.timeline.slices.push_back({0, span.start, span.duration, node});
   }
 
   struct Part {
@@ -129,13 +143,16 @@ class TreeBuilder {
     return parts.emplace_back(name, Part{}).second;
   }
 
-  void divide(const std::string& label, const std::vector<std::pair<std::string, Part>>& parts, int64_t time,
-              double floor) {
+  // Returns the row with the largest part.
+  NodeId divide(const std::string& label, const std::vector<std::pair<std::string, Part>>& parts, int64_t time,
+                double floor) {
     double sum = 0;
     for (const auto& [name, part] : parts) sum += part.share;
     const Frame kernel{"kernel", parts.size() > 1 ? "~ " + label : label};
     int64_t left = time;
     double shares_left = sum;
+    NodeId most = 0;
+    double largest = -1;
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto& [name, part] = parts[i];
       // Rounded such that the parts sum to the whole.
@@ -146,6 +163,7 @@ class TreeBuilder {
       const NodeId node = profile_.tree.child(node_of(name), kernel);
       profile_.tree.add(node, time_, own);
       if (i == 0) profile_.tree.add(node, launches_, times_.runs);
+      if (part.share > largest) most = node, largest = part.share;
       if (floor <= 0) continue;
       const auto runs = static_cast<double>(times_.runs);
       const double of_floor = sum > 0 ? part.share / sum : 1;
@@ -157,6 +175,7 @@ class TreeBuilder {
       of_node.bytes += std::llround(part.bytes * runs);
       of_node.flops += std::llround(part.flops * runs);
     }
+    return most;
   }
 
   NodeId node_of(const std::string& name) {
