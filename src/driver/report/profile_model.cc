@@ -22,7 +22,7 @@ int64_t nanoseconds(double seconds) {
   return std::llround(seconds * 1e9);
 }
 
-// What the steps of all runs took, and what is left of the runs' own time.
+// What the steps of a run took on average, on a GPU as median, and what is left of the run's own time.
 struct StepTimes {
   struct Span {
     int64_t start = 0, duration = 0;
@@ -53,6 +53,9 @@ StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tenso
     times.rest += std::max<int64_t>(nanoseconds(wall_seconds() - start) - in_steps, 0);
     ++times.runs;
   }
+  // Of one run, so that profiles of different lengths compare.
+  for (int64_t& step : times.steps) step = (step + times.runs / 2) / times.runs;
+  times.rest /= times.runs;
   return times;
 }
 
@@ -65,7 +68,7 @@ StepTimes time_on_gpu(const runtime::Executor& executor, const std::vector<Tenso
     times.one_run.push_back({at, times.steps.back()});
     at += times.steps.back();
   }
-  times.runs = 1;
+  times.runs = kRuns;
   return times;
 }
 
@@ -162,18 +165,17 @@ class TreeBuilder {
       shares_left -= part.share;
       const NodeId node = profile_.tree.child(node_of(name), kernel);
       profile_.tree.add(node, time_, own);
-      if (i == 0) profile_.tree.add(node, launches_, times_.runs);
+      if (i == 0) profile_.tree.add(node, launches_, 1);
       if (part.share > largest) most = node, largest = part.share;
       if (floor <= 0) continue;
-      const auto runs = static_cast<double>(times_.runs);
       const double of_floor = sum > 0 ? part.share / sum : 1;
       const bool memory = part.bytes / bandwidth_ >= part.flops / rate_;
       const auto [row, is_new] = rows_.try_emplace(node, profile_.roofline.size());
       if (is_new) profile_.roofline.push_back({node, 0, 0, 0, memory ? "memory" : "compute"});
       profile::RooflineRow& of_node = profile_.roofline[row->second];
-      of_node.floor_ns += std::llround(floor * of_floor * runs * 1e9);
-      of_node.bytes += std::llround(part.bytes * runs);
-      of_node.flops += std::llround(part.flops * runs);
+      of_node.floor_ns += std::llround(floor * of_floor * 1e9);
+      of_node.bytes += std::llround(part.bytes);
+      of_node.flops += std::llround(part.flops);
     }
     return most;
   }
@@ -212,10 +214,9 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   Profile profile{model.report.model + " on " + machine_of(model.report.target), {}};
   int64_t total = times.rest;
   for (const int64_t step : times.steps) total += step;
-  profile.facts = {
-      {"runs", fmt::format("{}", times.runs)},
-      {"time of a run", fmt::format("{:.3f} ms", static_cast<double>(total) * 1e-6 / static_cast<double>(times.runs))},
-      {"kernels of a run", fmt::format("{}", times.steps.size())}};
+  profile.facts = {{"runs timed", fmt::format("{}", times.runs)},
+                   {"time of a run", fmt::format("{:.3f} ms", static_cast<double>(total) * 1e-6)},
+                   {"kernels of a run", fmt::format("{}", times.steps.size())}};
   if (!gpu) profile.facts.emplace_back("threads", fmt::format("{}", options.threads));
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
   TreeBuilder(model, target, times, profile).build();
