@@ -54,7 +54,7 @@ class Cuda(unittest.TestCase):
         for text in (code, *said):
             self.assertIn(text, result.stderr)
 
-    def test_run_verify_and_bench(self):
+    def test_run_verify_bench_and_profile(self):
         self.done("run", "m.onnx", "--target", "cuda", "--seed", "4", "--output-dir", "gpu")
         self.done("run", "m.onnx", "--target", "cpu", "--seed", "4", "--output-dir", "cpu")
         for name in ["h", "c"]:
@@ -65,6 +65,10 @@ class Cuda(unittest.TestCase):
         figures = json.loads(self.done("bench", "m.onnx", "--target", "cuda", "--seconds", "0.1", "--json"))
         self.assertGreater(figures["device_p50_ms"], 0)
         self.assertGreater(figures["device_bytes"], 0)
+        profile = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json"))
+        self.assertIn("product", profile["strings"])
+        self.assertGreater(sum(profile["nodes"]["values"]["GKER"]), 0)
+        self.assertNotIn("CPU", profile["nodes"]["values"])
 
     def test_plans_hold_for_the_gpu_that_they_were_made_for(self):
         self.done("compile", "m.onnx", "--target", "cuda", "-o", "m.plan")
