@@ -9,14 +9,6 @@
 namespace heddle::profile {
 namespace {
 
-// The first metric of time that anything was counted of.
-std::optional<size_t> time_of(const CallingContextTree& tree) {
-  for (size_t m = 0; m < tree.metrics().size(); ++m) {
-    if (tree.metrics()[m].unit == "ns" && tree.total(m) > 0) return m;
-  }
-  return std::nullopt;
-}
-
 Advice make(const Profile& profile, size_t metric, NodeId node, int64_t gain) {
   Advice advice;
   advice.node = node;
@@ -30,7 +22,7 @@ Advice make(const Profile& profile, size_t metric, NodeId node, int64_t gain) {
 std::vector<Advice> far_from_floor(const Profile& profile) {
   constexpr double kFar = 2, kReached = 1.2;  // times the floor
   std::vector<Advice> found;
-  const std::optional<size_t> metric = time_of(profile.tree);
+  const std::optional<size_t> metric = time_metric(profile.tree);
   if (!metric) return found;
   for (const RooflineRow& row : profile.roofline) {
     const auto own = static_cast<double>(profile.tree.own(*metric)[row.node]),
@@ -50,7 +42,7 @@ std::vector<Advice> far_from_floor(const Profile& profile) {
 
 std::vector<Advice> reference_fallback(const Profile& profile) {
   std::vector<Advice> found;
-  const std::optional<size_t> metric = time_of(profile.tree);
+  const std::optional<size_t> metric = time_metric(profile.tree);
   for (NodeId node = 0; metric && node < profile.tree.size(); ++node) {
     const int64_t own = profile.tree.own(*metric)[node];
     const std::string& name = profile.tree.frame(node).name;
@@ -68,7 +60,7 @@ std::vector<Advice> reference_fallback(const Profile& profile) {
 
 std::vector<Advice> small_steps(const Profile& profile) {
   constexpr double kMuch = 0.1;
-  const std::optional<size_t> metric = time_of(profile.tree);
+  const std::optional<size_t> metric = time_metric(profile.tree);
   if (!metric) return {};
   const int64_t between = profile.tree.own(*metric)[0];
   if (static_cast<double>(between) < kMuch * static_cast<double>(profile.tree.total(*metric))) return {};

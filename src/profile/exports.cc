@@ -5,6 +5,8 @@
 #include <protozero/pbf_writer.hpp>
 #include <unordered_map>
 
+#include "profile/views.h"
+
 namespace heddle::profile {
 namespace {
 
@@ -265,19 +267,16 @@ std::vector<Lane> lanes_of(const Timeline& timeline) {
 Lane lane_of(const Profile& profile) {
   const CallingContextTree& tree = profile.tree;
   Lane lane{profile.title, "calls", {}};
-  for (size_t m = 0; m < tree.metrics().size(); ++m) {
-    if (tree.metrics()[m].unit != "ns") continue;
-    const std::vector<int64_t> inclusive = tree.inclusive(m);
-    if (inclusive[0] == 0) continue;
-    lane.name = tree.metrics()[m].title;
-    std::vector<int64_t> next(tree.size(), 0);  // where the next child of a node begins
-    for (NodeId node = 0; node < tree.size(); ++node) {
-      const int64_t start = node == 0 ? 0 : next[tree.parent(node)];
-      next[node] = start;
-      if (node > 0) next[tree.parent(node)] += inclusive[node];
-      if (inclusive[node] > 0) lane.slices.push_back({0, start, inclusive[node], node});
-    }
-    break;
+  const std::optional<size_t> metric = time_metric(tree);
+  if (!metric) return lane;
+  const std::vector<int64_t> inclusive = tree.inclusive(*metric);
+  lane.name = tree.metrics()[*metric].title;
+  std::vector<int64_t> next(tree.size(), 0);  // where the next child of a node begins
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    const int64_t start = node == 0 ? 0 : next[tree.parent(node)];
+    next[node] = start;
+    if (node > 0) next[tree.parent(node)] += inclusive[node];
+    if (inclusive[node] > 0) lane.slices.push_back({0, start, inclusive[node], node});
   }
   return lane;
 }

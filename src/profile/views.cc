@@ -92,6 +92,13 @@ std::vector<Row> flat(const CallingContextTree& tree, size_t metric) {
   return rows;
 }
 
+std::optional<size_t> time_metric(const CallingContextTree& tree) {
+  for (size_t m = 0; m < tree.metrics().size(); ++m) {
+    if (tree.metrics()[m].unit == "ns" && tree.total(m) > 0) return m;
+  }
+  return std::nullopt;
+}
+
 std::string path_text(const CallingContextTree& tree, NodeId node) {
   std::string path = tree.frame(node).name;
   if (node == 0) return path;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int de
 // Each frame once. Where a frame calls itself, directly or through others, its inclusive value counts what is below the
 // outermost call once. Own values sum to the total.
 std::vector<Row> flat(const CallingContextTree& tree, size_t metric);
+
+// The first metric of time that anything was counted of.
+std::optional<size_t> time_metric(const CallingContextTree& tree);
 
 // "layers.3/attn/MatMul": the names of the frames from below the root to a node.
 std::string path_text(const CallingContextTree& tree, NodeId node);

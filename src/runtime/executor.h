@@ -23,7 +23,8 @@ class Executor {
 
   // `inputs` in the order of Plan::inputs; dtype and byte size must match (the caller has checked). Returns tensors in
   // the order of Plan::outputs, owned by the caller: those of `into`, where it has any, which have the dtypes and byte
-  // sizes of the plan and overlap nothing but, all of it, the input that is their alias. Throws kOutOfMemory, kDevice, or what a reference step throws.
+  // sizes of the plan and overlap nothing but the input that is their alias, from its first byte on. Throws
+  // kOutOfMemory, kDevice, or what a reference step throws.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
                                   std::span<const Tensor> into = {}) const = 0;
 

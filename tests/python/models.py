@@ -46,6 +46,32 @@ def cache_step():
                   [_value("present", [3, 7]), _value("sum", [3])], [("columns", np.array([1]))])
 
 
+def old_values():
+    """Models whose outputs lie in the memory of inputs while something still reads the old value, by what that is:
+    the model, the aliases, and the inputs as functions of a generator."""
+    square, long = (4, 7), TensorProto.INT64
+    reals = lambda random: random.standard_normal(square, dtype=np.float32)
+    backwards = lambda random: np.tile(np.arange(7)[::-1], (4, 1))
+    past, q, idx = _value("past", square), _value("q", square), _value("idx", square, long)
+    outputs = [_value("present", square), _value("other", square)]
+    scatter = lambda indices, updates: helper.make_node("ScatterElements", ["past", indices, updates], ["present"], axis=1)
+    other = helper.make_node("Identity", ["past"], ["other"])
+    twice = helper.make_node("Add", ["past", "past"], ["present"])
+    alias = {"present": "past"}
+    return {
+        "the update's new elements": (_model([scatter("idx", "past")], [past, idx], outputs[:1]), alias, [reals, backwards]),
+        "the update's indices": (
+            _model([scatter("past", "idx")], [_value("past", square, long), idx], [_value("present", square, long)]), alias,
+            [backwards, backwards]),
+        "an output beside an update": (_model([scatter("idx", "q"), other], [past, idx, q], outputs), alias,
+                                       [reals, backwards, reals]),
+        "an output beside a copy": (_model([twice, other], [past], outputs), alias, [reals]),
+        "two that change places": (
+            _model([helper.make_node("Identity", ["q"], ["present"]), other], [past, q], outputs),
+            {"present": "past", "other": "q"}, [reals, reals]),
+    }
+
+
 def layer_norm(rows=6, columns=96, seed=1):
     random = np.random.default_rng(seed)
     scale, bias = random.standard_normal((2, columns), dtype=np.float32)

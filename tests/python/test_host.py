@@ -214,6 +214,17 @@ class InPlace(unittest.TestCase):
         np.testing.assert_array_equal(present, wanted)
         np.testing.assert_array_equal(past, random((3, 7)))
 
+    def test_who_reads_the_old_value_gets_it(self):
+        for name, (proto, alias, makers) in models.old_values().items():
+            with self.subTest(name):
+                model, apart = heddle.compile(proto, alias=alias), heddle.compile(proto)
+                inputs = {port.name: make(np.random.default_rng(i)) for i, (port, make) in enumerate(zip(model.inputs, makers))}
+                wanted = apart.run(inputs)
+                inputs = {key: value.copy() for key, value in inputs.items()}
+                results = model.run(inputs, out={output: inputs[given] for output, given in alias.items()})
+                for output, value in wanted.items():
+                    np.testing.assert_array_equal(results[output], value, err_msg=output)
+
     def test_refusals(self):
         for alias, part in (({"present": "pasd"}, "Did you mean past?"), ({"sum": "past"}, "does not fit"), (3, "no mapping")):
             with self.assertRaises(heddle.InputError) as caught:

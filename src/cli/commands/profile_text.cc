@@ -40,21 +40,13 @@ std::string frame_text(const Frame& frame, size_t most = kNameColumns) {
   return cut(frame.name + place, most);
 }
 
-// The first metric of time that anything was counted of; else the first one.
-size_t main_metric(const CallingContextTree& tree) {
-  for (size_t m = 0; m < tree.metrics().size(); ++m) {
-    if (tree.metrics()[m].unit == "ns" && tree.total(m) != 0) return m;
-  }
-  return 0;
-}
-
 class Text {
  public:
   Text(const profile::Profile& profile, int top)
       : profile_(profile),
         tree_(profile.tree),
         top_(static_cast<size_t>(std::max(top, 1))),
-        metric_(main_metric(tree_)),
+        metric_(profile::time_metric(tree_).value_or(0)),
         total_(tree_.total(metric_)) {}
 
   void print() {
@@ -193,7 +185,7 @@ void print_profile(const profile::Profile& profile, int top) {
 void print_difference(const profile::Difference& difference, int top) {
   const CallingContextTree& now = difference.profile.tree;
   if (now.metrics().empty()) return print_line(difference.profile.title + ": nothing was counted");
-  const size_t metric = main_metric(now);
+  const size_t metric = profile::time_metric(now).value_or(0);
   // The older values in a tree of the same shape.
   CallingContextTree before = now;
   for (profile::NodeId node = 0; node < now.size(); ++node) {

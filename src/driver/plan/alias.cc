@@ -122,8 +122,9 @@ class OldValue {
   std::string keep() {
     const std::optional<size_t> update = find_update();
     if (!update) return "";
+    // The update counts: what it has written it must not read as new elements or as indices.
     std::string reader;
-    for (size_t s = *update + 1; s < plan_.steps.size(); ++s) {
+    for (size_t s = *update; s < plan_.steps.size(); ++s) {
       for_each_operand(plan_.steps[s], [&](uint32_t buffer) {
         if (is_input(buffer) && reader.empty()) reader = plan_.steps[s].label;
       });
@@ -153,6 +154,8 @@ class OldValue {
       if (const auto* reference = std::get_if<runtime::ReferenceStep>(&plan_.steps[s].action)) {
         writes = writes || std::any_of(reference->results.begin(), reference->results.end(),
                                        [&](uint32_t buffer) { return is_output(buffer); });
+      } else if (const auto* copy = std::get_if<runtime::CopyStep>(&plan_.steps[s].action)) {
+        writes = writes || is_output(copy->to);
       }
       if (writes) return s;
     }
@@ -175,7 +178,7 @@ class OldValue {
       buffer = found->second;
       buffers_.keep_until(copy, static_cast<int64_t>(step));
     };
-    for (size_t s = update + 2; s < plan_.steps.size(); ++s) {
+    for (size_t s = update + 1; s < plan_.steps.size(); ++s) {
       for_each_operand(plan_.steps[s], [&](uint32_t& buffer) { read_copy(buffer, s); });
     }
     for (runtime::Port& port : plan_.outputs) read_copy(port.buffer, plan_.steps.size());
@@ -217,10 +220,11 @@ void keep_old_values(BuiltPlan& built, PlanBuffers& buffers, CompileReport& repo
   for (const runtime::Alias& alias : plan.aliases) {
     const runtime::Port& output = plan.outputs[alias.output];
     AliasReport told{output.name, plan.inputs[alias.input].name, plan.buffers[output.buffer].bytes, ""};
+    if (const std::string reader = OldValue(built, buffers, alias).keep(); !reader.empty()) {
+      told.why_copied = fmt::format("the input is copied first, because {} reads it after the update begins", reader);
+    }
     if (!alias.partial) {
       told.why_copied = "its value is none that replaces elements of the input, so it is copied there at the end";
-    } else if (const std::string reader = OldValue(built, buffers, alias).keep(); !reader.empty()) {
-      told.why_copied = fmt::format("the input is copied first, because {} reads it after the update", reader);
     }
     report.aliases.push_back(std::move(told));
   }

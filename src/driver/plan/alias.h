@@ -17,8 +17,8 @@ std::vector<size_t> set_aliases(const CompileOptions& options, ir::Graph& graph)
 // Takes from the outputs `optional` of an optimised graph the aliases that are not updates in place.
 void drop_copied_aliases(const std::vector<size_t>& optional, ir::Graph& graph);
 
-// The plan of a graph with updates in place is right as far as whoever reads an input comes before the step that writes
-// to its memory. For those that come after it, outputs included, the old value is copied before that step.
+// The plan of a graph with aliases is right as far as whoever reads an input comes before the step that writes to its
+// memory. For that step itself and those behind it, outputs included, the old value is copied before that step.
 // Fills CompileReport::aliases.
 void keep_old_values(BuiltPlan& built, PlanBuffers& buffers, CompileReport& report);
 

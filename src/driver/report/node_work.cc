@@ -4,17 +4,13 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/plan.h"
+#include "driver/plan/group_facts.h"
 
 namespace heddle::driver {
 namespace {
 
 using ir::Op;
 using ir::ValueId;
-
-int64_t bytes_of(const ir::TensorType& type) {
-  return std::max<int64_t>(runtime::dense_bytes(type.dtype, type.shape), 0);
-}
 
 int64_t elements_of(const ir::Graph& graph, ValueId value) {
   return element_count(graph.shape(value));
