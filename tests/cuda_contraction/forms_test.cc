@@ -272,6 +272,19 @@ TEST(CudaForms, GroupsAtRandom) {
       batch.add(text, text, {.tolerance = tolerance_of(type), .sm = i == 5 ? 80 : 90, .only_wgmma = i < 3});
     }
   }
+  // Groups that are joined, and filters padded to whole pieces of 16 bytes whose threads end in the middle of one.
+  batch.add(
+      "joined",
+      conv_text("f16[2,16,16,64]", "f16[64,4,3,3]",
+                "strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 16",
+                "f16[2,16,16,64]"),
+      {.tolerance = 3e-3, .only_wgmma = true});
+  batch.add(
+      "padded",
+      conv_text("f32[2,5,9,248]", "f32[16,31,3,3]",
+                "strides = [2,1], low = [0,1], high = [2,1], dilations = [2,1], lhs_dilations = [1,1], groups = 8",
+                "f32[2,2,9,16]"),
+      {.tolerance = 1e-5, .family = "k_reduction"});
   batch.run();
   const std::vector<std::string> all = batch.decisions();
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const auto& d) { return d.find(" in ") != std::string::npos; }))

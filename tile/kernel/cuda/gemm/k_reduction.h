@@ -68,10 +68,11 @@ class KSlice {
   using Loaded = PieceWords<Element, W>;
 
  public:
-  // From (row, k) on. What has no element is zero; packed, all of it has elements or nothing.
-  __device__ void load(const TensorView<const Element, Chain>& view, int row, int k) {
+  // From (row, k) on. What has no element is zero, and all of it where it is not `wanted`; packed, all of it has
+  // elements or nothing.
+  __device__ void load(const TensorView<const Element, Chain>& view, int row, int k, bool wanted) {
     if constexpr (Packed) {
-      load_packed(view, k);
+      load_packed(view, k, wanted);
     } else {
 #pragma unroll
       for (int i = 0; i < kPieces; ++i) {
@@ -79,7 +80,7 @@ class KSlice {
         const int inside = kAlongK ? i % (Width / W) * W : i / (Rows / W);
         const auto at = view.at(row + r, k + inside);
         piece_[i] = Loaded{};
-        if (at.is_valid()) piece_[i] = *reinterpret_cast<const Loaded*>(view.data + at.offset());
+        if (wanted && at.is_valid()) piece_[i] = *reinterpret_cast<const Loaded*>(view.data + at.offset());
       }
     }
   }
@@ -91,8 +92,8 @@ class KSlice {
 
  private:
   // The rows of one k lie behind those of the k before, so that all that a thread wants is one run of memory.
-  __device__ void load_packed(const TensorView<const Element, Chain>& view, int k) {
-    const bool inside = k < static_cast<int>(view.chain.template length<1>());
+  __device__ void load_packed(const TensorView<const Element, Chain>& view, int k, bool wanted) {
+    const bool inside = wanted && k < static_cast<int>(view.chain.template length<1>());
     const auto* from = reinterpret_cast<const Loaded*>(view.data + static_cast<int64_t>(k) * Rows);
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) {
@@ -167,9 +168,9 @@ __device__ inline void gemm_k_reduction(const GemmArgs& args, const A& operand_a
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int at = (tile + c) * Traits::kTileK + thread * kWidth;
-      const int k = tile + c < unit.k.last && at < whole ? at : args.k;
-      of_a[c].load(a, unit.m, k);
-      of_b[c].load(b, unit.n, k);
+      const bool wanted = tile + c < unit.k.last && at < whole;
+      of_a[c].load(a, unit.m, at, wanted);
+      of_b[c].load(b, unit.n, at, wanted);
     }
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) add_products<In, kM, kN, kWidth>(sums, of_a[c], of_b[c]);
@@ -178,8 +179,8 @@ __device__ inline void gemm_k_reduction(const GemmArgs& args, const A& operand_a
     if (unit.k.last == args.k_tiles && whole + thread < args.k) {
       KSlice<A, kM, 1, false> of_a;
       KSlice<B, kN, 1, false> of_b;
-      of_a.load(a, unit.m, whole + thread);
-      of_b.load(b, unit.n, whole + thread);
+      of_a.load(a, unit.m, whole + thread, true);
+      of_b.load(b, unit.n, whole + thread, true);
       add_products<In, kM, kN, 1>(sums, of_a, of_b);
     }
   }
