@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profile/gpu/operation.h"
+#include "profile/profile.h"
+
+namespace heddle::profile {
+
+// Adds operations of GPUs to a profile: each below the node of its context, as frames of kind "kernel", "copy",
+// "memset", "sync" or "memory". One launched with a CUDA graph goes below the node of the launch, and there below the
+// path of the context that added it to the graph.
+//
+//   GKER        ns     kernels, as recorded; kernels that overlap count twice
+//   GBUSY       ns     each instant counts for the running kernel of the device that began first; sums to the time in
+//                      which any kernel runs
+//   GXCOPY:H2D  ns     copies by direction (H2D, D2H, D2D, P2P, H2H); GXCOPY:H2D:B has their bytes
+//   GMSET       ns     memsets
+//   GSYNC       ns     the host waits for the device
+//   GMEM        bytes  allocated; GMEM:free has those given back
+//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends it
+//   LAUNCHES           kernels
+//
+// Operations whose times are unknown count as launches and bytes and have no time.
+class OperationTree {
+ public:
+  struct Limits {
+    size_t slices = 50000;  // of the timeline; later ones are left out
+    bool idle = true;       // add GIDLE
+  };
+  OperationTree(Profile& profile, std::function<NodeId(uint64_t context)> node_of)
+      : OperationTree(profile, std::move(node_of), Limits{}) {}
+  OperationTree(Profile& profile, std::function<NodeId(uint64_t context)> node_of, Limits limits);
+
+  // In the order in which GpuCollector::take() gives them. An operation that began before one of an earlier call
+  // counts as busy only from where those end.
+  void add(std::span<const GpuOperation> operations);
+  uint64_t slices_left_out() const { return left_out_; }
+
+ private:
+  // What a device did so far.
+  struct Device {
+    uint64_t computing_until = 0, working_until = 0;
+  };
+  struct Lane {
+    uint32_t track = 0;
+    uint64_t until = 0;
+  };
+
+  NodeId node_of(const GpuOperation& operation);
+  NodeId leaf_of(const GpuOperation& operation, NodeId parent);
+  void add_one(const GpuOperation& operation);
+  void add_idle(const GpuOperation& operation, NodeId parent, uint64_t from);
+  void add_slice(const GpuOperation& operation, NodeId node);
+  FrameId kernel_frame(const std::string* name);
+
+  Profile& profile_;
+  std::function<NodeId(uint64_t)> context_node_;
+  Limits limits_;
+  std::map<uint32_t, Device> devices_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Lane>> lanes_;  // by device and stream
+  std::map<const std::string*, FrameId> kernel_frames_;
+  uint64_t origin_ = 0;  // of the timeline; 0: nothing yet
+  uint64_t left_out_ = 0;
+};
+
+// The same for all at once.
+void add_operations(Profile& profile, std::span<const GpuOperation> operations,
+                    const std::function<NodeId(uint64_t context)>& node_of);
+
+}  // namespace heddle::profile
