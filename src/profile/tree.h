@@ -25,7 +25,14 @@ struct Metric {
 };
 
 namespace metrics {
+// Of a GPU: kernels as recorded, and the part of them in which each instant counts for one kernel.
+inline const Metric kGpuBusy{"GBUSY", "ns", "GPU busy"};
 inline const Metric kGpuKernels{"GKER", "ns", "GPU kernels"};
+inline const Metric kGpuMemset{"GMSET", "ns", "GPU memsets"};
+inline const Metric kGpuSync{"GSYNC", "ns", "Waiting for the GPU"};
+inline const Metric kGpuIdle{"GIDLE", "ns", "GPU idle"};
+inline const Metric kGpuAllocated{"GMEM", "bytes", "GPU memory allocated"};
+inline const Metric kGpuFreed{"GMEM:free", "bytes", "GPU memory freed"};
 inline const Metric kCpu{"CPU", "ns", "CPU"};
 inline const Metric kLaunches{"LAUNCHES", "", "Launches"};
 }  // namespace metrics

@@ -107,17 +107,21 @@ Result Driver::error(Result result, std::string why) {
 
 Result Driver::submit(void* stream, Operation operation) {
   auto* const per_thread = reinterpret_cast<void*>(uintptr_t{2});  // CU_STREAM_PER_THREAD, whose work never waits here
-  if (stream == per_thread) return operation.launch ? operation.launch(false) : operation.run();
+  operation.work.correlation = ApiCall::correlation();
+  if (stream == per_thread) return perform(operation);
   auto* s = static_cast<Stream*>(stream);
   if (s == nullptr) {
     for (Stream* other : streams) {
       if (other->blocking) drain(other);
     }
-    return operation.launch ? operation.launch(false) : operation.run();
+    return perform(operation);
   }
   if (!streams.contains(s)) return error(kInvalidHandle, "there is no such stream");
+  operation.work.stream = s->number;
   if (s->capture != nullptr) {
-    s->capture->operations.push_back(std::move(operation));
+    Graph& graph = *s->capture;
+    graph.operations.push_back(std::move(operation));
+    if (const Observer* who = observer()) who->node_created(graph, graph.node(graph.operations.size() - 1));
     return kSuccess;
   }
   s->queue.push_back(std::move(operation));
@@ -125,9 +129,10 @@ Result Driver::submit(void* stream, Operation operation) {
   return kSuccess;
 }
 
-Result Driver::submit(void* stream, std::function<Result()> run) {
+Result Driver::submit(void* stream, std::function<Result()> run, const Work& work) {
   Operation operation;
   operation.run = std::move(run);
+  operation.work = work;
   return submit(stream, std::move(operation));
 }
 
@@ -139,7 +144,7 @@ void Driver::drain(Stream* stream) {
     stream->queue.pop_front();
     const bool next_begins = operation.launch && !stream->queue.empty() && stream->queue.front().begin;
     if (next_begins) stream->queue.front().begin();
-    const Result result = operation.launch ? operation.launch(begun) : operation.run();
+    const Result result = perform(operation, begun);
     if (next_begins) turn = 1 - turn;
     begun = next_begins;
     if (result == kSuccess) continue;
@@ -151,6 +156,24 @@ void Driver::drain(Stream* stream) {
     stream->queue.clear();
   }
   stream->draining = false;
+}
+
+Result Driver::perform(const Operation& operation, bool begun) {
+  const Result result = operation.launch ? operation.launch(begun) : operation.run();
+  if (result != kSuccess || operation.work.kind == Work::Kind::kNone) return result;
+  const Observer* const who = observer();
+  if (who == nullptr) return result;
+  Work work = operation.work;
+  work.early = begun;
+  who->done(work);
+  return result;
+}
+
+void Driver::tell(Work work) {
+  const Observer* const who = observer();
+  if (who == nullptr) return;
+  work.correlation = ApiCall::correlation();
+  who->done(work);
 }
 
 void Driver::drain_all() {
@@ -274,10 +297,15 @@ HEDDLE_EXPORT Result cuCtxGetCurrent(void** context) {
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuCtxSynchronize() {
+  const ApiCall api(17);
   const Call call;
   Result first = kSuccess;
   for (Stream* stream : call.driver.streams) {
     if (const Result result = call.driver.wait(stream); first == kSuccess) first = result;
   }
+  Work wait;
+  wait.kind = Work::Kind::kSync;
+  wait.sync = 4;
+  call.driver.tell(wait);
   return first == kSuccess ? call.ready() : first;
 }

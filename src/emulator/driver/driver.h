@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emulator/driver/module.h"
+#include "emulator/driver/observer.h"
 #include "emulator/memory.h"
 #include "emulator/scheduler.h"
 #include "emulator/settings.h"
@@ -49,10 +50,14 @@ struct Operation {
   std::function<Result(bool begun)> launch;
   // Of a launch that may begin before the one in front has ended: begins it, so that this one is run before it goes on.
   std::function<void()> begin;
+  Work work = {};
 };
 
 struct Graph {
+  uint32_t id = 0;
   std::vector<Operation> operations;
+
+  uint64_t node(size_t operation) const { return uint64_t{id} << 32 | (operation + 1); }
 };
 
 // Operations run when somebody waits for them, or some time before: what the host reads or frees too early shows.
@@ -60,6 +65,7 @@ struct Stream {
   std::shared_ptr<Graph> capture;  // null: it does not capture
   bool blocking = false;           // waits for, and is waited for by, the default stream
   bool draining = false;
+  uint32_t number = 0;
   std::deque<Operation> queue;
   Result error = kSuccess;  // of the first operation that failed, until a call that waits returns it
   std::string detail;
@@ -83,6 +89,7 @@ struct Driver {
   int contexts = 0;   // that were retained and not released
   int launches = 0;
   uint64_t seeds = 0;  // that launches took
+  uint32_t graphs = 0, numbered_streams = 0;
   // A launch runs on the scheduler that has its turn, one that begins early meanwhile on the other.
   std::array<Scheduler, 2> schedulers;
   size_t turn = 0;
@@ -97,7 +104,10 @@ struct Driver {
   Result error(Result result, std::string why);
   // Adds `operation` to the stream or to what it captures; on the default stream (null) it runs now.
   Result submit(void* stream, Operation operation);
-  Result submit(void* stream, std::function<Result()> run);
+  Result submit(void* stream, std::function<Result()> run, const Work& work = {});
+  // Does it now and tells the observer. `begun`: a launch that has begun already.
+  Result perform(const Operation& operation, bool begun = false);
+  void tell(Work work);  // of what has no operation
   // Runs what the stream still has to do; the error stays with it.
   void drain(Stream* stream);
   void drain_all();

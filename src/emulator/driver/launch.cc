@@ -143,6 +143,13 @@ Result launch(void* function, LaunchShape shape, void* stream, void** arguments,
   operation.launch = [&driver, &kernel, shape, kept](bool begun) {
     return execute(driver, kernel, shape, *kept, begun);
   };
+  Work& work = operation.work;
+  work.kind = Work::Kind::kKernel;
+  work.name = kernel.name.c_str();
+  work.grid = {shape.grid.x, shape.grid.y, shape.grid.z};
+  work.block = {shape.block.x, shape.block.y, shape.block.z};
+  work.cluster = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
+  work.shared_bytes = shape.shared_bytes;
   if (shape.early) {
     operation.begin = [&driver, &kernel, shape, kept] {
       driver.schedulers[1 - driver.turn].begin(kernel, shape, kept->pointers.data(), driver.memory, next_seed(driver));
@@ -214,6 +221,7 @@ HEDDLE_EXPORT Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* b
 HEDDLE_EXPORT Result cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                     unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream,
                                     void** arguments, void** extra) {
+  const ApiCall api(307);
   LaunchShape shape;
   shape.grid = {grid_x, grid_y, grid_z};
   shape.block = {block_x, block_y, block_z};
@@ -223,6 +231,7 @@ HEDDLE_EXPORT Result cuLaunchKernel(void* function, unsigned grid_x, unsigned gr
 HEDDLE_EXPORT Result cuLaunchCooperativeKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                                unsigned block_x, unsigned block_y, unsigned block_z,
                                                unsigned shared_bytes, void* stream, void** arguments) {
+  const ApiCall api(477);
   LaunchShape shape;
   shape.grid = {grid_x, grid_y, grid_z};
   shape.block = {block_x, block_y, block_z};
@@ -232,6 +241,7 @@ HEDDLE_EXPORT Result cuLaunchCooperativeKernel(void* function, unsigned grid_x, 
 }
 // Of the attributes, cluster, cooperation and an early beginning decide what runs; others are about time.
 HEDDLE_EXPORT Result cuLaunchKernelEx(const void* config, void* function, void** arguments, void** extra) {
+  const ApiCall api(652);
   const auto& c = *static_cast<const LaunchConfig*>(config);
   LaunchShape shape;
   shape.grid = {c.grid[0], c.grid[1], c.grid[2]};

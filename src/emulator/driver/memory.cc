@@ -35,10 +35,22 @@ Result copy(void* stream, void* to, const void* from, size_t bytes, std::vector<
     const auto* start = static_cast<const uint8_t*>(from);
     staged = std::make_shared<std::vector<uint8_t>>(start, start + bytes);
   }
-  const Result result = call.driver.submit(stream, [=] {
-    if (bytes > 0) std::memmove(to, staged == nullptr ? from : staged->data(), bytes);
-    return kSuccess;
-  });
+  const auto place_of = [&](const void* pointer) {
+    if (call.driver.memory.contains(reinterpret_cast<uint64_t>(pointer), bytes)) return Work::Place::kDevice;
+    return call.driver.is_pinned(pointer) ? Work::Place::kPinned : Work::Place::kPageable;
+  };
+  Work work;
+  work.kind = Work::Kind::kCopy;
+  work.bytes = bytes;
+  work.from = place_of(from);
+  work.to = place_of(to);
+  const Result result = call.driver.submit(
+      stream,
+      [=] {
+        if (bytes > 0) std::memmove(to, staged == nullptr ? from : staged->data(), bytes);
+        return kSuccess;
+      },
+      work);
   if (result != kSuccess || s == nullptr || capturing || !on_host(to)) return result;
   return call.driver.wait(s);  // pageable memory is written before the call returns
 }
@@ -49,10 +61,16 @@ Result fill(void* stream, uint64_t to, T value, size_t count) {
   if (const Result result = call.ready(); result != kSuccess) return result;
   if (to % sizeof(T) != 0) return call.driver.error(kInvalidValue, "the address is not aligned");
   if (const Result result = check_range(call.driver, to, count * sizeof(T)); result != kSuccess) return result;
-  return call.driver.submit(stream, [=] {
-    std::fill_n(static_cast<T*>(host(to)), count, value);
-    return kSuccess;
-  });
+  Work work;
+  work.kind = Work::Kind::kMemset;
+  work.bytes = count * sizeof(T);
+  return call.driver.submit(
+      stream,
+      [=] {
+        std::fill_n(static_cast<T*>(host(to)), count, value);
+        return kSuccess;
+      },
+      work);
 }
 
 }  // namespace
@@ -67,26 +85,39 @@ HEDDLE_EXPORT Result cuMemGetInfo_v2(size_t* free, size_t* total) {
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
+  const ApiCall api(243);
   const Call call;
   if (const Result result = call.ready(); result != kSuccess) return result;
   if (bytes == 0) return call.driver.error(kInvalidValue, "an allocation of 0 bytes");
   *pointer = call.driver.memory.allocate(bytes, Settings::now().memory_bytes);
   if (*pointer == 0) return call.driver.error(kOutOfMemory, fmt::format("{} bytes were asked for", bytes));
+  Work work;
+  work.kind = Work::Kind::kAllocate;
+  work.bytes = bytes;
+  call.driver.tell(work);
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuMemFree_v2(uint64_t pointer) {
+  const ApiCall api(245);
   const Call call;
   if (pointer == 0) return kSuccess;
   call.driver.drain_all();
   std::string what;
+  Work work;
+  work.kind = Work::Kind::kFree;
+  work.bytes = call.driver.memory.used();
   if (!call.driver.memory.release(pointer, &what)) return call.driver.error(kInvalidValue, what);
   if (!what.empty()) return call.driver.error(kLaunchFailed, what);
+  work.bytes -= call.driver.memory.used();
+  call.driver.tell(work);
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuMemAllocAsync(uint64_t* pointer, size_t bytes, void*) {
+  const ApiCall api(598);
   return cuMemAlloc_v2(pointer, bytes);
 }
 HEDDLE_EXPORT Result cuMemFreeAsync(uint64_t pointer, void*) {
+  const ApiCall api(600);
   return cuMemFree_v2(pointer);
 }
 HEDDLE_EXPORT Result cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
@@ -120,41 +151,54 @@ HEDDLE_EXPORT Result cuMemHostUnregister(void* pointer) {
 }
 
 HEDDLE_EXPORT Result cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+  const ApiCall api(277);
   return copy(stream, host(to), from, bytes, {to});
 }
 HEDDLE_EXPORT Result cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+  const ApiCall api(279);
   return copy(stream, to, host(from), bytes, {from});
 }
 HEDDLE_EXPORT Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  const ApiCall api(281);
   return copy(stream, host(to), host(from), bytes, {to, from});
 }
 HEDDLE_EXPORT Result cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  const ApiCall api(306);
   return copy(stream, host(to), host(from), bytes, {});
 }
 HEDDLE_EXPORT Result cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
+  const ApiCall api(276);
   return cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr);
 }
 HEDDLE_EXPORT Result cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+  const ApiCall api(278);
   return cuMemcpyDtoHAsync_v2(to, from, bytes, nullptr);
 }
 HEDDLE_EXPORT Result cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
+  const ApiCall api(280);
   return cuMemcpyDtoDAsync_v2(to, from, bytes, nullptr);
 }
 HEDDLE_EXPORT Result cuMemcpy(uint64_t to, uint64_t from, size_t bytes) {
+  const ApiCall api(305);
   return cuMemcpyAsync(to, from, bytes, nullptr);
 }
 HEDDLE_EXPORT Result cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void* stream) {
+  const ApiCall api(220);
   return fill<uint32_t>(stream, to, value, count);
 }
 HEDDLE_EXPORT Result cuMemsetD16Async(uint64_t to, unsigned short value, size_t count, void* stream) {
+  const ApiCall api(218);
   return fill<uint16_t>(stream, to, value, count);
 }
 HEDDLE_EXPORT Result cuMemsetD8Async(uint64_t to, unsigned char value, size_t count, void* stream) {
+  const ApiCall api(216);
   return fill<uint8_t>(stream, to, value, count);
 }
 HEDDLE_EXPORT Result cuMemsetD32_v2(uint64_t to, unsigned value, size_t count) {
+  const ApiCall api(251);
   return fill<uint32_t>(nullptr, to, value, count);
 }
 HEDDLE_EXPORT Result cuMemsetD8_v2(uint64_t to, unsigned char value, size_t count) {
+  const ApiCall api(249);
   return fill<uint8_t>(nullptr, to, value, count);
 }

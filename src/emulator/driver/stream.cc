@@ -10,6 +10,14 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+void tell_of_wait(Driver& driver, uint32_t kind, uint32_t stream) {
+  Work wait;
+  wait.kind = Work::Kind::kSync;
+  wait.sync = kind;
+  wait.stream = stream;
+  driver.tell(wait);
+}
+
 }  // namespace
 }  // namespace heddle::emulator
 
@@ -20,6 +28,7 @@ HEDDLE_EXPORT Result cuStreamCreate(void** stream, unsigned flags) {
   if (const Result result = call.ready(); result != kSuccess) return result;
   constexpr unsigned kNonBlocking = 1;
   auto* made = new Stream();
+  made->number = ++call.driver.numbered_streams;
   made->blocking = (flags & kNonBlocking) == 0;
   call.driver.streams.insert(made);
   *stream = made;
@@ -38,11 +47,14 @@ HEDDLE_EXPORT Result cuStreamDestroy_v2(void* stream) {
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuStreamSynchronize(void* stream) {
+  const ApiCall api(126);
   const Call call;
   auto* s = static_cast<Stream*>(stream);
   if (s != nullptr && !call.driver.streams.contains(s)) return call.driver.error(kInvalidHandle, "no such stream");
   if (s != nullptr && s->capture != nullptr) return call.driver.error(kCaptureUnsupported, "synchronisation");
   if (const Result result = call.driver.wait(s); result != kSuccess) return result;
+  constexpr uint32_t kOfStream = 3;
+  tell_of_wait(call.driver, kOfStream, s == nullptr ? 0 : s->number);
   return call.ready();
 }
 HEDDLE_EXPORT Result cuStreamQuery(void* stream) {
@@ -70,6 +82,7 @@ HEDDLE_EXPORT Result cuStreamBeginCapture_v2(void* stream, int) {
   if (s == nullptr) return call.driver.error(kCaptureUnsupported, "the default stream");
   if (s->capture != nullptr) return call.driver.error(kCaptureInvalidated, "the stream captures already");
   s->capture = std::make_shared<Graph>();
+  s->capture->id = ++call.driver.graphs;
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuStreamEndCapture(void* stream, void** graph) {
@@ -93,10 +106,16 @@ HEDDLE_EXPORT Result cuStreamIsCapturing(void* stream, int* status) {
 HEDDLE_EXPORT Result cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
   const Call call;
   if (graph == nullptr) return call.driver.error(kInvalidValue, "no graph");
-  *executable = new Graph(*static_cast<Graph*>(graph));
+  const Graph& original = *static_cast<Graph*>(graph);
+  auto* made = new Graph(original);
+  made->id = ++call.driver.graphs;
+  for (size_t i = 0; i < made->operations.size(); ++i) made->operations[i].work.graph_node = made->node(i);
+  if (const Observer* who = observer()) who->executable_created(original, *made);
+  *executable = made;
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuGraphLaunch(void* executable, void* stream) {
+  const ApiCall api(514);
   const Call call;
   if (const Result result = call.ready(); result != kSuccess) return result;
   if (executable == nullptr) return call.driver.error(kInvalidHandle, "no graph");
@@ -158,11 +177,14 @@ HEDDLE_EXPORT Result cuEventRecordWithFlags(void* event, void* stream, unsigned 
   });
 }
 HEDDLE_EXPORT Result cuEventSynchronize(void* event) {
+  const ApiCall api(121);
   const Call call;
   const auto state = static_cast<Event*>(event)->state;
   if (!state->done) {
     if (const Result result = call.driver.wait(state->stream); result != kSuccess) return result;
   }
+  constexpr uint32_t kOfEvent = 1;
+  tell_of_wait(call.driver, kOfEvent, 0);
   return call.ready();
 }
 HEDDLE_EXPORT Result cuEventQuery(void* event) {

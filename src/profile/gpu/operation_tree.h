@@ -53,12 +53,14 @@ class OperationTree {
     uint64_t until = 0;
   };
 
-  NodeId node_of(const GpuOperation& operation);
+  NodeId parent_of(const GpuOperation& operation);
   NodeId leaf_of(const GpuOperation& operation, NodeId parent);
   void add_one(const GpuOperation& operation);
-  void add_idle(const GpuOperation& operation, NodeId parent, uint64_t from);
-  void add_slice(const GpuOperation& operation, NodeId node);
-  FrameId kernel_frame(const std::string* name);
+  void add_kernel(const GpuOperation& operation, NodeId leaf);
+  void add_copy(const GpuOperation& operation, NodeId leaf);
+  void add_idle(const GpuOperation& operation, NodeId parent);
+  void add_slice(const GpuOperation& operation, NodeId leaf);
+  void add_value(NodeId node, const Metric& metric, uint64_t value);
 
   Profile& profile_;
   std::function<NodeId(uint64_t)> context_node_;
@@ -66,7 +68,8 @@ class OperationTree {
   std::map<uint32_t, Device> devices_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Lane>> lanes_;  // by device and stream
   std::map<const std::string*, FrameId> kernel_frames_;
-  uint64_t origin_ = 0;  // of the timeline; 0: nothing yet
+  std::map<std::pair<uint64_t, uint64_t>, NodeId> graph_parents_;  // by contexts of the launch and of the node
+  uint64_t origin_ = 0;                                            // of the timeline; 0: nothing yet
   uint64_t left_out_ = 0;
 };
 

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "profile/gpu/cupti_types.h"
+
+namespace heddle::profile::cupti {
+
+// NVIDIA's CUPTI, loaded at run time.
+struct Library {
+  Result (*version)(uint32_t* version);
+  Result (*error_text)(Result result, const char** text);
+  Result (*subscribe)(Subscriber* subscriber, Callback callback, void* user);
+  Result (*subscribe_named)(Subscriber* subscriber, Callback callback, void* user,
+                            SubscriberParams* params);  // null before 13.0
+  Result (*unsubscribe)(Subscriber subscriber);
+  Result (*enable_callback)(uint32_t enable, Subscriber subscriber, Domain domain, uint32_t id);
+  Result (*register_buffers)(BufferRequested requested, BufferCompleted completed);
+  Result (*enable)(Activity kind);
+  Result (*disable)(Activity kind);
+  Result (*next_record)(uint8_t* buffer, size_t valid, const uint8_t** record);
+  Result (*flush)(uint32_t forced);
+  Result (*dropped)(void* context, uint32_t stream, size_t* dropped);
+  Result (*graph_node_id)(void* node, uint64_t* id);
+  Result (*graph_id)(void* graph, uint32_t* id);
+  Result (*executable_id)(void* executable, uint32_t* id);
+
+  uint32_t number = 0;  // what `version` says
+  std::string path;
+};
+
+// The one that this process has loaded; else the first of: the one that $HEDDLE_CUPTI names, those of Python packages,
+// those of CUDA toolkits. It stays loaded. A later call gives the same. Throws kDevice where there is none.
+const Library& library();
+
+}  // namespace heddle::profile::cupti

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// The part of CUPTI's binary interface that the collector uses, for CUPTI 11.8 to 13. Records grow at their end from
+// version to version: the structs here have the fields that all of them agree on.
+namespace heddle::profile::cupti {
+
+using Result = int;
+inline constexpr Result kSuccess = 0, kNotInitialised = 15, kInsufficientPrivileges = 35, kManySubscribers = 39,
+                        kVirtualNoPrivileges = 40, kUnknownError = 999;
+
+enum Domain : int { kDriver = 1, kRuntime = 2, kResource = 3 };
+enum Site : int { kEnter = 0, kExit = 1 };
+enum ResourceId : uint32_t { kNodeCreated = 13, kExecutableCreated = 18, kNodeCloned = 20 };
+
+struct CallData {
+  Site site;
+  const char* function;
+  const void* parameters;
+  void* result;
+  const char* symbol;
+  void* context;
+  uint32_t context_id;
+  uint64_t* shared;  // by the callbacks of one call
+  uint32_t correlation;
+};
+struct GraphData {
+  void *graph = nullptr, *original_graph = nullptr;
+  void *node = nullptr, *original_node = nullptr;
+  int node_type = 0;
+  void* dependency = nullptr;
+  void* executable = nullptr;
+};
+struct ResourceData {
+  void* context;
+  void* stream;
+  const GraphData* graph;  // of what concerns graphs
+};
+struct SubscriberParams {
+  size_t bytes = sizeof(SubscriberParams);
+  const char* name = nullptr;
+  char* holder = nullptr;  // who has the place, at least 64 bytes
+  size_t holder_bytes = 0;
+};
+
+using Subscriber = void*;
+using Callback = void (*)(void* user, Domain domain, uint32_t id, const void* data);
+using BufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t* most_records);
+using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
+
+enum Activity : uint32_t {
+  kCopy = 1,
+  kMemset = 2,
+  kSerialKernel = 3,  // never enabled, since it runs kernels one at a time; of the same layout
+  kKernel = 10,
+  kOverhead = 17,
+  kPeerCopy = 22,
+  kSynchronisation = 38,
+  kMemory = 49,
+};
+
+struct KernelRecord {
+  uint32_t kind;
+  uint8_t caches;
+  uint8_t cache_requested;
+  uint16_t registers;
+  uint32_t partitioned_cache[2];
+  uint64_t start, end, completed;
+  uint32_t device, context, stream;
+  int32_t grid[3], block[3];
+  int32_t static_shared, dynamic_shared;
+  uint32_t local_bytes, local_total;
+  uint32_t correlation;
+  int64_t grid_id;
+  const char* name;
+  void* reserved;
+  uint64_t queued, submitted;
+  uint8_t launch_type, shared_memory_requested;
+  uint16_t more[3];
+  uint64_t graph_node;
+  uint32_t shared_limit, graph;
+};
+struct CopyRecord {
+  uint32_t kind;
+  uint8_t direction, from, to, flags;
+  uint64_t bytes, start, end;
+  uint32_t device, context, stream, correlation, runtime_correlation, padding;
+  void* reserved;
+  uint64_t graph_node;
+};
+struct PeerCopyRecord {
+  uint32_t kind;
+  uint8_t direction, from, to, flags;
+  uint64_t bytes, start, end;
+  uint32_t device, context, stream;
+  uint32_t from_device, from_context, to_device, to_context;
+  uint32_t correlation;
+  void* reserved;
+  uint64_t graph_node;
+};
+struct MemsetRecord {
+  uint32_t kind, value;
+  uint64_t bytes, start, end;
+  uint32_t device, context, stream, correlation;
+  uint16_t flags, memory;
+  uint32_t padding;
+  void* reserved;
+  uint64_t graph_node;
+};
+struct SynchronisationRecord {
+  uint32_t kind, type;
+  uint64_t start, end;
+  uint32_t correlation, context, stream, event;
+};
+struct MemoryRecord {
+  uint32_t kind, operation, memory, correlation;
+  uint64_t address, bytes, time, counter;
+  uint32_t process, device, context, stream;
+};
+struct OverheadRecord {
+  uint32_t kind, what, object_kind;
+  uint8_t object[12];
+  uint64_t start, end;
+};
+
+}  // namespace heddle::profile::cupti

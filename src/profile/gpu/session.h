@@ -1,0 +1,70 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "profile/gpu/activity.h"
+#include "profile/gpu/call_log.h"
+#include "profile/gpu/collector.h"
+#include "profile/gpu/cupti_library.h"
+#include "profile/gpu/graph_nodes.h"
+
+namespace heddle::profile {
+
+// One collection. CUPTI calls it from threads of the program and from its own, and may be about to when it has ended,
+// so that sessions live as long as the process; what they hold goes with the collection.
+class GpuCollector::Session {
+ public:
+  Session(const cupti::Library& library, Options options);
+
+  void begin();  // throws kDevice; it has ended then
+  void end();
+  void flush(bool forced);
+  std::vector<GpuOperation> take();
+  GpuStats stats() const;
+
+  // What CUPTI calls.
+  void on_call(const cupti::CallData& call);
+  void on_resource(uint32_t id, const cupti::ResourceData& resource);
+  void on_buffer(void* context, uint32_t stream, std::span<uint8_t> records);
+
+ private:
+  CallLog& log_of_thread();
+  uint64_t context_now() const;
+  void subscribe();
+  void enable();
+  void close();
+  void flush_now_and_then();
+  void add(std::span<GpuOperation> operations, const ActivityCounts& counts);
+  void find_calls(std::span<GpuOperation> operations);
+  void take_over_calls();
+  [[noreturn]] void refuse(cupti::Result result, const char* call) const;
+
+  const cupti::Library& library_;
+  Options options_;
+  size_t most_operations_ = 0, most_calls_ = 0;
+  int process_ = 0;  // that began it: a fork has neither its threads nor its GPU
+  cupti::Subscriber subscriber_ = nullptr;
+  std::atomic<bool> running_{false};
+  std::atomic<int> inside_{0};  // calls in progress that may use options_.context
+  GraphNodes graph_nodes_;
+
+  mutable std::mutex mutex_;  // of all below; never held across a call of CUPTI or of options_.context
+  std::vector<std::unique_ptr<CallLog>> logs_;
+  std::deque<std::vector<GpuOperation>> operations_;
+  size_t kept_ = 0;
+  GpuStats stats_;
+
+  std::mutex flusher_mutex_;
+  std::condition_variable stopping_;
+  std::thread flusher_;
+};
+
+}  // namespace heddle::profile
