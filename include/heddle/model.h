@@ -144,6 +144,12 @@ class HEDDLE_API Model {
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream = nullptr) const;
 
+  // Compiles the model once more with all that is known of its nodes, runs it for about `seconds` on inputs of these
+  // shapes (random values where `inputs` has none) and says which nodes take the time: a profile in its JSON form
+  // (docs/reference/profile-json.md), which `heddle profile show` prints. Throws Error: kInvalidArgument for a plan
+  // file, which no longer knows the nodes of its model; whatever compiling or running can throw.
+  std::string profile(const std::map<std::string, Tensor>& inputs = {}, double seconds = 1) const;
+
   // Writes a plan file, for the shapes of load(), that load() takes in place of the model, without compiler or source.
   // Throws kFile.
   void save(const std::string& path) const;

@@ -27,6 +27,8 @@
 #include "heddle/model.h"
 #include "jit/cache.h"
 #include "models.h"
+#include "profile/json.h"
+#include "profile/views.h"
 #include "tests/error_of.h"
 #include "tests/frontend/model_bytes.h"
 #include "zoo/zoo.h"
@@ -88,6 +90,20 @@ TEST_F(Driver, LoadsRunsAndTakesThePlanFromTheCache) {
   EXPECT_FALSE(Model::load(file, other).impl().primary().from_cache);
   test::write_mlp(file, 2, 99);  // other weights under the same name
   EXPECT_FALSE(Model::load(file, two_threads()).impl().primary().from_cache);
+}
+
+TEST_F(Driver, AProfileOfAModelSumsToItsRun) {
+  const Model model = Model::load(mlp(), two_threads());
+  const profile::Profile profile = profile::parse(model.profile({{"x", random_floats({2, 8}, 1)}}, 0.02), "profile");
+  const auto time = profile::time_metric(profile.tree);
+  ASSERT_TRUE(time);
+  EXPECT_GT(profile.tree.total(*time), 0);
+  const std::vector<profile::NodeId> hot = profile::hot_path(profile.tree, *time, 0);
+  EXPECT_EQ(profile.tree.frame(hot.back()).kind, "kernel");
+
+  model.save(path("m.plan"));
+  const Model plan = Model::load(path("m.plan"), two_threads());
+  EXPECT_EQ(error_of([&] { (void)plan.profile(); }).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_F(Driver, VerifiesUnderEveryPolicyAndPrecision) {

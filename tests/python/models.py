@@ -38,12 +38,12 @@ def add(shape=(3, 5), dtype=F32):
                   [_value("c", shape, dtype)])
 
 
-def cache_step():
-    """present = past [3, 7] with x [3, 1] at the columns `at`; sum of its rows."""
+def cache_step(rows=3, columns=7):
+    """present = past [rows, columns] with x [rows, 1] at the columns `at`; sum of its rows."""
     nodes = [helper.make_node("ScatterElements", ["past", "at", "x"], ["present"], axis=1),
              helper.make_node("ReduceSum", ["present", "columns"], ["sum"], keepdims=0)]
-    return _model(nodes, [_value("past", [3, 7]), _value("x", [3, 1]), _value("at", [3, 1], TensorProto.INT64)],
-                  [_value("present", [3, 7]), _value("sum", [3])], [("columns", np.array([1]))])
+    return _model(nodes, [_value("past", [rows, columns]), _value("x", [rows, 1]), _value("at", [rows, 1], TensorProto.INT64)],
+                  [_value("present", [rows, columns]), _value("sum", [rows])], [("columns", np.array([1]))])
 
 
 def old_values():

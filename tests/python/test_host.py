@@ -225,6 +225,27 @@ class InPlace(unittest.TestCase):
                 for output, value in wanted.items():
                     np.testing.assert_array_equal(results[output], value, err_msg=output)
 
+    def test_other_shapes_and_threads_have_caches_of_their_own(self):
+        model = heddle.compile(models.cache_step("rows", "columns"), shapes={"past": (3, 7)}, alias="auto")
+        wrong = []
+
+        def steps(rows, columns):
+            cache = random((rows, columns), rows)
+            wanted, address = cache.copy(), cache.ctypes.data
+            for step in range(20):
+                x, at = random((rows, 1), step), np.full((rows, 1), step % columns)
+                np.put_along_axis(wanted, at, x, axis=1)
+                present = model.run({"past": cache, "x": x, "at": at}, out={"present": cache})["present"]
+                if present.ctypes.data != address or not np.array_equal(cache, wanted):
+                    wrong.append((rows, columns, step))
+
+        threads = [threading.Thread(target=steps, args=shape) for shape in ((3, 7), (5, 9), (3, 7), (2, 30))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
     def test_refusals(self):
         for alias, part in (({"present": "pasd"}, "Did you mean past?"), ({"sum": "past"}, "does not fit"), (3, "no mapping")):
             with self.assertRaises(heddle.InputError) as caught:

@@ -11,9 +11,11 @@
 #include "driver/compile/compile.h"
 #include "driver/compile/kernel_override.h"
 #include "driver/compile/plan_cache.h"
+#include "driver/report/profile_model.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/ranges.h"
 #include "driver/verify/reference.h"
+#include "profile/json.h"
 #include "runtime/plan_io.h"
 
 namespace heddle {
@@ -404,6 +406,19 @@ void Model::Impl::enqueue(const std::vector<DeviceTensor>& inputs, const std::ve
   variant->executor->enqueue(addresses_of(*variant->plan, inputs, outputs, workspace, bytes), stream);
 }
 
+std::string Model::Impl::profile(const std::map<std::string, Tensor>& inputs, double seconds) const {
+  if (is_plan_) {
+    fail(ErrorCode::kInvalidArgument, path_, "a plan no longer knows the nodes of its model", "Profile the ONNX model");
+  }
+  CompileOptions options = options_;
+  options.progress = nullptr;
+  for (const auto& [name, tensor] : inputs) options.shapes[name] = tensor.shape();
+  const driver::Settings settings = driver::resolve(options);
+  return profile::to_json(driver::profile_model(
+      driver::compile_model(path_, options), settings.target,
+      {.seconds = seconds, .threads = pool_->threads(), .device = settings.device, .inputs = inputs}));
+}
+
 Model Model::load(const std::string& path, const CompileOptions& options) {
   return Model(std::make_shared<const Impl>(path, options));
 }
@@ -432,6 +447,10 @@ EnqueueNeeds Model::prepare(const std::vector<Shape>& inputs) const {
 void Model::enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                     void* stream) const {
   impl_->enqueue(inputs, outputs, workspace, stream);
+}
+
+std::string Model::profile(const std::map<std::string, Tensor>& inputs, double seconds) const {
+  return impl_->profile(inputs, seconds);
 }
 
 void Model::save(const std::string& path) const {

@@ -42,6 +42,8 @@ class Model::Impl {
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream) const;
 
+  std::string profile(const std::map<std::string, Tensor>& inputs, double seconds) const;
+
   // The variant that load() made.
   const ModelVariant& primary() const { return *primary_; }
   // Those for other shapes that are kept, the last used first.
