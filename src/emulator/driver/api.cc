@@ -32,6 +32,11 @@ Box make_box(const void* map, bool store, uint32_t shared_address, const int32_t
 const emulated::Api& api() {
   static const emulated::Api one = {
       .fail = [](const char* text) { scheduler().fail("{}", text); },
+      .misaligned =
+          [](uint64_t address, uint32_t alignment, Place place) {
+            scheduler().fail("a misaligned access to memory: {:#x} is no multiple of {} bytes ({}:{})", address,
+                             alignment, name_of(place), place.line);
+          },
       .poll = [](Place place) { scheduler().poll(place); },
       .barrier = [](uint32_t id, uint32_t threads, BarrierMode mode, bool predicate,
                     Place place) { return barrier(scheduler(), id, threads, mode, predicate, place); },

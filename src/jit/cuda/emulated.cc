@@ -99,6 +99,7 @@ std::vector<std::string> flags_for(std::string_view architecture) {
   // GCC 12 adds half of the terms of int64_t sums over an array of pairs.
   flags.push_back("-fno-tree-loop-vectorize");
   const std::string_view version = architecture.substr(kPrefix.size(), 2);
+  flags.push_back("-fsanitize=alignment");
   flags.push_back(fmt::format("-D__CUDA_ARCH__={}0", version));
   return flags;
 }

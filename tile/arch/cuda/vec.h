@@ -403,18 +403,9 @@ struct access {
   };
 };
 
-// A GPU refuses addresses that are no multiple of what is accessed there; the emulator does, too.
-template <int Bytes>
-TILE_INLINE void check_address([[maybe_unused]] const void* p) {
-#if defined(HEDDLE_PLACE)
-  if (reinterpret_cast<uintptr_t>(p) % Bytes != 0) heddle_emulated_api->fail("a misaligned access to memory");
-#endif
-}
-
 template <int W, int Aligned, typename T>
 TILE_INLINE auto load_elements(const T* p) {
   using A = access<W, Aligned, T>;
-  check_address<int(sizeof(typename A::piece))>(p);
   typename A::whole raw;
   each_lane<A::kPieces>([&](int i) { raw.part[i] = reinterpret_cast<const typename A::piece*>(p)[i]; });
   return __builtin_bit_cast(typename A::elements, raw);
@@ -422,7 +413,6 @@ TILE_INLINE auto load_elements(const T* p) {
 template <int W, int Aligned, typename T>
 TILE_INLINE void store_elements(T* p, typename access<W, Aligned, T>::elements e) {
   using A = access<W, Aligned, T>;
-  check_address<int(sizeof(typename A::piece))>(p);
   const auto raw = __builtin_bit_cast(typename A::whole, e);
   each_lane<A::kPieces>([&](int i) { reinterpret_cast<typename A::piece*>(p)[i] = raw.part[i]; });
 }

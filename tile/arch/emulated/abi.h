@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 6;
+inline constexpr uint32_t kAbi = 7;
 
 struct Dim {
   uint32_t x, y, z;
@@ -83,6 +83,8 @@ struct WgmmaCall {
 struct Api {
   // Ends the launch with this text.
   void (*fail)(const char* text);
+  // Ends it for an access to an address that is no multiple of `alignment` bytes.
+  void (*misaligned)(uint64_t address, uint32_t alignment, Place place);
   // Lets others run; for loops that wait for a value in memory.
   void (*poll)(Place place);
   // Barrier `id` of the block for `threads` threads (0: all); the result is that of the predicates.

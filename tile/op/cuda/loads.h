@@ -37,7 +37,6 @@ TILE_INLINE stored<T, W> load_stored(const T* p) {
 template <int W, int Aligned = 1, typename T>
 TILE_INLINE stored<T, W> load_stored_evict_first(const T* p) {
   if constexpr (detail::are_sixteen<W, Aligned, T>) {
-    detail::check_address<16>(p);
     return __builtin_bit_cast(stored<T, W>, sm80::load_stream(reinterpret_cast<const detail::sixteen*>(p)));
   } else {
     return load_stored<W, Aligned>(p);
@@ -47,7 +46,6 @@ TILE_INLINE stored<T, W> load_stored_evict_first(const T* p) {
 template <int W, int Aligned = 1, typename T>
 TILE_INLINE stored<T, W> load_stored_l1_resident(const T* p) {
   if constexpr (detail::are_sixteen<W, Aligned, T>) {
-    detail::check_address<16>(p);
     return __builtin_bit_cast(stored<T, W>, sm80::load_here(reinterpret_cast<const detail::sixteen*>(p)));
   } else {
     return load_stored<W, Aligned>(p);
