@@ -68,7 +68,9 @@ std::vector<Advice> small_steps(const Profile& profile) {
   a.rule = "small_steps";
   a.evidence = "the time goes to what lies between the steps of a run";
   a.confidence = "bound";
-  a.remedy = "A larger batch gives each step more to do; fewer threads take less time to start and stop (--threads)";
+  a.remedy = "A larger batch gives each step more to do";
+  const bool cpu = profile.tree.metrics()[*metric] == metrics::kCpu;
+  if (cpu) a.remedy += "; fewer threads take less time to start and stop (--threads)";
   return {a};
 }
 

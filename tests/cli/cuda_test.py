@@ -69,6 +69,32 @@ class Cuda(unittest.TestCase):
         self.assertIn("product", profile["strings"])
         self.assertGreater(sum(profile["nodes"]["values"]["GKER"]), 0)
         self.assertNotIn("CPU", profile["nodes"]["values"])
+        self.assertIn("events between steps: no CUPTI", dict(profile["facts"])["timed by"])
+
+    def test_profile_by_records_of_the_device(self):
+        cupti = str(pathlib.Path(EMULATOR).with_name("libheddle_cupti_emulator.so"))
+        profile = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json", HEDDLE_CUPTI=cupti))
+        facts, values, timeline = dict(profile["facts"]), profile["nodes"]["values"], profile["timeline"]
+        self.assertIn("records of CUPTI, 0 lost", facts["timed by"])
+        # Rows and the root's gaps sum to the run.
+        self.assertEqual(facts["time of a run"], f"{sum(values['GBUSY']) / 1e6:.3f} ms")
+        self.assertGreater(values["GBUSY"][0], 0)
+        for busy, recorded in zip(values["GBUSY"][1:], values["GKER"][1:]):
+            self.assertLessEqual(busy, recorded + 1)
+        # One run as it was: a slice for each launch, in order, those of a track behind one another.
+        self.assertEqual(len(timeline["start"]), sum(values["LAUNCHES"]))
+        self.assertEqual(timeline["start"], sorted(timeline["start"]))
+        ends = {}
+        for track, start, duration in zip(timeline["track"], timeline["start"], timeline["duration"]):
+            self.assertGreaterEqual(start, ends.get(track, 0))
+            ends[track] = start + duration
+        # The same again: the stand-in's times are made up of sizes.
+        again = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json", HEDDLE_CUPTI=cupti))
+        self.assertEqual(again["nodes"], profile["nodes"])
+        for fault, why in [("held", "uses CUPTI in this process already"), ("denied", "may not profile"), ("zero:2", "no run has all")]:
+            profile = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json", HEDDLE_CUPTI=cupti, HEDDLE_EMULATED_CUPTI=fault))
+            self.assertIn(why, dict(profile["facts"])["timed by"])
+            self.assertGreater(sum(profile["nodes"]["values"]["GKER"]), 0)
 
     def test_plans_hold_for_the_gpu_that_they_were_made_for(self):
         self.done("compile", "m.onnx", "--target", "cuda", "-o", "m.plan")

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/clock.h"
 #include "driver/report/kernel_times.h"
 #include "driver/report/node_work.h"
+#include "driver/report/step_times.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"
 #include "profile/advice.h"
@@ -17,60 +17,6 @@ namespace {
 using profile::Frame;
 using profile::NodeId;
 using profile::Profile;
-
-int64_t nanoseconds(double seconds) {
-  return std::llround(seconds * 1e9);
-}
-
-// What the steps of a run took on average, on a GPU as median, and what is left of the run's own time.
-struct StepTimes {
-  struct Span {
-    int64_t start = 0, duration = 0;
-  };
-  std::vector<int64_t> steps;
-  std::vector<Span> one_run;  // by step: the last run; on a GPU the medians one behind the other
-  int64_t rest = 0, runs = 0;
-};
-
-StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tensor>& inputs, double seconds) {
-  constexpr int64_t kFewest = 5, kMost = 10000;
-  StepTimes times;
-  times.steps.assign(executor.plan().steps.size(), 0);
-  times.one_run.resize(times.steps.size());
-  const double begin = wall_seconds();
-  while (times.runs < kMost && (times.runs < kFewest || wall_seconds() - begin < seconds)) {
-    const double start = wall_seconds();
-    double last = start;
-    int64_t in_steps = 0;
-    executor.run(inputs, [&](size_t step, const auto&) {
-      const double now = wall_seconds();
-      const int64_t taken = nanoseconds(now - last);
-      times.steps[step] += taken;
-      times.one_run[step] = {nanoseconds(last - start), taken};
-      in_steps += taken;
-      last = wall_seconds();
-    });
-    times.rest += std::max<int64_t>(nanoseconds(wall_seconds() - start) - in_steps, 0);
-    ++times.runs;
-  }
-  // Of one run, so that profiles of different lengths compare.
-  for (int64_t& step : times.steps) step = (step + times.runs / 2) / times.runs;
-  times.rest /= times.runs;
-  return times;
-}
-
-StepTimes time_on_gpu(const runtime::Executor& executor, const std::vector<Tensor>& inputs) {
-  constexpr int kRuns = 50;
-  StepTimes times;
-  int64_t at = 0;
-  for (const double seconds : executor.step_seconds(inputs, kRuns)) {
-    times.steps.push_back(nanoseconds(seconds));
-    times.one_run.push_back({at, times.steps.back()});
-    at += times.steps.back();
-  }
-  times.runs = kRuns;
-  return times;
-}
 
 // "/layers.3/attn/MatMul" -> layers.3, attn, MatMul.
 std::vector<std::string> parts_of(const std::string& name) {
@@ -89,15 +35,20 @@ class TreeBuilder {
   TreeBuilder(const CompiledModel& model, const Target& target, const StepTimes& times, Profile& profile)
       : model_(model), graph_(*model.optimised), target_(target), times_(times), profile_(profile) {
     gpu_ = runtime::runs_on_gpu(*model.plan);
-    time_ = profile.tree.add_metric(gpu_ ? profile::metrics::kGpuKernels : profile::metrics::kCpu);
+    recorded_ = !times.kernels.empty();
+    time_ = profile.tree.add_metric(recorded_ ? profile::metrics::kGpuBusy
+                                    : gpu_    ? profile::metrics::kGpuKernels
+                                              : profile::metrics::kCpu);
+    if (recorded_) kernels_ = profile.tree.add_metric(profile::metrics::kGpuKernels);
     launches_ = profile.tree.add_metric(profile::metrics::kLaunches);
     bandwidth_ = gpu_ ? target.cuda.model.chip.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
     rate_ = gpu_ ? target.cuda.model.chip.sustained_tflops * 1e12 : target.cpu.peak_gflops() * 1e9 * target.cpu.threads;
   }
 
   void build() {
-    profile_.timeline.tracks.push_back({machine_of(model_.report.target), "steps of one run"});
-    for (size_t step = 0; step < times_.steps.size(); ++step) add_step(step);
+    std::vector<NodeId> rows;
+    for (size_t step = 0; step < times_.steps.size(); ++step) rows.push_back(add_step(step));
+    add_timeline(rows);
     profile_.tree.add(0, time_, times_.rest);
     profile_.device = profile::Device{machine_of(model_.report.target),
                                       static_cast<int64_t>(bandwidth_),
@@ -105,7 +56,8 @@ class TreeBuilder {
   }
 
  private:
-  void add_step(size_t step) {
+  // Returns the row with the largest part.
+  NodeId add_step(size_t step) {
     const auto [group_report, kernel] = model_.built.step_report[step];
     const GroupReport& report = model_.report.groups[group_report];
     const runtime::Step& of_plan = model_.plan->steps[step];
@@ -115,9 +67,23 @@ class TreeBuilder {
     if (group < model_.built.grouping.groups.size()) parts = parts_of_group(model_.built.grouping.groups[group]);
     if (parts.empty()) parts.emplace_back(of_plan.label, Part{1, 0, 0});
     const double floor = kernel < 0 ? 0 : KernelTimes(model_.report).floor(report.kernels[static_cast<size_t>(kernel)]);
-    const NodeId node = divide(of_plan.label, parts, times_.steps[step], floor);
-    const StepTimes::Span& span = times_.one_run[step];
-    profile_.timeline.slices.push_back({0, span.start, span.duration, node});
+    return divide(step, parts, floor);
+  }
+
+  // Kernels that began early overlap those in front of them and have a track of their own.
+  void add_timeline(const std::vector<NodeId>& rows) {
+    std::vector<int64_t> until;  // by track
+    for (const StepTimes::Slice& slice : times_.one_run) {
+      const auto track = static_cast<size_t>(
+          std::find_if(until.begin(), until.end(), [&](int64_t end) { return end <= slice.start; }) - until.begin());
+      if (track == until.size()) {
+        profile_.timeline.tracks.push_back(
+            {machine_of(model_.report.target), track == 0 ? "steps of one run" : "steps that began early"});
+        until.push_back(0);
+      }
+      until[track] = slice.start + slice.duration;
+      profile_.timeline.slices.push_back({static_cast<uint32_t>(track), slice.start, slice.duration, rows[slice.step]});
+    }
   }
 
   struct Part {
@@ -146,26 +112,38 @@ class TreeBuilder {
     return parts.emplace_back(name, Part{}).second;
   }
 
-  // Returns the row with the largest part.
-  NodeId divide(const std::string& label, const std::vector<std::pair<std::string, Part>>& parts, int64_t time,
-                double floor) {
+  // A value of a step divided by the parts' shares. Rounded such that the parts sum to the whole.
+  class Divided {
+   public:
+    Divided(int64_t value, double shares) : left_(value), shares_left_(shares) {}
+    int64_t next(double share, bool last) {
+      const double of_left = shares_left_ > 0 ? std::min(share / shares_left_, 1.0) : 1;
+      const int64_t own = last ? left_ : std::llround(static_cast<double>(left_) * of_left);
+      left_ -= own;
+      shares_left_ -= share;
+      return own;
+    }
+
+   private:
+    int64_t left_;
+    double shares_left_;
+  };
+
+  NodeId divide(size_t step, const std::vector<std::pair<std::string, Part>>& parts, double floor) {
+    const std::string& label = model_.plan->steps[step].label;
     double sum = 0;
     for (const auto& [name, part] : parts) sum += part.share;
     const Frame kernel{"kernel", parts.size() > 1 ? "~ " + label : label};
-    int64_t left = time;
-    double shares_left = sum;
+    Divided time(times_.steps[step], sum), kernels(recorded_ ? times_.kernels[step] : 0, sum);
     NodeId most = 0;
     double largest = -1;
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto& [name, part] = parts[i];
-      // Rounded such that the parts sum to the whole.
-      const double share = shares_left > 0 ? std::min(part.share / shares_left, 1.0) : 1;
-      const int64_t own = i + 1 == parts.size() ? left : std::llround(static_cast<double>(left) * share);
-      left -= own;
-      shares_left -= part.share;
+      const bool last = i + 1 == parts.size();
       const NodeId node = profile_.tree.child(node_of(name), kernel);
-      profile_.tree.add(node, time_, own);
-      if (i == 0) profile_.tree.add(node, launches_, 1);
+      profile_.tree.add(node, time_, time.next(part.share, last));
+      if (recorded_) profile_.tree.add(node, kernels_, kernels.next(part.share, last));
+      if (i == 0) profile_.tree.add(node, launches_, recorded_ ? times_.launches[step] : 1);
       if (part.share > largest) most = node, largest = part.share;
       if (floor <= 0) continue;
       const double of_floor = sum > 0 ? part.share / sum : 1;
@@ -193,23 +171,50 @@ class TreeBuilder {
   const StepTimes& times_;
   Profile& profile_;
   std::map<NodeId, size_t> rows_;  // of the roofline
-  bool gpu_ = false;
-  size_t time_ = 0, launches_ = 0;
+  bool gpu_ = false, recorded_ = false;
+  size_t time_ = 0, kernels_ = 0, launches_ = 0;
   double bandwidth_ = 1, rate_ = 1;
 };
+
+// Where the device's records cannot be had: events between the steps, and why.
+StepTimes time_on_gpu(const runtime::Executor& executor, const std::vector<Tensor>& inputs,
+                      profile::GpuCollector* collector, std::string& how) {
+  if (collector != nullptr) {
+    try {
+      StepTimes times = time_by_records(executor, inputs, *collector);
+      const profile::GpuStats stats = collector->stop();
+      how = fmt::format("records of CUPTI, {} lost, {} without times", stats.dropped + stats.lost, stats.unknown_times);
+      return times;
+    } catch (const Error& error) {
+      how = error.why();
+    }
+    collector->stop();
+  }
+  how = fmt::format("events between steps: no CUPTI ({})", how);
+  return time_by_events(executor, inputs);
+}
 
 }  // namespace
 
 Profile profile_model(const CompiledModel& model, const Target& target, const ProfileOptions& options) {
   constexpr int kWarm = 2;
+  const bool gpu = runtime::runs_on_gpu(*model.plan);
+  // Ahead of the executor, which captures the plan's graphs.
+  std::unique_ptr<profile::GpuCollector> collector;
+  std::string how;
+  try {
+    if (gpu) collector = profile::GpuCollector::start({.context = step_context});
+  } catch (const Error& error) {
+    how = error.why();
+  }
   const auto executor = runtime::make_executor(model.plan, std::make_shared<ThreadPool>(options.threads),
                                                reference_interpreter(), options.device);
   const auto inputs = random_inputs(*model.plan, options.seed, options.inputs);
   std::vector<Tensor> ordered;
   for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));
   for (int i = 0; i < kWarm; ++i) executor->run(ordered);
-  const bool gpu = runtime::runs_on_gpu(*model.plan);
-  const StepTimes times = gpu ? time_on_gpu(*executor, ordered) : time_on_cpu(*executor, ordered, options.seconds);
+  const StepTimes times =
+      gpu ? time_on_gpu(*executor, ordered, collector.get(), how) : time_on_cpu(*executor, ordered, options.seconds);
 
   Profile profile{model.report.model + " on " + machine_of(model.report.target), {}};
   int64_t total = times.rest;
@@ -217,7 +222,7 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   profile.facts = {{"runs timed", fmt::format("{}", times.runs)},
                    {"time of a run", fmt::format("{:.3f} ms", static_cast<double>(total) * 1e-6)},
                    {"kernels of a run", fmt::format("{}", times.steps.size())}};
-  if (!gpu) profile.facts.emplace_back("threads", fmt::format("{}", options.threads));
+  profile.facts.emplace_back(gpu ? "timed by" : "threads", gpu ? how : fmt::format("{}", options.threads));
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
   TreeBuilder(model, target, times, profile).build();
   profile.advice = profile::advice_for(profile);

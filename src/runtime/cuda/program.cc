@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "runtime/cuda/step_scope.h"
 
 namespace heddle::runtime {
 namespace {
@@ -318,6 +319,7 @@ void enqueue(const CudaContext& context, const CudaCopy& copy, CudaDriver::Handl
 }
 
 void CudaAction::enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel) const {
+  const CudaStepScope scope(step);
   if (const auto* launch = std::get_if<CudaBoundLaunch>(&what)) {
     launch->enqueue(context, stream, behind_kernel);
   } else if (const auto* copy = std::get_if<CudaCopy>(&what)) {

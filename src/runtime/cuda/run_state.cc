@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/memory.h"
+#include "runtime/cuda/step_scope.h"
 
 namespace heddle::runtime {
 namespace {
@@ -264,6 +265,7 @@ Tensor CudaRunState::read(uint32_t index, const CudaValue& value) const {
 
 void CudaRunState::execute(const CudaProgram& program) {
   for (const CudaNode& node : program.nodes) {
+    const CudaStepScope scope(node.step);
     std::visit([&](const auto& what) { execute(what); }, node.what);
   }
 }
