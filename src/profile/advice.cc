@@ -4,21 +4,11 @@
 
 #include <algorithm>
 
+#include "profile/advice_rule.h"
+#include "profile/gpu_advice.h"
 #include "profile/views.h"
 
 namespace heddle::profile {
-namespace {
-
-Advice make(const Profile& profile, size_t metric, NodeId node, int64_t gain) {
-  Advice advice;
-  advice.node = node;
-  advice.gain_ns = gain;
-  advice.share = static_cast<double>(gain) / static_cast<double>(profile.tree.total(metric));
-  return advice;
-}
-
-}  // namespace
-
 std::vector<Advice> far_from_floor(const Profile& profile) {
   constexpr double kFar = 2, kReached = 1.2;  // times the floor
   std::vector<Advice> found;
@@ -28,8 +18,7 @@ std::vector<Advice> far_from_floor(const Profile& profile) {
     const auto own = static_cast<double>(profile.tree.own(*metric)[row.node]),
                floor = static_cast<double>(row.floor_ns);
     if (floor <= 0 || own < kFar * floor) continue;
-    Advice a = make(profile, *metric, row.node, static_cast<int64_t>(own - kReached * floor));
-    a.rule = "far_from_floor";
+    Advice a = advice_on(profile, "far_from_floor", row.node, static_cast<int64_t>(own - kReached * floor));
     a.evidence = fmt::format("{} takes {:.1f} times the least that {} allows",
                              path_text(profile.tree, profile.tree.parent(row.node)), own / floor,
                              row.bound == "memory" ? "the memory" : "its arithmetic");
@@ -47,8 +36,7 @@ std::vector<Advice> reference_fallback(const Profile& profile) {
     const int64_t own = profile.tree.own(*metric)[node];
     const std::string& name = profile.tree.frame(node).name;
     if (own <= 0 || name.find("reference: ") == std::string::npos) continue;
-    Advice a = make(profile, *metric, node, own);
-    a.rule = "reference_fallback";
+    Advice a = advice_on(profile, "reference_fallback", node, own);
     a.evidence = fmt::format("{} runs through the reference evaluator, which is made to be right and not to be fast",
                              path_text(profile.tree, profile.tree.parent(node)));
     a.confidence = "bound";
@@ -64,8 +52,7 @@ std::vector<Advice> small_steps(const Profile& profile) {
   if (!metric) return {};
   const int64_t between = profile.tree.own(*metric)[0];
   if (static_cast<double>(between) < kMuch * static_cast<double>(profile.tree.total(*metric))) return {};
-  Advice a = make(profile, *metric, 0, between);
-  a.rule = "small_steps";
+  Advice a = advice_on(profile, "small_steps", 0, between);
   a.evidence = "the time goes to what lies between the steps of a run";
   a.confidence = "bound";
   a.remedy = "A larger batch gives each step more to do";
@@ -78,7 +65,9 @@ std::vector<Advice> advice_for(const Profile& profile) {
   constexpr double kLeast = 0.01;
   constexpr size_t kMost = 7;
   std::vector<Advice> all;
-  for (const auto rule : {far_from_floor, reference_fallback, small_steps}) {
+  for (const auto rule :
+       {far_from_floor, reference_fallback, small_steps, waits_for_host, synchronisation, pageable_copy,
+        layout_and_casts, unfused_elementwise, low_precision_unused, exposed_collectives}) {
     for (Advice& advice : rule(profile)) {
       if (advice.share >= kLeast) all.push_back(std::move(advice));
     }

@@ -5,7 +5,7 @@
 #include "profile/profile.h"
 
 // What to do about the time of a profile. Each rule looks at one fault; its advice says by which numbers it goes and
-// what would be gained at most.
+// what would be gained at most. Gains of different rules may be of the same time and do not add up.
 namespace heddle::profile {
 
 // Rows that take more than twice their floor: from there to 1.2 times it, which is what kernels reach.
@@ -15,7 +15,8 @@ std::vector<Advice> reference_fallback(const Profile& profile);
 // What the root has of its own, the time between steps: where it is more than a tenth, steps are too small.
 std::vector<Advice> small_steps(const Profile& profile);
 
-// All rules, the largest gain first: those of at least 1% of the run, at most seven.
+// All rules of one profile, those of gpu_advice.h among them, the largest gain first: those of at least 1% of the run,
+// at most seven.
 std::vector<Advice> advice_for(const Profile& profile);
 
 }  // namespace heddle::profile

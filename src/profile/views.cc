@@ -92,7 +92,17 @@ std::vector<Row> flat(const CallingContextTree& tree, size_t metric) {
   return rows;
 }
 
+std::optional<size_t> find_metric(const CallingContextTree& tree, std::string_view name) {
+  for (size_t m = 0; m < tree.metrics().size(); ++m) {
+    if (tree.metrics()[m].name == name && tree.total(m) > 0) return m;
+  }
+  return std::nullopt;
+}
+
 std::optional<size_t> time_metric(const CallingContextTree& tree) {
+  for (const Metric* metric : {&metrics::kGpuBusy, &metrics::kGpuKernels, &metrics::kCpu}) {
+    if (const auto found = find_metric(tree, metric->name)) return found;
+  }
   for (size_t m = 0; m < tree.metrics().size(); ++m) {
     if (tree.metrics()[m].unit == "ns" && tree.total(m) > 0) return m;
   }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/tree.h"
@@ -24,7 +25,10 @@ std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int de
 // outermost call once. Own values sum to the total.
 std::vector<Row> flat(const CallingContextTree& tree, size_t metric);
 
-// The first metric of time that anything was counted of.
+// The metric of this name, where anything was counted of it.
+std::optional<size_t> find_metric(const CallingContextTree& tree, std::string_view name);
+// What the rows of a profile are sorted by: the time of GPUs, else of the CPU, else the first metric of time that
+// anything was counted of.
 std::optional<size_t> time_metric(const CallingContextTree& tree);
 
 // "layers.3/attn/MatMul": the names of the frames from below the root to a node.

@@ -9,6 +9,7 @@
 #include "profile/exports.h"
 #include "profile/json.h"
 #include "profile/page.h"
+#include "profile/rank_advice.h"
 #include "runtime/plan_io.h"
 
 namespace heddle::cli {
@@ -79,10 +80,9 @@ int profile_diff_command(const Arguments& arguments) {
 }
 
 int profile_merge_command(const Arguments& arguments) {
-  const std::vector<std::string>& files = arguments.profile.files;
-  profile::Profile all = read_profile(files.at(0));
-  for (size_t i = 1; i < files.size(); ++i) profile::merge(all, read_profile(files[i]));
-  show(arguments, all);
+  std::vector<profile::Profile> parts;
+  for (const std::string& file : arguments.profile.files) parts.push_back(read_profile(file));
+  show(arguments, profile::merge_processes(parts));
   return 0;
 }
 

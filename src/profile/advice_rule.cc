@@ -1,0 +1,40 @@
+#include "profile/advice_rule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "profile/views.h"
+
+namespace heddle::profile {
+
+int64_t run_time(const CallingContextTree& tree) {
+  const std::optional<size_t> busy = find_metric(tree, metrics::kGpuBusy.name),
+                              idle = find_metric(tree, metrics::kGpuIdle.name);
+  if (busy && idle) return tree.total(*busy) + tree.total(*idle);
+  const std::optional<size_t> time = time_metric(tree);
+  return time ? tree.total(*time) : 0;
+}
+
+double share_of_run(const CallingContextTree& tree, int64_t time) {
+  return static_cast<double>(time) / static_cast<double>(std::max<int64_t>(run_time(tree), 1));
+}
+
+Advice advice_on(const Profile& profile, const char* rule, NodeId node, int64_t gain) {
+  Advice advice;
+  advice.rule = rule;
+  advice.node = node;
+  advice.gain_ns = gain;
+  advice.share = share_of_run(profile.tree, gain);
+  return advice;
+}
+
+std::string time_text(int64_t nanoseconds) {
+  const auto ns = static_cast<double>(nanoseconds);
+  return ns < 1e6   ? fmt::format("{:.1f} us", ns * 1e-3)
+         : ns < 1e9 ? fmt::format("{:.1f} ms", ns * 1e-6)
+                    : fmt::format("{:.2f} s", ns * 1e-9);
+}
+
+}  // namespace heddle::profile
