@@ -331,6 +331,7 @@ constexpr const char* kFooter =
     "  HEDDLE_CXX                          the C++ compiler for kernels\n"
     "  HEDDLE_NVRTC                        NVIDIA's run-time compiler, libnvrtc.so\n"
     "  HEDDLE_CUDA_DRIVER                  the driver's library in place of libcuda.so.1: the emulator\n"
+    "  HEDDLE_CUPTI                        NVIDIA's library libcupti.so, for heddle profile\n"
     "  HEDDLE_CUDA_OVERLAP                 0: no kernel begins before the one in front of it has ended\n"
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
     "  HEDDLE_DEVICES                      folder of calibrated devices (heddle devices --calibrate)\n"
