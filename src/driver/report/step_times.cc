@@ -37,6 +37,12 @@ struct RunRecords {
   std::vector<const GpuOperation*> work;
   bool complete = true;
 
+  uint64_t length() const {
+    uint64_t end = 0;
+    for (const GpuOperation* operation : work) end = std::max(end, operation->end);
+    return end - work.front()->start;
+  }
+
   RunRecords(const std::vector<GpuOperation>& operations, size_t steps) {
     for (const GpuOperation& operation : operations) {
       if (!is_work(operation)) continue;
@@ -51,7 +57,6 @@ struct RunRecords {
 void add_run(const RunRecords& run, StepTimes& times) {
   const uint64_t begin = run.work.front()->start;
   uint64_t until = begin, busy = 0;
-  times.one_run.clear();
   for (const GpuOperation* operation : run.work) {
     const size_t step = step_of(*operation) - 1;
     const uint64_t from = std::max(operation->start, until);
@@ -59,8 +64,6 @@ void add_run(const RunRecords& run, StepTimes& times) {
     until = std::max(until, operation->end);
     busy += own;
     times.steps[step] += static_cast<int64_t>(own);
-    times.one_run.push_back(
-        {step, static_cast<int64_t>(operation->start - begin), static_cast<int64_t>(operation->duration())});
     if (operation->kind != GpuOperation::Kind::kKernel) continue;
     times.kernels[step] += static_cast<int64_t>(operation->duration());
     ++times.launches[step];
@@ -127,15 +130,22 @@ StepTimes times_of(const std::vector<std::vector<GpuOperation>>& runs, size_t st
   times.kernels.assign(steps, 0);
   times.launches.assign(steps, 0);
   // Runs are alike: one with fewer records has lost some.
-  for (const RunRecords& run : records) {
-    if (run.complete && run.work.size() == most && most > 0) add_run(run, times);
-  }
-  if (times.runs == 0) {
+  std::erase_if(records, [&](const RunRecords& run) { return !run.complete || run.work.size() < most || most == 0; });
+  for (const RunRecords& run : records) add_run(run, times);
+  if (records.empty()) {
     fail(ErrorCode::kDevice, "GPU profiling", "no run has all its records with their times and steps",
          "Profile a smaller model, or without other work on the GPU");
   }
   for (std::vector<int64_t>* sums : {&times.steps, &times.kernels, &times.launches}) average(*sums, times.runs);
   times.rest /= times.runs;
+  const auto median = records.begin() + static_cast<std::ptrdiff_t>(records.size() / 2);
+  std::nth_element(records.begin(), median, records.end(),
+                   [](const RunRecords& a, const RunRecords& b) { return a.length() < b.length(); });
+  const uint64_t begin = median->work.front()->start;
+  for (const GpuOperation* operation : median->work) {
+    times.one_run.push_back({step_of(*operation) - 1, static_cast<int64_t>(operation->start - begin),
+                             static_cast<int64_t>(operation->duration())});
+  }
   return times;
 }
 
