@@ -21,7 +21,7 @@ struct GpuStats {
   uint64_t malformed = 0;      // buffers that were left at a record that is not one
   uint64_t lost_contexts = 0;  // calls whose context was given up for Options::most_bytes
   uint64_t calls = 0;          // of CUDA that were looked at
-  uint64_t call_ns = 0;        // what that took on their threads, estimated from every 64th
+  uint64_t call_ns = 0;        // what that took on their threads, estimated from every 61st
   uint64_t overhead_ns = 0;    // what CUPTI says that it took itself
   uint32_t version = 0;        // of CUPTI, as cuptiGetVersion() has it
   std::string library;         // its path

@@ -100,6 +100,22 @@ struct Opened {
   fail(ErrorCode::kDevice, kWhere, std::move(why), std::move(remedy));
 }
 
+// The version of CUDA that the driver is for. The driver may be in the middle of cuInit, in which it loads tools: it is
+// not initialised here.
+int driver_major() {
+  const std::string named = variable("HEDDLE_CUDA_DRIVER");
+  void* const driver = ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) refuse("there is no NVIDIA driver", "GPU profiling needs an NVIDIA GPU with its driver");
+  if (::dlsym(driver, kCudaEmulatorSymbol) != nullptr) {
+    refuse("the CUDA driver is Heddle's emulator, which CUPTI knows nothing of",
+           "Name the stand-in libheddle_cupti_emulator.so in HEDDLE_CUPTI");
+  }
+  int version = 0;
+  const auto driver_version = reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion"));
+  if (driver_version != nullptr) driver_version(&version);
+  return version / 1000;
+}
+
 // A second copy in one process would share the driver's hooks with the first, which neither survives.
 Opened open() {
   for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so"}) {
@@ -110,17 +126,9 @@ Opened open() {
     refuse(fmt::format("HEDDLE_CUPTI names {}, which cannot be loaded: {}", named, ::dlerror()),
            "Correct the path, or unset HEDDLE_CUPTI to look in the usual places");
   }
-  std::string why;
-  const CudaDriver* driver = CudaDriver::find(&why);
-  if (driver == nullptr) refuse(why, "GPU profiling needs an NVIDIA GPU with its driver");
-  if (driver->emulated) {
-    refuse("the CUDA driver is Heddle's emulator, which CUPTI knows nothing of",
-           "Name the stand-in libheddle_cupti_emulator.so in HEDDLE_CUPTI");
-  }
-  int version = 0;
-  driver->driver_version(&version);
+  const int major = driver_major();
   std::string broken;
-  for (const std::string& file : candidates(version / 1000)) {
+  for (const std::string& file : candidates(major)) {
     if (void* handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return {handle, file};
     if (file.find('/') != std::string::npos) broken = ::dlerror();
   }
