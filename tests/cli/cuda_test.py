@@ -83,6 +83,7 @@ class Cuda(unittest.TestCase):
             self.assertLessEqual(busy, recorded + 1)
         # One run as it was: a slice for each launch, in order, those of a track behind one another.
         self.assertEqual(len(timeline["start"]), sum(values["LAUNCHES"]))
+        self.assertEqual(facts["kernels of a run"], str(sum(values["LAUNCHES"])))
         self.assertEqual(timeline["start"], sorted(timeline["start"]))
         ends = {}
         for track, start, duration in zip(timeline["track"], timeline["start"], timeline["duration"]):

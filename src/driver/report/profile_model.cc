@@ -217,11 +217,13 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
       gpu ? time_on_gpu(*executor, ordered, collector.get(), how) : time_on_cpu(*executor, ordered, options.seconds);
 
   Profile profile{model.report.model + " on " + machine_of(model.report.target), {}};
-  int64_t total = times.rest;
+  int64_t total = times.rest, launches = 0;
   for (const int64_t step : times.steps) total += step;
+  for (const int64_t of_step : times.launches) launches += of_step;
+  if (times.launches.empty()) launches = static_cast<int64_t>(times.steps.size());
   profile.facts = {{"runs timed", fmt::format("{}", times.runs)},
                    {"time of a run", fmt::format("{:.3f} ms", static_cast<double>(total) * 1e-6)},
-                   {"kernels of a run", fmt::format("{}", times.steps.size())}};
+                   {"kernels of a run", fmt::format("{}", launches)}};
   profile.facts.emplace_back(gpu ? "timed by" : "threads", gpu ? how : fmt::format("{}", options.threads));
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
   TreeBuilder(model, target, times, profile).build();
