@@ -27,7 +27,8 @@ struct GpuStats {
   std::string library;         // its path
 };
 
-// Collects what GPUs do for this process by CUPTI. One at a time: CUPTI serves one client a process.
+// Collects what GPUs do for this process by CUPTI. One at a time: CUPTI serves one client a process. In a child of a
+// fork, which has neither its threads nor the GPU, it is empty.
 class GpuCollector {
  public:
   struct Options {

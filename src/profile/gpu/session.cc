@@ -1,5 +1,6 @@
 #include "profile/gpu/session.h"
 
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +24,15 @@ constexpr cupti::Activity kKinds[] = {cupti::kKernel,          cupti::kCopy,   c
                                       cupti::kSynchronisation, cupti::kMemory, cupti::kOverhead};
 
 std::atomic<Session*> active{nullptr};
+std::atomic<int> forks{0};  // that this process is a child of
+
+int count_forks() {
+  static const bool counted = [] {
+    ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
+    return true;
+  }();
+  return counted ? forks.load() : 0;
+}
 
 void count_calls(const CallLog& log, GpuStats& stats) {
   const uint64_t calls = log.calls.load(std::memory_order_relaxed);
@@ -140,7 +150,7 @@ Session::Session(const cupti::Library& library, Options options)
       options_(std::move(options)),
       most_operations_(std::max<size_t>(options_.most_bytes / 4 * 3 / sizeof(GpuOperation), 1)),
       most_calls_(std::max<size_t>(options_.most_bytes / 4 / sizeof(GpuCall), 1)),
-      process_(::getpid()) {
+      forks_(count_forks()) {
   stats_.version = library.number;
   stats_.library = library.path;
 }
@@ -222,7 +232,7 @@ void Session::close() {
 }
 
 void Session::end() {
-  if (process_ != ::getpid()) {
+  if (forked()) {
     if (flusher_.joinable()) flusher_.detach();
     running_ = false;
     return;
@@ -241,7 +251,13 @@ void Session::end() {
   options_.context = {};
 }
 
+// Its locks may be held by threads that only the parent has.
+bool Session::forked() const {
+  return forks_ != forks.load(std::memory_order_relaxed);
+}
+
 void Session::flush(bool forced) {
+  if (forked()) return;
   library_.flush(forced ? 1 : 0);
 }
 
@@ -285,7 +301,7 @@ void Session::on_call(const cupti::CallData& call) {
     return;
   }
   const Inside inside(inside_, running_);
-  if (!inside) return;
+  if (!inside || forked()) return;
   CallLog& log = log_of_thread();
   constexpr uint64_t kSampled = 61;  // not in step with the log's chunks, which take longer to add
   const uint64_t number = log.calls.load(std::memory_order_relaxed);
@@ -419,6 +435,7 @@ void Session::take_over_calls() {
 }
 
 std::vector<GpuOperation> Session::take() {
+  if (forked()) return {};
   std::deque<std::vector<GpuOperation>> parts;
   size_t count = 0;
   {
@@ -442,6 +459,7 @@ std::vector<GpuOperation> Session::take() {
 }
 
 GpuStats Session::stats() const {
+  if (forked()) return {};
   const std::lock_guard lock(mutex_);
   GpuStats stats = stats_;
   for (const std::unique_ptr<CallLog>& log : logs_) count_calls(*log, stats);

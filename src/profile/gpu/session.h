@@ -36,6 +36,7 @@ class GpuCollector::Session {
   void on_buffer(void* context, uint32_t stream, std::span<uint8_t> records);
 
  private:
+  bool forked() const;  // this is a child of the process that began it
   CallLog& log_of_thread();
   uint64_t context_now() const;
   void subscribe();
@@ -50,7 +51,7 @@ class GpuCollector::Session {
   const cupti::Library& library_;
   Options options_;
   size_t most_operations_ = 0, most_calls_ = 0;
-  int process_ = 0;  // that began it: a fork has neither its threads nor its GPU
+  int forks_ = 0;  // when it began
   cupti::Subscriber subscriber_ = nullptr;
   std::atomic<bool> running_{false};
   std::atomic<int> inside_{0};  // calls in progress that may use options_.context

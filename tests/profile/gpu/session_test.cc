@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -276,6 +277,25 @@ TEST_F(SessionTest, NothingIsAskedOnceItHasEnded) {
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(session.take().size(), 1u) << "what had come is still there";
   EXPECT_EQ(session.stats().dropped, 3u);
+  session.end();
+}
+
+TEST_F(SessionTest, AChildOfAForkHasNone) {
+  Session& session = begun(with_context());
+  call(session, 1);
+  deliver(HandmadeBuffer().kernel(10, 20, 1, "k"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    call(session, 2);
+    session.flush(true);
+    const bool empty = session.take().empty() && session.stats().operations == 0;
+    session.end();
+    ::_exit(empty ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(session.take().size(), 1u);
   session.end();
 }
 
