@@ -10,7 +10,7 @@ namespace heddle::profile {
 // that is the number of the executable graph. Thread-safe.
 class GraphNodes {
  public:
-  // False where there are too many already.
+  // A new node, unless it is known. False where there are too many already; so does copy().
   bool add(uint64_t node, uint64_t context);
   bool copy(uint64_t from, uint64_t to);
   void add_executable(uint32_t executable, uint32_t graph);
