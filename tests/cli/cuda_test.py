@@ -75,7 +75,9 @@ class Cuda(unittest.TestCase):
         cupti = str(pathlib.Path(EMULATOR).with_name("libheddle_cupti_emulator.so"))
         profile = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json", HEDDLE_CUPTI=cupti))
         facts, values, timeline = dict(profile["facts"]), profile["nodes"]["values"], profile["timeline"]
-        self.assertIn("records of CUPTI, 0 lost", facts["timed by"])
+        self.assertEqual(facts["timed by"], "the device's records")
+        self.assertRegex(facts["GPU recorded by"], r"^CUPTI 13\.0\.1, \d+ records$")
+        self.assertNotIn("GPU records lost by CUPTI", facts)
         # Rows and the root's gaps sum to the run.
         self.assertEqual(facts["time of a run"], f"{sum(values['GBUSY']) / 1e6:.3f} ms")
         self.assertGreater(values["GBUSY"][0], 0)
@@ -92,6 +94,9 @@ class Cuda(unittest.TestCase):
         # The same again: the stand-in's times are made up of sizes.
         again = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json", HEDDLE_CUPTI=cupti))
         self.assertEqual(again["nodes"], profile["nodes"])
+        profile = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json", HEDDLE_CUPTI=cupti, HEDDLE_EMULATED_CUPTI="lost:50"))
+        self.assertGreater(int(dict(profile["facts"])["GPU records lost by CUPTI"]), 0)
+        self.assertLess(int(dict(profile["facts"])["runs timed"]), 50)
         for fault, why in [("held", "uses CUPTI in this process already"), ("denied", "may not profile"), ("zero:2", "no run has all")]:
             profile = json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--json", HEDDLE_CUPTI=cupti, HEDDLE_EMULATED_CUPTI=fault))
             self.assertIn(why, dict(profile["facts"])["timed by"])

@@ -176,21 +176,24 @@ class TreeBuilder {
   double bandwidth_ = 1, rate_ = 1;
 };
 
-// Where the device's records cannot be had: events between the steps, and why.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+// Where the device's records cannot be had (`why`: there is no collector): by events between the steps.
 StepTimes time_on_gpu(const runtime::Executor& executor, const std::vector<Tensor>& inputs,
-                      profile::GpuCollector* collector, std::string& how) {
+                      profile::GpuCollector* collector, std::string why, Facts& facts) {
   if (collector != nullptr) {
     try {
       StepTimes times = time_by_records(executor, inputs, *collector);
-      const profile::GpuStats stats = collector->stop();
-      how = fmt::format("records of CUPTI, {} lost, {} without times", stats.dropped + stats.lost, stats.unknown_times);
+      const Facts recorded = profile::facts_of(collector->stop());
+      facts.emplace_back("timed by", "the device's records");
+      facts.insert(facts.end(), recorded.begin(), recorded.end());
       return times;
     } catch (const Error& error) {
-      how = error.why();
+      why = error.why();
     }
     collector->stop();
   }
-  how = fmt::format("events between steps: no CUPTI ({})", how);
+  facts.emplace_back("timed by", fmt::format("events between steps: no CUPTI ({})", why));
   return time_by_events(executor, inputs);
 }
 
@@ -201,11 +204,11 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   const bool gpu = runtime::runs_on_gpu(*model.plan);
   // Ahead of the executor, which captures the plan's graphs.
   std::unique_ptr<profile::GpuCollector> collector;
-  std::string how;
+  std::string why;
   try {
     if (gpu) collector = profile::GpuCollector::start({.context = step_context});
   } catch (const Error& error) {
-    how = error.why();
+    why = error.why();
   }
   const auto executor = runtime::make_executor(model.plan, std::make_shared<ThreadPool>(options.threads),
                                                reference_interpreter(), options.device);
@@ -213,8 +216,10 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   std::vector<Tensor> ordered;
   for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));
   for (int i = 0; i < kWarm; ++i) executor->run(ordered);
-  const StepTimes times =
-      gpu ? time_on_gpu(*executor, ordered, collector.get(), how) : time_on_cpu(*executor, ordered, options.seconds);
+  Facts timing;
+  if (!gpu) timing.emplace_back("threads", fmt::format("{}", options.threads));
+  const StepTimes times = gpu ? time_on_gpu(*executor, ordered, collector.get(), why, timing)
+                              : time_on_cpu(*executor, ordered, options.seconds);
 
   Profile profile{model.report.model + " on " + machine_of(model.report.target), {}};
   int64_t total = times.rest, launches = 0;
@@ -224,7 +229,7 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   profile.facts = {{"runs timed", fmt::format("{}", times.runs)},
                    {"time of a run", fmt::format("{:.3f} ms", static_cast<double>(total) * 1e-6)},
                    {"kernels of a run", fmt::format("{}", launches)}};
-  profile.facts.emplace_back(gpu ? "timed by" : "threads", gpu ? how : fmt::format("{}", options.threads));
+  profile.facts.insert(profile.facts.end(), timing.begin(), timing.end());
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
   TreeBuilder(model, target, times, profile).build();
   profile.advice = profile::advice_for(profile);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profile/gpu/operation.h"
@@ -26,6 +27,9 @@ struct GpuStats {
   uint32_t version = 0;        // of CUPTI, as cuptiGetVersion() has it
   std::string library;         // its path
 };
+
+// The same for a profile's header: by what was recorded, what that cost, and what is missing, where something is.
+std::vector<std::pair<std::string, std::string>> facts_of(const GpuStats& stats);
 
 // Collects what GPUs do for this process by CUPTI. One at a time: CUPTI serves one client a process. In a child of a
 // fork, which has neither its threads nor the GPU, it is empty.
