@@ -306,7 +306,7 @@ void Session::on_call(const cupti::CallData& call) {
   constexpr uint64_t kSampled = 61;  // not in step with the log's chunks, which take longer to add
   const uint64_t number = log.calls.load(std::memory_order_relaxed);
   log.calls.store(number + 1, std::memory_order_relaxed);
-  const bool sampled = number % kSampled == 0;
+  const bool sampled = number % kSampled == kSampled / 2;  // not the first, which makes the log
   const uint64_t begin = sampled ? nanoseconds_of(CLOCK_MONOTONIC) : 0;
   if (thread_calls.depth++ == 0) {
     thread_calls.outer = {call.correlation, context_now(), nanoseconds_of(CLOCK_REALTIME)};
