@@ -4,6 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS heddle RUNTIME)
+install(TARGETS heddle_profile_shared LIBRARY)  # `heddle profile` puts it into programs
 install(TARGETS heddle_shared EXPORT heddle_targets LIBRARY FILE_SET HEADERS)
 # Headers of kernels are included as "tile/...": they have a folder of their own.
 set_target_properties(heddle_tile PROPERTIES EXPORT_NAME tile)

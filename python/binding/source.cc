@@ -164,6 +164,11 @@ nb::tuple verify(const Source& source, const nb::dict& inputs, uint64_t seed) {
   }));
 }
 
+std::string text_of(const profile::Profile& profile) {
+  constexpr int kRows = 20;
+  return cli::captured([&] { cli::print_profile(profile, kRows); });
+}
+
 // The profile as text and as JSON.
 nb::tuple profile_of(const Source& source, const nb::dict& inputs, double seconds, uint64_t seed) {
   require_model(source, "Profile the ONNX model");
@@ -179,8 +184,11 @@ nb::tuple profile_of(const Source& source, const nb::dict& inputs, double second
                                   .seed = seed,
                                   .inputs = given});
   });
-  constexpr int kRows = 20;
-  return nb::make_tuple(cli::captured([&] { cli::print_profile(profile, kRows); }), profile::to_json(profile));
+  return nb::make_tuple(text_of(profile), profile::to_json(profile));
+}
+
+std::string profile_text(const std::string& json) {
+  return text_of(profile::parse(json, "profile"));
 }
 
 // A profile in the form of a viewer.
@@ -301,6 +309,7 @@ void register_source(nb::module_& module) {
       .def("verify", &verify, nb::arg("inputs"), nb::arg("seed"))
       .def("profile", &profile_of, nb::arg("inputs"), nb::arg("seconds"), nb::arg("seed"))
       .def("tune", &tune, nb::arg("seconds"), nb::arg("candidates"), nb::arg("again"));
+  module.def("profile_text", &profile_text, nb::arg("json"));
   module.def("profile_in_form", &profile_in_form, nb::arg("json"), nb::arg("form"));
 }
 

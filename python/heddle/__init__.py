@@ -13,12 +13,13 @@ from heddle._core import version as _version
 from heddle._errors import Error, InputError, InternalError, MachineError, ModelError, UnsupportedError
 from heddle._model import Explanation, Kernel, Model, Port, compile
 from heddle._profile import Profile
+from heddle._recording import Recording, profile
 from heddle._tools import BenchResult, Report, bench, inspect, tune, verify
 
 __version__ = _version()
 
 __all__ = [
     "BenchResult", "Error", "Explanation", "InputError", "InternalError", "Kernel", "MachineError", "Model", "ModelError",
-    "Port", "Profile", "Report", "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops", "tensor", "tune",
-    "verify",
+    "Port", "Profile", "Recording", "Report", "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops",
+    "profile", "tensor", "tune", "verify",
 ]

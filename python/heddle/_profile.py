@@ -1,4 +1,4 @@
-"""Profile: what Model.profile() gives."""
+"""Profile: what Model.profile() and heddle.profile() give."""
 import html
 import json
 import os
@@ -12,7 +12,7 @@ _FORMS = {".html": "html", ".pftrace": "trace", ".speedscope.json": "speedscope"
 
 
 class Profile(str):
-    """Which parts of a model take the time: print it, or let a notebook show the page of it.
+    """Which parts of a model or a program take the time: print it, or let a notebook show the page of it.
 
     `data` is its JSON form (docs/reference/profile-json.md).
     """

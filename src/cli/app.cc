@@ -114,6 +114,12 @@ void add_profile(CLI::App& app, Arguments& a, Command& chosen) {
   add_inputs(profile, a);
   profile->add_option("--seconds", a.seconds, "How long to measure")->capture_default_str();
   add_profile_outputs(*profile, a, true);
+  profile->add_option("--rate", a.profile.rate, "Of a program: samples a second of CPU time")
+      ->check(CLI::Range(1.0, 1e4))
+      ->capture_default_str();
+  profile->add_flag("--all-frames", a.profile.all_frames, "Of a program: show frames that only pass calls on");
+  profile->add_flag("--no-gpu", a.profile.no_gpu, "Of a program: leave GPUs, and CUPTI, alone");
+  profile->footer("`heddle profile [OPTIONS] -- PROGRAM [ARGUMENT...]` profiles a program: python train.py");
   const auto add_stored = [&](const char* name, const char* what, Command command, int least, int most) {
     CLI::App* stored = profile->add_subcommand(name, what);
     stored->add_option("FILE", a.profile.files, "Profiles that were written with --output")
@@ -127,9 +133,14 @@ void add_profile(CLI::App& app, Arguments& a, Command& chosen) {
   add_stored("show", "Show a stored profile", profile_show_command, 1, 1);
   add_stored("diff", "Show what changed from an older profile to a newer one", profile_diff_command, 2, 2);
   add_stored("merge", "Add up profiles of one program: runs, threads, ranks", profile_merge_command, 2, kMany);
-  profile->callback([profile, model, &chosen] {
+  profile->callback([profile, model, &a, &chosen] {
     if (!profile->get_subcommands().empty()) return;
-    if (model->count() == 0) throw CLI::RequiredError("MODEL, show, diff or merge");
+    if (!a.profile.program.empty()) {
+      if (model->count() > 0) throw CLI::ValidationError("MODEL", "either a model or a program behind --");
+      chosen = profile_program_command;
+      return;
+    }
+    if (model->count() == 0) throw CLI::RequiredError("MODEL, -- PROGRAM, show, diff or merge");
     chosen = profile_command;
   });
 }
@@ -375,6 +386,13 @@ int parse_and_run(int argc, const char* const* argv) {
   app.set_version_flag("--version", std::string("heddle ") + version());
   add_commands(app, arguments, command);
   add_kernel_command(app, arguments, command);
+  // What stands behind -- is another program's.
+  if (argc > 1 && std::string_view(argv[1]) == "profile") {
+    const char* const* end = argv + argc;
+    const char* const* program = std::find(argv + 1, end, std::string_view("--"));
+    if (program != end) arguments.profile.program.assign(program + 1, end);
+    argc = static_cast<int>(program - argv);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

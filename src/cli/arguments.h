@@ -44,6 +44,9 @@ struct ProfileArguments {
   std::vector<std::string> files;  // of show, diff and merge
   std::string html, trace, speedscope, pprof, folded;
   int top = 20;
+  std::vector<std::string> program;  // what stands behind --: a program to profile, and its arguments
+  double rate = 100;                 // samples a second of its CPU time
+  bool all_frames = false, no_gpu = false;
 };
 
 inline constexpr const char* kAllKernels = "all";
@@ -99,6 +102,7 @@ int kernel_command(const Arguments& arguments);
 int kernel_attention_command(const Arguments& arguments);
 int kernel_conv_command(const Arguments& arguments);  // `kernel b2b`, too
 int profile_command(const Arguments& arguments);
+int profile_program_command(const Arguments& arguments);
 int profile_show_command(const Arguments& arguments);
 int profile_diff_command(const Arguments& arguments);
 int profile_merge_command(const Arguments& arguments);

@@ -3,12 +3,20 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/file/file.h"
 #include "jit/process.h"
 
 namespace heddle::cli {
+namespace {
+std::atomic<int> child = 0;
+}  // namespace
+
+void leave_signals_to(int process) {
+  child = process;
+}
 
 // A thread that waits for signals may do what a signal handler may not.
 void clean_up_on_signals() {
@@ -25,7 +33,12 @@ void clean_up_on_signals() {
   if (!any || ::pthread_sigmask(SIG_BLOCK, &watched, nullptr) != 0) return;
   std::thread([watched] {
     int number = 0;
-    if (::sigwait(&watched, &number) != 0) return;
+    for (;;) {
+      if (::sigwait(&watched, &number) != 0) return;
+      const int process = child;
+      if (process == 0) break;
+      if (number != SIGINT) ::kill(process, number);
+    }
     jit::end_processes();
     remove_temporary_folders();
     ::signal(number, SIG_DFL);

@@ -6,4 +6,8 @@ namespace heddle::cli {
 // with the signal as its status. Before the process has threads.
 void clean_up_on_signals();
 
+// From now on they are the business of this child: SIGINT, which a terminal sends to both, does nothing here, others
+// are passed on. 0: ends that.
+void leave_signals_to(int process);
+
 }  // namespace heddle::cli

@@ -43,6 +43,27 @@ void merge(Profile& into, const Profile& other) {
   }
 }
 
+Profile relabelled(const Profile& profile, const std::function<std::optional<Frame>(const Frame&)>& frame_for) {
+  const CallingContextTree& tree = profile.tree;
+  std::vector<std::optional<Frame>> frames;
+  for (const Frame& frame : tree.frames()) frames.push_back(frame_for(frame));
+  Profile result = profile;
+  result.tree = CallingContextTree(tree.frame(0));
+  for (const Metric& metric : tree.metrics()) result.tree.add_metric(metric);
+  std::vector<NodeId> nodes(tree.size(), 0);
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    const std::optional<Frame>& frame = frames[tree.frame_id(node)];
+    if (node != 0) nodes[node] = frame ? result.tree.child(nodes[tree.parent(node)], *frame) : nodes[tree.parent(node)];
+    for (size_t m = 0; m < tree.metrics().size(); ++m) result.tree.add(nodes[node], m, tree.own(m)[node]);
+  }
+  for (RooflineRow& row : result.roofline) row.node = nodes[row.node];
+  for (Advice& advice : result.advice) advice.node = nodes[advice.node];
+  for (Timeline::Slice& slice : result.timeline.slices) {
+    if (slice.node >= 0) slice.node = nodes[static_cast<size_t>(slice.node)];
+  }
+  return result;
+}
+
 Difference difference(const Profile& older, const Profile& newer) {
   Difference result{newer, {}};
   CallingContextTree& tree = result.profile.tree;

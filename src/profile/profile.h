@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -70,6 +71,10 @@ struct Profile {
 // Adds another profile of the same program: of more iterations, of another thread or rank. Equal paths become one,
 // facts that differ are listed both, tracks and slices are put beside those that are there.
 void merge(Profile& into, const Profile& other);
+
+// The same profile with other frames: of each frame what `frame_for` makes of it. Where that is nothing, what was below
+// such a node is its parent's.
+Profile relabelled(const Profile& profile, const std::function<std::optional<Frame>(const Frame&)>& frame_for);
 
 // A profile with the values of an older one for the same nodes; what only one of them has is 0 in the other.
 struct Difference {

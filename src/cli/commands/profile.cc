@@ -3,12 +3,14 @@
 #include "cli/arguments.h"
 #include "cli/commands/profile_text.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 #include "cli/support.h"
 #include "driver/compile/options.h"
 #include "driver/report/profile_model.h"
 #include "profile/exports.h"
 #include "profile/json.h"
 #include "profile/page.h"
+#include "profile/program/launcher.h"
 #include "profile/rank_advice.h"
 #include "runtime/plan_io.h"
 
@@ -64,6 +66,17 @@ int profile_command(const Arguments& arguments) {
                                          .seed = arguments.seed,
                                          .inputs = prepared.inputs}));
   return 0;
+}
+
+int profile_program_command(const Arguments& arguments) {
+  const ProfileArguments& p = arguments.profile;
+  const profile::LaunchedProgram program = profile::profile_program({.command = p.program,
+                                                                     .rate = p.rate,
+                                                                     .gpu = !p.no_gpu,
+                                                                     .all_frames = p.all_frames,
+                                                                     .started = leave_signals_to});
+  show(arguments, program.profile);
+  return program.status;
 }
 
 int profile_show_command(const Arguments& arguments) {

@@ -1,0 +1,57 @@
+"""profile(): what this process does, by the lines of Python that do it."""
+import contextlib
+import pathlib
+from typing import Iterator, Optional
+
+from heddle import _core
+from heddle._errors import make
+from heddle._profile import Profile
+from heddle._record import Library
+
+_LIBRARY = pathlib.Path(__file__).with_name("libheddle_profile.so")
+_library: Optional[Library] = None
+
+
+class Recording:
+    """What `with heddle.profile() as recording:` records. `profile` is there when the block has ended."""
+
+    def __init__(self) -> None:
+        self._profile: Optional[Profile] = None
+
+    @property
+    def profile(self) -> Profile:
+        """Raises heddle.InputError within the block."""
+        if self._profile is None:
+            why, remedy = "the recording has not ended", "Take it behind the with block"
+            raise make(201, "Recording.profile", why, remedy, f"Recording.profile: {why}. {remedy}")
+        return self._profile
+
+
+@contextlib.contextmanager
+def profile(title: str = "heddle.profile()", *, rate: float = 100, gpu: bool = True,
+            all_frames: bool = False) -> Iterator[Recording]:
+    """Records what this process does within a with block: all threads, by the lines of Python that do it.
+
+    CPU time is sampled `rate` times a second of it. What GPUs do is recorded by CUPTI unless `gpu` is False: kernels,
+    copies, waiting, each below the line that asked for it. Where CUPTI is missing or taken, a fact of the profile says
+    so. CUDA graphs that were captured before are known by their kernels' names alone. `all_frames` shows frames that
+    only pass calls on. Raises heddle.InputError where this process is being profiled already.
+    """
+    global _library
+    if not rate > 0:
+        why, remedy = f"{rate} samples a second", "Give a rate above 0"
+        raise make(201, "rate", why, remedy, f"rate: {why}. {remedy}")
+    _library = _library or Library(str(_LIBRARY))
+    try:
+        _library.start(title, rate=rate, gpu=2 if gpu else 0, all_frames=all_frames)
+    except RuntimeError as reason:
+        remedy = "End the other recording first: heddle.profile() and `heddle profile` record a process once"
+        raise make(201, "heddle.profile", str(reason), remedy, f"heddle.profile: {reason}. {remedy}") from None
+    recording = Recording()
+    try:
+        yield recording
+    finally:
+        form = _library.stop()
+        if form is not None:
+            recording._profile = Profile(_core.profile_text(form))
+            recording._profile._json = form

@@ -1,0 +1,151 @@
+#include "profile/program/contexts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+namespace heddle::profile {
+namespace {
+
+constexpr size_t kMostFrames = 256;
+
+bool ends_with_any(std::string_view text, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return text.ends_with(end); });
+}
+
+bool calls_module(const PythonCode& code) {
+  return (code.name.ends_with("_call_impl") || code.name.ends_with("_wrapped_call_impl")) &&
+         ends_with_any(code.file, {"torch/nn/modules/module.py"});
+}
+
+// Frames that say nothing about the program: how Python starts it, and who passes a call on.
+bool passes_on(const PythonCode& code) {
+  const std::string_view file = code.file;
+  if (file.starts_with("<frozen importlib") || file.starts_with("<frozen runpy")) return true;
+  if (ends_with_any(file, {"/runpy.py", "/importlib/__init__.py"})) return true;
+  if (file.ends_with("/threading.py"))
+    return ends_with_any(code.name, {"_bootstrap", "_bootstrap_inner", "Thread.run"});
+  if (file.ends_with("/contextlib.py")) return ends_with_any(code.name, {"inner", "__enter__", "__exit__"});
+  if (file.ends_with("torch/utils/_contextlib.py")) return true;
+  return false;
+}
+
+const char* phase_of(const PythonCode& code) {
+  if (code.name == "Optimizer.profile_hook_step.<locals>.wrapper") return "optimizer";
+  if (code.name == "Tensor.backward" ||
+      (code.name == "backward" && code.file.ends_with("torch/autograd/__init__.py"))) {
+    return "backward";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint32_t ProgramContexts::code_of(const PythonFrame& frame) {
+  PythonFrame key = frame;
+  key.instruction = 0, key.first_local = 0;
+  const auto [found, is_new] = code_numbers_.try_emplace(key, 0);
+  if (!is_new) return found->second;
+  PythonCode code;
+  if (!read_code(python_, frame, &code)) return 0;
+  codes_.push_back(std::move(code));
+  return found->second = static_cast<uint32_t>(codes_.size() - 1);
+}
+
+uint64_t ProgramContexts::number_of(std::span<const PythonFrame> frames) {
+  const std::lock_guard lock(mutex_);
+  return add(frames);
+}
+
+uint64_t ProgramContexts::add(std::span<const PythonFrame> frames) {
+  uint64_t number = 0;
+  for (size_t i = frames.size(); i-- > 0;) {
+    const PythonFrame& frame = frames[i];
+    Step step{code_of(frame), frame.instruction, 0};
+    if (calls_module(codes_[step.code])) step.self = object_of(python_, frame.first_local);
+    const auto [found, is_new] = numbers_.try_emplace({number, step}, stacks_.size());
+    if (is_new) stacks_.push_back({number, step});
+    number = found->second;
+  }
+  return number;
+}
+
+uint64_t ProgramContexts::here() {
+  if (python_.layout == nullptr) return 0;
+  std::array<PythonFrame, kMostFrames> frames;
+  const auto thread = reinterpret_cast<uint64_t>(python_.thread_state());
+  if (const size_t count = thread == 0 ? 0 : walk_python(python_, thread, frames)) {
+    last_thread_ = thread;
+    return number_of(std::span(frames).first(count));
+  }
+  const uint64_t other = last_thread_;
+  const auto waiting = std::span(frames).first(other == 0 ? 0 : walk_python(python_, other, frames));
+  const std::lock_guard lock(mutex_);
+  const bool is_backward = std::any_of(waiting.begin(), waiting.end(), [&](const PythonFrame& frame) {
+    const char* phase = phase_of(codes_[code_of(frame)]);
+    return phase != nullptr && std::string_view(phase) == "backward";
+  });
+  return is_backward ? add(waiting) : 0;
+}
+
+bool ProgramContexts::frame_of(const Step& step, bool all_frames, Frame* to) const {
+  const PythonCode& code = codes_[step.code];
+  if (step.code == 0) {
+    *to = {"python", "(unknown)"};
+    return all_frames;
+  }
+  if (!all_frames) {
+    if (const char* phase = phase_of(code)) {
+      *to = {"phase", phase};
+      return true;
+    }
+    if (step.self != 0) {
+      *to = {"module", fmt::format("@{:x}", step.self)};
+      return true;
+    }
+    if (passes_on(code)) return false;
+  }
+  *to = {"python", code.name, code.file, code.line_of(step.instruction)};
+  return true;
+}
+
+NodeId ProgramContexts::node_of(uint64_t context, CallingContextTree& tree, bool all_frames) {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint64_t> path;
+  for (uint64_t at = context; at != 0 && at < stacks_.size(); at = stacks_[at].parent) path.push_back(at);
+  NodeId node = 0;
+  for (size_t i = path.size(); i-- > 0;) {
+    const auto [found, is_new] = nodes_.try_emplace(path[i], 0);
+    if (is_new) {
+      Frame frame;
+      const bool shown = frame_of(stacks_[path[i]].step, all_frames, &frame);
+      // _wrapped_call_impl calls _call_impl of the same module.
+      const bool again = shown && frame.kind != "python" && tree.frame(node) == frame;
+      found->second = shown && !again ? tree.child(node, frame) : node;
+    }
+    node = found->second;
+  }
+  return node;
+}
+
+std::vector<uint64_t> ProgramContexts::modules() const {
+  const std::lock_guard lock(mutex_);
+  std::set<uint64_t> found;
+  for (const Stack& stack : stacks_) {
+    if (stack.step.self != 0) found.insert(stack.step.self);
+  }
+  return {found.begin(), found.end()};
+}
+
+uint64_t module_address(const Frame& frame) {
+  if (frame.kind != "module" || !frame.name.starts_with('@')) return 0;
+  uint64_t address = 0;
+  std::from_chars(frame.name.data() + 1, frame.name.data() + frame.name.size(), address, 16);
+  return address;
+}
+
+}  // namespace heddle::profile

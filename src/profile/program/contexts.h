@@ -1,0 +1,66 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/program/python_stack.h"
+#include "profile/tree.h"
+
+namespace heddle::profile {
+
+// Where a program was, as numbers: stacks of Python frames that threads and signal handlers met. Names are read when a
+// code object is first seen, lines when a tree is made.
+class ProgramContexts {
+ public:
+  explicit ProgramContexts(PythonRuntime python) : python_(python) {}
+
+  // The number of a stack, from 1 on; 0 for one without frames. `frames`: the innermost first. Any thread.
+  uint64_t number_of(std::span<const PythonFrame> frames);
+  // Of the calling thread, which must not be in a signal handler. A thread without Python, as those of autograd are,
+  // works for the thread that was here last, if that is in backward().
+  uint64_t here();
+
+  // The node of a stack, below the root. Frames that only pass a call on are left out unless `all_frames`; those of a
+  // torch.nn.Module's call become its name, those of Optimizer.step and of backward() a phase.
+  NodeId node_of(uint64_t context, CallingContextTree& tree, bool all_frames);
+  // The names of modules by the address of the object: "layer3.5.conv2". Nodes made before keep the names that they
+  // have.
+  void name_modules(std::map<uint64_t, std::string> names);
+  // Objects whose frames are calls of modules.
+  std::vector<uint64_t> modules() const;
+
+ private:
+  struct Step {
+    uint32_t code = 0;
+    int32_t instruction = 0;
+    uint64_t self = 0;  // of a call of a module
+    auto operator<=>(const Step&) const = default;
+  };
+  struct Stack {
+    uint64_t parent = 0;  // the number of the stack that called
+    Step step;
+  };
+  uint64_t add(std::span<const PythonFrame> frames);
+  uint32_t code_of(const PythonFrame& frame);
+  bool frame_of(const Step& step, bool all_frames, Frame* to) const;
+
+  PythonRuntime python_;
+  std::atomic<uint64_t> last_thread_ = 0;  // its PyThreadState
+  mutable std::mutex mutex_;
+  std::vector<PythonCode> codes_ = {{}};                   // the first: could not be read
+  std::map<PythonFrame, uint32_t> code_numbers_;           // by what tells code objects apart
+  std::vector<Stack> stacks_ = {{}};                       // the first: none
+  std::map<std::pair<uint64_t, Step>, uint64_t> numbers_;  // by caller and step
+  std::map<uint64_t, NodeId> nodes_;                       // of numbers
+};
+
+// The object that a frame of ProgramContexts stands for; 0 for one of another kind.
+uint64_t module_address(const Frame& frame);
+
+}  // namespace heddle::profile

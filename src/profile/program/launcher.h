@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace heddle::profile {
+
+struct LaunchOptions {
+  std::vector<std::string> command;  // the program, found through $PATH, and its arguments
+  double rate = 100;                 // samples a second of CPU time
+  bool gpu = true, all_frames = false;
+  std::function<void(int process)> started = {};  // is told of the child
+};
+
+struct LaunchedProgram {
+  Profile profile;  // of all of its processes
+  int status = 0;   // what a shell has in $?: that of the program, 128 and the signal that ended it
+};
+
+// Runs a program with libheddle_profile.so in each Python that it starts, and in whatever uses CUDA, and returns when
+// it has ended. Its standard streams are those of this process. Throws kFile where the program or the library cannot be
+// found, kInvalidArgument where no process of it could be profiled, with the reason.
+LaunchedProgram profile_program(const LaunchOptions& options);
+
+}  // namespace heddle::profile

@@ -1,0 +1,162 @@
+"""Records this process with libheddle_profile.so. Needs nothing but the standard library: it also runs where Heddle is not
+installed."""
+import atexit
+import ctypes
+import gc
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+_names = {}  # id of a torch.nn.Module: (id of its parent or None, its name there, the class of the parent)
+
+
+class Library:
+    """libheddle_profile.so; one recording of the process at a time."""
+
+    def __init__(self, path):
+        self._calls = calls = ctypes.CDLL(path)
+        calls.heddle_profile_start.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_double, ctypes.c_int, ctypes.c_int]
+        calls.heddle_profile_why.restype = ctypes.c_char_p
+        calls.heddle_profile_modules.argtypes = [ctypes.POINTER(ctypes.c_ulonglong), ctypes.c_size_t]
+        calls.heddle_profile_modules.restype = ctypes.c_size_t
+        calls.heddle_profile_name_module.argtypes = [ctypes.c_ulonglong, ctypes.c_char_p]
+        calls.heddle_profile_stop.restype = ctypes.c_void_p
+        calls.heddle_profile_stack.restype = ctypes.c_void_p
+        calls.heddle_profile_free.argtypes = [ctypes.c_void_p]
+
+    def start(self, title, file="", rate=100.0, gpu=2, all_frames=False):
+        """Raises RuntimeError where it cannot, or where a recording is under way."""
+        code = self._calls.heddle_profile_start(title.encode(), file.encode(), rate, gpu, all_frames)
+        if code == 1:
+            raise RuntimeError("this process is being profiled already")
+        if code != 0:
+            raise RuntimeError(self._calls.heddle_profile_why().decode())
+        watch_modules()
+
+    def stop(self):
+        """The profile in its JSON form; None where no recording is under way."""
+        self._name_modules()
+        return self._take(self._calls.heddle_profile_stop())
+
+    def stack(self):
+        """The Python frames of this thread as the profiler sees them, the innermost first: (name, line, file)."""
+        lines = self._take(self._calls.heddle_profile_stack()).splitlines()
+        return [(name, int(line), file) for name, line, file in (text.split(":", 2) for text in lines)]
+
+    def _take(self, pointer):
+        if not pointer:
+            return None
+        text = ctypes.string_at(pointer).decode(errors="replace")
+        self._calls.heddle_profile_free(pointer)
+        return text
+
+    def _name_modules(self):
+        count = self._calls.heddle_profile_modules(None, 0)
+        if count == 0:
+            return
+        addresses = (ctypes.c_ulonglong * count)()
+        count = min(count, self._calls.heddle_profile_modules(addresses, count))
+        name_living_modules()
+        for address in addresses[:count]:
+            self._calls.heddle_profile_name_module(address, module_name(address).encode())
+
+
+def module_name(address):
+    """"layer3.5.conv2" for the module at that address, its class where it has no parent, "" where nothing is known."""
+    parts, seen = [], set()
+    while address in _names and address not in seen:
+        seen.add(address)
+        parent, name, kind = _names[address]
+        if parent is None:
+            if not parts:
+                parts.append(kind)
+            break
+        parts.append(name)
+        address = parent
+    return ".".join(reversed(parts))
+
+
+def _remember(parent, name, child):
+    _names.setdefault(id(parent), (None, "", type(parent).__name__))
+    if child is not None:
+        _names[id(child)] = (id(parent), name, type(child).__name__)
+
+
+def name_living_modules():
+    """Modules that were made before the recording began."""
+    torch = sys.modules.get("torch.nn.modules.module")
+    if torch is None:
+        return
+    for module in [one for one in gc.get_objects() if issubclass(type(one), torch.Module)]:
+        _names.setdefault(id(module), (None, "", type(module).__name__))
+        for name, child in module._modules.items():
+            _remember(module, name, child)
+
+
+class _AfterTorch(importlib.abc.MetaPathFinder):
+    """Sees torch.nn's modules being put together: a model may be gone when the recording ends."""
+
+    def find_spec(self, name, path, target=None):
+        if name != "torch.nn.modules.module":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module):
+                load(module)
+                _register(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def _register(torch):
+    register = getattr(torch, "register_module_module_registration_hook", None)
+    if register is not None:
+        register(lambda parent, name, child: _remember(parent, name, child))
+
+
+_watching = False
+
+
+def watch_modules():
+    """Once in a process."""
+    global _watching
+    if _watching:
+        return
+    _watching = True
+    torch = sys.modules.get("torch.nn.modules.module")
+    if torch is not None:
+        _register(torch)
+    else:
+        sys.meta_path.insert(0, _AfterTorch())
+
+
+def begin_from_environment():
+    """Records this process until it ends, and each child of a fork, as `heddle profile` says by the environment."""
+    environment = os.environ
+    library = Library(environment["HEDDLE_PROFILE_LIBRARY"])
+    gpu = environment.get("HEDDLE_PROFILE_GPU") == "1"
+    now = gpu and "HEDDLE_CUPTI" in environment  # a driver that loads no libraries of tools
+
+    def start():
+        title = " ".join(getattr(sys, "orig_argv", None) or ["python"])
+        file = f"{environment['HEDDLE_PROFILE_FILE']}.{os.getpid()}"
+        library.start(title, file, float(environment["HEDDLE_PROFILE_RATE"]), 2 if now else int(gpu),
+                      environment.get("HEDDLE_PROFILE_ALL_FRAMES") == "1")
+
+    def in_child():
+        nonlocal gpu, now
+        gpu = now = False  # CUDA does not survive a fork
+        start()
+        multiprocessing = sys.modules.get("multiprocessing.util")
+        if multiprocessing is not None:  # whose children end without atexit
+            multiprocessing.Finalize(None, library.stop, exitpriority=0)
+
+    start()
+    atexit.register(library.stop)
+    os.register_at_fork(after_in_child=in_child)
+    sys.addaudithook(lambda event, _: library.stop() if event == "os.exec" else None)

@@ -1,0 +1,163 @@
+#include "profile/program/python_stack.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "profile/program/memory_reader.h"
+
+namespace heddle::profile {
+namespace {
+
+constexpr size_t kFrameBytes = 80, kCodeBytes = 144;  // of them, what is read
+
+template <typename T>
+T at(const uint8_t* bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes + offset, sizeof value);
+  return value;
+}
+
+// A str whose characters lie behind its header, as those of all names do.
+bool read_text(const PythonLayout& layout, uint64_t address, std::string* to) {
+  constexpr size_t kLength = 16, kState = 32;
+  constexpr uint64_t kMost = 4096;
+  std::array<uint8_t, 40> head{};
+  if (!read_memory(address, head.data(), head.size())) return false;
+  const auto length = std::min(at<uint64_t>(head.data(), kLength), kMost);
+  const auto state = at<uint32_t>(head.data(), kState);
+  const uint32_t kind = state >> 2 & 7;
+  const bool compact = (state >> 5 & 1) != 0, ascii = (state >> 6 & 1) != 0;
+  if (!compact || (kind != 1 && kind != 2 && kind != 4)) return false;
+  std::vector<uint8_t> raw(length * kind);
+  if (!read_memory(address + (ascii ? layout.text_of_ascii : layout.text_of_others), raw.data(), raw.size()))
+    return false;
+  to->clear();
+  for (size_t i = 0; i < length; ++i) {
+    const uint32_t c = kind == 1   ? raw[i]
+                       : kind == 2 ? at<uint16_t>(raw.data(), 2 * i)
+                                   : at<uint32_t>(raw.data(), 4 * i);
+    if (c < 0x80) {
+      to->push_back(static_cast<char>(c));
+    } else if (c < 0x800) {
+      to->push_back(static_cast<char>(0xc0 | c >> 6)), to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
+    } else if (c < 0x10000) {
+      to->push_back(static_cast<char>(0xe0 | c >> 12)), to->push_back(static_cast<char>(0x80 | (c >> 6 & 0x3f)));
+      to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
+    } else {
+      to->push_back(static_cast<char>(0xf0 | (c >> 18 & 7))), to->push_back(static_cast<char>(0x80 | (c >> 12 & 0x3f)));
+      to->push_back(static_cast<char>(0x80 | (c >> 6 & 0x3f))), to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
+    }
+  }
+  return true;
+}
+
+bool read_bytes(uint64_t address, std::vector<uint8_t>* to) {
+  constexpr size_t kSize = 16, kData = 32;
+  constexpr uint64_t kMost = 1 << 20;
+  uint64_t size = 0;
+  if (!read_memory(address + kSize, &size) || size > kMost) return false;
+  to->resize(size);
+  return size == 0 || read_memory(address + kData, to->data(), size);
+}
+
+uint64_t current_frame(const PythonLayout& layout, uint64_t thread) {
+  uint64_t frame = 0;
+  if (thread == 0 || !read_memory(thread + layout.thread_frame, &frame) || frame == 0) return 0;
+  if (layout.through_cframe && !read_memory(frame + layout.cframe_frame, &frame)) return 0;
+  return frame;
+}
+
+// A variable-length number of the table: six bits a byte, the lowest first.
+uint64_t varint(const std::vector<uint8_t>& table, size_t* next) {
+  uint64_t value = 0;
+  for (unsigned shift = 0; *next < table.size() && shift < 60; shift += 6) {
+    const uint8_t byte = table[(*next)++];
+    value |= static_cast<uint64_t>(byte & 63) << shift;
+    if ((byte & 64) == 0) break;
+  }
+  return value;
+}
+
+int64_t signed_varint(const std::vector<uint8_t>& table, size_t* next) {
+  const uint64_t value = varint(table, next);
+  return (value & 1) != 0 ? -static_cast<int64_t>(value >> 1) : static_cast<int64_t>(value >> 1);
+}
+
+}  // namespace
+
+size_t walk_python(const PythonRuntime& python, std::span<PythonFrame> to) {
+  if (python.layout == nullptr) return 0;
+  return walk_python(python, reinterpret_cast<uint64_t>(python.thread_state()), to);
+}
+
+size_t walk_python(const PythonRuntime& python, uint64_t thread, std::span<PythonFrame> to) {
+  const PythonLayout& layout = *python.layout;
+  size_t count = 0, seen = 0;
+  const size_t most = 2 * to.size();  // with those that have no code
+  for (uint64_t frame = current_frame(layout, thread); frame != 0 && count < to.size() && seen < most; ++seen) {
+    std::array<uint8_t, kFrameBytes> head{};
+    if (!read_memory(frame, head.data(), head.size())) break;
+    const auto code = at<uint64_t>(head.data(), layout.frame_code);
+    frame = at<uint64_t>(head.data(), layout.frame_previous);
+    if (head[layout.frame_owner] == kOwnedByCStack) continue;
+    std::array<uint8_t, kCodeBytes> body{};
+    if (!read_memory(code, body.data(), body.size())) break;
+    if (at<uint64_t>(body.data(), 8) != python.code_type) continue;
+    PythonFrame& found = to[count++];
+    found.code = code;
+    found.file = at<uint64_t>(body.data(), layout.code_file);
+    found.first_line = at<int32_t>(body.data(), layout.code_first_line);
+    found.instruction =
+        static_cast<int32_t>(at<uint64_t>(head.data(), layout.frame_instruction) - (code + layout.code_instructions));
+    found.first_local = at<uint64_t>(head.data(), layout.frame_locals);
+  }
+  return count;
+}
+
+uint64_t object_of(const PythonRuntime& python, uint64_t local) {
+  uint64_t type = 0, object = 0;
+  const bool is_cell = read_memory(local + 8, &type) && type == python.cell_type && read_memory(local + 16, &object);
+  return is_cell ? object : local;
+}
+
+bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode* to) {
+  const PythonLayout& layout = *python.layout;
+  std::array<uint8_t, kCodeBytes> body{};
+  if (!read_memory(frame.code, body.data(), body.size())) return false;
+  const auto file = at<uint64_t>(body.data(), layout.code_file);
+  if (at<uint64_t>(body.data(), 8) != python.code_type || file != frame.file) return false;
+  to->first_line = at<int32_t>(body.data(), layout.code_first_line);
+  return to->first_line == frame.first_line && read_text(layout, file, &to->file) &&
+         read_text(layout, at<uint64_t>(body.data(), layout.code_name), &to->name) &&
+         read_bytes(at<uint64_t>(body.data(), layout.code_lines), &to->lines);
+}
+
+int64_t PythonCode::line_of(int32_t instruction) const {
+  constexpr int32_t kUnit = 2;  // bytes of a code unit
+  int64_t line = first_line;
+  int32_t end = 0;
+  for (size_t next = 0; next < lines.size();) {
+    const uint8_t head = lines[next++];
+    const unsigned kind = head >> 3 & 15;
+    end += ((head & 7) + 1) * kUnit;
+    bool known = true;
+    if (kind < 10) {
+      next += 1;
+    } else if (kind < 13) {
+      line += kind - 10;
+      next += 2;
+    } else if (kind == 13) {
+      line += signed_varint(lines, &next);
+    } else if (kind == 14) {
+      line += signed_varint(lines, &next);
+      for (int i = 0; i < 3; ++i) varint(lines, &next);
+    } else {
+      known = false;
+    }
+    if (instruction < end) return known ? line : first_line;
+  }
+  return first_line;
+}
+
+}  // namespace heddle::profile

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "profile/program/python_layout.h"
+
+namespace heddle::profile {
+
+// One Python frame as it was met: names are looked up later.
+struct PythonFrame {
+  uint64_t code = 0;         // address of the code object,
+  uint64_t file = 0;         // and of its file name: another object at this address has another, as a rule
+  int32_t first_line = 0;    // of the code
+  int32_t instruction = 0;   // offset of the instruction in bytes
+  uint64_t first_local = 0;  // `self` of a method
+  auto operator<=>(const PythonFrame&) const = default;
+};
+
+// The frames of the calling thread, the innermost first, as many as there is room for. Reads memory of the interpreter
+// without its lock: no other thread changes these frames, and where a signal interrupted their thread in the middle of
+// a change, the walk ends. Takes no lock, allocates nothing, and may be called in a signal handler.
+size_t walk_python(const PythonRuntime& python, std::span<PythonFrame> to);
+// Of another thread, by its PyThreadState, which has to be waiting: one that runs may change its frames meanwhile.
+size_t walk_python(const PythonRuntime& python, uint64_t thread, std::span<PythonFrame> to);
+
+// The object that a local variable is, also where it lies in a cell because functions within use it.
+uint64_t object_of(const PythonRuntime& python, uint64_t local);
+
+// What a code object says of itself.
+struct PythonCode {
+  std::string name, file;
+  int64_t first_line = 0;
+  std::vector<uint8_t> lines;  // PEP 626's table in the form of PEP 657
+
+  int64_t line_of(int32_t instruction) const;  // first_line where the table does not know
+};
+// From any thread, while the code object is there. False where there is none any more.
+bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode* to);
+
+}  // namespace heddle::profile

@@ -1,0 +1,199 @@
+#include "profile/program/recording.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/clock.h"
+#include "base/file/file.h"
+#include "heddle/error.h"
+#include "profile/advice.h"
+#include "profile/json.h"
+
+namespace heddle::profile {
+namespace {
+
+// A function of a library, for code that is not the interpreter's: there the Python frame says more.
+std::optional<Frame> native_frame(uint64_t program_counter) {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<void*>(program_counter), &info) == 0 || info.dli_fname == nullptr) {
+    return Frame{"native", "(generated code)"};
+  }
+  const std::string library = std::filesystem::path(info.dli_fname).filename();
+  if (library.starts_with("libpython") || library.starts_with("python")) return std::nullopt;
+  if (info.dli_sname == nullptr) return Frame{"native", library};
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status),
+                                                    std::free);
+  return Frame{"native", fmt::format("{} ({})", status == 0 && text != nullptr ? text.get() : info.dli_sname, library)};
+}
+
+std::string rank_of_process() {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* value = std::getenv(name)) return value;
+  }
+  return "";
+}
+
+std::string process_name() {
+  const std::string rank = rank_of_process();
+  return rank.empty() ? fmt::format("process {}", ::getpid()) : "rank " + rank;
+}
+
+}  // namespace
+
+ProgramRecording::ProgramRecording(Options options)
+    : options_(std::move(options)),
+      python_(find_python(&why_no_python_)),
+      contexts_(python_),
+      profile_{options_.title, {}},
+      operations_(profile_,
+                  [this](uint64_t context) { return contexts_.node_of(context, profile_.tree, options_.all_frames); }) {
+  if (options_.gpu) why_no_gpu_ = "CUDA was not used";
+  cpu_ = profile_.tree.add_metric(metrics::kCpu);
+  cpu_before_ = process_seconds(), wall_before_ = wall_seconds();
+  sampler_.emplace(python_, options_.rate);
+  // Signals of the program are for its own threads.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  collector_ = std::thread([this] { collect_forever(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+ProgramRecording::~ProgramRecording() {
+  end_collecting();
+}
+
+void ProgramRecording::start_gpu() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!options_.gpu || gpu_ != nullptr) return;
+  }
+  std::shared_ptr<GpuCollector> started;
+  std::string why;
+  try {
+    started = GpuCollector::start({.context = [this] { return contexts_.here(); }});
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  const std::lock_guard lock(mutex_);
+  gpu_ = std::move(started);
+  why_no_gpu_ = why;
+}
+
+void ProgramRecording::name_modules(std::map<uint64_t, std::string> names) {
+  const std::lock_guard lock(mutex_);
+  module_names_.merge(names);
+}
+
+void ProgramRecording::collect_forever() {
+  ::pthread_setname_np(::pthread_self(), "heddle-profile");
+  constexpr auto kEvery = std::chrono::milliseconds(50);
+  constexpr int kCollectionsPerWrite = 100;
+  std::unique_lock lock(mutex_);
+  for (int turn = 1; !ending_; ++turn) {
+    wake_.wait_for(lock, kEvery, [this] { return ending_; });
+    collect();
+    if (options_.file.empty() || turn % kCollectionsPerWrite != 0) continue;
+    const std::string json = to_json(profile());
+    lock.unlock();
+    try {
+      write_file(options_.file, json, Sync::kNo);
+    } catch (const Error&) {
+      // The last write says why.
+    }
+    lock.lock();
+  }
+}
+
+void ProgramRecording::collect() {
+  sampler_->collect([this](const CpuSample& sample) { add(sample); });
+  if (gpu_ == nullptr) return;
+  const std::vector<GpuOperation> operations = gpu_->take();
+  gpu_operations_ += operations.size();
+  operations_.add(operations);
+}
+
+void ProgramRecording::add(const CpuSample& sample) {
+  ++samples_;
+  CallingContextTree& tree = profile_.tree;
+  NodeId node = contexts_.node_of(contexts_.number_of(sample.frames), tree, options_.all_frames);
+  if (sample.frames.empty()) node = tree.child(0, Frame{"thread", *sample.thread});
+  if (const std::optional<Frame> native = native_frame(sample.program_counter)) node = tree.child(node, *native);
+  tree.add(node, cpu_, sample.nanoseconds);
+}
+
+void ProgramRecording::end_collecting() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (collector_.joinable()) collector_.join();
+  sampler_->stop();
+}
+
+Profile ProgramRecording::finish() {
+  end_collecting();
+  if (gpu_ != nullptr) gpu_->stop();
+  const std::lock_guard lock(mutex_);
+  collect();
+  return profile();
+}
+
+void ProgramRecording::forget_in_child() {
+  sampler_->forget_in_child();
+  collector_.detach();
+  static_cast<void>(new std::shared_ptr<GpuCollector>(std::move(gpu_)));  // CUPTI is the parent's: it is not told
+}
+
+Profile ProgramRecording::profile() const {
+  Profile result = relabelled(profile_, [this](const Frame& frame) -> std::optional<Frame> {
+    const uint64_t module = module_address(frame);
+    if (module == 0) return frame;
+    const auto name = module_names_.find(module);
+    if (name == module_names_.end() || name->second.empty()) return std::nullopt;
+    return Frame{"module", name->second};
+  });
+  // What no sample saw: threads that lived shorter than it takes to find them, and the profiler's own.
+  const auto cpu = static_cast<int64_t>(std::llround((process_seconds() - cpu_before_) * 1e9));
+  result.tree.add(0, cpu_, std::max<int64_t>(cpu - result.tree.total(cpu_), 0));
+  for (Timeline::Track& track : result.timeline.tracks) track.process = process_name() + ", " + track.process;
+  add_facts(result);
+  result.advice = advice_for(result);
+  return result;
+}
+
+void ProgramRecording::add_facts(Profile& to) const {
+  const auto say = [&](std::string name, std::string value) {
+    to.facts.emplace_back(std::move(name), std::move(value));
+  };
+  say("process", process_name());
+  say("time", fmt::format("{:.2f} s, {:.2f} s of CPU", wall_seconds() - wall_before_, process_seconds() - cpu_before_));
+  say("CPU samples",
+      fmt::format("{} of {} threads, {:g} a second of CPU time{}", samples_, sampler_->threads(), options_.rate,
+                  sampler_->lost() == 0 ? "" : fmt::format(", {} lost", sampler_->lost())));
+  if (!why_no_python_.empty()) say("Python", why_no_python_);
+  if (gpu_ == nullptr) {
+    say("GPU", "no operations: " + why_no_gpu_);
+    return;
+  }
+  const GpuStats stats = gpu_->stats();
+  say("GPU", fmt::format("{} operations by CUPTI {}", gpu_operations_, stats.version));
+  const uint64_t incomplete = stats.dropped + stats.lost + stats.unknown_times;
+  if (incomplete > 0) {
+    say("GPU, incomplete",
+        fmt::format("{} records lost, {} without times", stats.dropped + stats.lost, stats.unknown_times));
+  }
+}
+
+}  // namespace heddle::profile
