@@ -49,7 +49,7 @@ std::vector<Advice> reference_fallback(const Profile& profile) {
 std::vector<Advice> small_steps(const Profile& profile) {
   constexpr double kMuch = 0.1;
   const std::optional<size_t> metric = time_metric(profile.tree);
-  if (!metric) return {};
+  if (!metric || !profile.device) return {};
   const int64_t between = profile.tree.own(*metric)[0];
   if (static_cast<double>(between) < kMuch * static_cast<double>(profile.tree.total(*metric))) return {};
   Advice a = advice_on(profile, "small_steps", 0, between);

@@ -12,7 +12,7 @@ namespace heddle::profile {
 std::vector<Advice> far_from_floor(const Profile& profile);
 // Kernels that the reference evaluator stands in for, because no kernel can be made: all of their time.
 std::vector<Advice> reference_fallback(const Profile& profile);
-// What the root has of its own, the time between steps: where it is more than a tenth, steps are too small.
+// What the root has of its own, the time between steps of a model: where it is more than a tenth, steps are too small.
 std::vector<Advice> small_steps(const Profile& profile);
 
 // All rules of one profile, those of gpu_advice.h among them, the largest gain first: those of at least 1% of the run,

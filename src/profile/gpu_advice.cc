@@ -117,7 +117,8 @@ std::vector<Advice> synchronisation(const Profile& profile) {
 
 std::vector<Advice> pageable_copy(const Profile& profile) {
   constexpr double kUsual = 20e9;                // bytes a second through PCIe 4.0 x16
-  constexpr int64_t kEnough = int64_t{1} << 20;  // bytes that show a rate
+  constexpr int64_t kEnough = int64_t{1} << 20;  // bytes that show a rate,
+  constexpr int64_t kWorthwhile = 1 << 16;       // and that are worth page-locked memory
   const CallingContextTree& tree = profile.tree;
   std::vector<Advice> found;
   for (const char* direction : {"H2D", "D2H"}) {
@@ -134,6 +135,7 @@ std::vector<Advice> pageable_copy(const Profile& profile) {
     if (!seen) rate = kUsual;
     for (NodeId node = 0; node < tree.size(); ++node) {
       if (tree.frame(node).name != fmt::format("{}, pageable", direction)) continue;
+      if (tree.own(*bytes)[node] < kWorthwhile) continue;
       const int64_t own = tree.own(*time)[node];
       const auto gain = own - static_cast<int64_t>(static_cast<double>(tree.own(*bytes)[node]) / rate * 1e9);
       if (gain <= 0) continue;

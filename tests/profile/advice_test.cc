@@ -14,6 +14,7 @@ using ::testing::SizeIs;
 // A kernel of `time` under a node; the root has `between`.
 Profile profile_with(int64_t time, int64_t between, const std::string& kernel = "gemm") {
   Profile p{"a model", {}};
+  p.device = Device{"a CPU", 1, {}};
   const size_t metric = p.tree.add_metric(metrics::kCpu);
   p.tree.add(0, metric, between);
   p.tree.add(p.tree.child(p.tree.child(0, Frame{"node", "fc1"}), Frame{"kernel", kernel}), metric, time);

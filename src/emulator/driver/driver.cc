@@ -1,7 +1,11 @@
 // The device and its errors.
 #include "emulator/driver/driver.h"
 
+#include <dlfcn.h>
+
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 namespace heddle::emulator {
@@ -202,6 +206,17 @@ Result Call::ready() const {
   return kSuccess;
 }
 
+namespace {
+
+// The library of a tool that CUDA_INJECTION64_PATH names is loaded and told, as NVIDIA's driver does it.
+void inject() {
+  const char* path = std::getenv("CUDA_INJECTION64_PATH");
+  void* library = path == nullptr ? nullptr : ::dlopen(path, RTLD_NOW);
+  if (library == nullptr) return;
+  if (auto* begin = reinterpret_cast<int (*)()>(::dlsym(library, "InitializeInjection"))) begin();
+}
+
+}  // namespace
 }  // namespace heddle::emulator
 
 using namespace heddle::emulator;
@@ -212,12 +227,16 @@ HEDDLE_EXPORT int heddle_cuda_emulator() {
 }
 
 HEDDLE_EXPORT Result cuInit(unsigned) {
-  const Call call;
-  const std::string fault = Settings::now().fault;
-  if (fault == "no_device") return call.driver.error(kNoDevice, "");
-  if (fault == "init") return call.driver.error(kUnknown, "HEDDLE_EMULATED_FAULT=init");
-  call.driver.initialised = true;
-  call.driver.random = Random(Settings::now().seed);
+  {
+    const Call call;
+    const std::string fault = Settings::now().fault;
+    if (fault == "no_device") return call.driver.error(kNoDevice, "");
+    if (fault == "init") return call.driver.error(kUnknown, "HEDDLE_EMULATED_FAULT=init");
+    call.driver.initialised = true;
+    call.driver.random = Random(Settings::now().seed);
+  }
+  static std::once_flag once;
+  std::call_once(once, inject);
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuDriverGetVersion(int* version) {

@@ -98,12 +98,16 @@ void ProgramRecording::name_modules(std::map<uint64_t, std::string> names) {
 void ProgramRecording::collect_forever() {
   ::pthread_setname_np(::pthread_self(), "heddle-profile");
   constexpr auto kEvery = std::chrono::milliseconds(50);
-  constexpr int kCollectionsPerWrite = 100;
+  // Of a program that is killed most of its time is known, and writing takes a small part of it.
+  constexpr double kFirstWrite = 0.5, kWritesApart = 1.5;
+  double next_write = wall_before_ + kFirstWrite;
   std::unique_lock lock(mutex_);
-  for (int turn = 1; !ending_; ++turn) {
+  while (!ending_) {
     wake_.wait_for(lock, kEvery, [this] { return ending_; });
     collect();
-    if (options_.file.empty() || turn % kCollectionsPerWrite != 0) continue;
+    const double now = wall_seconds();
+    if (options_.file.empty() || now < next_write) continue;
+    next_write = wall_before_ + kWritesApart * (now - wall_before_);
     const std::string json = to_json(profile());
     lock.unlock();
     try {

@@ -139,18 +139,17 @@ def begin_from_environment():
     """Records this process until it ends, and each child of a fork, as `heddle profile` says by the environment."""
     environment = os.environ
     library = Library(environment["HEDDLE_PROFILE_LIBRARY"])
-    gpu = environment.get("HEDDLE_PROFILE_GPU") == "1"
-    now = gpu and "HEDDLE_CUPTI" in environment  # a driver that loads no libraries of tools
+    gpu = int(environment.get("HEDDLE_PROFILE_GPU") == "1")
 
     def start():
         title = " ".join(getattr(sys, "orig_argv", None) or ["python"])
         file = f"{environment['HEDDLE_PROFILE_FILE']}.{os.getpid()}"
-        library.start(title, file, float(environment["HEDDLE_PROFILE_RATE"]), 2 if now else int(gpu),
+        library.start(title, file, float(environment["HEDDLE_PROFILE_RATE"]), gpu,
                       environment.get("HEDDLE_PROFILE_ALL_FRAMES") == "1")
 
     def in_child():
-        nonlocal gpu, now
-        gpu = now = False  # CUDA does not survive a fork
+        nonlocal gpu
+        gpu = 0  # CUDA does not survive a fork
         start()
         multiprocessing = sys.modules.get("multiprocessing.util")
         if multiprocessing is not None:  # whose children end without atexit

@@ -1,0 +1,367 @@
+"""Profiles of Python programs: heddle.profile() in this process, and `heddle profile -- PROGRAM` around others."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import unittest
+
+import heddle
+from heddle import _recording
+from heddle._record import Library
+
+BUSY = """
+def busy(n):
+    total = 0
+    for i in range(n):
+        total += i * i
+    return total
+"""
+
+
+def busy(n):
+    total = 0
+    for i in range(n):
+        total += i * i
+    return total
+
+
+class Rows:
+    """The rows of a profile by name: what they cost with what is below them, and who called."""
+
+    def __init__(self, form):
+        self.form = form
+        strings, frames, nodes = form["strings"], form["frames"], form["nodes"]
+        self.parents = nodes["parent"]
+        self.names = [strings[frames["name"][frame]] for frame in nodes["frame"]]
+        self.kinds = [frames["kind"][frame] for frame in nodes["frame"]]
+        self.lines = [frames["line"][frame] for frame in nodes["frame"]]
+        self.values = nodes["values"]
+
+    def total(self, name, metric="CPU"):
+        inclusive = list(self.values.get(metric, [0] * len(self.names)))
+        for node in range(len(inclusive) - 1, 0, -1):
+            inclusive[self.parents[node]] += inclusive[node]
+        return sum(v for node, v in enumerate(inclusive) if self.names[node] == name and name not in self.path(node)[1:])
+
+    def path(self, node):
+        """Names from a node to the root."""
+        names = []
+        while node > 0:
+            names.append(self.names[node])
+            node = self.parents[node]
+        return names
+
+    def paths(self, name):
+        return [self.path(node) for node in range(len(self.names)) if self.names[node] == name]
+
+
+class Stack(unittest.TestCase):
+    """What the profiler reads of the interpreter's memory is what the interpreter says itself."""
+
+    library = Library(str(_recording._LIBRARY))
+
+    def check(self):
+        frame, expected = sys._getframe(), []
+        while frame is not None:
+            expected.append((frame.f_code.co_qualname, frame.f_lineno, frame.f_code.co_filename))
+            frame = frame.f_back
+        seen = self.library.stack()[-len(expected):]
+        self.assertEqual(seen[1:], expected[1:])
+        self.assertEqual(seen[0][0], expected[0][0])
+        return 0
+
+    def test_calls_and_recursion(self):
+        def down(n):
+            return self.check() if n == 0 else down(n - 1)
+
+        down(50)
+
+    def test_generators_and_calls_through_c(self):
+        def values():
+            yield self.check()
+
+        self.assertEqual(list(values()), [0])
+        sorted([3, 1], key=lambda _: self.check())
+
+    def test_handlers_and_text_of_other_files(self):
+        try:
+            raise ValueError
+        except ValueError:
+            self.check()
+        finally:
+            self.check()
+        exec(compile("\n\n\ncheck()\n", "<made of text>", "exec"), {"check": self.check})
+
+    def test_names_of_any_script(self):
+        class Größe:
+            def 長さ(this):
+                return self.check()
+
+        Größe().長さ()
+
+    def test_threads(self):
+        problems = []
+
+        def work():
+            try:
+                self.check()
+            except AssertionError as problem:
+                problems.append(problem)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(problems, [])
+
+
+class InThisProcess(unittest.TestCase):
+    def test_a_block(self):
+        with heddle.profile("a block", rate=1000) as recording:
+            with self.assertRaises(heddle.InputError):
+                recording.profile
+            with self.assertRaises(heddle.InputError) as caught:
+                with heddle.profile():
+                    pass
+            self.assertIn("already", str(caught.exception))
+            busy(3000000)
+        rows = Rows(recording.profile.data)
+        self.assertEqual(rows.form["title"], "a block")
+        self.assertGreater(rows.total("busy"), 0.5 * rows.total("all"))
+        self.assertIn("busy", recording.profile)
+        self.assertIn("busy", recording.profile.html)
+
+    def test_an_exception_ends_it(self):
+        with self.assertRaises(ZeroDivisionError):
+            with heddle.profile():
+                1 / 0
+        with heddle.profile() as recording:
+            pass
+        self.assertEqual(recording.profile.data["format"], "heddle-profile")
+        with self.assertRaises(heddle.InputError):
+            with heddle.profile(rate=0):
+                pass
+
+
+class Profiled(unittest.TestCase):
+    """Runs programs under `heddle profile` in a folder of its own."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def write(self, name, text):
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def run_profiled(self, *command, options=(), status=0, **environment):
+        """The finished command, and the rows of its profile."""
+        output = self.path / "profile.json"
+        done = subprocess.run([sys.executable, "-m", "heddle", "profile", "--rate", "1000", *options, "-o", output, "--", *command],
+                              capture_output=True, text=True, cwd=self.path, env={**os.environ, **environment}, timeout=120)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done, Rows(json.loads(output.read_text())) if output.exists() else None
+
+
+class Programs(Profiled):
+    def test_status_output_and_lines(self):
+        script = self.write("train.py", BUSY + textwrap.dedent("""
+            import sys
+            def hot():
+                return busy(4000000)
+            def cold():
+                return busy(1000000)
+            print(hot() + cold(), sys.argv[1:])
+            sys.exit(7)
+            """))
+        done, rows = self.run_profiled(sys.executable, script, "--", "x y", status=7)
+        self.assertEqual(done.stdout.splitlines()[0], f"{busy(4000000) + busy(1000000)} ['--', 'x y']")
+        self.assertGreater(rows.total("hot"), 1.5 * rows.total("cold"))
+        self.assertGreater(rows.total("cold"), 0)
+        self.assertIn(["exit status", "7"], rows.form["facts"])
+        self.assertIn(["busy", "hot", "<module>"], rows.paths("busy"))
+        lines = {rows.lines[node] for node, name in enumerate(rows.names) if name == "busy"}
+        self.assertTrue(lines <= {4, 5}, lines)
+
+    def test_threads_children_and_forks(self):
+        script = self.write("many.py", BUSY + textwrap.dedent("""
+            import os, subprocess, sys, threading
+            def in_thread():
+                busy(2000000)
+            def in_fork():
+                busy(2000000)
+            if sys.argv[1:]:
+                def in_child():
+                    busy(2000000)
+                in_child()
+                sys.exit()
+            thread = threading.Thread(target=in_thread)
+            thread.start()
+            thread.join()
+            subprocess.run([sys.executable, __file__, "child"], check=True)
+            child = os.fork()
+            if child == 0:
+                in_fork()
+                sys.exit()
+            os.waitpid(child, 0)
+            """))
+        _, rows = self.run_profiled(sys.executable, script)
+        for name in ("in_thread", "in_child", "in_fork"):
+            self.assertGreater(rows.total(name), 0, name)
+        self.assertIn(["busy", "in_thread"], rows.paths("busy"))  # no frame of threading
+        self.assertEqual(sum(name == "process" for name, _ in rows.form["facts"]), 3)
+
+    def test_of_a_killed_program_most_is_kept(self):
+        script = self.write("killed.py", BUSY + textwrap.dedent("""
+            import os, signal, time
+            begin = time.monotonic()
+            while time.monotonic() < begin + 2:
+                busy(100000)
+            os.kill(os.getpid(), signal.SIGKILL)
+            """))
+        _, rows = self.run_profiled(sys.executable, script, status=128 + signal.SIGKILL)
+        self.assertGreater(rows.total("busy"), 0)
+
+    def test_ranks(self):
+        script = self.write("ranks.py", BUSY + textwrap.dedent("""
+            import os, subprocess, sys
+            if "RANK" in os.environ:
+                busy(1000000 * (1 + 3 * int(os.environ["RANK"])))
+                sys.exit()
+            ranks = [subprocess.Popen([sys.executable, __file__], env={**os.environ, "RANK": str(rank)}) for rank in range(2)]
+            for rank in ranks:
+                rank.wait()
+            """))
+        _, rows = self.run_profiled(sys.executable, script)
+        processes = {value for name, value in rows.form["facts"] if name == "process"}
+        self.assertTrue({"rank 0", "rank 1"} <= processes, processes)
+
+    def test_modules_and_phases_of_torch(self):
+        # As PyTorch calls modules, backward and optimisers; the rest of it is not needed.
+        self.write("torch/__init__.py", "")
+        self.write("torch/nn/__init__.py", "from torch.nn.modules.module import Module\n")
+        self.write("torch/nn/modules/__init__.py", "")
+        self.write("torch/nn/modules/module.py", """
+            _hooks = []
+            def register_module_module_registration_hook(hook):
+                _hooks.append(hook)
+            class Module:
+                def __init__(self):
+                    self.__dict__["_modules"] = {}
+                def __setattr__(self, name, value):
+                    if isinstance(value, Module):
+                        for hook in _hooks:
+                            hook(self, name, value)
+                        self._modules[name] = value
+                    object.__setattr__(self, name, value)
+                def __call__(self, *args):
+                    return self._wrapped_call_impl(*args)
+                def _wrapped_call_impl(self, *args):
+                    return self._call_impl(*args)
+                def _call_impl(self, *args):
+                    def inner():
+                        return self.forward(*args)
+                    return inner()
+            """)
+        self.write("torch/autograd/__init__.py", BUSY + textwrap.dedent("""
+            def backward():
+                busy(1000000)
+            """))
+        script = self.write("train.py", BUSY + textwrap.dedent("""
+            import torch.autograd
+            from torch import nn
+            class Layer(nn.Module):
+                def forward(self, n):
+                    return busy(n)
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer1 = Layer()
+                    self.layer2 = Layer()
+                def forward(self):
+                    return self.layer1(2000000) + self.layer2(1000000)
+            def main():
+                net = Net()  # gone when the program ends
+                net()
+                torch.autograd.backward()
+            main()
+            """))
+        _, rows = self.run_profiled(sys.executable, script, PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))
+        modules = {rows.names[node] for node in range(len(rows.names)) if rows.kinds[node] == "module"}
+        self.assertEqual(modules, {"Net", "layer1", "layer2"})
+        self.assertTrue(any(path[:2] == ["Layer.forward", "layer1"] and "Net" in path for path in rows.paths("Layer.forward")))
+        self.assertTrue(any("backward" in path for path in rows.paths("busy")))
+        self.assertFalse(any(name.endswith("_call_impl") for name in rows.names))
+        _, rows = self.run_profiled(sys.executable, script, options=["--all-frames"],
+                                    PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))
+        self.assertTrue(any(name.endswith("_call_impl") for name in rows.names))
+
+    def test_sitecustomize_of_the_environment_runs_too(self):
+        self.write("own/sitecustomize.py", "import builtins\nbuiltins.from_own_sitecustomize = 41\n")
+        script = self.write("uses.py", "print(from_own_sitecustomize + 1)\n")
+        path = os.pathsep.join([str(self.path / "own"), os.environ.get("PYTHONPATH", "")])
+        done, _ = self.run_profiled(sys.executable, script, PYTHONPATH=path)
+        self.assertEqual(done.stdout.splitlines()[0], "42")
+
+    def test_what_cannot_be_profiled(self):
+        done, rows = self.run_profiled("/nonexistent/program", status=4)
+        self.assertIn("cannot be started", done.stderr)
+        done, rows = self.run_profiled("true", status=2)
+        self.assertIn("no process of it left a profile", done.stderr)
+        self.assertIsNone(rows)
+        done, _ = self.run_profiled("true", options=["model.onnx"], status=2)
+        self.assertIn("either a model or a program", done.stderr)
+
+
+@unittest.skipUnless(os.environ.get("HEDDLE_CUDA_DRIVER"), "needs a GPU or the emulator")
+class OnADevice(Profiled):
+    def test_kernels_hang_below_the_lines_that_launch_them(self):
+        script = self.write("launch.py", """
+            import numpy as np
+            import heddle
+            import heddle.tile as triton
+            import heddle.tile.language as tl
+
+            @triton.jit
+            def add_kernel(x, out, n, B: tl.constexpr):
+                at = tl.program_id(0) * B + tl.arange(0, B)
+                tl.store(out + at, tl.load(x + at, at < n) + 1, at < n)
+
+            def twice(x, out):
+                add_kernel[(4,)](x, out, 1000, B=256)
+                add_kernel[(4,)](x, out, 1000, B=256)
+
+            x = heddle.tensor(np.ones(1000, np.float32), device="cuda:0")
+            out = heddle.tensor(np.zeros(1000, np.float32), device="cuda:0")
+            twice(x, out)
+            for _ in range(3):
+                add_kernel[(4,)](x, out, 1000, B=256)
+            print(out.numpy()[0])
+            """)
+        done, rows = self.run_profiled(sys.executable, script)
+        self.assertEqual(done.stdout.splitlines()[0], "2.0")
+        launches = {}
+        for node, count in enumerate(rows.values["LAUNCHES"]):
+            if count:
+                caller = rows.parents[node]
+                key = (rows.names[caller], rows.lines[caller])
+                launches[key] = launches.get(key, 0) + count
+        self.assertEqual(launches, {("twice", 13): 1, ("twice", 14): 1, ("<module>", 20): 3})
+        self.assertEqual(sum(rows.values["GXCOPY:H2D:B"]), 8000)
+        self.assertEqual(sum(rows.values["GXCOPY:D2H:B"]), 4000)
+        _, rows = self.run_profiled(sys.executable, script, options=["--no-gpu"])
+        self.assertNotIn("LAUNCHES", rows.values)
+
+
+if __name__ == "__main__":
+    on_device = bool(os.environ.get("HEDDLE_CUDA_DRIVER"))  # the rest is the same there
+    unittest.main(defaultTest="OnADevice" if on_device else None)
