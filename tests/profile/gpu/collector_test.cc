@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "driver/report/step_times.h"
+#include "profile/gpu/cupti_library.h"
 #include "runtime/cuda/executor.h"
 #include "runtime/cuda/step_scope.h"
 #include "tests/cuda_runtime/cuda_plans.h"
@@ -52,6 +53,13 @@ class CollectorTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!runtime::has_gpu()) GTEST_SKIP() << "there is no GPU";
+    if (!runtime::is_emulated()) {
+      try {
+        cupti::library();
+      } catch (const Error& error) {
+        GTEST_SKIP() << error.what();
+      }
+    }
 #ifdef HEDDLE_STAND_IN
     if (runtime::is_emulated()) stand_in_.emplace("HEDDLE_CUPTI", HEDDLE_STAND_IN);
 #endif
