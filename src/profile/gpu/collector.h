@@ -49,8 +49,9 @@ class GpuCollector {
   GpuCollector(const GpuCollector&) = delete;
   GpuCollector& operator=(const GpuCollector&) = delete;
 
-  // What arrived since the last call, in order of start. Operations arrive some 100 ms after they ended; after flush()
-  // all that have ended are there. Both may be called from any thread, but not from Options::context.
+  // What arrived since the last call and is old enough for what began before it to be there, in order of start: some
+  // 300 ms. After flush() all that have ended are there. Both may be called from any thread, but not from
+  // Options::context.
   std::vector<GpuOperation> take();
   void flush();
   // Ends the collection; what it still had is left for take(). The device should be idle: what runs now is not seen.

@@ -259,6 +259,9 @@ bool Session::forked() const {
 void Session::flush(bool forced) {
   if (forked()) return;
   library_.flush(forced ? 1 : 0);
+  if (!forced) return;
+  const std::lock_guard lock(mutex_);
+  all_there_ = true;
 }
 
 void Session::flush_now_and_then() {
@@ -434,14 +437,18 @@ void Session::take_over_calls() {
   }
 }
 
+// Buffers do not come in order of time. What is young waits, so that its elders of other buffers go first.
 std::vector<GpuOperation> Session::take() {
+  constexpr uint64_t kSettled = 300000000;  // some flushes
   if (forked()) return {};
   std::deque<std::vector<GpuOperation>> parts;
   size_t count = 0;
+  bool all = false;
   {
     const std::lock_guard lock(mutex_);
     parts.swap(operations_);
     count = std::exchange(kept_, 0);
+    all = std::exchange(all_there_, false) || !running_.load();
   }
   std::vector<GpuOperation> operations;
   if (parts.size() == 1) {
@@ -455,6 +462,16 @@ std::vector<GpuOperation> Session::take() {
   std::sort(operations.begin(), operations.end(), [](const GpuOperation& a, const GpuOperation& b) {
     return std::tie(a.start, a.end, a.correlation) < std::tie(b.start, b.end, b.correlation);
   });
+  if (all) return operations;
+  const uint64_t settled = nanoseconds_of(CLOCK_REALTIME) - kSettled;
+  const auto young = std::upper_bound(operations.begin(), operations.end(), settled,
+                                      [](uint64_t time, const GpuOperation& o) { return time < o.start; });
+  if (young == operations.end()) return operations;
+  std::vector<GpuOperation> kept(young, operations.end());
+  operations.erase(young, operations.end());
+  const std::lock_guard lock(mutex_);
+  kept_ += kept.size();
+  operations_.push_back(std::move(kept));
   return operations;
 }
 

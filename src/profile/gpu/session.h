@@ -61,6 +61,7 @@ class GpuCollector::Session {
   std::vector<std::unique_ptr<CallLog>> logs_;
   std::deque<std::vector<GpuOperation>> operations_;
   size_t kept_ = 0;
+  bool all_there_ = false;  // by a forced flush since the last take()
   GpuStats stats_;
 
   std::mutex flusher_mutex_;

@@ -284,6 +284,23 @@ TEST_F(SessionTest, NothingIsAskedOnceItHasEnded) {
   session.end();
 }
 
+TEST_F(SessionTest, OperationsComeInOrderAcrossBuffers) {
+  Session& session = begun({});
+  timespec time{};
+  ::clock_gettime(CLOCK_REALTIME, &time);
+  const uint64_t now = static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
+  const uint64_t hour = uint64_t{3600} * 1000000000;
+  deliver(HandmadeBuffer().kernel(now - hour, now - hour + 5, 1, "old").kernel(now + hour, now + hour + 5, 3, "young"));
+  ASSERT_EQ(session.take().size(), 1u) << "an operation that began before the young one may still come";
+  deliver(HandmadeBuffer().kernel(now + hour - 9, now + hour - 5, 2, "late"));
+  EXPECT_TRUE(session.take().empty());
+  session.flush(true);
+  const auto rest = session.take();
+  ASSERT_EQ(rest.size(), 2u);
+  EXPECT_EQ(*rest[0].name, "late");
+  session.end();
+}
+
 TEST_F(SessionTest, AChildOfAForkHasNone) {
   Session& session = begun(with_context());
   call(session, 1);
