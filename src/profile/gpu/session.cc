@@ -148,7 +148,7 @@ class Inside {
 Session::Session(const cupti::Library& library, Options options)
     : library_(library),
       options_(std::move(options)),
-      most_operations_(std::max<size_t>(options_.most_bytes / 4 * 3 / sizeof(GpuOperation), 1)),
+      operations_(std::max<size_t>(options_.most_bytes / 4 * 3 / sizeof(GpuOperation), 1)),
       most_calls_(std::max<size_t>(options_.most_bytes / 4 / sizeof(GpuCall), 1)),
       forks_(count_forks()) {
   stats_.version = library.number;
@@ -259,9 +259,7 @@ bool Session::forked() const {
 void Session::flush(bool forced) {
   if (forked()) return;
   library_.flush(forced ? 1 : 0);
-  if (!forced) return;
-  const std::lock_guard lock(mutex_);
-  all_there_ = true;
+  if (forced) all_there_ = true;
 }
 
 void Session::flush_now_and_then() {
@@ -381,14 +379,12 @@ void Session::add(std::span<GpuOperation> operations, const ActivityCounts& coun
   stats_.malformed += counts.malformed;
   stats_.overhead_ns += counts.overhead_ns;
   take_over_calls();
-  const size_t fit = std::min(operations.size(), most_operations_ - std::min(kept_, most_operations_));
+  const size_t fit = operations_.room_for(operations.size());
   stats_.lost += operations.size() - fit;
   stats_.operations += fit;
   if (fit == 0) return;
   find_calls(operations.first(fit));
-  const auto kept = operations.first(fit);
-  operations_.emplace_back(kept.begin(), kept.end());
-  kept_ += fit;
+  operations_.add(operations.first(fit));
 }
 
 void Session::find_calls(std::span<GpuOperation> operations) {
@@ -441,38 +437,8 @@ void Session::take_over_calls() {
 std::vector<GpuOperation> Session::take() {
   constexpr uint64_t kSettled = 300000000;  // some flushes
   if (forked()) return {};
-  std::deque<std::vector<GpuOperation>> parts;
-  size_t count = 0;
-  bool all = false;
-  {
-    const std::lock_guard lock(mutex_);
-    parts.swap(operations_);
-    count = std::exchange(kept_, 0);
-    all = std::exchange(all_there_, false) || !running_.load();
-  }
-  std::vector<GpuOperation> operations;
-  if (parts.size() == 1) {
-    operations = std::move(parts.front());
-  } else {
-    operations.reserve(count);
-    for (; !parts.empty(); parts.pop_front()) {
-      operations.insert(operations.end(), parts.front().begin(), parts.front().end());
-    }
-  }
-  std::sort(operations.begin(), operations.end(), [](const GpuOperation& a, const GpuOperation& b) {
-    return std::tie(a.start, a.end, a.correlation) < std::tie(b.start, b.end, b.correlation);
-  });
-  if (all) return operations;
-  const uint64_t settled = nanoseconds_of(CLOCK_REALTIME) - kSettled;
-  const auto young = std::upper_bound(operations.begin(), operations.end(), settled,
-                                      [](uint64_t time, const GpuOperation& o) { return time < o.start; });
-  if (young == operations.end()) return operations;
-  std::vector<GpuOperation> kept(young, operations.end());
-  operations.erase(young, operations.end());
-  const std::lock_guard lock(mutex_);
-  kept_ += kept.size();
-  operations_.push_back(std::move(kept));
-  return operations;
+  const bool all = all_there_.exchange(false) || !running_;
+  return operations_.take(all ? UINT64_MAX : nanoseconds_of(CLOCK_REALTIME) - kSettled);
 }
 
 GpuStats Session::stats() const {

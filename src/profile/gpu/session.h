@@ -2,12 +2,10 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "profile/gpu/activity.h"
@@ -15,6 +13,7 @@
 #include "profile/gpu/collector.h"
 #include "profile/gpu/cupti_library.h"
 #include "profile/gpu/graph_nodes.h"
+#include "profile/gpu/operation_store.h"
 
 namespace heddle::profile {
 
@@ -50,7 +49,9 @@ class GpuCollector::Session {
 
   const cupti::Library& library_;
   Options options_;
-  size_t most_operations_ = 0, most_calls_ = 0;
+  OperationStore operations_;
+  std::atomic<bool> all_there_{false};  // by a forced flush since the last take()
+  size_t most_calls_ = 0;
   int forks_ = 0;  // when it began
   cupti::Subscriber subscriber_ = nullptr;
   std::atomic<bool> running_{false};
@@ -59,9 +60,6 @@ class GpuCollector::Session {
 
   mutable std::mutex mutex_;  // of all below; never held across a call of CUPTI or of options_.context
   std::vector<std::unique_ptr<CallLog>> logs_;
-  std::deque<std::vector<GpuOperation>> operations_;
-  size_t kept_ = 0;
-  bool all_there_ = false;  // by a forced flush since the last take()
   GpuStats stats_;
 
   std::mutex flusher_mutex_;

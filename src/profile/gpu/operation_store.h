@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "profile/gpu/operation.h"
+
+namespace heddle::profile {
+
+// Operations between their buffers and their reader, up to a number. Thread-safe.
+class OperationStore {
+ public:
+  explicit OperationStore(size_t most) : most_(most) {}
+
+  // How many of them, the first, there is room for.
+  size_t room_for(size_t count) const;
+  void add(std::span<const GpuOperation> operations);
+  // In order of start those that began up to `until`.
+  std::vector<GpuOperation> take(uint64_t until);
+
+ private:
+  const size_t most_;
+  mutable std::mutex mutex_;
+  std::deque<std::vector<GpuOperation>> parts_;
+  size_t count_ = 0;
+};
+
+}  // namespace heddle::profile
