@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <set>
 
 namespace heddle::profile {
 namespace {
@@ -172,12 +173,15 @@ NodeId OperationTree::parent_of(const GpuOperation& operation) {
   if (operation.graph_node == 0 || operation.captured_context == 0) return launch;
   const auto [found, is_new] = graph_parents_.try_emplace({operation.context, operation.captured_context}, 0);
   if (!is_new) return found->second;
+  // What both paths have in common is there once.
   CallingContextTree& tree = profile_.tree;
+  std::set<NodeId> common = {0};
+  for (NodeId at = launch; at != 0; at = tree.parent(at)) common.insert(at);
   std::vector<FrameId> path;
-  for (NodeId at = context_node_(operation.captured_context); at != 0; at = tree.parent(at)) {
+  for (NodeId at = context_node_(operation.captured_context); !common.contains(at); at = tree.parent(at)) {
     path.push_back(tree.frame_id(at));
   }
-  NodeId node = tree.child(launch, Frame{"graph", "captured at"});
+  NodeId node = path.empty() ? launch : tree.child(launch, Frame{"graph", "captured at"});
   for (auto frame = path.rbegin(); frame != path.rend(); ++frame) node = tree.child(node, *frame);
   return found->second = node;
 }

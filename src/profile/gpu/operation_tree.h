@@ -14,8 +14,8 @@
 namespace heddle::profile {
 
 // Adds operations of GPUs to a profile: each below the node of its context, as frames of kind "kernel", "copy",
-// "memset", "sync" or "memory". One launched with a CUDA graph goes below the node of the launch, and there below the
-// path of the context that added it to the graph.
+// "memset", "sync" or "memory". One launched with a CUDA graph goes below the node of the launch, and there below
+// "captured at" and the path of the context that added it to the graph, without what both have in common.
 //
 //   GKER        ns     kernels, as recorded; kernels that overlap count twice
 //   GBUSY       ns     each instant counts for the running kernel of the device that began first; sums to the time in

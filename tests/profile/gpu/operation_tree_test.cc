@@ -103,6 +103,24 @@ TEST(OperationTree, AGraphsOperationHasTwoPaths) {
   EXPECT_EQ(rows(profile, "GKER"), (Rows{{"line 5/captured at/line 6/k", 20}}));
 }
 
+TEST(OperationTree, WhatTheTwoPathsOfAGraphHaveInCommonIsThereOnce) {
+  Profile profile;
+  // 1: main, 2: main/replay, 3: main/model/layer
+  const NodeId main = profile.tree.child(0, Frame{"python", "main"});
+  const NodeId replay = profile.tree.child(main, Frame{"python", "replay"});
+  const NodeId layer = profile.tree.child(profile.tree.child(main, Frame{"python", "model"}), Frame{"python", "layer"});
+  const NodeId nodes[] = {0, main, replay, layer};
+  std::vector<GpuOperation> operations = {kernel("a", 1000, 1010, 2), kernel("b", 2000, 2010, 2),
+                                          kernel("c", 3000, 3010, 2)};
+  for (size_t i = 0; i < 3; ++i) {
+    operations[i].graph_node = i + 1;
+    operations[i].captured_context = 3 - i;
+  }
+  add_operations(profile, operations, [&](uint64_t context) { return nodes[context]; });
+  EXPECT_EQ(rows(profile, "GKER"),
+            (Rows{{"main/replay/captured at/model/layer/a", 10}, {"main/replay/b", 10}, {"main/replay/c", 10}}));
+}
+
 TEST(OperationTree, EachInstantBelongsToTheKernelThatBeganFirst) {
   Profile profile;
   add_operations(profile,
