@@ -70,9 +70,10 @@ class Stack(unittest.TestCase):
         while frame is not None:
             expected.append((frame.f_code.co_qualname, frame.f_lineno, frame.f_code.co_filename))
             frame = frame.f_back
-        seen = self.library.stack()[-len(expected):]
-        self.assertEqual(seen[1:], expected[1:])
-        self.assertEqual(seen[0][0], expected[0][0])
+        for resting in (True, False):
+            seen = self.library.stack(resting)[-len(expected):]
+            self.assertEqual(seen[1:], expected[1:])
+            self.assertEqual(seen[0][0], expected[0][0])
         return 0
 
     def test_calls_and_recursion(self):
@@ -172,6 +173,35 @@ class Profiled(unittest.TestCase):
         return done, Rows(json.loads(output.read_text())) if output.exists() else None
 
 
+    def write_modules(self):
+        """As PyTorch calls modules; the rest of it is not needed."""
+        self.write("torch/__init__.py", "")
+        self.write("torch/nn/__init__.py", "from torch.nn.modules.module import Module\n")
+        self.write("torch/nn/modules/__init__.py", "")
+        self.write("torch/nn/modules/module.py", """
+            _hooks = []
+            def register_module_module_registration_hook(hook):
+                _hooks.append(hook)
+            class Module:
+                def __init__(self):
+                    self.__dict__["_modules"] = {}
+                def __setattr__(self, name, value):
+                    if isinstance(value, Module):
+                        for hook in _hooks:
+                            hook(self, name, value)
+                        self._modules[name] = value
+                    object.__setattr__(self, name, value)
+                def __call__(self, *args):
+                    return self._wrapped_call_impl(*args)
+                def _wrapped_call_impl(self, *args):
+                    return self._call_impl(*args)
+                def _call_impl(self, *args):
+                    def inner():
+                        return self.forward(*args)
+                    return inner()
+            """)
+
+
 class Programs(Profiled):
     def test_status_output_and_lines(self):
         script = self.write("train.py", BUSY + textwrap.dedent("""
@@ -246,32 +276,7 @@ class Programs(Profiled):
         self.assertTrue({"rank 0", "rank 1"} <= processes, processes)
 
     def test_modules_and_phases_of_torch(self):
-        # As PyTorch calls modules, backward and optimisers; the rest of it is not needed.
-        self.write("torch/__init__.py", "")
-        self.write("torch/nn/__init__.py", "from torch.nn.modules.module import Module\n")
-        self.write("torch/nn/modules/__init__.py", "")
-        self.write("torch/nn/modules/module.py", """
-            _hooks = []
-            def register_module_module_registration_hook(hook):
-                _hooks.append(hook)
-            class Module:
-                def __init__(self):
-                    self.__dict__["_modules"] = {}
-                def __setattr__(self, name, value):
-                    if isinstance(value, Module):
-                        for hook in _hooks:
-                            hook(self, name, value)
-                        self._modules[name] = value
-                    object.__setattr__(self, name, value)
-                def __call__(self, *args):
-                    return self._wrapped_call_impl(*args)
-                def _wrapped_call_impl(self, *args):
-                    return self._call_impl(*args)
-                def _call_impl(self, *args):
-                    def inner():
-                        return self.forward(*args)
-                    return inner()
-            """)
+        self.write_modules()
         self.write("torch/autograd/__init__.py", BUSY + textwrap.dedent("""
             def backward():
                 busy(1000000)
@@ -360,6 +365,40 @@ class OnADevice(Profiled):
         self.assertEqual(sum(rows.values["GXCOPY:D2H:B"]), 4000)
         _, rows = self.run_profiled(sys.executable, script, options=["--no-gpu"])
         self.assertNotIn("LAUNCHES", rows.values)
+
+    def test_modules_that_one_line_calls_are_told_apart(self):
+        self.write_modules()
+        script = self.write("net.py", """
+            import numpy as np
+            import heddle
+            import heddle.tile as triton
+            import heddle.tile.language as tl
+            from torch import nn
+
+            @triton.jit
+            def fill(out, value, B: tl.constexpr):
+                tl.store(out + tl.arange(0, B), tl.full([B], value, tl.float32))
+
+            class Layer(nn.Module):
+                def forward(self, out):
+                    fill[(1,)](out, 1.0, B=16)
+
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.first, self.second = Layer(), Layer()
+                def forward(self, out):
+                    for layer in (self.first, self.second, self.second):
+                        layer(out)
+
+            net = Net()
+            for _ in range(2):
+                net(heddle.tensor(np.zeros(16, np.float32), device="cuda:0"))
+            """)
+        _, rows = self.run_profiled(sys.executable, script,
+                                    PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))
+        self.assertEqual(rows.total("first", "LAUNCHES"), 2)
+        self.assertEqual(rows.total("second", "LAUNCHES"), 4)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,11 @@ const char* phase_of(const PythonCode& code) {
 
 }  // namespace
 
+ProgramContexts::ProgramContexts(PythonRuntime python) : python_(python) {
+  static std::atomic<uint64_t> made = 0;
+  serial_ = ++made;
+}
+
 uint32_t ProgramContexts::code_of(const PythonFrame& frame) {
   PythonFrame key = frame;
   key.instruction = 0, key.first_local = 0;
@@ -76,13 +81,49 @@ uint64_t ProgramContexts::add(std::span<const PythonFrame> frames) {
   return number;
 }
 
+// Which frames are calls of modules, whose stacks differ by the object as well.
+std::vector<size_t> ProgramContexts::calls_of_modules(std::span<const PythonFrame> frames) {
+  const std::lock_guard lock(mutex_);
+  std::vector<size_t> calls;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    if (calls_module(codes_[code_of(frames[i])])) calls.push_back(i);
+  }
+  return calls;
+}
+
+// As number_of(), by what the calling thread met before: most stacks are met again and again.
+uint64_t ProgramContexts::known_number_of(std::span<const PythonFrame> frames) {
+  struct Known {
+    uint64_t serial = 0;
+    std::unordered_map<uint64_t, std::vector<size_t>> calls;  // of modules, by the hash of a stack
+    std::unordered_map<uint64_t, uint64_t> numbers;           // by the hash with the modules
+  };
+  static thread_local Known known;
+  if (known.serial != serial_) known = {serial_, {}, {}};
+  uint64_t hash = 0;
+  const auto mix = [&](uint64_t value) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  };
+  for (const PythonFrame& frame : frames) {
+    mix(frame.code);
+    mix(frame.file);
+    mix(static_cast<uint64_t>(frame.first_line) << 32 | static_cast<uint32_t>(frame.instruction));
+  }
+  const auto [calls, is_new_stack] = known.calls.try_emplace(hash);
+  if (is_new_stack) calls->second = calls_of_modules(frames);
+  for (const size_t call : calls->second) mix(resting_object_of(python_, frames[call].first_local));
+  const auto [number, is_new] = known.numbers.try_emplace(hash, 0);
+  if (is_new) number->second = number_of(frames);
+  return number->second;
+}
+
 uint64_t ProgramContexts::here() {
   if (python_.layout == nullptr) return 0;
   std::array<PythonFrame, kMostFrames> frames;
-  const auto thread = reinterpret_cast<uint64_t>(python_.thread_state());
-  if (const size_t count = thread == 0 ? 0 : walk_python(python_, thread, frames)) {
-    last_thread_ = thread;
-    return number_of(std::span(frames).first(count));
+  if (const size_t count = walk_resting_python(python_, frames)) {
+    last_thread_ = reinterpret_cast<uint64_t>(python_.thread_state());
+    return known_number_of(std::span(frames).first(count));
   }
   const uint64_t other = last_thread_;
   const auto waiting = std::span(frames).first(other == 0 ? 0 : walk_python(python_, other, frames));

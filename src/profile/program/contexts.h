@@ -18,12 +18,13 @@ namespace heddle::profile {
 // code object is first seen, lines when a tree is made.
 class ProgramContexts {
  public:
-  explicit ProgramContexts(PythonRuntime python) : python_(python) {}
+  explicit ProgramContexts(PythonRuntime python);
 
   // The number of a stack, from 1 on; 0 for one without frames. `frames`: the innermost first. Any thread.
   uint64_t number_of(std::span<const PythonFrame> frames);
-  // Of the calling thread, which must not be in a signal handler. A thread without Python, as those of autograd are,
-  // works for the thread that was here last, if that is in backward().
+  // Of the calling thread, which must not be in a signal handler. Costs a walk and two lookups where the thread was
+  // here before. A thread without Python, as those of autograd are, works for the thread that was here last, if that is
+  // in backward().
   uint64_t here();
 
   // The node of a stack, below the root. Frames that only pass a call on are left out unless `all_frames`; those of a
@@ -47,10 +48,13 @@ class ProgramContexts {
     Step step;
   };
   uint64_t add(std::span<const PythonFrame> frames);
+  uint64_t known_number_of(std::span<const PythonFrame> frames);
+  std::vector<size_t> calls_of_modules(std::span<const PythonFrame> frames);
   uint32_t code_of(const PythonFrame& frame);
   bool frame_of(const Step& step, bool all_frames, Frame* to) const;
 
   PythonRuntime python_;
+  uint64_t serial_;                        // tells it from others in the caches of threads
   std::atomic<uint64_t> last_thread_ = 0;  // its PyThreadState
   mutable std::mutex mutex_;
   std::vector<PythonCode> codes_ = {{}};                   // the first: could not be read

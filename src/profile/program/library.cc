@@ -121,11 +121,11 @@ HEDDLE_API void heddle_profile_free(char* json) {
   std::free(json);
 }
 
-HEDDLE_API char* heddle_profile_stack() {
+HEDDLE_API char* heddle_profile_stack(int resting) {
   std::string why, text;
   const PythonRuntime python = find_python(&why);
   std::array<PythonFrame, 256> frames;
-  const size_t count = walk_python(python, frames);
+  const size_t count = resting != 0 ? walk_resting_python(python, frames) : walk_python(python, frames);
   for (size_t i = 0; i < count; ++i) {
     PythonCode code;
     if (read_code(python, frames[i], &code)) {

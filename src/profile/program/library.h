@@ -22,8 +22,9 @@ void heddle_profile_name_module(unsigned long long address, const char* name);
 char* heddle_profile_stop(void);
 void heddle_profile_free(char* json);
 
-// The Python frames of the calling thread, the innermost first, a line each: "name:line:file". To be freed.
-char* heddle_profile_stack(void);
+// The Python frames of the calling thread, the innermost first, a line each: "name:line:file". `resting`: read as when
+// CUDA is called, 0: as in a signal handler. To be freed.
+char* heddle_profile_stack(int resting);
 
 // What CUDA calls when it is first used, where CUDA_INJECTION64_PATH names this library.
 int InitializeInjection(void);

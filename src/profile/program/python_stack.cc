@@ -9,7 +9,7 @@
 namespace heddle::profile {
 namespace {
 
-constexpr size_t kFrameBytes = 80, kCodeBytes = 144;  // of them, what is read
+constexpr size_t kFrameBytes = 80, kCodeHeadBytes = 120, kCodeBytes = 144;  // of them, what is read
 
 template <typename T>
 T at(const uint8_t* bytes, size_t offset) {
@@ -61,11 +61,83 @@ bool read_bytes(uint64_t address, std::vector<uint8_t>* to) {
   return size == 0 || read_memory(address + kData, to->data(), size);
 }
 
-uint64_t current_frame(const PythonLayout& layout, uint64_t thread) {
+// What other code may change or free meanwhile.
+struct CheckedMemory {
+  NearbyMemory near;
+  bool read(uint64_t address, void* to, size_t bytes) { return near.read(address, to, bytes); }
+  size_t read_pieces(std::span<const uint64_t> addresses, void* to, size_t bytes) const {
+    return profile::read_pieces(addresses, to, bytes);
+  }
+};
+
+// What is there.
+struct RestingMemory {
+  bool read(uint64_t address, void* to, size_t bytes) const {
+    std::memcpy(to, reinterpret_cast<const void*>(address), bytes);
+    return true;
+  }
+  size_t read_pieces(std::span<const uint64_t> addresses, void* to, size_t bytes) const {
+    for (size_t i = 0; i < addresses.size(); ++i) read(addresses[i], static_cast<uint8_t*>(to) + i * bytes, bytes);
+    return addresses.size();
+  }
+};
+
+template <typename Memory>
+uint64_t current_frame(const PythonLayout& layout, Memory& memory, uint64_t thread) {
   uint64_t frame = 0;
-  if (thread == 0 || !read_memory(thread + layout.thread_frame, &frame) || frame == 0) return 0;
-  if (layout.through_cframe && !read_memory(frame + layout.cframe_frame, &frame)) return 0;
+  if (thread == 0 || !memory.read(thread + layout.thread_frame, &frame, sizeof frame) || frame == 0) return 0;
+  if (layout.through_cframe && !memory.read(frame + layout.cframe_frame, &frame, sizeof frame)) return 0;
   return frame;
+}
+
+// Completes frames that have the addresses of their code and of their instruction, and drops those whose code is none
+// or gone. Returns how many there are.
+template <typename Memory>
+size_t read_heads(const PythonRuntime& python, Memory& memory, std::span<const uint64_t> instructions,
+                  std::span<PythonFrame> frames) {
+  const PythonLayout& layout = *python.layout;
+  std::array<uint64_t, kMostPieces> codes;
+  for (size_t i = 0; i < frames.size(); ++i) codes[i] = frames[i].code;
+  std::array<uint8_t, kMostPieces * kCodeHeadBytes> heads;
+  size_t kept = 0;
+  for (size_t first = 0; first < frames.size();) {
+    const auto rest = std::span(codes).subspan(first, frames.size() - first);
+    const size_t read = memory.read_pieces(rest, heads.data(), kCodeHeadBytes);
+    for (size_t i = 0; i < read; ++i) {
+      const uint8_t* head = heads.data() + i * kCodeHeadBytes;
+      if (at<uint64_t>(head, 8) != python.code_type) continue;
+      PythonFrame frame = frames[first + i];
+      frame.file = at<uint64_t>(head, layout.code_file);
+      frame.first_line = at<int32_t>(head, layout.code_first_line);
+      frame.instruction = static_cast<int32_t>(instructions[first + i] - (frame.code + layout.code_instructions));
+      frames[kept++] = frame;
+    }
+    first += read + 1;
+  }
+  return kept;
+}
+
+template <typename Memory>
+size_t walk(const PythonRuntime& python, Memory& memory, uint64_t thread, std::span<PythonFrame> to) {
+  const PythonLayout& layout = *python.layout;
+  std::array<uint64_t, kMostPieces> instructions;
+  size_t done = 0, found = 0, seen = 0;
+  const size_t most = 2 * to.size();  // with those that have no code
+  uint64_t frame = current_frame(layout, memory, thread);
+  for (; frame != 0 && done + found < to.size() && seen < most; ++seen) {
+    std::array<uint8_t, kFrameBytes> head;
+    if (!memory.read(frame, head.data(), head.size())) break;
+    frame = at<uint64_t>(head.data(), layout.frame_previous);
+    if (head[layout.frame_owner] == kOwnedByCStack) continue;
+    PythonFrame& next = to[done + found];
+    next = {.code = at<uint64_t>(head.data(), layout.frame_code),
+            .first_local = at<uint64_t>(head.data(), layout.frame_locals)};
+    instructions[found++] = at<uint64_t>(head.data(), layout.frame_instruction);
+    if (found < kMostPieces) continue;
+    done += read_heads(python, memory, instructions, to.subspan(done, found));
+    found = 0;
+  }
+  return done + read_heads(python, memory, instructions, to.subspan(done, found));
 }
 
 // A variable-length number of the table: six bits a byte, the lowest first.
@@ -92,33 +164,26 @@ size_t walk_python(const PythonRuntime& python, std::span<PythonFrame> to) {
 }
 
 size_t walk_python(const PythonRuntime& python, uint64_t thread, std::span<PythonFrame> to) {
-  const PythonLayout& layout = *python.layout;
-  size_t count = 0, seen = 0;
-  const size_t most = 2 * to.size();  // with those that have no code
-  for (uint64_t frame = current_frame(layout, thread); frame != 0 && count < to.size() && seen < most; ++seen) {
-    std::array<uint8_t, kFrameBytes> head{};
-    if (!read_memory(frame, head.data(), head.size())) break;
-    const auto code = at<uint64_t>(head.data(), layout.frame_code);
-    frame = at<uint64_t>(head.data(), layout.frame_previous);
-    if (head[layout.frame_owner] == kOwnedByCStack) continue;
-    std::array<uint8_t, kCodeBytes> body{};
-    if (!read_memory(code, body.data(), body.size())) break;
-    if (at<uint64_t>(body.data(), 8) != python.code_type) continue;
-    PythonFrame& found = to[count++];
-    found.code = code;
-    found.file = at<uint64_t>(body.data(), layout.code_file);
-    found.first_line = at<int32_t>(body.data(), layout.code_first_line);
-    found.instruction =
-        static_cast<int32_t>(at<uint64_t>(head.data(), layout.frame_instruction) - (code + layout.code_instructions));
-    found.first_local = at<uint64_t>(head.data(), layout.frame_locals);
-  }
-  return count;
+  CheckedMemory memory;
+  return walk(python, memory, thread, to);
+}
+
+size_t walk_resting_python(const PythonRuntime& python, std::span<PythonFrame> to) {
+  if (python.layout == nullptr) return 0;
+  RestingMemory memory;
+  return walk(python, memory, reinterpret_cast<uint64_t>(python.thread_state()), to);
 }
 
 uint64_t object_of(const PythonRuntime& python, uint64_t local) {
   uint64_t type = 0, object = 0;
   const bool is_cell = read_memory(local + 8, &type) && type == python.cell_type && read_memory(local + 16, &object);
   return is_cell ? object : local;
+}
+
+uint64_t resting_object_of(const PythonRuntime& python, uint64_t local) {
+  if (local == 0) return 0;
+  const auto* words = reinterpret_cast<const uint64_t*>(local);
+  return words[1] == python.cell_type ? words[2] : local;
 }
 
 bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode* to) {

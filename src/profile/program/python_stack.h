@@ -25,11 +25,15 @@ struct PythonFrame {
 // without its lock: no other thread changes these frames, and where a signal interrupted their thread in the middle of
 // a change, the walk ends. Takes no lock, allocates nothing, and may be called in a signal handler.
 size_t walk_python(const PythonRuntime& python, std::span<PythonFrame> to);
+// The same for a thread that is in C code called by Python, not in a signal handler: its frames stand still and are
+// read as they are, without system calls.
+size_t walk_resting_python(const PythonRuntime& python, std::span<PythonFrame> to);
 // Of another thread, by its PyThreadState, which has to be waiting: one that runs may change its frames meanwhile.
 size_t walk_python(const PythonRuntime& python, uint64_t thread, std::span<PythonFrame> to);
 
 // The object that a local variable is, also where it lies in a cell because functions within use it.
 uint64_t object_of(const PythonRuntime& python, uint64_t local);
+uint64_t resting_object_of(const PythonRuntime& python, uint64_t local);  // of a frame of walk_resting_python()
 
 // What a code object says of itself.
 struct PythonCode {

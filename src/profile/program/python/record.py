@@ -39,9 +39,10 @@ class Library:
         self._name_modules()
         return self._take(self._calls.heddle_profile_stop())
 
-    def stack(self):
-        """The Python frames of this thread as the profiler sees them, the innermost first: (name, line, file)."""
-        lines = self._take(self._calls.heddle_profile_stack()).splitlines()
+    def stack(self, resting):
+        """The Python frames of this thread as the profiler sees them, the innermost first: (name, line, file). `resting`: as
+        it reads them when the GPU is called, else as when a sample is taken."""
+        lines = self._take(self._calls.heddle_profile_stack(int(resting))).splitlines()
         return [(name, int(line), file) for name, line, file in (text.split(":", 2) for text in lines)]
 
     def _take(self, pointer):
