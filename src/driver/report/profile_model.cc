@@ -185,7 +185,8 @@ StepTimes time_on_gpu(const runtime::Executor& executor, const std::vector<Tenso
     try {
       StepTimes times = time_by_records(executor, inputs, *collector);
       const Facts recorded = profile::facts_of(collector->stop());
-      facts.emplace_back("timed by", "the device's records");
+      facts.emplace_back(
+          "timed by", times.by_order ? "the device's records, tied to steps by their order" : "the device's records");
       facts.insert(facts.end(), recorded.begin(), recorded.end());
       return times;
     } catch (const Error& error) {

@@ -32,6 +32,11 @@ bool is_work(const GpuOperation& operation) {
   return operation.kind == Kind::kKernel || operation.kind == Kind::kCopy || operation.kind == Kind::kMemset;
 }
 
+// Not of a graph and of no step: copies of inputs and outputs.
+bool is_of_run(const GpuOperation& operation) {
+  return is_work(operation) && (operation.graph_node != 0 || operation.context != 0);
+}
+
 // The work of the steps in a run. `complete`: all of it has times and a step.
 struct RunRecords {
   std::vector<const GpuOperation*> work;
@@ -45,9 +50,8 @@ struct RunRecords {
 
   RunRecords(const std::vector<GpuOperation>& operations, size_t steps) {
     for (const GpuOperation& operation : operations) {
-      if (!is_work(operation)) continue;
+      if (!is_of_run(operation)) continue;
       const uint64_t step = step_of(operation);
-      if (step == 0 && operation.graph_node == 0) continue;
       if (step == 0 || step > steps || !operation.has_times()) complete = false;
       work.push_back(&operation);
     }
@@ -149,6 +153,24 @@ StepTimes times_of(const std::vector<std::vector<GpuOperation>>& runs, size_t st
   return times;
 }
 
+bool tie_by_order(std::vector<GpuOperation>& run, const std::vector<GpuOperation>& without_graphs) {
+  std::vector<const GpuOperation*> order;
+  for (const GpuOperation& operation : without_graphs) {
+    if (is_of_run(operation)) order.push_back(&operation);
+  }
+  std::vector<GpuOperation*> work;
+  for (GpuOperation& operation : run) {
+    if (is_of_run(operation)) work.push_back(&operation);
+  }
+  const bool alike = std::equal(work.begin(), work.end(), order.begin(), order.end(),
+                                [](const auto* a, const auto* b) { return a->kind == b->kind && a->name == b->name; });
+  if (!alike) return false;
+  for (size_t i = 0; i < work.size(); ++i) {
+    if (work[i]->graph_node != 0) work[i]->captured_context = order[i]->context;
+  }
+  return true;
+}
+
 // Run by run, so that what is kept at once is bounded.
 StepTimes time_by_records(const runtime::Executor& executor, const std::vector<Tensor>& inputs,
                           profile::GpuCollector& collector) {
@@ -164,7 +186,18 @@ StepTimes time_by_records(const runtime::Executor& executor, const std::vector<T
     runs.push_back(collector.take());
     records += runs.back().size();
   }
-  return times_of(runs, executor.plan().steps.size());
+  const auto untied = [](const GpuOperation& o) { return o.graph_node != 0 && o.captured_context == 0; };
+  const bool by_order = std::any_of(runs.begin(), runs.end(),
+                                    [&](const auto& run) { return std::any_of(run.begin(), run.end(), untied); });
+  if (by_order) {
+    executor.run(inputs, [](size_t, const auto&) {});
+    collector.flush();
+    const std::vector<GpuOperation> without_graphs = collector.take();
+    for (std::vector<GpuOperation>& run : runs) tie_by_order(run, without_graphs);
+  }
+  StepTimes times = times_of(runs, executor.plan().steps.size());
+  times.by_order = by_order;
+  return times;
 }
 
 }  // namespace heddle::driver

@@ -23,6 +23,7 @@ struct StepTimes {
   // Where the device's own records are known: `steps` has each instant once, for what began first.
   std::vector<int64_t> kernels;   // by step: of its kernels, as recorded; empty: not known
   std::vector<int64_t> launches;  // by step: of kernels; empty: not known
+  bool by_order = false;          // CUPTI did not tell graphs' nodes apart
 };
 
 StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tensor>& inputs, double seconds);
@@ -37,6 +38,10 @@ uint64_t step_context();
 // step_context(). Throws kDevice where no run is complete.
 StepTimes time_by_records(const runtime::Executor& executor, const std::vector<Tensor>& inputs,
                           profile::GpuCollector& collector);
+
+// Gives the work of graphs in a run the steps that it has in another run without graphs, in order of start. False where
+// the two differ in number or names of kernels.
+bool tie_by_order(std::vector<profile::GpuOperation>& run, const std::vector<profile::GpuOperation>& without_graphs);
 
 // The same from records: those of each run, in order of start.
 StepTimes times_of(const std::vector<std::vector<profile::GpuOperation>>& runs, size_t steps);

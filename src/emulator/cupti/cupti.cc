@@ -153,7 +153,7 @@ HEDDLE_EXPORT CuptiResult cuptiActivityGetNumDroppedRecords(void*, uint32_t, siz
   return kCuptiSuccess;
 }
 HEDDLE_EXPORT CuptiResult cuptiGetGraphNodeId(const void* node, uint64_t* id) {
-  if (node == nullptr) return kCuptiInvalidParameter;
+  if (node == nullptr || Recorder::get().faults().nameless) return kCuptiInvalidParameter;
   *id = reinterpret_cast<uint64_t>(node);
   return kCuptiSuccess;
 }

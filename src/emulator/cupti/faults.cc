@@ -18,6 +18,7 @@ Faults Faults::now() {
     if (name == "denied") faults.denied = true;
     if (name == "old") faults.old = true;
     if (name == "late") faults.late = true;
+    if (name == "nameless") faults.nameless = true;
     if (name == "cut") faults.cut = true;
     if (name == "lost") faults.lost = number;
     if (name == "zero") faults.zero = number;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "driver/report/step_times.h"
+#include "profile/gpu/activity.h"
 #include "profile/gpu/cupti_library.h"
 #include "runtime/cuda/executor.h"
 #include "runtime/cuda/step_scope.h"
@@ -175,6 +176,39 @@ TEST_F(CollectorTest, EachStepOfARunHasItsTime) {
     }
   }
   EXPECT_GE(times.rest, 0);
+}
+
+TEST_F(CollectorTest, NodesWithoutNumbersAreTiedByTheirOrder) {
+  only_emulated();
+  const auto times_with = [](const char* fault) {
+    const Variable faults("HEDDLE_EMULATED_CUPTI", fault);
+    const auto collector = GpuCollector::start({.context = driver::step_context});
+    const CudaExecutor executor(chain(), runtime::pool(), nullptr, 0);
+    const std::vector<Tensor> inputs = {runtime::floats({0, 1, 2, 3, 4, 5, 6, 7})};
+    executor.run(inputs);
+    return driver::time_by_records(executor, inputs, *collector);
+  };
+  const driver::StepTimes exact = times_with(""), by_order = times_with("nameless");
+  EXPECT_FALSE(exact.by_order);
+  EXPECT_TRUE(by_order.by_order);
+  EXPECT_EQ(by_order.runs, exact.runs);
+  EXPECT_EQ(by_order.kernels, exact.kernels);
+  for (size_t step = 0; step < kSteps; ++step) EXPECT_EQ(by_order.one_run[step].step, step);
+}
+
+TEST(StepTimes, AnotherOrderTiesNothing) {
+  GpuOperation one, two;
+  one.graph_node = one.correlation = 1;
+  one.name = interned("a");
+  two.context = 5;
+  two.name = interned("b");
+  std::vector<GpuOperation> run = {one};
+  EXPECT_FALSE(driver::tie_by_order(run, {two}));
+  two.name = one.name;
+  EXPECT_FALSE(driver::tie_by_order(run, {two, two}));
+  EXPECT_EQ(run[0].captured_context, 0u);
+  EXPECT_TRUE(driver::tie_by_order(run, {two}));
+  EXPECT_EQ(run[0].captured_context, 5u);
 }
 
 TEST_F(CollectorTest, ASecondCollectionFollowsTheFirst) {
