@@ -250,6 +250,35 @@ class Programs(Profiled):
         self.assertIn(["busy", "in_thread"], rows.paths("busy"))  # no frame of threading
         self.assertEqual(sum(name == "process" for name, _ in rows.form["facts"]), 3)
 
+    def test_code_that_is_gone_when_samples_are_read(self):
+        script = self.write("made.py", """
+            for k in range(60):
+                names = {}
+                exec(compile("\\n" * k + f"def made{k}():\\n  s = 0\\n  for i in range(150000):\\n    s += i * i\\nmade{k}()", "<made>",
+                             "exec"), names)
+            """)
+        _, rows = self.run_profiled(sys.executable, script)
+        made = [node for node, name in enumerate(rows.names) if name.startswith("made")]
+        self.assertGreater(sum(rows.values["CPU"][node] for node in made), 0.5 * rows.total("<module>"))
+        self.assertTrue(all(rows.lines[node] in range(int(rows.names[node][4:]) + 1, int(rows.names[node][4:]) + 5) for node in made))
+
+    def test_deep_recursion_and_timers_of_the_program(self):
+        script = self.write("deep.py", BUSY + textwrap.dedent("""
+            import signal, time
+            def down(n):
+                return busy(3000000) if n == 0 else down(n - 1)
+            hits = []
+            signal.signal(signal.SIGPROF, lambda *_: hits.append(1))
+            signal.setitimer(signal.ITIMER_PROF, 0.02, 0.02)
+            down(300)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            print("hit" if hits else "not hit")
+            """))
+        done, rows = self.run_profiled(sys.executable, script)
+        self.assertEqual(done.stdout.splitlines()[0], "hit")
+        self.assertIn(["busy"] + ["down"] * 301 + ["<module>"], rows.paths("busy"))
+        self.assertGreater(rows.total("busy"), 0.5 * rows.total("all"))
+
     def test_of_a_killed_program_most_is_kept(self):
         script = self.write("killed.py", BUSY + textwrap.dedent("""
             import os, signal, time

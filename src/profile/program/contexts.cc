@@ -63,6 +63,16 @@ uint32_t ProgramContexts::code_of(const PythonFrame& frame) {
   return found->second = static_cast<uint32_t>(codes_.size() - 1);
 }
 
+void ProgramContexts::learn(const PythonFrame& frame, PythonCode code) {
+  const std::lock_guard lock(mutex_);
+  PythonFrame key = frame;
+  key.instruction = 0, key.first_local = 0;
+  uint32_t& number = code_numbers_[key];
+  if (number != 0 && codes_[number].name == code.name && codes_[number].lines == code.lines) return;
+  codes_.push_back(std::move(code));
+  number = static_cast<uint32_t>(codes_.size() - 1);
+}
+
 uint64_t ProgramContexts::number_of(std::span<const PythonFrame> frames) {
   const std::lock_guard lock(mutex_);
   return add(frames);
@@ -107,7 +117,7 @@ uint64_t ProgramContexts::known_number_of(std::span<const PythonFrame> frames) {
   };
   for (const PythonFrame& frame : frames) {
     mix(frame.code);
-    mix(frame.file);
+    mix(frame.lines);
     mix(static_cast<uint64_t>(frame.first_line) << 32 | static_cast<uint32_t>(frame.instruction));
   }
   const auto [calls, is_new_stack] = known.calls.try_emplace(hash);

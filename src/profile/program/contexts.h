@@ -20,6 +20,8 @@ class ProgramContexts {
  public:
   explicit ProgramContexts(PythonRuntime python);
 
+  // What a code object of frames says of itself; for those that nobody told, it is read when they are first met.
+  void learn(const PythonFrame& frame, PythonCode code);
   // The number of a stack, from 1 on; 0 for one without frames. `frames`: the innermost first. Any thread.
   uint64_t number_of(std::span<const PythonFrame> frames);
   // Of the calling thread, which must not be in a signal handler. Costs a walk and two lookups where the thread was

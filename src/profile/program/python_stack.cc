@@ -9,7 +9,7 @@
 namespace heddle::profile {
 namespace {
 
-constexpr size_t kFrameBytes = 80, kCodeHeadBytes = 120, kCodeBytes = 144;  // of them, what is read
+constexpr size_t kFrameBytes = 80, kCodeHeadBytes = 144;  // of them, what is read
 
 template <typename T>
 T at(const uint8_t* bytes, size_t offset) {
@@ -19,46 +19,27 @@ T at(const uint8_t* bytes, size_t offset) {
 }
 
 // A str whose characters lie behind its header, as those of all names do.
-bool read_text(const PythonLayout& layout, uint64_t address, std::string* to) {
+bool find_text(const PythonLayout& layout, uint64_t address, PythonObject* to) {
   constexpr size_t kLength = 16, kState = 32;
   constexpr uint64_t kMost = 4096;
-  std::array<uint8_t, 40> head{};
+  std::array<uint8_t, 40> head;
   if (!read_memory(address, head.data(), head.size())) return false;
   const auto length = std::min(at<uint64_t>(head.data(), kLength), kMost);
   const auto state = at<uint32_t>(head.data(), kState);
   const uint32_t kind = state >> 2 & 7;
   const bool compact = (state >> 5 & 1) != 0, ascii = (state >> 6 & 1) != 0;
   if (!compact || (kind != 1 && kind != 2 && kind != 4)) return false;
-  std::vector<uint8_t> raw(length * kind);
-  if (!read_memory(address + (ascii ? layout.text_of_ascii : layout.text_of_others), raw.data(), raw.size()))
-    return false;
-  to->clear();
-  for (size_t i = 0; i < length; ++i) {
-    const uint32_t c = kind == 1   ? raw[i]
-                       : kind == 2 ? at<uint16_t>(raw.data(), 2 * i)
-                                   : at<uint32_t>(raw.data(), 4 * i);
-    if (c < 0x80) {
-      to->push_back(static_cast<char>(c));
-    } else if (c < 0x800) {
-      to->push_back(static_cast<char>(0xc0 | c >> 6)), to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-    } else if (c < 0x10000) {
-      to->push_back(static_cast<char>(0xe0 | c >> 12)), to->push_back(static_cast<char>(0x80 | (c >> 6 & 0x3f)));
-      to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-    } else {
-      to->push_back(static_cast<char>(0xf0 | (c >> 18 & 7))), to->push_back(static_cast<char>(0x80 | (c >> 12 & 0x3f)));
-      to->push_back(static_cast<char>(0x80 | (c >> 6 & 0x3f))), to->push_back(static_cast<char>(0x80 | (c & 0x3f)));
-    }
-  }
+  *to = {address + (ascii ? layout.text_of_ascii : layout.text_of_others), length * kind, ascii ? 0 : kind};
   return true;
 }
 
-bool read_bytes(uint64_t address, std::vector<uint8_t>* to) {
+bool find_bytes(uint64_t address, PythonObject* to) {
   constexpr size_t kSize = 16, kData = 32;
   constexpr uint64_t kMost = 1 << 20;
   uint64_t size = 0;
   if (!read_memory(address + kSize, &size) || size > kMost) return false;
-  to->resize(size);
-  return size == 0 || read_memory(address + kData, to->data(), size);
+  *to = {address + kData, size, 0};
+  return true;
 }
 
 // What other code may change or free meanwhile.
@@ -108,6 +89,7 @@ size_t read_heads(const PythonRuntime& python, Memory& memory, std::span<const u
       if (at<uint64_t>(head, 8) != python.code_type) continue;
       PythonFrame frame = frames[first + i];
       frame.file = at<uint64_t>(head, layout.code_file);
+      frame.lines = at<uint64_t>(head, layout.code_lines);
       frame.first_line = at<int32_t>(head, layout.code_first_line);
       frame.instruction = static_cast<int32_t>(instructions[first + i] - (frame.code + layout.code_instructions));
       frames[kept++] = frame;
@@ -186,16 +168,50 @@ uint64_t resting_object_of(const PythonRuntime& python, uint64_t local) {
   return words[1] == python.cell_type ? words[2] : local;
 }
 
-bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode* to) {
+bool find_code(const PythonRuntime& python, const PythonFrame& frame, PythonObject* name, PythonObject* file,
+               PythonObject* lines) {
   const PythonLayout& layout = *python.layout;
-  std::array<uint8_t, kCodeBytes> body{};
-  if (!read_memory(frame.code, body.data(), body.size())) return false;
-  const auto file = at<uint64_t>(body.data(), layout.code_file);
-  if (at<uint64_t>(body.data(), 8) != python.code_type || file != frame.file) return false;
-  to->first_line = at<int32_t>(body.data(), layout.code_first_line);
-  return to->first_line == frame.first_line && read_text(layout, file, &to->file) &&
-         read_text(layout, at<uint64_t>(body.data(), layout.code_name), &to->name) &&
-         read_bytes(at<uint64_t>(body.data(), layout.code_lines), &to->lines);
+  std::array<uint8_t, kCodeHeadBytes> head;
+  if (!read_memory(frame.code, head.data(), head.size())) return false;
+  return at<uint64_t>(head.data(), 8) == python.code_type &&
+         at<uint64_t>(head.data(), layout.code_file) == frame.file &&
+         at<uint64_t>(head.data(), layout.code_lines) == frame.lines &&
+         find_text(layout, at<uint64_t>(head.data(), layout.code_name), name) && find_text(layout, frame.file, file) &&
+         find_bytes(frame.lines, lines);
+}
+
+std::string text_of(const PythonObject& object, const uint8_t* content) {
+  if (object.width == 0) return {content, content + object.bytes};
+  std::string text;
+  const auto follow = [&](uint32_t c, int bits) { text.push_back(static_cast<char>(0x80 | (c >> bits & 0x3f))); };
+  for (size_t i = 0; i < object.bytes; i += object.width) {
+    const uint32_t c = object.width == 1   ? content[i]
+                       : object.width == 2 ? at<uint16_t>(content, i)
+                                           : at<uint32_t>(content, i);
+    if (c < 0x80) {
+      text.push_back(static_cast<char>(c));
+    } else if (c < 0x800) {
+      text.push_back(static_cast<char>(0xc0 | c >> 6)), follow(c, 0);
+    } else if (c < 0x10000) {
+      text.push_back(static_cast<char>(0xe0 | c >> 12)), follow(c, 6), follow(c, 0);
+    } else {
+      text.push_back(static_cast<char>(0xf0 | (c >> 18 & 7))), follow(c, 12), follow(c, 6), follow(c, 0);
+    }
+  }
+  return text;
+}
+
+bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode* to) {
+  std::array<PythonObject, 3> objects;
+  if (!find_code(python, frame, &objects[0], &objects[1], &objects[2])) return false;
+  std::array<std::vector<uint8_t>, 3> contents;
+  for (size_t i = 0; i < objects.size(); ++i) {
+    contents[i].resize(objects[i].bytes);
+    if (!contents[i].empty() && !read_memory(objects[i].content, contents[i].data(), objects[i].bytes)) return false;
+  }
+  *to = {text_of(objects[0], contents[0].data()), text_of(objects[1], contents[1].data()), frame.first_line,
+         std::move(contents[2])};
+  return true;
 }
 
 int64_t PythonCode::line_of(int32_t instruction) const {

@@ -13,8 +13,9 @@ namespace heddle::profile {
 
 // One Python frame as it was met: names are looked up later.
 struct PythonFrame {
-  uint64_t code = 0;         // address of the code object,
-  uint64_t file = 0;         // and of its file name: another object at this address has another, as a rule
+  uint64_t code = 0;  // address of the code object,
+  uint64_t file = 0;  // and of its file name and its table of lines: another object at this address has others
+  uint64_t lines = 0;
   int32_t first_line = 0;    // of the code
   int32_t instruction = 0;   // offset of the instruction in bytes
   uint64_t first_local = 0;  // `self` of a method
@@ -34,6 +35,19 @@ size_t walk_python(const PythonRuntime& python, uint64_t thread, std::span<Pytho
 // The object that a local variable is, also where it lies in a cell because functions within use it.
 uint64_t object_of(const PythonRuntime& python, uint64_t local);
 uint64_t resting_object_of(const PythonRuntime& python, uint64_t local);  // of a frame of walk_resting_python()
+
+// Where a str or bytes object has its content.
+struct PythonObject {
+  uint64_t content = 0, bytes = 0;
+  uint64_t width = 0;  // of a character; 0: the content is ASCII or no text
+};
+
+// The objects of what a code object says of itself: its qualified name, file and table of lines. False where it is none
+// any more. Usable in a signal handler.
+bool find_code(const PythonRuntime& python, const PythonFrame& frame, PythonObject* name, PythonObject* file,
+               PythonObject* lines);
+// As UTF-8.
+std::string text_of(const PythonObject& object, const uint8_t* content);
 
 // What a code object says of itself.
 struct PythonCode {

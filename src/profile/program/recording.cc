@@ -120,7 +120,8 @@ void ProgramRecording::collect_forever() {
 }
 
 void ProgramRecording::collect() {
-  sampler_->collect([this](const CpuSample& sample) { add(sample); });
+  sampler_->collect([this](const PythonFrame& frame, const PythonCode& code) { contexts_.learn(frame, code); },
+                    [this](const CpuSample& sample) { add(sample); });
   if (gpu_ == nullptr) return;
   const std::vector<GpuOperation> operations = gpu_->take();
   gpu_operations_ += operations.size();

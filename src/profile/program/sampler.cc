@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
+#include <new>
 
 #include "base/check.h"
 
@@ -22,35 +22,9 @@
 
 namespace heddle::profile {
 
-// What a thread's handler writes and collect() reads: one writer, one reader.
-struct ThreadRing {
-  static constexpr size_t kSamples = 64, kFrames = 192;
-  struct Slot {
-    uint64_t program_counter = 0;
-    int64_t nanoseconds = 0;
-    size_t count = 0;
-    std::array<PythonFrame, kFrames> frames;
-  };
-  std::array<Slot, kSamples> slots;
-  std::atomic<uint32_t> written{0}, read{0};
-  std::atomic<uint64_t> lost{0};
-  std::atomic<bool> on{true};
-  int64_t last = 0;  // CPU time of the thread at its last sample; its handler's
-  timer_t timer{};
-  std::string name;
-};
-
 namespace {
 
-// Programs seldom use it; others of its kind have meanings.
-constexpr int kSignal = SIGPROF;
 PythonRuntime sampled_python;
-
-int64_t thread_nanoseconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
-}
 
 uint64_t program_counter_of(const void* context) {
 #if defined(__x86_64__)
@@ -62,33 +36,39 @@ uint64_t program_counter_of(const void* context) {
 
 void on_timer(int, siginfo_t* info, void* context) {
   auto* ring = static_cast<ThreadRing*>(info->si_value.sival_ptr);
-  if (info->si_code != SI_TIMER || ring == nullptr || !ring->on.load(std::memory_order_acquire)) return;
   const int error = errno;
-  const uint32_t written = ring->written.load(std::memory_order_relaxed);
-  if (written - ring->read.load(std::memory_order_acquire) < ThreadRing::kSamples) {
-    ThreadRing::Slot& slot = ring->slots[written % ThreadRing::kSamples];
-    const int64_t now = thread_nanoseconds();
-    slot.nanoseconds = now - ring->last;
-    ring->last = now;
-    slot.program_counter = program_counter_of(context);
-    slot.count = walk_python(sampled_python, slot.frames);
-    ring->written.store(written + 1, std::memory_order_release);
-  } else {
-    ring->lost.fetch_add(1, std::memory_order_relaxed);
+  // A signal may be late: its ring is no thread's by then, or another one's.
+  if (info->si_code == SI_TIMER && ring != nullptr && ring->thread == static_cast<int>(::syscall(SYS_gettid))) {
+    ring->take(sampled_python, program_counter_of(context));
   }
   errno = error;
 }
 
-// It stays when sampling ends: a signal may be under way, whose default is to end the process.
-void install_handler() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction action {};
-    action.sa_sigaction = on_timer;
-    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    ::sigemptyset(&action.sa_mask);
-    ::sigaction(kSignal, &action, nullptr);
-  });
+// A signal of real time that the program has no use for, with the handler above; SIGPROF is what programs that sample
+// themselves take. The handler stays when sampling ends: a signal may be under way, whose default is to end the
+// process.
+int signal_of_samples() {
+  int unused = 0;
+  for (int number = SIGRTMAX - 1; number > SIGRTMIN; --number) {
+    struct sigaction now {};
+    if (::sigaction(number, nullptr, &now) != 0) continue;
+    if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_timer) return number;
+    if (unused == 0 && (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) unused = number;
+  }
+  struct sigaction action {};
+  action.sa_sigaction = on_timer;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  if (unused == 0 || ::sigaction(unused, &action, nullptr) != 0) {
+    fail(ErrorCode::kDevice, "CPU samples", "the program uses every signal of real time");
+  }
+  return unused;
+}
+
+// Rings of threads that have ended, for others: they are kept by the process.
+std::vector<ThreadRing*>& unused_rings() {
+  static auto* rings = new std::vector<ThreadRing*>;
+  return *rings;
 }
 
 // The clock of another thread's CPU time, as the kernel numbers them (include/linux/posix-timers.h).
@@ -103,13 +83,13 @@ std::string name_of(int thread) {
   return name;
 }
 
-bool start_timer(ThreadRing& ring, int thread, double rate) {
+bool start_timer(ThreadRing& ring, int thread, double rate, int number) {
   timespec now{};
   if (::clock_gettime(cpu_clock_of(thread), &now) != 0) return false;
-  ring.last = static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
+  ring.begin(thread, name_of(thread), static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec);
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = kSignal;
+  event.sigev_signo = number;
   event.sigev_value.sival_ptr = &ring;
   event.sigev_notify_thread_id = thread;
   if (::timer_create(cpu_clock_of(thread), &event, &ring.timer) != 0) return false;
@@ -122,17 +102,15 @@ bool start_timer(ThreadRing& ring, int thread, double rate) {
 
 }  // namespace
 
-CpuSampler::CpuSampler(const PythonRuntime& python, double rate) : rate_(rate) {
+CpuSampler::CpuSampler(const PythonRuntime& python, double rate) : rate_(rate), signal_(signal_of_samples()) {
   HEDDLE_CHECK(rate > 0, "{} samples a second", rate);
   sampled_python = python;
-  install_handler();
   add_threads();
 }
 
 CpuSampler::~CpuSampler() {
   stop();
-  // A handler may be at work on a thread that lives: what it writes to stays.
-  for (auto& [thread, ring] : rings_) static_cast<void>(ring.release());
+  for (auto& [thread, ring] : rings_) unused_rings().push_back(ring);
 }
 
 void CpuSampler::add_threads() {
@@ -142,10 +120,11 @@ void CpuSampler::add_threads() {
     const int thread = std::atoi(entry.path().filename().c_str());
     if (thread == self && seen_ > 0) continue;  // who collects is no part of the program
     if (rings_.count(thread) != 0) continue;
-    auto ring = std::make_unique<ThreadRing>();
-    ring->name = name_of(thread);
-    if (!start_timer(*ring, thread, rate_)) continue;  // it has ended
-    rings_.emplace(thread, std::move(ring));
+    if (unused_rings().empty()) unused_rings().push_back(ThreadRing::make());
+    ThreadRing* ring = unused_rings().back();
+    if (!start_timer(*ring, thread, rate_, signal_)) continue;  // it has ended
+    unused_rings().pop_back();
+    rings_.emplace(thread, ring);
     ++seen_;
   }
 }
@@ -157,24 +136,20 @@ void CpuSampler::remove_threads() {
       continue;
     }
     ::timer_delete(at->second->timer);
-    lost_ += at->second->lost.load();
-    ended_.push_back(std::move(at->second));
+    lost_ += at->second->lost.exchange(0);
+    ended_.push_back(at->second);
     at = rings_.erase(at);
   }
 }
 
-void CpuSampler::collect(const std::function<void(const CpuSample&)>& take) {
-  const auto drain = [&](ThreadRing& ring) {
-    uint32_t read = ring.read.load(std::memory_order_relaxed);
-    for (; read != ring.written.load(std::memory_order_acquire); ++read) {
-      const ThreadRing::Slot& slot = ring.slots[read % ThreadRing::kSamples];
-      take({std::span(slot.frames).first(slot.count), slot.program_counter, slot.nanoseconds, &ring.name});
-      ring.read.store(read + 1, std::memory_order_release);
-    }
-  };
+void CpuSampler::collect(const std::function<void(const PythonFrame&, const PythonCode&)>& learn,
+                         const std::function<void(const CpuSample&)>& take) {
   if (!stopped_) remove_threads();
-  for (auto& [thread, ring] : rings_) drain(*ring);
-  for (std::unique_ptr<ThreadRing>& ring : ended_) drain(*ring);
+  for (auto& [thread, ring] : rings_) ring->collect(learn, take);
+  for (ThreadRing* ring : ended_) {
+    ring->collect(learn, take);
+    unused_rings().push_back(ring);  // no handler of that thread comes any more
+  }
   ended_.clear();
   if (!stopped_) add_threads();
 }
@@ -183,14 +158,15 @@ void CpuSampler::stop() {
   if (stopped_) return;
   stopped_ = true;
   for (auto& [thread, ring] : rings_) {
-    ring->on.store(false, std::memory_order_release);
+    ring->thread = 0;
     ::timer_delete(ring->timer);
   }
 }
 
 void CpuSampler::forget_in_child() {
   stopped_ = true;
-  for (auto& [thread, ring] : rings_) ring->on.store(false);
+  for (auto& [thread, ring] : rings_) ring->thread = 0;
+  new (&unused_rings()) std::vector<ThreadRing*>;  // the parent may have been changing it
 }
 
 uint64_t CpuSampler::lost() const {
