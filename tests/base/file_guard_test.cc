@@ -14,6 +14,7 @@
 
 #include "base/file/file.h"
 #include "base/file/file_lock.h"
+#include "base/file/sweep.h"
 #include "base/file/trust.h"
 #include "tests/error_of.h"
 
@@ -182,6 +183,20 @@ TEST(FileGuard, WhatDeadProcessesLeftIsSwept) {
   child.kill();
   EXPECT_EQ(neighbours(), 1);
   EXPECT_TRUE(file_exists(dir.path() + "/heddle-code"));
+}
+
+TEST(FileGuard, AFolderThatASweepTookBeforeItWasLockedIsMadeAgain) {
+  const TempDir dir;
+  const pid_t sweeper = ::fork();
+  if (sweeper == 0) {
+    for (;;) sweep_temporary_folders(dir.path());
+  }
+  for (int i = 0; i < 2000; ++i) {
+    const TempDir mine("mine", dir.path());
+    EXPECT_TRUE(file_exists(mine.path()));
+  }
+  ::kill(sweeper, SIGKILL);
+  ::waitpid(sweeper, nullptr, 0);
 }
 
 TEST(FileGuard, UnfinishedFilesAreSweptUnlessTheyAreWritten) {

@@ -82,7 +82,9 @@ TempDir::TempDir(const std::string& prefix, const std::string& root) {
            "Set TMPDIR to a folder that may be written");
     }
     lock_ = open_folder(name);
-    // Another process that sweeps may have taken it for a dead one's. Where there are no locks nothing is swept.
+    // Another process that sweeps may have taken it for a dead one's, by now or before it was opened. Where there are no
+    // locks nothing is swept.
+    if (lock_.get() < 0 && errno == ENOENT) continue;
     if (lock_.get() >= 0 && ::flock(lock_.get(), LOCK_EX) == 0 && !is_named(lock_.get(), name)) continue;
     path_ = std::move(name);
   }

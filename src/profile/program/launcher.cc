@@ -149,7 +149,7 @@ LaunchedProgram profile_program(const LaunchOptions& options) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("profile.")) files.push_back(entry.path());
+    if (name.starts_with("profile.") && !name.ends_with(".tmp")) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   const std::string title = fmt::format("{}", fmt::join(options.command, " "));

@@ -16,6 +16,10 @@ def _run_next():
 
 
 def _begin():
+    process = str(os.getpid())
+    if os.environ.get("HEDDLE_PROFILE_PROCESS") == process:
+        return  # another interpreter in it
+    os.environ["HEDDLE_PROFILE_PROCESS"] = process
     import heddle_profile_record
 
     heddle_profile_record.begin_from_environment()
