@@ -84,7 +84,7 @@ class Profile(unittest.TestCase):
 
     def test_refusals(self):
         cases = {
-            ("profile",): "MODEL, show, diff or merge is required",
+            ("profile",): "MODEL, -- PROGRAM, show, diff or merge is required",
             ("profile", "show", self.path / "m.onnx"): "it is no JSON",
             ("profile", "diff", self.files["json"], self.files["speedscope"]): "format: it is missing",
             ("profile", self.path / "none.onnx"): "none.onnx",

@@ -85,6 +85,7 @@ class Reference(unittest.TestCase):
         seen = 0
         for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
             for words in TYPED.findall(page.read_text()):
+                words = words.split(" -- ")[0]  # what follows is another program's
                 command = re.match(r"(?:kernel |profile (?=show|diff|merge))?\w+", words).group(0)
                 if command not in commands():
                     continue  # prose

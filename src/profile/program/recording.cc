@@ -123,9 +123,7 @@ void ProgramRecording::collect() {
   sampler_->collect([this](const PythonFrame& frame, const PythonCode& code) { contexts_.learn(frame, code); },
                     [this](const CpuSample& sample) { add(sample); });
   if (gpu_ == nullptr) return;
-  const std::vector<GpuOperation> operations = gpu_->take();
-  gpu_operations_ += operations.size();
-  operations_.add(operations);
+  operations_.add(gpu_->take());
 }
 
 void ProgramRecording::add(const CpuSample& sample) {
@@ -192,13 +190,7 @@ void ProgramRecording::add_facts(Profile& to) const {
     say("GPU", "no operations: " + why_no_gpu_);
     return;
   }
-  const GpuStats stats = gpu_->stats();
-  say("GPU", fmt::format("{} operations by CUPTI {}", gpu_operations_, stats.version));
-  const uint64_t incomplete = stats.dropped + stats.lost + stats.unknown_times;
-  if (incomplete > 0) {
-    say("GPU, incomplete",
-        fmt::format("{} records lost, {} without times", stats.dropped + stats.lost, stats.unknown_times));
-  }
+  for (auto& fact : facts_of(gpu_->stats())) to.facts.push_back(std::move(fact));
 }
 
 }  // namespace heddle::profile

@@ -61,7 +61,7 @@ class ProgramRecording {
   OperationTree operations_;
   std::map<uint64_t, std::string> module_names_;
   size_t cpu_ = 0;  // the metric
-  uint64_t samples_ = 0, gpu_operations_ = 0;
+  uint64_t samples_ = 0;
   double cpu_before_ = 0, wall_before_ = 0;  // seconds of the process, and of the wall, when it began
 
   mutable std::mutex mutex_;  // of all above but contexts_
