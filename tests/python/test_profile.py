@@ -221,6 +221,8 @@ class Programs(Profiled):
         self.assertIn(["busy", "hot", "<module>"], rows.paths("busy"))
         lines = {rows.lines[node] for node, name in enumerate(rows.names) if name == "busy"}
         self.assertTrue(lines <= {4, 5}, lines)
+        sources = {rows.form["strings"][source["file"]]: source["text"] for source in rows.form["sources"]}
+        self.assertEqual(sources["train.py"], script.read_text())
 
     def test_threads_children_and_forks(self):
         script = self.write("many.py", BUSY + textwrap.dedent("""
@@ -256,11 +258,16 @@ class Programs(Profiled):
                 names = {}
                 exec(compile("\\n" * k + f"def made{k}():\\n  s = 0\\n  for i in range(150000):\\n    s += i * i\\nmade{k}()", "<made>",
                              "exec"), names)
+                del names
+                others = [compile("1", "<other>", "eval") for _ in range(500)]  # where it was
             """)
         _, rows = self.run_profiled(sys.executable, script)
         made = [node for node, name in enumerate(rows.names) if name.startswith("made")]
         self.assertGreater(sum(rows.values["CPU"][node] for node in made), 0.5 * rows.total("<module>"))
-        self.assertTrue(all(rows.lines[node] in range(int(rows.names[node][4:]) + 1, int(rows.names[node][4:]) + 5) for node in made))
+        for node in made:
+            k = int(rows.names[node][4:])
+            self.assertIn(rows.lines[node], range(k + 1, k + 5))
+            self.assertEqual(rows.lines[rows.parents[node]], k + 5)
 
     def test_deep_recursion_and_timers_of_the_program(self):
         script = self.write("deep.py", BUSY + textwrap.dedent("""

@@ -17,6 +17,7 @@
 #include "heddle/error.h"
 #include "profile/advice.h"
 #include "profile/json.h"
+#include "profile/program/sources.h"
 
 namespace heddle::profile {
 namespace {
@@ -43,6 +44,11 @@ std::string rank_of_process() {
   return "";
 }
 
+std::string folder_of_process() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
+}
+
 std::string process_name() {
   const std::string rank = rank_of_process();
   return rank.empty() ? fmt::format("process {}", ::getpid()) : "rank " + rank;
@@ -52,6 +58,7 @@ std::string process_name() {
 
 ProgramRecording::ProgramRecording(Options options)
     : options_(std::move(options)),
+      folder_(folder_of_process()),
       python_(find_python(&why_no_python_)),
       contexts_(python_),
       profile_{options_.title, {}},
@@ -171,6 +178,7 @@ Profile ProgramRecording::profile() const {
   const auto cpu = static_cast<int64_t>(std::llround((process_seconds() - cpu_before_) * 1e9));
   result.tree.add(0, cpu_, std::max<int64_t>(cpu - result.tree.total(cpu_), 0));
   for (Timeline::Track& track : result.timeline.tracks) track.process = process_name() + ", " + track.process;
+  result = with_sources(result, folder_);
   add_facts(result);
   result.advice = advice_for(result);
   return result;

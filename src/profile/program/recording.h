@@ -51,6 +51,7 @@ class ProgramRecording {
   void add_facts(Profile& to) const;
 
   const Options options_;
+  const std::string folder_;  // that the program was in when it began
   std::string why_no_python_;
   PythonRuntime python_;
   std::string why_no_gpu_ = "it was left alone";
