@@ -7,12 +7,9 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 import unittest
 
 import heddle
-from heddle import _recording
-from heddle._record import Library
 
 BUSY = """
 def busy(n):
@@ -58,68 +55,6 @@ class Rows:
 
     def paths(self, name):
         return [self.path(node) for node in range(len(self.names)) if self.names[node] == name]
-
-
-class Stack(unittest.TestCase):
-    """What the profiler reads of the interpreter's memory is what the interpreter says itself."""
-
-    library = Library(str(_recording._LIBRARY))
-
-    def check(self):
-        frame, expected = sys._getframe(), []
-        while frame is not None:
-            expected.append((frame.f_code.co_qualname, frame.f_lineno, frame.f_code.co_filename))
-            frame = frame.f_back
-        for resting in (True, False):
-            seen = self.library.stack(resting)[-len(expected):]
-            self.assertEqual(seen[1:], expected[1:])
-            self.assertEqual(seen[0][0], expected[0][0])
-        return 0
-
-    def test_calls_and_recursion(self):
-        def down(n):
-            return self.check() if n == 0 else down(n - 1)
-
-        down(50)
-
-    def test_generators_and_calls_through_c(self):
-        def values():
-            yield self.check()
-
-        self.assertEqual(list(values()), [0])
-        sorted([3, 1], key=lambda _: self.check())
-
-    def test_handlers_and_text_of_other_files(self):
-        try:
-            raise ValueError
-        except ValueError:
-            self.check()
-        finally:
-            self.check()
-        exec(compile("\n\n\ncheck()\n", "<made of text>", "exec"), {"check": self.check})
-
-    def test_names_of_any_script(self):
-        class Größe:
-            def 長さ(this):
-                return self.check()
-
-        Größe().長さ()
-
-    def test_threads(self):
-        problems = []
-
-        def work():
-            try:
-                self.check()
-            except AssertionError as problem:
-                problems.append(problem)
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(problems, [])
 
 
 class InThisProcess(unittest.TestCase):

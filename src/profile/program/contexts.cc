@@ -27,19 +27,17 @@ bool passes_on(const PythonCode& code) {
   const std::string_view file = code.file;
   if (file.starts_with("<frozen importlib") || file.starts_with("<frozen runpy")) return true;
   if (ends_with_any(file, {"/runpy.py", "/importlib/__init__.py"})) return true;
-  if (file.ends_with("/threading.py"))
-    return ends_with_any(code.name, {"_bootstrap", "_bootstrap_inner", "Thread.run"});
+  if (file.ends_with("/threading.py")) return ends_with_any(code.name, {"_bootstrap", "_bootstrap_inner", "run"});
   if (file.ends_with("/contextlib.py")) return ends_with_any(code.name, {"inner", "__enter__", "__exit__"});
-  if (file.ends_with("torch/nn/modules/module.py"))
-    return ends_with_any(code.name, {"__call__", "_call_impl.<locals>.inner"});
+  if (file.ends_with("torch/nn/modules/module.py")) return ends_with_any(code.name, {"__call__", "inner"});
   if (file.ends_with("torch/utils/_contextlib.py") || file.find("/heddle/tile/runtime/") != file.npos) return true;
   return false;
 }
 
+// CPython 3.10 has no qualified names.
 const char* phase_of(const PythonCode& code) {
-  if (code.name == "Optimizer.profile_hook_step.<locals>.wrapper") return "optimizer";
-  if (code.name == "Tensor.backward" ||
-      (code.name == "backward" && code.file.ends_with("torch/autograd/__init__.py"))) {
+  if (code.name.ends_with("wrapper") && code.file.ends_with("torch/optim/optimizer.py")) return "optimizer";
+  if (code.name.ends_with("backward") && ends_with_any(code.file, {"torch/_tensor.py", "torch/autograd/__init__.py"})) {
     return "backward";
   }
   return nullptr;
@@ -68,6 +66,7 @@ void ProgramContexts::learn(const PythonFrame& frame, PythonCode code) {
   PythonFrame key = frame;
   key.instruction = 0, key.first_local = 0;
   uint32_t& number = code_numbers_[key];
+  code.lines_are_pairs = python_.layout->code_instructions == 0;
   if (number != 0 && codes_[number].name == code.name && codes_[number].lines == code.lines) return;
   codes_.push_back(std::move(code));
   number = static_cast<uint32_t>(codes_.size() - 1);

@@ -156,7 +156,7 @@ LaunchedProgram profile_program(const LaunchOptions& options) {
   if (files.empty()) {
     fail(ErrorCode::kInvalidArgument, title,
          fmt::format("no process of it left a profile; it ended with status {}", result.status),
-         "Programs in Python 3.11 to 3.13 (without -I, -E or -S) and programs that use CUDA can be profiled, from when "
+         "Programs in Python 3.10 to 3.13 (without -I, -E or -S) and programs that use CUDA can be profiled, from when "
          "they start until they end");
   }
   std::vector<Profile> parts;

@@ -3,9 +3,26 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace heddle::profile {
 namespace {
 
+constexpr PythonLayout kPython310 = {.thread_frame = 24,
+                                     .through_cframe = false,
+                                     .cframe_frame = 0,
+                                     .frame_code = 32,
+                                     .frame_previous = 24,
+                                     .frame_instruction = 96,
+                                     .frame_owner = 0,
+                                     .frame_locals = 352,
+                                     .code_first_line = 40,
+                                     .code_file = 104,
+                                     .code_name = 112,
+                                     .code_lines = 120,
+                                     .code_instructions = 0,
+                                     .text_of_ascii = 48,
+                                     .text_of_others = 72};
 constexpr PythonLayout kPython311 = {.thread_frame = 56,
                                      .through_cframe = true,
                                      .cframe_frame = 8,
@@ -52,34 +69,30 @@ constexpr PythonLayout kPython313 = {.thread_frame = 72,
                                      .text_of_ascii = 40,
                                      .text_of_others = 56};
 
-const PythonLayout* layout_of(unsigned long version) {
-  switch (version >> 16) {
-    case 0x030b:
-      return &kPython311;
-    case 0x030c:
-      return &kPython312;
-    case 0x030d:
-      return &kPython313;
-    default:
-      return nullptr;
-  }
+// `version`: "3.12.1 (main, ...)".
+const PythonLayout* layout_of(std::string_view version) {
+  if (version.starts_with("3.10.")) return &kPython310;
+  if (version.starts_with("3.11.")) return &kPython311;
+  if (version.starts_with("3.12.")) return &kPython312;
+  if (version.starts_with("3.13.")) return &kPython313;
+  return nullptr;
 }
 
 }  // namespace
 
 PythonRuntime find_python(std::string* why) {
-  const auto* version = static_cast<const unsigned long*>(::dlsym(RTLD_DEFAULT, "Py_Version"));
+  const auto get_version = reinterpret_cast<const char* (*)()>(::dlsym(RTLD_DEFAULT, "Py_GetVersion"));
   const void* code_type = ::dlsym(RTLD_DEFAULT, "PyCode_Type");
   const void* cell_type = ::dlsym(RTLD_DEFAULT, "PyCell_Type");
   void* thread_state = ::dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-  if (code_type == nullptr || thread_state == nullptr) {
+  if (get_version == nullptr || code_type == nullptr || thread_state == nullptr) {
     *why = "this process has no Python interpreter";
     return {};
   }
-  if (version == nullptr || layout_of(*version) == nullptr) {
-    *why = version == nullptr ? "Python contexts need CPython 3.11 to 3.13; this one is older"
-                              : fmt::format("Python contexts need CPython 3.11 to 3.13; this is {}.{}", *version >> 24,
-                                            *version >> 16 & 0xff);
+  const std::string_view version = get_version();
+  const PythonLayout* layout = layout_of(version);
+  if (layout == nullptr) {
+    *why = fmt::format("Python contexts need CPython 3.10 to 3.13; this is {}", version.substr(0, version.find(' ')));
     return {};
   }
   // Objects of builds without a GIL are laid out otherwise.
@@ -87,7 +100,7 @@ PythonRuntime find_python(std::string* why) {
     *why = "Python contexts need an interpreter with a GIL";
     return {};
   }
-  return {layout_of(*version), reinterpret_cast<uint64_t>(code_type), reinterpret_cast<uint64_t>(cell_type),
+  return {layout, reinterpret_cast<uint64_t>(code_type), reinterpret_cast<uint64_t>(cell_type),
           reinterpret_cast<void* (*)()>(thread_state)};
 }
 

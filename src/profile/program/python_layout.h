@@ -12,8 +12,9 @@ struct PythonLayout {
   size_t thread_frame;  // in a PyThreadState: the current frame, or what holds it
   bool through_cframe;  // the latter
   size_t cframe_frame;  // in that
-  size_t frame_code, frame_previous, frame_instruction, frame_owner, frame_locals;
-  size_t code_first_line, code_file, code_name, code_lines, code_instructions;
+  size_t frame_code, frame_previous, frame_instruction, frame_owner, frame_locals;  // frame_owner: 0: there is none
+  size_t code_first_line, code_file, code_name, code_lines;
+  size_t code_instructions;              // 0: frame_instruction is an index of 32 bits in place of an address
   size_t text_of_ascii, text_of_others;  // in a str: its characters
 };
 
@@ -28,7 +29,7 @@ struct PythonRuntime {
   void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState: of the calling thread, null where it has none
 };
 
-// Nothing but `why` where there is no interpreter or one that is not known: CPython 3.11 to 3.13 with a GIL are.
+// Nothing but `why` where there is no interpreter or one that is not known: CPython 3.10 to 3.13 with a GIL are.
 PythonRuntime find_python(std::string* why);
 
 }  // namespace heddle::profile

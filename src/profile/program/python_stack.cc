@@ -9,7 +9,7 @@
 namespace heddle::profile {
 namespace {
 
-constexpr size_t kFrameBytes = 80, kCodeHeadBytes = 144;  // of them, what is read
+constexpr size_t kFrameBytes = 360, kCodeHeadBytes = 144;  // of them, what is read
 
 template <typename T>
 T at(const uint8_t* bytes, size_t offset) {
@@ -105,16 +105,19 @@ size_t walk(const PythonRuntime& python, Memory& memory, uint64_t thread, std::s
   std::array<uint64_t, kMostPieces> instructions;
   size_t done = 0, found = 0, seen = 0;
   const size_t most = 2 * to.size();  // with those that have no code
+  const size_t frame_bytes = layout.frame_locals + sizeof(uint64_t);
   uint64_t frame = current_frame(layout, memory, thread);
   for (; frame != 0 && done + found < to.size() && seen < most; ++seen) {
     std::array<uint8_t, kFrameBytes> head;
-    if (!memory.read(frame, head.data(), head.size())) break;
+    if (!memory.read(frame, head.data(), frame_bytes)) break;
     frame = at<uint64_t>(head.data(), layout.frame_previous);
-    if (head[layout.frame_owner] == kOwnedByCStack) continue;
+    if (layout.frame_owner != 0 && head[layout.frame_owner] == kOwnedByCStack) continue;
     PythonFrame& next = to[done + found];
     next = {.code = at<uint64_t>(head.data(), layout.frame_code),
             .first_local = at<uint64_t>(head.data(), layout.frame_locals)};
-    instructions[found++] = at<uint64_t>(head.data(), layout.frame_instruction);
+    instructions[found++] = layout.code_instructions != 0
+                                ? at<uint64_t>(head.data(), layout.frame_instruction)
+                                : next.code + 2 * at<int32_t>(head.data(), layout.frame_instruction);
     if (found < kMostPieces) continue;
     done += read_heads(python, memory, instructions, to.subspan(done, found));
     found = 0;
@@ -136,6 +139,19 @@ uint64_t varint(const std::vector<uint8_t>& table, size_t* next) {
 int64_t signed_varint(const std::vector<uint8_t>& table, size_t* next) {
   const uint64_t value = varint(table, next);
   return (value & 1) != 0 ? -static_cast<int64_t>(value >> 1) : static_cast<int64_t>(value >> 1);
+}
+
+// Pairs of bytes: how many bytes of code, and by how many lines they are further on; -128: they have none.
+int64_t line_of_pairs(const PythonCode& code, int32_t instruction) {
+  int64_t line = code.first_line;
+  int32_t end = 0;
+  for (size_t next = 0; next + 1 < code.lines.size(); next += 2) {
+    const auto further = static_cast<int8_t>(code.lines[next + 1]);
+    if (further != -128) line += further;
+    end += code.lines[next];
+    if (instruction < end) return further == -128 ? code.first_line : line;
+  }
+  return code.first_line;
 }
 
 }  // namespace
@@ -210,11 +226,12 @@ bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode
     if (!contents[i].empty() && !read_memory(objects[i].content, contents[i].data(), objects[i].bytes)) return false;
   }
   *to = {text_of(objects[0], contents[0].data()), text_of(objects[1], contents[1].data()), frame.first_line,
-         std::move(contents[2])};
+         std::move(contents[2]), python.layout->code_instructions == 0};
   return true;
 }
 
 int64_t PythonCode::line_of(int32_t instruction) const {
+  if (lines_are_pairs) return line_of_pairs(*this, instruction);
   constexpr int32_t kUnit = 2;  // bytes of a code unit
   int64_t line = first_line;
   int32_t end = 0;

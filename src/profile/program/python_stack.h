@@ -53,7 +53,8 @@ std::string text_of(const PythonObject& object, const uint8_t* content);
 struct PythonCode {
   std::string name, file;
   int64_t first_line = 0;
-  std::vector<uint8_t> lines;  // PEP 626's table in the form of PEP 657
+  std::vector<uint8_t> lines;    // PEP 626's table in the form of PEP 657,
+  bool lines_are_pairs = false;  // or, of CPython 3.10, in its own
 
   int64_t line_of(int32_t instruction) const;  // first_line where the table does not know
 };
