@@ -221,6 +221,25 @@ class Programs(Profiled):
         self.assertIn(["busy"] + ["down"] * 301 + ["<module>"], rows.paths("busy"))
         self.assertGreater(rows.total("busy"), 0.5 * rows.total("all"))
 
+    def test_programs_that_become_others_and_that_leave_at_once(self):
+        script = self.write("becomes.py", BUSY + textwrap.dedent("""
+            import multiprocessing, os, sys
+            def before(): busy(1500000)
+            def after(): busy(1500000)
+            def in_worker(): busy(1500000)
+            if sys.argv[1:]:
+                after()
+                os._exit(5)
+            worker = multiprocessing.get_context("fork").Process(target=in_worker)
+            worker.start()
+            worker.join()
+            before()
+            os.execv(sys.executable, [sys.executable, __file__, "again"])
+            """))
+        _, rows = self.run_profiled(sys.executable, script, status=5)
+        for name in ("in_worker", "before", "after"):
+            self.assertGreater(rows.total(name), 0, name)
+
     def test_of_a_killed_program_most_is_kept(self):
         script = self.write("killed.py", BUSY + textwrap.dedent("""
             import os, signal, time
@@ -276,6 +295,8 @@ class Programs(Profiled):
         self.assertEqual(modules, {"Net", "layer1", "layer2"})
         self.assertTrue(any(path[:2] == ["Layer.forward", "layer1"] and "Net" in path for path in rows.paths("Layer.forward")))
         self.assertTrue(any("backward" in path for path in rows.paths("busy")))
+        self.assertTrue(all(path[1] == "forward" for path in rows.paths("Net")))
+        self.assertEqual(len(rows.paths("forward")), 1)  # a module within another begins none
         self.assertFalse(any(name.endswith("_call_impl") for name in rows.names))
         _, rows = self.run_profiled(sys.executable, script, options=["--all-frames"],
                                     PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))

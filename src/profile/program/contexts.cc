@@ -27,6 +27,7 @@ bool passes_on(const PythonCode& code) {
   const std::string_view file = code.file;
   if (file.starts_with("<frozen importlib") || file.starts_with("<frozen runpy")) return true;
   if (ends_with_any(file, {"/runpy.py", "/importlib/__init__.py"})) return true;
+  if (ends_with_any(file, {"/heddle_profile_record.py", "/heddle/_record.py", "/heddle/_recording.py"})) return true;
   if (file.ends_with("/threading.py")) return ends_with_any(code.name, {"_bootstrap", "_bootstrap_inner", "run"});
   if (file.ends_with("/contextlib.py")) return ends_with_any(code.name, {"inner", "__enter__", "__exit__"});
   if (file.ends_with("torch/nn/modules/module.py")) return ends_with_any(code.name, {"__call__", "inner"});
@@ -41,6 +42,14 @@ const char* phase_of(const PythonCode& code) {
     return "backward";
   }
   return nullptr;
+}
+
+// Whether a node is within a module or a phase.
+bool is_inside_step(const CallingContextTree& tree, NodeId node) {
+  for (; node != 0; node = tree.parent(node)) {
+    if (tree.frame(node).kind == "module" || tree.frame(node).kind == "phase") return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -177,6 +186,9 @@ NodeId ProgramContexts::node_of(uint64_t context, CallingContextTree& tree, bool
       const bool shown = frame_of(stacks_[path[i]].step, all_frames, &frame);
       // _wrapped_call_impl calls _call_impl of the same module.
       const bool again = shown && frame.kind != "python" && tree.frame(node) == frame;
+      if (shown && frame.kind == "module" && !is_inside_step(tree, node)) {
+        node = tree.child(node, Frame{"phase", "forward"});
+      }
       found->second = shown && !again ? tree.child(node, frame) : node;
     }
     node = found->second;

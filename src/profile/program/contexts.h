@@ -30,7 +30,8 @@ class ProgramContexts {
   uint64_t here();
 
   // The node of a stack, below the root. Frames that only pass a call on are left out unless `all_frames`; those of a
-  // torch.nn.Module's call become its name, those of Optimizer.step and of backward() a phase.
+  // torch.nn.Module's call become its name, the outermost below a phase forward; those of Optimizer.step and of
+  // backward() a phase.
   NodeId node_of(uint64_t context, CallingContextTree& tree, bool all_frames);
   // The names of modules by the address of the object: "layer3.5.conv2". Nodes made before keep the names that they
   // have.

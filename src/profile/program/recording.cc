@@ -17,6 +17,7 @@
 #include "heddle/error.h"
 #include "profile/advice.h"
 #include "profile/json.h"
+#include "profile/program/device_wait.h"
 #include "profile/program/sources.h"
 
 namespace heddle::profile {
@@ -154,7 +155,10 @@ void ProgramRecording::end_collecting() {
 
 Profile ProgramRecording::finish() {
   end_collecting();
-  if (gpu_ != nullptr) gpu_->stop();
+  if (gpu_ != nullptr) {
+    wait_for_devices();
+    gpu_->stop();
+  }
   const std::lock_guard lock(mutex_);
   collect();
   return profile();

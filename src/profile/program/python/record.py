@@ -7,6 +7,7 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
+import time
 
 _names = {}  # id of a torch.nn.Module: (id of its parent or None, its name there, the class of the parent)
 
@@ -144,7 +145,8 @@ def begin_from_environment():
 
     def start():
         title = " ".join(getattr(sys, "orig_argv", None) or ["python"])
-        file = f"{environment['HEDDLE_PROFILE_FILE']}.{os.getpid()}"
+        # A program that execve() starts has the same process.
+        file = f"{environment['HEDDLE_PROFILE_FILE']}.{os.getpid()}.{time.monotonic_ns()}"
         library.start(title, file, float(environment["HEDDLE_PROFILE_RATE"]), gpu,
                       environment.get("HEDDLE_PROFILE_ALL_FRAMES") == "1")
 
@@ -152,11 +154,15 @@ def begin_from_environment():
         nonlocal gpu
         gpu = 0  # CUDA does not survive a fork
         start()
-        multiprocessing = sys.modules.get("multiprocessing.util")
-        if multiprocessing is not None:  # whose children end without atexit
-            multiprocessing.Finalize(None, library.stop, exitpriority=0)
+
+    leave = os._exit
+
+    def stop_and_leave(status):
+        library.stop()  # children of multiprocessing leave like this, without atexit
+        leave(status)
 
     start()
+    os._exit = stop_and_leave
     atexit.register(library.stop)
     os.register_at_fork(after_in_child=in_child)
     sys.addaudithook(lambda event, _: library.stop() if event == "os.exec" else None)

@@ -16,10 +16,9 @@ def _run_next():
 
 
 def _begin():
-    process = str(os.getpid())
-    if os.environ.get("HEDDLE_PROFILE_PROCESS") == process:
-        return  # another interpreter in it
-    os.environ["HEDDLE_PROFILE_PROCESS"] = process
+    with open("/proc/self/maps") as loaded:
+        if os.environ["HEDDLE_PROFILE_LIBRARY"] in loaded.read():
+            return  # another interpreter in this process
     import heddle_profile_record
 
     heddle_profile_record.begin_from_environment()
