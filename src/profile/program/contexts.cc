@@ -30,7 +30,8 @@ bool passes_on(const PythonCode& code) {
   if (ends_with_any(file, {"/heddle_profile_record.py", "/heddle/_record.py", "/heddle/_recording.py"})) return true;
   if (file.ends_with("/threading.py")) return ends_with_any(code.name, {"_bootstrap", "_bootstrap_inner", "run"});
   if (file.ends_with("/contextlib.py")) return ends_with_any(code.name, {"inner", "__enter__", "__exit__"});
-  if (file.ends_with("torch/nn/modules/module.py")) return ends_with_any(code.name, {"__call__", "inner"});
+  if (file.ends_with("torch/nn/modules/module.py"))
+    return ends_with_any(code.name, {"__call__", "_call_impl", "inner"});
   if (file.ends_with("torch/utils/_contextlib.py") || file.find("/heddle/tile/runtime/") != file.npos) return true;
   return false;
 }
