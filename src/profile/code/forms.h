@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+#include "profile/code/bytes.h"
+
+namespace heddle::profile::code {
+
+// How DWARF writes values, as far as callers tell them apart.
+inline constexpr uint64_t kFormAddr = 0x01, kFormData2 = 0x05, kFormData4 = 0x06, kFormData8 = 0x07, kFormString = 0x08,
+                          kFormData1 = 0x0b, kFormStr = 0x0e, kFormUdata = 0x0f, kFormSecOffset = 0x17,
+                          kFormLineStr = 0x1f, kFormImplicitConst = 0x21, kFormRngListx = 0x23;
+
+// Passes over a value. Throws kDamagedArtefact for forms that are not known.
+void skip_form(Bytes& bytes, uint64_t form, uint16_t version);
+
+// A value that is a number: an address, an offset, a constant. False: it is of another form, and was passed over.
+bool read_number(Bytes& bytes, uint64_t form, uint16_t version, uint64_t& value);
+
+}  // namespace heddle::profile::code

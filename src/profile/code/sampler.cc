@@ -1,0 +1,138 @@
+#include "profile/code/sampler.h"
+
+#include <signal.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "base/check.h"
+
+namespace heddle::profile::code {
+
+struct Sampler::Ring {
+  explicit Ring(size_t most) : samples(most) {}
+
+  timer_t timer = {};
+  std::vector<Sample> samples;
+  std::atomic<size_t> taken{0};
+};
+
+// What the signal's handler, which knows of no object, may touch: it takes no lock and allocates nothing.
+struct Sampler::Handler {
+  static inline std::atomic<bool> used{false};
+  static inline std::atomic<int> inside{0};  // handlers that run now
+  static inline std::atomic<uint32_t> context{0};
+  static inline std::array<std::atomic<Ring*>, kMostThreads> rings{};
+  static inline struct sigaction before = {};
+
+  static uint64_t counter_of(const void* state) {
+    const auto& machine = static_cast<const ucontext_t*>(state)->uc_mcontext;
+#if defined(__x86_64__)
+    return static_cast<uint64_t>(machine.gregs[REG_RIP]);
+#else
+    return static_cast<uint64_t>(machine.pc);
+#endif
+  }
+
+  static void handle(int, siginfo_t* info, void* state) {
+    const int error = errno;
+    ++inside;
+    const auto number = static_cast<size_t>(info->si_value.sival_int);
+    Ring* const ring = info->si_code == SI_TIMER && number < rings.size() ? rings[number].load() : nullptr;
+    if (ring != nullptr) {
+      const size_t at = ring->taken.fetch_add(1);
+      if (at < ring->samples.size()) ring->samples[at] = {counter_of(state), context.load()};
+    }
+    --inside;
+    errno = error;
+  }
+};
+
+Sampler::Sampler(int64_t period_nanoseconds, size_t most) : most_(most) {
+  if (Handler::used.exchange(true)) {
+    fail(ErrorCode::kInvalidArgument, "sampler", "this process samples already", "Wait until the other one has ended");
+  }
+  struct sigaction action = {};
+  action.sa_sigaction = &Handler::handle;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  ::sigaction(SIGPROF, &action, &Handler::before);
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+      if (rings_.size() < kMostThreads) watch(std::stoi(entry.path().filename().string()), period_nanoseconds);
+    }
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+Sampler::~Sampler() {
+  stop();
+}
+
+void Sampler::watch(int thread, int64_t period) {
+  // The clock of a thread's processor time, by its number: what pthread_getcpuclockid() makes of a handle.
+  constexpr unsigned kOfThread = 6;
+  const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfThread);
+  sigevent event = {};
+  event.sigev_notify = SIGEV_THREAD_ID;
+  event.sigev_signo = SIGPROF;
+  event.sigev_value.sival_int = static_cast<int>(rings_.size());
+  event._sigev_un._tid = thread;
+  auto ring = std::make_unique<Ring>(most_);
+  if (::timer_create(clock, &event, &ring->timer) != 0) {
+    if (errno == EINVAL || errno == ESRCH) return;  // the thread has ended
+    fail(ErrorCode::kOutOfMemory, "sampler", "the system gives no timer for a thread",
+         "Raise the limit of pending signals (ulimit -i)");
+  }
+  constexpr int64_t kSecond = 1'000'000'000;
+  const timespec each = {period / kSecond, period % kSecond};
+  const itimerspec times = {each, each};
+  Handler::rings[rings_.size()] = ring.get();
+  rings_.push_back(std::move(ring));
+  ::timer_settime(rings_.back()->timer, 0, &times, nullptr);
+}
+
+void Sampler::set_context(uint32_t context) {
+  Handler::context = context;
+}
+
+void Sampler::stop() {
+  if (!running_) return;
+  running_ = false;
+  for (const auto& ring : rings_) ::timer_delete(ring->timer);
+  // Signals that are under way end here: the default of SIGPROF ends the process.
+  struct sigaction none = {};
+  none.sa_handler = SIG_IGN;
+  ::sigaction(SIGPROF, &none, nullptr);
+  for (auto& ring : Handler::rings) ring = nullptr;
+  while (Handler::inside != 0) std::this_thread::yield();
+  ::sigaction(SIGPROF, &Handler::before, nullptr);
+  Handler::used = false;
+}
+
+std::vector<Sample> Sampler::samples() const {
+  std::vector<Sample> all;
+  for (const auto& ring : rings_) {
+    const auto count = static_cast<std::ptrdiff_t>(std::min(ring->taken.load(), ring->samples.size()));
+    all.insert(all.end(), ring->samples.begin(), ring->samples.begin() + count);
+  }
+  return all;
+}
+
+int64_t Sampler::lost() const {
+  int64_t lost = 0;
+  for (const auto& ring : rings_) {
+    const size_t taken = ring->taken, most = ring->samples.size();
+    lost += taken > most ? static_cast<int64_t>(taken - most) : 0;
+  }
+  return lost;
+}
+
+}  // namespace heddle::profile::code

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace heddle::profile::code {
+
+// What a thread was doing: the program counter, and what set_context() said last.
+struct Sample {
+  uint64_t pc = 0;
+  uint32_t context = 0;
+};
+
+// Samples the program counters of all threads that this process has when it is made, from then until stop(). A timer
+// for each thread counts the processor time of that thread alone, so that a thread that waits is not sampled; its
+// signal, SIGPROF, goes to the thread itself, whose samples lie in memory of their own. The kernel looks at such timers
+// when its clock ticks, so that periods below a tick give one sample a tick.
+class Sampler {
+ public:
+  static constexpr size_t kMostThreads = 1024;
+
+  // `most`: how many samples a thread may have; what comes behind them is lost. Throws kInvalidArgument while another
+  // sampler lives, kOutOfMemory where the system has no timers left.
+  Sampler(int64_t period_nanoseconds, size_t most);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  void set_context(uint32_t context);
+  // Ends the timers; the second call does nothing.
+  void stop();
+  // Of all threads, thread by thread, after stop().
+  std::vector<Sample> samples() const;
+  int64_t lost() const;
+
+ private:
+  struct Ring;
+  struct Handler;
+  void watch(int thread, int64_t period);
+
+  size_t most_;
+  bool running_ = true;
+  std::vector<std::unique_ptr<Ring>> rings_;
+};
+
+}  // namespace heddle::profile::code
