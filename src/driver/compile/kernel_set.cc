@@ -269,19 +269,43 @@ MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, i
   return code;
 }
 
-MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache,
-                            const KernelProgress& progress) {
-  // Each unit costs its headers once more: as many as jobs, and more only where one would take some five seconds, so
-  // that jobs end together and somebody who waits sees them.
+namespace {
+
+// Each unit costs its headers once more: as many as jobs, and more only where one would take some five seconds, so that
+// jobs end together and somebody who waits sees them.
+std::vector<KernelUnit> library_units(const KernelSet& kernels, int jobs) {
   constexpr double kLargeUnit = 150e3;
   const auto wanted = std::max(static_cast<size_t>(jobs), static_cast<size_t>(kernels.cost() / kLargeUnit));
   std::vector<KernelUnit> units = kernels.units(std::vector<int>(wanted, 1));
+  // Comments tell nodes and shapes: other batches of a model have equal kernels, which are in the cache then.
+  for (KernelUnit& unit : units) {
+    if (kernels.edited().empty()) unit.text = codegen::without_comments(unit.text);
+  }
+  return units;
+}
+
+}  // namespace
+
+LinedLibrary compile_lined_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache) {
+  LinedLibrary library;
+  jit::Recipe recipe{jit::compile_flags(target)};
+  recipe.flags.push_back("-g1");
+  for (KernelUnit& unit : library_units(kernels, jobs)) {
+    library.units.push_back(std::move(unit.text));
+    recipe.shared += unit.shared;
+  }
+  library.bytes = jit::compile(library.units, std::move(recipe), jobs, use_cache, kernels.step_symbols()).bytes;
+  return library;
+}
+
+MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache,
+                            const KernelProgress& progress) {
+  std::vector<KernelUnit> units = library_units(kernels, jobs);
   Tally tally(units, progress);
   std::vector<std::string> texts;
   jit::Recipe recipe{jit::compile_flags(target), {""}, {}, [&](size_t unit) { tally.add(unit); }};
   for (KernelUnit& unit : units) {
-    // Comments tell nodes and shapes: other batches of a model have equal kernels, which are in the cache then.
-    texts.push_back(kernels.edited().empty() ? codegen::without_comments(unit.text) : std::move(unit.text));
+    texts.push_back(std::move(unit.text));
     recipe.shared += unit.shared;
   }
   jit::CompiledLibrary library = jit::compile(texts, std::move(recipe), jobs, use_cache, kernels.step_symbols());

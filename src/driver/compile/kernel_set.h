@@ -84,6 +84,13 @@ MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int 
 // The same for one kind of target, where there are kernels (driver/backend.h).
 MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache,
                             const KernelProgress& progress);
+// The library of compile_library() once more, with tables of lines (-g1), and the texts of its units, of which the
+// first is the file k0.cc there.
+struct LinedLibrary {
+  std::string bytes;
+  std::vector<std::string> units;
+};
+LinedLibrary compile_lined_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache = true);
 MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, int jobs, bool use_cache,
                            const KernelProgress& progress);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "driver/report/inside/sample_inside.h"
 #include "driver/report/kernel_times.h"
 #include "driver/report/node_work.h"
 #include "driver/report/step_times.h"
@@ -32,8 +33,9 @@ std::vector<std::string> parts_of(const std::string& name) {
 
 class TreeBuilder {
  public:
-  TreeBuilder(const CompiledModel& model, const Target& target, const StepTimes& times, Profile& profile)
-      : model_(model), graph_(*model.optimised), target_(target), times_(times), profile_(profile) {
+  TreeBuilder(const CompiledModel& model, const Target& target, const StepTimes& times, const InsideShares& inside,
+              Profile& profile)
+      : model_(model), graph_(*model.optimised), target_(target), times_(times), inside_(inside), profile_(profile) {
     gpu_ = runtime::runs_on_gpu(*model.plan);
     recorded_ = !times.kernels.empty();
     time_ = profile.tree.add_metric(recorded_ ? profile::metrics::kGpuBusy
@@ -64,7 +66,9 @@ class TreeBuilder {
     std::vector<std::pair<std::string, Part>> parts;
     // Copies of outputs come behind all groups.
     const auto group = static_cast<size_t>(model_.built.step_group[step]);
-    if (group < model_.built.grouping.groups.size()) parts = parts_of_group(model_.built.grouping.groups[group]);
+    if (group < model_.built.grouping.groups.size()) {
+      parts = parts_of_group(model_.built.grouping.groups[group], measured(step));
+    }
     if (parts.empty()) parts.emplace_back(of_plan.label, Part{1, 0, 0});
     const double floor = kernel < 0 ? 0 : KernelTimes(model_.report).floor(report.kernels[static_cast<size_t>(kernel)]);
     return divide(step, parts, floor);
@@ -86,13 +90,19 @@ class TreeBuilder {
     }
   }
 
+  std::vector<double> measured(size_t step) const {
+    return inside_.by_step.empty() ? std::vector<double>() : inside_.by_step[step];
+  }
+
   struct Part {
     double share = 0, bytes = 0, flops = 0;
   };
   // Nodes of the model, in the order in which the group has them: several primitives make one.
-  std::vector<std::pair<std::string, Part>> parts_of_group(const ir::Group& group) const {
+  // `measured`: their shares; empty: an estimate is taken.
+  std::vector<std::pair<std::string, Part>> parts_of_group(const ir::Group& group,
+                                                           const std::vector<double>& measured) const {
     const std::vector<NodeWork> work = work_of(graph_, group);
-    const std::vector<double> shares = shares_of(work, bandwidth_, rate_);
+    const std::vector<double> shares = measured.empty() ? shares_of(work, bandwidth_, rate_) : measured;
     std::vector<std::pair<std::string, Part>> parts;
     for (size_t i = 0; i < group.nodes.size(); ++i) {
       const std::vector<ir::OriginId>& origins = graph_.node(group.nodes[i]).origins;
@@ -133,7 +143,7 @@ class TreeBuilder {
     const std::string& label = model_.plan->steps[step].label;
     double sum = 0;
     for (const auto& [name, part] : parts) sum += part.share;
-    const Frame kernel{"kernel", parts.size() > 1 ? "~ " + label : label};
+    const Frame kernel{"kernel", parts.size() > 1 && measured(step).empty() ? "~ " + label : label};
     Divided time(times_.steps[step], sum), kernels(recorded_ ? times_.kernels[step] : 0, sum);
     NodeId most = 0;
     double largest = -1;
@@ -169,6 +179,7 @@ class TreeBuilder {
   const ir::Graph& graph_;
   const Target& target_;
   const StepTimes& times_;
+  const InsideShares& inside_;
   Profile& profile_;
   std::map<NodeId, size_t> rows_;  // of the roofline
   bool gpu_ = false, recorded_ = false;
@@ -232,7 +243,16 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
                    {"kernels of a run", fmt::format("{}", launches)}};
   profile.facts.insert(profile.facts.end(), timing.begin(), timing.end());
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
-  TreeBuilder(model, target, times, profile).build();
+  InsideShares inside;
+  if (!gpu) {
+    inside = sample_inside(model, target, options.seconds, [&](const std::function<void(int64_t)>& next) {
+      next(0);
+      executor->run(ordered, [&](size_t step, const auto&) { next(static_cast<int64_t>(step) + 1); });
+      next(-1);
+    });
+    profile.facts.emplace_back("inside kernels", inside.fact());
+  }
+  TreeBuilder(model, target, times, inside, profile).build();
   profile.advice = profile::advice_for(profile);
   return profile;
 }

@@ -77,16 +77,13 @@ Sampler::~Sampler() {
 }
 
 void Sampler::watch(int thread, int64_t period) {
-  // The clock of a thread's processor time, by its number: what pthread_getcpuclockid() makes of a handle.
-  constexpr unsigned kOfThread = 6;
-  const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfThread);
   sigevent event = {};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = SIGPROF;
   event.sigev_value.sival_int = static_cast<int>(rings_.size());
   event._sigev_un._tid = thread;
   auto ring = std::make_unique<Ring>(most_);
-  if (::timer_create(clock, &event, &ring->timer) != 0) {
+  if (::timer_create(CLOCK_MONOTONIC, &event, &ring->timer) != 0) {
     if (errno == EINVAL || errno == ESRCH) return;  // the thread has ended
     fail(ErrorCode::kOutOfMemory, "sampler", "the system gives no timer for a thread",
          "Raise the limit of pending signals (ulimit -i)");

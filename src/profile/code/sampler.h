@@ -13,10 +13,10 @@ struct Sample {
   uint32_t context = 0;
 };
 
-// Samples the program counters of all threads that this process has when it is made, from then until stop(). A timer
-// for each thread counts the processor time of that thread alone, so that a thread that waits is not sampled; its
-// signal, SIGPROF, goes to the thread itself, whose samples lie in memory of their own. The kernel looks at such timers
-// when its clock ticks, so that periods below a tick give one sample a tick.
+// Samples the program counters of all threads that this process has when it is made, from then until stop(). Each
+// thread has a timer, whose signal, SIGPROF, goes to the thread itself and whose samples lie in memory of their own.
+// The timers count time, not the processor's time of their thread: those the kernel looks at when its clock ticks, some
+// 250 times a second. A thread that waits is sampled where it waits.
 class Sampler {
  public:
   static constexpr size_t kMostThreads = 1024;
