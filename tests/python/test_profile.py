@@ -306,8 +306,9 @@ class Programs(Profiled):
         self.write("own/sitecustomize.py", "import builtins\nbuiltins.from_own_sitecustomize = 41\n")
         script = self.write("uses.py", "print(from_own_sitecustomize + 1)\n")
         path = os.pathsep.join([str(self.path / "own"), os.environ.get("PYTHONPATH", "")])
-        done, _ = self.run_profiled(sys.executable, script, PYTHONPATH=path)
+        done, _ = self.run_profiled(sys.executable, "-W", "error", "-X", "warn_default_encoding", script, PYTHONPATH=path)
         self.assertEqual(done.stdout.splitlines()[0], "42")
+        self.assertEqual(done.stderr, "")
 
     def test_what_cannot_be_profiled(self):
         done, rows = self.run_profiled("/nonexistent/program", status=4)

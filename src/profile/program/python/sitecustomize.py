@@ -16,8 +16,8 @@ def _run_next():
 
 
 def _begin():
-    with open("/proc/self/maps") as loaded:
-        if os.environ["HEDDLE_PROFILE_LIBRARY"] in loaded.read():
+    with open("/proc/self/maps", "rb") as loaded:
+        if os.environb[b"HEDDLE_PROFILE_LIBRARY"] in loaded.read():
             return  # another interpreter in this process
     import heddle_profile_record
 
