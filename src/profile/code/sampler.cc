@@ -29,7 +29,21 @@ struct Sampler::Handler {
   static inline std::atomic<int> inside{0};  // handlers that run now
   static inline std::atomic<uint32_t> context{0};
   static inline std::array<std::atomic<Ring*>, kMostThreads> rings{};
-  static inline struct sigaction before = {};
+  static inline int signal = 0;
+
+  // A signal of real time that nobody in the process has a use for; 0: there is none.
+  static int free_signal() {
+    for (int number = SIGRTMAX - 1; number > SIGRTMIN; --number) {
+      struct sigaction now = {};
+      if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) return number;
+    }
+    return 0;
+  }
+  static void set(void (*handler)(int)) {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    ::sigaction(signal, &action, nullptr);
+  }
 
   static uint64_t counter_of(const void* state) {
     const auto& machine = static_cast<const ucontext_t*>(state)->uc_mcontext;
@@ -58,10 +72,15 @@ Sampler::Sampler(int64_t period_nanoseconds, size_t most) : most_(most) {
   if (Handler::used.exchange(true)) {
     fail(ErrorCode::kInvalidArgument, "sampler", "this process samples already", "Wait until the other one has ended");
   }
+  Handler::signal = Handler::free_signal();
+  if (Handler::signal == 0) {
+    Handler::used = false;
+    fail(ErrorCode::kInvalidArgument, "sampler", "the process uses all signals of real time");
+  }
   struct sigaction action = {};
   action.sa_sigaction = &Handler::handle;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
-  ::sigaction(SIGPROF, &action, &Handler::before);
+  ::sigaction(Handler::signal, &action, nullptr);
   try {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
       if (rings_.size() < kMostThreads) watch(std::stoi(entry.path().filename().string()), period_nanoseconds);
@@ -79,7 +98,7 @@ Sampler::~Sampler() {
 void Sampler::watch(int thread, int64_t period) {
   sigevent event = {};
   event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = SIGPROF;
+  event.sigev_signo = Handler::signal;
   event.sigev_value.sival_int = static_cast<int>(rings_.size());
   event._sigev_un._tid = thread;
   auto ring = std::make_unique<Ring>(most_);
@@ -104,13 +123,11 @@ void Sampler::stop() {
   if (!running_) return;
   running_ = false;
   for (const auto& ring : rings_) ::timer_delete(ring->timer);
-  // Signals that are under way end here: the default of SIGPROF ends the process.
-  struct sigaction none = {};
-  none.sa_handler = SIG_IGN;
-  ::sigaction(SIGPROF, &none, nullptr);
+  // Signals that are under way end here: what they do by default is to end the process.
+  Handler::set(SIG_IGN);
   for (auto& ring : Handler::rings) ring = nullptr;
   while (Handler::inside != 0) std::this_thread::yield();
-  ::sigaction(SIGPROF, &Handler::before, nullptr);
+  Handler::set(SIG_DFL);
   Handler::used = false;
 }
 

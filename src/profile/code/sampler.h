@@ -14,15 +14,15 @@ struct Sample {
 };
 
 // Samples the program counters of all threads that this process has when it is made, from then until stop(). Each
-// thread has a timer, whose signal, SIGPROF, goes to the thread itself and whose samples lie in memory of their own.
-// The timers count time, not the processor's time of their thread: those the kernel looks at when its clock ticks, some
-// 250 times a second. A thread that waits is sampled where it waits.
+// thread has a timer, whose signal, one of real time that is free, goes to the thread itself and whose samples lie in
+// memory of their own. The timers count time, not the processor's time of their thread: those the kernel looks at when
+// its clock ticks, some 250 times a second. A thread that waits is sampled where it waits.
 class Sampler {
  public:
   static constexpr size_t kMostThreads = 1024;
 
   // `most`: how many samples a thread may have; what comes behind them is lost. Throws kInvalidArgument while another
-  // sampler lives, kOutOfMemory where the system has no timers left.
+  // sampler lives or where no signal is free, kOutOfMemory where the system has no timers left.
   Sampler(int64_t period_nanoseconds, size_t most);
   ~Sampler();
   Sampler(const Sampler&) = delete;

@@ -238,18 +238,25 @@ std::vector<double> shares_in(const Inside& kernel, const ir::Graph& graph, cons
   return shares;
 }
 
-std::vector<profile::code::Sample> samples_of(double seconds, const RunSteps& run) {
+// None, and why, where another profile of this process is taking samples.
+std::vector<profile::code::Sample> samples_of(double seconds, const RunSteps& run, std::string& why) {
   constexpr int64_t kPeriod = 200'000;
   constexpr size_t kMost = 1 << 16;
   constexpr uint32_t kNoStep = 0;
-  profile::code::Sampler sampler(kPeriod, kMost);
-  sampler.set_context(kNoStep);
+  std::optional<profile::code::Sampler> sampler;
+  try {
+    sampler.emplace(kPeriod, kMost);
+  } catch (const Error& error) {
+    why = error.why();
+    return {};
+  }
+  sampler->set_context(kNoStep);
   const double begin = wall_seconds();
   do {
-    run([&](int64_t step) { sampler.set_context(static_cast<uint32_t>(step + 1)); });
+    run([&](int64_t step) { sampler->set_context(static_cast<uint32_t>(step + 1)); });
   } while (wall_seconds() - begin < seconds);
-  sampler.stop();
-  return sampler.samples();
+  sampler->stop();
+  return sampler->samples();
 }
 
 }  // namespace
@@ -268,8 +275,10 @@ InsideShares sample_inside(const CompiledModel& model, const Target& target, dou
 
   const std::string& plain = model.plan->library;
   LinedLibrary lined;
+  profile::code::LineTable table;
   try {
     lined = compile_lined_library(model.kernels, target.cpu, Target::host_cpu().cpu.threads);
+    table = profile::code::LineTable::of(lined.bytes);
   } catch (const Error& error) {
     result.why_none = error.why();
     return result;
@@ -280,7 +289,6 @@ InsideShares sample_inside(const CompiledModel& model, const Target& target, dou
     result.why_none = "the compiler makes other code when it writes tables of lines";
     return result;
   }
-  const auto table = profile::code::LineTable::of(lined.bytes);
   std::set<std::string> symbols;
   for (const auto& [symbol, kernel] : kernels.all()) {
     for (const auto& [of_text, lines] : kernel.lines) symbols.insert(of_text);
@@ -296,7 +304,7 @@ InsideShares sample_inside(const CompiledModel& model, const Target& target, dou
   const auto base = reinterpret_cast<uint64_t>(object.dli_fbase);
 
   std::map<uint64_t, std::optional<std::pair<std::string, size_t>>> known;  // by address
-  for (const profile::code::Sample& sample : samples_of(seconds, run)) {
+  for (const profile::code::Sample& sample : samples_of(seconds, run, result.why_none)) {
     const uint64_t address = sample.pc - base;
     const bool inside = sample.context > 0 && address - text.address < text.bytes.size();
     Inside* const kernel = inside ? kernels.of(sample.context - 1) : nullptr;
