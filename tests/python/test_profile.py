@@ -240,6 +240,21 @@ class Programs(Profiled):
         for name in ("in_worker", "before", "after"):
             self.assertGreater(rows.total(name), 0, name)
 
+    def test_the_header_names_the_heaviest_of_many_processes(self):
+        script = self.write("crowd.py", BUSY + textwrap.dedent("""
+            import os
+            for _ in range(11):
+                child = os.fork()
+                if child == 0:
+                    busy(10000)
+                    os._exit(0)
+                os.waitpid(child, 0)
+            busy(1000000)
+            """))
+        _, rows = self.run_profiled(sys.executable, script)
+        self.assertEqual(sum(name == "process" for name, _ in rows.form["facts"]), 8)
+        self.assertIn(["other processes", "4"], rows.form["facts"])
+
     def test_of_a_killed_program_most_is_kept(self):
         script = self.write("killed.py", BUSY + textwrap.dedent("""
             import os, signal, time

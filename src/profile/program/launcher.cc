@@ -20,6 +20,7 @@
 #include "profile/json.h"
 #include "profile/program/hook.h"
 #include "profile/rank_advice.h"
+#include "profile/views.h"
 
 extern char** environ;
 
@@ -130,6 +131,18 @@ class Patience {
   }, quit_{};
 };
 
+// Leaves the facts of the processes that took most of the CPU's time to them alone. Returns how many others there are.
+size_t name_heaviest(std::vector<Profile>& parts) {
+  constexpr size_t kMost = 8;
+  const auto cpu = [](const Profile& part) {
+    const std::optional<size_t> metric = find_metric(part.tree, metrics::kCpu.name);
+    return metric ? part.tree.total(*metric) : 0;
+  };
+  std::stable_sort(parts.begin(), parts.end(), [&](const Profile& a, const Profile& b) { return cpu(a) > cpu(b); });
+  for (size_t i = kMost; i < parts.size(); ++i) parts[i].facts.clear();
+  return parts.size() - std::min(parts.size(), kMost);
+}
+
 }  // namespace
 
 LaunchedProgram profile_program(const LaunchOptions& options) {
@@ -164,8 +177,10 @@ LaunchedProgram profile_program(const LaunchOptions& options) {
   if (files.size() > 1) {
     for (Profile& part : parts) part.title = part.facts.empty() ? part.title : part.facts.front().second;
   }
+  const size_t left_out = name_heaviest(parts);
   result.profile = merge_processes(parts);
   result.profile.title = title;
+  if (left_out > 0) result.profile.facts.emplace_back("other processes", fmt::format("{}", left_out));
   result.profile.facts.emplace_back("exit status", fmt::format("{}", result.status));
   return result;
 }
