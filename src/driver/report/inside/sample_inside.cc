@@ -73,7 +73,7 @@ bool alike(const ir::Graph& graph, const ir::Group& a, const ir::Group& b) {
 // Kernels by symbol.
 class Kernels {
  public:
-  Kernels(const CompiledModel& model, const Target& target) : model_(model), target_(target) {
+  Kernels(const CompiledModel& model, const Target& target) : model_(model), target_(target), tuned_(target, true) {
     for (size_t step = 0; step < model.plan->steps.size(); ++step) add(step);
   }
 
@@ -125,13 +125,14 @@ class Kernels {
     });
   }
 
-  // By the cost model's choices: a kernel of a tuned one has another symbol, and is left to the estimate.
+  // By the tuner's and the cost model's choices: a kernel that was made by other options has another symbol, and is
+  // left to the estimate.
   std::vector<codegen::KernelSource> write_again(const ir::Group& group) {
     if (!graph_) graph_ = tagged(*model_.optimised);
     std::vector<codegen::KernelSource> sources;
     try {
       const schedule::ScheduledGroup scheduled =
-          schedule::backend_of(target_).bundled(schedule::schedule(*graph_, group, target_), target_);
+          schedule::backend_of(target_).bundled(schedule::schedule(*graph_, group, target_, &tuned_), target_);
       for (const schedule::ScheduledKernel& kernel : scheduled.kernels) {
         sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target_), target_));
       }
@@ -143,6 +144,7 @@ class Kernels {
 
   const CompiledModel& model_;
   const Target& target_;
+  TunedConfigs tuned_;
   std::optional<ir::Graph> graph_;
   std::map<std::string, Inside> kernels_;
 };
@@ -222,7 +224,7 @@ std::vector<double> shares_in(const Inside& kernel, const ir::Graph& graph, cons
     if (has_line[i]) rest[i] = 0;
   }
   double sum = std::accumulate(rest.begin(), rest.end(), 0.0);
-  // Several of them, as in an attention, would be told apart by the estimate alone.
+  // Several of them, as in an attention or in products back to back, would be told apart by the estimate alone.
   constexpr double kMuch = 0.1;
   const auto large = std::count_if(rest.begin(), rest.end(), [&](double share) { return share > kMuch * sum; });
   if (large > 1 && kernel.elsewhere > kMuch * total) return {};
