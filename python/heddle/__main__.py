@@ -6,7 +6,8 @@ import sys
 def main() -> int:
     from heddle import _core
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command cleans up behind itself
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as in a shell's background jobs
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command cleans up behind itself
     return _core.command(["heddle", *sys.argv[1:]])
 
 

@@ -240,6 +240,13 @@ class Programs(Profiled):
         for name in ("in_worker", "before", "after"):
             self.assertGreater(rows.total(name), 0, name)
 
+    def test_signals_are_those_of_the_caller(self):
+        script = self.write("signals.py", "import signal\nprint(signal.getsignal(2) == signal.SIG_IGN, signal.pthread_sigmask(0, []))\n")
+        for ignore, expected in ("", "False set()"), ('trap "" INT; ', "True set()"):
+            command = f'{ignore}exec "$0" -m heddle profile -- "$0" "$1"'
+            done = subprocess.run(["sh", "-c", command, sys.executable, script], capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.stdout.splitlines()[:1], [expected], done.stderr)
+
     def test_the_header_names_the_heaviest_of_many_processes(self):
         script = self.write("crowd.py", BUSY + textwrap.dedent("""
             import os

@@ -80,15 +80,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Signals that this process holds back or ignores are as usual for the program.
-int spawn(const LaunchOptions& options, std::vector<std::string> environment) {
+// Signals that this process holds back are as usual for the program, and so are those of `usual`, which it ignores.
+int spawn(const LaunchOptions& options, std::vector<std::string> environment, const sigset_t& usual) {
   std::vector<std::string> command = options.command;
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
-  sigset_t none, usual;
+  sigset_t none;
   ::sigemptyset(&none);
-  ::sigemptyset(&usual);
-  for (const int signal : {SIGINT, SIGQUIT}) ::sigaddset(&usual, signal);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &usual);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
@@ -123,6 +121,15 @@ class Patience {
     ::sigaction(SIGINT, &interrupt_, nullptr);
     ::sigaction(SIGQUIT, &quit_, nullptr);
   }
+  // What it ignores on its own account: what the caller ignored, as a shell does for jobs in the background, stays
+  // ignored.
+  sigset_t ignored() const {
+    sigset_t result;
+    ::sigemptyset(&result);
+    if (interrupt_.sa_handler != SIG_IGN) ::sigaddset(&result, SIGINT);
+    if (quit_.sa_handler != SIG_IGN) ::sigaddset(&result, SIGQUIT);
+    return result;
+  }
   Patience(const Patience&) = delete;
   Patience& operator=(const Patience&) = delete;
 
@@ -154,7 +161,7 @@ LaunchedProgram profile_program(const LaunchOptions& options) {
   LaunchedProgram result;
   {
     const Patience patience;
-    const int process = spawn(options, environment_of(options, library, folder.path()));
+    const int process = spawn(options, environment_of(options, library, folder.path()), patience.ignored());
     if (options.started) options.started(process);
     result.status = wait_for(process);
     if (options.started) options.started(0);
