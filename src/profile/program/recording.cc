@@ -106,16 +106,15 @@ void ProgramRecording::name_modules(std::map<uint64_t, std::string> names) {
 void ProgramRecording::collect_forever() {
   ::pthread_setname_np(::pthread_self(), "heddle-profile");
   constexpr auto kEvery = std::chrono::milliseconds(50);
-  // Of a program that is killed most of its time is known, and writing takes a small part of it.
-  constexpr double kFirstWrite = 0.5, kWritesApart = 1.5;
-  double next_write = wall_before_ + kFirstWrite;
+  // Of a program that is killed all but its last seconds are known, and writing takes a small part of the time.
+  constexpr double kShortestPause = 0.5, kPauseOfWrite = 100;
+  double next_write = wall_before_ + kShortestPause;
   std::unique_lock lock(mutex_);
   while (!ending_) {
     wake_.wait_for(lock, kEvery, [this] { return ending_; });
     collect();
     const double now = wall_seconds();
     if (options_.file.empty() || now < next_write) continue;
-    next_write = wall_before_ + kWritesApart * (now - wall_before_);
     const std::string json = to_json(profile());
     lock.unlock();
     try {
@@ -123,6 +122,8 @@ void ProgramRecording::collect_forever() {
     } catch (const Error&) {
       // The last write says why.
     }
+    const double written = wall_seconds();
+    next_write = written + std::max(kShortestPause, kPauseOfWrite * (written - now));
     lock.lock();
   }
 }
