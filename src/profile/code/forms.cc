@@ -19,7 +19,6 @@ enum Form : uint64_t {
   kExprloc = 0x18,
   kFlagPresent = 0x19,
   kStrx = 0x1a,
-  kAddrx = 0x1b,
   kRefSup4 = 0x1c,
   kStrpSup = 0x1d,
   kData16 = 0x1e,
@@ -45,14 +44,11 @@ int64_t fixed_size(uint64_t form, uint16_t version) {
     case kFlag:
     case kRef1:
     case kStrx1:
-    case kAddrx1:
       return 1;
     case kRef2:
     case kStrx2:
-    case kAddrx2:
       return 2;
     case kStrx3:
-    case kAddrx3:
       return 3;
     case kFormStr:
     case kFormLineStr:
@@ -60,7 +56,6 @@ int64_t fixed_size(uint64_t form, uint16_t version) {
     case kRefSup4:
     case kStrpSup:
     case kStrx4:
-    case kAddrx4:
       return 4;
     case kRefAddr:
       return version == 2 ? 8 : 4;
@@ -83,7 +78,6 @@ void skip_other(Bytes& bytes, uint64_t form, uint16_t version) {
   switch (form) {
     case kRefUdata:
     case kStrx:
-    case kAddrx:
     case kLoclistx:
       bytes.unsigned_leb();
       return;
@@ -133,7 +127,21 @@ bool read_number(Bytes& bytes, uint64_t form, uint16_t version, uint64_t& value)
       return true;
     case kFormUdata:
     case kFormRngListx:
+    case kFormAddrx:
       value = bytes.unsigned_leb();
+      return true;
+    case kAddrx1:
+      value = bytes.u8();
+      return true;
+    case kAddrx2:
+      value = bytes.u16();
+      return true;
+    case kAddrx3:
+      value = bytes.u16();
+      value |= static_cast<uint64_t>(bytes.u8()) << 16;
+      return true;
+    case kAddrx4:
+      value = bytes.u32();
       return true;
     case kSdata:
       value = static_cast<uint64_t>(bytes.signed_leb());

@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kMostRanges = 1 << 22;  // a small file may name one list of ranges very often
 
 struct Sections {
-  std::string_view info, abbreviations, ranges, rnglists;
+  std::string_view info, abbreviations, ranges, rnglists, addresses;
   LineSections lines;
 };
 
@@ -50,8 +50,8 @@ std::map<uint64_t, Abbreviation> read_abbreviations(std::string_view section, ui
 
 // What is read of an entry.
 struct Entry {
-  std::optional<uint64_t> low, high, ranges, rnglists_base, call_file, call_line, lines;
-  bool high_is_size = false, ranges_is_index = false;
+  std::optional<uint64_t> low, high, ranges, rnglists_base, addr_base, call_file, call_line, lines;
+  bool low_is_number = false, high_is_size = false, ranges_is_index = false;
 };
 
 using Span = std::pair<uint64_t, uint64_t>;
@@ -104,6 +104,7 @@ class UnitReader {
       kRanges = 0x55,
       kCallFile = 0x58,
       kCallLine = 0x59,
+      kAddrBase = 0x73,
       kRnglistsBase = 0x74,
     };
     Entry entry;
@@ -112,8 +113,9 @@ class UnitReader {
       auto value = static_cast<uint64_t>(a.constants[i]);
       if (form != kFormImplicitConst && !read_number(unit, form, version_, value)) continue;
       if (name == kStmtList) entry.lines = value;
-      if (name == kLowPc) entry.low = value;
+      if (name == kLowPc) entry.low = value, entry.low_is_number = is_address_number(form);
       if (name == kHighPc) entry.high = value, entry.high_is_size = form != kFormAddr;
+      if (name == kAddrBase) entry.addr_base = value;
       if (name == kRanges) entry.ranges = value, entry.ranges_is_index = form == kFormRngListx;
       if (name == kCallFile) entry.call_file = value;
       if (name == kCallLine) entry.call_line = value;
@@ -123,7 +125,8 @@ class UnitReader {
   }
 
   void begin_unit(const Entry& entry) {
-    base_ = entry.low.value_or(0);
+    addresses_at_ = entry.addr_base.value_or(0);
+    base_ = low_of(entry).value_or(0);
     lists_at_ = entry.rnglists_base.value_or(0);
     if (!entry.lines) return;
     const auto [known, is_new] = first_file_.try_emplace(*entry.lines, table_.files_.size());
@@ -159,8 +162,19 @@ class UnitReader {
       offsets.take(4 * *entry.ranges);
       return ranges(lists_at_ + offsets.u32());
     }
-    if (!entry.low || !entry.high) return {};
-    return {{*entry.low, entry.high_is_size ? *entry.low + *entry.high : *entry.high}};
+    const std::optional<uint64_t> low = low_of(entry);
+    if (!low || !entry.high) return {};
+    return {{*low, entry.high_is_size ? *low + *entry.high : *entry.high}};
+  }
+
+  std::optional<uint64_t> low_of(const Entry& entry) const {
+    return entry.low && entry.low_is_number ? address(*entry.low) : entry.low;
+  }
+  uint64_t address(uint64_t number) const {
+    if (number > s_.addresses.size()) fail_damaged("an address has a number that there is not");
+    Bytes bytes(s_.addresses, addresses_at_);
+    bytes.take(8 * number);
+    return bytes.u64();
   }
 
   // DWARF 4: pairs of offsets from a base, which a pair may change.
@@ -179,7 +193,16 @@ class UnitReader {
   }
 
   std::vector<Span> ranges(uint64_t offset) const {
-    enum Kind : uint8_t { kEnd = 0, kOffsetPair = 4, kBase = 5, kStartEnd = 6, kStartLength = 7 };
+    enum Kind : uint8_t {
+      kEnd = 0,
+      kBaseNumber = 1,
+      kNumbers = 2,
+      kNumberLength = 3,
+      kOffsetPair = 4,
+      kBase = 5,
+      kStartEnd = 6,
+      kStartLength = 7
+    };
     std::vector<Span> spans;
     uint64_t base = base_;
     for (Bytes bytes(s_.rnglists, offset);;) {
@@ -187,6 +210,17 @@ class UnitReader {
       switch (bytes.u8()) {
         case kEnd:
           return spans;
+        case kBaseNumber:
+          base = address(bytes.unsigned_leb());
+          break;
+        case kNumbers:
+          begin = address(bytes.unsigned_leb());
+          spans.emplace_back(begin, address(bytes.unsigned_leb()));
+          break;
+        case kNumberLength:
+          begin = address(bytes.unsigned_leb());
+          spans.emplace_back(begin, begin + bytes.unsigned_leb());
+          break;
         case kOffsetPair:
           begin = bytes.unsigned_leb();
           spans.emplace_back(base + begin, base + bytes.unsigned_leb());
@@ -203,7 +237,7 @@ class UnitReader {
           spans.emplace_back(begin, begin + bytes.unsigned_leb());
           break;
         default:
-          fail_damaged("a list of ranges names its addresses by number, which is not read");
+          fail_damaged("a list of ranges has an entry of an unknown kind");
       }
     }
   }
@@ -211,7 +245,7 @@ class UnitReader {
   const Sections& s_;
   LineTable& table_;
   uint16_t version_ = 5;
-  uint64_t base_ = 0, lists_at_ = 0;
+  uint64_t base_ = 0, lists_at_ = 0, addresses_at_ = 0;
   size_t first_ = 0;                       // of the unit's files in the table
   uint64_t ranges_ = 0;                    // that were read
   std::map<uint64_t, size_t> first_file_;  // by program, which units may share
@@ -221,11 +255,9 @@ class UnitReader {
 LineTable LineTable::of(std::string_view elf) {
   const auto bytes = [&](const char* name) { return section_of(elf, name).bytes; };
   const Sections sections{
-      bytes(".debug_info"),
-      bytes(".debug_abbrev"),
-      bytes(".debug_ranges"),
-      bytes(".debug_rnglists"),
-      {bytes(".debug_line"), bytes(".debug_line_str"), bytes(".debug_str")},
+      bytes(".debug_info"),   bytes(".debug_abbrev"),
+      bytes(".debug_ranges"), bytes(".debug_rnglists"),
+      bytes(".debug_addr"),   {bytes(".debug_line"), bytes(".debug_line_str"), bytes(".debug_str")},
   };
   LineTable table;
   UnitReader reader(sections, table);

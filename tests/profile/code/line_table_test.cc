@@ -96,7 +96,8 @@ TEST_P(LineTables, WhatIsDamagedIsRefusedOrRead) {
       ++(survives(bytes) ? read : refused);
     }
   };
-  for (const char* name : {".debug_line", ".debug_info", ".debug_abbrev", ".debug_ranges", ".debug_rnglists"}) {
+  for (const char* name :
+       {".debug_line", ".debug_info", ".debug_abbrev", ".debug_ranges", ".debug_rnglists", ".debug_addr"}) {
     damage(section_of(elf, name).bytes);
   }
   damage(std::string_view(elf).substr(0, 64));
