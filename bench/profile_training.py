@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """What profiling a training step costs, and whether what it says is right, beside PyTorch's own profiler.
 
-Steps of eager PyTorch (forward, backward, optimiser) run plain, under heddle.profile() and under torch.profiler, alternating;
-a time is the median over rounds. Compared besides, of the same number of steps: the time of all kernels with Kineto's; the
-shares of a network's parts in the forward pass with CUDA events around each part; the call that copies most to the device,
-which has to be model.to(device); and the weights after the steps, which have to be the same bits.
+Steps of eager PyTorch (forward, backward, optimiser) run plain and profiled, alternating, in a process for each profiler:
+heddle.profile() and torch.profiler. CUPTI serves one of them in a process, and torch.profiler keeps it once it has run. A time
+is the median over rounds, an overhead that over the plain steps of the same process. Compared besides, of the same number
+of steps: the time of all kernels with Kineto's; the shares of a network's parts in the forward pass with CUDA events around
+each part; the call that copies most to the device, which has to be model.to(device); and the weights after the steps, which
+have to be the same bits.
 
 usage: PYTHONPATH=build/release/python python3 bench/profile_training.py [--models mnist,resnet50,bert] [-o FILE]
 Needs torch, timm (resnet50) and transformers (bert); --device cpu tries the script itself.
@@ -12,6 +14,7 @@ Needs torch, timm (resnet50) and transformers (bert); --device cpu tries the scr
 import argparse
 import json
 import statistics
+import subprocess
 import sys
 import time
 
@@ -98,15 +101,18 @@ def by_heddle(training, count):
     return seconds, recording.profile.data
 
 
-def by_torch(training, count, with_stack):
+def by_torch(training, count, with_stack=False):
     kinds = [torch.profiler.ProfilerActivity.CPU]
     if training.device.startswith("cuda"):
         kinds.append(torch.profiler.ProfilerActivity.CUDA)
-    with torch.profiler.profile(activities=kinds, with_stack=with_stack) as profiler:
+    with torch.profiler.profile(activities=kinds, with_stack=with_stack, acc_events=True) as profiler:
         seconds = training.seconds(count)
-    kernels = sum(event.device_time for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA
-                  and not event.name.startswith(("Memcpy", "Memset")))
-    return seconds, kernels * 1e-6
+    return seconds, profiler
+
+
+def seconds_of_kernels(profiler):
+    return 1e-6 * sum(event.device_time for event in profiler.events() if event.device_type == torch.autograd.DeviceType.CUDA
+                      and not event.name.startswith(("Memcpy", "Memset")))
 
 
 class Tree:
@@ -183,31 +189,27 @@ def same_bits(name, device, count):
     return all(torch.equal(a, b) for a, b in zip(*results))
 
 
-def measure(name, device, count):
+def medians(times):
+    """Milliseconds of a step by mode, and what each mode takes beyond the plain steps."""
+    median = {mode: statistics.median(values) for mode, values in times.items()}
+    return {"ms of a step": {mode: round(value * 1e3, 3) for mode, value in median.items()},
+            "overhead": {mode: round(value / median["plain"] - 1, 4) for mode, value in median.items() if mode != "plain"}}
+
+
+def measure_heddle(name, device, count):
     training = Training(name, device)
     training.steps(3)
-    gpu = device.startswith("cuda")
-    times = {"plain": [], "heddle": [], "torch": [], "torch, with stacks": []}
-    kernels = {"heddle": [], "torch": []}
+    times, kernels = {"plain": [], "heddle": []}, []
     for _ in range(ROUNDS):
         times["plain"].append(training.seconds(count))
         seconds, data = by_heddle(training, count)
         times["heddle"].append(seconds)
-        kernels["heddle"].append(Tree(data).total("GKER"))
-        seconds, total = by_torch(training, count, with_stack=False)
-        times["torch"].append(seconds)
-        kernels["torch"].append(total)
-        times["torch, with stacks"].append(by_torch(training, count, with_stack=True)[0])
-    median = {mode: statistics.median(values) for mode, values in times.items()}
-    row = {"model": name, "steps": count, "ms of a step": {mode: round(value * 1e3, 3) for mode, value in median.items()},
-           "overhead": {mode: round(value / median["plain"] - 1, 4) for mode, value in median.items() if mode != "plain"},
-           "same bits": same_bits(name, device, 3), "facts": dict(data["facts"])}
-    if gpu:
+        kernels.append(Tree(data).total("GKER"))
+    row = medians(times) | {"same bits": same_bits(name, device, 3), "facts": dict(data["facts"])}
+    if device.startswith("cuda"):
         tree, parts = Tree(data), PARTS[name]
-        sums = {mode: statistics.median(values) for mode, values in kernels.items()}
         ours = {part: tree.below("GBUSY", "module", part, "phase") for part in parts}
-        row["seconds of kernels"] = sums
-        row["kernels, over Kineto's"] = round(sums["heddle"] / max(sums["torch"], 1e-12), 4)
+        row["seconds of kernels"] = statistics.median(kernels)
         row["forward shares"] = {part: round(value / max(sum(ours.values()), 1e-12), 4) for part, value in ours.items()}
         row["forward shares by events"] = {part: round(value, 4) for part, value in shares_by_events(training, parts, count).items()}
         row["heaviest kernel"] = tree.heaviest("GKER")
@@ -217,13 +219,47 @@ def measure(name, device, count):
     return row
 
 
+def measure_torch(name, device, count):
+    training = Training(name, device)
+    training.steps(3)
+    times, kernels = {"plain": [], "torch": [], "torch, with stacks": []}, []
+    for _ in range(ROUNDS):
+        times["plain"].append(training.seconds(count))
+        seconds, profiler = by_torch(training, count)
+        times["torch"].append(seconds)
+        kernels.append(seconds_of_kernels(profiler))
+        times["torch, with stacks"].append(by_torch(training, count, with_stack=True)[0])
+    row = medians(times)
+    if device.startswith("cuda"):
+        row["seconds of kernels"] = statistics.median(kernels)
+    return row
+
+
+WORKERS = {"heddle": measure_heddle, "torch": measure_torch}
+
+
+def measure(name, device, count):
+    row = {"model": name, "steps": count}
+    for worker in WORKERS:
+        command = [sys.executable, __file__, "--worker", worker, "--models", name, "--device", device, "--steps", str(count)]
+        row[worker] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    if device.startswith("cuda"):
+        kernels = {worker: row[worker]["seconds of kernels"] for worker in WORKERS}
+        row["kernels, over Kineto's"] = round(kernels["heddle"] / kernels["torch"], 4)
+    return row
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="mnist,resnet50,bert")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("-o", "--output")
+    parser.add_argument("--worker", choices=WORKERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.worker:
+        print(json.dumps(WORKERS[arguments.worker](arguments.models, arguments.device, arguments.steps)))
+        return 0
     rows = []
     for name in arguments.models.split(","):
         rows.append(measure(name, arguments.device, arguments.steps))

@@ -37,4 +37,13 @@ std::string time_text(int64_t nanoseconds) {
                     : fmt::format("{:.2f} s", ns * 1e-9);
 }
 
+bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+}
+
+bool is_collective(std::string_view kernel) {
+  return has_any(kernel, {"nccl", "AllReduce", "all_reduce"});
+}
+
 }  // namespace heddle::profile

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "profile/profile.h"
 
@@ -17,5 +19,10 @@ Advice advice_on(const Profile& profile, const char* rule, NodeId node, int64_t 
 
 // 1234567 -> "1.2 ms".
 std::string time_text(int64_t nanoseconds);
+
+bool has_any(std::string_view name, std::initializer_list<std::string_view> parts);
+
+// Whether a kernel is one in which several GPUs exchange data, by its name.
+bool is_collective(std::string_view kernel);
 
 }  // namespace heddle::profile

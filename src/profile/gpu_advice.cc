@@ -36,11 +36,6 @@ Found find(const CallingContextTree& tree, const Metric& metric, const Wanted& w
   return found;
 }
 
-bool has_any(std::string_view name, std::initializer_list<std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
-}
-
 // The kernels whose names a test takes, where they are at least `least` of the run.
 template <typename Wanted>
 std::optional<Found> kernels(const Profile& profile, double least, const Wanted& wanted) {
@@ -53,6 +48,12 @@ std::optional<Found> kernels(const Profile& profile, double least, const Wanted&
 Found idle_of_host(const CallingContextTree& tree) {
   return find(tree, metrics::kGpuIdle,
               [](const Frame& frame) { return frame.kind == "idle" && frame.name == "waits for the host"; });
+}
+
+// Whether copies are of a few bytes each. A row sums all of its copies, so only their rate tells: a copy takes 1 us or
+// more however small it is, and large ones reach ten times this rate even from pageable memory.
+bool is_small_copy(int64_t bytes, int64_t ns) {
+  return static_cast<double>(bytes) < 0.1 * static_cast<double>(ns);
 }
 
 std::string callers(const CallingContextTree& tree, NodeId node) {
@@ -81,7 +82,6 @@ std::vector<Advice> waits_for_host(const Profile& profile) {
 }
 
 std::vector<Advice> synchronisation(const Profile& profile) {
-  constexpr int64_t kFewBytes = 4096;
   const CallingContextTree& tree = profile.tree;
   const std::optional<size_t> waits = find_metric(tree, metrics::kGpuSync.name);
   const std::optional<size_t> copies = find_metric(tree, "GXCOPY:D2H"), bytes = find_metric(tree, "GXCOPY:D2H:B");
@@ -90,10 +90,8 @@ std::vector<Advice> synchronisation(const Profile& profile) {
   int64_t all = 0;
   for (NodeId node = 1; node < tree.size(); ++node) {
     int64_t own = waits && tree.frame(node).kind == "sync" ? tree.own(*waits)[node] : 0;
-    if (copies && bytes && tree.own(*copies)[node] > 0) {
-      const int64_t each = tree.own(*bytes)[node];
-      if (each <= kFewBytes) own += tree.own(*copies)[node];
-    }
+    if (copies && bytes && is_small_copy(tree.own(*bytes)[node], tree.own(*copies)[node]))
+      own += tree.own(*copies)[node];
     if (own <= 0) continue;
     calls[tree.parent(node)] += own;
     all += own;
@@ -135,8 +133,8 @@ std::vector<Advice> pageable_copy(const Profile& profile) {
     if (!seen) rate = kUsual;
     for (NodeId node = 0; node < tree.size(); ++node) {
       if (tree.frame(node).name != fmt::format("{}, pageable", direction)) continue;
-      if (tree.own(*bytes)[node] < kWorthwhile) continue;
       const int64_t own = tree.own(*time)[node];
+      if (tree.own(*bytes)[node] < kWorthwhile || is_small_copy(tree.own(*bytes)[node], own)) continue;
       const auto gain = own - static_cast<int64_t>(static_cast<double>(tree.own(*bytes)[node]) / rate * 1e9);
       if (gain <= 0) continue;
       Advice a = advice_on(profile, "pageable_copy", node, gain);
@@ -191,9 +189,7 @@ std::vector<Advice> low_precision_unused(const Profile& profile) {
 }
 
 std::vector<Advice> exposed_collectives(const Profile& profile) {
-  const auto found = kernels(profile, 0.05, [](std::string_view name) {
-    return has_any(name, {"nccl", "AllReduce", "all_reduce"});
-  });
+  const auto found = kernels(profile, 0.05, is_collective);
   if (!found) return {};
   Advice a = advice_on(profile, "exposed_collectives", found->node, found->total);
   a.evidence =

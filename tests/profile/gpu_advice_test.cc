@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
+#include <string>
+#include <vector>
 
 #include "profile/gpu/operation_tree.h"
 #include "profile/rank_advice.h"
@@ -12,8 +15,10 @@
 namespace heddle::profile {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using Kind = GpuOperation::Kind;
 using Direction = GpuOperation::Direction;
@@ -142,22 +147,62 @@ TEST(AdviceOnGpu, KernelsByTheirNames) {
   }
 }
 
-TEST(AdviceOnGpu, TheSlowestRankAndWhereItIsSlow) {
-  std::vector<Profile> ranks;
-  for (const uint64_t us : {100, 100, 100, 180}) {
-    ranks.push_back(Program().kernel("attention", "flash", us).kernel("mlp", "gemm", 100).profile());
-    ranks.back().title = "rank " + std::to_string(ranks.size() - 1);
+TEST(AdviceOnGpu, ManySmallCopiesAreSmallAndLargeOnesAreNot) {
+  Program small, large;
+  for (int i = 0; i < 2000; ++i) {
+    small.kernel("train.py:7", "gemm", 50, 50, true);
+    small.copy("train.py:9", Direction::kDeviceToHost, 40, 2, true);
+    large.kernel("train.py:7", "gemm", 50, 50, true);
+    large.copy("train.py:9", Direction::kDeviceToHost, 100000, 20, true);
   }
-  Profile merged = ranks[0];
-  for (size_t i = 1; i < ranks.size(); ++i) merge(merged, ranks[i]);
-  const std::vector<Advice> found = load_imbalance(ranks, merged);
-  ASSERT_THAT(found, SizeIs(1));
-  EXPECT_EQ(found[0].gain_ns, 60000);
-  EXPECT_EQ(merged.tree.frame(found[0].node).name, "flash");
-  EXPECT_THAT(found[0].evidence, HasSubstr("rank 3 takes 280.0 us where the processes take 220.0 us in the mean"));
-  EXPECT_EQ(merge_processes(ranks).advice.at(0).rule, "load_imbalance");
-  EXPECT_THAT(load_imbalance(std::span(ranks).first(3), merged), IsEmpty());
-  EXPECT_THAT(load_imbalance(std::span(ranks).last(1), ranks[3]), IsEmpty());
+  EXPECT_THAT(synchronisation(small.profile()), SizeIs(1));
+  EXPECT_THAT(pageable_copy(small.profile()), IsEmpty());  // 80 KB together
+  EXPECT_THAT(synchronisation(large.profile()), IsEmpty());
+  EXPECT_THAT(pageable_copy(large.profile()), SizeIs(1));
+}
+
+std::vector<Profile> ranks_of(std::initializer_list<uint64_t> attention, bool with_waits = false) {
+  const uint64_t slowest = std::max(attention);
+  std::vector<Profile> ranks;
+  for (const uint64_t us : attention) {
+    Program program;
+    program.kernel("attention", "flash", us).kernel("mlp", "gemm", 100);
+    if (with_waits) program.kernel("mlp", "ncclDevKernel_AllReduce", slowest - us + 20);
+    ranks.push_back(program.profile());
+    ranks.back().title = "rank " + std::to_string(ranks.size() - 1);
+    ranks.back().facts = {{"process", ranks.back().title}};
+  }
+  return ranks;
+}
+
+TEST(AdviceOnGpu, TheSlowestRankAndWhereItIsSlow) {
+  for (const bool with_waits : {false, true}) {  // in a collective the others wait for the slowest
+    const std::vector<Profile> ranks = ranks_of({100, 100, 100, 180}, with_waits);
+    Profile merged = ranks[0];
+    for (size_t i = 1; i < ranks.size(); ++i) merge(merged, ranks[i]);
+    const std::vector<Advice> found = load_imbalance(ranks, merged);
+    ASSERT_THAT(found, SizeIs(1));
+    EXPECT_EQ(found[0].gain_ns, 60000);
+    EXPECT_EQ(merged.tree.frame(found[0].node).name, "flash");
+    EXPECT_THAT(found[0].evidence, HasSubstr("rank 3 works 280.0 us where the ranks work 220.0 us in the mean"));
+    EXPECT_EQ(merge_processes(ranks).advice.at(0).rule, "load_imbalance");
+    EXPECT_THAT(load_imbalance(std::span(ranks).first(3), merged), IsEmpty());
+    EXPECT_THAT(load_imbalance(std::span(ranks).last(1), ranks[3]), IsEmpty());
+  }
+}
+
+TEST(AdviceOnGpu, OnlyRanksAreCompared) {
+  const auto rules = [](std::span<const Profile> parts) {
+    std::vector<std::string> names;
+    for (const Advice& advice : merge_processes(parts).advice) names.push_back(advice.rule);
+    return names;
+  };
+  std::vector<Profile> parts = ranks_of({100, 300});
+  EXPECT_THAT(rules(parts), Contains("load_imbalance"));
+  parts[1].facts = {{"process", "process 71"}};  // another program, such as the one that started the ranks
+  EXPECT_THAT(rules(parts), Not(Contains("load_imbalance")));
+  parts[1].facts = parts[0].facts;  // of one rank
+  EXPECT_THAT(rules(parts), Not(Contains("load_imbalance")));
 }
 
 }  // namespace

@@ -287,6 +287,17 @@ class Programs(Profiled):
         processes = {value for name, value in rows.form["facts"] if name == "process"}
         self.assertTrue({"rank 0", "rank 1"} <= processes, processes)
 
+    def test_a_part_that_cannot_be_read_is_left_out(self):
+        script = self.write("torn.py", BUSY + textwrap.dedent("""
+            import os, sys
+            open(os.environ["HEDDLE_PROFILE_FILE"] + ".torn", "w").write("{")
+            busy(1000000)
+            sys.exit(3)
+            """))
+        _, rows = self.run_profiled(sys.executable, script, status=3)
+        self.assertGreater(rows.total("busy"), 0)
+        self.assertIn("torn", dict(rows.form["facts"])["left out, a process"])
+
     def test_modules_and_phases_of_torch(self):
         self.write_modules()
         self.write("torch/autograd/__init__.py", BUSY + textwrap.dedent("""

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -181,7 +182,9 @@ void Session::subscribe() {
                                    ? library_.subscribe_named(&subscriber_, called_back, this, &params)
                                    : library_.subscribe(&subscriber_, called_back, this);
   if (result == cupti::kManySubscribers) {
-    const std::string who = *holder == '\0' ? "another tool" : fmt::format("\"{}\"", holder);
+    // Kineto gives no name, and holds its place until the process ends.
+    const bool named = *holder != '\0' && std::string_view(holder).find("<not provided>") == std::string_view::npos;
+    const std::string who = named ? fmt::format("\"{}\"", holder) : "another tool";
     fail(
         ErrorCode::kDevice, "GPU profiling",
         fmt::format("{} uses CUPTI in this process already, and CUPTI serves one at a time", who),

@@ -138,7 +138,8 @@ class Patience {
   }, quit_{};
 };
 
-// Leaves the facts of the processes that took most of the CPU's time to them alone. Returns how many others there are.
+// Leaves the facts of the processes that took most of the CPU's time to them alone, but for which rank one is. Returns
+// how many others there are.
 size_t name_heaviest(std::vector<Profile>& parts) {
   constexpr size_t kMost = 8;
   const auto cpu = [](const Profile& part) {
@@ -146,8 +147,33 @@ size_t name_heaviest(std::vector<Profile>& parts) {
     return metric ? part.tree.total(*metric) : 0;
   };
   std::stable_sort(parts.begin(), parts.end(), [&](const Profile& a, const Profile& b) { return cpu(a) > cpu(b); });
-  for (size_t i = kMost; i < parts.size(); ++i) parts[i].facts.clear();
+  for (size_t i = kMost; i < parts.size(); ++i) {
+    std::erase_if(parts[i].facts, [](const auto& fact) { return !is_rank(fact); });
+  }
   return parts.size() - std::min(parts.size(), kMost);
+}
+
+// The profiles that processes left in a folder. One that cannot be read is a fact, and the others are used without it.
+std::vector<Profile> read_parts(const std::string& folder,
+                                std::vector<std::pair<std::string, std::string>>& unreadable) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("profile.") && !name.ends_with(".tmp")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<Profile> parts;
+  for (const std::string& file : files) {
+    try {
+      parts.push_back(parse(MappedFile::read(file)->text(), file));
+    } catch (const Error& error) {
+      unreadable.emplace_back("left out, a process", error.what());
+    }
+  }
+  if (parts.size() > 1) {
+    for (Profile& part : parts) part.title = part.facts.empty() ? part.title : part.facts.front().second;
+  }
+  return parts;
 }
 
 }  // namespace
@@ -166,27 +192,20 @@ LaunchedProgram profile_program(const LaunchOptions& options) {
     result.status = wait_for(process);
     if (options.started) options.started(0);
   }
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder.path())) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("profile.") && !name.ends_with(".tmp")) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
+  std::vector<std::pair<std::string, std::string>> unreadable;
+  std::vector<Profile> parts = read_parts(folder.path(), unreadable);
   const std::string title = fmt::format("{}", fmt::join(options.command, " "));
-  if (files.empty()) {
+  if (parts.empty()) {
     fail(ErrorCode::kInvalidArgument, title,
-         fmt::format("no process of it left a profile; it ended with status {}", result.status),
+         fmt::format("no process of it left a profile{}; it ended with status {}",
+                     unreadable.empty() ? "" : " that can be read (" + unreadable[0].second + ")", result.status),
          "Programs in Python 3.10 to 3.13 (without -I, -E or -S) and programs that use CUDA can be profiled, from when "
          "they start until they end");
-  }
-  std::vector<Profile> parts;
-  for (const std::string& file : files) parts.push_back(parse(MappedFile::read(file)->text(), file));
-  if (files.size() > 1) {
-    for (Profile& part : parts) part.title = part.facts.empty() ? part.title : part.facts.front().second;
   }
   const size_t left_out = name_heaviest(parts);
   result.profile = merge_processes(parts);
   result.profile.title = title;
+  for (auto& fact : unreadable) result.profile.facts.push_back(std::move(fact));
   if (left_out > 0) result.profile.facts.emplace_back("other processes", fmt::format("{}", left_out));
   result.profile.facts.emplace_back("exit status", fmt::format("{}", result.status));
   return result;
