@@ -353,6 +353,14 @@ class Programs(Profiled):
         self.assertIn("either a model or a program", done.stderr)
 
 
+def gpus_of_torch():
+    try:
+        import torch
+        return torch.cuda.device_count()
+    except ImportError:
+        return 0
+
+
 @unittest.skipUnless(os.environ.get("HEDDLE_CUDA_DRIVER"), "needs a GPU or the emulator")
 class OnADevice(Profiled):
     def test_kernels_hang_below_the_lines_that_launch_them(self):
@@ -425,6 +433,115 @@ class OnADevice(Profiled):
                                     PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))
         self.assertEqual(rows.total("first", "LAUNCHES"), 2)
         self.assertEqual(rows.total("second", "LAUNCHES"), 4)
+
+    @unittest.skipIf("emulator" not in os.environ.get("HEDDLE_CUDA_DRIVER", ""), "on a GPU a thread needs a context")
+    def test_threads_of_backward_work_for_the_line_that_called_it(self):
+        self.write_modules()
+        self.write("torch/autograd/__init__.py", """
+            def backward(work):
+                work()
+            """)
+        # One thread for all, as autograd has one for a device.
+        source = self.write("engine.cc", """
+            #include <condition_variable>
+            #include <mutex>
+            #include <thread>
+            std::mutex& mutex = *new std::mutex;  // the thread waits beyond the end of main()
+            std::condition_variable& changed = *new std::condition_variable;
+            void (*work)(unsigned long) = nullptr;
+            unsigned long value;
+            void serve() {
+              for (std::unique_lock lock(mutex);;) {
+                changed.wait(lock, [] { return work != nullptr; });
+                work(value);
+                work = nullptr;
+                changed.notify_all();
+              }
+            }
+            extern "C" void run(void (*function)(unsigned long), unsigned long argument) {
+              static std::thread* thread = new std::thread(serve);
+              std::unique_lock lock(mutex);
+              work = function, value = argument;
+              changed.notify_all();
+              changed.wait(lock, [] { return work == nullptr; });
+            }
+            """)
+        subprocess.run([os.environ.get("HEDDLE_CXX", "c++"), "-std=c++17", "-shared", "-fPIC", "-pthread", source, "-o",
+                        self.path / "engine.so"], check=True)
+        script = self.write("threads.py", """
+            import ctypes
+            import os
+            import numpy as np
+            import heddle
+            import torch.autograd
+
+            engine = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "engine.so"))
+            cuda = ctypes.CDLL(os.environ["HEDDLE_CUDA_DRIVER"])
+            keep = heddle.tensor(np.zeros(16, np.float32), device="cuda:0")
+
+            class Memory:
+                def __init__(self, size):
+                    self.address = ctypes.c_uint64()
+                    assert cuda.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(size)) == 0
+                def free_in_a_thread(self):
+                    engine.run(ctypes.cast(cuda.cuMemFree_v2, ctypes.c_void_p), self.address)
+
+            def step(size):
+                torch.autograd.backward(Memory(size).free_in_a_thread)
+
+            for _ in range(3):
+                step(1 << 20)
+            torch.autograd.backward(Memory(1 << 21).free_in_a_thread)
+            torch.autograd.backward(Memory(1 << 22).free_in_a_thread)
+            Memory(1 << 23).free_in_a_thread()
+            """)
+        _, rows = self.run_profiled(sys.executable, script,
+                                    PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))
+        freed = {}
+        for node, size in enumerate(rows.values["GMEM:free"]):
+            if size >= 1 << 20:
+                above = rows.parents[node]
+                while above and rows.names[above] != "backward":
+                    above = rows.parents[above]
+                caller = rows.parents[above]
+                key = (rows.names[caller], rows.lines[caller]) if above else None
+                freed[key] = freed.get(key, 0) + size
+        self.assertEqual(freed, {("step", 20): 3 << 20, ("<module>", 24): 1 << 21, ("<module>", 25): 1 << 22, None: 1 << 23})
+
+    @unittest.skipIf(gpus_of_torch() < 2, "needs PyTorch and two GPUs")
+    def test_ranks_that_differ(self):
+        script = self.write("ranks.py", """
+            import os
+            import torch
+            import torch.distributed
+            from torch import nn
+
+            rank = int(os.environ["LOCAL_RANK"])
+            torch.cuda.set_device(rank)
+            torch.distributed.init_process_group("nccl")
+
+            def uneven(x):
+                for _ in range(3 + 17 * rank):
+                    x = torch.nn.functional.normalize(x @ x.T @ x)
+                return x
+
+            net = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(2048, 2048), nn.Linear(2048, 2048)).cuda())
+            optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+            data = torch.randn(2048, 2048, device="cuda")
+            for _ in range(10):
+                optimizer.zero_grad()
+                net(uneven(data)).sum().backward()
+                optimizer.step()
+            torch.cuda.synchronize()
+            torch.distributed.destroy_process_group()
+            """)
+        _, rows = self.run_profiled(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", script)
+        processes = {value for name, value in rows.form["facts"] if name == "process"}
+        self.assertTrue({"rank 0", "rank 1"} <= processes, processes)
+        advice = {each["rule"]: each for each in rows.form["advice"]}
+        self.assertTrue(any("nccl" in name for name in rows.names))
+        self.assertIn("rank 1", advice["load_imbalance"]["evidence"])
+        self.assertIn("uneven", rows.path(advice["load_imbalance"]["node"]))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ bool ends_with_any(std::string_view text, std::initializer_list<std::string_view
 }
 
 bool calls_module(const PythonCode& code) {
-  return (code.name.ends_with("_call_impl") || code.name.ends_with("_wrapped_call_impl")) &&
-         ends_with_any(code.file, {"torch/nn/modules/module.py"});
+  return code.name.ends_with("_call_impl") && code.file.ends_with("torch/nn/modules/module.py");
 }
 
 // Frames that say nothing about the program: how Python starts it, and who passes a call on.
@@ -100,25 +99,36 @@ uint64_t ProgramContexts::add(std::span<const PythonFrame> frames) {
   return number;
 }
 
-// Which frames are calls of modules, whose stacks differ by the object as well.
-std::vector<size_t> ProgramContexts::calls_of_modules(std::span<const PythonFrame> frames) {
+ProgramContexts::Seen ProgramContexts::look_at(std::span<const PythonFrame> frames) {
   const std::lock_guard lock(mutex_);
-  std::vector<size_t> calls;
+  Seen seen;
   for (size_t i = 0; i < frames.size(); ++i) {
-    if (calls_module(codes_[code_of(frames[i])])) calls.push_back(i);
+    const PythonCode& code = codes_[code_of(frames[i])];
+    if (calls_module(code)) seen.calls.push_back(i);
+    const char* phase = phase_of(code);
+    seen.is_backward = seen.is_backward || (phase != nullptr && std::string_view(phase) == "backward");
   }
-  return calls;
+  return seen;
 }
 
-// As number_of(), by what the calling thread met before: most stacks are met again and again.
-uint64_t ProgramContexts::known_number_of(std::span<const PythonFrame> frames) {
-  struct Known {
-    uint64_t serial = 0;
-    std::unordered_map<uint64_t, std::vector<size_t>> calls;  // of modules, by the hash of a stack
-    std::unordered_map<uint64_t, uint64_t> numbers;           // by the hash with the modules
-  };
+// What a thread met before: most stacks are met again and again.
+struct ProgramContexts::Known {
+  uint64_t serial = 0;
+  std::unordered_map<uint64_t, Seen> stacks;       // by their hash
+  std::unordered_map<uint64_t, uint64_t> numbers;  // by the hash with the modules
+  WaitingStack waiting;
+  std::unordered_map<uint64_t, uint64_t> waiting_numbers;  // by hash_of_waiting(), of stacks without calls of modules
+};
+
+ProgramContexts::Known& ProgramContexts::known() const {
   static thread_local Known known;
-  if (known.serial != serial_) known = {serial_, {}, {}};
+  if (known.serial != serial_) known = {serial_, {}, {}, {}, {}};
+  return known;
+}
+
+// As number_of(). `waiting`: the frames are another thread's, and have a number only within backward().
+uint64_t ProgramContexts::known_number_of(std::span<const PythonFrame> frames, bool waiting, bool* has_modules) {
+  Known& known = this->known();
   uint64_t hash = 0;
   const auto mix = [&](uint64_t value) {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
@@ -129,9 +139,14 @@ uint64_t ProgramContexts::known_number_of(std::span<const PythonFrame> frames) {
     mix(frame.lines);
     mix(static_cast<uint64_t>(frame.first_line) << 32 | static_cast<uint32_t>(frame.instruction));
   }
-  const auto [calls, is_new_stack] = known.calls.try_emplace(hash);
-  if (is_new_stack) calls->second = calls_of_modules(frames);
-  for (const size_t call : calls->second) mix(resting_object_of(python_, frames[call].first_local));
+  const auto [seen, is_new_stack] = known.stacks.try_emplace(hash);
+  if (is_new_stack) seen->second = look_at(frames);
+  if (has_modules != nullptr) *has_modules = !seen->second.calls.empty();
+  if (waiting && !seen->second.is_backward) return 0;
+  for (const size_t call : seen->second.calls) {
+    const uint64_t local = frames[call].first_local;
+    mix(waiting ? object_of(python_, local) : resting_object_of(python_, local));
+  }
   const auto [number, is_new] = known.numbers.try_emplace(hash, 0);
   if (is_new) number->second = number_of(frames);
   return number->second;
@@ -142,16 +157,28 @@ uint64_t ProgramContexts::here() {
   std::array<PythonFrame, kMostFrames> frames;
   if (const size_t count = walk_resting_python(python_, frames)) {
     last_thread_ = reinterpret_cast<uint64_t>(python_.thread_state());
-    return known_number_of(std::span(frames).first(count));
+    return known_number_of(std::span(frames).first(count), false);
   }
   const uint64_t other = last_thread_;
-  const auto waiting = std::span(frames).first(other == 0 ? 0 : walk_python(python_, other, frames));
-  const std::lock_guard lock(mutex_);
-  const bool is_backward = std::any_of(waiting.begin(), waiting.end(), [&](const PythonFrame& frame) {
-    const char* phase = phase_of(codes_[code_of(frame)]);
-    return phase != nullptr && std::string_view(phase) == "backward";
-  });
-  return is_backward ? add(waiting) : 0;
+  return other == 0 ? 0 : of_waiting(other);
+}
+
+// While backward() works, its caller waits, and its frames are the same from launch to launch.
+uint64_t ProgramContexts::of_waiting(uint64_t thread) {
+  Known& known = this->known();
+  uint64_t hash = 0;
+  if (known.waiting.thread == thread && hash_of_waiting(python_, known.waiting, &hash)) {
+    const auto number = known.waiting_numbers.find(hash);
+    if (number != known.waiting_numbers.end()) return number->second;
+  }
+  std::array<PythonFrame, kMostFrames> frames;
+  const size_t count = walk_python(python_, thread, frames);
+  if (count == 0) return 0;
+  bool has_modules = false;
+  const uint64_t number = known_number_of(std::span(frames).first(count), true, &has_modules);
+  known.waiting = has_modules ? WaitingStack() : find_waiting_stack(python_, thread);
+  if (hash_of_waiting(python_, known.waiting, &hash)) known.waiting_numbers[hash] = number;
+  return number;
 }
 
 bool ProgramContexts::frame_of(const Step& step, bool all_frames, Frame* to) const {

@@ -50,9 +50,16 @@ class ProgramContexts {
     uint64_t parent = 0;  // the number of the stack that called
     Step step;
   };
+  struct Seen {
+    std::vector<size_t> calls;  // frames that are calls of modules: such stacks differ by the objects as well
+    bool is_backward = false;
+  };
+  struct Known;  // of a thread
+  Known& known() const;
+  uint64_t of_waiting(uint64_t thread);
   uint64_t add(std::span<const PythonFrame> frames);
-  uint64_t known_number_of(std::span<const PythonFrame> frames);
-  std::vector<size_t> calls_of_modules(std::span<const PythonFrame> frames);
+  uint64_t known_number_of(std::span<const PythonFrame> frames, bool waiting, bool* has_modules = nullptr);
+  Seen look_at(std::span<const PythonFrame> frames);
   uint32_t code_of(const PythonFrame& frame);
   bool frame_of(const Step& step, bool all_frames, Frame* to) const;
 

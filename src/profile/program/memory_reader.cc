@@ -20,6 +20,17 @@ size_t read_pieces(std::span<const uint64_t> addresses, void* to, size_t bytes) 
   return read <= 0 ? 0 : static_cast<size_t>(read) / bytes;
 }
 
+bool read_pieces(std::span<const MemoryPiece> pieces) {
+  std::array<iovec, kMostPieces> local, remote;
+  ssize_t bytes = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    local[i] = {pieces[i].to, pieces[i].bytes};
+    remote[i] = {reinterpret_cast<void*>(pieces[i].address), pieces[i].bytes};
+    bytes += static_cast<ssize_t>(pieces[i].bytes);
+  }
+  return ::process_vm_readv(::getpid(), local.data(), pieces.size(), remote.data(), pieces.size(), 0) == bytes;
+}
+
 bool NearbyMemory::read(uint64_t address, void* to, size_t bytes) {
   if (address < begin_ || address + bytes > end_) {
     begin_ = end_ = 0;

@@ -21,6 +21,14 @@ bool read_memory(uint64_t address, T* to) {
 inline constexpr size_t kMostPieces = 16;
 size_t read_pieces(std::span<const uint64_t> addresses, void* to, size_t bytes);
 
+// Pieces of several sizes into as many places, in one call. Returns whether all of them were there.
+struct MemoryPiece {
+  uint64_t address;
+  void* to;
+  size_t bytes;
+};
+bool read_pieces(std::span<const MemoryPiece> pieces);
+
 // Reads of one walk: what lies in front of a piece is read with it, since frames lie close together, callers in front.
 class NearbyMemory {
  public:

@@ -10,6 +10,8 @@ namespace heddle::profile {
 namespace {
 
 constexpr size_t kFrameBytes = 360, kCodeHeadBytes = 144;  // of them, what is read
+constexpr size_t kMostWaiting = 256;                       // frames of a thread that waits
+constexpr size_t kMostStackBytes = 16384;                  // of frames that are read at once
 
 template <typename T>
 T at(const uint8_t* bytes, size_t offset) {
@@ -170,6 +172,72 @@ size_t walk_resting_python(const PythonRuntime& python, std::span<PythonFrame> t
   if (python.layout == nullptr) return 0;
   RestingMemory memory;
   return walk(python, memory, reinterpret_cast<uint64_t>(python.thread_state()), to);
+}
+
+WaitingStack find_waiting_stack(const PythonRuntime& python, uint64_t thread) {
+  constexpr uint64_t kClose = 2048;
+  const PythonLayout& layout = *python.layout;
+  CheckedMemory memory;
+  WaitingStack stack;
+  if (layout.through_cframe && !memory.read(thread + layout.thread_frame, &stack.cframe, sizeof stack.cframe))
+    return {};
+  stack.top = current_frame(layout, memory, thread);
+  std::vector<uint64_t> frames;
+  for (uint64_t frame = stack.top; frame != 0;) {
+    if (frames.size() == kMostWaiting) return {};
+    frames.push_back(frame);
+    if (!memory.read(frame + layout.frame_previous, &frame, sizeof frame)) return {};
+  }
+  std::sort(frames.begin(), frames.end());
+  size_t bytes = 0;
+  for (const uint64_t frame : frames) {
+    if (stack.pieces.empty() || frame - stack.pieces.back().begin > stack.pieces.back().bytes + kClose) {
+      stack.pieces.push_back({frame, layout.frame_locals});
+      bytes += layout.frame_locals;
+      continue;
+    }
+    WaitingStack::Piece& piece = stack.pieces.back();
+    const uint64_t longer = frame + layout.frame_locals - piece.begin;
+    bytes += longer - piece.bytes;
+    piece.bytes = longer;
+  }
+  constexpr size_t kWords = 2;  // read beside
+  if (frames.empty() || bytes > kMostStackBytes || stack.pieces.size() > kMostPieces - kWords) return {};
+  stack.thread = thread;
+  return stack;
+}
+
+bool hash_of_waiting(const PythonRuntime& python, const WaitingStack& stack, uint64_t* hash) {
+  if (stack.thread == 0) return false;
+  const PythonLayout& layout = *python.layout;
+  std::array<uint8_t, kMostStackBytes> block;
+  uint64_t outer = 0, top = 0;
+  std::array<MemoryPiece, kMostPieces> pieces;
+  size_t count = 0, bytes = 0;
+  for (const WaitingStack::Piece& piece : stack.pieces) {
+    pieces[count++] = {piece.begin, block.data() + bytes, piece.bytes};
+    bytes += piece.bytes;
+  }
+  const size_t of_frames = count;
+  pieces[count++] = {stack.thread + layout.thread_frame, &outer, sizeof outer};
+  if (layout.through_cframe) pieces[count++] = {stack.cframe + layout.cframe_frame, &top, sizeof top};
+  if (!read_pieces(std::span(pieces).first(count))) return false;
+  if (layout.through_cframe ? outer != stack.cframe || top != stack.top : outer != stack.top) return false;
+  uint64_t sum = 0, frame = stack.top;
+  for (size_t seen = 0; frame != 0; ++seen) {
+    const auto piece = std::find_if(pieces.begin(), pieces.begin() + of_frames, [&](const MemoryPiece& p) {
+      return frame >= p.address && frame - p.address + layout.frame_locals <= p.bytes;
+    });
+    if (piece == pieces.begin() + of_frames || seen == kMostWaiting) return false;
+    const uint8_t* const head = static_cast<const uint8_t*>(piece->to) + (frame - piece->address);
+    for (const size_t offset : {layout.frame_code, layout.frame_instruction}) {
+      sum = (sum ^ at<uint64_t>(head, offset)) * 0x9E3779B97F4A7C15u;
+      sum ^= sum >> 32;
+    }
+    frame = at<uint64_t>(head, layout.frame_previous);
+  }
+  *hash = sum;
+  return true;
 }
 
 uint64_t object_of(const PythonRuntime& python, uint64_t local) {

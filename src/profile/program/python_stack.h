@@ -32,6 +32,21 @@ size_t walk_resting_python(const PythonRuntime& python, std::span<PythonFrame> t
 // Of another thread, by its PyThreadState, which has to be waiting: one that runs may change its frames meanwhile.
 size_t walk_python(const PythonRuntime& python, uint64_t thread, std::span<PythonFrame> to);
 
+// Where the frames of a thread that waits were found.
+struct WaitingStack {
+  struct Piece {
+    uint64_t begin, bytes;  // of memory, with frames that lie close together
+  };
+  uint64_t thread = 0;           // its PyThreadState; 0: not known
+  uint64_t cframe = 0, top = 0;  // where the interpreter has the innermost frame, and the frame
+  std::vector<Piece> pieces;
+};
+// Finds them. `thread` is 0 afterwards where they take too much to be read at once.
+WaitingStack find_waiting_stack(const PythonRuntime& python, uint64_t thread);
+// A hash of the frames' code and instructions, which costs one system call where a walk costs many. False where the
+// frames lie elsewhere now.
+bool hash_of_waiting(const PythonRuntime& python, const WaitingStack& stack, uint64_t* hash);
+
 // The object that a local variable is, also where it lies in a cell because functions within use it.
 uint64_t object_of(const PythonRuntime& python, uint64_t local);
 uint64_t resting_object_of(const PythonRuntime& python, uint64_t local);  // of a frame of walk_resting_python()
