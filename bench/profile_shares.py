@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Whether the parts of fused CPU kernels in a profile are right: shares by samples, and by the estimate, against ablation.
+"""Whether the parts of fused kernels in a profile are right: shares by samples, and by the estimate, against ablation.
 
-usage: profile_shares.py [--heddle PATH] [--rounds N] [--seconds S] [--only SUBSTRING...] [-o FILE]
+usage: profile_shares.py [--heddle PATH] [--target cpu|cuda] [--precision P] [--times N] [--rounds N] [--seconds S]
+                         [--only SUBSTRING...] [-o FILE]
 
 Each case is a kernel of one of the zoo's models, as an ONNX model of its own. Of each node that keeps the shape of its
 first input a second model is written in which that input stands for it, which also leaves out what only the node needed:
-their shares are added up. The two are timed in turn by `heddle bench` on one
-thread, the fastest round of each counts, and the difference over the whole is what the node takes. `heddle profile`
-gives the share by samples, and with a time too short for samples the estimate. One line per node and the mean errors, in
-percent of the kernel's time; -o has all as JSON. What is left out may have been hidden behind other work, and
+their shares are added up. The two are timed in turn by `heddle bench` on one thread of a CPU or on a GPU, the fastest
+round of each counts, and the difference over the whole is what the node takes. `heddle profile` gives the share by
+samples, and the estimate where it has none. One line per node and the mean errors, in percent of the kernel's time; -o
+has all as JSON. What is left out may have been hidden behind other work, and
 where it was the first to read an outside value (the mean of a norm), another node then waits for the memory: the ablated
 time is no truth to the last percent either."""
 
@@ -158,39 +159,41 @@ def silu(g, x):
     return g.node("Mul", x, g.node("Sigmoid", x))
 
 
-CASES = {
-    "bert-base norm": norm_case(1024, 768, False),
-    "bert-base residual norm": norm_case(1024, 768, True),
-    "vit-b16 norm": norm_case(1576, 768, False),
-    "convnext-t norm 96": norm_case(12544, 96, False),
-    "convnext-t norm 192": norm_case(3136, 192, False),
-    "swin-t residual norm 96": norm_case(12544, 96, True),
-    "swin-t norm 384": norm_case(1568, 384, False),
-    "whisper-encoder residual norm": norm_case(1500, 512, True),
-    "deberta-v3-small residual norm": norm_case(512, 768, True),
-    "llama norm": rms_case(512, 2048, False),
-    "llama residual norm": rms_case(512, 2048, True),
-    "t5-small norm": rms_case(1024, 512, False),
-    "t5-small residual norm": rms_case(1024, 512, True),
-    "bert-base product gelu": product_case(128, 192, 3072, gelu),
-    "vit-b16 product gelu": product_case(197, 128, 3072, gelu),
-    "convnext-t product gelu 96": product_case(3136, 96, 384, gelu),
-    "convnext-t product gelu 192": product_case(784, 192, 768, gelu),
-    "swin-t product gelu": product_case(3136, 96, 384, gelu),
-    "gpt2 product gelu": product_case(128, 128, 3072, tanh_gelu),
-    "mobilenet-v2 product clip 24": product_case(3136, 24, 144, clip),
-    "mobilenet-v2 product clip 64": product_case(196, 64, 384, clip),
-    "asr product silu": product_case(400, 64, 1024, silu),
-    "sd-unet product gelu": product_case(1024, 64, 1280, gelu),
-    "bert-base gelu": chain_case([512, 3072], gelu),
-    "gpt2 gelu": chain_case([512, 3072], tanh_gelu),
-    "sd-unet silu": chain_case([320, 4096], silu),
-    "llama gate": gated([256, 8192]),
-    "crnn cell": cell([64, 4096]),
-    "dien cell": cell([512, 512]),
-    "gpt2 scores": softmax([12, 256, 256], True),
-    "whisper-encoder scores": softmax([8, 300, 300], False),
-}
+def cases(times):
+    """By name; `times`: how often each has its rows, for GPUs."""
+    return {
+        "bert-base norm": norm_case(1024 * times, 768, False),
+        "bert-base residual norm": norm_case(1024 * times, 768, True),
+        "vit-b16 norm": norm_case(1576 * times, 768, False),
+        "convnext-t norm 96": norm_case(12544 * times, 96, False),
+        "convnext-t norm 192": norm_case(3136 * times, 192, False),
+        "swin-t residual norm 96": norm_case(12544 * times, 96, True),
+        "swin-t norm 384": norm_case(1568 * times, 384, False),
+        "whisper-encoder residual norm": norm_case(1500 * times, 512, True),
+        "deberta-v3-small residual norm": norm_case(512 * times, 768, True),
+        "llama norm": rms_case(512 * times, 2048, False),
+        "llama residual norm": rms_case(512 * times, 2048, True),
+        "t5-small norm": rms_case(1024 * times, 512, False),
+        "t5-small residual norm": rms_case(1024 * times, 512, True),
+        "bert-base product gelu": product_case(128 * times, 192, 3072, gelu),
+        "vit-b16 product gelu": product_case(197 * times, 128, 3072, gelu),
+        "convnext-t product gelu 96": product_case(3136 * times, 96, 384, gelu),
+        "convnext-t product gelu 192": product_case(784 * times, 192, 768, gelu),
+        "swin-t product gelu": product_case(3136 * times, 96, 384, gelu),
+        "gpt2 product gelu": product_case(128 * times, 128, 3072, tanh_gelu),
+        "mobilenet-v2 product clip 24": product_case(3136 * times, 24, 144, clip),
+        "mobilenet-v2 product clip 64": product_case(196 * times, 64, 384, clip),
+        "asr product silu": product_case(400 * times, 64, 1024, silu),
+        "sd-unet product gelu": product_case(1024 * times, 64, 1280, gelu),
+        "bert-base gelu": chain_case([512 * times, 3072], gelu),
+        "gpt2 gelu": chain_case([512 * times, 3072], tanh_gelu),
+        "sd-unet silu": chain_case([320 * times, 4096], silu),
+        "llama gate": gated([256 * times, 8192]),
+        "crnn cell": cell([64 * times, 4096]),
+        "dien cell": cell([512 * times, 512]),
+        "gpt2 scores": softmax([12 * times, 256, 256], True),
+        "whisper-encoder scores": softmax([8 * times, 300, 300], False),
+    }
 
 
 def write(path, case, without=None):
@@ -202,22 +205,30 @@ def write(path, case, without=None):
 
 
 class Heddle:
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, options):
+        self.program, self.gpu = options.heddle, options.target != "cpu"
+        self.arguments = ["--target", options.target, "--precision", options.precision]
+        if not self.gpu:
+            self.arguments += ["--threads", "1"]
 
-    def json(self, *arguments):
-        text = subprocess.run([self.program, *map(str, arguments), "--threads", "1", "--json"], check=True,
-                              stdout=subprocess.PIPE, text=True).stdout
+    def json(self, *arguments, **environment):
+        text = subprocess.run([self.program, *map(str, arguments), *self.arguments, "--json"], check=True,
+                              stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}).stdout
         return json.loads(text)
 
     def seconds(self, model, seconds):
-        return self.json("bench", model, "--seconds", seconds)["p10_ms"] * 1e-3
+        times = self.json("bench", model, "--seconds", seconds)
+        return (times["device_p10_ms"] if self.gpu else times["p10_ms"]) * 1e-3
 
-    def shares(self, model, seconds):
+    def estimate(self, model):
+        """As shares(), where nothing can be sampled."""
+        return self.shares(model, 0.0001, HEDDLE_CUPTI=os.devnull) if self.gpu else self.shares(model, 0.0001)
+
+    def shares(self, model, seconds, **environment):
         """By node, and whether they are measured, of the kernel with the most time; None where there are more."""
-        profile = self.json("profile", model, "--seconds", seconds)
+        profile = self.json("profile", model, "--seconds", seconds, **environment)
         strings, nodes, frames = profile["strings"], profile["nodes"], profile["frames"]
-        times, by_node, kernels = nodes["values"]["CPU"], {}, set()
+        times, by_node, kernels = next(nodes["values"][metric] for metric in ("GBUSY", "GKER", "CPU") if metric in nodes["values"]), {}, set()
         for index, frame in enumerate(nodes["frame"]):
             if frames["kind"][frame] != "kernel":
                 continue
@@ -230,18 +241,18 @@ class Heddle:
         return {name: time / total for name, time in by_node.items()}, measured, len(kernels)
 
 
-def compare(heddle, name, folder, options):
+def compare(heddle, name, case, folder, options):
     whole = folder / "whole.onnx"
-    removable, alive = write(whole, CASES[name])
+    removable, alive = write(whole, case)
     sampled, measured, kernels = heddle.shares(whole, options.profile_seconds)
     if kernels != 1 or not measured:
         print(f"{name}: {kernels} kernels, {'measured' if measured else 'not measured'}: left out", flush=True)
         return []
-    estimated, _, _ = heddle.shares(whole, 0.0001)
+    estimated, _, _ = heddle.estimate(whole)
     rows = []
     for node in removable:
         without = folder / "without.onnx"
-        gone = alive - write(without, CASES[name], node)[1]
+        gone = alive - write(without, case, node)[1]
         shares = [sum(way.get(each, 0) for each in gone) for way in (sampled, estimated)]
         if not options.least < max(shares) < 1 - options.least:
             continue
@@ -268,6 +279,9 @@ def summarise(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heddle", default=str(ROOT / "build" / "release" / "heddle"))
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--precision", default="f32")
+    parser.add_argument("--times", type=int, default=1, help="how often each case has its rows; a GPU needs many to be busy")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.2, help="of each timed round")
     parser.add_argument("--profile-seconds", type=float, default=1.0)
@@ -275,12 +289,12 @@ def main():
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("-o", "--output")
     options = parser.parse_args()
-    heddle, rows = Heddle(options.heddle), []
+    heddle, rows = Heddle(options), []
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("HEDDLE_CACHE_DIR", folder + "/cache")
-        for name in CASES:
+        for name, case in cases(options.times).items():
             if any(part in name for part in options.only):
-                rows += compare(heddle, name, pathlib.Path(folder), options)
+                rows += compare(heddle, name, case, pathlib.Path(folder), options)
     if not rows:
         sys.exit("no case is left")
     summarise(rows)

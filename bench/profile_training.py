@@ -133,15 +133,19 @@ class Tree:
             yield node
             node = self.parents[node]
 
-    def below(self, metric, kind, name, outside):
-        """What rows cost below a frame, but for those below a frame of the kind `outside`."""
+    def below(self, metric, *frames):
+        """What rows cost that are below frames of each of these kinds and names."""
         found = 0
         for node, value in enumerate(self.values.get(metric, [])):
             if value:
-                path = list(self.path(node))
-                inside = any(self.kinds[at] == kind and self.names[at] == name for at in path)
-                found += value if inside and not any(self.kinds[at] == outside for at in path) else 0
+                path = {(self.kinds[at], self.names[at]) for at in self.path(node)}
+                found += value if path.issuperset(frames) else 0
         return found * 1e-9
+
+    def below_lines(self, metric):
+        """What rows cost that are below a line of Python."""
+        values = enumerate(self.values.get(metric, []))
+        return sum(value for node, value in values if value and any(self.kinds[at] == "python" for at in self.path(node))) * 1e-9
 
     def heaviest(self, metric):
         """The path to the row with the most of its own, the outermost first."""
@@ -208,10 +212,11 @@ def measure_heddle(name, device, count):
     row = medians(times) | {"same bits": same_bits(name, device, 3), "facts": dict(data["facts"])}
     if device.startswith("cuda"):
         tree, parts = Tree(data), PARTS[name]
-        ours = {part: tree.below("GBUSY", "module", part, "phase") for part in parts}
+        ours = {part: tree.below("GBUSY", ("phase", "forward"), ("module", part)) for part in parts}
         row["seconds of kernels"] = statistics.median(kernels)
         row["forward shares"] = {part: round(value / max(sum(ours.values()), 1e-12), 4) for part, value in ours.items()}
         row["forward shares by events"] = {part: round(value, 4) for part, value in shares_by_events(training, parts, count).items()}
+        row["kernels below lines of Python"] = round(tree.below_lines("GKER") / max(tree.total("GKER"), 1e-12), 4)
         row["heaviest kernel"] = tree.heaviest("GKER")
         with heddle.profile() as recording:
             Training(name, device)
@@ -238,12 +243,12 @@ def measure_torch(name, device, count):
 WORKERS = {"heddle": measure_heddle, "torch": measure_torch}
 
 
-def measure(name, device, count):
+def measure(name, device, count, workers):
     row = {"model": name, "steps": count}
-    for worker in WORKERS:
+    for worker in workers:
         command = [sys.executable, __file__, "--worker", worker, "--models", name, "--device", device, "--steps", str(count)]
         row[worker] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    if device.startswith("cuda"):
+    if device.startswith("cuda") and set(workers) == set(WORKERS):
         kernels = {worker: row[worker]["seconds of kernels"] for worker in WORKERS}
         row["kernels, over Kineto's"] = round(kernels["heddle"] / kernels["torch"], 4)
     return row
@@ -254,6 +259,7 @@ def main():
     parser.add_argument("--models", default="mnist,resnet50,bert")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--workers", default=",".join(WORKERS), help="which profilers")
     parser.add_argument("-o", "--output")
     parser.add_argument("--worker", choices=WORKERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -262,7 +268,7 @@ def main():
         return 0
     rows = []
     for name in arguments.models.split(","):
-        rows.append(measure(name, arguments.device, arguments.steps))
+        rows.append(measure(name, arguments.device, arguments.steps, arguments.workers.split(",")))
         print(json.dumps(rows[-1], indent=1), flush=True)
     if arguments.output:
         device = torch.cuda.get_device_name() if arguments.device.startswith("cuda") else "cpu"
