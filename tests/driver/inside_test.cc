@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "driver/compile/compile.h"
+#include "driver/report/inside/fused_kernels.h"
 #include "driver/report/inside/sample_inside.h"
 #include "driver/verify/reference.h"
 #include "models.h"
@@ -80,6 +82,34 @@ TEST_F(Inside, WhatATemplateDoesIsOfItsProduct) {
   const std::map<std::string, double> of = shares(model, options);
   ASSERT_TRUE(of.contains("MatMul") && of.contains("Relu"));
   EXPECT_GT(of.at("MatMul"), of.at("Relu"));
+}
+
+TEST_F(Inside, WaitsForMemoryAreDividedByBytes) {
+  CompileOptions options;
+  options.threads = 1;
+  const auto model = compiled({{"Sin", {"x"}, {"a"}}, {"Neg", {"a"}, {"y"}}}, options);
+  driver::FusedKernels kernels(model, driver::resolve(options).target);
+  ASSERT_EQ(kernels.all().size(), 1U);
+  driver::FusedKernel& kernel = kernels.all().begin()->second;
+  const auto shares = [&] { return kernels.shares().at(0); };
+  EXPECT_TRUE(shares().empty()) << "no samples";
+  const ir::Group& group = *kernel.group;
+  const auto sin =
+      static_cast<size_t>(std::find_if(group.nodes.begin(), group.nodes.end(),
+                                       [&](ir::NodeId id) { return model.optimised->node(id).op == ir::Op::kSin; }) -
+                          group.nodes.begin());
+  ASSERT_LT(sin, group.nodes.size());
+  kernel.samples[sin] = 500;
+  EXPECT_NEAR(shares().at(sin), 1, 1e-9);
+  // Sin reads x, what comes last writes y.
+  kernel.memory = 500;
+  EXPECT_NEAR(shares().at(sin), 0.75, 1e-9);
+  kernel.samples.assign(kernel.samples.size(), 0);
+  EXPECT_NEAR(shares().at(sin), 0.5, 1e-9);
+  // What is at no line is, without nodes that have none, divided as the lines are.
+  kernel.samples[sin] = 400;
+  kernels.count(kernel, std::nullopt, 100);
+  EXPECT_NEAR(shares().at(sin), 0.75, 1e-9);
 }
 
 }  // namespace

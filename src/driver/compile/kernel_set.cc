@@ -269,6 +269,15 @@ MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, i
   return code;
 }
 
+LinedCubin compile_lined_cubin(const KernelSet& kernels, const std::set<std::string>& symbols, const CudaTarget& target,
+                               bool relaxed, bool use_cache) {
+  LinedCubin lined{"", kernels.unit_of(symbols).text};
+  lined.bytes = jit::compile_cubin(lined.text, target.architecture(), use_cache,
+                                   relaxed ? jit::Slow::kAccept : jit::Slow::kAcceptAtOnce, jit::Lines::kWritten)
+                    .bytes;
+  return lined;
+}
+
 namespace {
 
 // Each unit costs its headers once more: as many as jobs, and more only where one would take some five seconds, so that

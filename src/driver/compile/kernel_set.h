@@ -91,6 +91,14 @@ struct LinedLibrary {
   std::vector<std::string> units;
 };
 LinedLibrary compile_lined_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache = true);
+// The kernels that launch any of these, once more and without their neighbours, with tables of lines in which `text` is
+// the file kernel.cu. `relaxed`: with more registers where they spill, as compile_cubins() may have decided.
+struct LinedCubin {
+  std::string bytes;
+  std::string text;
+};
+LinedCubin compile_lined_cubin(const KernelSet& kernels, const std::set<std::string>& symbols, const CudaTarget& target,
+                               bool relaxed, bool use_cache = true);
 MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, int jobs, bool use_cache,
                            const KernelProgress& progress);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "driver/report/inside/sample_gpu.h"
 #include "driver/report/inside/sample_inside.h"
 #include "driver/report/kernel_times.h"
 #include "driver/report/node_work.h"
@@ -222,8 +223,11 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   } catch (const Error& error) {
     why = error.why();
   }
-  const auto executor = runtime::make_executor(model.plan, std::make_shared<ThreadPool>(options.threads),
-                                               reference_interpreter(), options.device);
+  const auto make = [&] {
+    return runtime::make_executor(model.plan, std::make_shared<ThreadPool>(options.threads), reference_interpreter(),
+                                  options.device);
+  };
+  std::unique_ptr<runtime::Executor> executor = make();
   const auto inputs = random_inputs(*model.plan, options.seed, options.inputs);
   std::vector<Tensor> ordered;
   for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));
@@ -243,15 +247,15 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
                    {"kernels of a run", fmt::format("{}", launches)}};
   profile.facts.insert(profile.facts.end(), timing.begin(), timing.end());
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
-  InsideShares inside;
-  if (!gpu) {
-    inside = sample_inside(model, target, options.seconds, [&](const std::function<void(int64_t)>& next) {
-      next(0);
-      executor->run(ordered, [&](size_t step, const auto&) { next(static_cast<int64_t>(step) + 1); });
-      next(-1);
-    });
-    profile.facts.emplace_back("inside kernels", inside.fact());
-  }
+  if (gpu) executor.reset();  // its memory is needed for the one that is sampled
+  const InsideShares inside =
+      gpu ? sample_inside_gpu(model, target, options.seconds, options.device, ordered, make)
+          : sample_inside(model, target, options.seconds, [&](const std::function<void(int64_t)>& next) {
+              next(0);
+              executor->run(ordered, [&](size_t step, const auto&) { next(static_cast<int64_t>(step) + 1); });
+              next(-1);
+            });
+  profile.facts.emplace_back("inside kernels", inside.fact());
   TreeBuilder(model, target, times, inside, profile).build();
   profile.advice = profile::advice_for(profile);
   return profile;

@@ -92,9 +92,12 @@ const Nvrtc& nvrtc_of_process() {
   return nvrtc;
 }
 
-std::vector<std::string> options_for(const std::string& architecture) {
-  return {"--gpu-architecture=" + architecture, "--std=c++20", "--device-as-default-execution-space",
-          "--ptxas-options=-v", "--ptxas-options=-warn-spills"};
+std::vector<std::string> options_for(const std::string& architecture, Lines lines) {
+  std::vector<std::string> options = {"--gpu-architecture=" + architecture, "--std=c++20",
+                                      "--device-as-default-execution-space", "--ptxas-options=-v",
+                                      "--ptxas-options=-warn-spills"};
+  if (lines == Lines::kWritten) options.emplace_back("-lineinfo");
+  return options;
 }
 
 struct Program {
@@ -251,11 +254,12 @@ NvrtcInfo find_nvrtc() {
   return nvrtc_of_process().info;
 }
 
-CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, Slow slow) {
+CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, Slow slow,
+                            Lines lines) {
   if (is_emulated(architecture)) return compile_emulated(unit, architecture, use_cache);
   const double start = wall_seconds();
   const Nvrtc& nvrtc = nvrtc_of_process();
-  const std::vector<std::string> options = options_for(architecture);
+  const std::vector<std::string> options = options_for(architecture, lines);
 
   Hasher hasher;
   const bool relax = slow != Slow::kAcceptAtOnce;

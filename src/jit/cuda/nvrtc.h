@@ -30,9 +30,11 @@ struct CompiledCubin {
 // what the tensor cores need (C7508, C7510): such a kernel is many times slower than it should be. kAccept takes
 // it all the same, for it is right: a model whose epilogue nobody foresaw has to run.
 enum class Slow : uint8_t { kRefuse, kAccept, kAcceptAtOnce };
+// Tables of lines, in which the unit is kernel.cu, four times the size of the rest; the code is the same.
+enum class Lines : uint8_t { kNone, kWritten };
 // Where kernels spill, the unit is compiled a second time with relaxed bounds, except with kAcceptAtOnce.
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache,
-                            Slow slow = Slow::kRefuse);
+                            Slow slow = Slow::kRefuse, Lines lines = Lines::kNone);
 
 // The kernels that spill registers according to a compiler's log, and what all of them spill, in bytes; only to be
 // compared, since a log may give each kernel several times.

@@ -118,26 +118,40 @@ class Machine {
 
   void extended(Bytes code) {
     constexpr uint8_t kEndSequence = 1, kSetAddress = 2;
+    constexpr uint8_t kInlinedCall = 0x90;  // of NVIDIA: a line's number in its sequence, then the offset of a name
     if (code.done()) return;
     const uint8_t opcode = code.u8();
     if (opcode == kSetAddress) address_ = code.u64();
+    if (opcode == kInlinedCall) set_call(code.unsigned_leb());
     if (opcode != kEndSequence) return;
     end_row();
-    address_ = 0, file_ = 1, line_ = 1;
+    address_ = 0, file_ = 1, line_ = 1, inlined_at_ = 0;
+    ++program_.sequences;
+    first_line_ = program_.lines.size();
+  }
+
+  void set_call(uint64_t number) {
+    if (number > program_.lines.size() - first_line_) fail_damaged("a call has a line that there is not");
+    inlined_at_ = number == 0 ? 0 : first_line_ + number;
   }
 
   void row() {
     end_row();
-    open_ = {address_, 0, file_, line_};
+    program_.lines.push_back({file_, line_, inlined_at_});
+    open_ = {address_, 0, file_, line_, program_.lines.size(), program_.sequences};
   }
   void end_row() {
-    if (open_ && address_ > open_->begin) program_.rows.push_back({open_->begin, address_, open_->file, open_->line});
+    if (open_ && address_ > open_->begin) {
+      open_->end = address_;
+      program_.rows.push_back(*open_);
+    }
     open_.reset();
   }
 
   const Header& h_;
   LineProgram& program_;
-  uint64_t address_ = 0, file_ = 1, line_ = 1;
+  uint64_t address_ = 0, file_ = 1, line_ = 1, inlined_at_ = 0;
+  uint64_t first_line_ = 0;  // of the sequence
   std::optional<LineProgram::Row> open_;
 };
 
@@ -147,14 +161,14 @@ LineProgram read_line_program(const LineSections& sections, uint64_t offset) {
   Bytes all(sections.line, offset);
   Bytes unit = all.part(all.unit_length());
   const uint16_t version = unit.u16();
-  if (version != 4 && version != 5) fail_damaged("its lines are of another version of DWARF than 4 and 5");
+  if (version < 2 || version > 5) fail_damaged("its lines are of another version of DWARF than 2 to 5");
   if (version == 5 && unit.u8() != 8) fail_damaged("its addresses are not of 64 bits");
   if (version == 5) unit.u8();  // segment selectors
   Bytes head = unit.part(unit.u32());
   Header header;
   header.least_length = head.u8();
-  head.u8();  // operations of an instruction
-  head.u8();  // whether rows are statements at first
+  if (version >= 4) head.u8();  // operations of an instruction
+  head.u8();                    // whether rows are statements at first
   header.line_base = head.number<int8_t>();
   header.line_range = head.u8();
   header.opcode_base = head.u8();
@@ -162,6 +176,7 @@ LineProgram read_line_program(const LineSections& sections, uint64_t offset) {
   for (int i = 1; i < header.opcode_base; ++i) header.operands.push_back(head.u8());
   LineProgram program;
   program.files = read_files(head, sections, version);
+  program.end = all.at();
   Machine(header, program).run(unit);
   return program;
 }

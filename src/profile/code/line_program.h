@@ -15,16 +15,27 @@ struct LineSections {
 };
 
 struct LineProgram {
+  // A line of source as the program writes it.
+  struct Line {
+    uint64_t file, line;
+    uint64_t inlined_at;  // of NVIDIA's compilers: the number from 1 of the line of the call that this is inlined to;
+                          // 0: none
+  };
   // Code from `begin` to `end`, addresses of the object.
   struct Row {
     uint64_t begin, end;
     uint64_t file, line;
+    uint64_t number;    // its line's, from 1
+    uint32_t sequence;  // pieces of code that addresses begin anew for, from 0
   };
   std::vector<std::string> files;  // as rows and call sites number them, without folders; "": there is none
   std::vector<Row> rows;
+  std::vector<Line> lines;  // all that were written, those of no code, too
+  uint32_t sequences = 0;
+  uint64_t end = 0;  // the offset behind the program
 };
 
-// The program at this offset of .debug_line, of DWARF 4 or 5. Throws kDamagedArtefact.
+// The program at this offset of .debug_line, of DWARF 2 to 5. Throws kDamagedArtefact.
 LineProgram read_line_program(const LineSections& sections, uint64_t offset);
 
 }  // namespace heddle::profile::code

@@ -167,6 +167,14 @@ std::unique_ptr<const Library> load() {
   };
   may("cuptiSubscribe_v2", l.subscribe_named);
   may("cuptiGetGraphExecId", l.executable_id);
+  may("cuptiPCSamplingEnable", l.sampling_enable);
+  may("cuptiPCSamplingDisable", l.sampling_disable);
+  may("cuptiPCSamplingStart", l.sampling_start);
+  may("cuptiPCSamplingStop", l.sampling_stop);
+  may("cuptiPCSamplingSetConfigurationAttribute", l.sampling_configure);
+  may("cuptiPCSamplingGetData", l.sampling_read);
+  may("cuptiPCSamplingGetNumStallReasons", l.count_stalls);
+  may("cuptiPCSamplingGetStallReasons", l.name_stalls);
   if (const Result result = l.version(&l.number); result != kSuccess || l.number < kOldestVersion) {
     refuse(fmt::format("{} is CUPTI {}: 11.8 or later is needed", l.path, l.number));
   }
@@ -181,6 +189,23 @@ const Library& library() {
   const std::lock_guard lock(mutex);
   if (loaded == nullptr) loaded = load();
   return *loaded;
+}
+
+void refuse(const Library& library, Result result, const char* call) {
+  const char* text = nullptr;
+  if (library.error_text(result, &text) != kSuccess || text == nullptr) text = "unknown";
+  std::string why = fmt::format("{} of {} failed with {} ({})", call, library.path, result, text);
+  std::string remedy = "Look the error up in CUPTI's documentation";
+  if (result == kUnknownError || result == kNotInitialised) {
+    why += ": there is no NVIDIA driver or no GPU, or the driver is older than this CUPTI";
+    remedy = "Check that `nvidia-smi` lists the GPU, and name a CUPTI of its CUDA version in HEDDLE_CUPTI";
+  } else if (result == kInsufficientPrivileges || result == kVirtualNoPrivileges) {
+    why += ": this user may not profile the GPU";
+    remedy =
+        "Ask the administrator for the option NVreg_RestrictProfilingToAdminUsers=0 of the module nvidia, run as "
+        "root, or give the container the capability SYS_ADMIN";
+  }
+  fail(ErrorCode::kDevice, kWhere, std::move(why), std::move(remedy));
 }
 
 }  // namespace heddle::profile::cupti

@@ -24,6 +24,15 @@ struct Library {
   Result (*graph_node_id)(void* node, uint64_t* id);
   Result (*graph_id)(void* graph, uint32_t* id);
   Result (*executable_id)(void* executable, uint32_t* id);
+  // Null where it samples no program counters.
+  Result (*sampling_enable)(SamplingCall* call);
+  Result (*sampling_disable)(SamplingCall* call);
+  Result (*sampling_start)(SamplingCall* call);
+  Result (*sampling_stop)(SamplingCall* call);
+  Result (*sampling_configure)(ConfigureSamplingCall* call);
+  Result (*sampling_read)(ReadSamplesCall* call);
+  Result (*count_stalls)(CountStallsCall* call);
+  Result (*name_stalls)(NameStallsCall* call);
 
   uint32_t number = 0;  // what `version` says
   std::string path;
@@ -32,5 +41,8 @@ struct Library {
 // The one that this process has loaded; else the first of: the one that $HEDDLE_CUPTI names, those of Python packages,
 // those of CUDA toolkits. It stays loaded. A later call gives the same. Throws kDevice where there is none.
 const Library& library();
+
+// Throws kDevice for what a call of the library returned, with the remedy.
+[[noreturn]] void refuse(const Library& library, Result result, const char* call);
 
 }  // namespace heddle::profile::cupti

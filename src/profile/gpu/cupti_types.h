@@ -125,4 +125,83 @@ struct OverheadRecord {
   uint64_t start, end;
 };
 
+// Sampling of program counters. Calls take a struct that begins with its size.
+struct SamplingCall {  // enable, disable, start, stop
+  size_t bytes = sizeof(SamplingCall);
+  void* reserved = nullptr;
+  void* context = nullptr;
+};
+struct CountStallsCall {
+  size_t bytes = sizeof(CountStallsCall);
+  void* reserved = nullptr;
+  void* context = nullptr;
+  size_t* count = nullptr;
+};
+struct NameStallsCall {
+  size_t bytes = sizeof(NameStallsCall);
+  void* reserved = nullptr;
+  void* context = nullptr;
+  size_t count = 0;
+  uint32_t* numbers = nullptr;
+  char** names = nullptr;  // each of 128 bytes
+};
+struct StallSamples {
+  uint32_t reason, samples;
+};
+struct CounterSamples {
+  size_t bytes = sizeof(CounterSamples);
+  uint64_t cubin_crc = 0, offset = 0;
+  uint32_t function_number = 0, padding = 0;
+  char* function = nullptr;
+  size_t reasons = 0;
+  StallSamples* by_reason = nullptr;
+  uint32_t correlation = 0;
+};
+struct SampledData {
+  size_t bytes = sizeof(SampledData);
+  size_t room = 0;  // counters that fit
+  uint64_t samples = 0, dropped = 0;
+  size_t counters = 0, left = 0;  // that are there; that did not fit
+  uint64_t range = 0;
+  CounterSamples* by_counter = nullptr;
+  uint64_t elsewhere = 0;  // samples in kernels that are not the program's
+  uint8_t device_full = 0;
+};
+struct ReadSamplesCall {
+  size_t bytes = sizeof(ReadSamplesCall);
+  void* reserved = nullptr;
+  void* context = nullptr;
+  SampledData* data = nullptr;
+};
+enum SamplingOptionKind : int {
+  kSamplingPeriod = 1,
+  kStallReasons = 2,
+  kScratchBytes = 3,
+  kSamplingMode = 5,
+  kStartStop = 6,
+  kOutputFormat = 7,
+  kSampledData = 8,
+};
+struct SamplingOption {
+  SamplingOptionKind kind;
+  Result status = 0;
+  union {
+    uint64_t data[3] = {};
+    uint32_t number;
+    size_t size;
+    void* pointer;
+    struct {
+      size_t count;
+      uint32_t* numbers;
+    } reasons;
+  };
+};
+struct ConfigureSamplingCall {
+  size_t bytes = sizeof(ConfigureSamplingCall);
+  void* reserved = nullptr;
+  void* context = nullptr;
+  size_t count = 0;
+  SamplingOption* options = nullptr;
+};
+
 }  // namespace heddle::profile::cupti

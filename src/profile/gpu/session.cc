@@ -155,23 +155,6 @@ Session::Session(const cupti::Library& library, Options options)
   stats_.library = library.path;
 }
 
-void Session::refuse(cupti::Result result, const char* call) const {
-  const char* text = nullptr;
-  if (library_.error_text(result, &text) != cupti::kSuccess || text == nullptr) text = "unknown";
-  std::string why = fmt::format("{} of {} failed with {} ({})", call, library_.path, result, text);
-  std::string remedy = "Look the error up in CUPTI's documentation";
-  if (result == cupti::kUnknownError || result == cupti::kNotInitialised) {
-    why += ": there is no NVIDIA driver or no GPU, or the driver is older than this CUPTI";
-    remedy = "Check that `nvidia-smi` lists the GPU, and name a CUPTI of its CUDA version in HEDDLE_CUPTI";
-  } else if (result == cupti::kInsufficientPrivileges || result == cupti::kVirtualNoPrivileges) {
-    why += ": this user may not profile the GPU";
-    remedy =
-        "Ask the administrator for the option NVreg_RestrictProfilingToAdminUsers=0 of the module nvidia, run as "
-        "root, or give the container the capability SYS_ADMIN";
-  }
-  fail(ErrorCode::kDevice, "GPU profiling", std::move(why), std::move(remedy));
-}
-
 void Session::subscribe() {
   char holder[128] = {};
   cupti::SubscriberParams params;
@@ -191,7 +174,7 @@ void Session::subscribe() {
         "Run without torch.profiler (Kineto), Nsight Systems, Nsight Compute, cuda-gdb and compute-sanitizer, or start "
         "Heddle's profile before them");
   }
-  if (result != cupti::kSuccess) refuse(result, "cuptiSubscribe");
+  if (result != cupti::kSuccess) cupti::refuse(library_, result, "cuptiSubscribe");
 }
 
 // A CUPTI that does not have a call does not have its callback either.
@@ -202,12 +185,12 @@ void Session::enable() {
     library_.enable_callback(1, subscriber_, cupti::kResource, id);
   }
   if (const auto r = library_.register_buffers(buffer_requested, buffer_completed); r != cupti::kSuccess) {
-    refuse(r, "cuptiActivityRegisterCallbacks");
+    cupti::refuse(library_, r, "cuptiActivityRegisterCallbacks");
   }
   for (const cupti::Activity kind : kKinds) {
     const cupti::Result result = library_.enable(kind);
     if (result != cupti::kSuccess && (kind == cupti::kKernel || kind == cupti::kCopy)) {
-      refuse(result, "cuptiActivityEnable");
+      cupti::refuse(library_, result, "cuptiActivityEnable");
     }
   }
 }

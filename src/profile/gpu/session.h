@@ -45,7 +45,6 @@ class GpuCollector::Session {
   void add(std::span<GpuOperation> operations, const ActivityCounts& counts);
   void find_calls(std::span<GpuOperation> operations);
   void take_over_calls();
-  [[noreturn]] void refuse(cupti::Result result, const char* call) const;
 
   const cupti::Library& library_;
   Options options_;

@@ -25,6 +25,7 @@ class CudaContext {
   const CudaDriver& driver() const { return driver_; }
   const CudaDevice& device() const { return device_; }
   CudaDriver::Handle stream() const { return stream_; }
+  CudaDriver::Handle handle() const { return context_; }
   void make_current() const;
   void enter() const noexcept { driver_.context_set(context_); }  // for destructors
   void synchronize() const;

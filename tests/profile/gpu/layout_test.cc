@@ -4,6 +4,7 @@
 #if __has_include(<cupti.h>) && __has_include(<cuda.h>)
 #include <cuda.h>
 #include <cupti.h>
+#include <cupti_pcsampling.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -98,6 +99,33 @@ static_assert(static_cast<int>(kMemory) == CUPTI_ACTIVITY_KIND_MEMORY2);
 static_assert(static_cast<int>(kOverhead) == CUPTI_ACTIVITY_KIND_OVERHEAD);
 static_assert(kManySubscribers == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
 static_assert(kInsufficientPrivileges == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+
+SAME(SamplingCall, context, CUpti_PCSamplingStartParams, ctx);
+SAME(CountStallsCall, count, CUpti_PCSamplingGetNumStallReasonsParams, numStallReasons);
+SAME(NameStallsCall, count, CUpti_PCSamplingGetStallReasonsParams, numStallReasons);
+SAME(NameStallsCall, numbers, CUpti_PCSamplingGetStallReasonsParams, stallReasonIndex);
+SAME(NameStallsCall, names, CUpti_PCSamplingGetStallReasonsParams, stallReasons);
+SAME(StallSamples, samples, CUpti_PCSamplingStallReason, samples);
+SAME(CounterSamples, offset, CUpti_PCSamplingPCData, pcOffset);
+SAME(CounterSamples, function, CUpti_PCSamplingPCData, functionName);
+SAME(CounterSamples, reasons, CUpti_PCSamplingPCData, stallReasonCount);
+SAME(CounterSamples, by_reason, CUpti_PCSamplingPCData, stallReason);
+SAME(SampledData, room, CUpti_PCSamplingData, collectNumPcs);
+SAME(SampledData, samples, CUpti_PCSamplingData, totalSamples);
+SAME(SampledData, dropped, CUpti_PCSamplingData, droppedSamples);
+SAME(SampledData, counters, CUpti_PCSamplingData, totalNumPcs);
+SAME(SampledData, left, CUpti_PCSamplingData, remainingNumPcs);
+SAME(SampledData, by_counter, CUpti_PCSamplingData, pPcData);
+SAME(ReadSamplesCall, data, CUpti_PCSamplingGetDataParams, pcSamplingData);
+SAME(SamplingOption, status, CUpti_PCSamplingConfigurationInfo, attributeStatus);
+SAME(SamplingOption, data, CUpti_PCSamplingConfigurationInfo, attributeData);
+SAME(ConfigureSamplingCall, count, CUpti_PCSamplingConfigurationInfoParams, numAttributes);
+SAME(ConfigureSamplingCall, options, CUpti_PCSamplingConfigurationInfoParams, pPCSamplingConfigurationInfo);
+static_assert(sizeof(CounterSamples) == sizeof(CUpti_PCSamplingPCData));
+static_assert(sizeof(SampledData) == sizeof(CUpti_PCSamplingData));
+static_assert(sizeof(SamplingOption) == sizeof(CUpti_PCSamplingConfigurationInfo));
+static_assert(int{kSampledData} == int{CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER});
+static_assert(int{kStartStop} == int{CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_ENABLE_START_STOP_CONTROL});
 
 template <size_t N>
 bool has(const std::array<uint32_t, N>& calls, int id) {
