@@ -17,10 +17,14 @@ class Recording:
 
     def __init__(self) -> None:
         self._profile: Optional[Profile] = None
+        self._failure: Optional[str] = None
 
     @property
     def profile(self) -> Profile:
-        """Raises heddle.InputError within the block."""
+        """Raises heddle.InputError within the block, heddle.InternalError where the recording could not be finished."""
+        if self._failure is not None:
+            text = f"Recording.profile: the recording could not be finished: {self._failure}"
+            raise make(501, "Recording.profile", self._failure, "", text)
         if self._profile is None:
             why, remedy = "the recording has not ended", "Take it behind the with block"
             raise make(201, "Recording.profile", why, remedy, f"Recording.profile: {why}. {remedy}")
@@ -52,6 +56,8 @@ def profile(title: str = "heddle.profile()", *, rate: float = 100, gpu: bool = T
         yield recording
     finally:
         form = _library.stop()
-        if form is not None:
+        if form is None:
+            recording._failure = _library.why() or "it was ended by somebody else"
+        else:
             recording._profile = Profile(_core.profile_text(form))
             recording._profile._json = form

@@ -8,8 +8,10 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from unittest import mock
 
 import heddle
+from heddle._record import Library
 
 BUSY = """
 def busy(n):
@@ -72,6 +74,16 @@ class InThisProcess(unittest.TestCase):
         self.assertGreater(rows.total("busy"), 0.5 * rows.total("all"))
         self.assertIn("busy", recording.profile)
         self.assertIn("busy", recording.profile.html)
+
+    def test_what_could_not_be_finished_says_why(self):
+        stop = Library.stop
+        with mock.patch.object(Library, "why", lambda _: "the disk is full"):
+            with mock.patch.object(Library, "stop", lambda library: None if stop(library) else ""):
+                with heddle.profile() as recording:
+                    pass
+        with self.assertRaises(heddle.InternalError) as caught:
+            recording.profile
+        self.assertIn("the disk is full", str(caught.exception))
 
     def test_an_exception_ends_it(self):
         with self.assertRaises(ZeroDivisionError):

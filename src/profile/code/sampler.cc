@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <time.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "profile/thread_timer.h"
 
 namespace heddle::profile::code {
 
@@ -31,27 +31,10 @@ struct Sampler::Handler {
   static inline std::array<std::atomic<Ring*>, kMostThreads> rings{};
   static inline int signal = 0;
 
-  // A signal of real time that nobody in the process has a use for; 0: there is none.
-  static int free_signal() {
-    for (int number = SIGRTMAX - 1; number > SIGRTMIN; --number) {
-      struct sigaction now = {};
-      if (::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) return number;
-    }
-    return 0;
-  }
   static void set(void (*handler)(int)) {
     struct sigaction action = {};
     action.sa_handler = handler;
     ::sigaction(signal, &action, nullptr);
-  }
-
-  static uint64_t counter_of(const void* state) {
-    const auto& machine = static_cast<const ucontext_t*>(state)->uc_mcontext;
-#if defined(__x86_64__)
-    return static_cast<uint64_t>(machine.gregs[REG_RIP]);
-#else
-    return static_cast<uint64_t>(machine.pc);
-#endif
   }
 
   static void handle(int, siginfo_t* info, void* state) {
@@ -61,7 +44,7 @@ struct Sampler::Handler {
     Ring* const ring = info->si_code == SI_TIMER && number < rings.size() ? rings[number].load() : nullptr;
     if (ring != nullptr) {
       const size_t at = ring->taken.fetch_add(1);
-      if (at < ring->samples.size()) ring->samples[at] = {counter_of(state), context.load()};
+      if (at < ring->samples.size()) ring->samples[at] = {program_counter_of(state), context.load()};
     }
     --inside;
     errno = error;
@@ -72,7 +55,7 @@ Sampler::Sampler(int64_t period_nanoseconds, size_t most) : most_(most) {
   if (Handler::used.exchange(true)) {
     fail(ErrorCode::kInvalidArgument, "sampler", "this process samples already", "Wait until the other one has ended");
   }
-  Handler::signal = Handler::free_signal();
+  Handler::signal = free_real_time_signal();
   if (Handler::signal == 0) {
     Handler::used = false;
     fail(ErrorCode::kInvalidArgument, "sampler", "the process uses all signals of real time");
@@ -96,23 +79,18 @@ Sampler::~Sampler() {
 }
 
 void Sampler::watch(int thread, int64_t period) {
-  sigevent event = {};
-  event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = Handler::signal;
-  event.sigev_value.sival_int = static_cast<int>(rings_.size());
-  event._sigev_un._tid = thread;
-  auto ring = std::make_unique<Ring>(most_);
-  if (::timer_create(CLOCK_MONOTONIC, &event, &ring->timer) != 0) {
-    if (errno == EINVAL || errno == ESRCH) return;  // the thread has ended
-    fail(ErrorCode::kOutOfMemory, "sampler", "the system gives no timer for a thread",
-         "Raise the limit of pending signals (ulimit -i)");
-  }
-  constexpr int64_t kSecond = 1'000'000'000;
-  const timespec each = {period / kSecond, period % kSecond};
-  const itimerspec times = {each, each};
-  Handler::rings[rings_.size()] = ring.get();
-  rings_.push_back(std::move(ring));
-  ::timer_settime(rings_.back()->timer, 0, &times, nullptr);
+  const size_t number = rings_.size();
+  sigval value = {};
+  value.sival_int = static_cast<int>(number);
+  rings_.push_back(std::make_unique<Ring>(most_));
+  Handler::rings[number] = rings_.back().get();
+  if (start_thread_timer(thread, CLOCK_MONOTONIC, Handler::signal, value, period, &rings_.back()->timer)) return;
+  const int error = errno;
+  Handler::rings[number] = nullptr;
+  rings_.pop_back();
+  if (error == EINVAL || error == ESRCH) return;  // the thread has ended
+  fail(ErrorCode::kOutOfMemory, "sampler", "the system gives no timer for a thread",
+       "Raise the limit of pending signals (ulimit -i)");
 }
 
 void Sampler::set_context(uint32_t context) {

@@ -15,8 +15,8 @@ struct Sample {
 
 // Samples the program counters of all threads that this process has when it is made, from then until stop(). Each
 // thread has a timer, whose signal, one of real time that is free, goes to the thread itself and whose samples lie in
-// memory of their own. The timers count time, not the processor's time of their thread: those the kernel looks at when
-// its clock ticks, some 250 times a second. A thread that waits is sampled where it waits.
+// memory of their own. The timers count time, not the processor's time of their thread, which the kernel looks at only
+// when its clock ticks. A thread that waits is sampled where it waits.
 class Sampler {
  public:
   static constexpr size_t kMostThreads = 1024;

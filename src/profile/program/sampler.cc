@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,24 +14,13 @@
 #include <new>
 
 #include "base/check.h"
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
+#include "profile/thread_timer.h"
 
 namespace heddle::profile {
 
 namespace {
 
 PythonRuntime sampled_python;
-
-uint64_t program_counter_of(const void* context) {
-#if defined(__x86_64__)
-  return static_cast<uint64_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
-#else
-  return 0;
-#endif
-}
 
 void on_timer(int, siginfo_t* info, void* context) {
   auto* ring = static_cast<ThreadRing*>(info->si_value.sival_ptr);
@@ -44,17 +32,15 @@ void on_timer(int, siginfo_t* info, void* context) {
   errno = error;
 }
 
-// A signal of real time that the program has no use for, with the handler above; SIGPROF is what programs that sample
-// themselves take. The handler stays when sampling ends: a signal may be under way, whose default is to end the
-// process.
+// The signal that has the handler above, or a free one that gets it. The handler stays when sampling ends: a signal may
+// be under way, whose default is to end the process.
 int signal_of_samples() {
-  int unused = 0;
   for (int number = SIGRTMAX - 1; number > SIGRTMIN; --number) {
     struct sigaction now {};
     if (::sigaction(number, nullptr, &now) != 0) continue;
     if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_timer) return number;
-    if (unused == 0 && (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL) unused = number;
   }
+  const int unused = free_real_time_signal();
   struct sigaction action {};
   action.sa_sigaction = on_timer;
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
@@ -87,17 +73,9 @@ bool start_timer(ThreadRing& ring, int thread, double rate, int number) {
   timespec now{};
   if (::clock_gettime(cpu_clock_of(thread), &now) != 0) return false;
   ring.begin(thread, name_of(thread), static_cast<int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec);
-  sigevent event{};
-  event.sigev_notify = SIGEV_THREAD_ID;
-  event.sigev_signo = number;
-  event.sigev_value.sival_ptr = &ring;
-  event.sigev_notify_thread_id = thread;
-  if (::timer_create(cpu_clock_of(thread), &event, &ring.timer) != 0) return false;
-  const auto every = static_cast<int64_t>(1e9 / rate);
-  itimerspec spec{};
-  spec.it_interval = {static_cast<time_t>(every / 1000000000), static_cast<long>(every % 1000000000)};
-  spec.it_value = spec.it_interval;
-  return ::timer_settime(ring.timer, 0, &spec, nullptr) == 0;
+  sigval value{};
+  value.sival_ptr = &ring;
+  return start_thread_timer(thread, cpu_clock_of(thread), number, value, static_cast<int64_t>(1e9 / rate), &ring.timer);
 }
 
 }  // namespace

@@ -32,11 +32,15 @@ class Library:
         if code == 1:
             raise RuntimeError("this process is being profiled already")
         if code != 0:
-            raise RuntimeError(self._calls.heddle_profile_why().decode())
+            raise RuntimeError(self.why())
         watch_modules()
 
+    def why(self):
+        """Why start() or stop() did not do it."""
+        return self._calls.heddle_profile_why().decode(errors="replace")
+
     def stop(self):
-        """The profile in its JSON form; None where no recording is under way."""
+        """The profile in its JSON form; None where no recording is under way, or where it failed."""
         self._name_modules()
         return self._take(self._calls.heddle_profile_stop())
 
