@@ -37,6 +37,10 @@ if [ ! -x "$build/tests/cuda_runtime/cuda_runtime_tests" ]; then
     cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs heddle_node_tests gpu_worker cuda_tests \
       $(for suite in $suites; do basename "$suite"; done) || exit 2
 fi
+# What bench/python_call.py takes beside the package.
+if [ -d "$build/python/heddle" ] && [ ! -f "$build/tests/ops/libops_stub_driver.so" ]; then
+  cmake --build "$build" -j "$(nproc)" --target heddle_shared ops_stub_driver || exit 2
+fi
 export HEDDLE_ALL_INSTANCES=1 # of templates, where a machine without a GPU takes some
 export HEDDLE_CUDA_DRIVER="${HEDDLE_CUDA_DRIVER:-libcuda.so.1}" # suites for the emulator take it unless told otherwise
 heddle=$build/heddle

@@ -125,7 +125,11 @@ def main():
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     build = arguments.build.resolve()
-    os.environ["HEDDLE_CUDA_DRIVER"] = str(build / "tests/ops/libops_stub_driver.so")
+    driver = build / "tests/ops/libops_stub_driver.so"
+    for path, target in (driver, "ops_stub_driver"), (build / "libheddle.so", "heddle_shared"):
+        if not path.exists():
+            sys.exit(f"python_call: there is no {path}: build the target {target}")
+    os.environ["HEDDLE_CUDA_DRIVER"] = str(driver)
     found = {"numpy": measure(build, "cpu"), "device": measure(build, "cuda")}
     if arguments.json:
         print(json.dumps(found, indent=2))

@@ -53,21 +53,12 @@ constexpr PythonLayout kPython312 = {.thread_frame = 56,
                                      .code_instructions = 192,
                                      .text_of_ascii = 40,
                                      .text_of_others = 56};
-constexpr PythonLayout kPython313 = {.thread_frame = 72,
-                                     .through_cframe = false,
-                                     .cframe_frame = 0,
-                                     .frame_code = 0,
-                                     .frame_previous = 8,
-                                     .frame_instruction = 56,
-                                     .frame_owner = 70,
-                                     .frame_locals = 72,
-                                     .code_first_line = 68,
-                                     .code_file = 112,
-                                     .code_name = 128,
-                                     .code_lines = 136,
-                                     .code_instructions = 200,
-                                     .text_of_ascii = 40,
-                                     .text_of_others = 56};
+constexpr PythonLayout kPython313 = [] {
+  PythonLayout layout = kPython312;
+  layout.thread_frame = 72, layout.through_cframe = false;
+  layout.code_instructions = 200;
+  return layout;
+}();
 
 // `version`: "3.12.1 (main, ...)".
 const PythonLayout* layout_of(std::string_view version) {
