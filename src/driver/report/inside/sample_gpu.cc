@@ -5,6 +5,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
@@ -51,9 +53,9 @@ Lined lined(const CompiledModel& model, const FusedKernel& kernel, const Target&
   return {};
 }
 
-// By kernel. Kernels that do not compile any more have none.
+// By kernel. Those that cannot be compiled have none, and `why` has the last reason.
 std::map<const FusedKernel*, Lined> lined_kernels(const CompiledModel& model, FusedKernels& kernels,
-                                                  const Target& target) {
+                                                  const Target& target, std::string& why) {
   std::vector<const FusedKernel*> order;
   for (const auto& [symbol, kernel] : kernels.all()) order.push_back(&kernel);
   std::map<const FusedKernel*, Lined> all;
@@ -63,12 +65,14 @@ std::map<const FusedKernel*, Lined> lined_kernels(const CompiledModel& model, Fu
     for (int64_t i = begin; i < end; ++i) {
       const FusedKernel* const kernel = order[static_cast<size_t>(i)];
       Lined one;
+      std::string failure;
       try {
         one = lined(model, *kernel, target);
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::kCompilerFailed && error.code() != ErrorCode::kDamagedArtefact) throw;
+        failure = error.why();
       }
       const std::lock_guard lock(mutex);
+      if (!failure.empty()) why = std::move(failure);
       all.emplace(kernel, std::move(one));
     }
   });
@@ -116,7 +120,8 @@ InsideShares sample_inside_gpu(const CompiledModel& model, const Target& target,
     result.why_none = error.why();
     return result;
   }
-  const std::map<const FusedKernel*, Lined> all = lined_kernels(model, kernels, target);
+  std::string why;
+  const std::map<const FusedKernel*, Lined> all = lined_kernels(model, kernels, target, why);
   for (const profile::CounterSample& sample : samples) {
     FusedKernel* const kernel = kernels.of_launch(sample.kernel);
     if (kernel == nullptr) continue;
@@ -128,6 +133,7 @@ InsideShares sample_inside_gpu(const CompiledModel& model, const Target& target,
     kernel->memory += static_cast<double>(sample.memory);
     result.samples += sample.samples;
   }
+  if (result.samples == 0) result.why_none = why;
   result.by_step = kernels.shares();
   return result;
 }
