@@ -55,6 +55,13 @@ struct CounterSampler::Buffers {
   void check(cupti::Result result, const char* name) const {
     if (result != cupti::kSuccess) cupti::refuse(library, result, name);
   }
+  // On the way out of an error, which is the one to tell.
+  void disable() {
+    cupti::SamplingCall call;
+    call.context = context;
+    library.sampling_disable(&call);
+    enabled = false;
+  }
   void name_reasons();
   void configure(uint32_t period);
   void add(const cupti::SampledData& data);
@@ -131,16 +138,13 @@ CounterSampler::CounterSampler(void* cuda_context, uint32_t period)
     buffers_->name_reasons();
     buffers_->configure(period);
   } catch (...) {
-    buffers_->call(buffers_->library.sampling_disable, "cuptiPCSamplingDisable");
+    buffers_->disable();
     throw;
   }
 }
 
 CounterSampler::~CounterSampler() {
-  if (!buffers_->enabled) return;
-  cupti::SamplingCall call;
-  call.context = buffers_->context;
-  buffers_->library.sampling_disable(&call);
+  if (buffers_->enabled) buffers_->disable();
 }
 
 void CounterSampler::start() {
