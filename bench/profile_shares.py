@@ -9,9 +9,9 @@ first input a second model is written in which that input stands for it, which a
 their shares are added up. The two are timed in turn by `heddle bench` on one thread of a CPU or on a GPU, the fastest
 round of each counts, and the difference over the whole is what the node takes. `heddle profile` gives the share by
 samples, and the estimate where it has none. One line per node and the mean errors, in percent of the kernel's time; -o
-has all as JSON. What is left out may have been hidden behind other work, and
-where it was the first to read an outside value (the mean of a norm), another node then waits for the memory: the ablated
-time is no truth to the last percent either."""
+has all as JSON. What is left out may have been hidden behind other work, and where it was the first to read an outside
+value (the mean of a norm), another node then waits for the memory: the ablated time is no truth to the last percent
+either."""
 
 import argparse
 import collections
@@ -228,7 +228,8 @@ class Heddle:
         """By node, and whether they are measured, of the kernel with the most time; None where there are more."""
         profile = self.json("profile", model, "--seconds", seconds, **environment)
         strings, nodes, frames = profile["strings"], profile["nodes"], profile["frames"]
-        times, by_node, kernels = next(nodes["values"][metric] for metric in ("GBUSY", "GKER", "CPU") if metric in nodes["values"]), {}, set()
+        metric = next(metric for metric in ("GBUSY", "GKER", "CPU") if metric in nodes["values"])
+        times, by_node, kernels = nodes["values"][metric], {}, set()
         for index, frame in enumerate(nodes["frame"]):
             if frames["kind"][frame] != "kernel":
                 continue

@@ -33,12 +33,18 @@ class Bytes {
   // The next `size` bytes, to be read by themselves.
   Bytes part(uint64_t size) { return Bytes(take(size)); }
 
+  // A struct as it lies in the file.
   template <typename T>
-  T number() {
-    static_assert(std::is_integral_v<T>);
+  T record() {
+    static_assert(std::is_trivially_copyable_v<T>);
     T value;
     std::memcpy(&value, take(sizeof value).data(), sizeof value);
     return value;
+  }
+  template <typename T>
+  T number() {
+    static_assert(std::is_integral_v<T>);
+    return record<T>();
   }
   uint8_t u8() { return number<uint8_t>(); }
   uint16_t u16() { return number<uint16_t>(); }

@@ -14,22 +14,14 @@ namespace {
 
 constexpr size_t kDeepest = 256;  // calls in one another
 
-template <typename T>
-T record_at(std::string_view section, uint64_t at) {
-  Bytes bytes(section, at);
-  T record;
-  std::memcpy(&record, bytes.take(sizeof record).data(), sizeof record);
-  return record;
-}
-
 // Names of the functions that the addresses in .debug_line are relative to, in order: one for each sequence.
 std::vector<std::string> functions_of_sequences(std::string_view cubin) {
   const std::string_view relocations = section_of(cubin, ".rela.debug_line").bytes;
   const std::string_view symbols = section_of(cubin, ".symtab").bytes, names = section_of(cubin, ".strtab").bytes;
   std::map<uint64_t, std::string> by_offset;
   for (uint64_t at = 0; at < relocations.size(); at += sizeof(Elf64_Rela)) {
-    const auto relocation = record_at<Elf64_Rela>(relocations, at);
-    const auto symbol = record_at<Elf64_Sym>(symbols, ELF64_R_SYM(relocation.r_info) * sizeof(Elf64_Sym));
+    const auto relocation = Bytes(relocations, at).record<Elf64_Rela>();
+    const auto symbol = Bytes(symbols, ELF64_R_SYM(relocation.r_info) * sizeof(Elf64_Sym)).record<Elf64_Sym>();
     by_offset[relocation.r_offset] = std::string(Bytes(names, symbol.st_name).text());
   }
   std::vector<std::string> functions;
@@ -56,7 +48,7 @@ CubinLines CubinLines::of(std::string_view cubin, std::string_view kernel) {
     for (const LineProgram::Row& row : program.rows) {
       const size_t sequence = sequences + row.sequence;
       if (sequence >= functions.size() || functions[sequence] != kernel) continue;
-      table.rows_.push_back({row.begin, row.end, first_line + row.number - 1});
+      table.rows_.push_back({row.begin, row.end, first_line + row.line});
     }
     sequences += program.sequences;
     offset = program.end;

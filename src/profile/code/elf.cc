@@ -5,20 +5,8 @@
 #include "profile/code/bytes.h"
 
 namespace heddle::profile::code {
-namespace {
-
-template <typename T>
-T header_at(std::string_view elf, uint64_t at) {
-  Bytes bytes(elf, at);
-  T header;
-  std::memcpy(&header, bytes.take(sizeof header).data(), sizeof header);
-  return header;
-}
-
-}  // namespace
-
 Section section_of(std::string_view elf, std::string_view name) {
-  const auto file = header_at<Elf64_Ehdr>(elf, 0);
+  const auto file = Bytes(elf).record<Elf64_Ehdr>();
   const bool is_elf = std::memcmp(file.e_ident, ELFMAG, SELFMAG) == 0 && file.e_ident[EI_CLASS] == ELFCLASS64 &&
                       file.e_ident[EI_DATA] == ELFDATA2LSB;
   if (!is_elf) fail_damaged("it is no 64-bit little-endian ELF file");
@@ -26,7 +14,7 @@ Section section_of(std::string_view elf, std::string_view name) {
     // In two steps: the product stays below 2^32.
     Bytes table(elf, file.e_shoff);
     table.take(i * sizeof(Elf64_Shdr));
-    return header_at<Elf64_Shdr>(elf, table.at());
+    return table.record<Elf64_Shdr>();
   };
   if (file.e_shnum == 0) return {};
   const auto content = [&](const Elf64_Shdr& s) { return Bytes(elf, s.sh_offset).take(s.sh_size); };

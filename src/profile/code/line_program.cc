@@ -138,7 +138,7 @@ class Machine {
   void row() {
     end_row();
     program_.lines.push_back({file_, line_, inlined_at_});
-    open_ = {address_, 0, file_, line_, program_.lines.size(), program_.sequences};
+    open_ = {address_, 0, program_.lines.size() - 1, program_.sequences};
   }
   void end_row() {
     if (open_ && address_ > open_->begin) {

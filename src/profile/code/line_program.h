@@ -24,8 +24,7 @@ struct LineProgram {
   // Code from `begin` to `end`, addresses of the object.
   struct Row {
     uint64_t begin, end;
-    uint64_t file, line;
-    uint64_t number;    // its line's, from 1
+    size_t line;        // of `lines`
     uint32_t sequence;  // pieces of code that addresses begin anew for, from 0
   };
   std::vector<std::string> files;  // as rows and call sites number them, without folders; "": there is none

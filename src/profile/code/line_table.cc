@@ -137,7 +137,8 @@ class UnitReader {
     table_.files_.insert(table_.files_.end(), program.files.begin(), program.files.end());
     count_[first_] = files;
     for (const LineProgram::Row& row : program.rows) {
-      if (row.file < files) table_.rows_.push_back({row.begin, row.end, file(row.file), 0, row.line});
+      const LineProgram::Line& line = program.lines[row.line];
+      if (line.file < files) table_.rows_.push_back({row.begin, row.end, file(line.file), 0, line.line});
     }
   }
 

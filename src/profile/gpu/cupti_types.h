@@ -148,8 +148,8 @@ struct NameStallsCall {
 struct StallSamples {
   uint32_t reason, samples;
 };
-struct CounterSamples {
-  size_t bytes = sizeof(CounterSamples);
+struct PcSamples {
+  size_t bytes = sizeof(PcSamples);
   uint64_t cubin_crc = 0, offset = 0;
   uint32_t function_number = 0, padding = 0;
   char* function = nullptr;
@@ -163,7 +163,7 @@ struct SampledData {
   uint64_t samples = 0, dropped = 0;
   size_t counters = 0, left = 0;  // that are there; that did not fit
   uint64_t range = 0;
-  CounterSamples* by_counter = nullptr;
+  PcSamples* by_counter = nullptr;
   uint64_t elsewhere = 0;  // samples in kernels that are not the program's
   uint8_t device_full = 0;
 };

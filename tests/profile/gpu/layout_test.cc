@@ -106,10 +106,10 @@ SAME(NameStallsCall, count, CUpti_PCSamplingGetStallReasonsParams, numStallReaso
 SAME(NameStallsCall, numbers, CUpti_PCSamplingGetStallReasonsParams, stallReasonIndex);
 SAME(NameStallsCall, names, CUpti_PCSamplingGetStallReasonsParams, stallReasons);
 SAME(StallSamples, samples, CUpti_PCSamplingStallReason, samples);
-SAME(CounterSamples, offset, CUpti_PCSamplingPCData, pcOffset);
-SAME(CounterSamples, function, CUpti_PCSamplingPCData, functionName);
-SAME(CounterSamples, reasons, CUpti_PCSamplingPCData, stallReasonCount);
-SAME(CounterSamples, by_reason, CUpti_PCSamplingPCData, stallReason);
+SAME(PcSamples, offset, CUpti_PCSamplingPCData, pcOffset);
+SAME(PcSamples, function, CUpti_PCSamplingPCData, functionName);
+SAME(PcSamples, reasons, CUpti_PCSamplingPCData, stallReasonCount);
+SAME(PcSamples, by_reason, CUpti_PCSamplingPCData, stallReason);
 SAME(SampledData, room, CUpti_PCSamplingData, collectNumPcs);
 SAME(SampledData, samples, CUpti_PCSamplingData, totalSamples);
 SAME(SampledData, dropped, CUpti_PCSamplingData, droppedSamples);
@@ -121,7 +121,7 @@ SAME(SamplingOption, status, CUpti_PCSamplingConfigurationInfo, attributeStatus)
 SAME(SamplingOption, data, CUpti_PCSamplingConfigurationInfo, attributeData);
 SAME(ConfigureSamplingCall, count, CUpti_PCSamplingConfigurationInfoParams, numAttributes);
 SAME(ConfigureSamplingCall, options, CUpti_PCSamplingConfigurationInfoParams, pPCSamplingConfigurationInfo);
-static_assert(sizeof(CounterSamples) == sizeof(CUpti_PCSamplingPCData));
+static_assert(sizeof(PcSamples) == sizeof(CUpti_PCSamplingPCData));
 static_assert(sizeof(SampledData) == sizeof(CUpti_PCSamplingData));
 static_assert(sizeof(SamplingOption) == sizeof(CUpti_PCSamplingConfigurationInfo));
 static_assert(int{kSampledData} == int{CUPTI_PC_SAMPLING_CONFIGURATION_ATTR_TYPE_SAMPLING_DATA_BUFFER});

@@ -84,14 +84,14 @@ const ir::Group* FusedKernels::group_of(size_t step) const {
   return group < model_.built.grouping.groups.size() ? &model_.built.grouping.groups[group] : nullptr;
 }
 
-FusedKernel* FusedKernels::of_launch(const std::string& symbol) {
-  const auto name = launched_by_.find(symbol);
-  return name == launched_by_.end() ? nullptr : &kernels_.at(name->second);
+FusedKernel* FusedKernels::of_symbol(const std::string& symbol) {
+  const auto name = by_symbol_.find(symbol);
+  return name == by_symbol_.end() ? nullptr : &kernels_.at(name->second);
 }
 
 FusedKernel* FusedKernels::of(size_t step) {
   for (const std::string& symbol : symbols_in(model_.plan->steps[step])) {
-    if (FusedKernel* const kernel = of_launch(symbol)) return kernel;
+    if (FusedKernel* const kernel = of_symbol(symbol)) return kernel;
   }
   return nullptr;
 }
@@ -108,7 +108,7 @@ void FusedKernels::add(size_t step) {
     for (const codegen::KernelText& other : source.others) {
       kernel.lines.emplace(other.symbol, line_map(other.text, *group, is_region));
     }
-    for (const std::string& name : names_of(source)) launched_by_.emplace(name, source.symbol);
+    for (const std::string& name : names_of(source)) by_symbol_.emplace(name, source.symbol);
     for (const CudaLaunch& launch : source.launches) kernel.launches.insert(launch.symbol);
     kernels_.emplace(source.symbol, std::move(kernel));
   }

@@ -36,9 +36,9 @@ class FusedKernels {
 
   bool empty() const { return kernels_.empty(); }
   std::map<std::string, FusedKernel>& all() { return kernels_; }
-  // Of an outermost step, or of a launch on a GPU; null: none.
+  // Of an outermost step, or by a symbol that steps name; null: none.
   FusedKernel* of(size_t step);
-  FusedKernel* of_launch(const std::string& symbol);
+  FusedKernel* of_symbol(const std::string& symbol);
 
   // Counts samples of a kernel for the nodes of a line; without one, or at a line of no node, they are elsewhere.
   void count(FusedKernel& kernel, const std::optional<TextLine>& at, double samples = 1) const;
@@ -61,7 +61,7 @@ class FusedKernels {
   TunedConfigs tuned_;
   std::optional<ir::Graph> graph_;  // whose kinds are tags
   std::map<std::string, FusedKernel> kernels_;
-  std::map<std::string, std::string> launched_by_;  // by symbol of a launch
+  std::map<std::string, std::string> by_symbol_;  // by symbol that steps name: of kernels_
 };
 
 // Where texts of kernels lie in the files that line tables tell of.

@@ -12,7 +12,7 @@
 #include "base/thread_pool.h"
 #include "driver/report/inside/fused_kernels.h"
 #include "profile/code/cubin_lines.h"
-#include "profile/gpu/counter_sampler.h"
+#include "profile/gpu/pc_sampler.h"
 #include "runtime/cuda/device.h"
 
 namespace heddle::driver {
@@ -79,13 +79,14 @@ std::map<const FusedKernel*, Lined> lined_kernels(const CompiledModel& model, Fu
   return all;
 }
 
-std::vector<profile::CounterSample> samples_of(double seconds, int device, const std::vector<Tensor>& inputs,
-                                               const std::function<std::unique_ptr<runtime::Executor>()>& make) {
+std::vector<profile::PcSample> samples_of(double seconds, int device, const std::vector<Tensor>& inputs,
+                                          const std::function<std::unique_ptr<runtime::Executor>()>& make,
+                                          size_t& dropped) {
   constexpr uint32_t kPeriod = 14;  // 2^14 cycles: some 100,000 samples a second of each SM
   constexpr int kRunsAtOnce = 10;
   const auto context = runtime::CudaContext::of_device(device);
   context->make_current();
-  profile::CounterSampler sampler(context->handle(), kPeriod);  // ahead of the kernels' code
+  profile::PcSampler sampler(context->handle(), kPeriod);  // ahead of the kernels' code
   const std::unique_ptr<runtime::Executor> executor = make();
   executor->run(inputs);
   context->make_current();
@@ -96,7 +97,9 @@ std::vector<profile::CounterSample> samples_of(double seconds, int device, const
   } while (wall_seconds() - begin < seconds);
   context->make_current();
   context->synchronize();
-  return sampler.stop();
+  std::vector<profile::PcSample> samples = sampler.stop();
+  dropped = sampler.dropped();
+  return samples;
 }
 
 }  // namespace
@@ -112,9 +115,9 @@ InsideShares sample_inside_gpu(const CompiledModel& model, const Target& target,
   }
   FusedKernels kernels(model, target);
   if (kernels.empty()) return result;
-  std::vector<profile::CounterSample> samples;
+  std::vector<profile::PcSample> samples;
   try {
-    samples = samples_of(seconds, device, inputs, make);
+    samples = samples_of(seconds, device, inputs, make, result.dropped);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDevice && error.code() != ErrorCode::kOutOfMemory) throw;
     result.why_none = error.why();
@@ -122,8 +125,8 @@ InsideShares sample_inside_gpu(const CompiledModel& model, const Target& target,
   }
   std::string why;
   const std::map<const FusedKernel*, Lined> all = lined_kernels(model, kernels, target, why);
-  for (const profile::CounterSample& sample : samples) {
-    FusedKernel* const kernel = kernels.of_launch(sample.kernel);
+  for (const profile::PcSample& sample : samples) {
+    FusedKernel* const kernel = kernels.of_symbol(sample.kernel);
     if (kernel == nullptr) continue;
     const Lined& known = all.at(kernel);
     const auto lines = known.lines.find(sample.kernel);

@@ -43,7 +43,8 @@ std::vector<profile::code::Sample> samples_of(double seconds, const RunSteps& ru
 std::string InsideShares::fact() const {
   if (!why_none.empty()) return "no samples: " + why_none;
   const auto steps = std::count_if(by_step.begin(), by_step.end(), [](const auto& shares) { return !shares.empty(); });
-  return fmt::format("{} kernels of several nodes divided by samples, {} in all", steps, samples);
+  return fmt::format("{} kernels of several nodes divided by samples, {} in all{}", steps, samples,
+                     dropped == 0 ? "" : fmt::format(", {} dropped", dropped));
 }
 
 InsideShares sample_inside(const CompiledModel& model, const Target& target, double seconds, const RunSteps& run) {

@@ -14,6 +14,7 @@ struct InsideShares {
   // where it is not known of which node a line is.
   std::vector<std::vector<double>> by_step;
   size_t samples = 0;        // in kernels of several nodes
+  size_t dropped = 0;        // of all, that the device had no room for
   std::string why_none;      // why there are no samples; "": there are, or there was nothing to divide
   std::string fact() const;  // for the head of a profile
 };

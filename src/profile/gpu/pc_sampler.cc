@@ -1,4 +1,4 @@
-#include "profile/gpu/counter_sampler.h"
+#include "profile/gpu/pc_sampler.h"
 
 #include <algorithm>
 #include <map>
@@ -18,7 +18,7 @@ struct Batch {
     data.room = room;
     data.by_counter = counters.data();
   }
-  std::vector<cupti::CounterSamples> counters;
+  std::vector<cupti::PcSamples> counters;
   std::vector<cupti::StallSamples> counts;
   cupti::SampledData data;
 };
@@ -45,7 +45,7 @@ const cupti::Library& sampling_library() {
 
 }  // namespace
 
-struct CounterSampler::Buffers {
+struct PcSampler::Buffers {
   explicit Buffers(void* cuda_context) : context(cuda_context) {}
   void call(cupti::Result (*function)(cupti::SamplingCall*), const char* name) {
     cupti::SamplingCall call;
@@ -72,11 +72,11 @@ struct CounterSampler::Buffers {
   std::vector<uint32_t> reasons;
   std::map<uint32_t, bool> of_memory;    // by reason
   std::unique_ptr<Batch> unasked, read;  // what CUPTI fills by itself; what stop() reads
-  std::map<std::pair<std::string, uint64_t>, CounterSample> found;
+  std::map<std::pair<std::string, uint64_t>, PcSample> found;
   uint64_t dropped = 0;
 };
 
-void CounterSampler::Buffers::name_reasons() {
+void PcSampler::Buffers::name_reasons() {
   constexpr size_t kNameBytes = 128;
   size_t count = 0;
   cupti::CountStallsCall how_many;
@@ -92,7 +92,7 @@ void CounterSampler::Buffers::name_reasons() {
   for (size_t i = 0; i < count; ++i) of_memory[reasons[i]] = waits_for_memory(names[i]);
 }
 
-void CounterSampler::Buffers::configure(uint32_t period) {
+void PcSampler::Buffers::configure(uint32_t period) {
   constexpr uint32_t kContinuous = 1;
   constexpr size_t kRoom = 8192;
   unasked = std::make_unique<Batch>(kRoom, reasons.size());
@@ -115,12 +115,12 @@ void CounterSampler::Buffers::configure(uint32_t period) {
 }
 
 // Names of functions stay CUPTI's: several records may share one.
-void CounterSampler::Buffers::add(const cupti::SampledData& data) {
+void PcSampler::Buffers::add(const cupti::SampledData& data) {
   dropped += data.dropped;
   for (size_t i = 0; i < std::min(data.counters, data.room); ++i) {
-    const cupti::CounterSamples& counter = data.by_counter[i];
+    const cupti::PcSamples& counter = data.by_counter[i];
     if (counter.function == nullptr) continue;
-    CounterSample& sample = found[{counter.function, counter.offset}];
+    PcSample& sample = found[{counter.function, counter.offset}];
     sample.kernel = counter.function;
     sample.offset = counter.offset;
     for (size_t k = 0; k < std::min(counter.reasons, reasons.size()); ++k) {
@@ -130,8 +130,7 @@ void CounterSampler::Buffers::add(const cupti::SampledData& data) {
   }
 }
 
-CounterSampler::CounterSampler(void* cuda_context, uint32_t period)
-    : buffers_(std::make_unique<Buffers>(cuda_context)) {
+PcSampler::PcSampler(void* cuda_context, uint32_t period) : buffers_(std::make_unique<Buffers>(cuda_context)) {
   buffers_->call(buffers_->library.sampling_enable, "cuptiPCSamplingEnable");
   buffers_->enabled = true;
   try {
@@ -143,15 +142,15 @@ CounterSampler::CounterSampler(void* cuda_context, uint32_t period)
   }
 }
 
-CounterSampler::~CounterSampler() {
+PcSampler::~PcSampler() {
   if (buffers_->enabled) buffers_->disable();
 }
 
-void CounterSampler::start() {
+void PcSampler::start() {
   buffers_->call(buffers_->library.sampling_start, "cuptiPCSamplingStart");
 }
 
-std::vector<CounterSample> CounterSampler::stop() {
+std::vector<PcSample> PcSampler::stop() {
   Buffers& b = *buffers_;
   b.call(b.library.sampling_stop, "cuptiPCSamplingStop");
   do {
@@ -165,12 +164,12 @@ std::vector<CounterSample> CounterSampler::stop() {
   b.enabled = false;
   b.call(b.library.sampling_disable, "cuptiPCSamplingDisable");
   b.add(b.unasked->data);
-  std::vector<CounterSample> samples;
+  std::vector<PcSample> samples;
   for (auto& [at, sample] : b.found) samples.push_back(std::move(sample));
   return samples;
 }
 
-uint64_t CounterSampler::dropped() const {
+uint64_t PcSampler::dropped() const {
   return buffers_->dropped;
 }
 
