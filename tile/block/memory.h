@@ -3,6 +3,7 @@
 // at a multiple of their size; they are accessed together where all of them may be.
 #pragma once
 
+#include "tile/arch/sm80/pointer.h"
 #include "tile/block/tile.h"
 
 namespace heddle::tile::block {
@@ -107,9 +108,33 @@ struct always {
   TILE_INLINE bool operator()(int) const { return true; }
 };
 
+// Where the thread's first element lies, and how far from there another register's does.
+template <typename T, int Rank>
+TILE_INLINE T* of_thread(T* p, const int64_t (&stride)[Rank], const Place& here) {
+#pragma unroll
+  for (int d = 0; d < Rank; ++d) p += here.at[d] * stride[d];
+  return tile::sm80::anchored(p);
+}
+template <typename L, int Rank>
+TILE_INLINE int64_t of_register(const int64_t (&stride)[Rank], int r) {
+  int64_t at = 0;
+#pragma unroll
+  for (int d = 0; d < Rank; ++d) at += L::of_register(r, d) * stride[d];
+  return at;
+}
+
 }  // namespace detail
 
 // ---- Through pointers
+
+// The addresses p + the sum of i[d] * stride[d] of elements i.
+template <typename L, typename T, int Rank>
+TILE_INLINE Tile<T*, L> addresses(T* p, const int64_t (&stride)[Rank]) {
+  T* const first = detail::of_thread(p, stride, L::here());
+  Tile<T*, L> x;
+  each_register<L::kRegisters>([&](int r) { x.v[r] = first + detail::of_register<L>(stride, r); });
+  return x;
+}
 
 // *p where the mask (a tile or a scalar) is true, `other` elsewhere.
 template <int V = 1, Access A = Access::kPlain, typename P, typename L, typename M, typename O>
@@ -310,21 +335,6 @@ TILE_INLINE bool in_window(const Window<T, Rank, Checked>& w, const Place& here,
   }
   return all;
 }
-template <typename L, typename T, int Rank, unsigned Checked>
-TILE_INLINE T* of_thread(const Window<T, Rank, Checked>& w, const Place& here) {
-  T* p = w.p;
-#pragma unroll
-  for (int d = 0; d < Rank; ++d) p += here.at[d] * w.stride[d];
-  return p;
-}
-template <typename L, typename T, int Rank, unsigned Checked>
-TILE_INLINE int64_t of_register(const Window<T, Rank, Checked>& w, int r) {
-  int64_t at = 0;
-#pragma unroll
-  for (int d = 0; d < Rank; ++d) at += L::of_register(r, d) * w.stride[d];
-  return at;
-}
-
 }  // namespace detail
 
 template <typename L, int V = 1, Access A = Access::kPlain, typename P, int Rank, unsigned Checked, typename O>
@@ -333,10 +343,11 @@ TILE_INLINE auto load(const Window<P, Rank, Checked>& w, const O& other) {
   Tile<T, L> x;
   each_register<L::kRegisters>([&](int r) { x.v[r] = detail::element(other, r); });
   const Place here = L::here();
-  const T* p = detail::of_thread<L>(w, here);
-  detail::each_run<V, L::kRegisters>([&](int r) { return detail::in_window<L>(w, here, r); },
-                                     [&](int r) { detail::load_run<V, A>(x.v + r, p + detail::of_register<L>(w, r)); },
-                                     [&](int r) { detail::load_run<1, A>(x.v + r, p + detail::of_register<L>(w, r)); });
+  const T* p = detail::of_thread(w.p, w.stride, here);
+  detail::each_run<V, L::kRegisters>(
+      [&](int r) { return detail::in_window<L>(w, here, r); },
+      [&](int r) { detail::load_run<V, A>(x.v + r, p + detail::of_register<L>(w.stride, r)); },
+      [&](int r) { detail::load_run<1, A>(x.v + r, p + detail::of_register<L>(w.stride, r)); });
   return x;
 }
 template <int V = 1, typename T, typename L, int Rank, unsigned Checked>
@@ -344,19 +355,17 @@ TILE_INLINE void store(const Window<T, Rank, Checked>& w, const Tile<T, L>& x) {
   const Place here = L::here();
   bool mine = true;
   if constexpr (L::kReplicated) mine = L::owner();
-  T* p = detail::of_thread<L>(w, here);
-  detail::each_run<V, L::kRegisters>([&](int r) { return mine && detail::in_window<L>(w, here, r); },
-                                     [&](int r) { detail::store_run<V>(p + detail::of_register<L>(w, r), x.v + r); },
-                                     [&](int r) { detail::store_run<1>(p + detail::of_register<L>(w, r), x.v + r); });
+  T* p = detail::of_thread(w.p, w.stride, here);
+  detail::each_run<V, L::kRegisters>(
+      [&](int r) { return mine && detail::in_window<L>(w, here, r); },
+      [&](int r) { detail::store_run<V>(p + detail::of_register<L>(w.stride, r), x.v + r); },
+      [&](int r) { detail::store_run<1>(p + detail::of_register<L>(w.stride, r), x.v + r); });
 }
 
 // The elements' addresses, and which of them exist, for what is no load and no store.
 template <typename L, typename T, int Rank, unsigned Checked>
 TILE_INLINE Tile<T*, L> pointers(const Window<T, Rank, Checked>& w) {
-  T* p = detail::of_thread<L>(w, L::here());
-  Tile<T*, L> x;
-  each_register<L::kRegisters>([&](int r) { x.v[r] = p + detail::of_register<L>(w, r); });
-  return x;
+  return addresses<L>(w.p, w.stride);
 }
 template <typename L, typename T, int Rank, unsigned Checked>
 TILE_INLINE Tile<bool, L> inside(const Window<T, Rank, Checked>& w) {

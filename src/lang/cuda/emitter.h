@@ -70,6 +70,7 @@ class Emitter {
   bool uniform(ValueId v) const { return uniform_.count(v) != 0; }
   // A scalar or a tile as an operand of map(): uniform tiles are scalars.
   const std::string& text(ValueId v) const { return text_.at(v); }
+  bool is_bound(ValueId v) const { return text_.count(v) != 0; }
   // A tile in its own layout or another one.
   std::string tile(ValueId v) { return tile(v, layout(v)); }
   std::string tile(ValueId v, const Layout& in);

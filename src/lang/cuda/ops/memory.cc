@@ -21,6 +21,35 @@ std::string beside(Emitter& e, ValueId v, const Layout& layout) {
   return e.uniform(v) ? e.text(v) : e.tile(v, layout);
 }
 
+// Whether the scalars that a sum is made of have been written.
+bool is_there(const Emitter& e, const Polynomial& p) {
+  return std::all_of(p.terms().begin(), p.terms().end(), [&](const auto& term) {
+    return std::all_of(term.first.begin(), term.first.end(), [&](ValueId v) { return e.is_bound(v); });
+  });
+}
+
+// A tile of pointers to be read or written. Where it is an affine function of the places of its elements, it is one
+// pointer of the thread and the distances of its registers from there, which are constants for the most part.
+std::string addresses(Emitter& e, ValueId pointers) {
+  constexpr size_t kMostTerms = 12;
+  if (e.uniform(pointers)) return e.tile(pointers);
+  const std::optional<Window> window = e.windows.window(pointers);
+  if (!window || !e.is_bound(window->base) || !is_there(e, window->offset)) return e.tile(pointers);
+  Polynomial offset = window->offset;
+  std::vector<std::string> strides;
+  for (const Window::Dim& dim : window->dims) {
+    if (dim.wraps || !is_there(e, dim.stride) || !is_there(e, dim.start)) return e.tile(pointers);
+    offset = offset + dim.start * dim.stride;
+    strides.push_back(sum_text(e, dim.stride, "int64_t"));
+  }
+  if (offset.terms().size() > kMostTerms) return e.tile(pointers);
+  const std::string first = offset.is_zero() ? e.text(window->base)
+                                             : fmt::format("{} + ({})", codegen::factor(e.text(window->base)),
+                                                           sum_text(e, offset, "int64_t"));
+  return fmt::format("block::addresses<{}>({}, {{{}}})", e.layout_name(e.layout(pointers)), first,
+                     fmt::join(strides, ", "));
+}
+
 void emit_load(Emitter& e, const Op& op) {
   const ValueId pointer = op.operands[0], result = op.results[0];
   const Type& type = e.type(pointer);
@@ -39,7 +68,7 @@ void emit_load(Emitter& e, const Op& op) {
     return e.declare(op, result, e.converted(shifted, layout, e.layout(result), e.type(result)));
   }
   const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), element);
-  std::string text = fmt::format("block::load<{}{}>({}", vector, access_of(op), e.tile(pointer));
+  std::string text = fmt::format("block::load<{}{}>({}", vector, access_of(op), addresses(e, pointer));
   for (size_t i = 1; i < op.operands.size(); ++i) text += ", " + beside(e, op.operands[i], layout);
   e.declare(op, result, e.converted(text + ")", layout, e.layout(result), e.type(result)));
 }
@@ -54,7 +83,7 @@ void emit_store(Emitter& e, const Op& op) {
   } else {
     const Layout& layout = e.layout(pointer);
     const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), size_of(type.element));
-    text = fmt::format("block::store<{}>({}, {}", vector, e.tile(pointer), e.tile(op.operands[1], layout));
+    text = fmt::format("block::store<{}>({}, {}", vector, addresses(e, pointer), e.tile(op.operands[1], layout));
     if (op.operands.size() > 2) text += ", " + beside(e, op.operands[2], layout);
   }
   e.statement(op, text + ")");
