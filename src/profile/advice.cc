@@ -61,13 +61,46 @@ std::vector<Advice> small_steps(const Profile& profile) {
   return {a};
 }
 
+std::vector<Advice> compilation(const Profile& profile) {
+  constexpr double kMuch = 0.05;
+  const CallingContextTree& tree = profile.tree;
+  const std::optional<size_t> cpu = find_metric(tree, metrics::kCpu.name);
+  if (!cpu) return {};
+  const auto compiles = [&](NodeId node) {
+    const std::string& file = tree.frame(node).file;
+    return file.ends_with("torch/_dynamo/convert_frame.py") || file.ends_with("triton/compiler/compiler.py") ||
+           file.ends_with("jax/_src/compiler.py");
+  };
+  const std::vector<int64_t> inclusive = tree.inclusive(*cpu);
+  std::vector<bool> below(tree.size(), false);  // a frame that compiles, which counts once
+  int64_t total = 0;
+  NodeId most = 0;
+  for (NodeId node = 1; node < tree.size(); ++node) {
+    const bool within = below[tree.parent(node)];
+    below[node] = within || compiles(node);
+    if (within || !below[node]) continue;
+    total += inclusive[node];
+    if (most == 0 || inclusive[node] > inclusive[most]) most = node;
+  }
+  if (total == 0 || share_of_run(tree, total) < kMuch) return {};
+  Advice a = advice_on(profile, "compilation", most, total);
+  a.share = std::min(a.share, 1.0);
+  a.evidence = fmt::format("{} compiles kernels, which takes {} of CPU time in all", path_text(tree, tree.parent(most)),
+                           time_text(total));
+  a.confidence = "bound";
+  a.remedy =
+      "Shapes that change are compiled again and again: pad them to a few sizes, or torch.compile(dynamic=True); "
+      "TORCH_LOGS=recompiles says why. What is compiled once is no longer there in a longer run";
+  return {a};
+}
+
 std::vector<Advice> advice_for(const Profile& profile) {
   constexpr double kLeast = 0.01;
   constexpr size_t kMost = 7;
   std::vector<Advice> all;
   for (const auto rule :
-       {far_from_floor, reference_fallback, small_steps, waits_for_host, synchronisation, pageable_copy,
-        layout_and_casts, unfused_elementwise, low_precision_unused, exposed_collectives}) {
+       {far_from_floor, reference_fallback, small_steps, compilation, waits_for_host, synchronisation, memory_churn,
+        pageable_copy, layout_and_casts, unfused_elementwise, low_precision_unused, exposed_collectives}) {
     for (Advice& advice : rule(profile)) {
       if (advice.share >= kLeast) all.push_back(std::move(advice));
     }

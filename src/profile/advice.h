@@ -14,6 +14,9 @@ std::vector<Advice> far_from_floor(const Profile& profile);
 std::vector<Advice> reference_fallback(const Profile& profile);
 // What the root has of its own, the time between steps of a model: where it is more than a tenth, steps are too small.
 std::vector<Advice> small_steps(const Profile& profile);
+// A program compiles kernels while it runs (torch.compile, Triton, JAX): the CPU time of it, where it is more than a
+// twentieth of the run.
+std::vector<Advice> compilation(const Profile& profile);
 
 // All rules of one profile, those of gpu_advice.h among them, the largest gain first: those of at least 1% of the run,
 // at most seven.

@@ -45,9 +45,12 @@ std::optional<Found> kernels(const Profile& profile, double least, const Wanted&
   return found;
 }
 
+Found idle(const CallingContextTree& tree, std::string_view why) {
+  return find(tree, metrics::kGpuIdle, [&](const Frame& frame) { return frame.kind == "idle" && frame.name == why; });
+}
+
 Found idle_of_host(const CallingContextTree& tree) {
-  return find(tree, metrics::kGpuIdle,
-              [](const Frame& frame) { return frame.kind == "idle" && frame.name == "waits for the host"; });
+  return idle(tree, "waits for the host");
 }
 
 // Whether copies are of a few bytes each. A row sums all of its copies, so only their rate tells: a copy takes 1 us or
@@ -96,10 +99,11 @@ std::vector<Advice> synchronisation(const Profile& profile) {
     calls[tree.parent(node)] += own;
     all += own;
   }
+  // Where the host is late anyway, what it does not wait any more is gained.
+  const auto total = static_cast<double>(std::min(idle, all));
   std::vector<Advice> found;
   for (const auto& [node, own] : calls) {
-    const auto gain =
-        static_cast<int64_t>(static_cast<double>(idle) * static_cast<double>(own) / static_cast<double>(all));
+    const auto gain = static_cast<int64_t>(total * static_cast<double>(own) / static_cast<double>(all));
     if (gain <= 0) continue;
     Advice a = advice_on(profile, "synchronisation", node, gain);
     a.evidence = fmt::format("{} waits {} for the GPU, and the next kernels are launched only afterwards",
@@ -113,8 +117,26 @@ std::vector<Advice> synchronisation(const Profile& profile) {
   return found;
 }
 
+std::vector<Advice> memory_churn(const Profile& profile) {
+  constexpr double kMuch = 0.05;
+  const CallingContextTree& tree = profile.tree;
+  const Found waits = idle(tree, "waits for an allocation");
+  if (waits.total == 0 || share_of_run(tree, waits.total) < kMuch) return {};
+  Advice a = advice_on(profile, "memory_churn", waits.node, waits.total);
+  a.evidence = fmt::format("{} allocates or frees memory of the GPU, and the next kernels are launched only afterwards",
+                           callers(tree, waits.node));
+  if (const std::optional<size_t> bytes = find_metric(tree, metrics::kGpuAllocated.name)) {
+    a.evidence += fmt::format("; {} MB were allocated", tree.total(*bytes) / 1000000);
+  }
+  a.confidence = "bound";
+  a.remedy =
+      "Keep memory: no torch.cuda.empty_cache() in a loop, buffers made once, and "
+      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes vary";
+  return {a};
+}
+
 std::vector<Advice> pageable_copy(const Profile& profile) {
-  constexpr double kUsual = 20e9;                // bytes a second through PCIe 4.0 x16
+  constexpr double kUsual = 40e9;                // bytes a second, between PCIe 4.0 and 5.0
   constexpr int64_t kEnough = int64_t{1} << 20;  // bytes that show a rate,
   constexpr int64_t kWorthwhile = 1 << 16;       // and that are worth page-locked memory
   const CallingContextTree& tree = profile.tree;
@@ -180,7 +202,7 @@ std::vector<Advice> low_precision_unused(const Profile& profile) {
            !has_any(name, {"tf32", "tensorop", "s1688", "bf16"});
   });
   if (!found) return {};
-  Advice a = advice_on(profile, "low_precision_unused", found->node, found->total / 2);
+  Advice a = advice_on(profile, "low_precision_unused", found->node, found->total / 4 * 3);
   a.evidence = fmt::format("products of f32 without tensor cores take {}", time_text(found->total));
   a.confidence = "guess";
   a.remedy =

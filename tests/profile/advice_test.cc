@@ -47,6 +47,30 @@ TEST(Advice, SmallSteps) {
   EXPECT_EQ(small_steps(profile_with(1000, 300))[0].gain_ns, 300);
 }
 
+TEST(Advice, Compilation) {
+  for (const std::string file : {"/lib/torch/_dynamo/convert_frame.py", "/home/me/train.py"}) {
+    Profile p{"a program", {}};
+    const size_t metric = p.tree.add_metric(metrics::kCpu);
+    const NodeId line = p.tree.child(0, Frame{"python", "step", "train.py", 7});
+    p.tree.add(line, metric, 500);
+    const NodeId compiles = p.tree.child(line, Frame{"python", "_compile", file, 3});
+    p.tree.add(compiles, metric, 200);
+    p.tree.add(
+        p.tree.child(p.tree.child(compiles, Frame{"python", "trace", "x.py", 1}), {"python", "_compile", file, 3}),
+        metric, 300);
+    const std::vector<Advice> found = compilation(p);
+    if (file == "/home/me/train.py") {
+      EXPECT_THAT(found, IsEmpty());
+      continue;
+    }
+    ASSERT_THAT(found, SizeIs(1));
+    EXPECT_EQ(found[0].gain_ns, 500);
+    EXPECT_DOUBLE_EQ(found[0].share, 0.5);
+    EXPECT_EQ(found[0].node, compiles);
+    EXPECT_THAT(found[0].evidence, HasSubstr("step"));
+  }
+}
+
 TEST(Advice, WhatGainsLittleIsLeftOut) {
   Profile p = profile_with(1000000, 0);
   const size_t metric = 0;

@@ -51,6 +51,13 @@ class Program {
     operations_.push_back(o);
     return *this;
   }
+  // `us` until the host goes on.
+  Program& free(const std::string& line, uint64_t us) {
+    GpuOperation o = next(line, us, 0);
+    o.kind = Kind::kFree, o.bytes = 1 << 20, o.end = o.start;
+    operations_.push_back(o);
+    return *this;
+  }
   Profile profile() {
     Profile result{"a program", {}};
     add_operations(result, operations_, [&](uint64_t context) {
@@ -89,9 +96,10 @@ TEST(AdviceOnGpu, WaitsForTheHost) {
 }
 
 TEST(AdviceOnGpu, SynchronisationIsBlamedForTheIdleTimeAfterIt) {
-  Program waiting, free_running;
+  Program waiting, free_running, late_anyway;
   for (int i = 0; i < 10; ++i) {
-    waiting.wait("train.py:9 loss.item()", 40).kernel("train.py:7", "gemm", 50, 50, true);
+    late_anyway.wait("train.py:9 loss.item()", 5).kernel("train.py:7", "gemm", 50, 50, true);
+    waiting.wait("train.py:9 loss.item()", 60).kernel("train.py:7", "gemm", 50, 50, true);
     waiting.copy("train.py:9 loss.item()", Direction::kDeviceToHost, 4, 2, true);
     free_running.kernel("train.py:7", "gemm", 50);
   }
@@ -100,14 +108,31 @@ TEST(AdviceOnGpu, SynchronisationIsBlamedForTheIdleTimeAfterIt) {
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(profile.tree.frame(found[0].node).name, "train.py:9 loss.item()");
   EXPECT_EQ(found[0].gain_ns, 9 * 50 * 1000);
+  ASSERT_THAT(synchronisation(late_anyway.profile()), SizeIs(1));
+  EXPECT_EQ(synchronisation(late_anyway.profile())[0].gain_ns, 10 * 5 * 1000);
   EXPECT_THAT(synchronisation(free_running.profile()), IsEmpty());
+}
+
+TEST(AdviceOnGpu, MemoryThatIsFreedInALoop) {
+  Program churning, keeping;
+  for (int i = 0; i < 10; ++i) {
+    churning.free("train.py:5 empty_cache()", 20).kernel("train.py:7", "gemm", 50, 0, true);
+    keeping.kernel("train.py:7", "gemm", 50, 20, true);
+  }
+  const Profile profile = churning.profile();
+  const std::vector<Advice> found = memory_churn(profile);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(profile.tree.frame(profile.tree.parent(found[0].node)).name, "train.py:5 empty_cache()");
+  EXPECT_EQ(found[0].gain_ns, 9 * 20 * 1000);
+  EXPECT_THAT(waits_for_host(profile), IsEmpty());  // it is one fault
+  EXPECT_THAT(memory_churn(keeping.profile()), IsEmpty());
 }
 
 TEST(AdviceOnGpu, PageableCopies) {
   constexpr uint64_t kBytes = 100000000;
   const Profile alone = Program().copy("load", Direction::kHostToDevice, kBytes, 20000, true).profile();
   ASSERT_THAT(pageable_copy(alone), SizeIs(1));
-  EXPECT_EQ(pageable_copy(alone)[0].gain_ns, 15000000);  // at 20 GB/s
+  EXPECT_EQ(pageable_copy(alone)[0].gain_ns, 17500000);  // at 40 GB/s
   EXPECT_EQ(pageable_copy(alone)[0].confidence, "guess");
   // A copy of page-locked memory shows what this machine reaches: 50 GB/s.
   const Profile both = Program()

@@ -104,6 +104,10 @@ void OperationTree::add_one(const GpuOperation& operation) {
     case Kind::kOverhead:
       break;
   }
+  if (operation.kind == Kind::kAllocate || operation.kind == Kind::kFree) {
+    devices_[operation.device].memory_call = operation.start;
+    devices_[operation.device].memory_caller = parent;
+  }
   if (!works(operation) || !operation.has_times()) return;
   add_idle(operation, parent);
   add_slice(operation, leaf);
@@ -132,19 +136,25 @@ void OperationTree::add_copy(const GpuOperation& operation, NodeId leaf) {
   add_value(leaf, {name + ":B", "bytes", title + ", bytes"}, operation.bytes);
 }
 
-// A launch that came when the device had ended already is what it waited for. Between launches that are there in time
-// lies what the device needs to begin the next one.
+// A launch that came when the device had ended already is what it waited for, or the allocation or free that the host
+// made before it: these take long, and a free waits for the device. Between launches that are there in time lies what
+// the device needs to begin the next one.
 void OperationTree::add_idle(const GpuOperation& operation, NodeId parent) {
   constexpr uint64_t kLaunchBoundary = 2000;
-  uint64_t& until = devices_[operation.device].working_until;
+  Device& device = devices_[operation.device];
+  const uint64_t until = device.working_until;
   const uint64_t gap = until != 0 && operation.start > until ? operation.start - until : 0;
   if (gap > 0 && limits_.idle) {
-    const char* const why = operation.launched > until ? "waits for the host"
-                            : gap < kLaunchBoundary    ? "between launches"
-                                                       : "other";
+    const char* why = gap < kLaunchBoundary ? "between launches" : "other";
+    if (operation.launched > until) {
+      const bool by_memory = device.memory_call > device.launched && device.memory_call <= operation.launched;
+      why = by_memory ? "waits for an allocation" : "waits for the host";
+      if (by_memory) parent = device.memory_caller;
+    }
     add_value(profile_.tree.child(parent, Frame{"idle", why}), metrics::kGpuIdle, gap);
   }
-  until = std::max(until, operation.end);
+  device.working_until = std::max(until, operation.end);
+  device.launched = std::max(device.launched, operation.launched);
 }
 
 // Slices of one track do not overlap: what does gets a track of its own.

@@ -24,7 +24,9 @@ namespace heddle::profile {
 //   GMSET       ns     memsets
 //   GSYNC       ns     the host waits for the device
 //   GMEM        bytes  allocated; GMEM:free has those given back
-//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends it
+//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends it, or to
+//   the
+//                      last allocation or free that the host made before that launch
 //   LAUNCHES           kernels
 //
 // Operations whose times are unknown count as launches and bytes and have no time.
@@ -47,6 +49,9 @@ class OperationTree {
   // What a device did so far.
   struct Device {
     uint64_t computing_until = 0, working_until = 0;
+    uint64_t launched = 0;     // when the host asked for the last operation
+    uint64_t memory_call = 0;  // when it last allocated or freed memory, and where
+    NodeId memory_caller = 0;
   };
   struct Lane {
     uint32_t track = 0;

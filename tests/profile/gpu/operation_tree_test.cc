@@ -187,6 +187,22 @@ TEST(OperationTree, GapsSayWhatTheDeviceWaitedFor) {
   EXPECT_EQ(total(profile, "GBUSY") + total(profile, "GIDLE"), 30500 - 10000);
 }
 
+TEST(OperationTree, AnAllocationBeforeALaunchIsWhatTheDeviceWaitedFor) {
+  Profile profile;
+  GpuOperation allocated;
+  allocated.kind = GpuOperation::Kind::kAllocate, allocated.bytes = 64, allocated.context = 5;
+  // Before b's launch, and while b runs, which c's launch does not wait for.
+  std::vector<GpuOperation> operations = {kernel("a", 10000, 11000, 1), allocated, kernel("b", 20000, 22000, 2),
+                                          kernel("c", 30000, 31000, 3)};
+  operations[0].launched = 9000;
+  operations[1].start = operations[1].end = 12000;
+  operations[2].launched = 18000;
+  operations[3].launched = 29000;
+  add_operations(profile, operations, lines_of(profile));
+  EXPECT_EQ(rows(profile, "GIDLE"),
+            (Rows{{"line 5/waits for an allocation", 9000}, {"line 3/waits for the host", 8000}}));
+}
+
 TEST(OperationTree, TheTimelineIsBoundedAndItsSlicesDoNotOverlap) {
   Profile profile;
   std::vector<GpuOperation> operations;
