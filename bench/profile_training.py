@@ -8,7 +8,10 @@ of steps: the time of all kernels with Kineto's; the shares of a network's parts
 each part; the call that copies most to the device, which has to be model.to(device); and the weights after the steps, which
 have to be the same bits.
 
-usage: PYTHONPATH=build/release/python python3 bench/profile_training.py [--models mnist,resnet50,bert] [-o FILE]
+Of Heddle's own models (--onnx, files of `heddle zoo`) the time of a run, a CUDA graph, plain and recorded.
+
+usage: PYTHONPATH=build/release/python python3 bench/profile_training.py [--models mnist,resnet50,bert] [--onnx FILE...]
+                                                                         [-o FILE]
 Needs torch, timm (resnet50) and transformers (bert); --device cpu tries the script itself.
 """
 import argparse
@@ -240,7 +243,35 @@ def measure_torch(name, device, count):
     return row
 
 
+def measure_compiled(path, device, count):
+    """A model of Heddle's in f16: runs plain and recorded; the first runs of a recording, which capture the graph, do not count."""
+    on_gpu = device.startswith("cuda")
+    model = heddle.compile(path, target=device, precision="f16" if on_gpu else "f32")
+    types = {"f32": torch.float32, "f16": torch.float16, "i64": torch.int64, "i32": torch.int32}
+    inputs = [torch.ones(port.shape, dtype=types[port.dtype], device=device) for port in model.inputs]
+    wait = torch.cuda.synchronize if on_gpu else lambda: None
+
+    def seconds():
+        for _ in range(3):
+            model(*inputs)
+        wait()
+        begin = time.perf_counter()
+        for _ in range(count):
+            model(*inputs)
+        wait()
+        return (time.perf_counter() - begin) / count
+
+    seconds()
+    times = {"plain": [], "heddle": []}
+    for _ in range(ROUNDS):
+        times["plain"].append(seconds())
+        with heddle.profile() as recording:
+            times["heddle"].append(seconds())
+    return medians(times) | {"facts": dict(recording.profile.data["facts"])}
+
+
 WORKERS = {"heddle": measure_heddle, "torch": measure_torch}
+RUNS_OF_COMPILED = 200
 
 
 def measure(name, device, count, workers):
@@ -257,6 +288,7 @@ def measure(name, device, count, workers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="mnist,resnet50,bert")
+    parser.add_argument("--onnx", nargs="*", default=[], metavar="FILE", help="models that Heddle compiles; --models '' for these alone")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--workers", default=",".join(WORKERS), help="which profilers")
@@ -267,7 +299,10 @@ def main():
         print(json.dumps(WORKERS[arguments.worker](arguments.models, arguments.device, arguments.steps)))
         return 0
     rows = []
-    for name in arguments.models.split(","):
+    for path in arguments.onnx:
+        rows.append({"model": path, "heddle": measure_compiled(path, arguments.device, RUNS_OF_COMPILED)})
+        print(json.dumps(rows[-1], indent=1), flush=True)
+    for name in filter(None, arguments.models.split(",")):
         rows.append(measure(name, arguments.device, arguments.steps, arguments.workers.split(",")))
         print(json.dumps(rows[-1], indent=1), flush=True)
     if arguments.output:
