@@ -63,7 +63,7 @@ if wanted python; then
   if [ ! -d "$build/python/heddle" ]; then
     echo "$build has no Python package: configure it with -DHEDDLE_PYTHON_PACKAGE=ON"
   elif python3 -c 'import heddle' 2>"$out/python.log"; then
-    for test in device tile_device tile_operator tile_export examples torch profile; do
+    for test in device tile_device tile_operator tile_export examples torch profile_device; do
       HEDDLE_TEST_TARGET=cuda python3 tests/python/test_$test.py >"$out/python_$test.log" 2>&1 || status=1
       echo "$test: $(tail -n 1 "$out/python_$test.log")"
     done

@@ -98,8 +98,8 @@ class Training:
         return (time.perf_counter() - begin) / count
 
 
-def by_heddle(training, count):
-    with heddle.profile(training.model.__class__.__name__) as recording:
+def by_heddle(training, count, operators=False):
+    with heddle.profile(training.model.__class__.__name__, operators=operators) as recording:
         seconds = training.seconds(count)
     return seconds, recording.profile.data
 
@@ -198,7 +198,7 @@ def same_bits(name, device, count):
 
 def medians(times):
     """Milliseconds of a step by mode, and what each mode takes beyond the plain steps."""
-    median = {mode: statistics.median(values) for mode, values in times.items()}
+    median = {mode: statistics.median(values) for mode, values in times.items() if values}
     return {"ms of a step": {mode: round(value * 1e3, 3) for mode, value in median.items()},
             "overhead": {mode: round(value / median["plain"] - 1, 4) for mode, value in median.items() if mode != "plain"}}
 
@@ -206,12 +206,14 @@ def medians(times):
 def measure_heddle(name, device, count):
     training = Training(name, device)
     training.steps(3)
-    times, kernels = {"plain": [], "heddle": []}, []
+    times, kernels = {"plain": [], "heddle": [], "heddle, operators": []}, []
     for _ in range(ROUNDS):
         times["plain"].append(training.seconds(count))
         seconds, data = by_heddle(training, count)
         times["heddle"].append(seconds)
         kernels.append(Tree(data).total("GKER"))
+        if device.startswith("cuda"):
+            times["heddle, operators"].append(by_heddle(training, count, operators=True)[0])
     row = medians(times) | {"same bits": same_bits(name, device, 3), "facts": dict(data["facts"])}
     if device.startswith("cuda"):
         tree, parts = Tree(data), PARTS[name]

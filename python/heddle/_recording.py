@@ -1,5 +1,6 @@
 """profile(): what this process does, by the lines of Python that do it."""
 import contextlib
+import os
 import pathlib
 from typing import Iterator, Optional
 
@@ -30,34 +31,54 @@ class Recording:
             raise make(201, "Recording.profile", why, remedy, f"Recording.profile: {why}. {remedy}")
         return self._profile
 
+    def _end(self) -> None:
+        form = _library.stop()
+        if form is None:
+            self._failure = _library.why() or "it was ended by somebody else"
+        else:
+            self._profile = Profile(_core.profile_text(form))
+            self._profile._json = form
+
+
+@contextlib.contextmanager
+def _nvtx_tells(gpu: bool) -> Iterator[None]:
+    """NVTX looks for who takes it over when it is first used."""
+    name = "NVTX_INJECTION64_PATH"
+    if not gpu or name in os.environ:
+        yield
+        return
+    os.environ[name] = str(_LIBRARY)
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+
 
 @contextlib.contextmanager
 def profile(title: str = "heddle.profile()", *, rate: float = 100, gpu: bool = True,
-            all_frames: bool = False) -> Iterator[Recording]:
+            all_frames: bool = False, operators: bool = False) -> Iterator[Recording]:
     """Records what this process does within a with block: all threads, by the lines of Python that do it.
 
     CPU time is sampled `rate` times a second of it. What GPUs do is recorded by CUPTI unless `gpu` is False: kernels,
     copies, waiting, each below the line that asked for it. Where CUPTI is missing or taken, a fact of the profile says
     so. CUDA graphs that were captured before are known by their kernels' names alone. `all_frames` shows frames that
-    only pass calls on. Raises heddle.InputError where this process is being profiled already.
+    only pass calls on. `operators` shows PyTorch's operators, those of backward() below the lines of the forward pass
+    whose gradient they compute; not beside torch.profiler. Ranges of NVTX are rows where this process uses NVTX for the
+    first time within the block. Raises heddle.InputError where this process is being profiled already.
     """
     global _library
     if not rate > 0:
         why, remedy = f"{rate} samples a second", "Give a rate above 0"
         raise make(201, "rate", why, remedy, f"rate: {why}. {remedy}")
     _library = _library or Library(str(_LIBRARY))
-    try:
-        _library.start(title, rate=rate, gpu=2 if gpu else 0, all_frames=all_frames)
-    except RuntimeError as reason:
-        remedy = "End the other recording first: heddle.profile() and `heddle profile` record a process once"
-        raise make(201, "heddle.profile", str(reason), remedy, f"heddle.profile: {reason}. {remedy}") from None
-    recording = Recording()
-    try:
-        yield recording
-    finally:
-        form = _library.stop()
-        if form is None:
-            recording._failure = _library.why() or "it was ended by somebody else"
-        else:
-            recording._profile = Profile(_core.profile_text(form))
-            recording._profile._json = form
+    with _nvtx_tells(gpu):
+        try:
+            _library.start(title, rate=rate, gpu=2 if gpu else 0, all_frames=all_frames, operators=operators)
+        except RuntimeError as reason:
+            remedy = "End the other recording first: heddle.profile() and `heddle profile` record a process once"
+            raise make(201, "heddle.profile", str(reason), remedy, f"heddle.profile: {reason}. {remedy}") from None
+        recording = Recording()
+        try:
+            yield recording
+        finally:
+            recording._end()

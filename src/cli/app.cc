@@ -118,6 +118,8 @@ void add_profile(CLI::App& app, Arguments& a, Command& chosen) {
       ->check(CLI::Range(1.0, 1e4))
       ->capture_default_str();
   profile->add_flag("--all-frames", a.profile.all_frames, "Of a program: show frames that only pass calls on");
+  profile->add_flag("--operators", a.profile.operators,
+                    "Of a program: show PyTorch's operators, backward below forward");
   profile->add_flag("--no-gpu", a.profile.no_gpu, "Of a program: leave GPUs, and CUPTI, alone");
   profile->footer("`heddle profile [OPTIONS] -- PROGRAM [ARGUMENT...]` profiles a program: python train.py");
   const auto add_stored = [&](const char* name, const char* what, Command command, int least, int most) {

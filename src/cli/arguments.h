@@ -46,7 +46,7 @@ struct ProfileArguments {
   int top = 20;
   std::vector<std::string> program;  // what stands behind --: a program to profile, and its arguments
   double rate = 100;                 // samples a second of its CPU time
-  bool all_frames = false, no_gpu = false;
+  bool all_frames = false, no_gpu = false, operators = false;
 };
 
 inline constexpr const char* kAllKernels = "all";

@@ -1,17 +1,15 @@
 """Profiles of Python programs: heddle.profile() in this process, and `heddle profile -- PROGRAM` around others."""
-import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import textwrap
 import unittest
 from unittest import mock
 
 import heddle
 from heddle._record import Library
+from profiled import Profiled, Rows
 
 BUSY = """
 def busy(n):
@@ -27,36 +25,6 @@ def busy(n):
     for i in range(n):
         total += i * i
     return total
-
-
-class Rows:
-    """The rows of a profile by name: what they cost with what is below them, and who called."""
-
-    def __init__(self, form):
-        self.form = form
-        strings, frames, nodes = form["strings"], form["frames"], form["nodes"]
-        self.parents = nodes["parent"]
-        self.names = [strings[frames["name"][frame]] for frame in nodes["frame"]]
-        self.kinds = [frames["kind"][frame] for frame in nodes["frame"]]
-        self.lines = [frames["line"][frame] for frame in nodes["frame"]]
-        self.values = nodes["values"]
-
-    def total(self, name, metric="CPU"):
-        inclusive = list(self.values.get(metric, [0] * len(self.names)))
-        for node in range(len(inclusive) - 1, 0, -1):
-            inclusive[self.parents[node]] += inclusive[node]
-        return sum(v for node, v in enumerate(inclusive) if self.names[node] == name and name not in self.path(node)[1:])
-
-    def path(self, node):
-        """Names from a node to the root."""
-        names = []
-        while node > 0:
-            names.append(self.names[node])
-            node = self.parents[node]
-        return names
-
-    def paths(self, name):
-        return [self.path(node) for node in range(len(self.names)) if self.names[node] == name]
 
 
 class InThisProcess(unittest.TestCase):
@@ -95,58 +63,6 @@ class InThisProcess(unittest.TestCase):
         with self.assertRaises(heddle.InputError):
             with heddle.profile(rate=0):
                 pass
-
-
-class Profiled(unittest.TestCase):
-    """Runs programs under `heddle profile` in a folder of its own."""
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-
-    def write(self, name, text):
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    def run_profiled(self, *command, options=(), status=0, **environment):
-        """The finished command, and the rows of its profile."""
-        output = self.path / "profile.json"
-        done = subprocess.run([sys.executable, "-m", "heddle", "profile", "--rate", "1000", *options, "-o", output, "--", *command],
-                              capture_output=True, text=True, cwd=self.path, env={**os.environ, **environment}, timeout=120)
-        self.assertEqual(done.returncode, status, done.stderr)
-        return done, Rows(json.loads(output.read_text())) if output.exists() else None
-
-
-    def write_modules(self):
-        """As PyTorch calls modules; the rest of it is not needed."""
-        self.write("torch/__init__.py", "")
-        self.write("torch/nn/__init__.py", "from torch.nn.modules.module import Module\n")
-        self.write("torch/nn/modules/__init__.py", "")
-        self.write("torch/nn/modules/module.py", """
-            _hooks = []
-            def register_module_module_registration_hook(hook):
-                _hooks.append(hook)
-            class Module:
-                def __init__(self):
-                    self.__dict__["_modules"] = {}
-                def __setattr__(self, name, value):
-                    if isinstance(value, Module):
-                        for hook in _hooks:
-                            hook(self, name, value)
-                        self._modules[name] = value
-                    object.__setattr__(self, name, value)
-                def __call__(self, *args):
-                    return self._wrapped_call_impl(*args)
-                def _wrapped_call_impl(self, *args):
-                    return self._call_impl(*args)
-                def _call_impl(self, *args):
-                    def inner():
-                        return self.forward(*args)
-                    return inner()
-            """)
 
 
 class Programs(Profiled):
@@ -365,197 +281,5 @@ class Programs(Profiled):
         self.assertIn("either a model or a program", done.stderr)
 
 
-def gpus_of_torch():
-    try:
-        import torch
-        return torch.cuda.device_count()
-    except ImportError:
-        return 0
-
-
-@unittest.skipUnless(os.environ.get("HEDDLE_CUDA_DRIVER"), "needs a GPU or the emulator")
-class OnADevice(Profiled):
-    def test_kernels_hang_below_the_lines_that_launch_them(self):
-        script = self.write("launch.py", """
-            import numpy as np
-            import heddle
-            import heddle.tile as triton
-            import heddle.tile.language as tl
-
-            @triton.jit
-            def add_kernel(x, out, n, B: tl.constexpr):
-                at = tl.program_id(0) * B + tl.arange(0, B)
-                tl.store(out + at, tl.load(x + at, at < n) + 1, at < n)
-
-            def twice(x, out):
-                add_kernel[(4,)](x, out, 1000, B=256)
-                add_kernel[(4,)](x, out, 1000, B=256)
-
-            x = heddle.tensor(np.ones(1000, np.float32), device="cuda:0")
-            out = heddle.tensor(np.zeros(1000, np.float32), device="cuda:0")
-            twice(x, out)
-            for _ in range(3):
-                add_kernel[(4,)](x, out, 1000, B=256)
-            print(out.numpy()[0])
-            """)
-        done, rows = self.run_profiled(sys.executable, script)
-        self.assertEqual(done.stdout.splitlines()[0], "2.0")
-        launches = {}
-        for node, count in enumerate(rows.values["LAUNCHES"]):
-            if count:
-                caller = rows.parents[node]
-                key = (rows.names[caller], rows.lines[caller])
-                launches[key] = launches.get(key, 0) + count
-        self.assertEqual(launches, {("twice", 13): 1, ("twice", 14): 1, ("<module>", 20): 3})
-        self.assertEqual(sum(rows.values["GXCOPY:H2D:B"]), 8000)
-        self.assertEqual(sum(rows.values["GXCOPY:D2H:B"]), 4000)
-        _, rows = self.run_profiled(sys.executable, script, options=["--no-gpu"])
-        self.assertNotIn("LAUNCHES", rows.values)
-
-    def test_modules_that_one_line_calls_are_told_apart(self):
-        self.write_modules()
-        script = self.write("net.py", """
-            import numpy as np
-            import heddle
-            import heddle.tile as triton
-            import heddle.tile.language as tl
-            from torch import nn
-
-            @triton.jit
-            def fill(out, value, B: tl.constexpr):
-                tl.store(out + tl.arange(0, B), tl.full([B], value, tl.float32))
-
-            class Layer(nn.Module):
-                def forward(self, out):
-                    fill[(1,)](out, 1.0, B=16)
-
-            class Net(nn.Module):
-                def __init__(self):
-                    super().__init__()
-                    self.first, self.second = Layer(), Layer()
-                def forward(self, out):
-                    for layer in (self.first, self.second, self.second):
-                        layer(out)
-
-            net = Net()
-            for _ in range(2):
-                net(heddle.tensor(np.zeros(16, np.float32), device="cuda:0"))
-            """)
-        _, rows = self.run_profiled(sys.executable, script,
-                                    PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))
-        self.assertEqual(rows.total("first", "LAUNCHES"), 2)
-        self.assertEqual(rows.total("second", "LAUNCHES"), 4)
-
-    @unittest.skipIf("emulator" not in os.environ.get("HEDDLE_CUDA_DRIVER", ""), "on a GPU a thread needs a context")
-    def test_threads_of_backward_work_for_the_line_that_called_it(self):
-        self.write_modules()
-        self.write("torch/autograd/__init__.py", """
-            def backward(work):
-                work()
-            """)
-        # One thread for all, as autograd has one for a device.
-        source = self.write("engine.cc", """
-            #include <condition_variable>
-            #include <mutex>
-            #include <thread>
-            std::mutex& mutex = *new std::mutex;  // the thread waits beyond the end of main()
-            std::condition_variable& changed = *new std::condition_variable;
-            void (*work)(unsigned long) = nullptr;
-            unsigned long value;
-            void serve() {
-              for (std::unique_lock lock(mutex);;) {
-                changed.wait(lock, [] { return work != nullptr; });
-                work(value);
-                work = nullptr;
-                changed.notify_all();
-              }
-            }
-            extern "C" void run(void (*function)(unsigned long), unsigned long argument) {
-              static std::thread* thread = new std::thread(serve);
-              std::unique_lock lock(mutex);
-              work = function, value = argument;
-              changed.notify_all();
-              changed.wait(lock, [] { return work == nullptr; });
-            }
-            """)
-        subprocess.run([os.environ.get("HEDDLE_CXX", "c++"), "-std=c++17", "-shared", "-fPIC", "-pthread", source, "-o",
-                        self.path / "engine.so"], check=True)
-        script = self.write("threads.py", """
-            import ctypes
-            import os
-            import numpy as np
-            import heddle
-            import torch.autograd
-
-            engine = ctypes.CDLL(os.path.join(os.path.dirname(__file__), "engine.so"))
-            cuda = ctypes.CDLL(os.environ["HEDDLE_CUDA_DRIVER"])
-            keep = heddle.tensor(np.zeros(16, np.float32), device="cuda:0")
-
-            class Memory:
-                def __init__(self, size):
-                    self.address = ctypes.c_uint64()
-                    assert cuda.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(size)) == 0
-                def free_in_a_thread(self):
-                    engine.run(ctypes.cast(cuda.cuMemFree_v2, ctypes.c_void_p), self.address)
-
-            def step(size):
-                torch.autograd.backward(Memory(size).free_in_a_thread)
-
-            for _ in range(3):
-                step(1 << 20)
-            torch.autograd.backward(Memory(1 << 21).free_in_a_thread)
-            torch.autograd.backward(Memory(1 << 22).free_in_a_thread)
-            Memory(1 << 23).free_in_a_thread()
-            """)
-        _, rows = self.run_profiled(sys.executable, script,
-                                    PYTHONPATH=os.pathsep.join([str(self.path), os.environ.get("PYTHONPATH", "")]))
-        freed = {}
-        for node, size in enumerate(rows.values["GMEM:free"]):
-            if size >= 1 << 20:
-                above = rows.parents[node]
-                while above and rows.names[above] != "backward":
-                    above = rows.parents[above]
-                caller = rows.parents[above]
-                key = (rows.names[caller], rows.lines[caller]) if above else None
-                freed[key] = freed.get(key, 0) + size
-        self.assertEqual(freed, {("step", 20): 3 << 20, ("<module>", 24): 1 << 21, ("<module>", 25): 1 << 22, None: 1 << 23})
-
-    @unittest.skipIf(gpus_of_torch() < 2, "needs PyTorch and two GPUs")
-    def test_ranks_that_differ(self):
-        script = self.write("ranks.py", """
-            import os
-            import torch
-            import torch.distributed
-            from torch import nn
-
-            rank = int(os.environ["LOCAL_RANK"])
-            torch.cuda.set_device(rank)
-            torch.distributed.init_process_group("nccl")
-
-            def uneven(x):
-                for _ in range(3 + 17 * rank):
-                    x = torch.nn.functional.normalize(x @ x.T @ x)
-                return x
-
-            net = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(2048, 2048), nn.Linear(2048, 2048)).cuda())
-            optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-            data = torch.randn(2048, 2048, device="cuda")
-            for _ in range(10):
-                optimizer.zero_grad()
-                net(uneven(data)).sum().backward()
-                optimizer.step()
-            torch.cuda.synchronize()
-            torch.distributed.destroy_process_group()
-            """)
-        _, rows = self.run_profiled(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", script)
-        processes = {value for name, value in rows.form["facts"] if name == "process"}
-        self.assertTrue({"rank 0", "rank 1"} <= processes, processes)
-        advice = {each["rule"]: each for each in rows.form["advice"]}
-        self.assertTrue(any("nccl" in name for name in rows.names))
-        self.assertIn("rank 1", advice["load_imbalance"]["evidence"])
-        self.assertIn("uneven", rows.path(advice["load_imbalance"]["node"]))
-
-
 if __name__ == "__main__":
-    on_device = bool(os.environ.get("HEDDLE_CUDA_DRIVER"))  # the rest is the same there
-    unittest.main(defaultTest="OnADevice" if on_device else None)
+    unittest.main()

@@ -74,6 +74,7 @@ int profile_program_command(const Arguments& arguments) {
                                                                      .rate = p.rate,
                                                                      .gpu = !p.no_gpu,
                                                                      .all_frames = p.all_frames,
+                                                                     .operators = p.operators,
                                                                      .started = leave_signals_to});
   show(arguments, program.profile);
   return program.status;

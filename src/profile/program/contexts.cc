@@ -86,15 +86,27 @@ uint64_t ProgramContexts::number_of(std::span<const PythonFrame> frames) {
   return add(frames);
 }
 
+uint64_t ProgramContexts::child(uint64_t parent, const Step& step) {
+  const auto [found, is_new] = numbers_.try_emplace({parent, step}, stacks_.size());
+  if (is_new) stacks_.push_back({parent, step});
+  return found->second;
+}
+
+// Numbers of a stack and of those that called it, the outermost first.
+std::vector<uint64_t> ProgramContexts::path_of(uint64_t number) const {
+  std::vector<uint64_t> path;
+  for (uint64_t at = number; at != 0 && at < stacks_.size(); at = stacks_[at].parent) path.push_back(at);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
 uint64_t ProgramContexts::add(std::span<const PythonFrame> frames) {
   uint64_t number = 0;
   for (size_t i = frames.size(); i-- > 0;) {
     const PythonFrame& frame = frames[i];
     Step step{code_of(frame), frame.instruction, 0};
     if (calls_module(codes_[step.code])) step.self = object_of(python_, frame.first_local);
-    const auto [found, is_new] = numbers_.try_emplace({number, step}, stacks_.size());
-    if (is_new) stacks_.push_back({number, step});
-    number = found->second;
+    number = child(number, step);
   }
   return number;
 }
@@ -118,11 +130,12 @@ struct ProgramContexts::Known {
   std::unordered_map<uint64_t, uint64_t> numbers;  // by the hash with the modules
   WaitingStack waiting;
   std::unordered_map<uint64_t, uint64_t> waiting_numbers;  // by hash_of_waiting(), of stacks without calls of modules
+  std::unordered_map<uint64_t, uint64_t> ranged;           // with ranges, by a hash of all
 };
 
 ProgramContexts::Known& ProgramContexts::known() const {
   static thread_local Known known;
-  if (known.serial != serial_) known = {serial_, {}, {}, {}, {}};
+  if (known.serial != serial_) known = {serial_, {}, {}, {}, {}, {}};
   return known;
 }
 
@@ -153,10 +166,18 @@ uint64_t ProgramContexts::known_number_of(std::span<const PythonFrame> frames, b
 }
 
 uint64_t ProgramContexts::here() {
+  bool has_python = false;
+  const uint64_t python = python_here(&has_python);
+  const std::span<const Range> ranges = ranges_of_thread();
+  return ranges.empty() ? python : with_ranges(python, has_python, ranges);
+}
+
+uint64_t ProgramContexts::python_here(bool* has_python) {
   if (python_.layout == nullptr) return 0;
   std::array<PythonFrame, kMostFrames> frames;
   if (const size_t count = walk_resting_python(python_, frames)) {
     last_thread_ = reinterpret_cast<uint64_t>(python_.thread_state());
+    *has_python = true;
     return known_number_of(std::span(frames).first(count), false);
   }
   const uint64_t other = last_thread_;
@@ -181,7 +202,43 @@ uint64_t ProgramContexts::of_waiting(uint64_t thread) {
   return number;
 }
 
+uint64_t ProgramContexts::with_ranges(uint64_t python, bool has_python, std::span<const Range> ranges) {
+  uint64_t forward = 0;
+  if (has_python) {
+    forward_.remember(ranges, python);
+  } else {
+    forward = forward_.stack_of(ranges);
+  }
+  uint64_t hash = ranges.back().path;
+  for (const uint64_t value : {python, forward}) {
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 32;
+  }
+  const auto [known, is_new] = this->known().ranged.try_emplace(hash, 0);
+  if (!is_new) return known->second;
+  const std::lock_guard lock(mutex_);
+  uint64_t number = 0;
+  const auto add_ranges = [&](bool operators) {
+    for (const Range& range : ranges) {
+      if (range.is_operator != operators) continue;
+      number = child(number, Step{.range = range.name + 1, .operates = operators});
+    }
+  };
+  add_ranges(false);
+  for (const uint64_t at : path_of(python)) number = child(number, Step(stacks_[at].step));
+  if (forward != 0) number = child(number, Step{.forward = forward});
+  add_ranges(true);
+  return known->second = number;
+}
+
 bool ProgramContexts::frame_of(const Step& step, bool all_frames, Frame* to) const {
+  if (step.range != 0) {
+    *to = {step.operates ? "operator" : "range", range_name(step.range - 1)};
+    // evaluate_function calls the function of the same name.
+    constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+    if (step.operates && to->name.starts_with(kEngine)) to->name.erase(0, kEngine.size());
+    return true;
+  }
   const PythonCode& code = codes_[step.code];
   if (step.code == 0) {
     *to = {"python", "(unknown)"};
@@ -202,22 +259,40 @@ bool ProgramContexts::frame_of(const Step& step, bool all_frames, Frame* to) con
   return true;
 }
 
+NodeId ProgramContexts::add_step(const Step& step, NodeId node, CallingContextTree& tree, bool all_frames) const {
+  Frame frame;
+  const bool shown = frame_of(step, all_frames, &frame);
+  // _wrapped_call_impl calls _call_impl of the same module.
+  const bool again = shown && frame.kind != "python" && tree.frame(node) == frame;
+  if (shown && frame.kind == "module" && !is_inside_step(tree, node))
+    node = tree.child(node, Frame{"phase", "forward"});
+  return shown && !again ? tree.child(node, frame) : node;
+}
+
+// The frames of a forward operator's stack, without those that it has in common with the stack `below`.
+NodeId ProgramContexts::add_forward(uint64_t forward, uint64_t below, NodeId node, CallingContextTree& tree,
+                                    bool all_frames) const {
+  const auto is_frame = [&](uint64_t at) { return stacks_[at].step.range == 0; };
+  std::vector<uint64_t> callers = path_of(below), path = path_of(forward);
+  std::erase_if(callers, [&](uint64_t at) { return !is_frame(at); });
+  size_t common = 0;
+  while (common < std::min(callers.size(), path.size()) &&
+         stacks_[callers[common]].step == stacks_[path[common]].step) {
+    ++common;
+  }
+  for (size_t i = common; i < path.size(); ++i) node = add_step(stacks_[path[i]].step, node, tree, all_frames);
+  return node;
+}
+
 NodeId ProgramContexts::node_of(uint64_t context, CallingContextTree& tree, bool all_frames) {
   const std::lock_guard lock(mutex_);
-  std::vector<uint64_t> path;
-  for (uint64_t at = context; at != 0 && at < stacks_.size(); at = stacks_[at].parent) path.push_back(at);
   NodeId node = 0;
-  for (size_t i = path.size(); i-- > 0;) {
-    const auto [found, is_new] = nodes_.try_emplace(path[i], 0);
+  for (const uint64_t at : path_of(context)) {
+    const auto [found, is_new] = nodes_.try_emplace(at, 0);
     if (is_new) {
-      Frame frame;
-      const bool shown = frame_of(stacks_[path[i]].step, all_frames, &frame);
-      // _wrapped_call_impl calls _call_impl of the same module.
-      const bool again = shown && frame.kind != "python" && tree.frame(node) == frame;
-      if (shown && frame.kind == "module" && !is_inside_step(tree, node)) {
-        node = tree.child(node, Frame{"phase", "forward"});
-      }
-      found->second = shown && !again ? tree.child(node, frame) : node;
+      const Stack& stack = stacks_[at];
+      found->second = stack.step.forward != 0 ? add_forward(stack.step.forward, stack.parent, node, tree, all_frames)
+                                              : add_step(stack.step, node, tree, all_frames);
     }
     node = found->second;
   }

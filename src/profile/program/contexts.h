@@ -9,13 +9,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "profile/program/nvtx/forward.h"
+#include "profile/program/nvtx/ranges.h"
 #include "profile/program/python_stack.h"
 #include "profile/tree.h"
 
 namespace heddle::profile {
 
-// Where a program was, as numbers: stacks of Python frames that threads and signal handlers met. Names are read when a
-// code object is first seen, lines when a tree is made.
+// Where a program was, as numbers: stacks of Python frames that threads and signal handlers met, with the ranges and
+// operators that the thread was in. Names are read when a code object is first seen, lines when a tree is made.
 class ProgramContexts {
  public:
   explicit ProgramContexts(PythonRuntime python);
@@ -26,7 +28,8 @@ class ProgramContexts {
   uint64_t number_of(std::span<const PythonFrame> frames);
   // Of the calling thread, which must not be in a signal handler. Costs a walk and two lookups where the thread was
   // here before. A thread without Python, as those of autograd are, works for the thread that was here last, if that is
-  // in backward().
+  // in backward(). Ranges of the program are above the frames, operators below them; below those of backward() is first
+  // where the forward operator was called whose gradient they compute.
   uint64_t here();
 
   // The node of a stack, below the root. Frames that only pass a call on are left out unless `all_frames`; those of a
@@ -43,7 +46,10 @@ class ProgramContexts {
   struct Step {
     uint32_t code = 0;
     int32_t instruction = 0;
-    uint64_t self = 0;  // of a call of a module
+    uint64_t self = 0;      // of a call of a module
+    uint32_t range = 0;     // 1 + the name of a range, in place of a frame
+    bool operates = false;  // the range is an operator
+    uint64_t forward = 0;   // the number of a stack, in place of a frame: where the forward operator was called
     auto operator<=>(const Step&) const = default;
   };
   struct Stack {
@@ -56,12 +62,18 @@ class ProgramContexts {
   };
   struct Known;  // of a thread
   Known& known() const;
+  uint64_t python_here(bool* has_python);
   uint64_t of_waiting(uint64_t thread);
+  uint64_t with_ranges(uint64_t python, bool has_python, std::span<const Range> ranges);
+  uint64_t child(uint64_t parent, const Step& step);
+  std::vector<uint64_t> path_of(uint64_t number) const;
   uint64_t add(std::span<const PythonFrame> frames);
   uint64_t known_number_of(std::span<const PythonFrame> frames, bool waiting, bool* has_modules = nullptr);
   Seen look_at(std::span<const PythonFrame> frames);
   uint32_t code_of(const PythonFrame& frame);
   bool frame_of(const Step& step, bool all_frames, Frame* to) const;
+  NodeId add_step(const Step& step, NodeId node, CallingContextTree& tree, bool all_frames) const;
+  NodeId add_forward(uint64_t forward, uint64_t below, NodeId node, CallingContextTree& tree, bool all_frames) const;
 
   PythonRuntime python_;
   uint64_t serial_;                        // tells it from others in the caches of threads
@@ -72,6 +84,7 @@ class ProgramContexts {
   std::vector<Stack> stacks_ = {{}};                       // the first: none
   std::map<std::pair<uint64_t, Step>, uint64_t> numbers_;  // by caller and step
   std::map<uint64_t, NodeId> nodes_;                       // of numbers
+  ForwardOperators forward_;
 };
 
 // The object that a frame of ProgramContexts stands for; 0 for one of another kind.

@@ -67,7 +67,11 @@ std::vector<std::string> environment_of(const LaunchOptions& options, const std:
   values["HEDDLE_PROFILE_RATE"] = fmt::format("{}", options.rate);
   values["HEDDLE_PROFILE_ALL_FRAMES"] = options.all_frames ? "1" : "0";
   values["HEDDLE_PROFILE_GPU"] = options.gpu ? "1" : "0";
-  if (options.gpu) values.try_emplace("CUDA_INJECTION64_PATH", library);
+  values["HEDDLE_PROFILE_OPERATORS"] = options.operators ? "1" : "0";
+  if (options.gpu) {
+    values.try_emplace("CUDA_INJECTION64_PATH", library);
+    values.try_emplace("NVTX_INJECTION64_PATH", library);
+  }
   std::vector<std::string> lines;
   for (const auto& [name, value] : values) lines.push_back(name + "=" + value);
   return lines;

@@ -12,6 +12,7 @@ struct LaunchOptions {
   std::vector<std::string> command;  // the program, found through $PATH, and its arguments
   double rate = 100;                 // samples a second of CPU time
   bool gpu = true, all_frames = false;
+  bool operators = false;                         // those of PyTorch, by NVTX
   std::function<void(int process)> started = {};  // is told of the child
 };
 

@@ -13,6 +13,8 @@
 #include "heddle/error.h"
 #include "heddle/export.h"
 #include "profile/json.h"
+#include "profile/program/nvtx/injection.h"
+#include "profile/program/nvtx/ranges.h"
 #include "profile/program/recording.h"
 
 namespace heddle::profile {
@@ -135,6 +137,20 @@ HEDDLE_API char* heddle_profile_stack(int resting) {
     }
   }
   return copy_of(python.layout == nullptr ? why : text);
+}
+
+HEDDLE_API void heddle_profile_say(const char* name, const char* value) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.recording != nullptr) s.recording->say(name, value);
+}
+
+HEDDLE_API unsigned long long heddle_profile_ranges() {
+  return ranges_pushed();
+}
+
+HEDDLE_API int InitializeInjectionNvtx2(const void* (*export_table)(unsigned table)) {
+  return take_over_nvtx(export_table) ? 1 : 0;
 }
 
 HEDDLE_API int InitializeInjection() {

@@ -26,6 +26,15 @@ void heddle_profile_free(char* json);
 // CUDA is called, 0: as in a signal handler. To be freed.
 char* heddle_profile_stack(int resting);
 
+// Adds a fact to the profile of the recording under way.
+void heddle_profile_say(const char* name, const char* value);
+
+// How many ranges of NVTX this process has pushed so far.
+unsigned long long heddle_profile_ranges(void);
+
 // What CUDA calls when it is first used, where CUDA_INJECTION64_PATH names this library.
 int InitializeInjection(void);
+// What NVTX calls when it is first used, where NVTX_INJECTION64_PATH names this library. `export_table`:
+// nvtx/injection.h.
+int InitializeInjectionNvtx2(const void* (*export_table)(unsigned table));
 }

@@ -103,6 +103,11 @@ void ProgramRecording::name_modules(std::map<uint64_t, std::string> names) {
   module_names_.merge(names);
 }
 
+void ProgramRecording::say(std::string name, std::string value) {
+  const std::lock_guard lock(mutex_);
+  said_.emplace_back(std::move(name), std::move(value));
+}
+
 void ProgramRecording::collect_forever() {
   ::pthread_setname_np(::pthread_self(), "heddle-profile");
   constexpr auto kEvery = std::chrono::milliseconds(50);
@@ -199,6 +204,7 @@ void ProgramRecording::add_facts(Profile& to) const {
       fmt::format("{} of {} threads, {:g} a second of CPU time{}", samples_, sampler_->threads(), options_.rate,
                   sampler_->lost() == 0 ? "" : fmt::format(", {} lost", sampler_->lost())));
   if (!why_no_python_.empty()) say("Python", why_no_python_);
+  for (const auto& [name, value] : said_) say(name, value);
   if (gpu_ == nullptr) {
     say("GPU", "no operations: " + why_no_gpu_);
     return;

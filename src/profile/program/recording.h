@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "profile/gpu/collector.h"
 #include "profile/gpu/operation_tree.h"
@@ -38,6 +40,8 @@ class ProgramRecording {
   // Objects of torch.nn.Module whose calls were met, and their names; before finish().
   std::vector<uint64_t> modules() const { return contexts_.modules(); }
   void name_modules(std::map<uint64_t, std::string> names);
+  // Adds a fact to the profile.
+  void say(std::string name, std::string value);
   // Ends it. The profile, complete.
   Profile finish();
   void forget_in_child();  // after fork(), in place of finish()
@@ -61,6 +65,7 @@ class ProgramRecording {
   Profile profile_;
   OperationTree operations_;
   std::map<uint64_t, std::string> module_names_;
+  std::vector<std::pair<std::string, std::string>> said_;
   size_t cpu_ = 0;  // the metric
   uint64_t samples_ = 0;
   double cpu_before_ = 0, wall_before_ = 0;  // seconds of the process, and of the wall, when it began

@@ -25,15 +25,27 @@ class Library:
         calls.heddle_profile_stop.restype = ctypes.c_void_p
         calls.heddle_profile_stack.restype = ctypes.c_void_p
         calls.heddle_profile_free.argtypes = [ctypes.c_void_p]
+        calls.heddle_profile_say.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+        calls.heddle_profile_ranges.restype = ctypes.c_ulonglong
 
-    def start(self, title, file="", rate=100.0, gpu=2, all_frames=False):
-        """Raises RuntimeError where it cannot, or where a recording is under way."""
+    def start(self, title, file="", rate=100.0, gpu=2, all_frames=False, operators=False):
+        """Raises RuntimeError where it cannot, or where a recording is under way. `operators`: with those of PyTorch."""
         code = self._calls.heddle_profile_start(title.encode(), file.encode(), rate, gpu, all_frames)
         if code == 1:
             raise RuntimeError("this process is being profiled already")
         if code != 0:
             raise RuntimeError(self.why())
         watch_modules()
+        if operators:
+            _operators.begin(self)
+
+    def say(self, name, value):
+        """Adds a fact to the profile."""
+        self._calls.heddle_profile_say(name.encode(), value.encode())
+
+    def ranges(self):
+        """How many ranges of NVTX this process has pushed so far."""
+        return self._calls.heddle_profile_ranges()
 
     def why(self):
         """Why start() or stop() did not do it."""
@@ -41,6 +53,7 @@ class Library:
 
     def stop(self):
         """The profile in its JSON form; None where no recording is under way, or where it failed."""
+        _operators.end()
         self._name_modules()
         return self._take(self._calls.heddle_profile_stop())
 
@@ -100,11 +113,14 @@ def name_living_modules():
             _remember(module, name, child)
 
 
-class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Sees torch.nn's modules being put together: a model may be gone when the recording ends."""
+class _After(importlib.abc.MetaPathFinder):
+    """Calls `then` with a module when that has been imported."""
+
+    def __init__(self, name, then):
+        self._name, self._then = name, then
 
     def find_spec(self, name, path, target=None):
-        if name != "torch.nn.modules.module":
+        if name != self._name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(name, path)
@@ -113,10 +129,58 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
 
             def exec_module(module):
                 load(module)
-                _register(module)
+                self._then(module)
 
             spec.loader.exec_module = exec_module
         return spec
+
+
+def _when_imported(name, then):
+    """Calls `then` with a module, now or when it has been imported."""
+    if name in sys.modules:
+        then(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, _After(name, then))
+
+
+class _Operators:
+    """What PyTorch calls what it does, as ranges of NVTX: what torch.autograd.profiler.emit_nvtx() does, which waits for
+    the GPU besides. PyTorch tells them in the thread that begins, and in those of its backward()."""
+
+    def __init__(self):
+        self._library, self._told, self._before = None, False, 0
+
+    def begin(self, library):
+        self._library, self._told, self._before = library, False, library.ranges()
+        _when_imported("torch", self._enable)
+
+    def _enable(self, _):
+        if self._library is None:
+            return
+        try:
+            from torch._C._profiler import _ExperimentalConfig
+            from torch.autograd import ProfilerConfig, ProfilerState, _enable_profiler
+
+            _enable_profiler(ProfilerConfig(ProfilerState.NVTX, False, False, False, False, False, _ExperimentalConfig()), set())
+            self._told = True
+        except Exception as problem:
+            self._library.say("operators", f"PyTorch does not tell them: {problem}")
+
+    def end(self):
+        library, self._library = self._library, None
+        if library is None or not self._told:
+            return
+        try:
+            from torch.autograd import _disable_profiler
+
+            _disable_profiler()
+        except Exception as problem:
+            library.say("operators", f"PyTorch goes on telling them: {problem}")
+        if library.ranges() == self._before:
+            library.say("operators", "none came: this process used NVTX before the recording began. Use heddle profile -- PROGRAM")
+
+
+_operators = _Operators()
 
 
 def _register(torch):
@@ -134,11 +198,8 @@ def watch_modules():
     if _watching:
         return
     _watching = True
-    torch = sys.modules.get("torch.nn.modules.module")
-    if torch is not None:
-        _register(torch)
-    else:
-        sys.meta_path.insert(0, _AfterTorch())
+    # Modules are seen being put together: a model may be gone when the recording ends.
+    _when_imported("torch.nn.modules.module", _register)
 
 
 def begin_from_environment():
@@ -152,7 +213,7 @@ def begin_from_environment():
         # A program that execve() starts has the same process.
         file = f"{environment['HEDDLE_PROFILE_FILE']}.{os.getpid()}.{time.monotonic_ns()}"
         library.start(title, file, float(environment["HEDDLE_PROFILE_RATE"]), gpu,
-                      environment.get("HEDDLE_PROFILE_ALL_FRAMES") == "1")
+                      environment.get("HEDDLE_PROFILE_ALL_FRAMES") == "1", environment.get("HEDDLE_PROFILE_OPERATORS") == "1")
 
     def in_child():
         nonlocal gpu

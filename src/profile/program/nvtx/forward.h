@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "profile/program/nvtx/ranges.h"
+
+namespace heddle::profile {
+
+// Where forward operators were called, by the sequence numbers that they share with the functions of their gradients.
+// The latest ones are known, more than a step of training has.
+class ForwardOperators {
+ public:
+  // Of the operators that a thread is in; `stack`: the number of what called them.
+  void remember(std::span<const Range> ranges, uint64_t stack) {
+    const std::lock_guard lock(mutex_);
+    for (const Range& range : ranges) {
+      if (range.sequence < 0) continue;
+      if (known_.empty()) known_.resize(kMost);
+      known_[static_cast<size_t>(range.sequence) % kMost] = {range.sequence, stack};
+    }
+  }
+
+  // The stack that called the forward operator of the outermost range that has a number; 0: it is not known.
+  uint64_t stack_of(std::span<const Range> ranges) const {
+    const std::lock_guard lock(mutex_);
+    for (const Range& range : ranges) {
+      if (range.sequence < 0) continue;
+      if (known_.empty()) return 0;
+      const Known& found = known_[static_cast<size_t>(range.sequence) % kMost];
+      return found.sequence == range.sequence ? found.stack : 0;
+    }
+    return 0;
+  }
+
+ private:
+  static constexpr size_t kMost = size_t{1} << 17;
+  struct Known {
+    int64_t sequence = -1;
+    uint64_t stack = 0;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Known> known_;
+};
+
+}  // namespace heddle::profile
