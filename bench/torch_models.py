@@ -301,6 +301,45 @@ class UNet(nn.Module):
         return self.last(F.silu(self.norm(x)))
 
 
+class LlamaStep(nn.Module):
+    """One token of each sequence through Llama 3.2 1B, with caches of a fixed length that are written in place."""
+
+    def __init__(self, batch, seq, width=2048, layers=16, words=128256, depth=64):
+        super().__init__()
+        self.heads, self.shared, self.depth = width // depth, width // depth // 4, depth
+        self.table, self.norm = nn.Embedding(words, width), nn.RMSNorm(width)
+        linear = lambda i, o: nn.Linear(i, o, bias=False)
+        self.layers = nn.ModuleList(nn.ModuleDict({
+            "norm": nn.RMSNorm(width), "qkv": linear(width, width + 2 * self.shared * depth), "out": linear(width, width),
+            "mlp_norm": nn.RMSNorm(width), "gate_up": linear(width, 8 * width), "down": linear(4 * width, width)}) for _ in range(layers))
+        for i in range(layers):
+            self.register_buffer(f"keys{i}", torch.randn(batch, self.shared, seq, depth))
+            self.register_buffer(f"values{i}", torch.randn(batch, self.shared, seq, depth))
+        angle = torch.arange(seq)[:, None] * 500000.0 ** (-torch.arange(0, depth, 2) / depth)
+        self.register_buffer("cosines", torch.cat([angle.cos()] * 2, -1))
+        self.register_buffer("sines", torch.cat([angle.sin()] * 2, -1))
+        self.register_buffer("places", torch.arange(seq))
+        self.register_buffer("rows", torch.arange(batch))
+
+    def forward(self, ids, positions):
+        b, d = ids.shape[0], self.depth
+        cosines, sines = (table[positions][:, None, None] for table in (self.cosines, self.sines))
+        mask = (self.places <= positions[:, None])[:, None, None]
+        rotated = lambda x: x * cosines + torch.cat([-x[..., d // 2:], x[..., :d // 2]], -1) * sines
+        x = self.table(ids)
+        for i, layer in enumerate(self.layers):
+            parts = layer["qkv"](layer["norm"](x)).view(b, 1, -1, d).transpose(1, 2)
+            q, k, v = parts.split([self.heads, self.shared, self.shared], 1)
+            keys, values = getattr(self, f"keys{i}"), getattr(self, f"values{i}")
+            keys[self.rows, :, positions] = rotated(k)[:, :, 0]
+            values[self.rows, :, positions] = v[:, :, 0]
+            mixed = F.scaled_dot_product_attention(rotated(q), keys, values, attn_mask=mask, enable_gqa=True)
+            x = x + layer["out"](mixed.transpose(1, 2).reshape(b, 1, -1))
+            gate, up = layer["gate_up"](layer["mlp_norm"](x)).chunk(2, -1)
+            x = x + layer["down"](F.silu(gate) * up)
+        return F.linear(self.norm(x), self.table.weight)
+
+
 MODELS = {
     "resnet18": lambda: resnet((2, 2, 2, 2), False),
     "resnet50": lambda: resnet((3, 4, 6, 3), True),
@@ -338,4 +377,7 @@ def inputs_of(name, b, seq):
 
 
 def make(name, batch=1, seq=0):
+    if name == "llama-step":
+        seq = seq or 4096
+        return LlamaStep(batch, seq).eval(), (torch.randint(0, 128256, (batch, 1)), torch.full((batch,), seq - 1))
     return MODELS[name]().eval(), inputs_of(name, batch, seq)

@@ -201,6 +201,10 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   zoo->add_option("--size", a.size, "Picture size; 0: the model's default");
   zoo->add_option("--width", a.width, "Channels of the first stage; 0: the model's default");
   zoo->add_option("--seed", a.seed, "Seed of the weights")->capture_default_str();
+  zoo->add_option("--type", a.zoo_type, "Of weights, inputs and outputs")
+      ->type_name("f32|f16|bf16")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}))
+      ->capture_default_str();
   zoo->callback([&chosen] { chosen = zoo_command; });
 
   CLI::App* devices = app.add_subcommand("devices", "Show what this machine has, and measure it for the cost models");

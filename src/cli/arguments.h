@@ -61,6 +61,7 @@ struct Arguments {
   std::vector<std::string> limits;   // nodes=5000000
   std::vector<std::string> aliases;  // OUTPUT=INPUT or auto
   uint64_t seed = 0;
+  std::string zoo_type = "f32";
   bool json = false;
   std::string output;      // -o
   std::string output_dir;  // run

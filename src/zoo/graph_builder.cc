@@ -14,16 +14,17 @@ namespace {
 
 using protozero::pbf_writer;
 
-void write_value_info(std::string& graph, protozero::pbf_tag_type tag, const std::string& name, const Value& value) {
+void write_value_info(std::string& graph, protozero::pbf_tag_type tag, const std::string& name, const Shape& shape,
+                      DType dtype) {
   pbf_writer writer(graph);
   pbf_writer info(writer, tag);
   info.add_string(onnx::ValueInfo::kName, name);
   pbf_writer type(info, onnx::ValueInfo::kType);
   pbf_writer tensor(type, onnx::Type::kTensor);
-  tensor.add_int32(onnx::Type::kTensorElement, onnx::data_type(value.dtype));
-  pbf_writer shape(tensor, onnx::Type::kTensorShape);
-  for (const int64_t extent : value.shape) {
-    pbf_writer dim(shape, onnx::Type::kShapeDim);
+  tensor.add_int32(onnx::Type::kTensorElement, onnx::data_type(dtype));
+  pbf_writer extents(tensor, onnx::Type::kTensorShape);
+  for (const int64_t extent : shape) {
+    pbf_writer dim(extents, onnx::Type::kShapeDim);
     dim.add_int64(onnx::Type::kDimValue, extent);
   }
 }
@@ -82,8 +83,9 @@ size_t wrap(int64_t axis, size_t rank) {
 
 }  // namespace
 
-GraphBuilder::GraphBuilder(std::string name, int opset) {
+GraphBuilder::GraphBuilder(std::string name, int opset, DType real) {
   image_.opset = opset;
+  image_.real = real;
   pbf_writer(image_.graph).add_string(onnx::Graph::kName, name);
 }
 
@@ -93,7 +95,7 @@ GraphBuilder::Scope GraphBuilder::scope(std::string_view name) {
 }
 
 GraphBuilder GraphBuilder::body(std::string_view name) const {
-  GraphBuilder body{std::string(name), opset()};
+  GraphBuilder body{std::string(name), opset(), image_.real};
   body.scopes_ = scopes_;
   body.scopes_.emplace_back(name);
   return body;
@@ -101,7 +103,7 @@ GraphBuilder GraphBuilder::body(std::string_view name) const {
 
 Value GraphBuilder::input(const std::string& name, DType dtype, Shape shape) {
   Value value{name, std::move(shape), dtype};
-  write_value_info(image_.graph, onnx::Graph::kInput, name, value);
+  write_value_info(image_.graph, onnx::Graph::kInput, name, value.shape, stored(value.dtype));
   return value;
 }
 
@@ -113,7 +115,7 @@ Value GraphBuilder::index_input(const std::string& name, int64_t rows, Shape sha
 void GraphBuilder::output(const Value& value, const std::string& name) {
   const Value named{name, value.shape, value.dtype};
   write_node("/" + name, "Identity", {value}, {}, {named});
-  write_value_info(image_.graph, onnx::Graph::kOutput, name, value);
+  write_value_info(image_.graph, onnx::Graph::kOutput, name, value.shape, stored(value.dtype));
 }
 
 Value GraphBuilder::weight(std::string_view name, Shape shape, const Fill& fill) {
@@ -188,13 +190,9 @@ Value GraphBuilder::constant(DType dtype, const Shape& shape, std::string raw) {
   attribute.add_int32(onnx::Attribute::kType, onnx::Attribute::kTypeTensor);
   pbf_writer tensor(attribute, onnx::Attribute::kTensor);
   tensor.add_packed_int64(onnx::Tensor::kDims, shape.begin(), shape.end());
-  tensor.add_int32(onnx::Tensor::kDataType, onnx::data_type(dtype));
+  tensor.add_int32(onnx::Tensor::kDataType, onnx::data_type(stored(dtype)));
   tensor.add_bytes(onnx::Tensor::kRawData, raw);
   return value;
-}
-
-Value GraphBuilder::scalar(float value) {
-  return constant(DType::kF32, {}, raw_bytes(std::span<const float>(&value, 1)));
 }
 
 Value GraphBuilder::index(int64_t value) {
@@ -206,7 +204,7 @@ Value GraphBuilder::ints(const Ints& values) {
 }
 
 Value GraphBuilder::floats(const Shape& shape, const std::vector<float>& values) {
-  return constant(DType::kF32, shape, raw_bytes(std::span<const float>(values)));
+  return constant(DType::kF32, shape, encode_values(image_.real, values));
 }
 
 Value GraphBuilder::unary(std::string_view type, const Value& x) {
@@ -220,7 +218,7 @@ Value GraphBuilder::binary(std::string_view type, const Value& a, const Value& b
 }
 
 Value GraphBuilder::cast(const Value& x, DType to) {
-  return node("Cast", {x}, {{"to", int64_t{onnx::data_type(to)}}}, x.shape, to);
+  return node("Cast", {x}, {{"to", int64_t{onnx::data_type(stored(to))}}}, x.shape, to);
 }
 
 Value GraphBuilder::matmul(const Value& a, const Value& b) {

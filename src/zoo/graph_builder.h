@@ -39,7 +39,8 @@ struct Attribute {
 // "layer1.conv.weight" and the node "/layer1/conv/Conv".
 class GraphBuilder {
  public:
-  GraphBuilder(std::string name, int opset);
+  // `real`: what is written where the model has f32.
+  GraphBuilder(std::string name, int opset, DType real = DType::kF32);
 
   int opset() const { return image_.opset; }
 
@@ -64,7 +65,7 @@ class GraphBuilder {
   // `name` within the current scopes.
   Value weight(std::string_view name, Shape shape, const Fill& fill);
   // Constant nodes.
-  Value scalar(float value);
+  Value scalar(float value) { return floats({}, {value}); }
   Value ints(const Ints& values);
   Value index(int64_t value);
   Value floats(const Shape& shape, const std::vector<float>& values);
@@ -117,6 +118,7 @@ class GraphBuilder {
   ModelImage finish() { return std::move(image_); }
 
  private:
+  DType stored(DType dtype) const { return dtype == DType::kF32 ? image_.real : dtype; }
   std::string node_name(std::string_view type);
   void write_node(const std::string& name, std::string_view type, const std::vector<Value>& inputs,
                   const std::vector<Attribute>& attributes, const std::vector<Value>& outputs);

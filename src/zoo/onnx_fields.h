@@ -44,6 +44,10 @@ constexpr int data_type(DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return 1;
+    case DType::kF16:
+      return 10;
+    case DType::kBF16:
+      return 16;
     case DType::kI32:
       return 6;
     case DType::kI64:

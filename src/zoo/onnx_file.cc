@@ -22,25 +22,25 @@ constexpr int64_t kExternalAlignment = 4096;  // a page, so that a reader can ma
 constexpr int64_t kMinExternalBytes = 1024;
 constexpr size_t kChunkValues = size_t{1} << 20;
 
-int64_t byte_size(const Initializer& weight) {
-  return element_count(weight.shape) * int64_t{sizeof(float)};
+int64_t byte_size(const Initializer& weight, DType real) {
+  return element_count(weight.shape) * static_cast<int64_t>(size_of(real));
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 // The values of a weight, in pieces, at `offset` of a file.
-void put_values(const Initializer& weight, uint64_t seed, std::vector<float>& chunk, uint64_t offset,
-                const PutPart& put) {
+void put_values(const Initializer& weight, DType real, uint64_t seed, uint64_t offset, const PutPart& put) {
+  std::vector<float> chunk;
   const uint64_t key = weight_key(seed, weight.name);
   const auto total = static_cast<size_t>(element_count(weight.shape));
   for (size_t begin = 0; begin < total; begin += kChunkValues) {
     const size_t count = std::min(kChunkValues, total - begin);
     chunk.resize(count);
     fill_values(weight.fill, key, begin, chunk);
-    put(offset + begin * sizeof(float), std::as_bytes(std::span<const float>(chunk)));
+    put(offset + begin * size_of(real), bytes_of(encode_values(real, chunk)));
   }
-}
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 void append_length_field(std::string& out, protozero::pbf_tag_type tag, uint64_t length) {
@@ -50,11 +50,11 @@ void append_length_field(std::string& out, protozero::pbf_tag_type tag, uint64_t
 }
 
 // TensorProto up to its values: what stands before them in the file, or all of it for a tensor kept outside.
-std::string tensor_header(const Initializer& weight) {
+std::string tensor_header(const Initializer& weight, DType real) {
   std::string header;
   pbf_writer writer(header);
   writer.add_packed_int64(onnx::Tensor::kDims, weight.shape.begin(), weight.shape.end());
-  writer.add_int32(onnx::Tensor::kDataType, onnx::data_type(DType::kF32));
+  writer.add_int32(onnx::Tensor::kDataType, onnx::data_type(real));
   writer.add_string(onnx::Tensor::kName, weight.name);
   return header;
 }
@@ -72,10 +72,10 @@ struct Placement {
   int64_t external_offset = -1;  // or where they are in the data file
 };
 
-Placement place_inline(const Initializer& weight) {
+Placement place_inline(const Initializer& weight, DType real) {
   Placement place;
-  place.inline_bytes = byte_size(weight);
-  std::string message = tensor_header(weight);
+  place.inline_bytes = byte_size(weight, real);
+  std::string message = tensor_header(weight, real);
   append_length_field(message, onnx::Tensor::kRawData, static_cast<uint64_t>(place.inline_bytes));
   append_length_field(place.head, onnx::Graph::kInitializer,
                       message.size() + static_cast<uint64_t>(place.inline_bytes));
@@ -83,14 +83,14 @@ Placement place_inline(const Initializer& weight) {
   return place;
 }
 
-Placement place_external(const Initializer& weight, const std::string& location, int64_t offset) {
+Placement place_external(const Initializer& weight, DType real, const std::string& location, int64_t offset) {
   Placement place;
   place.external_offset = offset;
-  std::string message = tensor_header(weight);
+  std::string message = tensor_header(weight, real);
   pbf_writer writer(message);
   add_pair(writer, onnx::Tensor::kExternalData, "location", location);
   add_pair(writer, onnx::Tensor::kExternalData, "offset", fmt::format("{}", offset));
-  add_pair(writer, onnx::Tensor::kExternalData, "length", fmt::format("{}", byte_size(weight)));
+  add_pair(writer, onnx::Tensor::kExternalData, "length", fmt::format("{}", byte_size(weight, real)));
   writer.add_int32(onnx::Tensor::kDataLocation, onnx::Tensor::kLocationExternal);
   append_length_field(place.head, onnx::Graph::kInitializer, message.size());
   place.head += message;
@@ -101,12 +101,12 @@ std::vector<Placement> place_all(const ModelImage& image, bool external, const s
   std::vector<Placement> places;
   int64_t offset = 0;
   for (const Initializer& weight : image.initializers) {
-    if (!external || byte_size(weight) < kMinExternalBytes) {
-      places.push_back(place_inline(weight));
+    if (!external || byte_size(weight, image.real) < kMinExternalBytes) {
+      places.push_back(place_inline(weight, image.real));
       continue;
     }
-    places.push_back(place_external(weight, location, offset));
-    const int64_t end = offset + byte_size(weight);
+    places.push_back(place_external(weight, image.real, location, offset));
+    const int64_t end = offset + byte_size(weight, image.real);
     offset = (end + kExternalAlignment - 1) / kExternalAlignment * kExternalAlignment;
   }
   return places;
@@ -130,7 +130,7 @@ std::string model_header(const ModelImage& image) {
 
 void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_bytes, const fs::path& path) {
   int64_t weight_bytes = 0;
-  for (const Initializer& weight : image.initializers) weight_bytes += byte_size(weight);
+  for (const Initializer& weight : image.initializers) weight_bytes += byte_size(weight, image.real);
   const bool external = weight_bytes > max_inline_bytes;
   const fs::path data_path = path.string() + ".data";
   const std::vector<Placement> places = place_all(image, external, data_path.filename().string());
@@ -139,12 +139,11 @@ void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_byte
   for (size_t i = 0; i < places.size(); ++i) {
     graph_bytes += places[i].head.size() + static_cast<uint64_t>(places[i].inline_bytes);
     if (places[i].external_offset < 0) continue;
-    data_bytes = static_cast<uint64_t>(places[i].external_offset + byte_size(image.initializers[i]));
+    data_bytes = static_cast<uint64_t>(places[i].external_offset + byte_size(image.initializers[i], image.real));
   }
   std::string header = model_header(image);
   append_length_field(header, onnx::Model::kGraph, graph_bytes);
 
-  std::vector<float> chunk;
   const auto put_model = [&](const PutPart& put) {
     put(0, bytes_of(header));
     put(header.size(), bytes_of(image.graph));
@@ -152,14 +151,14 @@ void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_byte
     for (size_t i = 0; i < places.size(); ++i) {
       put(at, bytes_of(places[i].head));
       at += places[i].head.size();
-      if (places[i].external_offset < 0) put_values(image.initializers[i], seed, chunk, at, put);
+      if (places[i].external_offset < 0) put_values(image.initializers[i], image.real, seed, at, put);
       at += static_cast<uint64_t>(places[i].inline_bytes);
     }
   };
   const auto put_data = [&](const PutPart& put) {
     for (size_t i = 0; i < places.size(); ++i) {
       if (places[i].external_offset < 0) continue;
-      put_values(image.initializers[i], seed, chunk, static_cast<uint64_t>(places[i].external_offset), put);
+      put_values(image.initializers[i], image.real, seed, static_cast<uint64_t>(places[i].external_offset), put);
     }
   };
   if (external) write_file(data_path.string(), data_bytes, put_data, Sync::kNo);

@@ -11,7 +11,7 @@
 
 namespace heddle::zoo {
 
-// A weight: f32 values that are drawn while the file is written and never held all at once.
+// A weight: values that are drawn while the file is written and never held all at once.
 struct Initializer {
   std::string name;
   Shape shape;
@@ -22,7 +22,8 @@ struct Initializer {
 struct ModelImage {
   std::string producer = "heddle zoo";
   int opset = 17;
-  std::string graph;  // encoded fields of GraphProto, all but the initialisers
+  DType real = DType::kF32;  // of the weights
+  std::string graph;         // encoded fields of GraphProto, all but the initialisers
   std::vector<Initializer> initializers;
   std::vector<std::pair<std::string, std::string>> metadata;
 };

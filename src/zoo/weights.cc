@@ -4,7 +4,9 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace heddle::zoo {
 namespace {
@@ -53,6 +55,19 @@ void fill_values(const Fill& fill, uint64_t key, uint64_t begin, std::span<float
       fill_uniform(fill, key, begin, out);
       break;
   }
+}
+
+std::string encode_values(DType type, std::span<const float> values) {
+  if (type == DType::kF32) return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+  const auto most = static_cast<float>(type == DType::kF16 ? 65504 : decode_float(DType::kBF16, 0x7f7f));
+  std::string out(values.size() * sizeof(uint16_t), '\0');
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float value = std::isfinite(values[i]) ? std::clamp(values[i], -most, most) : values[i];
+    const uint16_t bits = type == DType::kF16 ? std::bit_cast<uint16_t>(static_cast<_Float16>(value))
+                                              : static_cast<uint16_t>(encode_float(type, value));
+    std::memcpy(out.data() + i * sizeof(bits), &bits, sizeof(bits));
+  }
+  return out;
 }
 
 }  // namespace heddle::zoo

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "heddle/dtype.h"
 
 namespace heddle::zoo {
 
@@ -24,5 +27,8 @@ uint64_t weight_key(uint64_t seed, std::string_view name);
 
 // Values [begin, begin + out.size()) of the tensor. Counter-based: any part can be made alone, at about 2 GB/s.
 void fill_values(const Fill& fill, uint64_t key, uint64_t begin, std::span<float> out);
+
+// Values as they are stored in f32, f16 or bf16. Finite numbers stay finite.
+std::string encode_values(DType type, std::span<const float> values);
 
 }  // namespace heddle::zoo

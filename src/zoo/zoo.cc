@@ -102,7 +102,7 @@ void write(std::string_view name, const Options& options, const std::filesystem:
   filled.seq = checked(entry.info, "seq", entry.info.seq, options.seq);
   filled.size = checked(entry.info, "size", entry.info.size, options.size);
   filled.width = checked(entry.info, "width", entry.info.width, options.width);
-  GraphBuilder graph(std::string(name), entry.opset);
+  GraphBuilder graph(std::string(name), entry.opset, options.real);
   entry.build(graph, filled);
   write_model(graph.finish(), options.seed, options.max_inline_bytes, path);
 }

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "heddle/dtype.h"
+
 namespace heddle::zoo {
 
 // What a numeric option of one model may be; fallback 0 means that the model has no such option.
@@ -30,6 +32,7 @@ struct Options {
   int64_t size = 0;
   int64_t width = 0;
   uint64_t seed = 0;
+  DType real = DType::kF32;  // of weights, inputs and all between: f32, f16, bf16
   // Weights of more bytes in all than this go to a second file, FILE.data.
   int64_t max_inline_bytes = int64_t{1} << 30;
 };

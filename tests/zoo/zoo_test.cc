@@ -75,6 +75,18 @@ TEST_P(ZooModel, WritesAGraphInOrderWithAllItsWeights) {
   for (const std::string& output : model.outputs) EXPECT_TRUE(known.contains(output)) << output;
 }
 
+TEST_F(ZooFile, TypesOfHalfTheSize) {
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    Options options = small_options("llama-step");
+    options.real = type;
+    const ModelView model = parse_model(write_and_read("llama-step", options));
+    EXPECT_FALSE(model.initializers.empty());
+    for (const TensorView& tensor : model.initializers) {
+      EXPECT_EQ(static_cast<int64_t>(tensor.raw.size()), 2 * element_count(tensor.dims)) << tensor.name;
+    }
+  }
+}
+
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
   for (const ModelInfo& info : models()) names.emplace_back(info.name);

@@ -70,6 +70,7 @@ int zoo_command(const Arguments& arguments) {
   options.size = arguments.size;
   options.width = arguments.width;
   options.seed = arguments.seed;
+  options.real = *parse_dtype(arguments.zoo_type);
   zoo::write(arguments.model, options, path);
   print_line(path);
   return 0;
