@@ -92,7 +92,7 @@ std::vector<Advice> synchronisation(const Profile& profile) {
   std::map<NodeId, int64_t> calls;  // by who calls: a small copy is followed by a wait for it
   int64_t all = 0;
   for (NodeId node = 1; node < tree.size(); ++node) {
-    int64_t own = waits && tree.frame(node).kind == "sync" ? tree.own(*waits)[node] : 0;
+    int64_t own = waits ? tree.own(*waits)[node] : 0;
     if (copies && bytes && is_small_copy(tree.own(*bytes)[node], tree.own(*copies)[node]))
       own += tree.own(*copies)[node];
     if (own <= 0) continue;

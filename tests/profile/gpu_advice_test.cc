@@ -39,7 +39,7 @@ class Program {
   }
   Program& copy(const std::string& line, Direction direction, uint64_t bytes, uint64_t us, bool pageable) {
     GpuOperation o = next(line, us, 0);
-    o.kind = Kind::kCopy, o.direction = direction, o.bytes = bytes, o.pageable = pageable, o.launched = 1;
+    o.kind = Kind::kCopy, o.direction = direction, o.bytes = bytes, o.pageable = pageable, o.launched = o.start;
     operations_.push_back(o);
     return *this;
   }

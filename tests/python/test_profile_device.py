@@ -223,13 +223,13 @@ class OnADevice(Profiled):
             #include <string>
             #include <thread>
             extern "C" void run(void (*push)(const char*), void (*pop)(), long long sequence, void (*work)(unsigned long),
-                                unsigned long argument) {
+                                unsigned long in_function, unsigned long behind_it) {
               std::thread([=] {
-                const std::string name = "AddmmBackward0, seq = " + std::to_string(sequence);
-                push(("autograd::engine::evaluate_function: " + name).c_str());
-                push(name.c_str());
-                work(argument);
+                push("autograd::engine::evaluate_function: AddmmBackward0, op_id = 8");
+                push(("AddmmBackward0, seq = " + std::to_string(sequence)).c_str());
+                work(in_function);
                 pop();
+                work(behind_it);
                 pop();
               }).join();
             }
@@ -257,7 +257,7 @@ class OnADevice(Profiled):
             class Layer(nn.Module):
                 def forward(self, sequence):
                     nvtx.push(f"aten::addmm, seq = {sequence}")
-                    self.address = allocated(1 << 20)
+                    self.addresses = allocated(1 << 20), allocated(1 << 20)
                     nvtx.pop()
 
             def step(layers, sequence):
@@ -266,7 +266,7 @@ class OnADevice(Profiled):
                 def work():
                     for i, layer in enumerate(layers):
                         engine.run(ctypes.c_void_p(nvtx.address_of[1, 9]), ctypes.c_void_p(nvtx.address_of[1, 11]), ctypes.c_longlong(sequence + i),
-                                   ctypes.cast(cuda.cuMemFree_v2, ctypes.c_void_p), layer.address)
+                                   ctypes.cast(cuda.cuMemFree_v2, ctypes.c_void_p), *layer.addresses)
                 torch.autograd.backward(work)
 
             class Net(nn.Module):
@@ -289,7 +289,7 @@ class OnADevice(Profiled):
             self.assertIn("backward", path)
             module = next(name for name in path if name in ("first", "second"))
             modules[module] = modules.get(module, 0) + size
-        self.assertEqual(modules, {"first": 3 << 20, "second": 3 << 20})
+        self.assertEqual(modules, {"first": 6 << 20, "second": 6 << 20})
 
     @unittest.skipIf(gpus_of_torch() < 1, "needs PyTorch and a GPU")
     def test_operators_of_pytorch(self):

@@ -133,6 +133,10 @@ void OperationTree::add_copy(const GpuOperation& operation, NodeId leaf) {
   const std::string name = fmt::format("GXCOPY:{}", word_of(operation.direction));
   const std::string title = fmt::format("GPU copies {}", word_of(operation.direction));
   add_value(leaf, {name, "ns", title}, operation.duration());
+  const bool blocks = operation.pageable && operation.direction == Direction::kDeviceToHost && operation.has_times();
+  if (blocks && operation.launched != 0 && operation.start > operation.launched) {
+    add_value(leaf, metrics::kGpuSync, operation.start - operation.launched);
+  }
   add_value(leaf, {name + ":B", "bytes", title + ", bytes"}, operation.bytes);
 }
 

@@ -22,7 +22,7 @@ namespace heddle::profile {
 //                      which any kernel runs
 //   GXCOPY:H2D  ns     copies by direction (H2D, D2H, D2D, P2P, H2H); GXCOPY:H2D:B has their bytes
 //   GMSET       ns     memsets
-//   GSYNC       ns     the host waits for the device
+//   GSYNC       ns     the host waits for the device: in a synchronisation, or until a copy to pageable memory begins
 //   GMEM        bytes  allocated; GMEM:free has those given back
 //   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends it, or to
 //   the

@@ -203,6 +203,19 @@ TEST(OperationTree, AnAllocationBeforeALaunchIsWhatTheDeviceWaitedFor) {
             (Rows{{"line 5/waits for an allocation", 9000}, {"line 3/waits for the host", 8000}}));
 }
 
+TEST(OperationTree, TheHostWaitsForCopiesToPageableMemory) {
+  Profile profile;
+  GpuOperation pageable;
+  pageable.kind = GpuOperation::Kind::kCopy, pageable.direction = GpuOperation::Direction::kDeviceToHost;
+  pageable.pageable = true, pageable.context = 2;
+  pageable.launched = 10500, pageable.start = 19000, pageable.end = 20000;
+  GpuOperation locked = pageable;
+  locked.pageable = false, locked.start = 29000, locked.end = 30000;
+  const std::vector<GpuOperation> operations = {kernel("a", 10000, 19000, 1), pageable, locked};
+  add_operations(profile, operations, lines_of(profile));
+  EXPECT_EQ(rows(profile, "GSYNC"), (Rows{{"line 2/D2H, pageable", 8500}}));
+}
+
 TEST(OperationTree, TheTimelineIsBoundedAndItsSlicesDoNotOverlap) {
   Profile profile;
   std::vector<GpuOperation> operations;

@@ -105,6 +105,7 @@ int push_range(std::string_view text, const void* domain) {
   Range range;
   const size_t end = std::min({text.find(", seq = "), text.find(", op_id = "), text.size()});
   range.is_operator = end != text.size() || text.starts_with("aten::") || text.starts_with("autograd::");
+  range.is_engine = text.starts_with("autograd::engine::");
   range.sequence = sequence_of(text, end);
   range.domain = domain;
   const std::string_view name = text.substr(0, end);
@@ -115,7 +116,12 @@ int push_range(std::string_view text, const void* domain) {
     range.name = Names::get().number_of(name);
     if (thread->numbers.size() < kMostNumbers) thread->numbers.emplace(name, range.name);
   }
-  const uint64_t above = thread->stack.empty() ? 0 : thread->stack.back().path;
+  uint64_t above = 0;
+  if (!thread->stack.empty()) {
+    Range& outer = thread->stack.back();
+    above = outer.path;
+    if (outer.is_engine && outer.sequence < 0) outer.sequence = range.sequence;
+  }
   range.path = (above ^ (range.name + 1)) * 0x9E3779B97F4A7C15u;
   range.path ^= range.path >> 32;
   thread->stack.push_back(range);

@@ -11,7 +11,10 @@ namespace heddle::profile {
 struct Range {
   uint32_t name = 0;
   bool is_operator = false;  // of PyTorch, as emit_nvtx() names them
-  int64_t sequence = -1;     // of an operator with a gradient: the same in its backward function; -1: none
+  bool is_engine = false;    // of autograd's engine
+  // Of an operator with a gradient: the same in its backward function, and from then on in the range of autograd's
+  // engine around that, which sums gradients behind it. -1: none.
+  int64_t sequence = -1;
   const void* domain = nullptr;
   uint64_t path = 0;  // a hash of the names from the outermost range to this one
 };
