@@ -1,4 +1,5 @@
 """Profiles of Python programs: heddle.profile() in this process, and `heddle profile -- PROGRAM` around others."""
+import ctypes
 import os
 import signal
 import subprocess
@@ -63,6 +64,14 @@ class InThisProcess(unittest.TestCase):
         with self.assertRaises(heddle.InputError):
             with heddle.profile(rate=0):
                 pass
+
+
+def has_driver():
+    try:
+        ctypes.CDLL("libcuda.so.1")
+        return True
+    except OSError:
+        return False
 
 
 class Programs(Profiled):
@@ -270,6 +279,26 @@ class Programs(Profiled):
         done, _ = self.run_profiled(sys.executable, "-W", "error", "-X", "warn_default_encoding", script, PYTHONPATH=path)
         self.assertEqual(done.stdout.splitlines()[0], "42")
         self.assertEqual(done.stderr, "")
+
+    @unittest.skipIf(has_driver(), "needs a machine without an NVIDIA driver")
+    def test_cupti_without_a_driver(self):
+        # CUPTI's first call crashes there, also where PyTorch has loaded it.
+        source = self.write("cupti.c", "#include <stdlib.h>\nint cuptiGetVersion(unsigned* version) { abort(); }\n")
+        library = self.path / "libcupti.so.13"
+        subprocess.run([os.environ.get("HEDDLE_CXX", "c++"), "-x", "c", "-shared", "-fPIC", "-Wl,-soname,libcupti.so.13", source, "-o", library],
+                       check=True)
+        script = self.write("cupti.py", f"""
+            import ctypes
+            import heddle
+
+            ctypes.CDLL({str(library)!r})
+            with heddle.profile() as recording:
+                pass
+            print(dict(recording.profile.data["facts"])["GPU"])
+            """)
+        done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("there is no NVIDIA driver", done.stdout)
 
     def test_what_cannot_be_profiled(self):
         done, rows = self.run_profiled("/nonexistent/program", status=4)

@@ -116,10 +116,14 @@ int driver_major() {
   return version / 1000;
 }
 
-// A second copy in one process would share the driver's hooks with the first, which neither survives.
+// A second copy in one process would share the driver's hooks with the first, which neither survives. Without a driver
+// CUPTI crashes at its first call (13.2), also where PyTorch has loaded it.
 Opened open() {
   for (const char* name : {"libcupti.so.13", "libcupti.so.12", "libcupti.so"}) {
-    if (void* handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return {handle, name};
+    if (void* handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) {
+      driver_major();
+      return {handle, name};
+    }
   }
   if (const std::string named = variable("HEDDLE_CUPTI"); !named.empty()) {
     if (void* handle = ::dlopen(named.c_str(), RTLD_NOW | RTLD_LOCAL)) return {handle, named};
