@@ -256,7 +256,7 @@ class Model:
         """Runs the model for about `seconds` and tells which of its nodes take the time.
 
         `inputs` are host arrays by name, those that lack are random by `seed`. The time of a kernel that computes several
-        nodes is divided among them by an estimate; the rows are those of one run, on average, and sum to its time. Raises heddle.InputError for a
+        nodes is divided among them by samples of program counters, by an estimate where these lack; the rows are those of one run, on average, and sum to its time. Raises heddle.InputError for a
         model from a plan file.
         """
         text, form = self._source.profile(_arrays_by_name(inputs), seconds, seed)
