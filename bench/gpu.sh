@@ -30,7 +30,8 @@ stages=${STAGES:-tests python instances fuzz nodes sanitize gemm epilogues model
 room=$(awk '/^MemAvailable/ {print int($2 / 6e6)}' /proc/meminfo)
 jobs=${JOBS:-$((room < 1 ? 1 : room < $(nproc) ? room : $(nproc)))}
 suites="gpu/gpu_tests cuda_runtime/cuda_runtime_tests cuda_stitch/cuda_stitch_tests tile_cuda/tile_cuda_tests
-  cuda_contraction/cuda_contraction_tests ops/emulated/ops_emulated_tests profile/gpu/profile_collector_tests"
+  cuda_contraction/cuda_contraction_tests ops/emulated/ops_emulated_tests profile/gpu/profile_collector_tests
+  lang/cuda/lang_cuda_tests"
 mkdir -p "$out"
 if [ ! -x "$build/tests/cuda_runtime/cuda_runtime_tests" ]; then
   cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DHEDDLE_BENCH=ON &&

@@ -10,7 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 for program in heddle tests/fuzz/heddle_fuzz_graphs tests/onnx/heddle_node_tests tests/gpu/gpu_tests \
   tests/cuda_runtime/cuda_runtime_tests tests/cuda_stitch/cuda_stitch_tests tests/tile_cuda/tile_cuda_tests \
   tests/cuda_contraction/cuda_contraction_tests tests/ops/emulated/ops_emulated_tests \
-  tests/profile/gpu/profile_collector_tests bench/gpu_worker; do
+  tests/profile/gpu/profile_collector_tests tests/lang/cuda/lang_cuda_tests bench/gpu_worker; do
   [ -x "$build/$program" ] || continue # gpu_worker only with -DHEDDLE_BENCH=ON
   mkdir -p "$folder/$(dirname $program)"
   strip -o "$folder/$program" "$build/$program"

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "heddle/error.h"
 #include "lang/cpu/lower.h"
 #include "lang/ir/parse.h"
@@ -13,11 +11,6 @@
 
 namespace heddle::lang::testing {
 namespace {
-
-unsigned variable(const char* name, unsigned otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
-}
 
 TEST(Fuzz, RandomProgramsAgreeWithTheInterpreter) {
   const unsigned count = variable("HEDDLE_TILE_PROGRAMS", 24), first = variable("HEDDLE_TILE_SEED", 1);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "lang/interpret/number.h"
@@ -15,6 +16,21 @@ namespace {
 constexpr size_t kGuard = 64;
 constexpr std::byte kSentinel{0xa5};
 
+void encode_at(const Operand& operand, size_t i, void* to) {
+  const Cell cell = is_float(operand.element)
+                        ? Cell{.f = round_float(operand.element, operand.values[i])}
+                        : Cell{.i = wrap_int(operand.element, static_cast<int64_t>(operand.values[i]))};
+  const uint64_t bits = encode(operand.element, cell);
+  std::memcpy(to, &bits, static_cast<size_t>(size_of(operand.element)));
+}
+
+double decode_at(Element element, const void* from) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, from, static_cast<size_t>(size_of(element)));
+  const Cell cell = decode(element, bits);
+  return is_float(element) ? cell.f : static_cast<double>(cell.i);
+}
+
 // The arrays of a case in memory, sentinels around each.
 class Arrays {
  public:
@@ -23,11 +39,7 @@ class Arrays {
       const auto size = static_cast<size_t>(size_of(operand.element));
       auto& bytes = memory_.emplace_back(operand.values.size() * size + 2 * kGuard, kSentinel);
       for (size_t i = 0; i < operand.values.size(); ++i) {
-        const Cell cell = is_float(operand.element)
-                              ? Cell{.f = round_float(operand.element, operand.values[i])}
-                              : Cell{.i = wrap_int(operand.element, static_cast<int64_t>(operand.values[i]))};
-        const uint64_t bits = encode(operand.element, cell);
-        std::memcpy(bytes.data() + kGuard + i * size, &bits, size);
+        encode_at(operand, i, bytes.data() + kGuard + i * size);
       }
     }
   }
@@ -63,10 +75,7 @@ class Arrays {
       auto& list = all.emplace_back();
       const auto size = static_cast<size_t>(size_of(operand.element));
       for (size_t k = 0; k < operand.values.size(); ++k) {
-        uint64_t bits = 0;
-        std::memcpy(&bits, memory_[i].data() + kGuard + k * size, size);
-        const Cell cell = decode(operand.element, bits);
-        list.push_back(is_float(operand.element) ? cell.f : static_cast<double>(cell.i));
+        list.push_back(decode_at(operand.element, memory_[i].data() + kGuard + k * size));
       }
     }
     return all;
@@ -90,20 +99,6 @@ bool close(double a, double b, double tolerance) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (a == b) return true;
   return std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(a));
-}
-
-void compare(const Case& c, const std::vector<std::vector<double>>& want, const std::vector<std::vector<double>>& got,
-             const std::string& text) {
-  for (size_t i = 0; i < want.size(); ++i) {
-    for (size_t k = 0; k < want[i].size(); ++k) {
-      if (close(want[i][k], got[i][k], c.tolerance)) continue;
-      ADD_FAILURE() << c.name << ": operand " << i << ", element " << k << " is " << got[i][k]
-                    << ", the interpreter's is " << want[i][k] << "\n"
-                    << c.text << "\n"
-                    << text;
-      return;
-    }
-  }
 }
 
 }  // namespace
@@ -141,6 +136,44 @@ std::vector<std::vector<double>> interpreted(const Case& c) {
   return arrays.results();
 }
 
+void expect_close(const Case& c, const std::vector<std::vector<double>>& want,
+                  const std::vector<std::vector<double>>& got, const std::string& text) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    for (size_t k = 0; k < want[i].size(); ++k) {
+      if (close(want[i][k], got[i][k], c.tolerance)) continue;
+      ADD_FAILURE() << c.name << ": operand " << i << ", element " << k << " is " << got[i][k]
+                    << ", the interpreter's is " << want[i][k] << "\n"
+                    << c.text << "\n"
+                    << text;
+      return;
+    }
+  }
+}
+
+std::vector<std::vector<uint8_t>> encoded(const Case& c) {
+  std::vector<std::vector<uint8_t>> all;
+  for (const Operand& operand : c.operands) {
+    auto& bytes = all.emplace_back();
+    if (!operand.is_array) continue;
+    const auto size = static_cast<size_t>(size_of(operand.element));
+    bytes.resize(operand.values.size() * size);
+    for (size_t i = 0; i < operand.values.size(); ++i) encode_at(operand, i, bytes.data() + i * size);
+  }
+  return all;
+}
+
+std::vector<double> decoded(Element element, const std::vector<uint8_t>& bytes) {
+  const auto size = static_cast<size_t>(size_of(element));
+  std::vector<double> values;
+  for (size_t at = 0; at < bytes.size(); at += size) values.push_back(decode_at(element, bytes.data() + at));
+  return values;
+}
+
+unsigned variable(const char* name, unsigned otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+}
+
 void expect_same(const std::vector<Case>& cases) {
   std::vector<Kernel> kernels;
   for (const Case& c : cases) kernels.push_back(parse_and_verify(c.text));
@@ -149,7 +182,7 @@ void expect_same(const std::vector<Case>& cases) {
     Arrays arrays(cases[i]);
     compiled[i]->launch(cases[i].grid, arrays.arguments(), pool());
     EXPECT_TRUE(arrays.intact()) << cases[i].name << ": it wrote outside of its arrays\n" << compiled[i]->text();
-    compare(cases[i], interpreted(cases[i]), arrays.results(), compiled[i]->text());
+    expect_close(cases[i], interpreted(cases[i]), arrays.results(), compiled[i]->text());
   }
 }
 

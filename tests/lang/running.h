@@ -33,6 +33,15 @@ struct Case {
 
 // What the interpreter leaves in each array; sentinels around the arrays stay.
 std::vector<std::vector<double>> interpreted(const Case& c);
+// The arrays of a case as they lie in memory, one for each operand; what there is of a scalar is empty.
+std::vector<std::vector<uint8_t>> encoded(const Case& c);
+// The numbers in an array of that form.
+std::vector<double> decoded(Element element, const std::vector<uint8_t>& bytes);
+// Fails where an array is not what the interpreter leaves. `text`: of the kernel, for the message.
+void expect_close(const Case& c, const std::vector<std::vector<double>>& want,
+                  const std::vector<std::vector<double>>& got, const std::string& text);
+// $NAME as a number.
+unsigned variable(const char* name, unsigned otherwise);
 // Compiles all cases as one library and compares what each leaves with the interpreter's.
 void expect_same(const std::vector<Case>& cases);
 
