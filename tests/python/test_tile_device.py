@@ -15,6 +15,8 @@ sys.path.insert(0, str(pathlib.Path(os.environ["HEDDLE_EXAMPLES"]) / "tile"))
 import attention  # noqa: E402
 import fused_softmax  # noqa: E402
 import matmul  # noqa: E402
+import persistent_matmul  # noqa: E402
+import scaled_matmul  # noqa: E402
 import vector_add  # noqa: E402
 
 random = np.random.default_rng(0)
@@ -47,6 +49,23 @@ class Device(unittest.TestCase):
                                       K_TILE=32, GROUP=8)
         expected = a.astype(np.float64) @ b.astype(np.float64)
         np.testing.assert_allclose(out.numpy(), np.where(expected >= 0, expected, 0.01 * expected), rtol=2e-2, atol=2e-2)
+
+    def test_persistent_matmul(self):
+        a, b = random.standard_normal((70, 48)).astype(np.float16), random.standard_normal((48, 72)).astype(np.float16)
+        out = on_device(np.full((70, 72), 77, np.float16))
+        persistent_matmul.persistent_kernel[(2,)](on_device(a), on_device(b), out, 70, 72, 48, M_TILE=32, N_TILE=64, K_TILE=32, GROUP=4)
+        np.testing.assert_allclose(out.numpy(), a.astype(np.float64) @ b.astype(np.float64), rtol=2e-2, atol=2e-2)
+
+    def test_scaled_matmul(self):
+        a, b = random.integers(0, 120, (2, 32, 64)).astype(np.uint8)  # finite numbers of e4m3
+        scales = random.integers(120, 130, (2, 32, 2)).astype(np.uint8)
+        results = []
+        for place in (np.array, on_device):
+            out = place(np.full((32, 32), 77, np.float32))
+            scaled_matmul.scaled_kernel[(1, 1)](place(a), place(scales[0]), place(b), place(scales[1]), out, 32, 64, M_TILE=32, N_TILE=32,
+                                                K_TILE=64, BLOCK=32)
+            results.append(out if place is np.array else out.numpy())
+        np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-4 * abs(results[0]).max())
 
     def test_attention(self):
         q, k, v = random.standard_normal((3, 1, 40, 32)).astype(np.float16)

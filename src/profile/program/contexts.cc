@@ -203,12 +203,11 @@ uint64_t ProgramContexts::of_waiting(uint64_t thread) {
 }
 
 uint64_t ProgramContexts::with_ranges(uint64_t python, bool has_python, std::span<const Range> ranges) {
-  uint64_t forward = 0;
-  if (has_python) {
-    forward_.remember(ranges, python);
-  } else {
-    forward = forward_.stack_of(ranges);
-  }
+  // A gradient written in Python has frames as well.
+  const bool in_backward =
+      std::any_of(ranges.begin(), ranges.end(), [](const Range& range) { return range.is_engine; });
+  const uint64_t forward = in_backward ? forward_.stack_of(ranges) : 0;
+  if (!in_backward && has_python) forward_.remember(ranges, python);
   uint64_t hash = ranges.back().path;
   for (const uint64_t value : {python, forward}) {
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
