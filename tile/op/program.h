@@ -8,6 +8,7 @@
 #include "tile/op/math.h"
 #include "tile/op/narrow.h"
 #include "tile/op/reduce.h"
+#include "tile/op/two_ways.h"
 
 namespace heddle::tile {
 

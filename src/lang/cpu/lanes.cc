@@ -151,6 +151,11 @@ Lanes::Value Lanes::compute(ValueId value, const Op& op, const Coords& coords) {
 }
 
 Lanes::Value Lanes::elementwise(ValueId value, const Op& op, const Coords& coords) {
+  if (op.code == OpCode::kCmp) {
+    if (const auto text = bounds.comparison(value, coords)) {
+      return {declare(value, *text, true, place_comment(state_.kernel, op)), true};
+    }
+  }
   std::vector<Value> operands;
   bool wide = false;
   for (const ValueId operand : op.operands) {
@@ -182,6 +187,7 @@ std::optional<std::string> Lanes::lane_count(ValueId mask, const Coords& coords)
   const auto prefix = prefix_mask(state_, mask, without_units(state_.type(mask).shape, coords));
   if (!prefix) return std::nullopt;
   std::string count = "int64_t(n)";
+  if (auto text = bounds.count(*prefix, "n")) return text;
   for (const PrefixMask::Bound& bound : prefix->bounds) {
     const std::string limit = at(bound.limit, without_lanes(bound.coords)).name;
     const std::string index = at(bound.index, first_lane(bound.coords)).name;
@@ -231,10 +237,10 @@ Lanes::Value Lanes::load(ValueId value, const Op& op, const Coords& coords) {
       const std::string address = first_address(op.operands[0], coords);
       if (!masked) return declared(from_memory(type, fmt::format("fetch<W>(pointer<{}>({}), n)", memory, address)));
       const std::string lanes = state_.fresh(value);
-      inner.add(fmt::format("const int64_t {} = {};", lanes, *count));
+      inner.add(fmt::format("const auto {} = {};", lanes, *count));
       const std::string text =
           from_memory(type, fmt::format("load_first<W>(pointer<{}>({}), {})", memory, address, lanes));
-      return declared(with_other(op, text, fmt::format("first_lanes<4, W>({})", lanes), coords));
+      return declared(with_other(op, text, fmt::format("active<W>({})", lanes), coords));
     }
   }
   const std::string present = masked ? wide(op.operands[1], coords) : "";

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lang/cpu/bounds.h"
 #include "lang/cpu/state.h"
 #include "lang/cpu/strides.h"
 
@@ -13,7 +14,7 @@ namespace heddle::lang::cpu {
 // of lanes, `c` the index of the first one along the last dimension, `n` how many there are.
 class Lanes {
  public:
-  explicit Lanes(State& state) : state_(state) {}
+  explicit Lanes(State& state) : bounds(state), state_(state) {}
 
   struct Value {
     std::string name;
@@ -38,6 +39,7 @@ class Lanes {
   std::vector<ValueId> computed_at(const Coords& coords) const;
 
   Lines row, inner;  // what is the same for all vectors of a row, and the rest
+  Bounds bounds;     // of the masks in `inner`
 
  private:
   std::string declare(ValueId value, const std::string& text, bool to_inner, const std::string& comment = {});

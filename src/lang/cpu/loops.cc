@@ -87,6 +87,7 @@ void Loops::rows(Lines& out, const std::vector<int64_t>& shape, const Body& body
   coords = without_units(shape, coords);
   if (shape.back() == 1) coords.back() = {"c", true, true};
   Lanes lanes(state_);
+  lanes.bounds.twice = true;
   body(lanes, coords);
   Lines row;
   row.append(lanes.row);
@@ -115,7 +116,7 @@ void Loops::loop(Lines& out, const std::vector<int64_t>& shape, const Body& body
       [&](Lines& row, const Lanes& lanes, const Coords&) {
         row.block(fmt::format("for_lanes<{}>(0, {}, [&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
                               vector_width(shape.back()), shape.back()),
-                  lanes.inner, "});");
+                  lanes.bounds.body(lanes.inner), "});");
       });
 }
 

@@ -22,14 +22,14 @@ Coords without_lanes(Coords coords) {
   return coords;
 }
 
-namespace {
-
-using Stride = std::optional<int64_t>;
-
 bool is_shape_op(OpCode code) {
   return code == OpCode::kExpandDims || code == OpCode::kBroadcast || code == OpCode::kPermute ||
          code == OpCode::kSlice || code == OpCode::kSplat;
 }
+
+namespace {
+
+using Stride = std::optional<int64_t>;
 
 class Finder {
  public:

@@ -30,6 +30,9 @@ struct PrefixMask {
 };
 std::optional<PrefixMask> prefix_mask(const State& state, ValueId mask, const Coords& coords);
 
+// Whether an op gives the elements of its operand, at operand_coords().
+bool is_shape_op(OpCode code);
+
 // The same coordinates for lane 0 alone; and with index 0 in place of the lanes.
 Coords first_lane(Coords coords);
 Coords without_lanes(Coords coords);

@@ -107,7 +107,7 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
         row.block(fmt::format("const auto reduced = reduce_lanes<{}>({}, [&]<int W>(int64_t c, auto n) "
                               "__attribute__((always_inline))",
                               widest_vectors(shape.back()), shape.back()),
-                  lanes.inner, fmt::format("}}, {});", combine));
+                  lanes.bounds.body(lanes.inner), fmt::format("}}, {});", combine));
         const std::vector<int64_t> outer(shape.begin(), shape.end() - 1);
         const std::string at = Lanes::place(outer, {coords.begin(), coords.end() - 1}).offset;
         for (size_t i = 0; i < op.results.size(); ++i) {
