@@ -1,4 +1,5 @@
 // Views, atomics, the order of loads and stores, scaled products, prints and assertions on a CPU.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "../error_of.h"
@@ -168,6 +169,42 @@ Case scaled() {
            random_array(random, Element::kF8E4M3, 576), random_array(random, Element::kU8, 18, 124, 131),
            filled(Element::kF32, 63, 5)},
           1e-4};
+}
+
+// A mask in front of a vector, at its end, within it, behind it, and behind the whole tile; of rows of odd extents.
+Case bounded(int64_t n, const char* predicate) {
+  std::mt19937 random(static_cast<unsigned>(n));
+  return {fmt::format("elements {} {}", predicate, n),
+          kernel_text("%x: ptr<f32>, %y: ptr<f32>, %s: ptr<f32>, %n: i32", fmt::format(R"(
+  %i = iota {{start = 0}} : tile<200xi32>
+  %ns = splat %n : tile<200xi32>
+  %in = cmp %i, %ns {{predicate = {}}} : tile<200xi1>
+  %xs = splat %x : tile<200xptr<f32>>
+  %xp = addptr %xs, %i : tile<200xptr<f32>>
+  %one = constant {{value = 1.0}} : tile<200xf32>
+  %two = constant {{value = 2.0}} : tile<200xf32>
+  %v = load %xp, %in, %one : tile<200xf32>
+  %sum = reduce %v {{axis = 0}} : f32 {{ (%a: f32, %b: f32) %c = add %a, %b : f32  yield %c }}
+  store %s, %sum
+  %w = select %in, %v, %two : tile<200xf32>
+  %ys = splat %y : tile<200xptr<f32>>
+  %yp = addptr %ys, %i : tile<200xptr<f32>>
+  store %yp, %w, %in
+)",
+                                                                                       predicate)),
+          {1, 1, 1},
+          {random_array(random, Element::kF32, 201), filled(Element::kF32, 201, 77), filled(Element::kF32, 1, 0),
+           scalar(static_cast<double>(n))},
+          1e-5};
+}
+
+TEST(CpuMemory, MasksUpToABound) {
+  std::vector<Case> cases;
+  for (const int64_t n : {-3, 0, 1, 15, 16, 63, 64, 65, 127, 128, 199}) {
+    for (const char* predicate : {"lt", "le"}) cases.push_back(bounded(n, predicate));
+  }
+  cases.push_back(bounded(500, "lt"));
+  expect_same(cases);
 }
 
 TEST(CpuMemory, AgreesWithTheInterpreter) {

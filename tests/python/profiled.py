@@ -62,6 +62,13 @@ class Profiled(unittest.TestCase):
         return done, Rows(json.loads(output.read_text())) if output.exists() else None
 
 
+    def build(self, name, text):
+        """A shared library of a text in C++."""
+        source, library = self.write(f"{name}.cc", text), self.path / name
+        subprocess.run([os.environ.get("HEDDLE_CXX", "c++"), "-std=c++17", "-shared", "-fPIC", "-pthread", f"-Wl,-soname,{name}", source, "-o",
+                        library], check=True)
+        return library
+
     def write_modules(self):
         """As PyTorch calls modules; the rest of it is not needed."""
         self.write("torch/__init__.py", "")

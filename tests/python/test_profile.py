@@ -283,10 +283,10 @@ class Programs(Profiled):
     @unittest.skipIf(has_driver(), "needs a machine without an NVIDIA driver")
     def test_cupti_without_a_driver(self):
         # CUPTI's first call crashes there, also where PyTorch has loaded it.
-        source = self.write("cupti.c", "#include <stdlib.h>\nint cuptiGetVersion(unsigned* version) { abort(); }\n")
-        library = self.path / "libcupti.so.13"
-        subprocess.run([os.environ.get("HEDDLE_CXX", "c++"), "-x", "c", "-shared", "-fPIC", "-Wl,-soname,libcupti.so.13", source, "-o", library],
-                       check=True)
+        library = self.build("libcupti.so.13", """
+            #include <cstdlib>
+            extern "C" int cuptiGetVersion(unsigned*) { std::abort(); }
+            """)
         script = self.write("cupti.py", f"""
             import ctypes
             import heddle

@@ -1,6 +1,5 @@
 """Profiles of Python programs that use a GPU, emulated or real."""
 import os
-import subprocess
 import sys
 import unittest
 
@@ -98,7 +97,7 @@ class OnADevice(Profiled):
                 work()
             """)
         # One thread for all, as autograd has one for a device.
-        source = self.write("engine.cc", """
+        self.build("engine.so", """
             #include <condition_variable>
             #include <mutex>
             #include <thread>
@@ -122,8 +121,6 @@ class OnADevice(Profiled):
               changed.wait(lock, [] { return work == nullptr; });
             }
             """)
-        subprocess.run([os.environ.get("HEDDLE_CXX", "c++"), "-std=c++17", "-shared", "-fPIC", "-pthread", source, "-o",
-                        self.path / "engine.so"], check=True)
         script = self.write("threads.py", """
             import ctypes
             import os
@@ -219,7 +216,7 @@ class OnADevice(Profiled):
             def backward(work):
                 work()
             """)
-        source = self.write("engine.cc", """
+        self.build("engine.so", """
             #include <string>
             #include <thread>
             extern "C" void run(void (*push)(const char*), void (*pop)(), long long sequence, void (*work)(unsigned long),
@@ -234,8 +231,6 @@ class OnADevice(Profiled):
               }).join();
             }
             """)
-        subprocess.run([os.environ.get("HEDDLE_CXX", "c++"), "-std=c++17", "-shared", "-fPIC", "-pthread", source, "-o",
-                        self.path / "engine.so"], check=True)
         script = self.write("backward.py", """
             import ctypes
             import os

@@ -122,7 +122,7 @@ class Damaged(unittest.TestCase):
                 except heddle.Error as error:
                     refused += 1
                     self.assertNotEqual(error.code, 501, error)
-                    self.assertRegex(str(error), r":\d+", error)
+                    self.assertRegex(str(error), r"\.py:\d+", error)
         self.assertGreater(compiled, count // 20)
         self.assertGreater(refused, count // 20)
 

@@ -24,9 +24,8 @@ namespace heddle::profile {
 //   GMSET       ns     memsets
 //   GSYNC       ns     the host waits for the device: in a synchronisation, or until a copy to pageable memory begins
 //   GMEM        bytes  allocated; GMEM:free has those given back
-//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends it, or to
-//   the
-//                      last allocation or free that the host made before that launch
+//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends it, or
+//                      to the last allocation or free that the host made before that launch
 //   LAUNCHES           kernels
 //
 // Operations whose times are unknown count as launches and bytes and have no time.

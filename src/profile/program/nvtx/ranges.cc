@@ -50,10 +50,11 @@ class Names {
     const std::lock_guard lock(mutex_);
     const auto known = numbers_.find(text);
     if (known != numbers_.end()) return known->second;
-    const std::string stem = without_numbers(text);
-    std::string name(text);
-    if (stem != text && ++of_stem_[stem] > kMostOfAStem) name = stem;
-    if (names_.size() >= kMost) name = "(other ranges)";
+    std::string name = "(other ranges)";
+    if (names_.size() < kMost) {
+      const std::string stem = without_numbers(text);
+      name = stem != text && ++of_stem_[stem] > kMostOfAStem ? stem : std::string(text);
+    }
     const auto [found, is_new] = numbers_.try_emplace(name, static_cast<uint32_t>(names_.size()));
     if (is_new) names_.push_back(name);
     return found->second;
@@ -86,6 +87,14 @@ ThreadRanges* of_thread() {
   return gone ? nullptr : &owner.ranges;
 }
 
+void set_paths(std::vector<Range>& stack, size_t from) {
+  for (size_t i = from; i < stack.size(); ++i) {
+    const uint64_t above = i == 0 ? 0 : stack[i - 1].path;
+    stack[i].path = (above ^ (stack[i].name + 1)) * 0x9E3779B97F4A7C15u;
+    stack[i].path ^= stack[i].path >> 32;
+  }
+}
+
 // What ", seq = 7" says.
 int64_t sequence_of(std::string_view text, size_t at) {
   constexpr std::string_view kSequence = ", seq = ";
@@ -116,15 +125,12 @@ int push_range(std::string_view text, const void* domain) {
     range.name = Names::get().number_of(name);
     if (thread->numbers.size() < kMostNumbers) thread->numbers.emplace(name, range.name);
   }
-  uint64_t above = 0;
   if (!thread->stack.empty()) {
     Range& outer = thread->stack.back();
-    above = outer.path;
     if (outer.is_engine && outer.sequence < 0) outer.sequence = range.sequence;
   }
-  range.path = (above ^ (range.name + 1)) * 0x9E3779B97F4A7C15u;
-  range.path ^= range.path >> 32;
   thread->stack.push_back(range);
+  set_paths(thread->stack, thread->stack.size() - 1);
   return static_cast<int>(thread->stack.size()) - 1;
 }
 
@@ -134,7 +140,8 @@ int pop_range(const void* domain) {
   std::vector<Range>& stack = thread->stack;
   const auto found = std::find_if(stack.rbegin(), stack.rend(), [&](const Range& r) { return r.domain == domain; });
   if (found == stack.rend()) return -1;
-  stack.erase(std::next(found).base());
+  const auto erased = stack.erase(std::next(found).base());
+  set_paths(stack, static_cast<size_t>(erased - stack.begin()));  // ranges of another domain may stay within it
   return static_cast<int>(stack.size());
 }
 
