@@ -51,11 +51,16 @@ def layer_norm(m, n):
             *compiled("LayerNormalization", [x, w, b], (m, n), axis=-1, epsilon=1e-5))
 
 
+def even(extent, most, multiple):
+    """The extent of a tile that divides one in equal parts of at most `most`."""
+    return triton.cdiv(triton.cdiv(extent, triton.cdiv(extent, most)), multiple) * multiple
+
+
 def matmul(m, n, k):
-    """The best of some tiles; B lies by columns, as the kernel wants it."""
+    """The best of some tiles, the last one fitted to the shape; B lies by columns, as the kernel wants it."""
     a, b, y = array(m, k), array(n, k), np.empty((m, n), np.float32)
     best = None
-    for tile in (32, 32, 32), (64, 64, 32), (64, 64, 64), (128, 128, 32), (32, 128, 64):
+    for tile in (32, 32, 32), (64, 64, 64), (128, 64, 64), (128, 128, 64), (128, 128, 128), (even(m, 128, 4), even(n, 128, 16), even(k, 96, 16)):
         words = dict(zip(("BM", "BN", "BK"), tile), G=8)
         run = lambda words=words: tile_kernels.matmul[(triton.cdiv(m, words["BM"]) * triton.cdiv(n, words["BN"]),)](a, b, y, m, n, k, **words)
         run()

@@ -207,6 +207,115 @@ TEST(CpuMemory, MasksUpToABound) {
   expect_same(cases);
 }
 
+// Reductions whose elements are guarded by one mask, by another, and by both.
+Case two_bounds(int64_t n, int64_t m) {
+  std::mt19937 random(static_cast<unsigned>(n * 1000 + m));
+  return {fmt::format("elements below {} and {}", n, m),
+          kernel_text("%x: ptr<f32>, %s: ptr<f32>, %n: i32, %m: i32", R"(
+  %i = iota {start = 0} : tile<256xi32>
+  %ns = splat %n : tile<256xi32>
+  %in = cmp %i, %ns {predicate = lt} : tile<256xi1>
+  %ms = splat %m : tile<256xi32>
+  %im = cmp %i, %ms {predicate = lt} : tile<256xi1>
+  %xs = splat %x : tile<256xptr<f32>>
+  %xp = addptr %xs, %i : tile<256xptr<f32>>
+  %low = constant {value = -3.0} : tile<256xf32>
+  %zero = constant {value = 0.0} : tile<256xf32>
+  %v = load %xp, %in, %low : tile<256xf32>
+  %top = reduce %v {axis = 0} : f32 { (%a: f32, %b: f32) %c = max %a, %b : f32  yield %c }
+  store %s, %top
+  %w = select %im, %v, %zero : tile<256xf32>
+  %sum = reduce %w {axis = 0} : f32 { (%d: f32, %e: f32) %f = add %d, %e : f32  yield %f }
+  %one = constant {value = 1} : i32
+  %s1 = addptr %s, %one : ptr<f32>
+  store %s1, %sum
+  %vv = mul %v, %w : tile<256xf32>
+  %u = add %vv, %v : tile<256xf32>
+  %all = reduce %u {axis = 0} : f32 { (%g: f32, %h: f32) %j = add %g, %h : f32  yield %j }
+  %two = constant {value = 2} : i32
+  %s2 = addptr %s, %two : ptr<f32>
+  store %s2, %all
+)"),
+          {1, 1, 1},
+          {random_array(random, Element::kF32, 256), filled(Element::kF32, 3, 0), scalar(static_cast<double>(n)),
+           scalar(static_cast<double>(m))},
+          1e-4};
+}
+
+// A product in a loop whose right operand lies by columns, up to a depth of k.
+Case columns(int64_t k) {
+  std::mt19937 random(static_cast<unsigned>(k));
+  return {fmt::format("columns of {}", k),
+          kernel_text("%x: ptr<f32>, %w: ptr<f16>, %y: ptr<f32>, %k: i32", R"(
+  %i = iota {start = 0} : tile<32xi32>
+  %m = iota {start = 0} : tile<8xi32>
+  %n = iota {start = 0} : tile<48xi32>
+  %ir = expand_dims %i {axis = 0} : tile<1x32xi32>
+  %ic = expand_dims %i {axis = 1} : tile<32x1xi32>
+  %mc = expand_dims %m {axis = 1} : tile<8x1xi32>
+  %nr = expand_dims %n {axis = 0} : tile<1x48xi32>
+  %km = splat %k : tile<8x1xi32>
+  %xo = mul %mc, %km : tile<8x1xi32>
+  %kn = splat %k : tile<1x48xi32>
+  %wo = mul %nr, %kn : tile<1x48xi32>
+  %xs = splat %x : tile<8x1xptr<f32>>
+  %xr = addptr %xs, %xo : tile<8x1xptr<f32>>
+  %xb = broadcast %xr : tile<8x32xptr<f32>>
+  %irb = broadcast %ir : tile<8x32xi32>
+  %xp = addptr %xb, %irb : tile<8x32xptr<f32>>
+  %ws = splat %w : tile<1x48xptr<f16>>
+  %wr = addptr %ws, %wo : tile<1x48xptr<f16>>
+  %wb = broadcast %wr : tile<32x48xptr<f16>>
+  %icb = broadcast %ic : tile<32x48xi32>
+  %wp = addptr %wb, %icb : tile<32x48xptr<f16>>
+  %zero = constant {value = 0.0} : tile<8x48xf32>
+  %lo = constant {value = 0} : i32
+  %step = constant {value = 32} : i32
+  %r, %xe, %we = for %at = %lo to %k step %step (%acc = %zero, %xa = %xp, %wa = %wp) : tile<8x48xf32>, tile<8x32xptr<f32>>, tile<32x48xptr<f16>> {
+    %left = sub %k, %at : i32
+    %lr = splat %left : tile<1x32xi32>
+    %xi = cmp %ir, %lr {predicate = lt} : tile<1x32xi1>
+    %xm = broadcast %xi : tile<8x32xi1>
+    %lc = splat %left : tile<32x1xi32>
+    %wi = cmp %ic, %lc {predicate = lt} : tile<32x1xi1>
+    %wm = broadcast %wi : tile<32x48xi1>
+    %xv = load %xa, %xm : tile<8x32xf32>
+    %wv = load %wa, %wm : tile<32x48xf16>
+    %wf = cast %wv : tile<32x48xf32>
+    %p = dot %xv, %wf, %acc : tile<8x48xf32>
+    %xd = splat %step : tile<8x32xi32>
+    %xn = addptr %xa, %xd : tile<8x32xptr<f32>>
+    %wd = splat %step : tile<32x48xi32>
+    %wn = addptr %wa, %wd : tile<32x48xptr<f16>>
+    yield %p, %xn, %wn
+  }
+  %out = reshape %r : tile<384xf32>
+  %yi = iota {start = 0} : tile<384xi32>
+  %ys = splat %y : tile<384xptr<f32>>
+  %yp = addptr %ys, %yi : tile<384xptr<f32>>
+  store %yp, %out
+)"),
+          {1, 1, 1},
+          {random_array(random, Element::kF32, static_cast<size_t>(8 * k)),
+           random_array(random, Element::kF16, static_cast<size_t>(48 * k)), filled(Element::kF32, 384, 5),
+           scalar(static_cast<double>(k))},
+          1e-4};
+}
+
+TEST(CpuMemory, ReductionsBehindTwoBounds) {
+  std::vector<Case> cases;
+  for (const int64_t n : {0, 1, 63, 64, 200, 256}) {
+    for (const int64_t m : {0, 17, 128, 255}) cases.push_back(two_bounds(n, m));
+  }
+  expect_same(cases);
+}
+
+TEST(CpuMemory, ColumnsAreTransposed) {
+  expect_same({columns(1), columns(31), columns(32), columns(75), columns(128)});
+  EXPECT_THAT(cpu::CpuKernel::compile(parse_and_verify(columns(32).text), Target::host_cpu(1))->text(),
+              ::testing::HasSubstr("transpose_block("));
+}
+
 TEST(CpuMemory, AgreesWithTheInterpreter) {
   expect_same({views(), atomics(), order(), scaled()});
 }

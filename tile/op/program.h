@@ -5,10 +5,11 @@
 
 #include "tile/core/cpu_program.h"
 #include "tile/core/tuple.h"
+#include "tile/op/bounded_lanes.h"
 #include "tile/op/math.h"
 #include "tile/op/narrow.h"
 #include "tile/op/reduce.h"
-#include "tile/op/two_ways.h"
+#include "tile/op/transpose.h"
 
 namespace heddle::tile {
 
@@ -16,10 +17,39 @@ using f8e4m3b15 = minifloat<4, 3, 15, false, 0x7e, 0x7f, false>;
 
 // ---- Lanes
 
+// A mask of which every lane is known while this is compiled: what it guards folds away.
+template <bool Set, int W>
+struct known_mask : mask<4, W> {};
+template <bool Set, int W, typename V, typename U>
+TILE_INLINE auto select(known_mask<Set, W>, const V& a, const U& b) {
+  if constexpr (Set) {
+    return a;
+  } else {
+    return b;
+  }
+}
+template <bool Set, int W>
+TILE_INLINE auto operator&(known_mask<Set, W> a, mask<4, W> b) {
+  if constexpr (Set) {
+    return b;
+  } else {
+    return a;
+  }
+}
+template <bool Set, int W>
+TILE_INLINE auto operator&(mask<4, W> a, known_mask<Set, W> b) {
+  return b & a;
+}
+template <bool Set, bool Other, int W>
+TILE_INLINE known_mask<Set && Other, W> operator&(known_mask<Set, W>, known_mask<Other, W>) {
+  return {{splat<W>(int32_t(Set && Other ? -1 : 0))}};
+}
+
 // Which of W lanes are there.
-template <int W>
-TILE_INLINE mask<4, W> active(index_constant<W>) {
-  return {splat<W>(int32_t(-1))};
+template <int W, int N>
+TILE_INLINE known_mask<N == W, W> active(index_constant<N>) {
+  static_assert(N == 0 || N == W);
+  return {{splat<W>(int32_t(N == W ? -1 : 0))}};
 }
 template <int W>
 TILE_INLINE mask<4, W> active(int64_t n) {
@@ -103,11 +133,20 @@ TILE_INLINE T* writable(vec<int64_t, 1> address) {
   return reinterpret_cast<T*>(address.v);
 }
 
-// The first n of W neighbours; n may be anything.
+// The first n of W neighbours; n may be anything, as a constant 0 or W.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_first(const T* p, int64_t n) {
   if (n >= W) return load<W>(p);
   return load_n<W>(p, n < 0 ? 0 : n);
+}
+template <int W, typename T, int N>
+TILE_INLINE vec<compute_t<T>, W> load_first(const T* p, index_constant<N>) {
+  static_assert(N == 0 || N == W);
+  if constexpr (N == 0) {
+    return zero<compute_t<T>, W>();
+  } else {
+    return load<W>(p);
+  }
 }
 template <typename T, typename V>
 TILE_INLINE void store_first(T* p, V v, int64_t n) {
@@ -116,6 +155,11 @@ TILE_INLINE void store_first(T* p, V v, int64_t n) {
   } else if (n > 0) {
     store_n(p, v, n);
   }
+}
+template <typename T, typename V, int N>
+TILE_INLINE void store_first(T* p, V v, index_constant<N>) {
+  static_assert(N == 0 || N == V::width);
+  if constexpr (N > 0) store(p, v);
 }
 
 // One element for each lane that the mask has; 0 in the others.
@@ -343,6 +387,18 @@ TILE_INLINE auto combine_lanes(const tuple<V...>& t, const Combine& combine) {
     return combine_lanes(combine(low_halves(t, all), high_halves(t, all)), combine);
   }
 }
+template <typename T, int W>
+TILE_INLINE bool is_same_bits(vec<T, W> a, vec<T, W> b) {
+  return !any(bit_cast<uint_t<sizeof(T)>>(a) != bit_cast<uint_t<sizeof(T)>>(b));
+}
+template <int B, int W>
+TILE_INLINE bool is_same_bits(mask<B, W> a, mask<B, W> b) {
+  return is_same_bits(a.v, b.v);
+}
+template <typename... V, int... I>
+TILE_INLINE bool are_same_bits(const tuple<V...>& a, const tuple<V...>& b, indices<I...>) {
+  return (is_same_bits(get<I>(a), get<I>(b)) && ...);
+}
 template <typename... V, int... I>
 TILE_INLINE auto lane_of(const tuple<V...>& t, int i, indices<I...>) {
   return make_tuple(lane(get<I>(t), i)...);
@@ -374,19 +430,56 @@ TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, cons
   return r;
 }
 
-// The combination of `length` >= W elements; element.operator()<W>(i, n) gives a tuple of n of them.
-template <int W, typename Element, typename Combine>
-TILE_INLINE auto reduce_lanes(int64_t length, const Element& element, const Combine& combine) {
-  auto r = element.template operator()<W>(0, index_constant<W>{});
-  int64_t i = W;
-  for (; i + W <= length; i += W) r = combine(r, element.template operator()<W>(i, index_constant<W>{}));
+// The combination of `length` >= W elements; element.operator()<W>(i, n, form) gives a tuple of n of them. Vectors
+// within the bounds have U results, so that combinations overlap. `Alike`: all elements behind the bounds are the same,
+// and no more of them are combined than change the result.
+template <int W, int U, bool Alike, typename Element, typename Combine>
+TILE_INLINE auto reduce_lanes(lane_bounds bounds, int64_t length, const Element& element, const Combine& combine) {
+  const auto whole = [&](int64_t i, auto form) __attribute__((always_inline)) {
+    return element.template operator()<W>(i, index_constant<W>{}, form);
+  };
+  using Result = decltype(whole(0, some_lanes{}));
+  const int64_t all = smaller(bounds.all, length);
+  Result r;
+  int64_t i = U * W;
+  if (i <= all) {
+    Result part[U];
+    static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = whole(u * W, all_lanes{}); });
+    for (; i + U * W <= all; i += U * W) {
+      static_for<U>([&](auto u)
+                        __attribute__((always_inline)) { part[u] = combine(part[u], whole(i + u * W, all_lanes{})); });
+    }
+    r = part[0];
+    static_for<U>([&](auto u) __attribute__((always_inline)) {
+      if constexpr (decltype(u)::value > 0) r = combine(r, part[u]);
+    });
+    if constexpr (U > 1) {
+      for (; i + W <= all; i += W) r = combine(r, whole(i, all_lanes{}));
+    }
+  } else {
+    r = whole(0, some_lanes{});
+    i = W;
+  }
+  for (; i + W <= length && i < bounds.any; i += W) r = combine(r, whole(i, some_lanes{}));
+  bool changes = true;
+  for (; i + W <= length && changes; i += W) {
+    const Result next = combine(r, whole(i, no_lanes{}));
+    if constexpr (Alike) changes = !detail::are_same_bits(next, r, detail::make_indices<Result::kSize>{});
+    r = next;
+  }
+  for (; i + W <= length; i += W) whole(i, no_lanes{});
   if constexpr (W > 1) {
     if (i < length) {
-      const auto last = combine(r, element.template operator()<W>(i, length - i));
-      r = detail::select_each<W>(length - i, last, r, detail::make_indices<decltype(r)::kSize>{});
+      const auto last = combine(r, element.template operator()<W>(i, length - i, some_lanes{}));
+      r = detail::select_each<W>(length - i, last, r, detail::make_indices<Result::kSize>{});
     }
   }
   return detail::combine_lanes(r, combine);
+}
+// Without masks.
+template <int W, int U, bool Alike, typename Element, typename Combine>
+TILE_INLINE auto reduce_lanes(int64_t length, const Element& element, const Combine& combine) {
+  return reduce_lanes<W, U, Alike>(bounds_of(length), length, element, combine);
 }
 
 // Sorts n numbers, `stride` apart; NaN is the largest. A heap: no memory, no bad cases.

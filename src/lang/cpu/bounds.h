@@ -9,27 +9,23 @@
 
 namespace heddle::lang::cpu {
 
-// The bounds of the masks in the body of a loop over vectors. The body is there twice (tile/op/two_ways.h): once for
-// vectors that lie within all of the bounds, where the masks fold away.
+// The bounds of the masks in the body of a loop over vectors, which is there in several forms
+// (tile/op/bounded_lanes.h). A bound is how many lanes of a row, from `c` = 0 on, a mask leaves: a number that is known
+// outside of the loop.
 class Bounds {
  public:
-  explicit Bounds(const State& state) : state_(state) {}
+  // A name for a bound; `row` is the text before the loop.
+  std::string name(Lines& row, const std::string& bound);
+  bool empty() const { return texts_.empty(); }
 
-  // How many of `lanes` a mask leaves; nothing where it is more than one bound of an index that is known outside of the
-  // loop, but for `c`.
-  std::optional<std::string> count(const PrefixMask& mask, const std::string& lanes);
-  // A comparison of such an index with a bound, where the index has no sum that could overflow.
-  std::optional<std::string> comparison(ValueId value, const Coords& coords);
-  // `inner`, or both forms of it.
-  Lines body(const Lines& inner) const;
-
-  bool twice = false;  // else no bound is one
+  // What a loop along an extent takes before its body.
+  std::string arguments(int64_t extent) const;
 
  private:
-  std::optional<std::string> outside(ValueId index, const Coords& coords) const;
-
-  const State& state_;
-  std::vector<std::string> bounds_;  // how many lanes each leaves
+  std::vector<std::string> texts_;
 };
+
+// Whether an index is a counted one and constants: nothing in it can overflow.
+bool is_counted(const State& state, ValueId index);
 
 }  // namespace heddle::lang::cpu

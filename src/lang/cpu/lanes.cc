@@ -152,8 +152,8 @@ Lanes::Value Lanes::compute(ValueId value, const Op& op, const Coords& coords) {
 
 Lanes::Value Lanes::elementwise(ValueId value, const Op& op, const Coords& coords) {
   if (op.code == OpCode::kCmp) {
-    if (const auto text = bounds.comparison(value, coords)) {
-      return {declare(value, *text, true, place_comment(state_.kernel, op)), true};
+    if (const auto count = compared(value, coords)) {
+      return {declare(value, fmt::format("active<W>({})", *count), true, place_comment(state_.kernel, op)), true};
     }
   }
   std::vector<Value> operands;
@@ -183,11 +183,38 @@ bool Lanes::is_adjacent(ValueId pointers, const Coords& coords) const {
   return lane_stride(state_, pointers, coords) == size;
 }
 
+std::optional<std::string> Lanes::bound(const PrefixMask& mask) {
+  if (mask.bounds.empty()) return std::nullopt;
+  std::string text;
+  for (const PrefixMask::Bound& bound : mask.bounds) {
+    const Coords first = without_lanes(bound.coords);
+    if (is_inner(first)) return std::nullopt;
+    const std::string limit = at(bound.limit, first).name, index = at(bound.index, first).name;
+    const std::string lanes =
+        fmt::format("int64_t({}.v) - int64_t({}.v){}", limit, index, bound.inclusive ? " + 1" : "");
+    text = text.empty() ? lanes : fmt::format("smaller({}, {})", text, lanes);
+  }
+  for (const PrefixMask::Uniform& uniform : mask.uniform) {
+    if (is_inner(uniform.coords)) return std::nullopt;
+    text = fmt::format("{}[0] ? {} : 0", at(uniform.mask, uniform.coords).name, text);
+  }
+  return bounds.name(row, text);
+}
+
+// How many of W lanes a comparison with a bound leaves, as far as its index cannot overflow.
+std::optional<std::string> Lanes::compared(ValueId value, const Coords& coords) {
+  if (!has_lanes(coords)) return std::nullopt;
+  const auto mask = prefix_mask(state_, value, coords);
+  if (!mask || mask->bounds.size() != 1 || !is_counted(state_, mask->bounds[0].index)) return std::nullopt;
+  const auto name = bound(*mask);
+  return name ? std::optional(fmt::format("within<W>(form, index_constant<W>{{}}, {} - c)", *name)) : std::nullopt;
+}
+
 std::optional<std::string> Lanes::lane_count(ValueId mask, const Coords& coords) {
   const auto prefix = prefix_mask(state_, mask, without_units(state_.type(mask).shape, coords));
   if (!prefix) return std::nullopt;
+  if (const auto name = bound(*prefix)) return fmt::format("within<W>(form, n, {} - c)", *name);
   std::string count = "int64_t(n)";
-  if (auto text = bounds.count(*prefix, "n")) return text;
   for (const PrefixMask::Bound& bound : prefix->bounds) {
     const std::string limit = at(bound.limit, without_lanes(bound.coords)).name;
     const std::string index = at(bound.index, first_lane(bound.coords)).name;
@@ -198,6 +225,25 @@ std::optional<std::string> Lanes::lane_count(ValueId mask, const Coords& coords)
     count = fmt::format("{}[0] ? {} : 0", at(uniform.mask, uniform.coords).name, count);
   }
   return count;
+}
+
+bool Lanes::is_alike_behind(ValueId value, const Coords& coords) {
+  if (lane_stride(state_, value, coords) == 0) return true;
+  const Op* op = state_.uses.definer(value);
+  if (op == nullptr) return false;
+  const auto alike = [&](size_t operand) { return is_alike_behind(op->operands[operand], coords); };
+  const auto guards = [&](size_t operand) {
+    const auto mask = prefix_mask(state_, op->operands[operand], coords);
+    return mask && bound(*mask).has_value();
+  };
+  if (op->code == OpCode::kLoad) {
+    return op->operands.size() > 1 && guards(1) && (op->operands.size() == 2 || alike(2));
+  }
+  if (op->code == OpCode::kSelect && guards(0)) return alike(2);
+  if (!info_of(op->code).has(kElementwise) || op->operands.empty()) return false;
+  bool all = true;
+  for (size_t i = 0; i < op->operands.size(); ++i) all = all && alike(i);
+  return all;
 }
 
 std::string Lanes::active_mask(ValueId mask, bool masked, const Coords& coords) {
@@ -225,6 +271,42 @@ Lanes::Value Lanes::load_scalar(ValueId value, const Op& op, const Coords& coord
   return {declare(value, text, is_inner(coords), comment), false};
 }
 
+namespace {
+
+// By how many elements pointers move from one iteration of their loop to the next, as text: where uniform_induction()
+// made them `first + offset`, and the offset grows by what is known before the loop's body.
+std::optional<std::string> step_of(const State& state, ValueId pointers) {
+  const Op* moved = state.uses.definer(pointers);
+  if (moved == nullptr || moved->code != OpCode::kAddPtr) return std::nullopt;
+  const Op* splat = state.uses.definer(moved->operands[1]);
+  if (splat == nullptr || splat->code != OpCode::kSplat) return std::nullopt;
+  const ValueId offset = splat->operands[0];
+  const Region* body = state.uses.region(offset);
+  if (body == nullptr || state.uses.definer(offset) != nullptr) return std::nullopt;
+  const auto argument = std::find(body->arguments.begin(), body->arguments.end(), offset);
+  const std::vector<ValueId>& next = body->ops.back().operands;
+  if (argument == body->arguments.end() || next.size() + 1 != body->arguments.size()) return std::nullopt;
+  const Op* sum = state.uses.definer(next[static_cast<size_t>(argument - body->arguments.begin()) - 1]);
+  if (sum == nullptr || sum->code != OpCode::kAdd || sum->operands[0] != offset) return std::nullopt;
+  ValueId step = sum->operands[1];
+  for (const Op* op = state.uses.definer(step); op != nullptr && op->code == OpCode::kCast;) {
+    step = op->operands[0];
+    op = state.uses.definer(step);
+  }
+  if (const auto constant = state.constant(step)) return fmt::format("{}", *constant);
+  const Held& held = state.at(step);
+  if (held.kind != Held::Kind::kScalar) return std::nullopt;
+  return fmt::format("int64_t({}.v)", held.name);
+}
+
+}  // namespace
+
+// Asks for what the next iteration reads: its rows lie where no prefetcher of the machine looks.
+void Lanes::prefetch(ValueId pointers, const std::string& memory, const std::string& address) {
+  const auto step = step_of(state_, pointers);
+  if (step) inner.add(fmt::format("__builtin_prefetch(pointer<{}>({}) + {}, 0, 2);", memory, address, *step));
+}
+
 Lanes::Value Lanes::load(ValueId value, const Op& op, const Coords& coords) {
   if (!has_lanes(coords)) return load_scalar(value, op, coords);
   const Type& type = state_.type(value);
@@ -235,6 +317,7 @@ Lanes::Value Lanes::load(ValueId value, const Op& op, const Coords& coords) {
     const auto count = masked ? lane_count(op.operands[1], coords) : std::optional<std::string>("");
     if (count) {
       const std::string address = first_address(op.operands[0], coords);
+      prefetch(op.operands[0], memory, address);
       if (!masked) return declared(from_memory(type, fmt::format("fetch<W>(pointer<{}>({}), n)", memory, address)));
       const std::string lanes = state_.fresh(value);
       inner.add(fmt::format("const auto {} = {};", lanes, *count));

@@ -10,9 +10,10 @@
 
 namespace heddle::lang::cpu {
 
-// Lanes of a vector along an extent, as text: "kLanes"; and of one with several registers, for sums that overlap.
+// Lanes of a vector along an extent, as text: "kLanes"; and how many results a reduction along it has, so that
+// combinations overlap.
 std::string vector_width(int64_t extent);
-std::string widest_vectors(int64_t extent);
+int results_at_once(int64_t extent);
 
 // Loops over the elements of tiles. An op that needs values at once (a sink) has one loop; pending values that it
 // computes, that are worth a buffer and that others need later are kept by it.
@@ -63,6 +64,8 @@ class Loops {
                                      const std::vector<ValueId>& kept) const;
   void keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords, const std::vector<ValueId>& values);
   void materialise(Lines& out, ValueId value);
+  bool reads_columns(ValueId value) const;
+  void write_columns(Lines& out, ValueId value, const std::string& buffer);
   void prepare_operands(Lines& out, const Op& op);
   void collect_loads(ValueId value, std::set<ValueId>& loads) const;
 

@@ -120,9 +120,10 @@ int own_cost(OpCode code) {
     case OpCode::kHint:
       return 0;
     case OpCode::kDiv:
+      return 4;
     case OpCode::kRem:
     case OpCode::kIDiv:
-      return 4;
+      return State::kHeavy;  // lane by lane
     default:
       return code >= OpCode::kExp && code <= OpCode::kFdim ? State::kHeavy : 1;
   }

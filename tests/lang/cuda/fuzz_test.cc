@@ -13,11 +13,9 @@
 namespace heddle::lang::cuda {
 namespace {
 
-using testing::Case;
-
 class Programs : public emulator::EmulatorTest {
  protected:
-  void check(const Case& c) {
+  void check(const testing::Case& c) {
     SCOPED_TRACE(c.name);
     const Kernel kernel = parse_and_verify(c.text);
     const CudaKernel compiled(kernel, target_name(context->device().target));

@@ -60,8 +60,10 @@ void write_combination(SinkContext& c, Lines& out, const std::string& name, cons
     yields = lanes_of_region(c, body, region, arguments);
     head.append(body);
     head.add(fmt::format("return tuple<V...>{{{{{{{}}}}}}};", fmt::join(yields, "}, {")));
-    out.block(fmt::format("const auto {} = [&]<typename... V>(const tuple<V...>& a, const tuple<V...>& b)", name), head,
-              "};");
+    out.block(fmt::format("const auto {} = [&]<typename... V>(const tuple<V...>& a, const tuple<V...>& b) "
+                          "__attribute__((always_inline))",
+                          name),
+              head, "};");
     return;
   }
   Lines* const outer = std::exchange(c.out, &body);
@@ -96,18 +98,25 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
     c.out->add(is_mask(type) ? fmt::format("mask<4, 1> {};", names[i])
                              : fmt::format("vec<{}, 1> {};", lane_type(type), names[i]));
   }
+  bool alike = true;
   c.loops.reduce_rows(
       *c.out, shape,
       [&](Lanes& lanes, const Coords& coords) {
         std::vector<std::string> values;
-        for (const ValueId operand : op.operands) values.push_back(lanes.wide(operand, coords));
+        for (const ValueId operand : op.operands) {
+          alike = alike && lanes.is_alike_behind(operand, coords);
+          const char* form = is_mask(c.state.type(operand)) ? "mask<4, W>({})" : "{}";
+          values.push_back(fmt::format(fmt::runtime(form), lanes.wide(operand, coords)));
+        }
         return fmt::format("return make_tuple({});", joined(values));
       },
       [&](Lines& row, const Lanes& lanes, const Coords& coords) {
-        row.block(fmt::format("const auto reduced = reduce_lanes<{}>({}, [&]<int W>(int64_t c, auto n) "
-                              "__attribute__((always_inline))",
-                              widest_vectors(shape.back()), shape.back()),
-                  lanes.bounds.body(lanes.inner), fmt::format("}}, {});", combine));
+        row.block(
+            fmt::format("const auto reduced = reduce_lanes<{}, {}, {}>({}, [&]<int W>(int64_t c, auto n, auto form) "
+                        "__attribute__((always_inline))",
+                        vector_width(shape.back()), results_at_once(shape.back()), alike,
+                        lanes.bounds.arguments(shape.back())),
+            lanes.inner, fmt::format("}}, {});", combine));
         const std::vector<int64_t> outer(shape.begin(), shape.end() - 1);
         const std::string at = Lanes::place(outer, {coords.begin(), coords.end() - 1}).offset;
         for (size_t i = 0; i < op.results.size(); ++i) {

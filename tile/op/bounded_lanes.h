@@ -1,0 +1,51 @@
+// Loops over vectors whose masks have bounds: lane i of a row is set where i is less than each bound. The body is there
+// for vectors that lie within all bounds, where the masks fold away, for those behind all of them, where what they
+// guard does, and for those between.
+#pragma once
+
+#include "tile/op/lanes.h"
+
+namespace heddle::tile {
+
+struct all_lanes {};
+struct some_lanes {};
+struct no_lanes {};
+
+// The first lanes, which all masks have, and the first one that no mask has.
+struct lane_bounds {
+  int64_t all = 0, any = 0;
+};
+template <typename... Bound>
+TILE_INLINE lane_bounds bounds_of(int64_t first, Bound... others) {
+  lane_bounds r{first, first};
+  ((r.all = smaller(r.all, int64_t(others)), r.any = larger(r.any, int64_t(others))), ...);
+  return r;
+}
+
+// How many of n lanes lie within a bound.
+template <int W, typename N>
+TILE_INLINE index_constant<W> within(all_lanes, N, int64_t) {
+  return {};
+}
+template <int W, typename N>
+TILE_INLINE index_constant<0> within(no_lanes, N, int64_t) {
+  return {};
+}
+template <int W, typename N>
+TILE_INLINE int64_t within(some_lanes, N n, int64_t bound) {
+  return smaller(int64_t(n), bound);
+}
+
+// for_lanes; f.operator()<W>(i, n, form).
+template <int W, typename F>
+TILE_INLINE void for_bounded_lanes(lane_bounds bounds, int64_t end, const F& f) {
+  int64_t i = 0;
+  for (; i + W <= smaller(bounds.all, end); i += W) f.template operator()<W>(i, index_constant<W>{}, all_lanes{});
+  for (; i + W <= end && i < bounds.any; i += W) f.template operator()<W>(i, index_constant<W>{}, some_lanes{});
+  for (; i + W <= end; i += W) f.template operator()<W>(i, index_constant<W>{}, no_lanes{});
+  if constexpr (W > 1) {
+    if (i < end) f.template operator()<W>(i, end - i, some_lanes{});
+  }
+}
+
+}  // namespace heddle::tile
