@@ -18,10 +18,6 @@ std::string key_of(const Coords& coords) {
   return key;
 }
 
-bool is_inner(const Coords& coords) {
-  return std::any_of(coords.begin(), coords.end(), [](const Index& i) { return i.lane || i.inner; });
-}
-
 // The lanes of what memory holds.
 std::string from_memory(const Type& type, const std::string& text) {
   return is_mask(type) ? fmt::format("to_bool({})", text) : text;
@@ -152,7 +148,7 @@ Lanes::Value Lanes::compute(ValueId value, const Op& op, const Coords& coords) {
 
 Lanes::Value Lanes::elementwise(ValueId value, const Op& op, const Coords& coords) {
   if (op.code == OpCode::kCmp) {
-    if (const auto count = compared(value, coords)) {
+    if (const auto count = bounds.compared(*this, value, coords)) {
       return {declare(value, fmt::format("active<W>({})", *count), true, place_comment(state_.kernel, op)), true};
     }
   }
@@ -183,37 +179,10 @@ bool Lanes::is_adjacent(ValueId pointers, const Coords& coords) const {
   return lane_stride(state_, pointers, coords) == size;
 }
 
-std::optional<std::string> Lanes::bound(const PrefixMask& mask) {
-  if (mask.bounds.empty()) return std::nullopt;
-  std::string text;
-  for (const PrefixMask::Bound& bound : mask.bounds) {
-    const Coords first = without_lanes(bound.coords);
-    if (is_inner(first)) return std::nullopt;
-    const std::string limit = at(bound.limit, first).name, index = at(bound.index, first).name;
-    const std::string lanes =
-        fmt::format("int64_t({}.v) - int64_t({}.v){}", limit, index, bound.inclusive ? " + 1" : "");
-    text = text.empty() ? lanes : fmt::format("smaller({}, {})", text, lanes);
-  }
-  for (const PrefixMask::Uniform& uniform : mask.uniform) {
-    if (is_inner(uniform.coords)) return std::nullopt;
-    text = fmt::format("{}[0] ? {} : 0", at(uniform.mask, uniform.coords).name, text);
-  }
-  return bounds.name(row, text);
-}
-
-// How many of W lanes a comparison with a bound leaves, as far as its index cannot overflow.
-std::optional<std::string> Lanes::compared(ValueId value, const Coords& coords) {
-  if (!has_lanes(coords)) return std::nullopt;
-  const auto mask = prefix_mask(state_, value, coords);
-  if (!mask || mask->bounds.size() != 1 || !is_counted(state_, mask->bounds[0].index)) return std::nullopt;
-  const auto name = bound(*mask);
-  return name ? std::optional(fmt::format("within<W>(form, index_constant<W>{{}}, {} - c)", *name)) : std::nullopt;
-}
-
 std::optional<std::string> Lanes::lane_count(ValueId mask, const Coords& coords) {
   const auto prefix = prefix_mask(state_, mask, without_units(state_.type(mask).shape, coords));
   if (!prefix) return std::nullopt;
-  if (const auto name = bound(*prefix)) return fmt::format("within<W>(form, n, {} - c)", *name);
+  if (const auto name = bounds.name_of(*this, *prefix)) return fmt::format("within<W>(form, n, {} - c)", *name);
   std::string count = "int64_t(n)";
   for (const PrefixMask::Bound& bound : prefix->bounds) {
     const std::string limit = at(bound.limit, without_lanes(bound.coords)).name;
@@ -225,25 +194,6 @@ std::optional<std::string> Lanes::lane_count(ValueId mask, const Coords& coords)
     count = fmt::format("{}[0] ? {} : 0", at(uniform.mask, uniform.coords).name, count);
   }
   return count;
-}
-
-bool Lanes::is_alike_behind(ValueId value, const Coords& coords) {
-  if (lane_stride(state_, value, coords) == 0) return true;
-  const Op* op = state_.uses.definer(value);
-  if (op == nullptr) return false;
-  const auto alike = [&](size_t operand) { return is_alike_behind(op->operands[operand], coords); };
-  const auto guards = [&](size_t operand) {
-    const auto mask = prefix_mask(state_, op->operands[operand], coords);
-    return mask && bound(*mask).has_value();
-  };
-  if (op->code == OpCode::kLoad) {
-    return op->operands.size() > 1 && guards(1) && (op->operands.size() == 2 || alike(2));
-  }
-  if (op->code == OpCode::kSelect && guards(0)) return alike(2);
-  if (!info_of(op->code).has(kElementwise) || op->operands.empty()) return false;
-  bool all = true;
-  for (size_t i = 0; i < op->operands.size(); ++i) all = all && alike(i);
-  return all;
 }
 
 std::string Lanes::active_mask(ValueId mask, bool masked, const Coords& coords) {
@@ -270,36 +220,6 @@ Lanes::Value Lanes::load_scalar(ValueId value, const Op& op, const Coords& coord
   }
   return {declare(value, text, is_inner(coords), comment), false};
 }
-
-namespace {
-
-// By how many elements pointers move from one iteration of their loop to the next, as text: where uniform_induction()
-// made them `first + offset`, and the offset grows by what is known before the loop's body.
-std::optional<std::string> step_of(const State& state, ValueId pointers) {
-  const Op* moved = state.uses.definer(pointers);
-  if (moved == nullptr || moved->code != OpCode::kAddPtr) return std::nullopt;
-  const Op* splat = state.uses.definer(moved->operands[1]);
-  if (splat == nullptr || splat->code != OpCode::kSplat) return std::nullopt;
-  const ValueId offset = splat->operands[0];
-  const Region* body = state.uses.region(offset);
-  if (body == nullptr || state.uses.definer(offset) != nullptr) return std::nullopt;
-  const auto argument = std::find(body->arguments.begin(), body->arguments.end(), offset);
-  const std::vector<ValueId>& next = body->ops.back().operands;
-  if (argument == body->arguments.end() || next.size() + 1 != body->arguments.size()) return std::nullopt;
-  const Op* sum = state.uses.definer(next[static_cast<size_t>(argument - body->arguments.begin()) - 1]);
-  if (sum == nullptr || sum->code != OpCode::kAdd || sum->operands[0] != offset) return std::nullopt;
-  ValueId step = sum->operands[1];
-  for (const Op* op = state.uses.definer(step); op != nullptr && op->code == OpCode::kCast;) {
-    step = op->operands[0];
-    op = state.uses.definer(step);
-  }
-  if (const auto constant = state.constant(step)) return fmt::format("{}", *constant);
-  const Held& held = state.at(step);
-  if (held.kind != Held::Kind::kScalar) return std::nullopt;
-  return fmt::format("int64_t({}.v)", held.name);
-}
-
-}  // namespace
 
 // Asks for what the next iteration reads: its rows lie where no prefetcher of the machine looks.
 void Lanes::prefetch(ValueId pointers, const std::string& memory, const std::string& address) {

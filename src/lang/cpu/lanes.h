@@ -14,7 +14,7 @@ namespace heddle::lang::cpu {
 // of lanes, `c` the index of the first one along the last dimension, `n` how many there are.
 class Lanes {
  public:
-  explicit Lanes(State& state) : state_(state) {}
+  explicit Lanes(State& state) : bounds(state), state_(state) {}
 
   struct Value {
     std::string name;
@@ -29,8 +29,6 @@ class Lanes {
   std::string first_address(ValueId pointers, const Coords& coords) { return at(pointers, first_lane(coords)).name; }
   std::optional<std::string> lane_count(ValueId mask, const Coords& coords);
   std::string active_mask(ValueId mask, bool masked, const Coords& coords);
-  // Whether all elements of a row behind the bounds are the same; the masks that guard them become bounds.
-  bool is_alike_behind(ValueId value, const Coords& coords);
   // Index of the element of a row-major tile at these coordinates (of lane 0), and the distance of lanes.
   struct Place {
     std::string offset;
@@ -45,8 +43,6 @@ class Lanes {
 
  private:
   std::string declare(ValueId value, const std::string& text, bool to_inner, const std::string& comment = {});
-  std::optional<std::string> bound(const PrefixMask& mask);
-  std::optional<std::string> compared(ValueId value, const Coords& coords);
   Value compute(ValueId value, const Op& op, const Coords& coords);
   Value held(ValueId value, const Coords& coords);
   Value elementwise(ValueId value, const Op& op, const Coords& coords);

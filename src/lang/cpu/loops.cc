@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "lang/cpu/columns.h"
 #include "lang/cpu/types.h"
 
 namespace heddle::lang::cpu {
@@ -20,6 +21,17 @@ std::string vector_width(int64_t extent) {
 int results_at_once(int64_t extent) {
   constexpr int64_t kMostLanes = 16;
   return extent >= 4 * kMostLanes ? 4 : extent >= 2 * kMostLanes ? 2 : 1;
+}
+
+void add_loop(Lines& row, const Lanes& lanes, int64_t extent) {
+  const std::string width = vector_width(extent), arguments = lanes.bounds.arguments(extent);
+  row.block(lanes.bounds.empty()
+                ? fmt::format("for_lanes<{}>(0, {}, [&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
+                              width, arguments)
+                : fmt::format("for_bounded_lanes<{}>({}, [&]<int W>(int64_t c, auto n, auto form) "
+                              "__attribute__((always_inline))",
+                              width, arguments),
+            lanes.inner, "});");
 }
 
 void Loops::enter(const Op& op, const Region& region) {
@@ -103,22 +115,6 @@ void Loops::rows(Lines& out, const std::vector<int64_t>& shape, const Body& body
   out.append(row);
 }
 
-namespace {
-
-// The loop over the vectors of a row.
-void add_loop(Lines& row, const Lanes& lanes, int64_t extent) {
-  const std::string width = vector_width(extent), arguments = lanes.bounds.arguments(extent);
-  row.block(lanes.bounds.empty()
-                ? fmt::format("for_lanes<{}>(0, {}, [&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
-                              width, arguments)
-                : fmt::format("for_bounded_lanes<{}>({}, [&]<int W>(int64_t c, auto n, auto form) "
-                              "__attribute__((always_inline))",
-                              width, arguments),
-            lanes.inner, "});");
-}
-
-}  // namespace
-
 void Loops::loop(Lines& out, const std::vector<int64_t>& shape, const Body& body, const std::vector<ValueId>& kept) {
   rows(
       out, shape,
@@ -191,51 +187,13 @@ void Loops::write_to(Lines& out, ValueId value, const std::string& buffer, int64
        {value});
 }
 
-// Whether neighbours in memory are neighbours of a column in all loads below a matrix: it is read by columns then, and
-// transposed. Extents are whole vectors of any type.
-bool Loops::reads_columns(ValueId value) const {
-  const std::vector<int64_t>& shape = state_.type(value).shape;
-  if (shape.size() != 2 || shape[0] % 16 != 0 || shape[1] % 16 != 0) return false;
-  const Lanes lanes(state_);
-  bool columns = false, rows = false;
-  const std::function<void(ValueId)> visit = [&](ValueId each) {
-    const Op* op = state_.uses.definer(each);
-    if (!state_.is_pending(each) || op == nullptr || state_.type(each).shape != shape) return;
-    if (op->code == OpCode::kLoad) {
-      const bool adjacent = lanes.is_adjacent(op->operands[0], {{"c", true, true}, {"i0"}});
-      (adjacent ? columns : rows) = true;
-    } else if (info_of(op->code).has(kElementwise)) {
-      for (const ValueId operand : op->operands) visit(operand);
-    } else {
-      rows = true;
-    }
-  };
-  visit(value);
-  return columns && !rows;
-}
-
-void Loops::write_columns(Lines& out, ValueId value, const std::string& buffer) {
-  const std::vector<int64_t>& shape = state_.type(value).shape;
-  const std::string columns = state_.new_buffer(value);
-  rows(
-      out, {shape[1], shape[0]},
-      [&](Lanes& lanes, const Coords& coords) {
-        const std::string name = lanes.wide(value, {coords[1], coords[0]});
-        const std::string offset = Lanes::place({shape[1], shape[0]}, coords).offset;
-        lanes.inner.add(fmt::format("hold({} + {}, {}, n);", columns, offset, name));
-      },
-      [&](Lines& row, const Lanes& lanes, const Coords&) { add_loop(row, lanes, shape[0]); });
-  out.add(
-      fmt::format("transpose_block({}, {}, {}, {}, {}, {});", buffer, shape[1], columns, shape[0], shape[0], shape[1]));
-}
-
 void Loops::materialise(Lines& out, ValueId value) {
   prepare(out, value);
   if (!state_.is_pending(value)) return;
   const std::string buffer = state_.new_buffer(value);
   const bool written = sink_is_written_;
   sink_is_written_ = false;
-  reads_columns(value) ? write_columns(out, value, buffer) : write_to(out, value, buffer);
+  reads_columns(state_, value) ? write_columns(state_, *this, out, value, buffer) : write_to(out, value, buffer);
   sink_is_written_ = written;
   state_.set_buffer(value, buffer);
 }

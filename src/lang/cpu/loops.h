@@ -14,6 +14,8 @@ namespace heddle::lang::cpu {
 // combinations overlap.
 std::string vector_width(int64_t extent);
 int results_at_once(int64_t extent);
+// The loop over the vectors of a row.
+void add_loop(Lines& row, const Lanes& lanes, int64_t extent);
 
 // Loops over the elements of tiles. An op that needs values at once (a sink) has one loop; pending values that it
 // computes, that are worth a buffer and that others need later are kept by it.
@@ -64,8 +66,6 @@ class Loops {
                                      const std::vector<ValueId>& kept) const;
   void keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords, const std::vector<ValueId>& values);
   void materialise(Lines& out, ValueId value);
-  bool reads_columns(ValueId value) const;
-  void write_columns(Lines& out, ValueId value, const std::string& buffer);
   void prepare_operands(Lines& out, const Op& op);
   void collect_loads(ValueId value, std::set<ValueId>& loads) const;
 

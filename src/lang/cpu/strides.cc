@@ -1,5 +1,7 @@
 #include "lang/cpu/strides.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace heddle::lang::cpu {
@@ -139,6 +141,34 @@ std::optional<PrefixMask> prefix_mask(const State& state, ValueId mask, const Co
   PrefixMask found;
   if (!add_conjuncts(state, mask, coords, found)) return std::nullopt;
   return found;
+}
+
+std::optional<std::string> step_of(const State& state, ValueId pointers) {
+  const Op* moved = state.uses.definer(pointers);
+  if (moved == nullptr || moved->code != OpCode::kAddPtr) return std::nullopt;
+  const Op* splat = state.uses.definer(moved->operands[1]);
+  if (splat == nullptr || splat->code != OpCode::kSplat) return std::nullopt;
+  const ValueId offset = splat->operands[0];
+  const Region* body = state.uses.region(offset);
+  if (body == nullptr || state.uses.definer(offset) != nullptr) return std::nullopt;
+  const auto argument = std::find(body->arguments.begin(), body->arguments.end(), offset);
+  const std::vector<ValueId>& next = body->ops.back().operands;
+  if (argument == body->arguments.end() || next.size() + 1 != body->arguments.size()) return std::nullopt;
+  const Op* sum = state.uses.definer(next[static_cast<size_t>(argument - body->arguments.begin()) - 1]);
+  if (sum == nullptr || sum->code != OpCode::kAdd || sum->operands[0] != offset) return std::nullopt;
+  ValueId step = sum->operands[1];
+  for (const Op* op = state.uses.definer(step); op != nullptr && op->code == OpCode::kCast;) {
+    step = op->operands[0];
+    op = state.uses.definer(step);
+  }
+  if (const auto constant = state.constant(step)) return fmt::format("{}", *constant);
+  const Held& held = state.at(step);
+  if (held.kind != Held::Kind::kScalar) return std::nullopt;
+  return fmt::format("int64_t({}.v)", held.name);
+}
+
+bool is_inner(const Coords& coords) {
+  return std::any_of(coords.begin(), coords.end(), [](const Index& i) { return i.lane || i.inner; });
 }
 
 }  // namespace heddle::lang::cpu

@@ -30,6 +30,10 @@ struct PrefixMask {
 };
 std::optional<PrefixMask> prefix_mask(const State& state, ValueId mask, const Coords& coords);
 
+// By how many elements pointers move from one iteration of their loop to the next, as text: where uniform_induction()
+// made them `first + offset`, and the offset grows by what is known before the loop's body.
+std::optional<std::string> step_of(const State& state, ValueId pointers);
+
 // Whether an op gives the elements of its operand, at operand_coords().
 bool is_shape_op(OpCode code);
 
@@ -37,5 +41,7 @@ bool is_shape_op(OpCode code);
 Coords first_lane(Coords coords);
 Coords without_lanes(Coords coords);
 bool has_lanes(const Coords& coords);
+// Whether it is known within the loop over vectors only.
+bool is_inner(const Coords& coords);
 
 }  // namespace heddle::lang::cpu

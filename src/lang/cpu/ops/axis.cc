@@ -104,7 +104,7 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
       [&](Lanes& lanes, const Coords& coords) {
         std::vector<std::string> values;
         for (const ValueId operand : op.operands) {
-          alike = alike && lanes.is_alike_behind(operand, coords);
+          alike = alike && lanes.bounds.is_alike_behind(lanes, operand, coords);
           const char* form = is_mask(c.state.type(operand)) ? "mask<4, W>({})" : "{}";
           values.push_back(fmt::format(fmt::runtime(form), lanes.wide(operand, coords)));
         }
