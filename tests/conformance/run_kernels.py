@@ -5,7 +5,7 @@
 
 FOLDER holds checkouts of triton (or triton-cpu), Liger-Kernel, FlagGems and flash-linear-attention; nothing of them is stored here. It
 needs torch, and `heddle` on the path. --time runs each beside Triton on a GPU: both in a process of their own, bursts in turn, CUDA
-graphs where they can be captured, the L2 overwritten before each run.
+graphs where they can be captured and else the time of their kernels alone, the L2 overwritten before each run.
 """
 import argparse
 import json

@@ -58,31 +58,22 @@ struct combine_maybe {
   }
 };
 
-// Over `size` lanes that are `below` apart; all of them get the result.
+// Over `size` lanes that are `below` apart. The first of them gets the result, and where f commutes all of them.
 template <typename F, typename T>
 TILE_INLINE T reduce_lanes(const F& f, T x, int size, int below) {
-  const int lane = int(threadIdx.x) % 32;
 #pragma unroll
-  for (int by = 1; by < size; by *= 2) {
-    const T other = shuffle_xor(x, by * below);
-    if constexpr (commutes<F>()) {
-      x = f(x, other);
-    } else {
-      const bool upper = lane / below / by % 2 != 0;
-      x = f(upper ? other : x, upper ? x : other);
-    }
-  }
+  for (int by = 1; by < size; by *= 2) x = f(x, shuffle_xor(x, by * below));
   return x;
 }
 
-// Over `size` warps that are `below` apart.
+// Over `size` warps that are `below` apart, of each what lane `from_lane` has.
 template <int N, int Threads, typename F, typename T>
-TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int below) {
+TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int below, int from_lane) {
   const int warp = int(threadIdx.x) / 32, first = warp - warp / below % size * below;
 #pragma unroll
   for (int i = 0; i < N; ++i) shared[i * Threads + int(threadIdx.x)] = x[i];
   sync();
-  const int from = first * 32 + int(threadIdx.x) % 32;
+  const int from = first * 32 + from_lane;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     x[i] = shared[i * Threads + from];
@@ -98,6 +89,15 @@ TILE_INLINE T* begin_again(S shared, bool again) {
   return reinterpret_cast<T*>(shared.memory());
 }
 
+// Whether a reduction along Axis goes through shared memory.
+template <typename L, int Axis>
+TILE_HD constexpr bool crosses_warps() {
+  for (int w = 0; w < L::kWarps; ++w) {
+    if (L::of_warp(w, Axis) != 0) return true;
+  }
+  return false;
+}
+
 // One tile of any elements; T has what f combines.
 template <int Axis, typename F, typename T, typename L, typename S>
 TILE_INLINE auto reduce_elements(S shared, const F& f, const Tile<T, L>& x) {
@@ -109,24 +109,22 @@ TILE_INLINE auto reduce_elements(S shared, const F& f, const Tile<T, L>& x) {
     const int to = L::template reduced<Axis>(r);
     y.v[to] = L::of_register(r, Axis) == 0 ? x.v[r] : f(y.v[to], x.v[r]);
   }
+  // Lanes that have combined the same in another order may differ where f does not commute: what one lane has counts.
+  const int lane = int(threadIdx.x) % 32;
+  int from = lane;
   L::template each_digit<Part::kLane, Axis>([&](auto d, int below) {
     each_register<To::kRegisters>([&](int r) { y.v[r] = reduce_lanes(f, y.v[r], d.size, below); });
+    if constexpr (!commutes<F>()) from -= lane / below % d.size * below;
   });
+  if constexpr (!commutes<F>() && !crosses_warps<L, Axis>()) {
+    each_register<To::kRegisters>([&](int r) { y.v[r] = shuffle(y.v[r], from); });
+  }
   bool again = false;
   L::template each_digit<Part::kWarp, Axis>([&](auto d, int below) {
-    reduce_warps<To::kRegisters, L::kThreads>(f, y.v, begin_again<T>(shared, again), d.size, below);
+    reduce_warps<To::kRegisters, L::kThreads>(f, y.v, begin_again<T>(shared, again), d.size, below, from);
     again = true;
   });
   return y;
-}
-
-// Whether a reduction along Axis goes through shared memory.
-template <typename L, int Axis>
-TILE_HD constexpr bool crosses_warps() {
-  for (int w = 0; w < L::kWarps; ++w) {
-    if (L::of_warp(w, Axis) != 0) return true;
-  }
-  return false;
 }
 
 template <typename X>
