@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: the direction of includes, the length of files, functions and folders, words, that each
-folder has a README, and that the links of the documentation lead somewhere and the files that it names exist.
+"""Checks what a compiler does not: the direction of includes, the length of files, functions and folders, words, that files
+of a folder can be compiled together, that each folder has a README, and that the links of the documentation lead somewhere and the files that it names exist.
 
 Exit status 1 with one line per finding. Limits that are exceeded are findings, not warnings.
 """
@@ -342,6 +342,32 @@ def check_mirror(findings):
         findings.append(f"scripts/check_tree.py: tests/{name} is in order, leave it out of UNMIRRORED")
 
 
+# A class, a constant and a function at the beginning of a line.
+LOCAL = [re.compile(text) for text in (r"(?:struct|class) (\w+) (?:final )?(?::.*)?\{", r"(?:constexpr|const|inline|static)[^(=;]*?\b(k[A-Z]\w*)(?:\[\])? ?[={]",
+                                       r"(?!TEST|INSTANTIATE|return)[A-Za-z][\w:<>,*& ]*?[ *&](\w+\([^()=]*)")]
+
+
+def check_unity(findings):
+    """Files of a folder may be one unit (HEDDLE_UNITY), where each name of an unnamed namespace is there once."""
+    seen = {}
+    for path in tracked_sources():
+        if path.suffix != ".cc" or path.relative_to(ROOT).parts[0] not in {"src", "tests"}:
+            continue
+        spaces = []
+        for line in path.read_text().splitlines():
+            if match := re.match(r"namespace ([\w:]*) ?\{", line):
+                spaces.append(match[1])
+            elif line.startswith("}  // namespace"):
+                spaces.pop()
+            elif "" in spaces:
+                for name in filter(None, (pattern.match(line) for pattern in LOCAL)):
+                    seen.setdefault((path.parent, "::".join(spaces), name[1]), set()).add(path)
+    for (folder, _, name), paths in seen.items():
+        if len(paths) > 1:
+            names = ", ".join(sorted(path.name for path in paths))
+            findings.append(f"{folder.relative_to(ROOT)}: {name.split('(')[0]} is defined in {names}, which may be compiled together")
+
+
 def check_choices(path, findings):
     """What differs between families of kernels is asked of the family, by its methods."""
     if path.relative_to(ROOT).parts[0] != "src":
@@ -369,6 +395,7 @@ def main():
     check_classes(findings)
     check_folders(findings)
     check_pairs(findings)
+    check_unity(findings)
     check_mirror(findings)
     check_links(findings)
     check_names(findings)

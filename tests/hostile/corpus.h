@@ -13,6 +13,8 @@
 // must give.
 namespace heddle::hostile {
 
+constexpr auto kInvalid = ErrorCode::kInvalidNode, kMalformed = ErrorCode::kMalformedModel;
+
 struct HostileModel {
   std::string name;
   std::function<std::string()> bytes;

@@ -111,7 +111,6 @@ void add_loops(Corpus& corpus) {
   corpus.push_back({"loop/in-a-loop-that-grows", [] { return loop(64, true, true); }, ErrorCode::kInvalidNode, ""});
 }
 
-constexpr auto kInvalid = ErrorCode::kInvalidNode;
 constexpr auto kMemory = ErrorCode::kOutOfMemory;
 
 Corpus extents() {

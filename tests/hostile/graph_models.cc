@@ -13,8 +13,6 @@ using onnx::testing::pbf_writer;
 using onnx::testing::tensor_type;
 using onnx::testing::value_info;
 
-constexpr auto kMalformed = ErrorCode::kMalformedModel;
-
 std::string with_nodes(std::vector<Node> nodes) {
   ModelWriter m = relu_model();
   m.nodes = std::move(nodes);

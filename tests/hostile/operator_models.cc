@@ -19,7 +19,6 @@ using onnx::testing::raw_tensor;
 using onnx::testing::tensor_type;
 using onnx::testing::value_info;
 
-constexpr auto kInvalid = ErrorCode::kInvalidNode;
 constexpr int64_t kHuge = int64_t{1} << 62;
 
 std::string node(const std::string& op, const std::vector<onnx::testing::Dim>& dims,

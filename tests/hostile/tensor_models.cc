@@ -10,7 +10,6 @@ using onnx::testing::ModelWriter;
 using onnx::testing::pbf_writer;
 using onnx::testing::raw_tensor;
 
-constexpr auto kMalformed = ErrorCode::kMalformedModel;
 constexpr auto kMissing = ErrorCode::kMissingData;
 
 // y = x + w with this initialiser.
@@ -73,7 +72,7 @@ std::string sparse(const Shape& dims, const std::vector<int64_t>& indices, size_
   return m.bytes();
 }
 
-void add_types(Corpus& corpus) {
+void add_types_of_tensors(Corpus& corpus) {
   for (const int type : {0, -1, 27, 99, 1 << 30}) {
     corpus.push_back(
         {"tensor/type-" + std::to_string(type), [type] { return with_type(type); }, kMalformed, "no element type"});
@@ -268,7 +267,7 @@ Corpus tensor_models() {
        },
        kMalformed, "overflows"},
   };
-  add_types(corpus);
+  add_types_of_tensors(corpus);
   add_locations(corpus);
   add_links(corpus);
   add_ranges(corpus);

@@ -6,8 +6,6 @@ namespace {
 using onnx::testing::ModelWriter;
 using onnx::testing::pbf_writer;
 
-constexpr auto kMalformed = ErrorCode::kMalformedModel;
-
 // A ModelProto whose field `tag` has another wire type than onnx.proto gives it.
 std::string wrong_type_in_model(int tag, bool as_varint) {
   std::string bytes = relu_model().bytes();

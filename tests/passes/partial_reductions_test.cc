@@ -9,7 +9,7 @@
 namespace heddle::passes {
 namespace {
 
-ir::Graph rewritten(const ir::Graph& graph, const Target& target = Target::cuda_h200(2)) {
+ir::Graph with_partial_sums(const ir::Graph& graph, const Target& target = Target::cuda_h200(2)) {
   const std::vector<std::string> names = {"epilogue_reductions"};
   return run_passes(graph, names, {target});
 }
@@ -34,10 +34,10 @@ TEST(PartialReductions, OfColumnsAndRowsInTwoSteps) {
       const ir::Graph before = ir::parse(
           product("f32", 1024, 1056,
                   fmt::format("%2 = reduce(%1) {{dims = {}, kind = \"{}\"}}\nreturn \"s\" = %2", dims, kind)));
-      const ir::Graph after = rewritten(before);
+      const ir::Graph after = with_partial_sums(before);
       EXPECT_EQ(reductions(after), 2u);
       expect_same(before, after, 1e-5, 3);
-      EXPECT_EQ(reductions(rewritten(before, test_target())), 1u);
+      EXPECT_EQ(reductions(with_partial_sums(before, test_target())), 1u);
     }
   }
 }
@@ -47,14 +47,14 @@ TEST(PartialReductions, FindTheProductBehindAnyOperand) {
       "graph(%r: f32[1024,1024], %x: f32[1024,3], %w: f32[3,1024]) {\n"
       "%0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n"
       "%1 = tanh(%r)\n%2 = add(%1, %0)\n%3 = reduce(%2) {dims = [1], kind = \"sum\"}\nreturn \"s\" = %3 }");
-  const ir::Graph after = rewritten(before);
+  const ir::Graph after = with_partial_sums(before);
   EXPECT_EQ(reductions(after), 2u);
   expect_same(before, after, 1e-5, 3);
 }
 
 TEST(PartialReductions, StayWhereTheyMeetTheProductOrAreNotWhole) {
   const auto count = [](int64_t m, int64_t n, const std::string& rest) {
-    return reductions(rewritten(ir::parse(product("f32", m, n, rest))));
+    return reductions(with_partial_sums(ir::parse(product("f32", m, n, rest))));
   };
   const std::string sum = "%2 = reduce(%1) {dims = [1], kind = \"sum\"}\nreturn \"s\" = %2";
   EXPECT_EQ(count(1024, 1024, sum), 2u);
@@ -80,7 +80,7 @@ TEST(PartialReductions, StayWhereSumsAreOfOtherTypes) {
         "%0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}\n"
         "%1 = cast(%0) {{to = f32}}\n%2 = reduce(%1) {{dims = [1], kind = \"sum\"}}\nreturn \"s\" = %2 }}",
         dtype);
-    EXPECT_EQ(reductions(rewritten(ir::parse(text))), 1u) << dtype;
+    EXPECT_EQ(reductions(with_partial_sums(ir::parse(text))), 1u) << dtype;
   }
 }
 
@@ -102,10 +102,10 @@ TEST(PartialReductions, AreNotTakenBehindATranspose) {
 
 // The first step is the epilogue's, and where nothing else reads the product it is not stored.
 TEST(PartialReductions, AreBegunInTheEpilogue) {
-  const ir::Graph graph =
-      rewritten(ir::parse(product("f16", 1024, 1024,
-                                  "%2 = cast(%1) {to = f32}\n%3 = reduce(%2) {dims = [1], kind = \"sum\"}\n"
-                                  "%4 = reduce(%1) {dims = [0], kind = \"max\"}\nreturn \"s\" = %3, \"m\" = %4")));
+  const ir::Graph graph = with_partial_sums(
+      ir::parse(product("f16", 1024, 1024,
+                        "%2 = cast(%1) {to = f32}\n%3 = reduce(%2) {dims = [1], kind = \"sum\"}\n"
+                        "%4 = reduce(%1) {dims = [0], kind = \"max\"}\nreturn \"s\" = %3, \"m\" = %4")));
   const ir::Grouping gpu = fuse(graph, Target::cuda_h200(2));
   ASSERT_FALSE(gpu.groups.empty());
   const ir::Group& product_group = gpu.groups.front();

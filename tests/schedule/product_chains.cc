@@ -8,9 +8,9 @@
 namespace heddle::testing {
 namespace {
 
-class Writer {
+class ProductWriter {
  public:
-  explicit Writer(const ProductChain& c) : c_(c) {}
+  explicit ProductWriter(const ProductChain& c) : c_(c) {}
 
   std::string text() {
     if (c_.conv) {
@@ -114,7 +114,7 @@ class Writer {
 }  // namespace
 
 std::string ProductChain::text() const {
-  return Writer(*this).text();
+  return ProductWriter(*this).text();
 }
 
 int64_t ProductChain::rows() const {

@@ -10,13 +10,13 @@ namespace {
 using testing::Guarded;
 using testing::to_double;
 
-struct Problem {
+struct GemmProblem {
   int64_t batch, m, n, k;
   bool a_transposed, b_transposed, packed;
 };
 
 template <int MR>
-GemmShape shape_of(const Problem& p, int64_t block_tiles, int64_t block_panels) {
+GemmShape shape_of(const GemmProblem& p, int64_t block_tiles, int64_t block_panels) {
   GemmShape s;
   s.batch[3] = p.batch;
   s.m = p.m, s.n = p.n, s.k = p.k;
@@ -28,7 +28,7 @@ GemmShape shape_of(const Problem& p, int64_t block_tiles, int64_t block_panels) 
 
 // Runs the kernel in two ranges of tasks and compares with a reference in double.
 template <typename T, typename TA, typename TB, int MR, int NV, bool Direct>
-void check(const Problem& p, int64_t block_tiles, int64_t block_panels) {
+void check(const GemmProblem& p, int64_t block_tiles, int64_t block_panels) {
   SCOPED_TRACE(::testing::Message() << p.batch << " x " << p.m << "x" << p.n << "x" << p.k << " ta " << p.a_transposed
                                     << " tb " << p.b_transposed << " packed " << p.packed << " MR " << MR);
   constexpr int NR = kPanel<T, NV>;

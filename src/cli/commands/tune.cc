@@ -37,13 +37,13 @@ void show_progress(Progress& progress, const TunedProblem& problem, size_t done,
   progress.show(what, done == count ? 1 : fraction);
 }
 
-struct Totals {
+struct TuneTotals {
   size_t measured = 0, known = 0, missing = 0, failed = 0, improved = 0;
   double pick_us = 0, winner_us = 0;  // of all kernels of the model whose problems have records
 };
 
-Totals totals_of(const TuneReport& report) {
-  Totals t;
+TuneTotals totals_of(const TuneReport& report) {
+  TuneTotals t;
   for (const TunedProblem& p : report.problems) {
     if (!p.failure.empty()) {
       ++t.failed;
@@ -78,7 +78,7 @@ void print_report(const TuneReport& report) {
   for (const TunedProblem& p : report.problems) {
     if (!p.failure.empty()) print_line(fmt::format("{}: {}", p.label, p.failure));
   }
-  const Totals t = totals_of(report);
+  const TuneTotals t = totals_of(report);
   print_line(
       fmt::format("{} problems: {} measured now, {} known, {} not reached, {} failed; {} better than the model's pick",
                   report.problems.size(), t.measured, t.known, t.missing, t.failed, t.improved));
@@ -109,7 +109,7 @@ nlohmann::json json_of(const TuneReport& report) {
                         {"samples", p.record.samples},
                         {"failure", p.failure}});
   }
-  const Totals t = totals_of(report);
+  const TuneTotals t = totals_of(report);
   return {{"model", report.model},     {"target", report.target},     {"problems", std::move(problems)},
           {"pick_us", t.pick_us},      {"winner_us", t.winner_us},    {"measured", t.measured},
           {"known", t.known},          {"not_reached", t.missing},    {"failed", t.failed},

@@ -14,7 +14,7 @@ namespace heddle::profile::code {
 namespace {
 
 // Line 4 has a loop that line 9 has inlined; line 10 is the caller's own.
-constexpr const char* kText =
+constexpr const char* kSource =
     "using int64_t = long;\n"
     "[[gnu::always_inline]] inline double polynomial(double x) {\n"
     "  double sum = 0;\n"
@@ -30,7 +30,7 @@ constexpr const char* kText =
 std::string compiled(std::vector<std::string> more) {
   jit::Recipe recipe{jit::compile_flags(CpuTarget{})};
   recipe.flags.insert(recipe.flags.end(), more.begin(), more.end());
-  return jit::compile({kText}, recipe, 1, true, {"kernel"}).bytes;
+  return jit::compile({kSource}, recipe, 1, true, {"kernel"}).bytes;
 }
 
 class LineTables : public ::testing::TestWithParam<const char*> {

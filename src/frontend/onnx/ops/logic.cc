@@ -7,7 +7,7 @@ namespace heddle::onnx {
 namespace {
 
 template <Op kOp>
-void binary(NodeContext& ctx) {
+void combine(NodeContext& ctx) {
   ctx.set(0, ctx.b.binary(kOp, ctx.in(0), ctx.in(1)));
 }
 
@@ -33,7 +33,7 @@ void equal_text(NodeContext& ctx) {
 
 void equal(NodeContext& ctx) {
   if (ctx.value(0).kind() == Value::Kind::kStrings) return equal_text(ctx);
-  binary<Op::kEq>(ctx);
+  combine<Op::kEq>(ctx);
 }
 
 void logical_not(NodeContext& ctx) {
@@ -64,23 +64,23 @@ void bit_shift(NodeContext& ctx) {
 
 std::span<const OpHandler> logic_ops() {
   static constexpr std::array kTable = {
-      OpHandler{"", "And", 7, kAnyVersion, binary<Op::kAnd>},
+      OpHandler{"", "And", 7, kAnyVersion, combine<Op::kAnd>},
       OpHandler{"", "BitShift", 11, kAnyVersion, bit_shift},
-      OpHandler{"", "BitwiseAnd", 18, kAnyVersion, binary<Op::kAnd>},
+      OpHandler{"", "BitwiseAnd", 18, kAnyVersion, combine<Op::kAnd>},
       OpHandler{"", "BitwiseNot", 18, kAnyVersion, logical_not},
-      OpHandler{"", "BitwiseOr", 18, kAnyVersion, binary<Op::kOr>},
-      OpHandler{"", "BitwiseXor", 18, kAnyVersion, binary<Op::kXor>},
+      OpHandler{"", "BitwiseOr", 18, kAnyVersion, combine<Op::kOr>},
+      OpHandler{"", "BitwiseXor", 18, kAnyVersion, combine<Op::kXor>},
       OpHandler{"", "Equal", 7, kAnyVersion, equal},
-      OpHandler{"", "Greater", 7, kAnyVersion, binary<Op::kGt>},
-      OpHandler{"", "GreaterOrEqual", 12, kAnyVersion, binary<Op::kGe>},
+      OpHandler{"", "Greater", 7, kAnyVersion, combine<Op::kGt>},
+      OpHandler{"", "GreaterOrEqual", 12, kAnyVersion, combine<Op::kGe>},
       OpHandler{"", "IsInf", 10, kAnyVersion, is_inf},
       OpHandler{"", "IsNaN", 9, kAnyVersion, is_nan},
-      OpHandler{"", "Less", 7, kAnyVersion, binary<Op::kLt>},
-      OpHandler{"", "LessOrEqual", 12, kAnyVersion, binary<Op::kLe>},
+      OpHandler{"", "Less", 7, kAnyVersion, combine<Op::kLt>},
+      OpHandler{"", "LessOrEqual", 12, kAnyVersion, combine<Op::kLe>},
       OpHandler{"", "Not", 1, kAnyVersion, logical_not},
-      OpHandler{"", "Or", 7, kAnyVersion, binary<Op::kOr>},
+      OpHandler{"", "Or", 7, kAnyVersion, combine<Op::kOr>},
       OpHandler{"", "Where", 9, kAnyVersion, where, true},
-      OpHandler{"", "Xor", 7, kAnyVersion, binary<Op::kXor>},
+      OpHandler{"", "Xor", 7, kAnyVersion, combine<Op::kXor>},
   };
   return kTable;
 }
