@@ -10,12 +10,14 @@ namespace heddle::lang::cpu {
 namespace {
 
 // Whether an index is a counted one and constants: nothing in it can overflow.
-bool is_counted(const State& state, ValueId index) {
+bool is_counted(const State& state, ValueId index, std::set<ValueId>& seen) {
+  if (!seen.insert(index).second) return true;  // it is, unless another way has said no
   const Op* op = state.uses.definer(index);
   if (op == nullptr || !state.is_pending(index)) return false;
   const bool passes = is_shape_op(op->code) || op->code == OpCode::kHint || op->code == OpCode::kAdd;
   if (!passes) return op->code == OpCode::kIota || op->code == OpCode::kConstant;
-  return std::all_of(op->operands.begin(), op->operands.end(), [&](ValueId each) { return is_counted(state, each); });
+  return std::all_of(op->operands.begin(), op->operands.end(),
+                     [&](ValueId each) { return is_counted(state, each, seen); });
 }
 
 }  // namespace
@@ -57,7 +59,8 @@ std::optional<std::string> Bounds::name_of(Lanes& lanes, const PrefixMask& mask)
 std::optional<std::string> Bounds::compared(Lanes& lanes, ValueId value, const Coords& coords) {
   if (!has_lanes(coords)) return std::nullopt;
   const auto mask = prefix_mask(state_, value, coords);
-  if (!mask || mask->bounds.size() != 1 || !is_counted(state_, mask->bounds[0].index)) return std::nullopt;
+  std::set<ValueId> seen;
+  if (!mask || mask->bounds.size() != 1 || !is_counted(state_, mask->bounds[0].index, seen)) return std::nullopt;
   const auto name = name_of(lanes, *mask);
   return name ? std::optional(fmt::format("within<W>(form, index_constant<W>{{}}, {} - c)", *name)) : std::nullopt;
 }

@@ -12,12 +12,6 @@
 namespace heddle::lang::cpu {
 namespace {
 
-std::string key_of(const Coords& coords) {
-  std::string key;
-  for (const Index& index : coords) key += index.text + (index.lane ? "*," : ",");
-  return key;
-}
-
 // The lanes of what memory holds.
 std::string from_memory(const Type& type, const std::string& text) {
   return is_mask(type) ? fmt::format("to_bool({})", text) : text;

@@ -141,23 +141,25 @@ void Loops::reduce_rows(Lines& out, const std::vector<int64_t>& shape,
 bool Loops::is_last_use(ValueId value) const {
   if (state_.uses.region(value) != region_) return false;
   const int now = state_.uses.order(*sink_);
+  std::set<ValueId> seen;
   for (const Op* user : state_.uses.users(value)) {
     if (state_.uses.order(*user) > now) return false;
     if (user == sink_) continue;
     for (const ValueId result : user->results) {
       const bool lazy = is_lazy(state_.kernel, *user) && state_.is_pending(result);
       const bool alias = state_.is_buffer(result) && state_.is_buffer(value) && !state_.at(result).owned;
-      if ((lazy || alias) && !is_unused_from(result, now)) return false;
+      if ((lazy || alias) && !is_unused_from(result, now, seen)) return false;
     }
   }
   return true;
 }
 
-bool Loops::is_unused_from(ValueId value, int now) const {
+bool Loops::is_unused_from(ValueId value, int now, std::set<ValueId>& seen) const {
+  if (!seen.insert(value).second) return true;
   for (const Op* user : state_.uses.users(value)) {
     if (state_.uses.order(*user) >= now) return false;
     for (const ValueId result : user->results) {
-      if (is_lazy(state_.kernel, *user) && !is_unused_from(result, now)) return false;
+      if (is_lazy(state_.kernel, *user) && !is_unused_from(result, now, seen)) return false;
     }
   }
   return true;
@@ -225,7 +227,7 @@ bool needs_buffer(const State& state, const Op& op) {
 
 }  // namespace
 
-void Loops::prepare_operands(Lines& out, const Op& op) {
+void Loops::prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen) {
   if (op.operands.empty()) return;
   const ValueId from = op.operands[0];
   const bool reads_otherwise = op.code == OpCode::kExpandDims || op.code == OpCode::kBroadcast ||
@@ -241,14 +243,19 @@ void Loops::prepare_operands(Lines& out, const Op& op) {
   } else if (reads_otherwise && state_.is_heavy(from)) {
     materialise(out, from);
   }
-  for (const ValueId operand : op.operands) prepare(out, operand);
+  for (const ValueId operand : op.operands) prepare(out, operand, seen);
 }
 
 void Loops::prepare(Lines& out, ValueId value) {
-  if (!state_.is_pending(value) || !state_.type(value).is_tile()) return;
+  std::set<ValueId> seen;
+  prepare(out, value, seen);
+}
+
+void Loops::prepare(Lines& out, ValueId value, std::set<ValueId>& seen) {
+  if (!state_.is_pending(value) || !state_.type(value).is_tile() || !seen.insert(value).second) return;
   const Op* op = state_.uses.definer(value);
   HEDDLE_CHECK(op != nullptr, "{} is nowhere", state_.kernel.value_name(value));
-  prepare_operands(out, *op);
+  prepare_operands(out, *op, seen);
   // Another shape of a buffer is the same buffer.
   const bool same_order = op->code == OpCode::kReshape || op->code == OpCode::kExpandDims;
   if (same_order && state_.is_pending(value) && state_.is_buffer(op->operands[0])) {
@@ -256,12 +263,13 @@ void Loops::prepare(Lines& out, ValueId value) {
   }
 }
 
-void Loops::collect_loads(ValueId value, std::set<ValueId>& loads) const {
+void Loops::collect_loads(ValueId value, std::set<ValueId>& loads, std::set<ValueId>& seen) const {
   if (!state_.is_pending(value)) return;
   const Op* op = state_.uses.definer(value);
   if (op == nullptr) return;
+  if (!seen.insert(value).second) return;
   if (std::find(loads_.begin(), loads_.end(), value) != loads_.end()) loads.insert(value);
-  for (const ValueId operand : op->operands) collect_loads(operand, loads);
+  for (const ValueId operand : op->operands) collect_loads(operand, loads, seen);
 }
 
 namespace {
@@ -291,8 +299,8 @@ bool same_offsets(const State& state, ValueId a, ValueId b) {
 }  // namespace
 
 void Loops::flush_loads(Lines& out, const std::vector<ValueId>& but_of) {
-  std::set<ValueId> own;
-  for (const ValueId value : but_of) collect_loads(value, own);
+  std::set<ValueId> own, seen_below;
+  for (const ValueId value : but_of) collect_loads(value, own, seen_below);
   const std::vector<ValueId> loads = std::exchange(loads_, {});
   for (const ValueId load : loads) {
     if (!state_.is_pending(load)) continue;

@@ -60,14 +60,15 @@ class Loops {
   void prepare_regions(Lines& out, const Op& op);
 
  private:
-  bool is_unused_from(ValueId value, int now) const;
+  bool is_unused_from(ValueId value, int now, std::set<ValueId>& seen) const;
   bool needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& seen) const;
   std::vector<ValueId> worth_keeping(const Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
                                      const std::vector<ValueId>& kept) const;
   void keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords, const std::vector<ValueId>& values);
   void materialise(Lines& out, ValueId value);
-  void prepare_operands(Lines& out, const Op& op);
-  void collect_loads(ValueId value, std::set<ValueId>& loads) const;
+  void prepare(Lines& out, ValueId value, std::set<ValueId>& seen);
+  void prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen);
+  void collect_loads(ValueId value, std::set<ValueId>& loads, std::set<ValueId>& seen) const;
 
   State& state_;
   const Op* sink_ = nullptr;

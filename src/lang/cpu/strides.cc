@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace heddle::lang::cpu {
 
@@ -22,6 +24,12 @@ Coords without_lanes(Coords coords) {
     if (index.lane) index = {"0"};
   }
   return coords;
+}
+
+std::string key_of(const Coords& coords) {
+  std::string key;
+  for (const Index& index : coords) key += index.text + (index.lane ? "*," : ",");
+  return key;
 }
 
 bool is_shape_op(OpCode code) {
@@ -48,14 +56,20 @@ class Finder {
     if (!has_lanes(c)) return 0;
     const Op* op = state_.uses.definer(value);
     if (state_.is_buffer(value) || op == nullptr) return std::nullopt;
-    if (is_shape_op(op->code)) return find(op->operands[0], operand_coords(state_.kernel, *op, c));
-    if (op->code == OpCode::kIota) return 1;
-    if (op->code == OpCode::kFlip) return flip(*op, c);
-    if (op->code == OpCode::kLoad || info_of(op->code).has(kElementwise)) return elementwise(*op, c);
-    return std::nullopt;
+    const std::pair key(value, key_of(c));
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    return known_[key] = compute(*op, c);
   }
 
  private:
+  Stride compute(const Op& op, const Coords& c) const {
+    if (is_shape_op(op.code)) return find(op.operands[0], operand_coords(state_.kernel, op, c));
+    if (op.code == OpCode::kIota) return 1;
+    if (op.code == OpCode::kFlip) return flip(op, c);
+    if (op.code == OpCode::kLoad || info_of(op.code).has(kElementwise)) return elementwise(op, c);
+    return std::nullopt;
+  }
+
   Stride flip(const Op& op, const Coords& c) const {
     const bool other_axis = !c[static_cast<size_t>(op.attributes.integer("axis"))].lane;
     return other_axis ? find(op.operands[0], c) : std::nullopt;
@@ -101,9 +115,12 @@ class Finder {
   }
 
   const State& state_;
+  mutable std::map<std::pair<ValueId, std::string>, Stride> known_;  // each once, however many ways lead to it
 };
 
-bool add_conjuncts(const State& state, ValueId mask, const Coords& coords, PrefixMask& to) {
+bool add_conjuncts(const State& state, ValueId mask, const Coords& coords, PrefixMask& to,
+                   std::set<std::pair<ValueId, std::string>>& seen) {
+  if (!seen.emplace(mask, key_of(coords)).second) return true;  // it holds if it holds once
   if (lane_stride(state, mask, coords) == 0) {
     to.uniform.push_back({mask, without_lanes(coords)});
     return true;
@@ -116,10 +133,11 @@ bool add_conjuncts(const State& state, ValueId mask, const Coords& coords, Prefi
     for (size_t d = 0; d < inner.size(); ++d) {
       if (from[d] == 1) inner[d] = {"0"};
     }
-    return add_conjuncts(state, op->operands[0], inner, to);
+    return add_conjuncts(state, op->operands[0], inner, to, seen);
   }
   if (op->code == OpCode::kAnd) {
-    return add_conjuncts(state, op->operands[0], coords, to) && add_conjuncts(state, op->operands[1], coords, to);
+    return add_conjuncts(state, op->operands[0], coords, to, seen) &&
+           add_conjuncts(state, op->operands[1], coords, to, seen);
   }
   if (op->code != OpCode::kCmp || !is_signed_int(state.type(op->operands[0]).element)) return false;
   const std::string_view predicate = op->attributes.word("predicate");
@@ -139,7 +157,8 @@ std::optional<int64_t> lane_stride(const State& state, ValueId value, const Coor
 
 std::optional<PrefixMask> prefix_mask(const State& state, ValueId mask, const Coords& coords) {
   PrefixMask found;
-  if (!add_conjuncts(state, mask, coords, found)) return std::nullopt;
+  std::set<std::pair<ValueId, std::string>> seen;
+  if (!add_conjuncts(state, mask, coords, found, seen)) return std::nullopt;
   return found;
 }
 

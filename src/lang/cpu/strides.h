@@ -41,6 +41,8 @@ bool is_shape_op(OpCode code);
 Coords first_lane(Coords coords);
 Coords without_lanes(Coords coords);
 bool has_lanes(const Coords& coords);
+// One text for equal coordinates.
+std::string key_of(const Coords& coords);
 // Whether it is known within the loop over vectors only.
 bool is_inner(const Coords& coords);
 
