@@ -4,6 +4,7 @@
 
 #include "../error_of.h"
 #include "lang/ir/parse.h"
+#include "random_program.h"
 #include "running.h"
 
 namespace heddle::lang::testing {
@@ -310,35 +311,8 @@ TEST(CpuMemory, ReductionsBehindTwoBounds) {
   expect_same(cases);
 }
 
-// Indices and masks that are sums of themselves, over and over: a way that is followed once for each use would never end.
 TEST(CpuMemory, ValuesThatAreUsedTwiceAreLookedAtOnce) {
-  std::string body = R"(
-  %i = iota {start = 0} : tile<64xi32>
-  %z0 = sub %i, %i : tile<64xi32>
-  %ns = splat %n : tile<64xi32>
-  %m0 = cmp %i, %ns {predicate = lt} : tile<64xi1>
-)";
-  constexpr int kTimes = 60;
-  for (int k = 0; k < kTimes; ++k) {
-    body += fmt::format("  %z{0} = add %z{1}, %z{1} : tile<64xi32>\n", k + 1, k);
-    body += fmt::format("  %m{0} = and %m{1}, %m{1} : tile<64xi1>\n", k + 1, k);
-  }
-  body += fmt::format(R"(
-  %at = add %i, %z{0} : tile<64xi32>
-  %xs = splat %x : tile<64xptr<f32>>
-  %xp = addptr %xs, %at : tile<64xptr<f32>>
-  %v = load %xp, %m{0} : tile<64xf32>
-  %ys = splat %y : tile<64xptr<f32>>
-  %yp = addptr %ys, %at : tile<64xptr<f32>>
-  store %yp, %v, %m{0}
-)",
-                      kTimes);
-  std::mt19937 random(3);
-  expect_same({{"doubled",
-                kernel_text("%x: ptr<f32>, %y: ptr<f32>, %n: i32", body),
-                {1, 1, 1},
-                {random_array(random, Element::kF32, 64), filled(Element::kF32, 64, 5), scalar(50)},
-                1e-6}});
+  expect_same({doubled_values()});
 }
 
 TEST(CpuMemory, ColumnsAreTransposed) {

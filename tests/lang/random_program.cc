@@ -398,4 +398,42 @@ Case random_program(unsigned seed) {
   return Generator(seed).run();
 }
 
+Case doubled_values() {
+  std::string body = R"(
+  %i = iota {start = 0} : tile<64xi32>
+  %z0 = sub %i, %i : tile<64xi32>
+  %ns = splat %n : tile<64xi32>
+  %m0 = cmp %i, %ns {predicate = lt} : tile<64xi1>
+  %one = constant {value = 1} : i32
+  %many = constant {value = 64} : i32
+  %some = idiv %n, %many : i32
+  %q0 = add %some, %one : i32
+)";
+  constexpr int kTimes = 60;
+  for (int k = 0; k < kTimes; ++k) {
+    body += fmt::format("  %z{0} = add %z{1}, %z{1} : tile<64xi32>\n", k + 1, k);
+    body += fmt::format("  %m{0} = and %m{1}, %m{1} : tile<64xi1>\n", k + 1, k);
+    body += fmt::format("  %q{0} = mul %q{1}, %q{1} : i32\n", k + 1, k);
+  }
+  body += fmt::format(R"(
+  %less = sub %q{0}, %one : i32
+  %by = splat %less : tile<64xi32>
+  %moved = add %i, %by : tile<64xi32>
+  %at = add %moved, %z{0} : tile<64xi32>
+  %xs = splat %x : tile<64xptr<f32>>
+  %xp = addptr %xs, %at : tile<64xptr<f32>>
+  %v = load %xp, %m{0} : tile<64xf32>
+  %ys = splat %y : tile<64xptr<f32>>
+  %yp = addptr %ys, %at : tile<64xptr<f32>>
+  store %yp, %v, %m{0}
+)",
+                      kTimes);
+  std::mt19937 random(3);
+  return {"doubled values",
+          kernel_text("%x: ptr<f32>, %y: ptr<f32>, %n: i32", body),
+          {1, 1, 1},
+          {random_array(random, Element::kF32, 64), filled(Element::kF32, 64, 5), scalar(50)},
+          1e-6};
+}
+
 }  // namespace heddle::lang::testing

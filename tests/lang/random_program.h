@@ -11,4 +11,8 @@ namespace heddle::lang::testing {
 // loops, branches and products, on odd extents. Equal seeds give equal kernels.
 Case random_program(unsigned seed);
 
+// Indices, masks and powers that are made of themselves twice, over and over: a way that is followed once for each use
+// never ends.
+Case doubled_values();
+
 }  // namespace heddle::lang::testing

@@ -23,6 +23,17 @@ bool uses_any_in(const Region& region, const Uses& uses, const Polynomial& p) {
   return false;
 }
 
+// Powers of a sum grow without bound; no address is one.
+constexpr size_t kMostTerms = 64, kMostFactors = 8;
+bool is_short(const Polynomial& p) {
+  return p.terms().size() <= kMostTerms &&
+         std::all_of(p.terms().begin(), p.terms().end(), [](const auto& t) { return t.first.size() <= kMostFactors; });
+}
+bool is_short(const AffineTile& tile) {
+  return is_short(tile.base) && std::all_of(tile.strides.begin(), tile.strides.end(),
+                                            [](const Polynomial& stride) { return is_short(stride); });
+}
+
 }  // namespace
 
 bool IndexAnalysis::is_shape_op(OpCode code) {
@@ -45,7 +56,9 @@ std::optional<Polynomial> IndexAnalysis::carried(ValueId argument) const {
   if (found == carried_.end() || !open_.insert(argument).second) return std::nullopt;
   const auto [loop, k] = found->second;
   const Region& body = loop->regions[0];
+  auto known = std::exchange(known_, {});  // what the others are made of depends on what stands for itself
   const Polynomial amount = polynomial(body.ops.back().operands[k]) - Polynomial::of(argument);
+  known_ = std::move(known);
   open_.erase(argument);
   const std::optional<int64_t> step = polynomial(loop->operands[2]).constant();
   if (!step || *step <= 0 || uses_any_in(body, uses_, amount)) return std::nullopt;
@@ -61,6 +74,15 @@ std::optional<Polynomial> IndexAnalysis::carried(ValueId argument) const {
 }
 
 Polynomial IndexAnalysis::polynomial(ValueId scalar) const {
+  const auto found = known_.scalars.find(scalar);
+  if (found != known_.scalars.end()) return found->second;
+  Polynomial sum = make_polynomial(scalar);
+  if (!is_short(sum)) sum = Polynomial::of(scalar);
+  known_.scalars.emplace(scalar, sum);
+  return sum;
+}
+
+Polynomial IndexAnalysis::make_polynomial(ValueId scalar) const {
   const Op* op = uses_.definer(scalar);
   if (op == nullptr && is_int(kernel_.type(scalar).element) && !kernel_.type(scalar).pointer) {
     if (const std::optional<Polynomial> sum = carried(scalar)) return *sum;
@@ -90,6 +112,15 @@ Polynomial IndexAnalysis::polynomial(ValueId scalar) const {
 }
 
 std::optional<AffineTile> IndexAnalysis::affine(ValueId tile) const {
+  const auto found = known_.tiles.find(tile);
+  if (found != known_.tiles.end()) return found->second;
+  std::optional<AffineTile> made = make_affine(tile);
+  if (made && !is_short(*made)) made.reset();
+  known_.tiles.emplace(tile, made);
+  return made;
+}
+
+std::optional<AffineTile> IndexAnalysis::make_affine(ValueId tile) const {
   const Type& type = kernel_.type(tile);
   if (type.is_scalar()) return AffineTile(polynomial(tile));
   const Op* op = uses_.definer(tile);

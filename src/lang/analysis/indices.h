@@ -52,12 +52,19 @@ class IndexAnalysis {
   const Uses uses_;
 
  private:
+  Polynomial make_polynomial(ValueId scalar) const;
+  std::optional<AffineTile> make_affine(ValueId tile) const;
   std::optional<AffineTile> elementwise(const Op& op) const;
   std::optional<AffineTile> remainder(const Op& op) const;
   std::optional<Polynomial> carried(ValueId argument) const;
 
   std::unordered_map<ValueId, std::pair<const Op*, size_t>> carried_;  // argument: its `for`, and which it is there
   mutable std::set<ValueId> open_;                                     // arguments that stand for themselves
+  struct Known {
+    std::unordered_map<ValueId, Polynomial> scalars;
+    std::unordered_map<ValueId, std::optional<AffineTile>> tiles;
+  };
+  mutable Known known_;  // each value is looked at once, however many ways lead to it
 };
 
 }  // namespace heddle::lang

@@ -53,6 +53,10 @@ class Programs : public emulator::EmulatorTest {
   }
 };
 
+TEST_F(Programs, WhoseValuesAreUsedTwiceAreLookedAtOnce) {
+  check(testing::doubled_values());
+}
+
 TEST_F(Programs, AtRandomAgreeWithTheInterpreter) {
   const unsigned count = testing::variable("HEDDLE_TILE_PROGRAMS", 8), first = testing::variable("HEDDLE_TILE_SEED", 1);
   for (unsigned seed = first; seed < first + count; ++seed) check(testing::random_program(seed));
