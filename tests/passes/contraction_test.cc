@@ -119,6 +119,34 @@ TEST(MergeDots, QueriesKeysAndValuesAreOneProduct) {
   EXPECT_EQ(ir::print(same), ir::print(graph));
 }
 
+// As models in f16 have them. The factor stays: weights times a factor would be rounded again.
+TEST(MergeDots, ProductsOf16BitsAreOne) {
+  for (const std::string type : {"f16", "bf16"}) {
+    const std::string attributes = " {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}\n";
+    const auto constant = [&](const char* name, const char* shape, const char* value) {
+      return "%" + std::string(name) + " = constant {value = " + type + shape + "{" + value + "}}\n";
+    };
+    const ir::Graph graph = ir::parse(
+        "graph(%x: " + type + "[5,16]) {\n" + constant("wq", "[8,16]", "0.5") + constant("wk", "[16,16]", "2") +
+        constant("wv", "[8,16]", "1") + constant("bk", "[16]", "3") + constant("bv", "[]", "0.25") +
+        constant("third", "[]", "0.3333") + "%0 = dot(%x, %wq)" + attributes +
+        "%1 = broadcast(%third) {shape = [5,8], dims = []}\n%3 = mul(%0, %1)\n%2 = reshape(%3) {shape = [5,2,4]}\n"
+        "%4 = dot(%x, %wk)" +
+        attributes +
+        "%5 = broadcast(%bk) {shape = [5,16], dims = [1]}\n%6 = add(%4, %5)\n%7 = reshape(%6) {shape = [5,4,4]}\n"
+        "%8 = dot(%x, %wv)" +
+        attributes +
+        "%9 = broadcast(%bv) {shape = [5,8], dims = []}\n%10 = add(%8, %9)\n%11 = transpose(%10) {perm = [1,0]}\n"
+        "return \"q\" = %2, \"k\" = %7, \"v\" = %11\n}");
+    const Target gpu = Target::cuda_h200();
+    const ir::Graph merged = run_passes(graph, std::vector<std::string>{"merge_dots"}, PassContext{gpu});
+    const auto products = std::count_if(merged.nodes().begin(), merged.nodes().end(),
+                                        [](const ir::Node& node) { return node.op == ir::Op::kDot; });
+    EXPECT_EQ(products, 1) << ir::print(merged);
+    expect_same(graph, merged);
+  }
+}
+
 // No columns is a multiple of any number of columns, and the bias has no value to take.
 TEST(MergeDots, ProductsOfNothingStay) {
   const std::string attributes = "{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}";

@@ -10,10 +10,11 @@
 
 namespace heddle::lang::cpu {
 
+class Lanes;
+
 // The bounds of the masks in the body of a loop over vectors, which is there in several forms
 // (tile/op/bounded_lanes.h). A bound is how many lanes of a row, from `c` = 0 on, a mask leaves: a number that is known
 // outside of the loop.
-class Lanes;
 class Bounds {
  public:
   explicit Bounds(const State& state) : state_(state) {}

@@ -1,6 +1,8 @@
 #include "passes/contraction/merge_dots.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <map>
 
 #include "ir/rewrite.h"
@@ -20,11 +22,36 @@ constexpr int64_t kColumns = 8;
 // (x w + bias) * factor, as `result`.
 struct Product {
   const Node* dot = nullptr;
-  const Node* last = nullptr;  // makes the result
-  std::vector<float> bias;     // empty: none
-  float factor = 1;
+  const Node* last = nullptr;     // makes the result
+  const Tensor* bias = nullptr;   // of one element, or one a column
+  const Tensor* scale = nullptr;  // the factor of 16 bits, alike: a weight times it would be rounded again
+  float factor = 1;               // of f32
   int64_t columns = 0;
 };
+
+bool is_merged_type(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+// `count` elements, each times the factor.
+void copy_elements(const void* from, void* to, int64_t count, DType dtype, float factor) {
+  if (factor == 1) {
+    std::memcpy(to, from, static_cast<size_t>(count) * size_of(dtype));
+    return;
+  }
+  const auto* values = static_cast<const float*>(from);
+  std::transform(values, values + count, static_cast<float*>(to), [&](float v) { return v * factor; });
+}
+
+Tensor number(DType dtype, float value) {
+  Tensor one(dtype, {1});
+  if (dtype == DType::kF32) {
+    one.mutable_values<float>()[0] = value;
+  } else {
+    one.mutable_values<uint16_t>()[0] = static_cast<uint16_t>(encode_float(dtype, value));
+  }
+  return one;
+}
 
 struct Merge {
   std::vector<Product> products;
@@ -55,7 +82,7 @@ class Merger {
     const Node& node = graph_.producer(v);
     if (node.op != Op::kBroadcast) return nullptr;
     const Tensor* small = graph_.constant_of(node.inputs[0]);
-    if (small == nullptr || small->dtype() != DType::kF32) return nullptr;
+    if (small == nullptr || small->dtype() != graph_.dtype(v)) return nullptr;
     if (small->size() == 1) return small;
     return small->rank() == 1 && node.attrs.ints("dims")[0] == last ? small : nullptr;
   }
@@ -73,13 +100,14 @@ class Merger {
   }
 
   std::optional<Product> product_at(const Node& dot) const {
-    if (dot.op != Op::kDot || graph_.dtype(dot.outputs[0]) != DType::kF32) return std::nullopt;
+    const DType dtype = graph_.dtype(dot.outputs[0]);
+    if (dot.op != Op::kDot || !is_merged_type(dtype)) return std::nullopt;
     const Tensor* weights = graph_.constant_of(dot.inputs[1]);
-    if (weights == nullptr || weights->dtype() != DType::kF32 || weights->rank() != 2 || weights->size() == 0 ||
+    if (weights == nullptr || weights->dtype() != dtype || weights->rank() != 2 || weights->size() == 0 ||
         !dot.attrs.ints("rhs_batch").empty() || dot.attrs.ints("rhs_contract").size() != 1) {
       return std::nullopt;
     }
-    Product p{&dot, &dot, {}, 1, graph_.shape(dot.outputs[0]).back()};
+    Product p{.dot = &dot, .last = &dot, .columns = graph_.shape(dot.outputs[0]).back()};
     const auto last = static_cast<int64_t>(graph_.shape(dot.outputs[0]).size()) - 1;
     const auto follows = [&](Op op) -> const Tensor* {
       const Node* next = only_reader(p.last->outputs[0]);
@@ -88,13 +116,11 @@ class Merger {
       if (constant != nullptr) p.last = next;
       return constant;
     };
-    if (const Tensor* bias = follows(Op::kAdd)) {
-      const auto values = bias->values<float>();
-      p.bias.assign(static_cast<size_t>(p.columns), values[0]);
-      if (values.size() > 1) p.bias.assign(values.begin(), values.end());
-    }
+    p.bias = follows(Op::kAdd);
     if (const Node* before = p.last; const Tensor* factor = follows(Op::kMul)) {
-      if (factor->size() == 1) {
+      if (dtype != DType::kF32) {
+        p.scale = factor;
+      } else if (factor->size() == 1) {
         p.factor = factor->values<float>()[0];
       } else {
         p.last = before;
@@ -124,22 +150,52 @@ class Merger {
 
   // The matrices side by side along `dim`, each times its factor.
   Tensor weights_of(const Merge& merge, size_t dim) const {
-    Shape shape = graph_.constant_of(merge.products[0].dot->inputs[1])->shape();
+    const Tensor& first = *graph_.constant_of(merge.products[0].dot->inputs[1]);
+    Shape shape = first.shape();
     shape[dim] = 0;
     for (const Product& p : merge.products) shape[dim] += p.columns;
-    Tensor all(DType::kF32, shape);
-    auto* to = static_cast<float*>(all.mutable_data());
+    Tensor all(first.dtype(), shape);
+    auto* to = static_cast<std::byte*>(all.mutable_data());
     const int64_t rows = dim == 0 ? 1 : shape[0];
     for (int64_t row = 0; row < rows; ++row) {
       for (const Product& p : merge.products) {
         const Tensor& one = *graph_.constant_of(p.dot->inputs[1]);
-        const int64_t count = one.size() / rows;
-        const float* from = one.values<float>().data() + row * count;
-        std::transform(from, from + count, to, [&](float v) { return v * p.factor; });
-        to += count;
+        const size_t bytes = one.bytes() / static_cast<size_t>(rows);
+        const auto* from = static_cast<const std::byte*>(one.data()) + static_cast<size_t>(row) * bytes;
+        copy_elements(from, to, one.size() / rows, one.dtype(), p.factor);
+        to += bytes;
       }
     }
     return all;
+  }
+
+  // The biases or scales of the columns, each times its product's factor; `missing` where a product has none.
+  static Tensor columns_of(const Merge& merge, int64_t columns, DType dtype, const Tensor* Product::*of,
+                           float missing) {
+    Tensor all(dtype, {columns});
+    auto* to = static_cast<std::byte*>(all.mutable_data());
+    const Tensor none = number(dtype, missing);
+    for (const Product& p : merge.products) {
+      const Tensor& one = p.*of != nullptr ? *(p.*of) : none;
+      for (int64_t i = 0; i < p.columns; i += one.size()) {
+        copy_elements(one.data(), to, one.size(), dtype, p.factor);
+        to += one.bytes();
+      }
+    }
+    return all;
+  }
+
+  // `op` of the merged product and a vector of its columns, where any of the products has one.
+  void apply(ir::Rewriter& r, Merge& merge, Op op, const Tensor* Product::*of, float missing) const {
+    const bool any =
+        std::any_of(merge.products.begin(), merge.products.end(), [&](const Product& p) { return p.*of != nullptr; });
+    if (!any) return;
+    const Shape shape = r.target().shape(merge.made);
+    const DType dtype = graph_.dtype(merge.products[0].dot->outputs[0]);
+    const ValueId vector = r.constant(columns_of(merge, shape.back(), dtype, of, missing));
+    const ValueId wide =
+        r.emit(Op::kBroadcast, {vector}, {{"shape", shape}, {"dims", Ints{static_cast<int64_t>(shape.size()) - 1}}});
+    merge.made = r.emit(op, {merge.made, wide});
   }
 
   void make(ir::Rewriter& r, Merge& merge) const {
@@ -150,21 +206,8 @@ class Merger {
     }
     const size_t dim = first.attrs.ints("rhs_contract")[0] == 0 ? 1 : 0;
     merge.made = r.emit(Op::kDot, {r(first.inputs[0]), r.constant(weights_of(merge, dim))}, first.attrs);
-    std::vector<float> bias;
-    bool any = false;
-    for (const Product& p : merge.products) {
-      any = any || !p.bias.empty();
-      for (int64_t i = 0; i < p.columns; ++i) {
-        bias.push_back(p.bias.empty() ? 0 : p.bias[static_cast<size_t>(i)] * p.factor);
-      }
-    }
-    if (any) {
-      const Shape shape = r.target().shape(merge.made);
-      const ValueId vector = r.constant(Tensor::of<float>(DType::kF32, {static_cast<int64_t>(bias.size())}, bias));
-      const ValueId wide =
-          r.emit(Op::kBroadcast, {vector}, {{"shape", shape}, {"dims", Ints{static_cast<int64_t>(shape.size()) - 1}}});
-      merge.made = r.emit(Op::kAdd, {merge.made, wide});
-    }
+    apply(r, merge, Op::kAdd, &Product::bias, 0);
+    apply(r, merge, Op::kMul, &Product::scale, 1);
     merge.is_made = true;
   }
 
