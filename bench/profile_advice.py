@@ -21,9 +21,10 @@ from torch import nn
 
 import heddle
 
+from advice_rows import MOST_OFF, is_right, row_of
+
 ROUNDS, STEPS = 5, 20
 COMPILING = 2  # rounds and steps where each step compiles
-MOST_OFF = 1.5
 
 
 def chain(layers=60, width=512, rows=64):
@@ -173,15 +174,7 @@ def measure(rule):
     before, after = (statistics.median(times[which]) for which in ("faulty", "repaired"))
     estimated, evidence = advised(faulty, steps, rule)
     left, _ = advised(repaired, steps, rule)
-    gain = before - after
-    return {"rule": rule, "us of a step": round(before * 1e6, 1), "repaired": round(after * 1e6, 1), "gain": round(gain * 1e6, 1),
-            "estimated": round(estimated * 1e6, 1), "estimated, over the gain": round(estimated / gain, 3) if gain > 0 else None,
-            "estimated of the repaired": round(left * 1e6, 1), "evidence": evidence}
-
-
-def is_right(row):
-    ratio = row["estimated, over the gain"]
-    return ratio is not None and 1 / MOST_OFF <= ratio <= MOST_OFF and row["estimated of the repaired"] < row["estimated"]
+    return row_of(rule, before, after, estimated, left, evidence)
 
 
 def main():

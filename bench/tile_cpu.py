@@ -52,7 +52,7 @@ def layer_norm(m, n):
 
 
 def even(extent, most, multiple):
-    """The extent of a tile that divides one in equal parts of at most `most`."""
+    """The extent of tiles that cut `extent` into equal parts of at most `most`, rounded up to a multiple."""
     return triton.cdiv(triton.cdiv(extent, triton.cdiv(extent, most)), multiple) * multiple
 
 

@@ -1,6 +1,6 @@
-// Loops over vectors whose masks have bounds: lane i of a row is set where i is less than each bound. The body is there
-// for vectors that lie within all bounds, where the masks fold away, for those behind all of them, where what they
-// guard does, and for those between.
+// Loops over vectors whose masks have bounds: lane i of a row is set where i is less than the bound. The body is compiled
+// in three forms: for vectors within all bounds, where the masks fold away, for vectors behind all of them, where what
+// the masks guard folds away, and for those between.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -11,7 +11,7 @@ struct all_lanes {};
 struct some_lanes {};
 struct no_lanes {};
 
-// The first lanes, which all masks have, and the first one that no mask has.
+// Lanes below `all` are set in every mask, lanes from `any` on in none.
 struct lane_bounds {
   int64_t all = 0, any = 0;
 };

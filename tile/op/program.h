@@ -64,6 +64,7 @@ template <int W, int B>
 TILE_INLINE mask<B, W> widen(mask<B, 1> a) {
   return splat_mask<W>(a);
 }
+
 // Values in a buffer of this program: those of an i1 are the lanes of its mask.
 template <int W, typename T, typename N>
 TILE_INLINE vec<T, W> held(const T* p, N n) {
@@ -117,7 +118,7 @@ TILE_INLINE T* writable(vec<int64_t, 1> address) {
   return reinterpret_cast<T*>(address.v);
 }
 
-// The first n of W neighbours; n may be anything, as a constant 0 or W.
+// The first n of W neighbours. A number n may be anything, a constant is 0 or W.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_first(const T* p, int64_t n) {
   if (n >= W) return load<W>(p);

@@ -6,7 +6,7 @@
 namespace heddle::passes {
 
 // Products of one value with several constant matrices become one product with the matrices side by side, with its
-// biases and factors: queries, keys and values of an attention. Only where readers take slices of the result at no cost
+// biases and factors: queries, keys and values of an attention. In f32, f16 and bf16. Only where readers take slices of the result at no cost
 // (they reshape or multiply it). For a GPU: small products cost their latency there, wide ones keep it busier.
 ir::Graph merge_dots(const ir::Graph& graph, const PassContext& context);
 
