@@ -7,6 +7,8 @@ import unittest
 import numpy as np
 
 import heddle
+import heddle.tile as triton
+import heddle.tile.language as tl
 
 if not os.environ.get("HEDDLE_CUDA_DRIVER"):
     sys.exit("skipped: there is no GPU or emulator")
@@ -24,6 +26,18 @@ random = np.random.default_rng(0)
 
 def on_device(array):
     return heddle.tensor(array, device="cuda:0")
+
+
+@triton.jit
+def one_of_two(a, b):
+    return a
+
+
+@triton.jit
+def one_of_each(x, y, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + at)
+    tl.store(y + at, v * 0 + tl.expand_dims(tl.reduce(v, AXIS, one_of_two), AXIS))
 
 
 class Device(unittest.TestCase):
@@ -66,6 +80,18 @@ class Device(unittest.TestCase):
                                                 K_TILE=64, BLOCK=32)
             results.append(out if place is np.array else out.numpy())
         np.testing.assert_allclose(results[1], results[0], rtol=1e-4, atol=1e-4 * abs(results[0]).max())
+
+    def test_reduction_that_does_not_commute(self):
+        """Lanes combine in any order; all of them have to go on with the same result."""
+        for m, n, warps in (1, 1024, 4), (64, 16, 4), (16, 64, 8), (8, 8, 1), (5, 24, 4):
+            x = random.standard_normal((m, n)).astype(np.float32)
+            for axis in 0, 1:
+                with self.subTest(m=m, n=n, warps=warps, axis=axis):
+                    out = on_device(np.full((m, n), 77, np.float32))
+                    one_of_each[(1,)](on_device(x), out, M=m, N=n, AXIS=axis, num_warps=warps)
+                    result, elements = (np.moveaxis(each, axis, 0) for each in (out.numpy(), x))
+                    np.testing.assert_array_equal(result, np.broadcast_to(result[0], result.shape))
+                    self.assertTrue((elements == result[0]).any(0).all())
 
     def test_attention(self):
         q, k, v = random.standard_normal((3, 1, 40, 32)).astype(np.float16)
