@@ -38,8 +38,10 @@ def shapes():
                (1, 12, 128, False), (64, 16, 77, True))]
     table += [Shape("window", 2, 16, 16, 8192, 8192, 128, True, window) for window in (512, 2048)]
     for batch, heads, kv_heads, keys in ((8, 32, 8, 8192), (1, 32, 8, 8192), (32, 32, 8, 2048), (1, 64, 8, 65536), (16, 32, 32, 1024),
-                                         (4, 32, 1, 16384)):
+                                         (4, 32, 1, 16384), (1, 32, 8, 32768), (64, 32, 8, 1024), (2, 32, 4, 16384)):
         table.append(Shape("decode", batch, heads, kv_heads, 1, keys, 128, False, 0))
+    for batch, heads, kv_heads, keys, depth in (8, 32, 8, 4096, 64), (4, 16, 16, 8192, 64), (16, 8, 1, 8192, 256):
+        table.append(Shape("decode", batch, heads, kv_heads, 1, keys, depth, False, 0))
     table += [Shape("odd heads", batch, heads, heads, length, length, depth, False, 0) for batch, heads, length, depth in
               ((2, 8, 4096, 40), (2, 8, 1024, 80), (8, 12, 1024, 96), (4, 16, 2048, 192), (4, 16, 2048, 112))]
     return table

@@ -89,6 +89,26 @@ TEST(CudaMmaAttention, Candidates) {
   testing::compile_and_run(batch);
 }
 
+// Warps that have the same rows and different keys: fewer tiles than warps, one to sixteen rows, a tile that is not
+// full.
+TEST(CudaMmaAttention, FewRows) {
+  CudaBatch batch;
+  const auto count = static_cast<unsigned>(test::instances(8));
+  for (unsigned i = 0; i < count; ++i) {
+    CudaBatch::Options options;
+    options.sm = i % 2 == 0 ? 90 : 80, options.skip = i * 24 / count, options.named = "key_warps";
+    add_mma(batch, {.batch = 2, .heads = 3, .m = 1, .n = 521, .depth = 128, .width = 128}, options);
+    add_mma(batch, {.type = "bf16", .heads = 2, .m = 16, .n = 300, .depth = 64, .width = 40, .scores = "mask"},
+            options);
+    add_mma(batch, {.heads = 5, .m = 7, .n = 30, .scores = "causal", .layout = "dense"}, options);
+    add_mma(batch, {.m = 9, .n = 700, .depth = 256, .width = 256, .scores = "biased", .layout = "dense"}, options);
+    options.split = true;
+    add_mma(batch, {.m = 5, .n = 1500, .scores = "rows", .layout = "dense"}, options);
+    add_mma(batch, {.type = "bf16", .m = 12, .n = 1111, .depth = 80, .width = 48, .scores = "finite"}, options);
+  }
+  testing::compile_and_run(batch);
+}
+
 TEST(CudaMmaAttention, Layouts) {
   CudaBatch batch;
   for (const char* type : {"f16", "bf16"}) {

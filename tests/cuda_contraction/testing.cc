@@ -31,15 +31,17 @@ class Wanted : public schedule::ConfigSource {
  public:
   explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
   std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override {
-    if (options_.family.empty() && !options_.split) return std::nullopt;
+    if (options_.family.empty() && !options_.split && options_.named.empty()) return std::nullopt;
     std::vector<schedule::Config> fitting;
     for (const schedule::Config& c : candidates()) {
       if (!options_.family.empty() && family_of(c) != options_.family) continue;
-      if (!options_.split || name_of(c).find(" splits=") != std::string::npos) fitting.push_back(c);
+      const std::string name = name_of(c);
+      const auto has = [&](std::string_view text) { return name.find(text) != std::string::npos; };
+      if ((!options_.split || has(" splits=")) && has(options_.named)) fitting.push_back(c);
     }
     if (!fitting.empty()) return fitting[options_.skip % fitting.size()];
-    ADD_FAILURE() << "no configuration of " << options_.family << (options_.split ? " split" : "") << " for "
-                  << problem.text;
+    ADD_FAILURE() << "no configuration of " << options_.family << (options_.split ? " split " : " ") << options_.named
+                  << " for " << problem.text;
     return std::nullopt;
   }
 

@@ -22,6 +22,7 @@ class CudaBatch {
     int sm = 90;
     std::string family = {};  // "": the model's pick, else the first candidate of this family
     bool split = false;       // the first candidate whose k is split
+    std::string named = {};   // the first candidate whose text has this
     ir::GroupKind kind = ir::GroupKind::kContraction;
     unsigned skip = 0;        // so many candidates that would do are passed by, round and round
     bool only_wgmma = false;  // of a device on which everything else takes long

@@ -135,6 +135,16 @@ TILE_HD constexpr int attention_blocks_m(int groups, int depth, int width) {
 TILE_HD constexpr int mma_attention_threads(int groups, int depth, int width) {
   return 128 * groups / attention_blocks_m(groups, depth, width);
 }
+// Few rows (a step of decoding): `warps` warps have the same 16 rows, each its own tiles of keys in a ring of its own.
+// Each leaves its sums where the rings were.
+inline constexpr int kAttentionFewRows = 16;
+TILE_HD constexpr int few_rows_ring_bytes(int tile_n, int depth, int width, int stages) {
+  constexpr int kElement = 2;
+  return stages * tile_n * (depth + width) * kElement;
+}
+TILE_HD constexpr int few_rows_sums_bytes(int width) {
+  return 32 * attention_partial_floats(width) * static_cast<int>(sizeof(float));
+}
 // Whether a warp with so many times 16 rows has Q in registers, else it reads it again for each tile of keys.
 TILE_HD constexpr bool attention_keeps_queries(int depth, int blocks_m) {
   return depth * blocks_m <= 128;
@@ -149,6 +159,10 @@ TILE_HD constexpr int mma_attention_shared_bytes(int tile_m, int tile_n, int dep
   constexpr int kElement = 2;
   return mma_attention_q_bytes(tile_m, depth, width) + stages * tile_n * (depth + width) * kElement +
          attention_unit_bytes(0);
+}
+TILE_HD constexpr int few_rows_shared_bytes(int warps, int tile_n, int depth, int width, int stages) {
+  return mma_attention_q_bytes(kAttentionFewRows, depth, width) +
+         warps * few_rows_ring_bytes(tile_n, depth, width, stages) + attention_unit_bytes(0);
 }
 
 }  // namespace heddle::tile

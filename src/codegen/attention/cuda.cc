@@ -24,12 +24,13 @@ std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
              "  using In = {};\n"
              "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {};\n",
              wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16)) +
-         (schedule::is_by_warps(c) ? fmt::format("  static constexpr int kStages = {};\n", c.stages)
-                                   : fmt::format("  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"
-                                                 "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {};\n"
-                                                 "  static constexpr bool kOneTile = {}, kDynamic = {};\n",
-                                                 c.stages, c.q_stages, c.blocks, a.k_along_depth(), a.v_along_width(),
-                                                 variant.one_tile, c.dynamic)) +
+         (schedule::is_by_warps(c)
+              ? fmt::format("  static constexpr int kStages = {}, kKeyWarps = {};\n", c.stages, c.key_warps)
+              : fmt::format("  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"
+                            "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {};\n"
+                            "  static constexpr bool kOneTile = {}, kDynamic = {};\n",
+                            c.stages, c.q_stages, c.blocks, a.k_along_depth(), a.v_along_width(), variant.one_tile,
+                            c.dynamic)) +
          fmt::format(
              "  static constexpr bool kScores = {}, kPlain = {}, kRagged = {};\n"
              "  static constexpr bool kSplit = {}, kZeroIfEmpty = {}, kSink = {}, kLength = {}, kCombines = {};\n"

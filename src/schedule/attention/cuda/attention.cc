@@ -62,12 +62,15 @@ class CudaAttention : public AttentionBackend {
   }
   bool reads_lengths() const override { return true; }
   int64_t lanes(const Target&) const override { return 8; }
-  // By warpgroups where they can: the others are for who asks for them.
+  // By warpgroups where they can, or few rows: the others are for who asks for them.
   std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const override {
     constexpr size_t kMost = 24;
-    std::vector<Config> configs;
+    std::vector<Config> configs = few_rows_candidates(attention, target.cuda, kMost);
     const std::string why = why_not_by_warpgroups(attention, target);
-    if (why.empty()) configs = attention_candidates(attention, target.cuda, kMost);
+    if (why.empty()) {
+      for (Config& config : attention_candidates(attention, target.cuda, kMost)) configs.push_back(std::move(config));
+    }
+    configs = least_predicted(std::move(configs), 2 * kMost);
     for (Config& config : mma_attention_candidates(attention, target.cuda, kMost)) {
       if (target.has_wgmma() && !why.empty()) config.reason += fmt::format(" ({})", why);
       configs.push_back(std::move(config));

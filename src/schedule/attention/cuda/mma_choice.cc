@@ -14,7 +14,13 @@ namespace {
 
 // Times 16 rows of a warp.
 int64_t blocks_m(const AttentionDesc& d, const AttentionConfig& c) {
+  if (c.key_warps > 0) return 1;
   return tile::attention_blocks_m(number(c.consumers), number(padded_head(d.depth)), number(padded_head(d.width)));
+}
+
+// Threads that bring tiles of keys.
+int loaders(const AttentionDesc& d, const AttentionConfig& c) {
+  return c.key_warps > 0 ? 32 : mma_threads(d, c);
 }
 
 // Of a thread, by count: sums, scores, Q, a fragment of K or V, addresses, operands of scores. Pieces that pass through
@@ -27,8 +33,7 @@ int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
   if (!d.scaled || d.sink) count += kFunctor;
   int64_t pieces = 0;
   const auto through = [&](const OperandView& o, int64_t lines, int64_t along, int64_t across) {
-    if (o.width(lines) == 1)
-      pieces = std::max(pieces, tile::attention_slice(number(along)) * across / mma_threads(d, c));
+    if (o.width(lines) == 1) pieces = std::max(pieces, tile::attention_slice(number(along)) * across / loaders(d, c));
   };
   through(d.k, d.n, depth, c.tile_n);
   through(d.v, d.width, d.v_along_width() ? width : c.tile_n, d.v_along_width() ? c.tile_n : width);
@@ -37,13 +42,15 @@ int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
 
 // Whether the tiles of all operands are dealt to all threads alike.
 bool deals(const AttentionDesc& d, const AttentionConfig& c) {
-  const auto of = [&](const OperandView& o, int64_t lines, int64_t rows, int64_t depth) {
+  const auto of = [&](const OperandView& o, int64_t lines, int64_t rows, int64_t depth, int threads) {
     const bool along_k = traits_of(o, lines, 1, o.dtype).along_k;
     const int64_t slice = tile::attention_slice(number(along_k ? depth : rows));
-    return schedule::deals(o, lines, along_k ? rows : slice, along_k ? slice : depth, number(mma_threads(d, c)));
+    return schedule::deals(o, lines, along_k ? rows : slice, along_k ? slice : depth, threads);
   };
   const int64_t depth = padded_head(d.depth), width = padded_head(d.width);
-  return of(d.q, d.m, c.tile_m(), depth) && of(d.k, d.n, c.tile_n, depth) && of(d.v, d.width, width, c.tile_n);
+  const int64_t rows = c.key_warps > 0 ? tile::kAttentionFewRows : c.tile_m();
+  return of(d.q, d.m, rows, depth, mma_threads(d, c)) && of(d.k, d.n, c.tile_n, depth, loaders(d, c)) &&
+         of(d.v, d.width, width, c.tile_n, loaders(d, c));
 }
 
 // Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
@@ -87,6 +94,36 @@ double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const Att
   return model.cycles(c, {plain, mma_tile_cycles(d, c, target, together, false), fixed, 0});
 }
 
+// Few rows: cycles of an SM for a tile of keys, which one warp issues while others wait for theirs; with few warps it
+// is the wait that counts.
+double few_rows_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, double together, bool scaled) {
+  constexpr double kSchedulers = 4, kOfTile = 150, kOfCopy = 10, kWait = 1200, kWaitForScores = 800;
+  const auto keys = static_cast<double>(c.tile_n);
+  const auto columns = static_cast<double>(padded_head(d.depth) + padded_head(d.width));
+  // A fragment and two products for 16 by 16; what a lane copies, 16 bytes at a time; scores and sums of a lane.
+  const double issued = kOfTile + 3 * keys * columns / 256 + kOfCopy * keys * columns * kHalfBytes / 512 +
+                        keys / 2 * (scaled ? 5 : 20) + static_cast<double>(padded_head(d.width)) / 2;
+  const double wait = kWait + (scaled ? 0 : kWaitForScores);
+  return std::max(together * issued / kSchedulers, wait / static_cast<double>(c.key_warps));
+}
+
+// Into how many parts the keys of few rows may be cut: a tile or more for each warp of all blocks.
+std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+  constexpr int64_t kMost = 64;
+  const int64_t tiles = ceil_div(d.n, c.tile_n);
+  const int64_t most = std::min({target.sms * c.blocks / d.batch, tiles / c.key_warps, kMost});
+  if (most < 2) return {1};
+  return most > 3 ? std::vector<int64_t>{1, most / 2, most} : std::vector<int64_t>{1, most};
+}
+
+double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c,
+                   const CudaTarget& target) {
+  const double together = model.together(c);
+  return model.predicted_us(
+      c, model.cycles(c, {few_rows_tile_cycles(d, c, together, d.scaled), few_rows_tile_cycles(d, c, together, false),
+                          target.model.attention.tile_cycles + model.parts_cycles(c), 0}));
+}
+
 }  // namespace
 
 bool is_by_warps(const AttentionConfig& config) {
@@ -94,10 +131,15 @@ bool is_by_warps(const AttentionConfig& config) {
 }
 
 int mma_threads(const AttentionDesc& d, const AttentionConfig& c) {
+  if (c.key_warps > 0) return number(32 * c.key_warps);
   return tile::mma_attention_threads(number(c.consumers), number(padded_head(d.depth)), number(padded_head(d.width)));
 }
 
 int mma_shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
+  if (c.key_warps > 0) {
+    return tile::few_rows_shared_bytes(number(c.key_warps), number(c.tile_n), number(padded_head(d.depth)),
+                                       number(padded_head(d.width)), number(c.stages));
+  }
   return tile::mma_attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(padded_head(d.depth)),
                                           number(padded_head(d.width)), number(c.stages));
 }
@@ -126,6 +168,38 @@ std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaT
         c.stages = stages;
         c.blocks = blocks_of(d, c, target);
         if (c.blocks > 0 && deals(d, c)) model.for_splits(c, add);
+      }
+    }
+  }
+  return least_predicted(std::move(result), most);
+}
+
+std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+  std::vector<Config> result;
+  if (d.m > tile::kAttentionFewRows) return result;
+  AttentionModel model(d, target);
+  const auto add = [&](const AttentionConfig& c) {
+    const double us = few_rows_us(model, d, c, target);
+    result.push_back(
+        {c, 0,
+         fmt::format("few rows, {} warps with {} keys each, s{}{}{}, {:.1f} us predicted", c.key_warps, c.tile_n,
+                     c.stages, c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "", parts_text(c), us),
+         us});
+  };
+  AttentionConfig c;
+  for (c.key_warps = 8; c.key_warps >= 4; c.key_warps /= 2) {
+    for (c.tile_n = 32; c.tile_n >= 16; c.tile_n /= 2) {
+      model.set_tile(c.tile_m(), c.tile_n);
+      for (c.stages = 2; c.stages <= 6; ++c.stages) {
+        const int64_t blocks = deals(d, c) ? std::min<int64_t>(blocks_of(d, c, target), 2) : 0;
+        for (c.blocks = 1; c.blocks <= blocks; ++c.blocks) {
+          for (const int64_t splits : few_rows_splits(d, c, target)) {
+            c.splits = splits, c.combines = false;
+            add(c);
+            c.combines = splits > 1;
+            if (c.combines) add(c);
+          }
+        }
       }
     }
   }

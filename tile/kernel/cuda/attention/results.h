@@ -24,12 +24,15 @@ __device__ inline void sync_group(int group) {
 
 // The sums of a group's rows over parts of the keys, in memory: for each part, threads side by side, O of their
 // rows four floats at a time, then the maximum and the sum of each of the two rows.
-template <typename Config>
+//
+// Threads: those of a part, 128 in memory.
+template <typename Config, int Threads = 128>
 class AttentionParts {
  public:
   // `rows`: which group, of all.
   __device__ AttentionParts(const AttentionArgs& args, int32_t rows)
-      : splits_(args.splits), floats_(args.partial + static_cast<int64_t>(rows) * args.splits * kFloats * 128) {}
+      : AttentionParts(args.partial + static_cast<int64_t>(rows) * args.splits * kFloats * Threads, args.splits) {}
+  __device__ AttentionParts(float* floats, int32_t splits) : splits_(splits), floats_(floats) {}
 
   __device__ void store(const AttentionRegisters<Config>& r, int32_t split, int32_t thread) const {
 #pragma unroll
@@ -38,9 +41,10 @@ class AttentionParts {
     }
     store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
   }
-  // Few rows: all threads add, each some of the fours of the first `threads` threads, into those of part 0.
+  // Few rows: `Adders` threads add, each some of the fours of the first `threads` threads, into those of part 0.
+  template <int Adders>
   __device__ void add_for(int32_t threads, int32_t thread) const {
-    for (int32_t pair = thread; pair < threads * kFours; pair += 128) {
+    for (int32_t pair = thread; pair < threads * kFours; pair += Adders) {
       const int32_t i = pair / threads, of = pair - i * threads;
       const float2 max = most(of);
       float4 sum{0, 0, 0, 0};
@@ -116,7 +120,7 @@ class AttentionParts {
   static constexpr int kFloats = attention_partial_floats(Config::kWidth), kFours = Config::kWidth / 8;
 
   __device__ float4* at(int32_t split, int i, int32_t thread) const {
-    return reinterpret_cast<float4*>(floats_ + (static_cast<int64_t>(split) * kFloats + 4 * i) * 128) + thread;
+    return reinterpret_cast<float4*>(floats_ + (static_cast<int64_t>(split) * kFloats + 4 * i) * Threads) + thread;
   }
   __device__ float4 load(int32_t split, int i, int32_t thread) const {
     return *at(split, i, thread);
@@ -152,7 +156,9 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
                                  int32_t* told, int group, int32_t left) {
   const auto thread = static_cast<int32_t>(threadIdx.x) % 128;
   const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
-  const bool are_few = left <= 8, has_rows = !are_few || thread < 4 * left;
+  // Four threads have a row, and the one eight rows on.
+  const int32_t threads_with_rows = left < 8 ? 4 * left : 32;
+  const bool are_few = left <= 16, has_rows = !are_few || thread < threads_with_rows;
   const AttentionParts<Config> parts(args, rows);
   if (has_rows) parts.store(r, unit.split, thread);
   __threadfence();
@@ -169,7 +175,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   if (!is_last) return false;
   __threadfence();
   if (are_few) {
-    parts.add_for(4 * left, thread);
+    parts.template add_for<128>(threads_with_rows, thread);
     __threadfence();
     sync_group(group);
   }
@@ -192,6 +198,26 @@ __device__ inline void store_part(const AttentionRegisters<Config>& r, const Att
   if (row >= args.m) return;
   const AttentionParts<Config> parts(args, args.by_splits.divide(unit.number) * Config::kConsumers + group);
   parts.store(r, unit.split, static_cast<int32_t>(threadIdx.x) % 128);
+}
+
+// The warps of a block have the same 16 rows and each some of their keys: the sums of all keys, in the registers of the
+// first warp. Others have zeros. `floats`: few_rows_sums_bytes() of each warp of shared memory that no warp reads when
+// all have come here.
+template <typename Config, int Warps>
+__device__ inline void add_warps(AttentionRegisters<Config>& r, uint8_t* floats) {
+  const auto thread = static_cast<int32_t>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const AttentionParts<Config, 32> parts(reinterpret_cast<float*>(floats), Warps);
+  __syncthreads();
+  parts.store(r, warp, lane);
+  __syncthreads();
+  parts.template add_for<32 * Warps>(32, thread);
+  __syncthreads();
+  if (warp == 0) {
+    parts.load_sums(r, lane);
+    parts.load_first(r, lane);
+  } else {
+    parts.clear(r);
+  }
 }
 
 // For kernels all of whose scores are those of keys.
@@ -217,7 +243,8 @@ __device__ inline float row_factor(float sum, float max, const AttentionArgs& ar
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
                                        const Epilogue& epilogue, uint8_t* rows, int32_t batch, int32_t row) {
-  constexpr int kPiece = kAttentionGroupRows * Config::kConsumers * kGemmRowBytes;
+  constexpr int kRows = key_warps < Config >> 0 ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
+  constexpr int kPiece = kRows * kGemmRowBytes;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {

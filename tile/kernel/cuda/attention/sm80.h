@@ -3,6 +3,10 @@
 // multiplies what becomes of the scores, as they lie in registers, with V. All warps bring tiles of K and V to shared
 // memory (cp.async): the next keys come while exponentials are computed, the values while the product with the keys is.
 //
+// Where batches have at most 16 rows (a step of decoding), which memory bounds, all warps have the same rows and go
+// through tiles of keys of their own (kKeyWarps of them), each with a ring that no other warp waits for; then their
+// sums are added up in shared memory.
+//
 // Scores, masks and units are those of sm90.h; a block has one unit. Q, K and V are operands as sm80::gemm has them, so
 // that they may have any strides and any alignment.
 //
@@ -13,7 +17,8 @@
 //     static constexpr int kConsumers = 2;         // times 64 rows of Q
 //     static constexpr int kTileN = 64;            // keys of a tile: 16, 32, 64 or 128
 //     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of V and O: rounded up to multiples of 16
-//     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory
+//     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory (of a warp: 2 at
+//     least) static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each has its own
 //
 // and kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of sm90.h, functors and an epilogue
 // as there.
@@ -84,13 +89,17 @@ class AttentionOperand {
 
 template <typename Config>
 struct AttentionTraits {
-  static constexpr int kTileM = kAttentionGroupRows * Config::kConsumers, kTileN = Config::kTileN;
-  static constexpr int kBlocksM = attention_blocks_m(Config::kConsumers, Config::kDepth, Config::kWidth);
-  static constexpr int kThreads = mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
+  static constexpr bool kFewRows = Config::kKeyWarps > 0;
+  static constexpr int kTileM = kFewRows ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
+  static constexpr int kTileN = Config::kTileN;
+  static constexpr int kBlocksM = kFewRows ? 1 : attention_blocks_m(Config::kConsumers, Config::kDepth, Config::kWidth);
+  static constexpr int kThreads =
+      kFewRows ? 32 * Config::kKeyWarps : mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth);
   static constexpr bool kKeepsQueries = attention_keeps_queries(Config::kDepth, kBlocksM);
   static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
+  static_assert(!kFewRows || (Config::kStages > 1 && Config::kKeyWarps >= 4 && Config::kConsumers == 1));
 };
 
 // Blocks (2 i, 2 i + 1) of 8 columns of a warp's accumulators += a (16 rows) b (16 columns).
@@ -109,18 +118,23 @@ class AttentionBlock {
   using In = typename Config::In;
   using Traits = AttentionTraits<Config>;
   static constexpr int kBlocksM = Traits::kBlocksM, kSteps = Config::kDepth / 16, kStages = Config::kStages;
+  // Who brings tiles of keys, and every which tile of them: warps with keys of their own take turns.
+  static constexpr int kRings = Traits::kFewRows ? Config::kKeyWarps : 1, kLoaders = Traits::kThreads / kRings;
   using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, false>;
-  using OperandK = AttentionOperand<K, In, Traits::kTileN, Config::kDepth, Traits::kThreads, true>;
-  using OperandV = AttentionOperand<V, In, Config::kWidth, Traits::kTileN, Traits::kThreads, true>;
+  using OperandK = AttentionOperand<K, In, Traits::kTileN, Config::kDepth, kLoaders, true>;
+  using OperandV = AttentionOperand<V, In, Config::kWidth, Traits::kTileN, kLoaders, true>;
+  static constexpr int kRingBytes = kStages * (OperandK::kBytes + OperandV::kBytes);
 
  public:
   using Registers = cuda::AttentionRegisters<Config>;
-  static constexpr int kToldAt = Traits::kQBytes + kStages * (OperandK::kBytes + OperandV::kBytes);
+  static constexpr int kToldAt = Traits::kQBytes + kRings * kRingBytes;
 
   // Of the warp's i-th 16 rows: which 64 of the tile they belong to, the first of them.
-  __device__ static int group(int i) { return static_cast<int>(threadIdx.x) / 128 * kBlocksM + i; }
+  __device__ static int group(int i) {
+    return Traits::kFewRows ? 0 : static_cast<int>(threadIdx.x) / 128 * kBlocksM + i;
+  }
   __device__ static int row(int i) {
-    return kAttentionGroupRows * group(i) + static_cast<int>(threadIdx.x) % 128 / 32 * 16;
+    return Traits::kFewRows ? 0 : kAttentionGroupRows * group(i) + static_cast<int>(threadIdx.x) % 128 / 32 * 16;
   }
 
   __device__ AttentionBlock(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
@@ -132,7 +146,7 @@ class AttentionBlock {
         k_(k, unit.batch),
         v_(v, unit.batch),
         shared_q_(shared),
-        shared_k_(shared + Traits::kQBytes),
+        shared_k_(shared + Traits::kQBytes + ring() * kRingBytes),
         shared_v_(shared_k_ + kStages * OperandK::kBytes) {}
 
   // All keys; when it ends no thread of the block uses the buffer of Q.
@@ -144,25 +158,27 @@ class AttentionBlock {
 #pragma unroll
       for (float& o : x.o) o = 0;
     }
+    const int32_t last = unit_.last - 1 - ring();
     q_.load(shared_q_, unit_.row, 0);
-    load_keys(unit_.last - 1);
+    load_keys(last);
 #pragma unroll
     for (int i = 1; i < kStages; ++i) {
-      load_values(unit_.last - i);
-      load_keys(unit_.last - 1 - i);
+      load_values(last - (i - 1) * kRings);
+      load_keys(last - i * kRings);
     }
     wait();
+    if constexpr (Traits::kFewRows) __syncthreads();  // other warps brought some of Q
     if constexpr (Traits::kKeepsQueries) {
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) read_queries(kept_[step], step);
     }
     const uint8_t *keys = shared_k_, *values = shared_v_;
 #pragma unroll 1
-    for (int32_t tile = unit_.last - 1; tile >= unit_.first; --tile) {
-      load_values(tile - (kStages - 1));
+    for (int32_t tile = last; tile >= unit_.first; tile -= kRings) {
+      load_values(tile - (kStages - 1) * kRings);
       multiply_keys(r, keys);
       wait();
-      load_keys(tile - kStages);
+      load_keys(tile - kStages * kRings);
       soften(r, tile);
       multiply_values(r, values);
       wait();
@@ -171,6 +187,10 @@ class AttentionBlock {
   }
 
  private:
+  __device__ static int ring() {
+    return Traits::kFewRows ? static_cast<int>(threadIdx.x) / 32 : 0;
+  }
+
   template <typename Operand>
   __device__ static uint8_t* after(const uint8_t* slot, uint8_t* first) {
     return const_cast<uint8_t*>(slot) + Operand::kBytes == first + kStages * Operand::kBytes
@@ -178,10 +198,14 @@ class AttentionBlock {
                : const_cast<uint8_t*>(slot) + Operand::kBytes;
   }
   // Of the oldest copies: after each load there are tiles of keys and of values in turn, and as many of them are on
-  // their way. Other threads have theirs, too, and are done with what they read before.
+  // their way. The ring's other threads have theirs, too, and are done with what they read before.
   __device__ static void wait() {
     wait_copies<2 * kStages - 2>();
-    __syncthreads();
+    if constexpr (Traits::kFewRows) {
+      __syncwarp();
+    } else {
+      __syncthreads();
+    }
   }
   // A tile that there is not is an empty group.
   __device__ void load_keys(int32_t tile) {
@@ -284,6 +308,10 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
   Block block(args, q, k, v, scores, unit, raw_shared);
   typename Block::Registers r[kBlocksM];
   block.run(r);
+  if constexpr (Config::kKeyWarps > 0) {
+    cuda::add_warps<Config, Config::kKeyWarps>(r[0], raw_shared + AttentionTraits<Config>::kQBytes);
+    if (threadIdx.x >= (Config::kSplit && !Config::kCombines ? 128 : 32)) return;
+  }
 #pragma unroll
   for (int i = 0; i < kBlocksM; ++i) {
     const int group = Block::group(i);
@@ -296,6 +324,7 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
       auto* told = reinterpret_cast<int32_t*>(raw_shared + Block::kToldAt);
       const int32_t left = args.m - unit.row - kAttentionGroupRows * group;
       if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left)) continue;
+      if (Config::kKeyWarps > 0 && threadIdx.x >= 32) continue;  // rows that there are not
     }
     cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit.batch,
                                   row);

@@ -10,6 +10,15 @@ namespace heddle::tile::cuda {
 
 inline constexpr float kAttentionLog2e = 1.4426950408889634f;
 
+// Warps of a block that have the same 16 rows, each some of their keys (sm80.h); 0: each has rows of its own.
+template <typename Config>
+inline constexpr int key_warps = 0;
+template <typename Config>
+requires requires {
+  Config::kKeyWarps;
+}
+inline constexpr int key_warps<Config> = Config::kKeyWarps;
+
 // The scores of 64 rows, 16 a warp (as Mma and Wgmma have them), O, and the scores as an operand.
 template <typename Config>
 struct AttentionRegisters {

@@ -77,6 +77,12 @@ constexpr int common_divisor(int a, int b) {
   return b == 0 ? a : common_divisor(b, a % b);
 }
 
+// Which of the Threads that load a tile this one is: all of a block, or a warp that has tiles of its own.
+template <int Threads>
+__device__ inline int loading_thread() {
+  return static_cast<int>(Threads == 32 ? threadIdx.x % 32 : threadIdx.x);
+}
+
 // How the pieces of a tile are dealt to the threads: piece p of a thread lies `line` lines and `pos` pieces from its
 // first. A line is a row, or where memory is contiguous along rows a k.
 template <int Lines, int PiecesPerLine, int Threads>
@@ -109,8 +115,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
         step_(view_.chain, fixed<TileK>()),
         batch_(batch) {
     constexpr bool kAlongK = Traits::kMemoryAlongK;
-    const int line = static_cast<int>(threadIdx.x) / D::kAcross;
-    const int pos = static_cast<int>(threadIdx.x) % D::kAcross * W;
+    const int line = loading_thread<Threads>() / D::kAcross;
+    const int pos = loading_thread<Threads>() % D::kAcross * W;
     row_ = kAlongK ? line : pos;
     k_ = kAlongK ? pos : line;
 #pragma unroll
@@ -270,8 +276,8 @@ class TileLoader {
   __device__ TileLoader(const Operand& operand, int batch, int row, int k)
       : operand_(operand),
         batch_(batch),
-        row_(static_cast<int>(threadIdx.x) / D::kAcross),
-        k_(static_cast<int>(threadIdx.x) % D::kAcross * W),
+        row_(loading_thread<Threads>() / D::kAcross),
+        k_(loading_thread<Threads>() % D::kAcross * W),
         first_row_(row),
         first_k_(k) {}
 
