@@ -41,14 +41,17 @@ class AttentionParts {
     }
     store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
   }
-  // Few rows: `Adders` threads add, each some of the fours of the first `threads` threads, into those of part 0.
+  // Few rows: `Adders` threads add, each some of the fours of one of the first `threads` (at most 32), into those of
+  // part 0. As many loads are on their way as registers have room for: nothing else hides their latency.
   template <int Adders>
   __device__ void add_for(int32_t threads, int32_t thread) const {
-    for (int32_t pair = thread; pair < threads * kFours; pair += Adders) {
-      const int32_t i = pair / threads, of = pair - i * threads;
-      const float2 max = most(of);
+    const int32_t of = thread % 32;
+    if (of >= threads) return;
+    const float2 max = most(of);
+#pragma unroll 1
+    for (int32_t i = thread / 32; i < kFours; i += Adders / 32) {
       float4 sum{0, 0, 0, 0};
-#pragma unroll 8
+#pragma unroll 16
       for (int32_t split = 0; split < splits_; ++split) {
         const float4 row = load(split, kFours, of), four = load(split, i, of);
         const float low = weight(row.x, max.x), high = weight(row.y, max.y);
@@ -134,7 +137,7 @@ class AttentionParts {
   }
   __device__ float2 most(int32_t thread) const {
     float2 max{-__builtin_inff(), -__builtin_inff()};
-#pragma unroll 8
+#pragma unroll 16
     for (int32_t split = 0; split < splits_; ++split) {
       const float4 row = load(split, kFours, thread);
       max.x = fmaxf(max.x, row.x), max.y = fmaxf(max.y, row.y);
@@ -154,7 +157,15 @@ class AttentionParts {
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
                                  int32_t* told, int group, int32_t left) {
-  const auto thread = static_cast<int32_t>(threadIdx.x) % 128;
+  constexpr int kAdders = key_warps<Config> > 0 ? 32 * key_warps<Config> : 128;
+  const auto sync = [&] {
+    if constexpr (key_warps<Config> > 0) {
+      __syncthreads();
+    } else {
+      sync_group(group);
+    }
+  };
+  const auto thread = static_cast<int32_t>(threadIdx.x) % kAdders;
   const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
   // Four threads have a row, and the one eight rows on.
   const int32_t threads_with_rows = left < 8 ? 4 * left : 32;
@@ -162,22 +173,22 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   const AttentionParts<Config> parts(args, rows);
   if (has_rows) parts.store(r, unit.split, thread);
   __threadfence();
-  sync_group(group);
+  sync();
   if (thread == 0) {
     uint32_t* done = args.counters + kAttentionWalkCounters + rows;
     const auto before = static_cast<int32_t>(atomicAdd(done, 1u));
     if (before == args.splits - 1) atomicExch(done, 0u);
     told[group] = before;
   }
-  sync_group(group);
+  sync();
   const bool is_last = told[group] == args.splits - 1;
-  sync_group(group);  // `told` is read
+  sync();  // `told` is read
   if (!is_last) return false;
   __threadfence();
   if (are_few) {
-    parts.template add_for<128>(threads_with_rows, thread);
+    parts.template add_for<kAdders>(threads_with_rows, thread);
     __threadfence();
-    sync_group(group);
+    sync();
   }
   if (!are_few) {
     parts.load_sums(r, thread);

@@ -310,7 +310,7 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
   block.run(r);
   if constexpr (Config::kKeyWarps > 0) {
     cuda::add_warps<Config, Config::kKeyWarps>(r[0], raw_shared + AttentionTraits<Config>::kQBytes);
-    if (threadIdx.x >= (Config::kSplit && !Config::kCombines ? 128 : 32)) return;
+    if ((!Config::kSplit || Config::kCombines) && threadIdx.x >= 32) return;
   }
 #pragma unroll
   for (int i = 0; i < kBlocksM; ++i) {
