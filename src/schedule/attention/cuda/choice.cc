@@ -33,7 +33,7 @@ double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaT
 double cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
-  double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width)) + model.parts_cycles(c);
+  double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width));
   if (c.q_stages == 1 && model.units(c) > target.sms) fixed += a.late_rows_cycles;
   return model.cycles(c, {tile_cycles(d, c, target, together, d.scaled), tile_cycles(d, c, target, together, false),
                           fixed, multiply_cycles(d, c, target)});

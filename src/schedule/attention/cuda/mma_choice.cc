@@ -88,8 +88,8 @@ double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const Att
                   const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
-  const double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width)) +
-                       a.late_rows_cycles / together + model.parts_cycles(c);
+  const double fixed =
+      a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width)) + a.late_rows_cycles / together;
   const double plain = mma_tile_cycles(d, c, target, together, d.scaled);
   return model.cycles(c, {plain, mma_tile_cycles(d, c, target, together, false), fixed, 0});
 }
@@ -116,12 +116,17 @@ std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const AttentionConf
   return most > 3 ? std::vector<int64_t>{1, most / 2, most} : std::vector<int64_t>{1, most};
 }
 
-double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c,
+// `resident`: blocks that an SM has room for.
+double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, int64_t resident,
                    const CudaTarget& target) {
   const double together = model.together(c);
-  return model.predicted_us(
+  const double us = model.predicted_us(
       c, model.cycles(c, {few_rows_tile_cycles(d, c, together, d.scaled), few_rows_tile_cycles(d, c, together, false),
-                          target.model.attention.tile_cycles + model.parts_cycles(c), 0}));
+                          target.model.attention.tile_cycles, 0}));
+  // While a block begins and ends, memory waits, unless the SM has others.
+  const int64_t rounds = ceil_div(model.units(c), target.sms * resident);
+  const double late_us = static_cast<double>(rounds - 1) * 0.5 * target.model.attention.first_load_us;
+  return us + late_us;
 }
 
 }  // namespace
@@ -178,8 +183,8 @@ std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget
   std::vector<Config> result;
   if (d.m > tile::kAttentionFewRows) return result;
   AttentionModel model(d, target);
-  const auto add = [&](const AttentionConfig& c) {
-    const double us = few_rows_us(model, d, c, target);
+  const auto add = [&](const AttentionConfig& c, int64_t resident) {
+    const double us = few_rows_us(model, d, c, resident, target);
     result.push_back(
         {c, 0,
          fmt::format("few rows, {} warps with {} keys each, s{}{}{}, {:.1f} us predicted", c.key_warps, c.tile_n,
@@ -190,14 +195,15 @@ std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget
   for (c.key_warps = 8; c.key_warps >= 4; c.key_warps /= 2) {
     for (c.tile_n = 32; c.tile_n >= 16; c.tile_n /= 2) {
       model.set_tile(c.tile_m(), c.tile_n);
-      for (c.stages = 2; c.stages <= 6; ++c.stages) {
-        const int64_t blocks = deals(d, c) ? std::min<int64_t>(blocks_of(d, c, target), 2) : 0;
-        for (c.blocks = 1; c.blocks <= blocks; ++c.blocks) {
+      for (const int64_t stages : {3, 2, 4, 5, 6}) {  // of equals the first
+        c.stages = stages;
+        const int64_t resident = deals(d, c) ? blocks_of(d, c, target) : 0;
+        for (c.blocks = 1; c.blocks <= std::min<int64_t>(resident, 2); ++c.blocks) {
           for (const int64_t splits : few_rows_splits(d, c, target)) {
             c.splits = splits, c.combines = false;
-            add(c);
+            add(c, resident);
             c.combines = splits > 1;
-            if (c.combines) add(c);
+            if (c.combines) add(c, resident);
           }
         }
       }

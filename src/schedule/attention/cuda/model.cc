@@ -89,10 +89,10 @@ double AttentionModel::memory_us(const AttentionConfig& c) const {
   return bytes / (std::min(kReached * target_.model.chip.read_tbps, of_blocks) * 1e6);
 }
 
-// Of 64 rows: more than 8 are read by one thread each.
+// Of 64 rows: more than 16 are read by one thread each.
 double AttentionModel::parts_cycles(const AttentionConfig& c) const {
   if (c.splits == 1 || c.combines) return 0;
-  constexpr int64_t kFewRows = 8;
+  constexpr int64_t kFewRows = tile::kAttentionFewRows;
   const auto& a = target_.model.attention;
   const auto bytes = static_cast<double>(tile::kAttentionGroupRows * padded_head(d_.width)) * sizeof(float);
   const double part = a.part_cycles + (d_.m > kFewRows ? bytes / a.l2_per_cycle : 0);
@@ -102,7 +102,8 @@ double AttentionModel::parts_cycles(const AttentionConfig& c) const {
 double AttentionModel::predicted_us(const AttentionConfig& c, double cycles) const {
   const auto& a = target_.model.attention;
   const double combine = c.combines ? target_.model.chip.graph_boundary_us + a.latency_us : 0;
-  return std::max(cycles / (target_.model.chip.clock_ghz * 1e3), memory_us(c)) + a.first_load_us + combine;
+  const double cycles_per_us = target_.model.chip.clock_ghz * 1e3;
+  return std::max(cycles / cycles_per_us, memory_us(c)) + a.first_load_us + parts_cycles(c) / cycles_per_us + combine;
 }
 
 void AttentionModel::for_splits(AttentionConfig c, const std::function<void(const AttentionConfig&)>& f) const {

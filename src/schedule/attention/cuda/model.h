@@ -36,15 +36,15 @@ class AttentionModel {
 
   // Cycles of an SM.
   double cycles(const AttentionConfig& c, const AttentionTileCosts& costs) const;
-  // What adding up the parts of the keys takes a block.
-  double parts_cycles(const AttentionConfig& c) const;
-  // The time of a kernel whose SMs take so many cycles, and of the launch behind it that adds parts.
+  // The time of a kernel whose SMs take so many cycles until parts of the keys are added up.
   double predicted_us(const AttentionConfig& c, double cycles) const;
 
   // f(c) for every number of parts into which the keys may be cut, and each way to add them.
   void for_splits(AttentionConfig c, const std::function<void(const AttentionConfig&)>& f) const;
 
  private:
+  // What adding up the parts of the keys takes the last block.
+  double parts_cycles(const AttentionConfig& c) const;
   // What memory takes at least: all of it, or what a block keeps on its way.
   double memory_us(const AttentionConfig& c) const;
   double loaded_bytes(const AttentionConfig& c, double tiles) const;

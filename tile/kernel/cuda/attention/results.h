@@ -42,7 +42,7 @@ class AttentionParts {
     store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
   }
   // Few rows: `Adders` threads add, each some of the fours of one of the first `threads` (at most 32), into those of
-  // part 0. As many loads are on their way as registers have room for: nothing else hides their latency.
+  // part 0.
   template <int Adders>
   __device__ void add_for(int32_t threads, int32_t thread) const {
     const int32_t of = thread % 32;
@@ -51,13 +51,17 @@ class AttentionParts {
 #pragma unroll 1
     for (int32_t i = thread / 32; i < kFours; i += Adders / 32) {
       float4 sum{0, 0, 0, 0};
-#pragma unroll 16
-      for (int32_t split = 0; split < splits_; ++split) {
-        const float4 row = load(split, kFours, of), four = load(split, i, of);
-        const float low = weight(row.x, max.x), high = weight(row.y, max.y);
-        sum.x = fmaf(four.x, low, sum.x), sum.y = fmaf(four.y, low, sum.y);
-        sum.z = fmaf(four.z, high, sum.z), sum.w = fmaf(four.w, high, sum.w);
-      }
+      for_parts([&](const int32_t(&parts)[kAtOnce], int32_t count) {
+        float4 rows[kAtOnce], fours[kAtOnce];
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) rows[j] = load(parts[j], kFours, of), fours[j] = load(parts[j], i, of);
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+          const float low = j < count ? weight(rows[j].x, max.x) : 0, high = j < count ? weight(rows[j].y, max.y) : 0;
+          sum.x = fmaf(fours[j].x, low, sum.x), sum.y = fmaf(fours[j].y, low, sum.y);
+          sum.z = fmaf(fours[j].z, high, sum.z), sum.w = fmaf(fours[j].w, high, sum.w);
+        }
+      });
       store(0, i, of, sum);
     }
   }
@@ -65,11 +69,16 @@ class AttentionParts {
     const float2 max = most(thread);
     r.max[0] = max.x, r.max[1] = max.y;
     r.sum[0] = r.sum[1] = 0;
-#pragma unroll 8
-    for (int32_t split = 0; split < splits_; ++split) {
-      const float4 row = load(split, kFours, thread);
-      r.sum[0] += row.z * weight(row.x, max.x), r.sum[1] += row.w * weight(row.y, max.y);
-    }
+    for_parts([&](const int32_t(&parts)[kAtOnce], int32_t count) {
+      float4 rows[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) rows[j] = load(parts[j], kFours, thread);
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        r.sum[0] += j < count ? rows[j].z * weight(rows[j].x, max.x) : 0;
+        r.sum[1] += j < count ? rows[j].w * weight(rows[j].y, max.y) : 0;
+      }
+    });
   }
   __device__ void load_first(AttentionRegisters<Config>& r, int32_t thread) const {
 #pragma unroll
@@ -120,7 +129,7 @@ class AttentionParts {
   }
 
  private:
-  static constexpr int kFloats = attention_partial_floats(Config::kWidth), kFours = Config::kWidth / 8;
+  static constexpr int kFloats = attention_partial_floats(Config::kWidth), kFours = Config::kWidth / 8, kAtOnce = 8;
 
   __device__ float4* at(int32_t split, int i, int32_t thread) const {
     return reinterpret_cast<float4*>(floats_ + (static_cast<int64_t>(split) * kFloats + 4 * i) * Threads) + thread;
@@ -137,12 +146,26 @@ class AttentionParts {
   }
   __device__ float2 most(int32_t thread) const {
     float2 max{-__builtin_inff(), -__builtin_inff()};
-#pragma unroll 16
-    for (int32_t split = 0; split < splits_; ++split) {
-      const float4 row = load(split, kFours, thread);
-      max.x = fmaxf(max.x, row.x), max.y = fmaxf(max.y, row.y);
-    }
+    for_parts([&](const int32_t(&parts)[kAtOnce], int32_t) {
+      float4 rows[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) rows[j] = load(parts[j], kFours, thread);
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) max.x = fmaxf(max.x, rows[j].x), max.y = fmaxf(max.y, rows[j].y);
+    });
     return max;
+  }
+  // f(parts, how many of them there are), some at a time, whose loads are on their way together: nothing else hides
+  // their latency. Those that there are not are the last one again.
+  template <typename F>
+  __device__ void for_parts(F f) const {
+#pragma unroll 1
+    for (int32_t first = 0; first < splits_; first += kAtOnce) {
+      int32_t parts[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) parts[j] = first + j < splits_ ? first + j : splits_ - 1;
+      f(parts, splits_ - first);
+    }
   }
   __device__ static void put(AttentionRegisters<Config>& r, int i, float4 four) {
     r.o[4 * i] = four.x, r.o[4 * i + 1] = four.y, r.o[4 * i + 2] = four.z, r.o[4 * i + 3] = four.w;
@@ -157,9 +180,9 @@ class AttentionParts {
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
                                  int32_t* told, int group, int32_t left) {
-  constexpr int kAdders = key_warps<Config> > 0 ? 32 * key_warps<Config> : 128;
+  constexpr int kAdders = key_warps < Config >> 0 ? 32 * key_warps<Config> : 128;
   const auto sync = [&] {
-    if constexpr (key_warps<Config> > 0) {
+    if constexpr (key_warps < Config >> 0) {
       __syncthreads();
     } else {
       sync_group(group);
@@ -169,7 +192,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
   // Four threads have a row, and the one eight rows on.
   const int32_t threads_with_rows = left < 8 ? 4 * left : 32;
-  const bool are_few = left <= 16, has_rows = !are_few || thread < threads_with_rows;
+  const bool are_few = key_warps<Config> > 0 || left <= 16, has_rows = !are_few || thread < threads_with_rows;
   const AttentionParts<Config> parts(args, rows);
   if (has_rows) parts.store(r, unit.split, thread);
   __threadfence();
