@@ -93,6 +93,15 @@ TEST(Import, NodesMayComeInAnyOrder) {
   EXPECT_THAT(values_of<float>(evaluate(import(m.bytes()), {floats({2}, {-3, 4})})[0]), ElementsAre(-3, -4));
 }
 
+TEST(Import, TheNewestVersionOfTheFormat) {
+  ModelWriter m;
+  m.ir_version = 14;
+  m.input("x", kFloat, {2});
+  m.nodes = {{"Neg", {"x"}, {"y"}, {}, "", ""}};
+  m.output("y");
+  EXPECT_THAT(values_of<float>(evaluate(import(m.bytes()), {floats({2}, {-3, 4})})[0]), ElementsAre(3, -4));
+}
+
 TEST(Import, InitializersListedAsInputsAreConstants) {
   ModelWriter m;
   m.ir_version = 3;

@@ -15,7 +15,7 @@ namespace heddle::onnx {
 namespace {
 
 constexpr int64_t kOldestIr = 3;
-constexpr int64_t kNewestIr = 13;
+constexpr int64_t kNewestIr = 14;
 constexpr size_t kMaxSequence = 4096;
 
 void check_versions(const ModelProto& model) {

@@ -94,8 +94,11 @@ class Merger {
   bool takes_slices(ValueId v) const {
     if (is_output_[v] || readers_[v].empty()) return false;
     return std::all_of(readers_[v].begin(), readers_[v].end(), [&](NodeId id) {
-      const Op op = graph_.node(id).op;
-      return op == Op::kReshape || op == Op::kTranspose || op == Op::kDot;
+      const Node& reader = graph_.node(id);
+      // What is repeated is read by a kernel of its own.
+      const bool repeats = reader.op == Op::kBroadcast &&
+                           element_count(graph_.shape(reader.outputs[0])) > element_count(graph_.shape(v));
+      return repeats || reader.op == Op::kReshape || reader.op == Op::kTranspose || reader.op == Op::kDot;
     });
   }
 
