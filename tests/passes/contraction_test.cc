@@ -147,6 +147,31 @@ TEST(MergeDots, ProductsOf16BitsAreOne) {
   }
 }
 
+// A step of time that each block of a diffusion model adds to its channels: biases of one row are constants as they
+// are, and what is repeated for all pixels is read by other kernels.
+TEST(MergeDots, ProductsThatAreRepeatedForPixelsAreOne) {
+  const std::string attributes = " {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n";
+  const auto graph_with = [&](const std::string& shape) {
+    return ir::parse(
+        "graph(%t: f32[1,16]) {\n"
+        "%a = constant {value = f32[16,8]{0.5}}\n%b = constant {value = f32[16,16]{2}}\n"
+        "%c = constant {value = f32[1,8]{3}}\n"
+        "%0 = dot(%t, %a)" +
+        attributes + "%1 = add(%0, %c)\n%2 = broadcast(%1) {shape = [1," + shape +
+        ",8], dims = [0,2]}\n%5 = dot(%t, %b)" + attributes + "%6 = broadcast(%5) {shape = [1," + shape +
+        ",16], dims = [0,2]}\n%7 = exp(%2)\n%8 = exp(%6)\nreturn \"x\" = %7, \"y\" = %8\n}");
+  };
+  const Target gpu = Target::cuda_h200();
+  for (const bool repeats : {true, false}) {
+    const ir::Graph graph = graph_with(repeats ? "3" : "1");
+    const ir::Graph merged = run_passes(graph, std::vector<std::string>{"merge_dots"}, PassContext{gpu});
+    const auto products = std::count_if(merged.nodes().begin(), merged.nodes().end(),
+                                        [](const ir::Node& node) { return node.op == ir::Op::kDot; });
+    EXPECT_EQ(products, repeats ? 1 : 2) << ir::print(merged);
+    expect_same(graph, merged);
+  }
+}
+
 // No columns is a multiple of any number of columns, and the bias has no value to take.
 TEST(MergeDots, ProductsOfNothingStay) {
   const std::string attributes = "{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}";

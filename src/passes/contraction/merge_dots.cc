@@ -77,9 +77,12 @@ class Merger {
   }
 
  private:
-  // The vector along the last dimension, or the one number, that is broadcast to a value.
+  // The vector along the last dimension, or the one number, that is broadcast to a value; of one row it is the value.
   const Tensor* broadcast_constant(ValueId v, int64_t last) const {
     const Node& node = graph_.producer(v);
+    if (const Tensor* whole = graph_.constant_of(v)) {
+      return whole->size() == graph_.shape(v).back() ? whole : nullptr;
+    }
     if (node.op != Op::kBroadcast) return nullptr;
     const Tensor* small = graph_.constant_of(node.inputs[0]);
     if (small == nullptr || small->dtype() != graph_.dtype(v)) return nullptr;
