@@ -18,25 +18,28 @@ double multiply_cycles(const AttentionDesc& d, const AttentionConfig& c, const C
          target.model.attention.products_per_cycle;
 }
 
+// `alone`: no block has a unit before or behind another.
 double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target, double together,
-                   bool scaled) {
+                   bool alone, bool scaled) {
   const auto& a = target.model.attention;
   const double multiply = multiply_cycles(d, c, target), elements = static_cast<double>(kRows * c.tile_n);
   const double soften = elements / a.exponentials_per_cycle + elements * (scaled ? 4 : 9) / 128;
   // A warpgroup does one after the other, and waits between an instruction's result and the next's begin; several
-  // fill each other's gaps.
+  // fill each other's gaps, but only after a while: they begin a block's first unit in step.
   constexpr double kOthers = 1.08;
+  const double of_all = alone ? multiply + soften : std::max(multiply, soften) * kOthers;
   const double groups = static_cast<double>(c.consumers) * together;
-  return std::max(multiply + soften + a.wait_cycles, std::max(multiply, soften) * groups * kOthers + a.step_cycles);
+  return std::max(multiply + soften + a.wait_cycles, of_all * groups + a.step_cycles);
 }
 
 double cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
   double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width));
+  const bool alone = c.consumers > 1 && model.units(c) <= target.sms;
   if (c.q_stages == 1 && model.units(c) > target.sms) fixed += a.late_rows_cycles;
-  return model.cycles(c, {tile_cycles(d, c, target, together, d.scaled), tile_cycles(d, c, target, together, false),
-                          fixed, multiply_cycles(d, c, target)});
+  return model.cycles(c, {tile_cycles(d, c, target, together, alone, d.scaled),
+                          tile_cycles(d, c, target, together, alone, false), fixed, multiply_cycles(d, c, target)});
 }
 
 int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
