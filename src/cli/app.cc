@@ -234,9 +234,10 @@ std::vector<std::string> gemm_families() {
 }
 
 // What the commands of one kernel have in common.
-void add_kernel_options(CLI::App& command, std::string& type, Arguments& arguments) {
+void add_kernel_options(CLI::App& command, std::string& type, Arguments& arguments,
+                        std::vector<std::string> types = {"f16", "bf16"}) {
   KernelArguments& k = arguments.kernel;
-  command.add_option("--type", type, "Of all operands")->check(CLI::IsMember({"f16", "bf16"}))->capture_default_str();
+  command.add_option("--type", type, "Of all operands")->check(CLI::IsMember(std::move(types)))->capture_default_str();
   command.add_option("--device", k.device, "Which GPU")->capture_default_str();
   command.add_option("--only", k.only, "Only candidates that say this of themselves: mma");
   command.add_option("--candidates", k.most, "How many are timed")->capture_default_str();
@@ -260,7 +261,7 @@ void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chose
   attention->add_option("--depth", a.depth, "Elements of a head")->capture_default_str();
   attention->add_flag("--causal", a.causal, "A query sees the keys up to its own; the last one has the last key");
   attention->add_option("--window", a.window, "Causal, and a query sees so many keys");
-  add_kernel_options(*attention, a.type, arguments);
+  add_kernel_options(*attention, a.type, arguments, {"f16", "bf16", "f32", "tf32"});
   attention->callback([&chosen] { chosen = kernel_attention_command; });
 }
 

@@ -10,20 +10,22 @@ namespace {
 
 class Writer {
  public:
-  explicit Writer(const AttentionProblem& problem) : p_(problem) {}
+  explicit Writer(const AttentionProblem& problem)
+      : p_(problem), element_(p_.type == "tf32" ? "f32" : p_.type), may_round_(p_.type == "tf32" ? ", tf32 = 1" : "") {}
 
   std::string text() {
     operands();
     s_ = fmt::format("[{},{},{},{}]", p_.batch, p_.heads, p_.m, p_.n);
     line("s", "dot(%q, %k)",
-         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}], out = f32",
-                     p_.layout == "keys" ? 2 : 3),
+         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}], out = f32{}",
+                     p_.layout == "keys" ? 2 : 3, may_round_),
          "f32" + s_);
     scores();
     softmax();
     const bool keys = p_.layout == "keys";
     line("o", "dot(%p, %v)",
-         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}]", keys ? 3 : 2),
+         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}]{}", keys ? 3 : 2,
+                     may_round_),
          type({p_.batch, p_.heads, p_.m, p_.width}));
     line("t", "transpose(%o)", "perm = [0,2,1,3]", type({p_.batch, p_.m, p_.heads, p_.width}));
     line("y", "reshape(%t)", fmt::format("shape = [{},{},{}]", p_.batch, p_.m, p_.heads * p_.width),
@@ -32,7 +34,7 @@ class Writer {
   }
 
  private:
-  std::string type(const Shape& shape) const { return fmt::format("{}[{}]", p_.type, fmt::join(shape, ",")); }
+  std::string type(const Shape& shape) const { return fmt::format("{}[{}]", element_, fmt::join(shape, ",")); }
   void line(const std::string& name, const std::string& op, const std::string& attrs, const std::string& type) {
     text_ += fmt::format("  %{} = {} {{{}}} : {}\n", name, op, attrs, type);
   }
@@ -186,10 +188,11 @@ class Writer {
       spread("inverses", "inverse", "0,1,2");
       plain("p32", "mul(%e, %inverses)", f32);
     }
-    plain("p", fmt::format("cast(%p32) {{to = {}}}", p_.type), p_.type + s_);
+    plain("p", fmt::format("cast(%p32) {{to = {}}}", element_), element_ + s_);
   }
 
   const AttentionProblem& p_;
+  const std::string element_, may_round_;  // attributes of products
   std::string s_, parameters_, text_;
 };
 
@@ -213,7 +216,7 @@ std::vector<AttentionProblem> attention_sizes() {
 
 void add_attention(CudaBatch& batch, const AttentionProblem& p, CudaBatch::Options options) {
   options.kind = ir::GroupKind::kAttention;
-  options.tolerance = p.type == "f16" ? 2e-3 : 1.5e-2;
+  options.tolerance = p.type == "f32" ? 1e-5 : p.type == "tf32" ? 8e-3 : p.type == "f16" ? 2e-3 : 1.5e-2;
   batch.add_graph(fmt::format("{} {}x{}x{}x{}x{}x{} {} {}", p.type, p.batch, p.heads, p.m, p.n, p.depth, p.width,
                               p.scores, p.layout),
                   ir::parse(attention_text(p)), options);

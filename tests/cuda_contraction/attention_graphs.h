@@ -9,15 +9,15 @@ namespace heddle::testing {
 
 // softmax(scores(Q K^T)) V as text.
 struct AttentionProblem {
-  std::string type = "f16";
+  std::string type = "f16";  // "bf16", "f32", "tf32": f32 that may be rounded to it
   int64_t batch = 1, heads = 2, m = 64, n = 64, depth = 64, width = 64;
   std::string scores = "scaled";  // "plain", "scaled", "mask", "rows", "causal", "finite" (causal by -3e38),
                                   // "window" (causal, 40 keys), "triangle" (causal by a constant), "few" (keys of a
                                   // batch, by a constant), "biased" (causal), "length" (keys of a batch, as many as
                                   // memory says), "past" (causal behind them)
-  std::string layout = "heads";  // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys,
-                                 // "shared": all heads have the same K and V
-  bool quotient = false;         // exp / sum in place of exp * (1 / sum)
+  std::string layout = "heads";   // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys,
+                                  // "shared": all heads have the same K and V
+  bool quotient = false;          // exp / sum in place of exp * (1 / sum)
 };
 std::string attention_text(const AttentionProblem& problem);
 

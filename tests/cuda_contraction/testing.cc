@@ -57,6 +57,11 @@ Target target_of(const CudaBatch::Options& options) {
   return target;
 }
 
+void scale(Tensor& t, float factor) {
+  auto* values = static_cast<float*>(t.mutable_data());
+  std::for_each(values, values + element_count(t.shape()), [&](float& x) { x *= factor; });
+}
+
 size_t bytes_of(const Tensor& t) {
   return static_cast<size_t>(t.size()) * size_of(t.dtype());
 }
@@ -67,7 +72,7 @@ void compare(const Tensor& got, const ir::Array& want, double tolerance, const s
     EXPECT_EQ(values.i(), want.i()) << name;
     return;
   }
-  double magnitude = 1e-30;
+  double magnitude = 1e-40;
   for (double x : want.f()) magnitude = std::isfinite(x) ? std::max(magnitude, std::fabs(x)) : magnitude;
   for (size_t i = 0; i < want.f().size(); ++i) {
     if (std::isnan(want.f()[i])) {
@@ -180,6 +185,7 @@ void CudaBatch::run(const Case& c, const CudaRun& device) const {
   std::vector<ir::Array> inputs;
   for (const auto& port : graph.inputs()) {
     values[port.value] = random_tensor(graph.type(port.value), random);
+    if (inputs.size() < c.options.factors.size()) scale(values[port.value], c.options.factors[inputs.size()]);
     inputs.push_back(ir::to_array(values[port.value]));
   }
   std::map<ir::ValueId, std::unique_ptr<runtime::CudaBuffer>> results;

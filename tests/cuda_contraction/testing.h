@@ -24,8 +24,9 @@ class CudaBatch {
     bool split = false;       // the first candidate whose k is split
     std::string named = {};   // the first candidate whose text has this
     ir::GroupKind kind = ir::GroupKind::kContraction;
-    unsigned skip = 0;        // so many candidates that would do are passed by, round and round
-    bool only_wgmma = false;  // of a device on which everything else takes long
+    unsigned skip = 0;                // so many candidates that would do are passed by, round and round
+    bool only_wgmma = false;          // of a device on which everything else takes long
+    std::vector<float> factors = {};  // of the random values of each input, which are of f32
   };
   void add(std::string name, const std::string& text, const Options& options);
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }

@@ -123,9 +123,11 @@ TILE_HD constexpr int attention_shared_bytes(int tile_m, int tile_n, int depth, 
 }
 
 // By mma.sync (sm80.h) tiles lie in slices of so many elements of the dimension in which memory is contiguous: `length`
-// is how many a tile has of it.
-TILE_HD constexpr int attention_slice(int length) {
-  return length % 64 == 0 ? 64 : length % 32 == 0 ? 32 : 16;
+// is how many a tile has of it. `element`: bytes of one, here and below.
+TILE_HD constexpr int attention_slice(int length, int element) {
+  int slice = kGemmRowBytes / element;
+  while (slice > 16 && length % slice != 0) slice /= 2;
+  return slice;
 }
 // How many times 16 rows a warp has of a block's `groups` times 64: fragments of K and V are read once for two, which
 // need twice the registers.
@@ -145,23 +147,24 @@ TILE_HD constexpr int few_rows_ring_bytes(int tile_n, int depth, int width, int 
 TILE_HD constexpr int few_rows_sums_bytes(int width) {
   return 32 * attention_partial_floats(width) * static_cast<int>(sizeof(float));
 }
-// Whether a warp with so many times 16 rows has Q in registers, else it reads it again for each tile of keys.
-TILE_HD constexpr bool attention_keeps_queries(int depth, int blocks_m) {
-  return depth * blocks_m <= 128;
+// Whether a warp with so many times 16 rows has Q in registers, else it reads it again for each tile of keys, as it
+// does where elements have two parts.
+TILE_HD constexpr bool attention_keeps_queries(int depth, int blocks_m, int element) {
+  return depth * blocks_m * element <= 256;
 }
 // Of Q's tile, in which results wait for their way to memory, and of all.
-TILE_HD constexpr int mma_attention_q_bytes(int tile_m, int depth, int width) {
-  constexpr int kElement = 2;
-  const int q = tile_m * depth * kElement, o = attention_pieces(tile_m, width, true).bytes();
+TILE_HD constexpr int mma_attention_q_bytes(int tile_m, int depth, int width, int element) {
+  const int pieces = (width * element + kGemmRowBytes - 1) / kGemmRowBytes;
+  const int q = tile_m * depth * element, o = tile_m * pieces * kGemmRowBytes;
   return q > o ? q : o;
 }
-TILE_HD constexpr int mma_attention_shared_bytes(int tile_m, int tile_n, int depth, int width, int stages) {
-  constexpr int kElement = 2;
-  return mma_attention_q_bytes(tile_m, depth, width) + stages * tile_n * (depth + width) * kElement +
+TILE_HD constexpr int mma_attention_shared_bytes(int tile_m, int tile_n, int depth, int width, int stages,
+                                                 int element) {
+  return mma_attention_q_bytes(tile_m, depth, width, element) + stages * tile_n * (depth + width) * element +
          attention_unit_bytes(0);
 }
 TILE_HD constexpr int few_rows_shared_bytes(int warps, int tile_n, int depth, int width, int stages) {
-  return mma_attention_q_bytes(kAttentionFewRows, depth, width) +
+  return mma_attention_q_bytes(kAttentionFewRows, depth, width, 2) +
          warps * few_rows_ring_bytes(tile_n, depth, width, stages) + attention_unit_bytes(0);
 }
 

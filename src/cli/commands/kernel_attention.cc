@@ -7,7 +7,8 @@ namespace heddle::cli {
 int kernel_attention_command(const Arguments& arguments) {
   const AttentionArguments& a = arguments.attention;
   driver::AttentionProblem p;
-  p.type = a.type == "bf16" ? DType::kBF16 : DType::kF16;
+  p.tf32 = a.type == "tf32";
+  p.type = p.tf32 ? DType::kF32 : parse_dtype(a.type).value();
   p.batch = a.batch, p.heads = a.heads, p.kv_heads = a.kv_heads == 0 ? a.heads : a.kv_heads;
   p.m = a.m, p.n = a.n == 0 ? a.m : a.n, p.depth = a.depth;
   p.causal = a.causal || a.window > 0, p.window = a.window;

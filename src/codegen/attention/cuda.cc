@@ -17,13 +17,19 @@ namespace {
 using schedule::AttentionConfig;
 using schedule::AttentionDesc;
 
+// What the kernel multiplies.
+std::string in_text(const AttentionDesc& a) {
+  if (a.type != DType::kF32) return wgmma_type(a.type);
+  return a.tf32 ? "tile::cuda::tf32" : "tile::cuda::tf32x2";
+}
+
 std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
   const schedule::AttentionVariant variant = schedule::variant_of(a, c);
   return fmt::format(
              "struct Config {{\n"
              "  using In = {};\n"
              "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {};\n",
-             wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16)) +
+             in_text(a), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16)) +
          (schedule::is_by_warps(c)
               ? fmt::format("  static constexpr int kStages = {}, kKeyWarps = {};\n", c.stages, c.key_warps)
               : fmt::format("  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"

@@ -37,19 +37,22 @@ class AttentionText {
     for (int64_t d = 0; d + 2 < rank; ++d) batches.push_back(d);
     const std::string batch = fmt::format("lhs_batch = [{0}], rhs_batch = [{0}]", fmt::join(batches, ","));
     line("s", "dot(%q, %k)",
-         fmt::format("{}, lhs_contract = [{}], rhs_contract = [{}], out = f32", batch, rank - 1, rank - 1), "f32",
-         scores_);
+         fmt::format("{}, lhs_contract = [{}], rhs_contract = [{}], out = f32{}", batch, rank - 1, rank - 1,
+                     precision()),
+         "f32", scores_);
     spread("scale", fmt::format("f32[]{{{}}}", 1 / std::sqrt(static_cast<double>(p_.depth))), "f32");
     line("x", "mul(%s, %scale)", "", "f32", scores_);
     const std::string masked = p_.causal || p_.window > 0 ? mask(rank) : "x";
     softmax(masked, rank);
-    line("o", "dot(%p, %v)", fmt::format("{}, lhs_contract = [{}], rhs_contract = [{}]", batch, rank - 1, rank - 2),
-         type_, split(p_.m));
+    line("o", "dot(%p, %v)",
+         fmt::format("{}, lhs_contract = [{}], rhs_contract = [{}]{}", batch, rank - 1, rank - 2, precision()), type_,
+         split(p_.m));
     line("y", "reshape(%o)", fmt::format("shape = [{}]", fmt::join(q, ",")), type_, q);
     return "graph g(" + parameters_ + ") {\n" + text_ + "  return \"y\" = %y\n}";
   }
 
  private:
+  const char* precision() const { return p_.tf32 ? ", tf32 = 1" : ""; }
   std::vector<int64_t> lead() const {
     return group_ == 1 ? std::vector<int64_t>{p_.batch, p_.heads} : std::vector<int64_t>{p_.batch, p_.kv_heads, group_};
   }
@@ -151,7 +154,7 @@ double error_of(const AttentionProblem& p, const ir::Graph& graph, const CudaTri
   for (size_t i = 0; i < 3; ++i) operands[i] = trial.values(graph.inputs()[i].value);
   const std::vector<double> got = trial.values(graph.outputs()[0].value);
   constexpr int64_t kRows = 61;
-  const double bound = p.type == DType::kF16 ? 0x1p-10 : 0x1p-7;
+  const double bound = p.type == DType::kF32 && !p.tf32 ? 0x1p-18 : p.type == DType::kBF16 ? 0x1p-7 : 0x1p-10;
   double error = 0;
   for (const int64_t row : sampled(p.batch * p.heads * p.m, kRows)) {
     const std::vector<double> want = row_of(p, row, operands[0], operands[1], operands[2]);

@@ -9,7 +9,8 @@ namespace heddle::driver {
 
 // softmax(Q K^T / sqrt(depth)) V: Q is [batch, heads, m, depth], K and V are [batch, kv_heads, n, depth], dense.
 struct AttentionProblem {
-  DType type = DType::kF16;  // or bf16
+  DType type = DType::kF16;  // or bf16, f32
+  bool tf32 = false;         // f32 may be rounded to it
   int64_t batch = 1, heads = 1, kv_heads = 1, m = 1, n = 1, depth = 64;
   bool causal = false;  // a query sees the keys up to its own; the last query has the last key
   int64_t window = 0;   // causal, and only so many keys; 0: all

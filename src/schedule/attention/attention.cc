@@ -39,8 +39,8 @@ std::string operand_text(const OperandView& o) {
 std::string problem_text(const AttentionDesc& d) {
   int64_t keys = 0, plain = 0;
   for (const KeyRange& r : d.ranges) keys += r.last - r.first, plain += r.plain_last - r.plain_first;
-  return fmt::format("attention {} {}x{}x{}x{}x{} q {} k {} v {}{}{}", to_string(d.type), d.batch, d.m, d.n, d.depth,
-                     d.width, operand_text(d.q), operand_text(d.k), operand_text(d.v),
+  return fmt::format("attention {}{} {}x{}x{}x{}x{} q {} k {} v {}{}{}", to_string(d.type), d.tf32 ? " tf32" : "",
+                     d.batch, d.m, d.n, d.depth, d.width, operand_text(d.q), operand_text(d.k), operand_text(d.v),
                      d.scaled ? "" : fmt::format(" scores {} keys {} plain {}", d.scores.pool.size(), keys, plain),
                      d.sink ? " sink" : "");
 }
@@ -81,6 +81,11 @@ class AttentionScheduler {
     desc_ = describe_attention(
         form_, {[&](ir::ValueId v) { return builder_.input(v); }, [&](ir::ValueId v) { return graph_.dtype(v); },
                 [&](ir::ValueId v) { return graph_.constant_of(v); }, backend_.reads_lengths()});
+    const auto rounds = [&](ir::NodeId product) {
+      const ir::Attrs& attrs = graph_.node(product).attrs;
+      return attrs.has("tf32") && attrs.integer("tf32") != 0;
+    };
+    desc_.tf32 = desc_.type == DType::kF32 && rounds(form_.scores_product) && rounds(form_.values_product);
   }
 
   void make_results() {
@@ -104,6 +109,7 @@ class AttentionScheduler {
         choose_config(configs_, {problem_text(desc_)}, [&] { return backend_.candidates(desc_, target_); });
     Product peak;
     peak.multiply_a = peak.multiply_b = desc_.type;
+    peak.tf32 = desc_.tf32;
     builder_.desc().problem = std::move(peak);
     const std::string label = fmt::format("attention {}x{}x{}x{}{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
                                           desc_.width == desc_.depth ? "" : fmt::format("x{}", desc_.width),

@@ -36,6 +36,7 @@ struct KeyLength {
 struct AttentionDesc {
   int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q, keys, elements of Q and K, of V and O
   DType type = DType::kF16;                               // of Q; on a GPU of K, V and O, too
+  bool tf32 = false;                                      // f32 operands and weights are rounded to tf32
   // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key).
   OperandView q, k, v;
   // Plain scores are products times `scale`. All are where `scaled`; else they are what `scores` says, whose one store
@@ -50,6 +51,8 @@ struct AttentionDesc {
   bool zero_if_empty = false;  // a row all of whose scores are minus infinity gives 0, else NaN
   Epilogue epilogue;           // of O
 
+  // f32 that tensor cores multiply in two parts: three products of tf32.
+  bool splits_f32() const { return type == DType::kF32 && !tf32; }
   // Along which dimension memory is contiguous; Q is along its depth.
   bool k_along_depth() const { return k.k == 1; }
   bool v_along_width() const { return v.k != 1 || n == 1; }

@@ -36,6 +36,7 @@ std::string why_unreadable(const char* name, const OperandView& o, int64_t lines
 // Why the kernel of warpgroups does not serve an attention; empty: it does.
 std::string why_not_by_warpgroups(const AttentionDesc& a, const Target& target) {
   if (!target.has_wgmma()) return "the target does not multiply by warpgroups";
+  if (a.type == DType::kF32) return "operands of f32 are split or rounded on their way";
   for (const std::string& why :
        {why_unreadable("Q", a.q, a.m, a.depth, true), why_unreadable("K", a.k, a.n, a.depth, a.k_along_depth()),
         why_unreadable("V", a.v, a.width, a.n, !a.v_along_width())}) {
@@ -50,9 +51,9 @@ class CudaAttention : public AttentionBackend {
     if (!target.has_tensor_cores()) refuse_attention("its kernels multiply on tensor cores, which the target has not");
   }
   void check(const AttentionDesc& a, const AttentionTypes& types) const override {
-    const bool narrow = a.type == DType::kF16 || a.type == DType::kBF16;
-    if (!narrow || a.k.dtype != a.type || a.v.dtype != a.type || types.weights != a.type) {
-      refuse_attention("its operands are not all f16 or all bf16");
+    const bool known = a.type == DType::kF16 || a.type == DType::kBF16 || a.type == DType::kF32;
+    if (!known || a.k.dtype != a.type || a.v.dtype != a.type || types.weights != a.type) {
+      refuse_attention("its operands are not all f16, all bf16 or all f32");
     }
     // Results are rounded to the operands' type, as the weights were, on their way to memory.
     if (types.result != a.type && types.result != DType::kF32) refuse_attention("its result is of another type");

@@ -22,35 +22,61 @@ int64_t blocks_m(const AttentionDesc& d, const AttentionConfig& c) {
 int loaders(const AttentionDesc& d, const AttentionConfig& c) {
   return c.key_warps > 0 ? 32 : mma_threads(d, c);
 }
+int element_size(const AttentionDesc& d) {
+  return number(element_bytes(d));
+}
+bool keeps_queries(const AttentionDesc& d, const AttentionConfig& c) {
+  return !d.splits_f32() &&
+         tile::attention_keeps_queries(number(padded_head(d.depth)), number(blocks_m(d, c)), element_size(d));
+}
+bool is_along_k(const OperandView& o, int64_t lines) {
+  return traits_of(o, lines, 1, o.dtype).along_k;
+}
+// Tiles of V of f32 lie along its width, whatever memory does.
+bool turns_values(const AttentionDesc& d) {
+  return d.type == DType::kF32 && is_along_k(d.v, d.width);
+}
 
 // Of a thread, by count: sums, scores, Q, a fragment of K or V, addresses, operands of scores. Pieces that pass through
-// registers wait there.
+// registers wait there. Of f32 that is split the parts of fragments and the sums of their products; then the places of
+// pieces that are copied count, too.
 int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
-  constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22;
+  constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22, kParts = 47, kPartsOfRows = 8, kPiece = 16;
   const int64_t depth = padded_head(d.depth), width = padded_head(d.width);
-  const bool keeps = tile::attention_keeps_queries(number(depth), number(blocks_m(d, c)));
-  int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + (keeps ? depth / 4 : 4)) + kFragments + kRest;
+  const int64_t of_queries = keeps_queries(d, c) ? depth * element_bytes(d) / 8 : 4;
+  int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) + kFragments + kRest;
   if (!d.scaled || d.sink) count += kFunctor;
+  if (d.splits_f32()) {
+    const int64_t copies = c.tile_n * std::max(depth, width) * element_bytes(d) / (kPiece * mma_threads(d, c));
+    count += kParts + kPartsOfRows * blocks_m(d, c) + copies * (d.scaled ? 2 : 3);
+  }
   int64_t pieces = 0;
-  const auto through = [&](const OperandView& o, int64_t lines, int64_t along, int64_t across) {
-    if (o.width(lines) == 1) pieces = std::max(pieces, tile::attention_slice(number(along)) * across / loaders(d, c));
+  const auto through = [&](int64_t along, int64_t across) {
+    pieces = std::max(pieces, tile::attention_slice(number(along), element_size(d)) * across / loaders(d, c));
   };
-  through(d.k, d.n, depth, c.tile_n);
-  through(d.v, d.width, d.v_along_width() ? width : c.tile_n, d.v_along_width() ? c.tile_n : width);
+  const auto is_narrow = [&](const OperandView& o, int64_t lines) {
+    return d.type != DType::kF32 && o.width(lines) == 1;
+  };
+  if (is_narrow(d.k, d.n)) through(depth, c.tile_n);
+  if (is_narrow(d.v, d.width)) through(d.v_along_width() ? width : c.tile_n, d.v_along_width() ? c.tile_n : width);
+  if (turns_values(d)) through(width, c.tile_n);
   return count + pieces;
 }
 
 // Whether the tiles of all operands are dealt to all threads alike.
 bool deals(const AttentionDesc& d, const AttentionConfig& c) {
   const auto of = [&](const OperandView& o, int64_t lines, int64_t rows, int64_t depth, int threads) {
-    const bool along_k = traits_of(o, lines, 1, o.dtype).along_k;
-    const int64_t slice = tile::attention_slice(number(along_k ? depth : rows));
+    const bool along_k = is_along_k(o, lines);
+    const int64_t slice = tile::attention_slice(number(along_k ? depth : rows), element_size(d));
     return schedule::deals(o, lines, along_k ? rows : slice, along_k ? slice : depth, threads);
   };
   const int64_t depth = padded_head(d.depth), width = padded_head(d.width);
   const int64_t rows = c.key_warps > 0 ? tile::kAttentionFewRows : c.tile_m();
-  return of(d.q, d.m, rows, depth, mma_threads(d, c)) && of(d.k, d.n, c.tile_n, depth, loaders(d, c)) &&
-         of(d.v, d.width, width, c.tile_n, loaders(d, c));
+  const bool deals_values = turns_values(d)
+                                ? schedule::deals(d.v, d.width, tile::attention_slice(number(width), element_size(d)),
+                                                  c.tile_n, loaders(d, c))
+                                : of(d.v, d.width, width, c.tile_n, loaders(d, c));
+  return of(d.q, d.m, rows, depth, mma_threads(d, c)) && of(d.k, d.n, c.tile_n, depth, loaders(d, c)) && deals_values;
 }
 
 // Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
@@ -66,14 +92,20 @@ int64_t blocks_of(const AttentionDesc& d, const AttentionConfig& c, const CudaTa
 // All blocks of an SM, a tile of keys each.
 double mma_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target, double together,
                        bool scaled) {
+  constexpr double kOfWord = 5, kStepDepth = 8;  // operations, of which those of integers take twice as long
   const auto& a = target.model.attention;
   const int64_t depth = padded_head(d.depth), width = padded_head(d.width), warps = mma_threads(d, c) / 32;
   const auto elements = static_cast<double>(c.tile_m() * c.tile_n);
-  const double multiply = elements * static_cast<double>(depth + width) / target.model.chip.mma_per_cycle;
-  const double soften = elements / a.exponentials_per_cycle + elements * (scaled ? 4 : 9) / 128;
-  const bool keeps = tile::attention_keeps_queries(number(depth), number(blocks_m(d, c)));
-  const auto fragments = static_cast<double>(warps * c.tile_n * (depth + width) + (keeps ? 0 : c.tile_m() * depth));
-  const double shared = 2 * fragments / target.model.mma.shared_per_cycle;
+  const double products = elements * static_cast<double>(depth + width);
+  const double multiply = products * multiply_cost(d) / target.model.chip.mma_per_cycle;
+  const auto queries = static_cast<double>(c.tile_m() * depth);
+  const auto keys = static_cast<double>(warps * c.tile_n * (depth + width));
+  const double fragments = keys + (keeps_queries(d, c) ? 0 : queries);
+  const double shared = static_cast<double>(element_bytes(d)) * fragments / target.model.mma.shared_per_cycle;
+  double soften = elements / a.exponentials_per_cycle + elements * (scaled ? 4 : 9) / 128;
+  // Words are rounded or split wherever a warp reads them; sums of split ones are added outside the tensor cores.
+  if (d.type == DType::kF32) soften += (keys + queries + elements) * kOfWord / 128;
+  if (d.splits_f32()) soften += products / kStepDepth / 128;
   // One limit is not reached while another is near; a warp multiplies and exponentiates in turn, which others fill.
   constexpr double kPower = 6, kSchedulers = 4;
   const double busy =
@@ -146,7 +178,7 @@ int mma_shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
                                        number(padded_head(d.width)), number(c.stages));
   }
   return tile::mma_attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(padded_head(d.depth)),
-                                          number(padded_head(d.width)), number(c.stages));
+                                          number(padded_head(d.width)), number(c.stages), element_size(d));
 }
 
 std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
@@ -181,7 +213,7 @@ std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaT
 
 std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
   std::vector<Config> result;
-  if (d.m > tile::kAttentionFewRows) return result;
+  if (d.m > tile::kAttentionFewRows || d.type == DType::kF32) return result;
   AttentionModel model(d, target);
   const auto add = [&](const AttentionConfig& c, int64_t resident) {
     const double us = few_rows_us(model, d, c, resident, target);

@@ -12,7 +12,7 @@ namespace {
 
 // Bytes of an operand that are read from memory once.
 double distinct_bytes(const OperandView& o, int64_t lines, int64_t depth) {
-  double bytes = static_cast<double>(lines * depth * kHalfBytes);
+  double bytes = static_cast<double>(lines * depth) * static_cast<double>(size_of(o.dtype));
   for (const auto& [extent, stride] : o.batch) bytes *= stride == 0 ? 1.0 : static_cast<double>(extent);
   return bytes;
 }
@@ -20,7 +20,7 @@ double distinct_bytes(const OperandView& o, int64_t lines, int64_t depth) {
 // Of all operands, of K and V so many rows, and the result, once.
 double memory_bytes(const AttentionDesc& d, int64_t keys) {
   return distinct_bytes(d.q, d.m, d.depth) + distinct_bytes(d.k, keys, d.depth) + distinct_bytes(d.v, keys, d.width) +
-         static_cast<double>(d.batch * d.m * d.width * kHalfBytes);
+         static_cast<double>(d.batch * d.m * d.width * element_bytes(d));
 }
 
 // Batches in a row that have their keys in common.
@@ -119,12 +119,12 @@ void AttentionModel::for_splits(AttentionConfig c, const std::function<void(cons
 
 double AttentionModel::loaded_bytes(const AttentionConfig& c, double tiles) const {
   return (static_cast<double>(c.tile_m()) + tiles * static_cast<double>(c.tile_n)) *
-         static_cast<double>((padded_head(d_.depth) + padded_head(d_.width)) * kHalfBytes);
+         static_cast<double>((padded_head(d_.depth) + padded_head(d_.width)) * element_bytes(d_));
 }
 
 int64_t section_of(const AttentionDesc& d) {
   constexpr int64_t kBytes = 32 << 20;
-  const int64_t group = shared_heads(d), heads = kBytes / (d.n * (d.depth + d.width) * kHalfBytes);
+  const int64_t group = shared_heads(d), heads = kBytes / (d.n * (d.depth + d.width) * element_bytes(d));
   return std::min(d.batch,
                   group * static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(heads, 1)))));
 }
@@ -141,15 +141,15 @@ std::string parts_text(const AttentionConfig& c) {
   return fmt::format(", keys in {} parts{}", c.splits, c.combines ? " that a second launch adds" : "");
 }
 
-// Three boundaries, scores written and read in f32, probabilities in 16 bits; products that take as long as their
-// operations or their operands do.
+// Three boundaries, scores written and read in f32, probabilities in the operands' type; products that take as long as
+// their operations or their operands do.
 double separate_us(const AttentionDesc& d, const CudaTarget& target) {
   const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);
   const double operations = 2 * scores * static_cast<double>(d.depth + d.width);
-  constexpr double kBytes = 4 + 4 + 2 + 2;
+  const auto bytes = static_cast<double>(2 * (sizeof(float) + size_of(d.type)));
   return 3 * (target.model.chip.graph_boundary_us + target.model.attention.latency_us) +
-         scores * kBytes / (target.model.chip.copy_tbps * 1e6) +
-         std::max(operations / target.model.attention.operations_per_us,
+         scores * bytes / (target.model.chip.copy_tbps * 1e6) +
+         std::max(operations * multiply_cost(d) / target.model.attention.operations_per_us,
                   memory_bytes(d, d.n) / (target.model.chip.read_tbps * 1e6));
 }
 

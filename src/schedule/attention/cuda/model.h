@@ -9,7 +9,16 @@
 
 namespace heddle::schedule {
 
-inline constexpr int64_t kHalfBytes = 2;  // of an element of Q, K and V
+inline constexpr int64_t kHalfBytes = 2;  // of an element that TMA brings
+
+// Of an element of Q, K and V.
+inline int64_t element_bytes(const AttentionDesc& d) {
+  return static_cast<int64_t>(size_of(d.type));
+}
+// How many times as long tensor cores take for a product as for one of 16 bits.
+inline double multiply_cost(const AttentionDesc& d) {
+  return d.type != DType::kF32 ? 1 : d.tf32 ? 2 : 6;
+}
 
 // For what the kernels count in 32 bits.
 inline int32_t number(int64_t x) {

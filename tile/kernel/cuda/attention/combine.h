@@ -23,17 +23,13 @@ __device__ inline void attention_combine(const AttentionArgs& args, const Sink& 
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, unit.batch, row + 8 * h);
-    const uint32_t two = pack<typename Config::In>(of_rows[h][0] * factor, of_rows[h][1] * factor);
-    // One of the four lanes of a row has all of its columns.
+    // One of the four lanes of a row has all of its columns, rounded as those of the other kernels.
     float v[8];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t other = __shfl_sync(0xffffffffu, two, lane / 4 * 4 + i);
-      struct Two {
-        typename Config::In x[2];
-      };
-      const Two columns = __builtin_bit_cast(Two, other);
-      v[2 * i] = to_float(columns.x[0]), v[2 * i + 1] = to_float(columns.x[1]);
+    for (int i = 0; i < 8; ++i) {
+      float x = of_rows[h][i % 2] * factor;
+      if constexpr (sizeof(typename Config::In) == 2) x = to_float(from_float<typename Config::In>(x));
+      v[i] = __shfl_sync(0xffffffffu, x, lane / 4 * 4 + i / 2);
     }
     const bool stores = lane % 4 == h && row + 8 * h < args.m && col < args.width;
     if (stores) epilogue(v, unit.batch, row + 8 * h, col, args.width - col < 8 ? args.width - col : 8);

@@ -272,41 +272,63 @@ __device__ inline float row_factor(float sum, float max, const AttentionArgs& ar
   return Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
 }
 
+// Where column `col` of row `row` of a warp's results waits, in bytes: the tile is in pieces of `Piece` bytes, each of
+// 128 bytes a row.
+template <typename In, int Piece>
+__device__ inline uint32_t result_place(int row, int col) {
+  constexpr int kElement = sizeof(In), kColumns = kGemmRowBytes / kElement;
+  return col / kColumns * Piece + swizzle<128>(static_cast<uint32_t>(row * kGemmRowBytes + col % kColumns * kElement));
+}
+
+// Neighbours as elements of the operands' type, which those of 32 bits already are.
+template <typename In>
+__device__ inline auto as_results(float low, float high) {
+  if constexpr (sizeof(In) == 2) {
+    return pack<In>(low, high);
+  } else {
+    return float2{low, high};
+  }
+}
+
 // The warp's 16 rows of O through shared memory to the epilogue. `row`: the first of them; `rows`: where the first of
-// its rows lies among those of the block's tile, which are in pieces of 64 columns.
+// its rows lies among those of the block's tile.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
                                        const Epilogue& epilogue, uint8_t* rows, int32_t batch, int32_t row) {
+  using In = typename Config::In;
   constexpr int kRows = key_warps < Config >> 0 ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   constexpr int kPiece = kRows * kGemmRowBytes;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, batch, row + lane / 4 + 8 * h);
-    const uint32_t at = (lane / 4 + 8 * h) * kGemmRowBytes + lane % 4 * 4;
+    const int line = lane / 4 + 8 * h;
+    const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, batch, row + line);
 #pragma unroll
     for (int j = 0; j < Config::kWidth / 8; ++j) {
-      const uint32_t two = pack<typename Config::In>(r.o[4 * j + 2 * h] * factor, r.o[4 * j + 2 * h + 1] * factor);
-      *reinterpret_cast<uint32_t*>(rows + j / 8 * kPiece + swizzle<128>(at + j % 8 * 16)) = two;
+      auto two = as_results<In>(r.o[4 * j + 2 * h] * factor, r.o[4 * j + 2 * h + 1] * factor);
+      *reinterpret_cast<decltype(two)*>(rows + result_place<In, kPiece>(line, 8 * j + lane % 4 * 2)) = two;
     }
   }
   __syncwarp();
   // Eight lanes a row: 64 columns.
 #pragma unroll
-  for (int piece = 0; piece < (Config::kWidth + 63) / 64; ++piece) {
-    const int32_t col = 64 * piece + lane % 8 * 8;
+  for (int first = 0; first < Config::kWidth; first += 64) {
+    const int32_t col = first + lane % 8 * 8;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int32_t r16 = 4 * i + lane / 8;
       if (row + r16 >= args.m || col >= args.width) continue;
-      struct alignas(16) Eight {
-        typename Config::In x[8];
+      constexpr int kChunk = 16 / static_cast<int>(sizeof(In));
+      struct alignas(16) Some {
+        In x[kChunk];
       };
-      const uint32_t at = r16 * kGemmRowBytes + lane % 8 * 16;
-      const Eight eight = *reinterpret_cast<const Eight*>(rows + piece * kPiece + swizzle<128>(at));
       float v[8];
 #pragma unroll
-      for (int c = 0; c < 8; ++c) v[c] = to_float(eight.x[c]);
+      for (int c = 0; c < 8; c += kChunk) {
+        const Some some = *reinterpret_cast<const Some*>(rows + result_place<In, kPiece>(r16, col + c));
+#pragma unroll
+        for (int e = 0; e < kChunk; ++e) v[c + e] = to_float(some.x[e]);
+      }
       epilogue(v, batch, row + r16, col, args.width - col < 8 ? args.width - col : 8);
     }
   }

@@ -13,7 +13,7 @@
 // A generated unit gives a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                       // or bfloat: Q, K, V and O
+//     using In = tile::half;                       // or bfloat: Q, K, V and O; of f32 cuda::tf32, cuda::tf32x2
 //     static constexpr int kConsumers = 2;         // times 64 rows of Q
 //     static constexpr int kTileN = 64;            // keys of a tile: 16, 32, 64 or 128
 //     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of V and O: rounded up to multiples of 16
@@ -25,80 +25,28 @@
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
+#include "tile/kernel/cuda/attention/operand.h"
 #include "tile/kernel/cuda/attention/results.h"
 #include "tile/kernel/cuda/attention/units.h"
-#include "tile/kernel/cuda/operand/fragment.h"
-#include "tile/kernel/cuda/operand/load.h"
 
 namespace heddle::tile::sm80 {
-
-// Tiles of an operand of a batch: Rows rows (or columns) of Depth elements that are summed over, in slices.
-template <typename Operand, typename In, int Rows, int Depth, int Threads, bool IsB>
-class AttentionOperand {
-  static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK;
-  static constexpr int kSlice = attention_slice(kAlongK ? Depth : Rows), kBlocks = kSlice / 16;
-  static constexpr int kSlices = (kAlongK ? Depth : Rows) / kSlice;
-  static constexpr int kSliceRows = kAlongK ? Rows : kSlice, kSliceDepth = kAlongK ? kSlice : Depth;
-  using Tile = SwizzledTile<In, kSliceRows, kSliceDepth, kAlongK>;
-  using Loader = cuda::TileLoader<Operand, In, Tile, kSliceRows, kSliceDepth, Threads>;
-
- public:
-  static constexpr int kBytes = kSlices * Tile::kBytes;
-
-  __device__ AttentionOperand(const Operand& operand, int32_t batch) : operand_(operand), batch_(batch), reader_(0) {}
-
-  // Asks for the tile from row `row` and element `at` of the depth on.
-  __device__ void load(uint8_t* to, int32_t row, int32_t at) const {
-    if constexpr (kAlongK) {
-      Loader loader(operand_, batch_, row, at);
-#pragma unroll
-      for (int i = 0; i < kSlices; ++i) {
-        copy(loader, to + i * Tile::kBytes);
-        loader.next();
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < kSlices; ++i) {
-        Loader loader(operand_, batch_, row + i * kSlice, at);
-        copy(loader, to + i * Tile::kBytes);
-      }
-    }
-  }
-  // The fragment of the block-th 16 rows and the step-th 16 elements of the depth.
-  __device__ void read(uint32_t (&r)[4], const uint8_t* tile, int block, int step) const {
-    const int along = kAlongK ? step : block;
-    const uint8_t* slice = tile + along / kBlocks * Tile::kBytes;
-    reader_.read(r, slice, cuda::shared_address(slice), kAlongK ? block : block % kBlocks,
-                 kAlongK ? step % kBlocks : step);
-  }
-
- private:
-  __device__ static void copy(Loader& loader, uint8_t* to) {
-    if constexpr (Loader::kAsync) {
-      loader.copy(cuda::shared_address(to));
-    } else {
-      loader.fetch();
-      loader.put(to);
-    }
-  }
-
-  const Operand& operand_;
-  const int32_t batch_;
-  const FragmentReader<In, Tile, 16, kAlongK, IsB> reader_;
-};
 
 template <typename Config>
 struct AttentionTraits {
   static constexpr bool kFewRows = Config::kKeyWarps > 0;
   static constexpr int kTileM = kFewRows ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   static constexpr int kTileN = Config::kTileN;
+  static constexpr int kElement = sizeof(typename Config::In), kStep = 32 / kElement;  // bytes; depth of an instruction
   static constexpr int kBlocksM = kFewRows ? 1 : attention_blocks_m(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kThreads =
       kFewRows ? 32 * Config::kKeyWarps : mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
-  static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth);
-  static constexpr bool kKeepsQueries = attention_keeps_queries(Config::kDepth, kBlocksM);
+  static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth, kElement);
+  // Numbers of f32 in two parts: tiles with some that have none are multiplied by FMA.
+  static constexpr bool kSplitsNumbers = is_same<typename Config::In, cuda::tf32x2>;
+  static constexpr bool kKeepsQueries = !kSplitsNumbers && attention_keeps_queries(Config::kDepth, kBlocksM, kElement);
   static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
+  static_assert(!kFewRows || kElement == 2);
   static_assert(!kFewRows || (Config::kStages > 1 && Config::kKeyWarps >= 4 && Config::kConsumers == 1));
 };
 
@@ -112,17 +60,25 @@ __device__ inline void multiply_block(float* acc, const uint32_t (&a)[4], const 
   }
 }
 
+// The same by FMA, of f32.
+__device__ inline void multiply_block_by_fma(float* acc, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
+  multiply_by_fma(reinterpret_cast<float(&)[1][2][4]>(*acc), reinterpret_cast<const uint32_t(&)[1][4]>(a),
+                  reinterpret_cast<const uint32_t(&)[2][2]>(b));
+}
+
 // A unit of a block: its rings and what a warp holds of its rows.
 template <typename Config, typename Q, typename K, typename V, typename Scores>
 class AttentionBlock {
   using In = typename Config::In;
   using Traits = AttentionTraits<Config>;
-  static constexpr int kBlocksM = Traits::kBlocksM, kSteps = Config::kDepth / 16, kStages = Config::kStages;
+  static constexpr int kBlocksM = Traits::kBlocksM, kStages = Config::kStages;
+  static constexpr int kStepsOfDepth = Config::kDepth / Traits::kStep, kStepsOfKeys = Traits::kTileN / Traits::kStep;
   // Who brings tiles of keys, and every which tile of them: warps with keys of their own take turns.
   static constexpr int kRings = Traits::kFewRows ? Config::kKeyWarps : 1, kLoaders = Traits::kThreads / kRings;
-  using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, false>;
-  using OperandK = AttentionOperand<K, In, Traits::kTileN, Config::kDepth, kLoaders, true>;
-  using OperandV = AttentionOperand<V, In, Config::kWidth, Traits::kTileN, kLoaders, true>;
+  using Role = AttentionRole;
+  using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, Role::kQ>;
+  using OperandK = AttentionOperand<K, In, Traits::kTileN, Config::kDepth, kLoaders, Role::kK>;
+  using OperandV = AttentionOperand<V, In, Config::kWidth, Traits::kTileN, kLoaders, Role::kV>;
   static constexpr int kRingBytes = kStages * (OperandK::kBytes + OperandV::kBytes);
 
  public:
@@ -166,23 +122,24 @@ class AttentionBlock {
       load_values(last - (i - 1) * kRings);
       load_keys(last - i * kRings);
     }
-    wait();
+    bool keys_by_fma = wait<OperandK>(shared_k_);
     if constexpr (Traits::kFewRows) __syncthreads();  // other warps brought some of Q
+    const bool queries_by_fma = any_leaves_range<OperandQ>(shared_q_);
     if constexpr (Traits::kKeepsQueries) {
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) read_queries(kept_[step], step);
+      for (int step = 0; step < kStepsOfDepth; ++step) read_queries(kept_[step], step);
     }
     const uint8_t *keys = shared_k_, *values = shared_v_;
 #pragma unroll 1
     for (int32_t tile = last; tile >= unit_.first; tile -= kRings) {
       load_values(tile - (kStages - 1) * kRings);
-      multiply_keys(r, keys);
-      wait();
+      multiply_keys(r, keys, queries_by_fma || keys_by_fma);
+      const bool values_by_fma = wait<OperandV>(values);
       load_keys(tile - kStages * kRings);
       soften(r, tile);
-      multiply_values(r, values);
-      wait();
+      multiply_values(r, values, values_by_fma);
       keys = after<OperandK>(keys, shared_k_), values = after<OperandV>(values, shared_v_);
+      keys_by_fma = wait<OperandK>(keys);
     }
   }
 
@@ -197,15 +154,25 @@ class AttentionBlock {
                ? first
                : const_cast<uint8_t*>(slot) + Operand::kBytes;
   }
-  // Of the oldest copies: after each load there are tiles of keys and of values in turn, and as many of them are on
-  // their way. The ring's other threads have theirs, too, and are done with what they read before.
-  __device__ static void wait() {
+  // Of the oldest copies, those of `tile`: after each load there are tiles of keys and of values in turn, and as many
+  // of them are on their way. The ring's other threads have theirs, too, and are done with what they read before.
+  // Whether the tile is left to FMA: a thread sees what it brought itself before it meets the others.
+  template <typename Operand>
+  __device__ static bool wait(const uint8_t* tile) {
     wait_copies<2 * kStages - 2>();
-    if constexpr (Traits::kFewRows) {
+    if constexpr (Traits::kSplitsNumbers) {
+      return any_leaves_range<Operand>(tile);
+    } else if constexpr (Traits::kFewRows) {
       __syncwarp();
     } else {
       __syncthreads();
     }
+    return false;
+  }
+  template <typename Operand>
+  __device__ static bool any_leaves_range(const uint8_t* tile) {
+    if constexpr (Traits::kSplitsNumbers) return __syncthreads_or(Operand::leaves_range(tile)) != 0;
+    return false;
   }
   // A tile that there is not is an empty group.
   __device__ void load_keys(int32_t tile) {
@@ -223,14 +190,21 @@ class AttentionBlock {
 #pragma unroll
     for (int i = 0; i < kBlocksM; ++i) q_.read(a[i], shared_q_, row(i) / 16, step);
   }
-  __device__ void multiply_keys(Registers (&r)[kBlocksM], const uint8_t* keys) const {
+  // Before a fragment: no others are read ahead, as their parts take registers.
+  __device__ static void end_fragment() {
+    if constexpr (Traits::kSplitsNumbers) __syncwarp();
+  }
+  __device__ void multiply_keys(Registers (&r)[kBlocksM], const uint8_t* keys, bool by_fma) const {
 #pragma unroll
     for (Registers& x : r) {
 #pragma unroll
       for (float& s : x.s) s = 0;
     }
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
+    if constexpr (Traits::kSplitsNumbers) {
+      if (__builtin_expect(by_fma, 0)) return multiply_keys_by_fma(r, keys);
+    }
+#pragma unroll Traits::kKeepsQueries ? kStepsOfDepth : 2
+    for (int step = 0; step < kStepsOfDepth; ++step) {
       uint32_t a[kBlocksM][4];
       if constexpr (Traits::kKeepsQueries) {
 #pragma unroll
@@ -240,6 +214,7 @@ class AttentionBlock {
       }
 #pragma unroll
       for (int j = 0; j < Traits::kTileN / 16; ++j) {
+        end_fragment();
         uint32_t b[4];
         k_.read(b, keys, j, step);
 #pragma unroll
@@ -249,15 +224,51 @@ class AttentionBlock {
       }
     }
   }
-  __device__ void multiply_values(Registers (&r)[kBlocksM], const uint8_t* values) const {
+  __device__ void multiply_values(Registers (&r)[kBlocksM], const uint8_t* values, bool by_fma) const {
+    if constexpr (Traits::kSplitsNumbers) {
+      if (__builtin_expect(by_fma, 0)) return multiply_values_by_fma(r, values);
+    }
 #pragma unroll
-    for (int step = 0; step < Traits::kTileN / 16; ++step) {
+    for (int step = 0; step < kStepsOfKeys; ++step) {
+#pragma unroll
+      for (int j = 0; j < Config::kWidth / 16; ++j) {
+        end_fragment();
+        uint32_t b[4];
+        v_.read(b, values, j, step);
+#pragma unroll
+        for (int i = 0; i < kBlocksM; ++i) multiply_block<In>(&r[i].o[8 * j], r[i].p[step], b);
+      }
+    }
+  }
+  // Short code that is seldom run: steps are loops, for which registers move.
+  __device__ void multiply_keys_by_fma(Registers (&r)[kBlocksM], const uint8_t* keys) const {
+#pragma unroll 1
+    for (int step = 0; step < kStepsOfDepth; ++step) {
+      uint32_t a[kBlocksM][4];
+      read_queries(a, step);
+#pragma unroll
+      for (int j = 0; j < Traits::kTileN / 16; ++j) {
+        uint32_t b[4];
+        k_.read(b, keys, j, step);
+#pragma unroll
+        for (int i = 0; i < kBlocksM; ++i) multiply_block_by_fma(&r[i].s[8 * j], a[i], b);
+      }
+    }
+  }
+  __device__ void multiply_values_by_fma(Registers (&r)[kBlocksM], const uint8_t* values) const {
+#pragma unroll 1
+    for (int step = 0; step < kStepsOfKeys; ++step) {
 #pragma unroll
       for (int j = 0; j < Config::kWidth / 16; ++j) {
         uint32_t b[4];
         v_.read(b, values, j, step);
 #pragma unroll
-        for (int i = 0; i < kBlocksM; ++i) multiply_block<In>(&r[i].o[8 * j], r[i].p[step], b);
+        for (int i = 0; i < kBlocksM; ++i) multiply_block_by_fma(&r[i].o[8 * j], r[i].p[0], b);
+      }
+#pragma unroll
+      for (Registers& x : r) {
+#pragma unroll
+        for (int i = 0; i < 4 * (kStepsOfKeys - 1); ++i) x.p[i / 4][i % 4] = x.p[i / 4 + 1][i % 4];
       }
     }
   }
@@ -292,7 +303,7 @@ class AttentionBlock {
   const OperandV v_;
   uint8_t *const shared_q_, *const shared_k_, *const shared_v_;
   int next_k_ = 0, next_v_ = 0;
-  uint32_t kept_[Traits::kKeepsQueries ? kSteps : 1][kBlocksM][4];
+  uint32_t kept_[Traits::kKeepsQueries ? kStepsOfDepth : 1][kBlocksM][4];
 };
 
 // The kernel. Launched with AttentionTraits<Config>::kThreads threads a unit, mma_attention_shared_bytes() of dynamic

@@ -19,12 +19,16 @@ requires requires {
 }
 inline constexpr int key_warps<Config> = Config::kKeyWarps;
 
+// Keys of an instruction of the second product.
+template <typename Config>
+inline constexpr int kKeysOfStep = 32 / static_cast<int>(sizeof(typename Config::In));
+
 // The scores of 64 rows, 16 a warp (as Mma and Wgmma have them), O, and the scores as an operand.
 template <typename Config>
 struct AttentionRegisters {
   float s[Config::kTileN / 2];
   float o[Config::kWidth / 2];
-  uint32_t p[Config::kTileN / 16][4];
+  uint32_t p[Config::kTileN / kKeysOfStep<Config>][4];
   // Of the thread's two rows: maximum of all scores so far; sum of the thread's own columns; what sums over earlier
   // keys are to be multiplied by.
   float max[2], sum[2], fade[2];
@@ -91,14 +95,21 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
   for (int h = 0; h < 2; ++h) r.sum[h] = r.sum[h] * r.fade[h] + (sum[2 * h] + sum[2 * h + 1]);
 }
 
+// Of 32 bits: a lane's columns 2t and 2t + 1 of 8 become the words t and t + 4 of an operand, so that the second
+// product has its keys in this order (PairedKeys of operand.h).
 template <typename Config>
 __device__ inline void pack_scores(AttentionRegisters<Config>& r) {
+  using In = typename Config::In;
 #pragma unroll
-  for (int step = 0; step < Config::kTileN / 16; ++step) {
+  for (int step = 0; step < Config::kTileN / kKeysOfStep<Config>; ++step) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int from = 8 * step + 2 * i;
-      r.p[step][i] = pack<typename Config::In>(r.s[from], r.s[from + 1]);
+      if constexpr (sizeof(In) == 2) {
+        const int from = 8 * step + 2 * i;
+        r.p[step][i] = pack<In>(r.s[from], r.s[from + 1]);
+      } else {
+        r.p[step][i] = __float_as_uint(to_float(from_float<In>(r.s[4 * step + 2 * (i % 2) + i / 2])));
+      }
     }
   }
 }

@@ -9,7 +9,7 @@ namespace heddle::tile::sm80 {
 
 // Place of element (row, k) of a tile, in bytes. Along k: rows of TileK elements. Otherwise strips of at most 128 bytes
 // of rows, one line per k. Pieces of 16 bytes are swizzled so that the reads of fragments meet no bank twice: eight
-// rows (or lines) of one piece, for 32-bit elements along rows eight rows of four lines.
+// rows (or lines) of one piece, for 32-bit elements along rows eight rows of four lines, which have 64 bytes at least.
 template <typename T, int Rows, int TileK, bool AlongK>
 struct SwizzledTile {
   static constexpr bool kAlongK = AlongK;
@@ -17,7 +17,7 @@ struct SwizzledTile {
   static constexpr int kPitch = AlongK ? TileK * kSize : Rows * kSize < 128 ? Rows * kSize : 128;
   static constexpr int kStripRows = kPitch / kSize, kStripBytes = TileK * kPitch;
   static_assert(kPitch == 32 || kPitch == 64 || kPitch == 128);
-  static_assert(AlongK || kSize == 2 || (kSize == 4 && kPitch == 128), "fragments of this type lie along k");
+  static_assert(AlongK || kSize == 2 || (kSize == 4 && kPitch >= 64), "fragments of this type lie along k");
 
   __device__ static uint32_t place(uint32_t row, uint32_t k) {
     if constexpr (AlongK) {
@@ -25,7 +25,7 @@ struct SwizzledTile {
     } else {
       const uint32_t strip = row / kStripRows * kStripBytes, at = k * kPitch + row % kStripRows * kSize;
       if constexpr (kSize == 4) {
-        return strip + (at ^ (k & 3) << 5);
+        return strip + (kPitch == 128 ? at ^ (k & 3) << 5 : at ^ (k & 2) << 4);
       } else {
         return strip + swizzle<kPitch>(at);
       }

@@ -180,7 +180,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     }
   }
 
- private:
+ protected:
   using Element = typename Operand::Element;
   using Chain = typename Traits::Chain;
   static constexpr int W = Traits::kWidth;

@@ -27,10 +27,14 @@ inline constexpr uint32_t kLeastSplit = (127u - 90) << 23, kMostSplit = (127u + 
 __device__ inline float larger_magnitude(float most, uint32_t x) {
   return fmaxf(most, fabsf(__uint_as_float(x)));
 }
-// Whether FMA multiplies numbers of which the largest that this lane has is `most`. By whole warps.
-__device__ inline bool leaves_range(float most) {
-  const uint32_t largest = __reduce_max_sync(0xffffffffu, __float_as_uint(most));
+// Whether FMA multiplies numbers of which `most` is the largest magnitude.
+__device__ inline bool is_beyond_range(float most) {
+  const uint32_t largest = __float_as_uint(most);
   return largest != 0 && largest - kLeastSplit > kMostSplit - kLeastSplit;
+}
+// The same where `most` is the largest that this lane has. By whole warps.
+__device__ inline bool leaves_range(float most) {
+  return is_beyond_range(__uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(most))));
 }
 
 }  // namespace heddle::tile::cuda

@@ -1,0 +1,135 @@
+// Tiles of Q, K and V in shared memory as warps read them (sm80.h).
+#pragma once
+
+#include "tile/core/cuda_attention.h"
+#include "tile/kernel/cuda/operand/fragment.h"
+#include "tile/kernel/cuda/operand/load.h"
+#include "tile/kernel/cuda/operand/split_tf32.h"
+
+namespace heddle::tile::sm80 {
+
+// A tile of V of 32-bit elements. Of each 8 keys the even ones lie in front of the odd ones, so that fragments have
+// them as pack_scores() has the scores: accumulators become an operand without moving between lanes.
+template <typename Tile>
+struct PairedKeys : Tile {
+  __device__ static uint32_t place(uint32_t row, uint32_t key) {
+    return Tile::place(row, (key & ~7u) | (key & 1) << 2 | (key & 6) >> 1);
+  }
+};
+template <typename Tile, bool Pairs>
+struct StoredTile {
+  using type = Tile;
+};
+template <typename Tile>
+struct StoredTile<Tile, true> {
+  using type = PairedKeys<Tile>;
+};
+
+// A loader that looks again at what it brought.
+template <typename Operand, typename In, typename Tile, int Rows, int TileK, int Threads>
+class AttentionLoader : public cuda::TileLoader<Operand, In, Tile, Rows, TileK, Threads> {
+  using Base = cuda::TileLoader<Operand, In, Tile, Rows, TileK, Threads>;
+  using typename Base::D;
+  static constexpr bool kAlongK = Base::Traits::kMemoryAlongK;
+
+ public:
+  using Base::Base;
+
+  // f(x) of the words of a tile that this thread brought there: for elements of 32 bits.
+  template <typename F>
+  __device__ static void for_words(const uint8_t* tile, F f) {
+    const int line = cuda::loading_thread<Threads>() / D::kAcross;
+    const int pos = cuda::loading_thread<Threads>() % D::kAcross * Base::W;
+    if (D::kIdle && line >= (kAlongK ? Rows : TileK)) return;
+#pragma unroll 2  // what is read at once takes registers
+    for (int i = 0; i < D::kCount; ++i) {
+      const int row = (kAlongK ? line : pos) + Base::row_of(i), k = (kAlongK ? pos : line) + Base::k_of(i);
+      if constexpr (Tile::kAlongK == kAlongK) {
+        const auto piece = *reinterpret_cast<const cuda::Piece<uint32_t, Base::W>*>(tile + Tile::place(row, k));
+#pragma unroll
+        for (int j = 0; j < Base::W; ++j) f(piece.x[j]);
+      } else {
+#pragma unroll
+        for (int j = 0; j < Base::W; ++j) {
+          const uint32_t at = kAlongK ? Tile::place(row, k + j) : Tile::place(row + j, k);
+          f(*reinterpret_cast<const uint32_t*>(tile + at));
+        }
+      }
+    }
+  }
+};
+
+enum class AttentionRole : uint8_t { kQ, kK, kV };
+
+// Tiles of an operand of a batch: Rows rows (or columns) of Depth elements that are summed over, in slices. V of 32
+// bits lies along its rows, whose lines of keys can be stored in any order.
+template <typename Operand, typename In, int Rows, int Depth, int Threads, AttentionRole Role>
+class AttentionOperand {
+  static constexpr int kElement = sizeof(In), kStep = 32 / kElement;
+  static constexpr bool kPairs = Role == AttentionRole::kV && kElement == 4;
+  static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK && !kPairs;
+  static constexpr int kSlice = attention_slice(kAlongK ? Depth : Rows, kElement);
+  static constexpr int kInSlice = kSlice / (kAlongK ? kStep : 16);  // steps, blocks
+  static constexpr int kSlices = (kAlongK ? Depth : Rows) / kSlice;
+  static constexpr int kSliceRows = kAlongK ? Rows : kSlice, kSliceDepth = kAlongK ? kSlice : Depth;
+  static constexpr int kAtOnce = kElement == 4 ? 1 : kSlices;  // places that are kept take registers
+  using Tile = SwizzledTile<In, kSliceRows, kSliceDepth, kAlongK>;
+  using Stored = typename StoredTile<Tile, kPairs>::type;
+  using Loader = AttentionLoader<Operand, In, Stored, kSliceRows, kSliceDepth, Threads>;
+
+ public:
+  static constexpr int kBytes = kSlices * Tile::kBytes;
+
+  __device__ AttentionOperand(const Operand& operand, int32_t batch) : operand_(operand), batch_(batch), reader_(0) {}
+
+  // Asks for the tile from row `row` and element `at` of the depth on.
+  __device__ void load(uint8_t* to, int32_t row, int32_t at) const {
+    if constexpr (kAlongK) {
+      Loader loader(operand_, batch_, row, at);
+#pragma unroll kAtOnce
+      for (int i = 0; i < kSlices; ++i) {
+        copy(loader, to + i * Tile::kBytes);
+        loader.next();
+      }
+    } else {
+#pragma unroll kAtOnce
+      for (int i = 0; i < kSlices; ++i) {
+        Loader loader(operand_, batch_, row + i * kSlice, at);
+        copy(loader, to + i * Tile::kBytes);
+      }
+    }
+  }
+  // Whether the tensor cores do not multiply what this thread brought to a tile, which has arrived (split_tf32.h).
+  __device__ static bool leaves_range(const uint8_t* tile) {
+    float most = 0;
+#pragma unroll 1
+    for (int i = 0; i < kSlices; ++i) {
+      Loader::for_words(tile + i * Tile::kBytes, [&](uint32_t x) { most = cuda::larger_magnitude(most, x); });
+    }
+    return cuda::is_beyond_range(most);
+  }
+  // The fragment of the block-th 16 rows and the step-th elements of the depth.
+  __device__ void read(uint32_t (&r)[4], const uint8_t* tile, int block, int step) const {
+    const uint8_t* slice = tile + (kAlongK ? step : block) / kInSlice * Tile::kBytes;
+    reader_.read(r, slice, cuda::shared_address(slice), kAlongK ? block : block % kInSlice,
+                 kAlongK ? step % kInSlice : step);
+#pragma unroll
+    for (uint32_t& word : r) round_fragment<In>(word);
+  }
+
+ private:
+  __device__ static void copy(Loader& loader, uint8_t* to) {
+    if constexpr (Loader::kAsync) {
+      loader.copy(cuda::shared_address(to));
+    } else {
+      loader.fetch();
+      loader.put(to);
+    }
+  }
+
+  const Operand& operand_;
+  const int32_t batch_;
+  const FragmentReader<In, Tile, kStep, kAlongK, Role != AttentionRole::kQ> reader_;
+};
+
+}  // namespace heddle::tile::sm80
