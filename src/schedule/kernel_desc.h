@@ -27,6 +27,7 @@ struct Operand {
   Shape shape;  // dense row-major, unless packed
   Packing packing;
   bool constant = false;  // nothing writes it while a plan runs
+  bool in_place = false;  // a result of which the kernel writes a part: its memory has the rest
 };
 
 struct StitchDesc;         // schedule/region/stitch.h: generated loop nest over memory-bound nodes

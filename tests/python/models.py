@@ -46,6 +46,26 @@ def cache_step(rows=3, columns=7):
                   [_value("present", [rows, columns]), _value("sum", [rows])], [("columns", np.array([1]))])
 
 
+def attention_step(by_mask, columns=8):
+    """Two caches [2,3,7,columns] whose rows `at`, one for each of the first dimension, become e^k and 2 v, and e^q. The rows
+    are found by ScatterElements or (`by_mask`) by a comparison with all positions, which leaves out what lies outside."""
+    shape, row = [2, 3, 7, columns], [2, 3, 1, columns]
+    nodes = [helper.make_node("Exp", ["k"], ["new_k"]), helper.make_node("Add", ["v", "v"], ["new_v"]),
+             helper.make_node("Exp", ["q"], ["o"]), helper.make_node("Reshape", ["at", "to_one"], ["one"])]
+    weights = [("to_one", np.array([2, 1, 1, 1]))]
+    if by_mask:
+        nodes.append(helper.make_node("Equal", ["one", "rows"], ["mask"]))
+        weights.append(("rows", np.arange(7).reshape(1, 1, 7, 1)))
+        nodes += [helper.make_node("Where", ["mask", f"new_{c}", f"past_{c}"], [f"present_{c}"]) for c in "kv"]
+    else:
+        nodes.append(helper.make_node("Expand", ["one", "row"], ["index"]))
+        weights.append(("row", np.array(row)))
+        nodes += [helper.make_node("ScatterElements", [f"past_{c}", "index", f"new_{c}"], [f"present_{c}"], axis=2) for c in "kv"]
+    inputs = [_value("past_k", shape), _value("past_v", shape), _value("k", row), _value("v", row), _value("q", [2, 9, 1, columns]),
+              _value("at", [2], TensorProto.INT64)]
+    return _model(nodes, inputs, [_value("present_k", shape), _value("present_v", shape), _value("o", [2, 9, 1, columns])], weights)
+
+
 def old_values():
     """Models whose outputs lie in the memory of inputs while something still reads the old value, by what that is:
     the model, the aliases, and the inputs as functions of a generator."""

@@ -187,6 +187,37 @@ class Refusals(Device):
         self.assertIn("stream", self.refusal(self.model, on_gpu(random((4, 8))), stream="fast"))
 
 
+class Caches(unittest.TestCase):
+    """New rows of two caches are computed and written by one kernel."""
+
+    def check(self, by_mask, columns):
+        draw = np.random.default_rng(columns)
+        random = lambda *shape: draw.standard_normal(shape, dtype=np.float32)
+        model = heddle.compile(models.attention_step(by_mask, columns), target="cuda", alias={"present_*": "past_*"})
+        caches = {name: random(2, 3, 7, columns) for name in ("past_k", "past_v")}
+        wanted = {name: value.copy() for name, value in caches.items()}
+        for step, at in enumerate(([0, 6], [3, 3], [5, -1], [-7, 2], [6, 7])):
+            if not by_mask and at[1] == 7:
+                continue  # an index that ScatterElements must not have
+            k, v, q = random(2, 3, 1, columns), random(2, 3, 1, columns), random(2, 9, 1, columns)
+            for i, row in enumerate(at):
+                if not by_mask or 0 <= row < 7:
+                    wanted["past_k"][i, :, row], wanted["past_v"][i, :, row] = np.exp(k[i, :, 0]), 2 * v[i, :, 0]
+            results = model.run(caches | {"k": k, "v": v, "q": q, "at": np.array(at)},
+                                out={"present_k": caches["past_k"], "present_v": caches["past_v"]})
+            for name in caches:
+                np.testing.assert_allclose(caches[name], wanted[name], rtol=1e-5, atol=1e-6, err_msg=f"{name}, step {step}")
+            np.testing.assert_allclose(results["o"], np.exp(q), rtol=1e-5)
+
+    def test_rows_that_indices_say(self):
+        for columns in (8, 5, 1):
+            self.check(False, columns)
+
+    def test_rows_that_a_comparison_finds(self):
+        for columns in (8, 5, 1):
+            self.check(True, columns)
+
+
 class Gemm(unittest.TestCase):
     def check(self, result, expected, tolerance=2e-2):
         np.testing.assert_allclose(result.numpy().astype(np.float32), expected, rtol=tolerance, atol=tolerance)

@@ -228,7 +228,7 @@ class PlanBuilder {
       HEDDLE_CHECK(kernel.bindings.size() == kernel.desc.operands.size(), "{}: operands without binding", kernel.label);
       std::vector<uint32_t> operands;
       for (size_t i = 0; i < kernel.bindings.size(); ++i) {
-        operands.push_back(operand(kernel.desc.operands[i], kernel.bindings[i], workspaces));
+        operands.push_back(operand(kernel, i, workspaces));
       }
       check_in_place(kernel, operands);
       report.kernels.push_back(report_of(graph_, kernel, source));
@@ -245,20 +245,33 @@ class PlanBuilder {
 
   // A kernel that writes a part of its result needs the rest to be there.
   void check_in_place(const schedule::ScheduledKernel& kernel, const std::vector<uint32_t>& operands) const {
-    const auto* body = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&kernel.desc.body);
-    if (body == nullptr || !(*body)->in_place) return;
-    const Buffer& result = plan_.buffers[operands.back()];
-    HEDDLE_CHECK(result.place == Place::kOutput && is_in_place(graph_.outputs()[result.index]),
-                 "{} writes in place to memory of its own", kernel.label);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!kernel.desc.operands[i].in_place) continue;
+      const Buffer& result = plan_.buffers[operands[i]];
+      HEDDLE_CHECK(result.place == Place::kOutput && is_in_place(graph_.outputs()[result.index]),
+                   "{} writes in place to memory of its own", kernel.label);
+    }
   }
 
-  uint32_t operand(const schedule::Operand& operand, const schedule::Binding& binding,
-                   const std::vector<uint32_t>& workspaces) {
+  // Whether the i-th operand is what the kernel itself writes a part of.
+  static bool reads_own_result(const schedule::ScheduledKernel& kernel, size_t i) {
+    const schedule::Binding& binding = kernel.bindings[i];
+    for (size_t k = 0; k < kernel.bindings.size(); ++k) {
+      const schedule::Binding& result = kernel.bindings[k];
+      if (kernel.desc.operands[k].in_place && result.kind == binding.kind && result.value == binding.value) return true;
+    }
+    return false;
+  }
+
+  uint32_t operand(const schedule::ScheduledKernel& kernel, size_t i, const std::vector<uint32_t>& workspaces) {
+    const schedule::Operand& operand = kernel.desc.operands[i];
+    const schedule::Binding& binding = kernel.bindings[i];
     if (binding.kind == schedule::Binding::Kind::kWorkspace) return buffers_.touch(workspaces.at(binding.workspace));
     if (binding.kind == schedule::Binding::Kind::kTensor) {
       return buffers_.add_constant(binding.tensor, {operand.dtype, operand.shape});
     }
-    if (operand.role == schedule::Operand::Role::kOutput) return buffers_.write(binding.value);
+    const bool writes = operand.role == schedule::Operand::Role::kOutput;
+    if (writes || reads_own_result(kernel, i)) return buffers_.write(binding.value);
     if (!operand.packing.kind.empty()) return buffers_.packed_constant(binding.value, operand.packing);
     return buffers_.read(binding.value);
   }

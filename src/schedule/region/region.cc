@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "schedule/expr/kernel_size.h"
+#include "schedule/region/exprs/targets.h"
 #include "schedule/region/standalone.h"
 
 namespace heddle::schedule {
@@ -93,7 +94,8 @@ class RegionScheduler {
   void next_kernel() {
     if (next_planned()) return;
     const ir::ValueId first = *region_.pending.begin();
-    if (ir::is_standalone(graph().producer(first).op)) return separate(graph().producer(first));
+    const ir::Node& node = graph().producer(first);
+    if (ir::is_standalone(node.op) && !scatters_one_row(backend_.context(), node)) return separate(node);
     Candidate kernel = backend_.candidate({first});
     const MapResult& found = kernel.result;
     if (!found.cuts.empty()) return cut_for(kernel);
@@ -236,6 +238,7 @@ class RegionScheduler {
     for (const Root& root : from.exprs->roots) {
       const ir::TensorType& type = graph().type(root.value);
       kernel.desc.operands.push_back({Operand::Role::kOutput, type.dtype, type.shape, {}});
+      kernel.desc.operands.back().in_place = ir::is_in_place(graph().producer(root.value));
       kernel.bindings.push_back(binding(root.value));
     }
     result_.kernels.push_back(std::move(kernel));

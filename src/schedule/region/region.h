@@ -77,6 +77,7 @@ class RegionBackend {
 
   // `extents`: of the root space where it is to be cut in a way that the largest root alone does not ask for.
   Candidate candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
+  const KernelContext& context() const { return context_; }
 
   // Rewrites the region before anything is cut.
   virtual void prepare() {}

@@ -188,7 +188,7 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
       seconds += bytes_of(type) / bandwidth;
     }
   }
-  desc->in_place = ir::is_in_place(node);
+  desc->in_place = kernel.desc.operands.back().in_place = ir::is_in_place(node);
   if (desc->in_place) seconds = updated_bytes(graph, node) / bandwidth;
   kernel.floor_seconds = seconds;
   std::string what;

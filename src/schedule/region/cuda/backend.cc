@@ -20,6 +20,7 @@ class CudaRegion : public RegionBackend {
  public:
   explicit CudaRegion(Region& region) : RegionBackend(region), cuda_(region.target.cuda), riders_(region) {
     context_.parts_apart = true;
+    context_.scatters_rows = true;
   }
 
   void prepare() override {

@@ -70,6 +70,8 @@ int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId 
     if (expr.kind == Expr::Kind::kOp && expr.dtype == DType::kF64) widest = std::max(widest, size_of(expr.dtype));
   });
   for (const Store& s : stores) {
+    // Rows that values name lie anywhere: what goes to several of them is stored element by element.
+    if (pool.indices.reads_values(s.at) && !stride_along(pool, s.at, lane)) return 1;
     if (s.buffer < scratch && touches(s.at)) widest = std::max(widest, size_of(s.dtype));
   }
   int best = 1;

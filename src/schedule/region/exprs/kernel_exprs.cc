@@ -35,6 +35,15 @@ std::optional<ir::ValueId> largest_shared(const ExprPool& pool, const std::map<E
   return best ? std::optional(best->second) : std::nullopt;
 }
 
+// An element of a value that lies in memory, which becomes one of the inputs.
+ExprId load(ExprPool& pool, std::vector<InputOperand>& inputs, const ir::Graph& graph, ir::ValueId value,
+            const std::vector<Index>& at) {
+  const ir::TensorType& type = graph.type(value);
+  auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputOperand& l) { return l.value == value; });
+  if (leaf == inputs.end()) leaf = inputs.insert(leaf, {value, type.dtype, type.shape});
+  return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - inputs.begin()), pool.indices.linear(at, type.shape));
+}
+
 }  // namespace
 
 KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
@@ -107,7 +116,13 @@ void KernelExprs::build() {
     const std::vector<Index> at = pool.indices.delinear(flat, context_.graph.shape(target.part));
     root.expr = inliner.at(target.part, at);
     if (target.cast != nullptr) root.expr = inliner.cast(*target.cast, root.expr);
-    root.at = target.part == target.value ? flat : place_in(pool.indices, context_.graph, target, at);
+    const auto load_old = [&](const std::vector<Index>& there) {
+      return load(pool, inputs, context_.graph, root.value, there);
+    };
+    root.at = target.scatter != nullptr
+                  ? scatter_to(inliner, pool, context_.graph, *target.scatter, at, load_old, root.expr)
+              : target.part == target.value ? flat
+                                            : place_in(pool.indices, context_.graph, target, at);
     roots.push_back(std::move(root));
   }
   inliner_ = nullptr;
@@ -149,12 +164,7 @@ std::optional<size_t> KernelExprs::part_dim(ir::ValueId value) const {
 std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Index>& at) {
   const ir::Graph& graph = context_.graph;
   const ir::Node& node = graph.producer(value);
-  if (context_.is_input(value)) {
-    const Shape& shape = graph.shape(value);
-    auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputOperand& l) { return l.value == value; });
-    if (leaf == inputs.end()) leaf = inputs.insert(leaf, {value, graph.dtype(value), shape});
-    return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - inputs.begin()), pool.indices.linear(at, shape));
-  }
+  if (context_.is_input(value)) return load(pool, inputs, graph, value, at);
   if (context_.must_be_input(value) && !is_own(value)) {
     needed.insert(value);
     return pool.local(graph.dtype(value), ~0u);

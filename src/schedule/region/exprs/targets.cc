@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "schedule/expr/inline.h"
-
 namespace heddle::schedule {
 
 using ir::Op;
@@ -26,12 +24,65 @@ bool reduces(const KernelContext& context, ir::ValueId value) {
   return false;
 }
 
+// Whether any of the values is computed from `source`.
+bool depends_on(const ir::Graph& graph, std::vector<ir::ValueId> open, ir::ValueId source) {
+  std::set<ir::ValueId> seen;
+  while (!open.empty()) {
+    const ir::ValueId v = open.back();
+    open.pop_back();
+    if (v == source) return true;
+    if (!seen.insert(v).second) continue;
+    const ir::Node& node = graph.producer(v);
+    open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return false;
+}
+
 }  // namespace
+
+bool scatters_one_row(const KernelContext& context, const ir::Node& node) {
+  const ir::Graph& graph = context.graph;
+  if (!context.scatters_rows || node.op != Op::kScatterElements || !ir::is_in_place(node) ||
+      node.attrs.text("reduction") != "none")
+    return false;
+  const Shape &index = graph.shape(node.inputs[1]), &updates = graph.shape(node.inputs[2]);
+  const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
+  const bool fits = dim + 1 < updates.size() && updates[dim] == 1 && index.back() == 1 && element_count(updates) > 0;
+  // What reads old elements is made before: while rows are written nobody reads them.
+  return fits && !depends_on(graph, {node.inputs[1], node.inputs[2]}, node.inputs[0]);
+}
+
+Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const ir::Node& scatter,
+                 const std::vector<Index>& at, const std::function<ExprId(const std::vector<Index>&)>& load_old,
+                 ExprId& value) {
+  const Shape &shape = graph.shape(scatter.outputs[0]), &extents = graph.shape(scatter.inputs[1]);
+  const auto dim = static_cast<size_t>(scatter.attrs.integer("dim"));
+  std::vector<Index> index_at = at, there = at;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (extents[d] == 1) index_at[d] = IndexPool::constant(0);
+  }
+  const ExprId row = inliner.at(scatter.inputs[1], index_at);
+  there[dim] = pool.indices.dynamic(row, shape[dim]);
+  if (scatter.attrs.has("drop") && scatter.attrs.flag("drop")) {
+    const auto is = [&](Op op, std::vector<ExprId> args) {
+      return pool.add({.kind = Expr::Kind::kOp, .dtype = DType::kBool, .op = op, .args = std::move(args)});
+    };
+    const DType integer = pool[row].dtype;
+    const ExprId inside = is(Op::kAnd, {is(Op::kGe, {row, pool.integer(integer, 0)}),
+                                        is(Op::kLt, {row, pool.integer(integer, shape[dim])})});
+    value = pool.add({.kind = Expr::Kind::kOp,
+                      .dtype = pool[value].dtype,
+                      .op = Op::kSelect,
+                      .args = {inside, value, load_old(there)}});
+  }
+  return pool.indices.linear(there, shape);
+}
 
 std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value) {
   constexpr size_t kMostParts = 8;
   const auto shape = [&](ir::ValueId v) { return context.graph.shape(v); };
   const ir::Node& last = context.graph.producer(value);
+  if (scatters_one_row(context, last)) return {{.value = value, .part = last.inputs[2], .scatter = &last}};
   const bool casts =
       last.op == Op::kCast && !context.is_input(last.inputs[0]) && !context.must_be_input(last.inputs[0]);
   const ir::Node& node = casts ? context.graph.producer(last.inputs[0]) : last;

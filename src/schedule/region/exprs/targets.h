@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "schedule/expr/index.h"
+#include "schedule/expr/inline.h"
 
 namespace heddle::schedule {
 
@@ -19,15 +19,28 @@ struct KernelContext {
   // Whether a concatenation, cast or not, whose parts are reduced or depend on what is may be a root for each of its
   // parts: those that are made on the same points then are made together.
   bool parts_apart = false;
+  bool scatters_rows = false;  // whether a node for which scatters_one_row() holds may be a root
 };
 
-// What a root is computed of: a value, cast by `cast` if there is one, at `first` along dimension `dim` of the root's.
+// What a root is computed of: a value, cast by `cast` if there is one, at `first` along dimension `dim` of the root's,
+// or where the indices of `scatter` say.
 struct RootTarget {
   ir::ValueId value, part;
   size_t dim = 0;
   int64_t first = 0;
   const ir::Node* cast = nullptr;
+  const ir::Node* scatter = nullptr;
 };
+
+// Whether a node is a scatter that may be a root like others, stored where its indices say: one in place, with one
+// update a column, so that no two meet, and whose neighbours stay neighbours.
+bool scatters_one_row(const KernelContext& context, const ir::Node& node);
+
+// Where the update `at` goes, of a scatter for which that holds. Its value becomes the old one, which `load_old` gives,
+// where its row lies outside and is to be left out.
+Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const ir::Node& scatter,
+                 const std::vector<Index>& at, const std::function<ExprId(const std::vector<Index>&)>& load_old,
+                 ExprId& value);
 
 // A value as one root, or as a root for each of its parts.
 std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value);
