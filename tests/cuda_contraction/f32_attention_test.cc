@@ -55,7 +55,7 @@ TEST_P(CudaF32Attention, ScoresAndMasks) {
 
 TEST_P(CudaF32Attention, Layouts) {
   add({.batch = 3, .m = 130, .n = 130, .depth = 40, .width = 40, .layout = "sliced"});
-  add({.batch = 2, .m = 9, .n = 136, .depth = 40, .width = 80, .layout = "keys"});
+  add({.batch = 2, .m = 9, .n = 136, .depth = 40, .width = 64, .layout = "keys"});
   add({.batch = 2, .m = 100, .n = 77, .depth = 80, .width = 40, .layout = "keys"});
   add({.batch = 2, .heads = 6, .m = 77, .n = 130, .layout = "shared"});
   run();
