@@ -239,7 +239,7 @@ void add_kernel_options(CLI::App& command, std::string& type, Arguments& argumen
   KernelArguments& k = arguments.kernel;
   command.add_option("--type", type, "Of all operands")->check(CLI::IsMember(std::move(types)))->capture_default_str();
   command.add_option("--device", k.device, "Which GPU")->capture_default_str();
-  command.add_option("--only", k.only, "Only candidates that say this of themselves: mma");
+  command.add_option("--only", k.only, "Only candidates that say this of themselves: mma, few rows");
   command.add_option("--candidates", k.most, "How many are timed")->capture_default_str();
   command.add_flag("--all", k.all, "Time every candidate");
   command.add_flag("--verify", k.verify, "Compare some elements of the fastest with a float64 reference");

@@ -93,7 +93,7 @@ TEST(CudaMmaAttention, Candidates) {
 // full.
 TEST(CudaMmaAttention, FewRows) {
   CudaBatch batch;
-  const auto count = static_cast<unsigned>(test::instances(8));
+  const auto count = static_cast<unsigned>(test::instances(6));
   for (unsigned i = 0; i < count; ++i) {
     CudaBatch::Options options;
     options.sm = i % 2 == 0 ? 90 : 80, options.skip = i * 24 / count, options.named = "key_warps";
@@ -104,6 +104,9 @@ TEST(CudaMmaAttention, FewRows) {
     add_mma(batch, {.m = 9, .n = 700, .depth = 256, .width = 256, .scores = "biased", .layout = "dense"}, options);
     options.split = true;
     add_mma(batch, {.m = 5, .n = 1500, .scores = "rows", .layout = "dense"}, options);
+    add_mma(batch, {.type = "bf16", .batch = 7, .heads = 4, .m = 1, .n = 900, .scores = "length", .layout = "shared"},
+            options);
+    add_mma(batch, {.batch = 7, .heads = 1, .m = 5, .n = 700, .scores = "past", .layout = "dense"}, options);
     add_mma(batch, {.type = "bf16", .m = 12, .n = 1111, .depth = 80, .width = 48, .scores = "finite"}, options);
   }
   testing::compile_and_run(batch);

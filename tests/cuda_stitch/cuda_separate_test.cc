@@ -130,5 +130,26 @@ TEST(CudaStandalone, LinesOfACache) {
   batch.run();
 }
 
+// Two caches that get a computed row each, in place, beside something else: one launch. Rows that are made of old ones
+// of their own cache, or that neighbours have in different places, are written by kernels behind it.
+TEST(CudaStandalone, RowsOfCachesAreRootsOfOneLaunch) {
+  enum class Rows : uint8_t { kComputed, kOfTheOld, kOfEachElement };
+  for (const Rows rows : {Rows::kComputed, Rows::kOfTheOld, Rows::kOfEachElement}) {
+    ir::Graph graph;
+    Builder b(graph);
+    const ValueId at = input(b, "at", DType::kI64, {2, 1, 1, rows == Rows::kOfEachElement ? 8 : 1});
+    for (const char* name : {"k", "v"}) {
+      const ValueId cache = input(b, std::string("cache_") + name, DType::kF16, {2, 3, 7, 8});
+      ValueId row = b.emit(Op::kExp, {input(b, std::string("x_") + name, DType::kF16, {2, 3, 1, 8})});
+      if (rows == Rows::kOfTheOld) row = b.emit(Op::kAdd, {row, b.slice_dim(cache, 2, 3, 4)});
+      const ir::Attrs attrs = {{"dim", int64_t{2}}, {"reduction", std::string("none")}, {"in_place", int64_t{1}}};
+      b.graph().output(name, b.emit(Op::kScatterElements, {cache, at, row}, attrs));
+    }
+    b.graph().output("o", b.emit(Op::kExp, {input(b, "q", DType::kF16, {2, 9, 1, 8})}));
+    const auto group = schedule::schedule(graph, whole_graph(graph), Target::cuda_h200());
+    EXPECT_EQ(group.kernels.size(), rows == Rows::kComputed ? 1U : 3U) << static_cast<int>(rows);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -46,13 +46,18 @@ def cache_step(rows=3, columns=7):
                   [_value("present", [rows, columns]), _value("sum", [rows])], [("columns", np.array([1]))])
 
 
-def attention_step(by_mask, columns=8):
+def attention_step(by_mask, columns=8, of_old_keys=False):
     """Two caches [2,3,7,columns] whose rows `at`, one for each of the first dimension, become e^k and 2 v, and e^q. The rows
-    are found by ScatterElements or (`by_mask`) by a comparison with all positions, which leaves out what lies outside."""
+    are found by ScatterElements or (`by_mask`) by a comparison with all positions, which leaves out what lies outside.
+    `of_old_keys`: v is added to what row 2 of the keys was before, not to itself."""
     shape, row = [2, 3, 7, columns], [2, 3, 1, columns]
     nodes = [helper.make_node("Exp", ["k"], ["new_k"]), helper.make_node("Add", ["v", "v"], ["new_v"]),
              helper.make_node("Exp", ["q"], ["o"]), helper.make_node("Reshape", ["at", "to_one"], ["one"])]
     weights = [("to_one", np.array([2, 1, 1, 1]))]
+    if of_old_keys:
+        nodes[1] = helper.make_node("Add", ["v", "old"], ["new_v"])
+        nodes.insert(0, helper.make_node("Slice", ["past_k", "from", "to", "along"], ["old"]))
+        weights += [("from", np.array([2])), ("to", np.array([3])), ("along", np.array([2]))]
     if by_mask:
         nodes.append(helper.make_node("Equal", ["one", "rows"], ["mask"]))
         weights.append(("rows", np.arange(7).reshape(1, 1, 7, 1)))

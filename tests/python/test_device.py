@@ -190,19 +190,20 @@ class Refusals(Device):
 class Caches(unittest.TestCase):
     """New rows of two caches are computed and written by one kernel."""
 
-    def check(self, by_mask, columns):
+    def check(self, by_mask, columns, of_old_keys=False):
         draw = np.random.default_rng(columns)
         random = lambda *shape: draw.standard_normal(shape, dtype=np.float32)
-        model = heddle.compile(models.attention_step(by_mask, columns), target="cuda", alias={"present_*": "past_*"})
+        model = heddle.compile(models.attention_step(by_mask, columns, of_old_keys), target="cuda", alias={"present_*": "past_*"})
         caches = {name: random(2, 3, 7, columns) for name in ("past_k", "past_v")}
         wanted = {name: value.copy() for name, value in caches.items()}
         for step, at in enumerate(([0, 6], [3, 3], [5, -1], [-7, 2], [6, 7])):
             if not by_mask and at[1] == 7:
                 continue  # an index that ScatterElements must not have
             k, v, q = random(2, 3, 1, columns), random(2, 3, 1, columns), random(2, 9, 1, columns)
+            old = wanted["past_k"][:, :, 2].copy()
             for i, row in enumerate(at):
                 if not by_mask or 0 <= row < 7:
-                    wanted["past_k"][i, :, row], wanted["past_v"][i, :, row] = np.exp(k[i, :, 0]), 2 * v[i, :, 0]
+                    wanted["past_k"][i, :, row], wanted["past_v"][i, :, row] = np.exp(k[i, :, 0]), v[i, :, 0] + (old if of_old_keys else v[:, :, 0])[i]
             results = model.run(caches | {"k": k, "v": v, "q": q, "at": np.array(at)},
                                 out={"present_k": caches["past_k"], "present_v": caches["past_v"]})
             for name in caches:
@@ -212,6 +213,10 @@ class Caches(unittest.TestCase):
     def test_rows_that_indices_say(self):
         for columns in (8, 5, 1):
             self.check(False, columns)
+
+    def test_rows_made_of_the_other_cache(self):
+        for by_mask in (False, True):
+            self.check(by_mask, 8, of_old_keys=True)
 
     def test_rows_that_a_comparison_finds(self):
         for columns in (8, 5, 1):

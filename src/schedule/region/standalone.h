@@ -9,7 +9,7 @@
 namespace heddle::schedule {
 
 // A scatter or a selection of the largest (ir::is_standalone): it has a kernel of its own, between those that make its
-// operands and those that read its results.
+// operands and those that read its results, unless it is a root of another (scatters_one_row() in exprs/targets.h).
 struct StandaloneDesc {
   ir::Op op;
   DType dtype, index_dtype;  // of the data; of the indices that a scatter reads

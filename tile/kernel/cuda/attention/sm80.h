@@ -306,8 +306,8 @@ class AttentionBlock {
   uint32_t kept_[Traits::kKeepsQueries ? kStepsOfDepth : 1][kBlocksM][4];
 };
 
-// The kernel. Launched with AttentionTraits<Config>::kThreads threads a unit, mma_attention_shared_bytes() of dynamic
-// shared memory.
+// The kernel. Launched with AttentionTraits<Config>::kThreads threads a unit, mma_attention_shared_bytes() or, with
+// kKeyWarps, few_rows_shared_bytes() of dynamic shared memory.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Length,
           typename Epilogue>
 __device__ inline void attention(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
