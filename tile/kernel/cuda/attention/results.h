@@ -180,9 +180,9 @@ class AttentionParts {
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
                                  int32_t* told, int group, int32_t left) {
-  constexpr int kAdders = key_warps < Config >> 0 ? 32 * key_warps<Config> : 128;
+  constexpr int kAdders = key_warps<Config> != 0 ? 32 * key_warps<Config> : 128;
   const auto sync = [&] {
-    if constexpr (key_warps < Config >> 0) {
+    if constexpr (key_warps<Config> != 0) {
       __syncthreads();
     } else {
       sync_group(group);
@@ -192,7 +192,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
   // Four threads have a row, and the one eight rows on.
   const int32_t threads_with_rows = left < 8 ? 4 * left : 32;
-  const bool are_few = key_warps<Config> > 0 || left <= 16, has_rows = !are_few || thread < threads_with_rows;
+  const bool are_few = key_warps<Config> != 0 || left <= 16, has_rows = !are_few || thread < threads_with_rows;
   const AttentionParts<Config> parts(args, rows);
   if (has_rows) parts.store(r, unit.split, thread);
   __threadfence();
@@ -296,7 +296,7 @@ template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
                                        const Epilogue& epilogue, uint8_t* rows, int32_t batch, int32_t row) {
   using In = typename Config::In;
-  constexpr int kRows = key_warps < Config >> 0 ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
+  constexpr int kRows = key_warps<Config> != 0 ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   constexpr int kPiece = kRows * kGemmRowBytes;
   const int lane = threadIdx.x % 32;
 #pragma unroll

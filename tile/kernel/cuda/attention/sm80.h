@@ -48,6 +48,9 @@ struct AttentionTraits {
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(!kFewRows || kElement == 2);
   static_assert(!kFewRows || (Config::kStages > 1 && Config::kKeyWarps >= 4 && Config::kConsumers == 1));
+  // Sums lie where the rings were.
+  static_assert(!kFewRows || few_rows_ring_bytes(kTileN, Config::kDepth, Config::kWidth, Config::kStages) >=
+                                 few_rows_sums_bytes(Config::kWidth));
 };
 
 // Blocks (2 i, 2 i + 1) of 8 columns of a warp's accumulators += a (16 rows) b (16 columns).
