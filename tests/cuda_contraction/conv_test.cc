@@ -143,12 +143,12 @@ TEST(CudaConv, WgmmaOnViews) {
   batch.compile();
 }
 
-TEST(CudaConv, WindowsByTheCopyEngine) {
-  CudaBatch batch;
+// Windows that TMA gathers.
+void add_windows(CudaBatch& batch, const std::string& family) {
   const auto add = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
                        const std::string& y, unsigned skip = 0) {
     batch.add(name, conv_text("f16" + x, "f16" + w, attrs, "f16" + y),
-              {.tolerance = 3e-3, .family = "wgmma_im2col", .skip = skip});
+              {.tolerance = 3e-3, .family = family, .skip = skip});
   };
   const std::string padded = attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1);
   add("padded", "[3,6,7,8]", "[16,8,3,3]", padded, "[3,6,7,16]");
@@ -170,7 +170,7 @@ TEST(CudaConv, WindowsByTheCopyEngine) {
     add("many windows", "[5,11,13,16]", "[136,16,3,3]", padded, "[5,11,13,136]", skip);
   }
   batch.add("split", conv_text("f16[1,5,6,320]", "f16[16,320,3,3]", padded, "f16[1,5,6,16]"),
-            {.tolerance = 3e-3, .family = "wgmma_im2col", .split = true});
+            {.tolerance = 3e-3, .family = family, .split = true});
   batch.add("bias, residual, relu", R"(graph g(%x: bf16[2,5,6,8], %r: bf16[2,5,6,16]) {
       %w = constant {value = bf16[16,8,3,3]{1}}
       %b = constant {value = bf16[16]{1}}
@@ -183,7 +183,30 @@ TEST(CudaConv, WindowsByTheCopyEngine) {
       %5 = max(%3, %4) : bf16[2,5,6,16]
       return "y" = %5
     })",
-            {.tolerance = 3e-2, .family = "wgmma_im2col"});
+            {.tolerance = 3e-2, .family = family});
+}
+
+TEST(CudaConv, WindowsByTheCopyEngine) {
+  CudaBatch batch;
+  add_windows(batch, "wgmma_im2col");
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaConv, WindowsInPartsOfACluster) {
+  CudaBatch batch;
+  add_windows(batch, "im2col_splitk");
+  // More k-tiles than a ring has stages, several of a tap, several taps passed over at once.
+  const std::string padded = attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1);
+  for (unsigned skip = 0; skip < 60; skip += 15) {
+    const CudaBatch::Options options{.tolerance = 3e-3, .family = "im2col_splitk", .skip = skip};
+    batch.add("deep", conv_text("f16[1,9,11,328]", "f16[104,328,3,3]", padded, "f16[1,9,11,104]"), options);
+    batch.add("a k-tile a tap", conv_text("f16[2,7,9,40]", "f16[24,40,5,5]", padded, "f16[2,5,7,24]"), options);
+  }
+  batch.add("groups",
+            conv_text("f16[2,8,9,256]", "f16[48,128,3,3]", attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 2),
+                      "f16[2,8,9,48]"),
+            {.tolerance = 3e-3, .family = "im2col_splitk"});
   batch.run();
   batch.compile();
 }

@@ -217,6 +217,10 @@ struct ClusterSplitKConfig {
 struct GatherSplitKConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "gather_splitk";
 };
+// ... on windows of a convolution, which TMA gathers.
+struct Im2colSplitKConfig : ClusterSplitKConfig {
+  static constexpr std::string_view kName = "im2col_splitk";
+};
 // ... on rows that begin at any address, class by class.
 struct MisalignedConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "misaligned";
@@ -316,12 +320,12 @@ struct BackToBackConfig {
   bool operator==(const BackToBackConfig&) const = default;
 };
 
-using Choice =
-    std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig, CpuGemmConfig,
-                 CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig, RegisterTiledWindowConfig,
-                 AttentionConfig, CpuAttentionConfig, CpuBackToBackConfig, WgmmaConfig, WgmmaIm2colConfig,
-                 WgmmaGatherConfig, ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig, SimtConfig,
-                 SkinnyConfig, UnalignedConfig, RegisterDirectConfig, KReductionConfig, BackToBackConfig>;
+using Choice = std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig,
+                            CpuGemmConfig, CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig,
+                            RegisterTiledWindowConfig, AttentionConfig, CpuAttentionConfig, CpuBackToBackConfig,
+                            WgmmaConfig, WgmmaIm2colConfig, WgmmaGatherConfig, ClusterSplitKConfig, GatherSplitKConfig,
+                            Im2colSplitKConfig, MisalignedConfig, MmaConfig, SimtConfig, SkinnyConfig, UnalignedConfig,
+                            RegisterDirectConfig, KReductionConfig, BackToBackConfig>;
 
 // How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
 struct Config {

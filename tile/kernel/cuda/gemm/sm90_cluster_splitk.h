@@ -137,23 +137,33 @@ __device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* t
   }
 }
 
-// K-tile number `i` of this block, of A, B or both.
-template <typename Config, bool WithA, bool WithB>
-__device__ inline void parts_load(const TensorMap& map_a, const TensorMap& map_b, const PartsUnit& unit, int32_t i,
-                                  const PartsShared<Config>& shared, uint32_t stage) {
+// Where k-tiles come from: boxes of two tensor maps. A source says at which place in the operands k-tile number `i` of
+// this block is, goes on to the next one of this block, and asks for A, B or both of one.
+template <typename Config>
+struct PartsBoxes {
   using Traits = PartsTraits<Config>;
-  Barrier& full = shared.full[stage];
-  uint8_t* to = shared.ring + stage * Traits::kStageBytes;
-  const int32_t k = (unit.k + i * unit.step) * Traits::kTileK;
-  if constexpr (WithA) {
-    load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.row, k,
-                                                                                  unit.batch);
+  using Place = int32_t;
+  const TensorMap &map_a, &map_b;
+  const PartsUnit& unit;
+  const PartsShared<Config>& shared;
+
+  __device__ Place place(int32_t i) const { return unit.k + i * unit.step; }
+  __device__ void advance(Place& at) const { at += unit.step; }
+  template <bool WithA, bool WithB>
+  __device__ void load(const Place& at, uint32_t stage) const {
+    Barrier& full = shared.full[stage];
+    uint8_t* to = shared.ring + stage * Traits::kStageBytes;
+    const int32_t k = at * Traits::kTileK;
+    if constexpr (WithA) {
+      load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.row, k,
+                                                                                    unit.batch);
+    }
+    if constexpr (WithB) {
+      load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(
+          map_b, full, to + Traits::kABytes, unit.n, k, Traits::kClasses > 1 ? unit.number : unit.batch);
+    }
   }
-  if constexpr (WithB) {
-    load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(
-        map_b, full, to + Traits::kABytes, unit.n, k, Traits::kClasses > 1 ? unit.number : unit.batch);
-  }
-}
+};
 
 template <typename Config>
 using PartsAccumulators = typename PartsTraits<Config>::Acc[PartsTraits<Config>::kBlocksM][Config::kTileN / 2];
@@ -362,28 +372,23 @@ __device__ inline const TensorMap& map_of_class(const TensorMap& first, const Ma
   return *map;
 }
 
-// The kernel. Launched with PartsTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
-// kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts beyond the cluster.
-template <typename Config, typename Epilogue>
-__device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b, const GemmPartsArgs& args,
-                                  const Epilogue& epilogue) {
+// All of a block but for where its operands come from. `source`: see PartsBoxes.
+template <typename Config, typename Source, typename Epilogue>
+__device__ inline void gemm_parts_from(const Source& source, const GemmPartsArgs& args, const Epilogue& epilogue,
+                                       const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank) {
   using Traits = PartsTraits<Config>;
   constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kWarps = Traits::kThreads / 32;
-  extern __shared__ uint8_t raw_shared[];
-  const PartsShared<Config> shared(raw_shared);
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
-  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config, Traits, true>(args, rank);
   launch_dependents();
   if (lane == 0) {
-    if (warp == 0) prefetch(map_a);
-    if (warp == 1) prefetch(map_b);
+    if (warp == 0) prefetch(source.map_a);
+    if (warp == 1) prefetch(source.map_b);
     for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
       shared.full[i].init(1);
       if (unit.count > kStages) shared.empty[i].init(Config::kConsumers * (Traits::kSplit ? 4 : 1));
       fence_barrier_init();
       shared.full[i].arrive_expect(Traits::kArrivingBytes);
-      parts_load<Config, Config::kConstantA, Config::kConstantB>(map_a, map_b, unit, i, shared, i);
+      source.template load<Config::kConstantA, Config::kConstantB>(source.place(i), i);
     }
     if (kParts > 1 && warp == kWarps - 1) {
       shared.all_here->init(1);
@@ -394,7 +399,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
   grid_dependency_wait();
   if (lane == 0) {
     for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
-      parts_load<Config, !Config::kConstantA, !Config::kConstantB>(map_a, map_b, unit, i, shared, i);
+      source.template load<!Config::kConstantA, !Config::kConstantB>(source.place(i), i);
     }
   }
   __syncthreads();
@@ -402,10 +407,11 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
   if (warp == kWarps - 1) {
     if (lane == 0) {
       uint32_t stage = 0, phase = 0;
-      for (int32_t i = kStages; i < unit.count; ++i) {
+      auto at = source.place(kStages);
+      for (int32_t i = kStages; i < unit.count; ++i, source.advance(at)) {
         shared.empty[stage].wait(phase);
         shared.full[stage].arrive_expect(Traits::kArrivingBytes);
-        parts_load<Config, true, true>(map_a, map_b, unit, i, shared, stage);
+        source.template load<true, true>(at, stage);
         if (++stage == kStages) {
           stage = 0;
           phase ^= 1;
@@ -415,6 +421,19 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
     __syncwarp();
   }
   parts_rest<Config>(args, epilogue, shared, unit, rank, warp / 4);
+}
+
+// The kernel. Launched with PartsTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
+// kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts beyond the cluster.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b, const GemmPartsArgs& args,
+                                  const Epilogue& epilogue) {
+  extern __shared__ uint8_t raw_shared[];
+  const PartsShared<Config> shared(raw_shared);
+  const auto rank = static_cast<int32_t>(blockIdx.x % Config::kParts);
+  const PartsUnit unit = parts_unit<Config, PartsTraits<Config>, true>(args, rank);
+  const PartsBoxes<Config> source{map_a, map_b, unit, shared};
+  gemm_parts_from<Config>(source, args, epilogue, shared, unit, rank);
 }
 
 // The same with operands that threads load through views (load.h), by cp.async: no tensor map is fetched first.

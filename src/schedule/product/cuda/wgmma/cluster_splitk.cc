@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 
 #include "base/divide.h"
 #include "schedule/product/cuda/reduce.h"
@@ -18,6 +19,9 @@ struct ClusterTile {
 };
 constexpr ClusterTile kClusterTiles[] = {{64, 16, 1},  {64, 32, 1},  {64, 48, 1},  {64, 64, 1},  {64, 96, 1},
                                          {64, 128, 1}, {128, 32, 2}, {128, 64, 2}, {128, 128, 2}};
+// Of windows. Wider ones leave no room for the stages that k-tiles from memory are waited for in.
+constexpr ClusterTile kWindowTiles[] = {{64, 32, 1},  {64, 64, 1},  {64, 96, 1},  {64, 128, 1},
+                                        {64, 160, 1}, {64, 192, 1}, {128, 96, 2}, {128, 128, 2}};
 constexpr int kMostParts = 8;  // a portable cluster
 
 // The problem as the kernel sees it.
@@ -94,11 +98,13 @@ std::vector<ClusterSplitKConfig> misaligned_configs(const WgmmaProblem& p, const
 std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const CudaTarget& target) {
   if (p.classed) return misaligned_configs(p, target);
   std::vector<ClusterSplitKConfig> found;
-  if (p.k == 0 || p.windows || p.heads > 1 || p.step_a != 0 || p.step_b != 0 || p.shifted_a || p.shifted_b)
-    return found;
+  if (p.k == 0 || p.heads > 1 || p.step_a != 0 || p.step_b != 0 || p.shifted_a || p.shifted_b) return found;
+  const std::span<const ClusterTile> tiles_to_try =
+      p.windows ? std::span<const ClusterTile>(kWindowTiles) : std::span<const ClusterTile>(kClusterTiles);
   for (const bool swapped : {false, true}) {
+    if (p.windows && swapped) continue;  // windows are rows of A
     const View v = view_of(p, swapped);
-    for (const ClusterTile& tile : kClusterTiles) {
+    for (const ClusterTile& tile : tiles_to_try) {
       constexpr int kMostSplit = 96;
       if (p.split && tile.n > kMostSplit) continue;
       if (tile.n >= v.n + 32 || (tile.m > 64 && tile.m >= 2 * v.m)) continue;
@@ -177,9 +183,12 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   // A k-tile of a block, as measured: what asking for it takes, or its multiplication.
   const double requests = c.cluster_k == 1 && c.splits == 1 ? s.alone_request_cycles : s.request_cycles;
   const double asking = p.views ? s.view_request_cycles + (c.tile_m + c.tile_n) / 16.0 * s.view_lines_cycles : requests;
-  // Its bytes at the rate of one SM.
+  // Its bytes at the rate of one SM; windows come at TMA's, and no faster than stages are asked for again.
+  const auto& w = target.model.wgmma;
   const double arriving =
-      (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.model.chip.sm_gbps * 1e3 / cycles_per_us);
+      p.windows ? std::max((c.tile_m * w.windows_share + c.tile_n) * tile::kGemmRowBytes / w.windows_per_cycle,
+                           s.windows_wait_cycles / c.stages)
+                : (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.model.chip.sm_gbps * 1e3 / cycles_per_us);
   const double multiply = c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers);
   const double tile_cycles =
       std::max({asking, arriving, p.split ? s.split_tile_cycles + 4.5 * multiply : s.tile_cycles + multiply});
@@ -197,7 +206,9 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
   const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
   const auto k_tiles = static_cast<double>(tiles_of(p, c) * view_of(p, c.swapped).k_tiles);
-  const double l2 = p.classed ? 0 : k_tiles * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
+  const double l2 = p.classed ? 0
+                              : k_tiles * (c.tile_m + c.tile_n) * tile::kGemmRowBytes /
+                                    (p.windows ? s.windows_l2_per_us : s.l2_per_us);
   const double own = std::max({consume, l2, p.operations() / sustained_operations(p, target) * 1e6});
   us += overlapped_us({own, memory});
   us += std::min<double>(each, c.stages) * tile_cycles / cycles_per_us * 0.5;  // what has come at last

@@ -94,7 +94,8 @@ class TmaFamily : public WgmmaFamily<C> {
   }
 };
 
-class Im2colFamily : public WgmmaFamily<WgmmaIm2colConfig> {
+template <typename C>
+class Im2colFamily : public WgmmaFamily<C> {
   std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const override {
     return wgmma_im2col_problem(task, why);
   }
@@ -232,8 +233,8 @@ CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
 
 CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   CudaInstance i = common_instance(p, c);
-  i.headers = {"gemm/sm90_cluster_splitk.h"};
-  i.kernel = p.views ? "sm90::gemm_parts_views" : "sm90::gemm_parts";
+  i.headers = {p.windows ? "gemm/sm90_cluster_splitk_im2col.h" : "gemm/sm90_cluster_splitk.h"};
+  i.kernel = p.views ? "sm90::gemm_parts_views" : p.windows ? "sm90::gemm_parts_windows" : "sm90::gemm_parts";
   i.defaults = "sm90::PartsDefaults", i.traits = "sm90::PartsTraits", i.resident = 0;
   i.cluster = c.cluster_k;
   i.sizes[0].emplace_back("kParts", c.cluster_k);
@@ -253,6 +254,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
     i.arguments = {
         {p.classed ? Parameter::kMapOfClasses : Parameter::kMap, "a", {}, classes}, {Parameter::kMap, "b"}, args};
   }
+  if (p.windows) i.arguments.push_back({Parameter::kBlock, "windows", "GemmWindowsArgs"});
   if (p.classed) {
     i.helpers.push_back(
         {"_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs", "operand/misaligned_copies.h", true});
@@ -265,10 +267,12 @@ std::span<const Family* const> wgmma_families() {
   static const TmaFamily<WgmmaConfig> tma;
   static const MisalignedFamily misaligned;
   static const TmaFamily<ClusterSplitKConfig> cluster_splitk;
-  static const Im2colFamily im2col;
+  static const Im2colFamily<WgmmaIm2colConfig> im2col;
+  static const Im2colFamily<Im2colSplitKConfig> im2col_splitk;
   static const GatherFamily<WgmmaGatherConfig, 40> gather;
   static const GatherFamily<GatherSplitKConfig, 0> gather_splitk;
-  static const Family* const all[] = {&tma, &misaligned, &cluster_splitk, &im2col, &gather, &gather_splitk};
+  static const Family* const all[] = {&tma,           &misaligned, &cluster_splitk, &im2col,
+                                      &im2col_splitk, &gather,     &gather_splitk};
   return all;
 }
 

@@ -294,7 +294,12 @@ KernelLaunches make_launches(const WgmmaProblem& p, const ClusterSplitKConfig& c
     product.maps = class_maps(p, c, Use::kWorkspace);
   } else {
     const auto [a, b] = add_copies(result, p, c.swapped);
-    if (!p.views) product.maps = {operand_map(a, p, c.tile_m, 1), operand_map(b, p, c.tile_n, 1)};
+    if (p.windows) {
+      product.maps = {windows_map(p, c.tile_m, 1), filters_map(p, c.tile_n, 1)};
+      product.arguments.push_back(argument_bytes(windows_args(p)));
+    } else if (!p.views) {
+      product.maps = {operand_map(a, p, c.tile_m, 1), operand_map(b, p, c.tile_n, 1)};
+    }
   }
   result.launches.push_back(std::move(product));
   add_reduction(result, p, c.splits, target);

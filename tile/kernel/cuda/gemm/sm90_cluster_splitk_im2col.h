@@ -1,0 +1,80 @@
+// tile/kernel/cuda/gemm/sm90_cluster_splitk.h for convolutions: TMA gathers the pixels under a tap of so many windows
+// as rows of A, as sm90_im2col.h says. k is (tap, channel), in whole k-tiles of each tap, which the blocks of a cluster
+// take in turn; filters are B as rows of (channel), one batch a tap.
+//
+// Config is that file's, with 16-bit operands along k, not swapped, without classes. Batches are groups of channels,
+// each of whole k-tiles where there are several; their filters lie behind one another.
+#pragma once
+
+#include "tile/core/cuda_operand.h"
+#include "tile/kernel/cuda/gemm/sm90_cluster_splitk.h"
+
+namespace heddle::tile::sm90 {
+
+// A source of k-tiles as PartsBoxes is one.
+template <typename Config>
+struct PartsWindows {
+  using Traits = PartsTraits<Config>;
+  // A k-tile: which of a tap's, the tap, its place in the window.
+  struct Place {
+    int32_t tile, tap, column, row;
+  };
+  const TensorMap &map_a, &map_b;
+  const GemmWindowsArgs& windows;
+  const PartsUnit& unit;
+  const PartsShared<Config>& shared;
+  int32_t x, y, image, channel, filter;  // where the first window begins, first channel and filter of the group
+  static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
+  static_assert(!Config::kConstantA && !Config::kViews && Config::kClasses == 1);
+
+  __device__ PartsWindows(const TensorMap& a, const TensorMap& b, const GemmWindowsArgs& of, int32_t filters,
+                          const PartsUnit& its_unit, const PartsShared<Config>& its_shared)
+      : map_a(a), map_b(b), windows(of), unit(its_unit), shared(its_shared) {
+    const int32_t line = unit.m / windows.out[0];
+    image = line / windows.out[1];  // behind the last one there are only zeros
+    x = (unit.m - line * windows.out[0]) * windows.stride[0] + windows.first[0];
+    y = (line - image * windows.out[1]) * windows.stride[1] + windows.first[1];
+    channel = unit.batch * windows.channel_tiles * Traits::kTileK;
+    filter = unit.batch * filters + unit.n;
+  }
+
+  __device__ Place place(int32_t i) const {
+    const int32_t k = unit.k + i * unit.step, tap = k / windows.channel_tiles, row = tap / windows.taps;
+    return {k - tap * windows.channel_tiles, tap, tap - row * windows.taps, row};
+  }
+  // Without divisions, which the one thread that loads would wait for.
+  __device__ void advance(Place& at) const {
+    at.tile += unit.step;
+    while (at.tile >= windows.channel_tiles) {
+      at.tile -= windows.channel_tiles, ++at.tap;
+      if (++at.column == windows.taps) at.column = 0, ++at.row;
+    }
+  }
+  template <bool WithA, bool WithB>
+  __device__ void load(const Place& at, uint32_t stage) const {
+    Barrier& full = shared.full[stage];
+    uint8_t* to = shared.ring + stage * Traits::kStageBytes;
+    const int32_t first = at.tile * Traits::kTileK;
+    if constexpr (WithA) {
+      load_windows(map_a, full, to, channel + first, x, y, image, at.column * windows.dilation[0],
+                   at.row * windows.dilation[1], CacheHint::kEvictNormal);
+    }
+    if constexpr (WithB) {
+      load_box(map_b, full, to + Traits::kABytes, first, filter, at.tap, CacheHint::kEvictNormal);
+    }
+  }
+};
+
+// The kernel. Launched as gemm_parts() is.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm_parts_windows(const TensorMap& map_a, const TensorMap& map_b, const GemmPartsArgs& args,
+                                          const GemmWindowsArgs& windows, const Epilogue& epilogue) {
+  extern __shared__ uint8_t raw_shared[];
+  const PartsShared<Config> shared(raw_shared);
+  const auto rank = static_cast<int32_t>(blockIdx.x % Config::kParts);
+  const PartsUnit unit = parts_unit<Config, PartsTraits<Config>, true>(args, rank);
+  const PartsWindows<Config> source(map_a, map_b, windows, args.n, unit, shared);
+  gemm_parts_from<Config>(source, args, epilogue, shared, unit, rank);
+}
+
+}  // namespace heddle::tile::sm90
