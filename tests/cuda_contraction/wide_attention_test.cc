@@ -53,8 +53,8 @@ TEST(CudaWideAttention, HeadSizes) {
   add(batch, {.heads = 3, .m = 33, .n = 77, .depth = 40, .width = 400, .layout = "dense"});
   add(batch, {.m = 130, .n = 90, .depth = 512, .width = 24});
   add(batch, {.m = 20, .n = 100, .depth = 576, .width = 512, .scores = "causal", .layout = "shared"});
-  // Rows that begin at multiples of 2 bytes.
-  add(batch, {.heads = 2, .m = 50, .n = 77, .depth = 301, .width = 259, .layout = "dense"});
+  // Rows that begin at multiples of 8 bytes.
+  add(batch, {.heads = 2, .m = 50, .n = 77, .depth = 300, .width = 260, .layout = "dense"});
   testing::compile_and_run(batch);
 }
 
@@ -175,7 +175,7 @@ TEST(CudaWideAttention, LargeOnesDoNotSpill) {
   batch.compile();
 }
 
-TEST(CudaWideAttention, RefusesHeadsThatAreTooWide) {
+TEST(CudaWideAttention, RefusesWhatDoesNotFit) {
   const auto why = [](const Problem& p) -> std::string {
     try {
       scheduled(p);
@@ -186,6 +186,7 @@ TEST(CudaWideAttention, RefusesHeadsThatAreTooWide) {
   };
   EXPECT_THAT(why({.depth = 584, .width = 64}), ::testing::HasSubstr("more than 576 elements"));
   EXPECT_THAT(why({.depth = 64, .width = 584}), ::testing::HasSubstr("more than 576 elements"));
+  EXPECT_THAT(why({.depth = 302, .width = 302}), ::testing::HasSubstr("do not fit"));  // rows at multiples of 4 bytes
 }
 
 }  // namespace

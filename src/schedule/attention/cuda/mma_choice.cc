@@ -82,6 +82,10 @@ bool deals(const AttentionDesc& d, const AttentionConfig& c) {
 // Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
 int64_t blocks_of(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
   constexpr int64_t kMostRegisters = 250, kReserved = 1024, kMostBlocks = 4;
+  // Pieces of 2 or 4 bytes have many places, for which wide heads leave too few registers.
+  constexpr int64_t kLeastPiece = 8;
+  const bool is_wide = std::max(d.depth, d.width) > kPanelColumns;
+  if (is_wide && std::min(d.k.width(d.n), d.v.width(d.width)) * element_bytes(d) < kLeastPiece) return 0;
   const int64_t registers = registers_of(d, c), shared = mma_shared_bytes(d, c);
   if (registers > kMostRegisters || shared > target.shared_bytes_per_block) return 0;
   const int64_t by_registers = target.registers_per_sm / (mma_threads(d, c) * round_up(registers, 8));

@@ -47,8 +47,7 @@ int64_t panel_width(const AttentionDesc& d, const AttentionConfig& c) {
 }
 
 int64_t fewest_panels(const AttentionDesc& d) {
-  constexpr int64_t kMostColumns = 256;
-  return ceil_div(d.width, kMostColumns);
+  return ceil_div(d.width, kPanelColumns);
 }
 
 std::vector<Config> with_fewest_panels(const AttentionDesc& d,

@@ -70,7 +70,8 @@ int64_t padded_head(int64_t elements);
 // Columns of V and O that a block has.
 int64_t panel_width(const AttentionDesc& attention, const AttentionConfig& config);
 
-// Panels of at most 256 columns: a thread's registers hold no more, and an instruction has no more.
+// Columns of a panel, at most: a thread's registers hold no more, and an instruction has no more.
+inline constexpr int64_t kPanelColumns = 256;
 int64_t fewest_panels(const AttentionDesc& attention);
 // What `candidates` finds for as few panels as it finds any for, up to twice the fewest: each computes all scores.
 std::vector<Config> with_fewest_panels(const AttentionDesc& attention,
