@@ -178,7 +178,7 @@ struct AttentionOperands {
 class HEDDLE_API Attention {
  public:
   // Throws kInvalidArgument (sizes, strides that overlap O), kUnsupportedType, kUnsupportedOperator (heads of more than
-  // 256 elements), kDevice, kNoCompiler, kCompilerFailed, kOutOfMemory.
+  // 576 elements), kDevice, kNoCompiler, kCompilerFailed, kOutOfMemory.
   static Attention prepare(const AttentionProblem& problem, const PrepareOptions& options = {});
 
   // Enqueues it as Gemm does. O may overlap nothing else.

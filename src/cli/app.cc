@@ -259,6 +259,7 @@ void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chose
   attention->add_option("--heads", a.heads, "Heads of queries")->capture_default_str();
   attention->add_option("--kv-heads", a.kv_heads, "Heads of keys and values; default: as many as of queries");
   attention->add_option("--depth", a.depth, "Elements of a head")->capture_default_str();
+  attention->add_option("--width", a.width, "Elements of a head of values and results; default: depth");
   attention->add_flag("--causal", a.causal, "A query sees the keys up to its own; the last one has the last key");
   attention->add_option("--window", a.window, "Causal, and a query sees so many keys");
   add_kernel_options(*attention, a.type, arguments, {"f16", "bf16", "f32", "tf32"});

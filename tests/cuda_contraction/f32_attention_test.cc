@@ -22,7 +22,7 @@ class CudaF32Attention : public ::testing::TestWithParam<const char*> {
     testing::add_attention(batch_, p, options);
   }
   void run() { testing::compile_and_run(batch_); }
-  // What registers hold: two parts of tf32 take more of them.
+  // In one panel: two parts of tf32 take more registers.
   static int64_t widest() { return std::string(GetParam()) == "tf32" ? 256 : 192; }
 
   CudaBatch batch_;

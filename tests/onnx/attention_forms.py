@@ -205,6 +205,25 @@ def one_query(g):
 
 
 @form
+def head_of_an_image(g):
+    """As autoencoders for images have it: one head of 512 elements over all pixels, and none in the shapes."""
+    channels, side = 512, 6
+    image = g.input("image", [BATCH, channels, side, side])
+    pixels = g.node("Transpose", g.node("Reshape", image, g.constant([BATCH, channels, side * side], np.int64)), perm=[0, 2, 1])
+    random = np.random.default_rng(1)
+
+    def project(x):
+        matrix, bias = random.standard_normal((channels, channels)) / channels ** 0.5, random.standard_normal(channels)
+        return g.node("Add", g.node("MatMul", x, g.constant(matrix)), g.constant(bias))
+
+    q, k, v = (project(pixels) for _ in range(3))
+    scores = g.node("Mul", g.node("MatMul", q, g.node("Transpose", k, perm=[0, 2, 1])), g.constant(channels ** -0.5))
+    rows = project(g.mix(scores, v))
+    result = g.node("Reshape", g.node("Transpose", rows, perm=[0, 2, 1]), g.constant([BATCH, channels, side, side], np.int64))
+    return g.node("Add", result, image)
+
+
+@form
 def operator(g):
     return g.node("Attention", *g.qkv())
 

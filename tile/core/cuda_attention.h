@@ -38,16 +38,18 @@ struct AttentionBound {
 };
 
 // O = softmax(scores(Q K^T)) V for each batch; Q has m rows, K and V have n. A unit is what a block does at a time: a
-// tile of rows of a batch, or one of `splits` parts of its keys. Units go through sections of batches: the first rows
-// (`descending`: the last) of all batches of a section, the next ones, and so on.
+// tile of rows of a batch, or one of `splits` parts of its keys. Where V and O have more columns than a block holds,
+// each batch counts once for each panel of columns (Config::kPanels), side by side: such units multiply the same Q and
+// K. Units go through sections of batches: the first rows (`descending`: the last) of all batches of a section, the
+// next ones, and so on.
 struct AttentionArgs {
   // Splits: sums of each part of the keys, [tile of rows of all batches][64 rows][split], of each thread
   // attention_partial_floats().
   float* partial;
   uint32_t* counters;   // zero before and after: attention_counters()
-  int32_t m, n, width;  // width: of V and O
+  int32_t m, n, width;  // width: of V and O, all panels
   int32_t tiles_m;      // row tiles of a batch
-  int32_t units;        // of all batches
+  int32_t units;        // of all batches and panels
   int32_t splits;
   int32_t section, last_section, sections;  // batches of a section, of the last one; how many there are
   int32_t descending;
@@ -75,6 +77,7 @@ inline constexpr int kAttentionWalkCounters = 2;
 struct alignas(16) AttentionUnit {
   int32_t number, batch, row, split;  // number < 0: there is none
   int32_t first, plain_first, plain_last, last;
+  int32_t column;  // of V and O: the panel's first
 };
 
 // Registers of a thread: at entry (of 65,536 of an SM, in multiples of 8), and what warpgroups have when the one that
@@ -103,6 +106,14 @@ TILE_HD constexpr AttentionPieces attention_pieces(int rows, int depth, bool alo
   constexpr int kPiece = kGemmRowBytes / 2;
   const int along = along_depth ? depth : rows, across = along_depth ? rows : depth;
   return {(along + kPiece - 1) / kPiece, across};
+}
+
+// The lines of a box by which TMA loads a tile of so many, a multiple of 16: it has no larger boxes than of 256.
+TILE_HD constexpr int attention_box_lines(int lines) {
+  constexpr int kMost = 256, kLines = 16;
+  int boxes = (lines + kMost - 1) / kMost;
+  while (lines % (boxes * kLines) != 0) ++boxes;
+  return lines / boxes;
 }
 
 // Of Q's tile, in which the results wait for their way to memory when Q is no longer needed.

@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "base/divide.h"
 #include "base/hash.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
@@ -10,6 +9,7 @@
 #include "codegen/text/kernel_name.h"
 #include "schedule/attention/cuda/launch.h"
 #include "schedule/attention/cuda/mma_choice.h"
+#include "schedule/attention/cuda/model.h"
 
 namespace heddle::codegen {
 namespace {
@@ -28,8 +28,8 @@ std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
   return fmt::format(
              "struct Config {{\n"
              "  using In = {};\n"
-             "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {};\n",
-             in_text(a), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16)) +
+             "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {}, kPanels = {};\n",
+             in_text(a), c.consumers, c.tile_n, schedule::padded_head(a.depth), schedule::panel_width(a, c), c.panels) +
          (schedule::is_by_warps(c)
               ? fmt::format("  static constexpr int kStages = {}, kKeyWarps = {};\n", c.stages, c.key_warps)
               : fmt::format("  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"

@@ -13,7 +13,8 @@ namespace {
 
 void require_sizes(const AttentionProblem& p) {
   const auto refuse = [](const std::string& why) { fail(ErrorCode::kInvalidArgument, "kernel attention", why); };
-  if (std::min({p.batch, p.heads, p.kv_heads, p.m, p.n, p.depth}) < 1) refuse("all sizes have to be at least 1");
+  if (std::min({p.batch, p.heads, p.kv_heads, p.m, p.n, p.depth, p.width}) < 1)
+    refuse("all sizes have to be at least 1");
   if (p.heads % p.kv_heads != 0) refuse(fmt::format("{} heads cannot share {}", p.heads, p.kv_heads));
   if (p.causal && p.m > p.n) refuse(fmt::format("{} queries do not see themselves among {} keys", p.m, p.n));
 }
@@ -25,9 +26,10 @@ class AttentionText {
 
   std::string text() {
     const Shape q{p_.batch, p_.heads, p_.m, p_.depth}, k{p_.batch, p_.kv_heads, p_.n, p_.depth};
-    operand("q", q, split(p_.m), false);
-    operand("k", k, split(p_.n), true);
-    operand("v", k, split(p_.n), true);
+    const Shape v{p_.batch, p_.kv_heads, p_.n, p_.width}, y{p_.batch, p_.heads, p_.m, p_.width};
+    operand("q", q, split(p_.m, p_.depth), false);
+    operand("k", k, split(p_.n, p_.depth), true);
+    operand("v", v, split(p_.n, p_.width), true);
     scores_ = lead();
     rows_ = scores_;
     rows_.push_back(p_.m);
@@ -46,8 +48,8 @@ class AttentionText {
     softmax(masked, rank);
     line("o", "dot(%p, %v)",
          fmt::format("{}, lhs_contract = [{}], rhs_contract = [{}]{}", batch, rank - 1, rank - 2, precision()), type_,
-         split(p_.m));
-    line("y", "reshape(%o)", fmt::format("shape = [{}]", fmt::join(q, ",")), type_, q);
+         split(p_.m, p_.width));
+    line("y", "reshape(%o)", fmt::format("shape = [{}]", fmt::join(y, ",")), type_, y);
     return "graph g(" + parameters_ + ") {\n" + text_ + "  return \"y\" = %y\n}";
   }
 
@@ -56,9 +58,9 @@ class AttentionText {
   std::vector<int64_t> lead() const {
     return group_ == 1 ? std::vector<int64_t>{p_.batch, p_.heads} : std::vector<int64_t>{p_.batch, p_.kv_heads, group_};
   }
-  Shape split(int64_t lines) const {
+  Shape split(int64_t lines, int64_t elements) const {
     Shape shape = lead();
-    shape.insert(shape.end(), {lines, p_.depth});
+    shape.insert(shape.end(), {lines, elements});
     return shape;
   }
   void line(const std::string& name, const std::string& op, const std::string& attrs, const std::string& type,
@@ -132,7 +134,7 @@ std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::ve
   const auto at = [&](const std::vector<double>& x, int64_t line, int64_t e) {
     return x[static_cast<size_t>(line * p.depth + e)];
   };
-  std::vector<double> scores, result(static_cast<size_t>(p.depth));
+  std::vector<double> scores, result(static_cast<size_t>(p.width));
   for (int64_t key = first; key < last; ++key) {
     double sum = 0;
     for (int64_t e = 0; e < p.depth; ++e) sum += at(q, row, e) * at(k, kv * p.n + key, e);
@@ -143,7 +145,8 @@ std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::ve
   for (double& x : scores) sum += x = std::exp(x - top);
   for (int64_t key = first; key < last; ++key) {
     const double weight = scores[static_cast<size_t>(key - first)] / sum;
-    for (int64_t e = 0; e < p.depth; ++e) result[static_cast<size_t>(e)] += weight * at(v, kv * p.n + key, e);
+    const double* values = v.data() + (kv * p.n + key) * p.width;
+    for (size_t e = 0; e < result.size(); ++e) result[e] += weight * values[e];
   }
   return result;
 }
@@ -159,7 +162,7 @@ double error_of(const AttentionProblem& p, const ir::Graph& graph, const CudaTri
   for (const int64_t row : sampled(p.batch * p.heads * p.m, kRows)) {
     const std::vector<double> want = row_of(p, row, operands[0], operands[1], operands[2]);
     for (size_t e = 0; e < want.size(); ++e) {
-      error = larger_error(error, got[static_cast<size_t>(row * p.depth) + e], want[e], bound);
+      error = larger_error(error, got[static_cast<size_t>(row * p.width) + e], want[e], bound);
     }
   }
   return error;

@@ -134,6 +134,7 @@ struct RegisterTiledWindowConfig {
 struct AttentionConfig {
   static constexpr std::string_view kName = "attention";
   int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0, blocks = 1, splits = 1, section = 1;
+  int64_t panels = 1;     // into which the columns of V and O are cut: units of each compute the scores anew
   int64_t key_warps = 0;  // few rows: warps of a block that have the same ones, each some of their keys
   bool dynamic = false;   // blocks take the next unit that nobody has
   bool combines = false;  // where keys are split: a launch of its own adds the parts, not the last block of each row
@@ -144,7 +145,7 @@ struct AttentionConfig {
   }
   static void fields(auto& c, auto&& f) {
     tile(c, f), f("stages", c.stages), f("q_stages", c.q_stages), f("section", c.section), f("dynamic", c.dynamic);
-    f("combines", c.combines), f("key_warps", c.key_warps);
+    f("combines", c.combines), f("key_warps", c.key_warps), f("panels", c.panels);
   }
   bool operator==(const AttentionConfig&) const = default;
 };

@@ -1,4 +1,6 @@
 // The client API of attention on the emulator: results, what it refuses.
+#include "ops/attention.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 
 #include "base/file/file.h"
 #include "heddle/ops.h"
-#include "ops/attention.h"
 #include "runtime/cuda/device.h"
 #include "tests/error_of.h"
 #include "tune/random_data.h"
@@ -161,6 +162,17 @@ TEST_F(OpsAttention, DenseAndStrided) {
   check(p);
 }
 
+// Values with more columns than a block holds; latent attention, whose values are the first elements of its keys.
+TEST_F(OpsAttention, WideHeads) {
+  check(sized(1, 2, 70, 90, 512));
+  AttentionProblem p = sized(2, 3, 20, 130, 320);
+  p.type = DType::kBF16, p.width = 264, p.causal = true;
+  check(p);
+  p = sized(2, 16, 1, 300, 576);
+  p.width = 512, p.kv_heads = 1, p.lengths = true;
+  check(p, {300, 77});
+}
+
 TEST_F(OpsAttention, MasksAndScores) {
   AttentionProblem p = sized(1, 2, 70, 90, 32);
   p.causal = true, p.soft_cap = 2, p.scale = 0.7;
@@ -198,8 +210,8 @@ TEST_F(OpsAttention, RefusesWhatItCannotDo) {
   EXPECT_THAT(why(p), HasSubstr("6 heads of queries cannot share 4"));
   p = sized(1, 2, 4, 0, 16);
   EXPECT_THAT(why(p), HasSubstr("keys is 0"));
-  p = sized(1, 2, 4, 4, 300);
-  EXPECT_THAT(why(p), HasSubstr("256 elements"));
+  p = sized(1, 2, 4, 4, 577);
+  EXPECT_THAT(why(p), HasSubstr("576 elements"));
   p = sized(1, 2, 4, 4, 16);
   p.type = DType::kF32;
   EXPECT_THAT(why(p), HasSubstr("no kernel for f32"));

@@ -16,7 +16,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kMostDepth = 256;
+constexpr int64_t kMostElements = 576;  // of a head: the kernels' code grows with them
 
 // Why TMA does not read an operand; empty: it does. `lines` and `depth`: how many of each there are; `along_k`: memory
 // is to be contiguous along the depth.
@@ -57,9 +57,12 @@ class CudaAttention : public AttentionBackend {
     }
     // Results are rounded to the operands' type, as the weights were, on their way to memory.
     if (types.result != a.type && types.result != DType::kF32) refuse_attention("its result is of another type");
-    if (a.depth > kMostDepth || a.width > kMostDepth) refuse_attention("its heads have more than 256 elements");
+    if (std::max(a.depth, a.width) > kMostElements) {
+      refuse_attention(fmt::format("its heads have more than {} elements", kMostElements));
+    }
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
-    if (std::max({a.m, a.n, a.batch * (a.m / 64 + 1)}) > kMost) refuse_attention("it is too large");
+    if (std::max({a.m, a.n, a.batch * 2 * fewest_panels(a) * (a.m / 64 + 1)}) > kMost)
+      refuse_attention("it is too large");
   }
   bool reads_lengths() const override { return true; }
   int64_t lanes(const Target&) const override { return 8; }

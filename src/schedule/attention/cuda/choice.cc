@@ -12,10 +12,13 @@ namespace {
 
 constexpr int64_t kRows = tile::kAttentionGroupRows;
 
-// Of a warpgroup and a tile of keys.
+// Of a warpgroup and a tile of keys. An instruction reads what it multiplies from shared memory: the rows of Q anew for
+// each tile, beside which few keys are little to multiply.
 double multiply_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
-  return static_cast<double>(kRows * c.tile_n * (padded_head(d.depth) + padded_head(d.width))) /
-         target.model.attention.products_per_cycle;
+  const int64_t depth = padded_head(d.depth), columns = depth + panel_width(d, c);
+  const auto bytes = static_cast<double>((kRows * depth + c.tile_n * columns) * kHalfBytes);
+  return std::max(static_cast<double>(kRows * c.tile_n * columns) / target.model.attention.products_per_cycle,
+                  bytes / target.model.wgmma.shared_per_cycle);
 }
 
 // `alone`: no block has a unit before or behind another.
@@ -35,7 +38,7 @@ double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaT
 double cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
-  double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width));
+  double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(panel_width(d, c));
   const bool alone = c.consumers > 1 && model.units(c) <= target.sms;
   if (c.q_stages == 1 && model.units(c) > target.sms) fixed += a.late_rows_cycles;
   return model.cycles(c, {tile_cycles(d, c, target, together, alone, d.scaled),
@@ -44,7 +47,7 @@ double cycles(const AttentionModel& model, const AttentionDesc& d, const Attenti
 
 int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
   return tile::attention_shared_bytes(static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n),
-                                      static_cast<int>(padded_head(d.depth)), static_cast<int>(padded_head(d.width)),
+                                      static_cast<int>(padded_head(d.depth)), static_cast<int>(panel_width(d, c)),
                                       d.k_along_depth(), d.v_along_width(), static_cast<int>(c.q_stages),
                                       static_cast<int>(c.stages));
 }
@@ -69,7 +72,7 @@ bool fits_registers(const AttentionDesc& d, const AttentionConfig& c) {
   const tile::AttentionBudget budget =
       tile::attention_budget(static_cast<int>(c.consumers), static_cast<int>(c.blocks), c.dynamic);
   if (!d.scaled && budget.consumer < kLeastWithFunctor) return false;
-  const int64_t width = padded_head(d.width);
+  const int64_t width = panel_width(d, c);
   if (!d.scaled && width > 192 && c.splits > 1 && c.consumers > 1) return false;
   const int64_t beside_accumulators = d.scaled ? 30 : 34;
   int64_t others = c.consumers == 3 ? 32 : 40;
@@ -84,9 +87,7 @@ std::string reason_of(const AttentionConfig& c, double us) {
                      c.dynamic ? ", longest rows first" : "", us);
 }
 
-}  // namespace
-
-std::vector<Config> attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const CudaTarget& target, int64_t panels) {
   std::vector<Config> result;
   AttentionModel model(d, target);
   const int64_t longest = std::min<int64_t>(round_up(d.n, 16), 256);
@@ -102,12 +103,19 @@ std::vector<Config> attention_candidates(const AttentionDesc& d, const CudaTarge
     if (consumers == 3 && std::max(d.depth, d.width) > 64) continue;
     for (int64_t tile_n = longest; tile_n >= 16; tile_n -= 16) {  // of equals the widest
       AttentionConfig c;
-      c.consumers = consumers, c.tile_n = tile_n;
+      c.consumers = consumers, c.tile_n = tile_n, c.panels = panels;
       model.set_tile(c.tile_m(), tile_n);
       for (c.blocks = 1; c.blocks <= (consumers == 3 ? 1 : 3); ++c.blocks) model.for_splits(c, add);
     }
   }
-  return least_predicted(std::move(result), most);
+  return result;
+}
+
+}  // namespace
+
+std::vector<Config> attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+  return least_predicted(with_fewest_panels(d, [&](int64_t panels) { return warpgroups_of_panels(d, target, panels); }),
+                         most);
 }
 
 }  // namespace heddle::schedule

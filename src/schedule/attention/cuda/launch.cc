@@ -23,13 +23,13 @@ namespace heddle::schedule {
 namespace {
 
 // How TMA sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
-// of them, in boxes of 64 elements along that one and of the tile's, rounded up to multiples of 16, along the other;
-// where batches lie in its map.
+// of them, in boxes of 64 elements along that one and of the tile's `lines_of_tile`, rounded up to multiples of 16,
+// along the other; where batches lie in its map.
 struct AttentionMap {
   TensorMapDesc map;
   tile::AttentionPlace place;
 };
-AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, bool along_k, int64_t box) {
+AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, bool along_k, int64_t lines_of_tile) {
   const int64_t leading = along_k ? o.row : o.k, count = along_k ? lines : depth;
   AttentionMap result;
   TensorMapDesc& map = result.map;
@@ -44,7 +44,7 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
   map.extents = {extent(along_k ? depth : lines), extent(count), 1};
   map.strides = {bytes(count, leading), kCopyBytes};
   map.outer = {1, kCopyBytes};
-  map.box = {tile::kGemmRowBytes / kHalfBytes, static_cast<uint32_t>(box)};
+  map.box = {tile::kGemmRowBytes / kHalfBytes, static_cast<uint32_t>(tile::attention_box_lines(number(lines_of_tile)))};
   map.swizzle_bytes = tile::kGemmRowBytes;
   // Two of the dimensions of batches, at most, are not the same place again.
   struct Coordinate {
@@ -91,10 +91,11 @@ tile::AttentionArgs arguments_of(const AttentionDesc& a, const AttentionConfig& 
   tile::AttentionArgs args{};
   args.m = number(a.m), args.n = number(a.n), args.width = number(a.width);
   args.tiles_m = number(ceil_div(a.m, c.tile_m()));
-  args.units = number(a.batch * args.tiles_m * c.splits);
+  args.units = number(a.batch * c.panels * args.tiles_m * c.splits);
   args.splits = number(c.splits);
   args.sections = number(ceil_div(a.batch, c.section));
-  args.section = number(c.section), args.last_section = number(a.batch - (args.sections - 1) * c.section);
+  args.section = number(c.section * c.panels);
+  args.last_section = number((a.batch - (args.sections - 1) * c.section) * c.panels);
   const auto length = [](const KeyTiles& t) { return t.last - t.first; };
   args.descending = length(tiles.back()) > length(tiles.front()) ? 1 : 0;
   args.factor = static_cast<float>(a.scale), args.scale = static_cast<float>(a.scale * std::numbers::log2e);
@@ -108,7 +109,7 @@ tile::AttentionArgs arguments_of(const AttentionDesc& a, const AttentionConfig& 
 // A block walks over units, which TMA loads.
 CudaLaunch warpgroups_launch(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target,
                              tile::AttentionArgs& args) {
-  const int64_t depth = padded_head(a.depth), width = padded_head(a.width);
+  const int64_t depth = padded_head(a.depth), width = panel_width(a, c);
   const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
   const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m());
   const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
@@ -142,8 +143,8 @@ KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, c
   CudaLaunch& launch =
       result.launches.emplace_back(is_by_warps(c) ? warps_launch(a, c, args) : warpgroups_launch(a, c, target, args));
   launch.arguments = {argument_bytes(args)};
-  const int64_t groups = c.splits > 1 ? a.batch * args.tiles_m * c.consumers : 0;  // of 64 rows
-  const int64_t width = padded_head(a.width);
+  const int64_t groups = c.splits > 1 ? a.batch * c.panels * args.tiles_m * c.consumers : 0;  // of 64 rows
+  const int64_t width = panel_width(a, c);
   if (groups > 0) {
     const int64_t floats = tile::attention_partial_floats(number(width)) * int64_t{128};
     result.workspace_bytes = groups * c.splits * floats * int64_t{sizeof(float)};

@@ -15,7 +15,7 @@ namespace {
 // Times 16 rows of a warp.
 int64_t blocks_m(const AttentionDesc& d, const AttentionConfig& c) {
   if (c.key_warps > 0) return 1;
-  return tile::attention_blocks_m(number(c.consumers), number(padded_head(d.depth)), number(padded_head(d.width)));
+  return tile::attention_blocks_m(number(c.consumers), number(padded_head(d.depth)), number(panel_width(d, c)));
 }
 
 // Threads that bring tiles of keys.
@@ -42,7 +42,7 @@ bool turns_values(const AttentionDesc& d) {
 // pieces that are copied count, too.
 int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
   constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22, kParts = 47, kPartsOfRows = 8, kPiece = 16;
-  const int64_t depth = padded_head(d.depth), width = padded_head(d.width);
+  const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t of_queries = keeps_queries(d, c) ? depth * element_bytes(d) / 8 : 4;
   int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) + kFragments + kRest;
   if (!d.scaled || d.sink) count += kFunctor;
@@ -70,7 +70,7 @@ bool deals(const AttentionDesc& d, const AttentionConfig& c) {
     const int64_t slice = tile::attention_slice(number(along_k ? depth : rows), element_size(d));
     return schedule::deals(o, lines, along_k ? rows : slice, along_k ? slice : depth, threads);
   };
-  const int64_t depth = padded_head(d.depth), width = padded_head(d.width);
+  const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t rows = c.key_warps > 0 ? tile::kAttentionFewRows : c.tile_m();
   const bool deals_values = turns_values(d)
                                 ? schedule::deals(d.v, d.width, tile::attention_slice(number(width), element_size(d)),
@@ -82,6 +82,10 @@ bool deals(const AttentionDesc& d, const AttentionConfig& c) {
 // Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
 int64_t blocks_of(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
   constexpr int64_t kMostRegisters = 250, kReserved = 1024, kMostBlocks = 4;
+  // Pieces of 2 or 4 bytes have many places, for which wide heads leave too few registers.
+  constexpr int64_t kLeastPiece = 8;
+  const bool is_wide = std::max(d.depth, d.width) > kPanelColumns;
+  if (is_wide && std::min(d.k.width(d.n), d.v.width(d.width)) * element_bytes(d) < kLeastPiece) return 0;
   const int64_t registers = registers_of(d, c), shared = mma_shared_bytes(d, c);
   if (registers > kMostRegisters || shared > target.shared_bytes_per_block) return 0;
   const int64_t by_registers = target.registers_per_sm / (mma_threads(d, c) * round_up(registers, 8));
@@ -94,7 +98,7 @@ double mma_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const C
                        bool scaled) {
   constexpr double kOfWord = 5, kStepDepth = 8;  // operations, of which those of integers take twice as long
   const auto& a = target.model.attention;
-  const int64_t depth = padded_head(d.depth), width = padded_head(d.width), warps = mma_threads(d, c) / 32;
+  const int64_t depth = padded_head(d.depth), width = panel_width(d, c), warps = mma_threads(d, c) / 32;
   const auto elements = static_cast<double>(c.tile_m() * c.tile_n);
   const double products = elements * static_cast<double>(depth + width);
   const double multiply = products * multiply_cost(d) / target.model.chip.mma_per_cycle;
@@ -121,7 +125,7 @@ double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const Att
   const auto& a = target.model.attention;
   const double together = model.together(c);
   const double fixed =
-      a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width)) + a.late_rows_cycles / together;
+      a.tile_cycles + a.column_cycles * static_cast<double>(panel_width(d, c)) + a.late_rows_cycles / together;
   const double plain = mma_tile_cycles(d, c, target, together, d.scaled);
   return model.cycles(c, {plain, mma_tile_cycles(d, c, target, together, false), fixed, 0});
 }
@@ -131,10 +135,10 @@ double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const Att
 double few_rows_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, double together, bool scaled) {
   constexpr double kSchedulers = 4, kOfTile = 150, kOfCopy = 10, kWait = 1200, kWaitForScores = 800;
   const auto keys = static_cast<double>(c.tile_n);
-  const auto columns = static_cast<double>(padded_head(d.depth) + padded_head(d.width));
+  const auto columns = static_cast<double>(padded_head(d.depth) + panel_width(d, c));
   // A fragment and two products for 16 by 16; what a lane copies, 16 bytes at a time; scores and sums of a lane.
   const double issued = kOfTile + 3 * keys * columns / 256 + kOfCopy * keys * columns * kHalfBytes / 512 +
-                        keys / 2 * (scaled ? 5 : 20) + static_cast<double>(padded_head(d.width)) / 2;
+                        keys / 2 * (scaled ? 5 : 20) + static_cast<double>(panel_width(d, c)) / 2;
   const double wait = kWait + (scaled ? 0 : kWaitForScores);
   return std::max(together * issued / kSchedulers, wait / static_cast<double>(c.key_warps));
 }
@@ -143,7 +147,7 @@ double few_rows_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, do
 std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
   constexpr int64_t kMost = 64;
   const int64_t tiles = ceil_div(d.n, c.tile_n);
-  const int64_t most = std::min({target.sms * c.blocks / d.batch, tiles / c.key_warps, kMost});
+  const int64_t most = std::min({target.sms * c.blocks / (d.batch * c.panels), tiles / c.key_warps, kMost});
   if (most < 2) return {1};
   return most > 3 ? std::vector<int64_t>{1, most / 2, most} : std::vector<int64_t>{1, most};
 }
@@ -161,27 +165,7 @@ double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const At
   return us + late_us;
 }
 
-}  // namespace
-
-bool is_by_warps(const AttentionConfig& config) {
-  return config.q_stages == 0;
-}
-
-int mma_threads(const AttentionDesc& d, const AttentionConfig& c) {
-  if (c.key_warps > 0) return number(32 * c.key_warps);
-  return tile::mma_attention_threads(number(c.consumers), number(padded_head(d.depth)), number(padded_head(d.width)));
-}
-
-int mma_shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
-  if (c.key_warps > 0) {
-    return tile::few_rows_shared_bytes(number(c.key_warps), number(c.tile_n), number(padded_head(d.depth)),
-                                       number(padded_head(d.width)), number(c.stages));
-  }
-  return tile::mma_attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(padded_head(d.depth)),
-                                          number(padded_head(d.width)), number(c.stages), element_size(d));
-}
-
-std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+std::vector<Config> warps_of_panels(const AttentionDesc& d, const CudaTarget& target, int64_t panels) {
   std::vector<Config> result;
   AttentionModel model(d, target);
   const int64_t longest = std::max<int64_t>(round_up(d.n, 16), 16);
@@ -197,6 +181,7 @@ std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaT
          us});
   };
   AttentionConfig c;
+  c.panels = panels;
   for (c.consumers = 1; c.consumers <= 4; c.consumers *= 2) {
     for (c.tile_n = 128; c.tile_n >= 16; c.tile_n /= 2) {
       if (c.tile_n > 16 && c.tile_n >= 2 * longest) continue;
@@ -208,7 +193,32 @@ std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaT
       }
     }
   }
-  return least_predicted(std::move(result), most);
+  return result;
+}
+
+}  // namespace
+
+bool is_by_warps(const AttentionConfig& config) {
+  return config.q_stages == 0;
+}
+
+int mma_threads(const AttentionDesc& d, const AttentionConfig& c) {
+  if (c.key_warps > 0) return number(32 * c.key_warps);
+  return tile::mma_attention_threads(number(c.consumers), number(padded_head(d.depth)), number(panel_width(d, c)));
+}
+
+int mma_shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
+  if (c.key_warps > 0) {
+    return tile::few_rows_shared_bytes(number(c.key_warps), number(c.tile_n), number(padded_head(d.depth)),
+                                       number(panel_width(d, c)), number(c.stages));
+  }
+  return tile::mma_attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(padded_head(d.depth)),
+                                          number(panel_width(d, c)), number(c.stages), element_size(d));
+}
+
+std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+  return least_predicted(with_fewest_panels(d, [&](int64_t panels) { return warps_of_panels(d, target, panels); }),
+                         most);
 }
 
 std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
@@ -224,7 +234,9 @@ std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget
          us});
   };
   AttentionConfig c;
-  for (c.key_warps = 8; c.key_warps >= 4; c.key_warps /= 2) {
+  c.panels = fewest_panels(d);
+  for (c.key_warps = 8; c.key_warps >= 2; c.key_warps /= 2) {
+    if (c.key_warps < 4 && !result.empty()) break;  // where shared memory holds no more rings
     for (c.tile_n = 32; c.tile_n >= 16; c.tile_n /= 2) {
       model.set_tile(c.tile_m(), c.tile_n);
       for (const int64_t stages : {3, 2, 4, 5, 6}) {  // of equals the first

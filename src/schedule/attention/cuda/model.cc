@@ -42,6 +42,22 @@ int64_t padded_head(int64_t elements) {
   return round_up(elements, kInstruction);
 }
 
+int64_t panel_width(const AttentionDesc& d, const AttentionConfig& c) {
+  return padded_head(ceil_div(d.width, c.panels));
+}
+
+int64_t fewest_panels(const AttentionDesc& d) {
+  return ceil_div(d.width, kPanelColumns);
+}
+
+std::vector<Config> with_fewest_panels(const AttentionDesc& d,
+                                       const std::function<std::vector<Config>(int64_t panels)>& candidates) {
+  const int64_t fewest = fewest_panels(d);
+  std::vector<Config> result;
+  for (int64_t panels = fewest; result.empty() && panels <= 2 * fewest; ++panels) result = candidates(panels);
+  return result;
+}
+
 void AttentionModel::set_tile(int64_t tile_m, int64_t tile_n) {
   tiles_ = key_tiles(d_, tile_m, tile_n);
   const auto by_length = [](const KeyTiles& a, const KeyTiles& b) { return a.last - a.first < b.last - b.first; };
@@ -53,7 +69,7 @@ void AttentionModel::set_tile(int64_t tile_m, int64_t tile_n) {
 }
 
 int64_t AttentionModel::units(const AttentionConfig& c) const {
-  return d_.batch * static_cast<int64_t>(tiles_.size()) * c.splits;
+  return d_.batch * c.panels * static_cast<int64_t>(tiles_.size()) * c.splits;
 }
 
 double AttentionModel::together(const AttentionConfig& c) const {
@@ -94,7 +110,7 @@ double AttentionModel::parts_cycles(const AttentionConfig& c) const {
   if (c.splits == 1 || c.combines) return 0;
   constexpr int64_t kFewRows = tile::kAttentionFewRows;
   const auto& a = target_.model.attention;
-  const auto bytes = static_cast<double>(tile::kAttentionGroupRows * padded_head(d_.width)) * sizeof(float);
+  const auto bytes = static_cast<double>(tile::kAttentionGroupRows * panel_width(d_, c)) * sizeof(float);
   const double part = a.part_cycles + (d_.m > kFewRows ? bytes / a.l2_per_cycle : 0);
   return a.parts_cycles + part * static_cast<double>(c.splits);
 }
@@ -119,7 +135,7 @@ void AttentionModel::for_splits(AttentionConfig c, const std::function<void(cons
 
 double AttentionModel::loaded_bytes(const AttentionConfig& c, double tiles) const {
   return (static_cast<double>(c.tile_m()) + tiles * static_cast<double>(c.tile_n)) *
-         static_cast<double>((padded_head(d_.depth) + padded_head(d_.width)) * element_bytes(d_));
+         static_cast<double>((padded_head(d_.depth) + panel_width(d_, c)) * element_bytes(d_));
 }
 
 int64_t section_of(const AttentionDesc& d) {
@@ -137,8 +153,10 @@ std::vector<Config> least_predicted(std::vector<Config> configs, size_t most) {
 }
 
 std::string parts_text(const AttentionConfig& c) {
-  if (c.splits == 1) return "";
-  return fmt::format(", keys in {} parts{}", c.splits, c.combines ? " that a second launch adds" : "");
+  std::string text = c.panels > 1 ? fmt::format(", columns in {} panels", c.panels) : "";
+  if (c.splits > 1)
+    text += fmt::format(", keys in {} parts{}", c.splits, c.combines ? " that a second launch adds" : "");
+  return text;
 }
 
 // Three boundaries, scores written and read in f32, probabilities in the operands' type; products that take as long as

@@ -67,13 +67,22 @@ class AttentionModel {
 
 // Elements of a head as a kernel multiplies them.
 int64_t padded_head(int64_t elements);
+// Columns of V and O that a block has.
+int64_t panel_width(const AttentionDesc& attention, const AttentionConfig& config);
+
+// Columns of a panel, at most: a thread's registers hold no more, and an instruction has no more.
+inline constexpr int64_t kPanelColumns = 256;
+int64_t fewest_panels(const AttentionDesc& attention);
+// What `candidates` finds for as few panels as it finds any for, up to twice the fewest: each computes all scores.
+std::vector<Config> with_fewest_panels(const AttentionDesc& attention,
+                                       const std::function<std::vector<Config>(int64_t panels)>& candidates);
 
 // Heads whose keys and values fit the L2 together, all query heads of each.
 int64_t section_of(const AttentionDesc& attention);
 
 // The first so many by predicted time.
 std::vector<Config> least_predicted(std::vector<Config> configs, size_t most);
-// ", keys in 4 parts that a second launch adds"; empty where they are not cut.
+// ", columns in 2 panels, keys in 4 parts that a second launch adds"; empty where they are not cut.
 std::string parts_text(const AttentionConfig& config);
 
 // The predicted time of an attention as a product, a softmax and a product.

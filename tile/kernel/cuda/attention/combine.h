@@ -7,7 +7,7 @@
 
 namespace heddle::tile::cuda {
 
-// Block (x, y) of 128 threads: 8 columns, from 8 * y on, of the x-th 64 rows.
+// Block (x, y) of 128 threads: 8 columns, from 8 * y on, of the x-th 64 rows (of a panel).
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void attention_combine(const AttentionArgs& args, const Sink& sink, const Epilogue& epilogue) {
   const auto rows = static_cast<int32_t>(blockIdx.x), thread = static_cast<int32_t>(threadIdx.x);
@@ -15,7 +15,7 @@ __device__ inline void attention_combine(const AttentionArgs& args, const Sink& 
   AttentionUnit unit;
   set_rows<Config>(unit, args, rows / Config::kConsumers);
   const int32_t row = unit.row + rows % Config::kConsumers * kAttentionGroupRows + thread / 32 * 16 + lane / 4;
-  const int32_t col = 8 * static_cast<int32_t>(blockIdx.y);
+  const int32_t col = first_column<Config>(unit) + 8 * static_cast<int32_t>(blockIdx.y);
   using Parts = AttentionParts<Config>;
   typename Parts::Sums r{{0, 0, 0, 0}, {0, 0}, {1, 1}};
   if (row < args.m) r = Parts(args, rows).sums_of(static_cast<int>(blockIdx.y), thread);

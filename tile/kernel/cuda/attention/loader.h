@@ -8,6 +8,7 @@
 namespace heddle::tile::sm90 {
 
 using cuda::attention_unit;
+using cuda::first_column;
 using cuda::has_keys;
 
 // The units of a block: every so many, or (kDynamic) the next one that nobody has, which evens out units of different
@@ -80,7 +81,7 @@ __device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k
       if (tile > unit.first) load_keys(tile - 1);
       shared.v_empty[at_v.stage].wait(at_v.phase ^ 1);
       load_tile<typename Traits::V>(map_v, args.v, shared.v_full[at_v.stage], shared.v + at_v.stage * Traits::kVBytes,
-                                    batch, 0, tile * Traits::kTileN);
+                                    batch, first_column<Config>(unit), tile * Traits::kTileN);
       at_v.step();
     }
   }

@@ -5,6 +5,7 @@
 #include "tile/arch/sm80/named_barrier.h"
 #include "tile/core/swizzle.h"
 #include "tile/kernel/cuda/attention/softmax.h"
+#include "tile/kernel/cuda/attention/units.h"
 
 namespace heddle::tile::cuda {
 
@@ -294,7 +295,8 @@ __device__ inline auto as_results(float low, float high) {
 // its rows lies among those of the block's tile.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
-                                       const Epilogue& epilogue, uint8_t* rows, int32_t batch, int32_t row) {
+                                       const Epilogue& epilogue, uint8_t* rows, const AttentionUnit& unit,
+                                       int32_t row) {
   using In = typename Config::In;
   constexpr int kRows = key_warps<Config> != 0 ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   constexpr int kPiece = kRows * kGemmRowBytes;
@@ -302,7 +304,7 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const int line = lane / 4 + 8 * h;
-    const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, batch, row + line);
+    const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, unit.batch, row + line);
 #pragma unroll
     for (int j = 0; j < Config::kWidth / 8; ++j) {
       auto two = as_results<In>(r.o[4 * j + 2 * h] * factor, r.o[4 * j + 2 * h + 1] * factor);
@@ -313,11 +315,11 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
   // Eight lanes a row: 64 columns.
 #pragma unroll
   for (int first = 0; first < Config::kWidth; first += 64) {
-    const int32_t col = first + lane % 8 * 8;
+    const int32_t own = first + lane % 8 * 8, col = first_column<Config>(unit) + own;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int32_t r16 = 4 * i + lane / 8;
-      if (row + r16 >= args.m || col >= args.width) continue;
+      if (row + r16 >= args.m || own >= Config::kWidth || col >= args.width) continue;
       constexpr int kChunk = 16 / static_cast<int>(sizeof(In));
       struct alignas(16) Some {
         In x[kChunk];
@@ -325,11 +327,11 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
       float v[8];
 #pragma unroll
       for (int c = 0; c < 8; c += kChunk) {
-        const Some some = *reinterpret_cast<const Some*>(rows + result_place<In, kPiece>(r16, col + c));
+        const Some some = *reinterpret_cast<const Some*>(rows + result_place<In, kPiece>(r16, own + c));
 #pragma unroll
         for (int e = 0; e < kChunk; ++e) v[c + e] = to_float(some.x[e]);
       }
-      epilogue(v, batch, row + r16, col, args.width - col < 8 ? args.width - col : 8);
+      epilogue(v, unit.batch, row + r16, col, args.width - col < 8 ? args.width - col : 8);
     }
   }
 }

@@ -16,7 +16,8 @@
 //     using In = tile::half;                       // or bfloat: Q, K, V and O; of f32 cuda::tf32, cuda::tf32x2
 //     static constexpr int kConsumers = 2;         // times 64 rows of Q
 //     static constexpr int kTileN = 64;            // keys of a tile: 16, 32, 64 or 128
-//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of V and O: rounded up to multiples of 16
+//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of a panel: rounded up to multiples of 16
+//     static constexpr int kPanels = 1;            // into which the columns of V and O are cut
 //     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory (of a warp: 2 at
 //     least) static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each has its own
 //
@@ -47,7 +48,7 @@ struct AttentionTraits {
   static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(!kFewRows || kElement == 2);
-  static_assert(!kFewRows || (Config::kStages > 1 && Config::kKeyWarps >= 4 && Config::kConsumers == 1));
+  static_assert(!kFewRows || (Config::kStages > 1 && Config::kKeyWarps >= 2 && Config::kConsumers == 1));
   // Sums lie where the rings were.
   static_assert(!kFewRows || few_rows_ring_bytes(kTileN, Config::kDepth, Config::kWidth, Config::kStages) >=
                                  few_rows_sums_bytes(Config::kWidth));
@@ -184,7 +185,9 @@ class AttentionBlock {
     commit_copies();
   }
   __device__ void load_values(int32_t tile) {
-    if (tile >= unit_.first) v_.load(shared_v_ + next_v_ * OperandV::kBytes, 0, tile * Traits::kTileN);
+    if (tile >= unit_.first) {
+      v_.load(shared_v_ + next_v_ * OperandV::kBytes, cuda::first_column<Config>(unit_), tile * Traits::kTileN);
+    }
     next_v_ = next_v_ + 1 == kStages ? 0 : next_v_ + 1;
     commit_copies();
   }
@@ -340,8 +343,7 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
       if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left)) continue;
       if (Config::kKeyWarps > 0 && threadIdx.x >= 32) continue;  // rows that there are not
     }
-    cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit.batch,
-                                  row);
+    cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit, row);
   }
 }
 

@@ -14,7 +14,8 @@
 //     using In = tile::half;                       // or bfloat: Q, K, V and O
 //     static constexpr int kConsumers = 2;         // warpgroups that multiply: 64 rows of Q each
 //     static constexpr int kTileN = 128;           // keys of a tile, a multiple of 16
-//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of V and O: rounded up to multiples of 16
+//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of a panel: rounded up to multiples of 16
+//     static constexpr int kPanels = 1;            // into which the columns of V and O are cut
 //     static constexpr int kStages = 2, kQStages = 2;
 //     static constexpr int kBlocks = 1;            // of an SM at a time
 //     static constexpr bool kKAlongDepth = true;   // K is contiguous along its depth, else along keys
@@ -224,7 +225,7 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
           add_parts<Config>(r, args, unit, shared.told, group.group(), args.m - unit.row - 64 * group.group());
     }
     if (has_results) {
-      store_attention<Config>(r, args, sink, epilogue, q + own_row * kGemmRowBytes, unit.batch, row);
+      store_attention<Config>(r, args, sink, epilogue, q + own_row * kGemmRowBytes, unit, row);
     }
     fence_async_shared();
     __syncwarp();

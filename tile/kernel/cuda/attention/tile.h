@@ -17,10 +17,14 @@ struct AttentionTile {
   // From row `row` and element `at` of the depth on.
   __device__ static void load(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t at, int32_t inner,
                               int32_t outer) {
+    constexpr int kLines = attention_box_lines(kPieces.rows);
 #pragma unroll
     for (int i = 0; i < kPieces.count; ++i) {
-      load_box(map, full, to + i * kPieces.piece_bytes(), (AlongDepth ? at : row) + 64 * i, AlongDepth ? row : at,
-               inner, outer, CacheHint::kEvictNormal);
+#pragma unroll
+      for (int line = 0; line < kPieces.rows; line += kLines) {
+        load_box(map, full, to + i * kPieces.piece_bytes() + line * kGemmRowBytes, (AlongDepth ? at : row) + 64 * i,
+                 (AlongDepth ? row : at) + line, inner, outer, CacheHint::kEvictNormal);
+      }
     }
   }
   // The operand from row `row` (a multiple of 8) and 16 * step of the depth on.

@@ -28,13 +28,15 @@ __device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, con
   u.plain_last = args.plain_last.at(tile, of_batch, kTileN);
 }
 
-// Which rows of which batch the unit at a place has, without splits; gives the tile of rows.
+// Which rows and columns of which batch the unit at a place has, without splits; gives the tile of rows.
 template <typename Config>
 __device__ inline int32_t set_rows(AttentionUnit& u, const AttentionArgs& args, int32_t place) {
   const int32_t section = args.by_section.divide(place), rest = place - section * args.section * args.tiles_m;
   const bool is_last = section == args.sections - 1;
   const int32_t order = (is_last ? args.by_last : args.by_batches).divide(rest);
-  u.batch = section * args.section + rest - order * (is_last ? args.last_section : args.section);
+  const int32_t panel = section * args.section + rest - order * (is_last ? args.last_section : args.section);
+  u.batch = panel / Config::kPanels;
+  u.column = panel % Config::kPanels * Config::kWidth;
   const int32_t tile = args.descending != 0 ? args.tiles_m - 1 - order : order;
   u.row = tile * kAttentionGroupRows * Config::kConsumers;
   return tile;
@@ -62,6 +64,13 @@ __device__ inline AttentionUnit attention_unit(const AttentionArgs& args, const 
     u.plain_first = within(u.plain_first), u.plain_last = within(u.plain_last);
   }
   return u;
+}
+
+// Of V and O.
+template <typename Config>
+__device__ inline int32_t first_column(const AttentionUnit& unit) {
+  if constexpr (Config::kPanels == 1) return 0;
+  return unit.column;
 }
 
 // Parts of few keys may have none.
