@@ -82,11 +82,19 @@ TEST(CudaMmaAttention, Pages) {
     CudaBatch::Options options = kSm80;
     options.family = "attention", options.skip = skip++ * 5;
     add_mma(batch, {.batch = 2, .m = 70, .n = 200, .scores = "causal", .layout = "pages", .page = page}, options);
-    add_mma(batch, {.type = "f32", .batch = 2, .m = 20, .n = 150, .depth = 32, .width = 40, .layout = "pages",
-                    .page = page});
+    add_mma(batch,
+            {.type = "f32", .batch = 2, .m = 20, .n = 150, .depth = 32, .width = 40, .layout = "pages", .page = page});
     options.named = "key_warps";
-    add_mma(batch, {.type = "bf16", .batch = 7, .heads = 4, .m = 1, .n = 500, .scores = "length", .layout = "pages",
-                    .page = page, .kv_heads = 2},
+    add_mma(batch,
+            {.type = "bf16",
+             .batch = 7,
+             .heads = 4,
+             .m = 1,
+             .n = 500,
+             .scores = "length",
+             .layout = "pages",
+             .page = page,
+             .kv_heads = 2},
             options);
   }
   add_mma(batch, {.type = "tf32", .m = 9, .n = 100, .depth = 20, .width = 33, .layout = "pages", .page = 32});

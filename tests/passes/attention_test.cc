@@ -51,9 +51,8 @@ Result fuse_text(const std::string& text, FusionPolicy policy = FusionPolicy::kS
   };
   options.can_attend = [&](const ir::Group& group, std::string* reason) {
     EXPECT_EQ(group.outputs.size(), 1u);
-    const bool gathers = std::any_of(group.nodes.begin(), group.nodes.end(), [&](ir::NodeId id) {
-      return graph.node(id).op == ir::Op::kGather;
-    });
+    const bool gathers = std::any_of(group.nodes.begin(), group.nodes.end(),
+                                     [&](ir::NodeId id) { return graph.node(id).op == ir::Op::kGather; });
     if (gathers && !accept_gathers) {
       *reason = "it reads no pages";
       return false;
