@@ -268,11 +268,12 @@ def microsoft_group_query_attention_of_a_step(g):
 
 
 def from_pages(g, name, table, kv_heads, page=16):
-    """[batch, kv_heads, keys, depth] from a pool of pages."""
+    """[batch, kv_heads, keys, depth] from a pool of pages, which is f16 as the kernel reads it."""
     entries = table.shape[1]
-    pages = g.node("Gather", g.input(name, [9, page, kv_heads, DEPTH]), g.constant(table, np.int64), axis=0)
+    pool = g.input(name, [9, page, kv_heads, DEPTH], TensorProto.FLOAT16)
+    pages = g.node("Gather", pool, g.constant(table, np.int64), axis=0)
     keys = g.node("Reshape", pages, g.constant([BATCH, entries * page, kv_heads, DEPTH], np.int64))
-    return g.node("Transpose", keys, perm=[0, 2, 1, 3])
+    return g.node("Cast", g.node("Transpose", keys, perm=[0, 2, 1, 3]), to=TensorProto.FLOAT)
 
 
 @form
