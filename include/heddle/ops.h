@@ -143,6 +143,20 @@ struct AttentionBias {
   bool operator==(const AttentionBias&) const = default;
 };
 
+// Keys and values in pages of a pool. K is [pages][kv_heads][page][depth] and V [pages][kv_heads][page][width], of any
+// strides, of which `batch` is the one from page to page: caches of vLLM, [pages][page][kv_heads][depth], have
+// {page * kv_heads * depth, depth, kv_heads * depth}. A table, i32 [batch][ceil(keys / page)], says which pages have a
+// sequence's keys. Entries that name no page (-1, say) are not followed: their keys are zeros. What lies behind the
+// last key of a sequence, in its last page and in pages that further entries name, counts for nothing but must be
+// finite.
+struct AttentionPages {
+  int64_t page = 0;      // keys of a page, a multiple of 16
+  int64_t pages = 0;     // of the pool
+  int64_t sequence = 0;  // entries from one sequence's line of the table to the next one's; 0: they are dense
+
+  bool operator==(const AttentionPages&) const = default;
+};
+
 // O = softmax(scores(Q K^T)) V for each batch and head. The scores are products times `scale`, then
 // soft_cap * tanh(scores / soft_cap), then the bias is added, then keys are hidden. A query that sees no key gives 0.
 struct AttentionProblem {
@@ -159,11 +173,12 @@ struct AttentionProblem {
   bool lengths = false;  // i32 [batch]: only so many keys are a sequence's
   std::optional<AttentionBias> bias = {};
   std::optional<DType> sinks = {};  // f32, f16, bf16 [heads]: a score of each row that is no key's
+  std::optional<AttentionPages> pages = {};
 
   bool operator==(const AttentionProblem&) const = default;
 };
 
-// Device addresses; of the last three what the problem has.
+// Device addresses; of the last four what the problem has.
 struct AttentionOperands {
   const void* q = nullptr;
   const void* k = nullptr;
@@ -172,6 +187,7 @@ struct AttentionOperands {
   const void* bias = nullptr;
   const void* sinks = nullptr;
   const void* lengths = nullptr;
+  const void* page_table = nullptr;
 };
 
 // A prepared attention, of which the same holds as of a Gemm, but that PrepareOptions::tune_seconds has no effect.

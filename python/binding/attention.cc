@@ -50,8 +50,14 @@ class AttentionCall {
     const auto with = [&](int64_t heads, int64_t rows, int64_t row) {
       return rank == 4 ? Shape{problem_.batch, heads, rows, row} : Shape{heads, rows, row};
     };
-    require_shape(keys, "k", with(problem_.kv_heads, problem_.keys, problem_.depth));
-    require_shape(values, "v", with(problem_.kv_heads, problem_.keys, problem_.width));
+    const auto of_keys = [&](int64_t elements) {
+      Shape shape = with(problem_.kv_heads, keys.shape[rank - 2], elements);
+      if (problem_.pages) shape[0] = problem_.pages->pages;
+      return shape;
+    };
+    if (const nb::object table = option("page_table"); !table.is_none()) add_pages(on_gpu(table, "page_table"), keys);
+    require_shape(keys, "k", of_keys(problem_.depth));
+    require_shape(values, "v", of_keys(problem_.width));
     read_options();
     const Shape shape = with(problem_.heads, problem_.queries, problem_.width);
     const nb::object result = out.is_none() ? family_.empty(problem_.type, shape, device_, stream_) : nb::borrow(out);
@@ -111,6 +117,26 @@ class AttentionCall {
       }
       problem_.lengths = true;
     }
+  }
+  // The table of a pool of pages, which K is.
+  void add_pages(const Array& table, const Array& keys) {
+    if (keys.shape.size() != 4) {
+      refuse("page_table", fmt::format("q has {} dimensions", q_.shape.size()),
+             "Give q with its batch, [batch, heads, queries, depth]");
+    }
+    if (table.dtype != DType::kI32) {
+      refuse("page_table", fmt::format("it is {}", to_string(table.dtype)), family_.how_to_convert(DType::kI32));
+    }
+    const bool fits = table.shape.size() == 2 && table.shape[0] == problem_.batch && table.shape[1] > 0;
+    const std::vector<int64_t> s = strides_of(table);
+    if (!fits || (table.shape[1] > 1 && s[1] != 1) || (table.shape[0] > 1 && s[0] < table.shape[1])) {
+      refuse("page_table", fmt::format("its shape is {}", to_string(table.shape)),
+             fmt::format("Give [{}, pages of a sequence], whose lines are dense", problem_.batch));
+    }
+    const int64_t page = keys.shape[2];
+    problem_.pages = ops::AttentionPages{page, keys.shape[0], table.shape[0] > 1 ? s[0] : table.shape[1]};
+    problem_.keys = table.shape[1] * page;
+    operands_.page_table = table.data;
   }
   Array vector(nb::handle object, const std::string& name, int64_t count, const void*& address) {
     Array array = on_gpu(object, name);

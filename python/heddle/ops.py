@@ -7,8 +7,8 @@ __all__ = ["attention", "gemm"]
 
 
 def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: int = 0, scale: Optional[float] = None,
-              soft_cap: float = 0, bias: Any = None, sinks: Any = None, lengths: Any = None, out: Any = None,
-              stream: Any = None) -> Any:
+              soft_cap: float = 0, bias: Any = None, sinks: Any = None, lengths: Any = None, page_table: Any = None,
+              out: Any = None, stream: Any = None) -> Any:
     """softmax(scores(q @ k.T)) @ v for each head, in one kernel.
 
     `q` is [batch, heads, queries, depth], `k` [batch, kv_heads, keys, depth], `v` [batch, kv_heads, keys, width], or all
@@ -20,12 +20,18 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: int = 0, 
     `window` those that are less than so far from it. `sinks`, [heads], is a score of each row that is no key's. A query
     that sees no key gives 0.
 
+    With `page_table`, i32 [batch, pages of a sequence], keys and values lie in pages of a pool: `k` is [pages, kv_heads,
+    keys of a page, depth], `v` [pages, kv_heads, keys of a page, width], of any strides, and the table says which pages
+    have a sequence's keys. `cache.transpose(1, 2)` is what a cache [pages, keys of a page, kv_heads, depth] is passed as,
+    which is what vLLM and FlashAttention have. Pages have a multiple of 16 keys. Entries that name no page (-1) are not
+    followed; what lies behind a sequence's last key counts for nothing but has to be finite.
+
     Returns `out`, or a new array of q's library, [batch, heads, queries, width]. It is put onto `stream` as by gemm().
     Raises heddle.InputError, heddle.UnsupportedError, heddle.MachineError.
     """
     _nvrtc.load()
     options = {"causal": causal, "window": window, "scale": scale, "soft_cap": soft_cap, "bias": bias, "sinks": sinks,
-               "lengths": lengths, "stream": stream}
+               "lengths": lengths, "page_table": page_table, "stream": stream}
     return _core.attention(q, k, v, out, options)
 
 

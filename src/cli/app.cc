@@ -258,6 +258,7 @@ void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chose
   attention->add_option("--batch", a.batch, "Sequences")->capture_default_str();
   attention->add_option("--heads", a.heads, "Heads of queries")->capture_default_str();
   attention->add_option("--kv-heads", a.kv_heads, "Heads of keys and values; default: as many as of queries");
+  attention->add_option("--page", a.page, "Keys and values lie in pages of so many keys; default: side by side");
   attention->add_option("--depth", a.depth, "Elements of a head")->capture_default_str();
   attention->add_option("--width", a.width, "Elements of a head of values and results; default: depth");
   attention->add_flag("--causal", a.causal, "A query sees the keys up to its own; the last one has the last key");

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/attention/cuda/attention.h"
 #include "schedule/attention/describe.h"
 #include "schedule/attention/pack_rows.h"
@@ -64,8 +65,31 @@ bool is_apart(const Extents& x, const AttentionStrides& s) {
   return true;
 }
 
+constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+
+// Entries of a sequence.
+int64_t entries_of(const AttentionProblem& p) {
+  return ceil_div(p.keys, p.pages->page);
+}
+
+void resolve_pages(AttentionProblem& p) {
+  constexpr int64_t kStep = 16;
+  AttentionPages& x = *p.pages;
+  if (x.page < 1 || x.page > kMost || x.page % kStep != 0) {
+    refuse_attention(fmt::format("a page has {} keys", x.page), "Give pages of a multiple of 16 keys");
+  }
+  const int64_t most = kMost / std::max<int64_t>(p.heads, 1);
+  if (x.pages < 1 || x.pages > most) {
+    refuse_attention(fmt::format("the pool has {} pages, it must have 1 to {}", x.pages, most));
+  }
+  if (x.sequence == 0) x.sequence = entries_of(p);
+  if (x.sequence < 0) {
+    refuse_attention(fmt::format("the table of pages has {} entries from sequence to sequence", x.sequence),
+                     "Strides count elements and are not negative");
+  }
+}
+
 AttentionProblem resolve_sizes(AttentionProblem p) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
   if (p.kv_heads == 0) p.kv_heads = p.heads;
   if (p.width == 0) p.width = p.depth;
   for (const auto& [name, value] : {std::pair{"batch", p.batch}, {"heads", p.heads}, {"queries", p.queries}}) {
@@ -103,6 +127,7 @@ AttentionProblem resolve_sizes(AttentionProblem p) {
                        "Strides count elements; 0 where a dimension has the bias in common");
     }
   }
+  if (p.pages) resolve_pages(p);
   return p;
 }
 
@@ -199,7 +224,8 @@ class Scores {
 AttentionForm form_of(const AttentionProblem& p) {
   AttentionForm form;
   const int64_t group = p.heads / p.kv_heads;
-  form.batch = {{p.batch, p.q.batch, p.k.batch, p.v.batch},
+  form.batch = {p.pages ? AttentionForm::Batch{p.batch, p.q.batch, 0, 0, p.pages->sequence}
+                        : AttentionForm::Batch{p.batch, p.q.batch, p.k.batch, p.v.batch},
                 {p.kv_heads, p.q.head * group, p.k.head, p.v.head},
                 {group, p.q.head, 0, 0}};
   form.rows = p.queries, form.keys = p.keys, form.depth = p.depth, form.width = p.width;
@@ -207,8 +233,13 @@ AttentionForm form_of(const AttentionProblem& p) {
     return AttentionForm::Operand{value, 0, rows == 1 ? 1 : s.row, row == 1 ? 1 : s.element};
   };
   form.q = operand(0, p.q, p.queries, p.depth);
-  form.k = operand(1, p.k, p.keys, p.depth);
-  form.v = operand(2, p.v, p.keys, p.width);
+  const int64_t lines = p.pages ? p.pages->page : p.keys;
+  form.k = operand(1, p.k, lines, p.depth);
+  form.v = operand(2, p.v, lines, p.width);
+  if (p.pages) {
+    const uint32_t table = kOperandO + 1 + (p.bias ? 1 : 0) + (p.sinks ? 1 : 0) + (p.lengths ? 1 : 0);
+    form.pages = AttentionForm::Pages{table, p.pages->page, p.pages->pages, 0, 1, p.k.batch, p.v.batch, false};
+  }
   Scores(p, form, kOperandO + 1).make();
   form.result_at = [p](IndexPool& pool, const Index& batch, const Index& row, const Index& column) {
     Index at = pool.scale(pool.div(batch, p.heads), p.o.batch);
@@ -248,8 +279,9 @@ ResolvedAttention resolve(const AttentionProblem& given) {
   ResolvedAttention result;
   result.problem = resolve_sizes(given);
   AttentionProblem& p = result.problem;
-  const Extents q{p.batch, p.heads, p.queries, p.depth}, k{p.batch, p.kv_heads, p.keys, p.depth};
-  const Extents v{p.batch, p.kv_heads, p.keys, p.width}, o{p.batch, p.heads, p.queries, p.width};
+  const int64_t lines = p.pages ? p.pages->pages : p.batch, keys = p.pages ? p.pages->page : p.keys;
+  const Extents q{p.batch, p.heads, p.queries, p.depth}, k{lines, p.kv_heads, keys, p.depth};
+  const Extents v{lines, p.kv_heads, keys, p.width}, o{p.batch, p.heads, p.queries, p.width};
   resolve_strides("Q", q, p.q), resolve_strides("K", k, p.k);
   resolve_strides("V", v, p.v), resolve_strides("O", o, p.o);
   if (!is_apart(o, p.o))
@@ -267,6 +299,10 @@ ResolvedAttention resolve(const AttentionProblem& given) {
   }
   if (p.sinks) add("sinks", Role::kInput, *p.sinks, p.heads);
   if (p.lengths) add("lengths", Role::kInput, DType::kI32, p.batch);
+  if (p.pages) {
+    const int64_t before = std::max<int64_t>(p.batch - 1, 0) * p.pages->sequence;
+    add("page_table", Role::kInput, DType::kI32, before + entries_of(p));
+  }
   if (result.is_empty()) return result;
   AttentionForm form = form_of(p);
   schedule::pack_rows(form);
@@ -290,7 +326,7 @@ std::vector<schedule::Config> candidates(const ResolvedAttention& attention, con
 
 namespace {
 
-constexpr size_t kAttentionOperands = 7;
+constexpr size_t kAttentionOperands = 8;
 
 }  // namespace
 
@@ -325,6 +361,7 @@ class Attention::Impl {
     if (p.bias) add(x.bias);
     if (p.sinks) add(x.sinks);
     if (p.lengths) add(x.lengths);
+    if (p.pages) add(x.page_table);
     check_overlaps({addresses.data(), count});
     kernel_->launch({addresses.data(), count + 2}, stream);
   }
@@ -373,7 +410,8 @@ struct KeyHash {
     const AttentionProblem& p = key.first;
     size_t h = static_cast<size_t>(key.second);
     for (const int64_t x : {p.batch, p.heads, p.kv_heads, p.queries, p.keys, p.depth, p.width, p.window, p.q.row,
-                            p.k.row, p.k.batch, static_cast<int64_t>(p.type) * 2 + static_cast<int64_t>(p.causal)}) {
+                            p.k.row, p.k.batch, p.pages ? p.pages->page : 0, p.pages ? p.pages->pages : 0,
+                            static_cast<int64_t>(p.type) * 2 + static_cast<int64_t>(p.causal)}) {
       h = (h ^ static_cast<uint64_t>(x)) * 0x9E3779B97F4A7C15u + (h >> 29);
     }
     return h;

@@ -13,7 +13,8 @@ namespace heddle::ops {
 struct ResolvedAttention {
   AttentionProblem problem;  // no size or stride is 0 for another one any more
   schedule::KernelDesc desc;
-  // Of the operands of the description: Q, K, V, O, then what the problem has of bias, sinks, lengths.
+  // Of the operands of the description: Q, K, V, O, then what the problem has of bias, sinks, lengths, table of
+  // pages.
   std::vector<OperandSpan> spans;
 
   const schedule::AttentionDesc& attention() const;

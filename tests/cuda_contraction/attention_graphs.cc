@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <numeric>
+
 #include "ir/text/text.h"
 
 namespace heddle::testing {
@@ -66,7 +68,11 @@ class Writer {
              fmt::format("shape = [{}], dims = [0,2,3]", fmt::join(heads, ",")), type(heads));
         continue;
       }
-      if (p_.layout == "dense" || p_.layout == "shared") {
+      if (p_.layout == "pages" && i > 0) {
+        pages(names[i], depths[i]);
+        continue;
+      }
+      if (p_.layout == "dense" || p_.layout == "shared" || p_.layout == "pages") {
         parameter(names[i], type(heads));
         continue;
       }
@@ -87,6 +93,38 @@ class Writer {
       line(apart, "reshape(%" + flat + ")", fmt::format("shape = [{}]", fmt::join(split, ",")), type(split));
       line(names[i], "transpose(%" + apart + ")", "perm = [0,2,1,3]", type(heads));
     }
+  }
+
+  // Pages of a pool in an order of no kind, one of them twice, one counted from the end; some of the pool are nobody's.
+  void pages(const std::string& name, int64_t depth) {
+    const int64_t entries = (p_.n + p_.page - 1) / p_.page, used = p_.batch * entries, pool = used + 3;
+    const int64_t heads = p_.kv_heads == 0 ? p_.heads : p_.kv_heads, all = entries * p_.page;
+    if (name == "k") {
+      std::vector<int64_t> table;
+      int64_t step = 7;  // has no divisor in common with the pool
+      while (std::gcd(step, pool) != 1) ++step;
+      for (int64_t i = 0; i < used; ++i) table.push_back((i * step + 2) % pool);
+      table.back() -= pool;
+      table[table.size() / 2] = table.front();
+      text_ +=
+          fmt::format("  %table = constant {{value = i64[{},{}]{{{}}}}}\n", p_.batch, entries, fmt::join(table, ","));
+    }
+    parameter(name + "0", type({pool, p_.page, heads, depth}));
+    const std::string places[] = {name + "1", name + "2", name + "3", name + "4"};
+    line(places[0], "gather(%" + name + "0, %table)", "dim = 0", type({p_.batch, entries, p_.page, heads, depth}));
+    line(places[1], "reshape(%" + places[0] + ")", fmt::format("shape = [{},{},{},{}]", p_.batch, all, heads, depth),
+         type({p_.batch, all, heads, depth}));
+    line(places[2], "slice(%" + places[1] + ")",
+         fmt::format("starts = [0,0,0,0], limits = [{},{},{},{}], strides = [1,1,1,1]", p_.batch, p_.n, heads, depth),
+         type({p_.batch, p_.n, heads, depth}));
+    const bool shared = heads != p_.heads;
+    line(shared ? places[3] : name, "transpose(%" + places[2] + ")", "perm = [0,2,1,3]",
+         type({p_.batch, heads, p_.n, depth}));
+    if (!shared) return;
+    const Shape apart{p_.batch, heads, p_.heads / heads, p_.n, depth}, wanted{p_.batch, p_.heads, p_.n, depth};
+    line(name + "5", "broadcast(%" + places[3] + ")",
+         fmt::format("shape = [{}], dims = [0,1,3,4]", fmt::join(apart, ",")), type(apart));
+    line(name, "reshape(%" + name + "5)", fmt::format("shape = [{}]", fmt::join(wanted, ",")), type(wanted));
   }
 
   void scores() {

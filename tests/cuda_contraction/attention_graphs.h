@@ -16,8 +16,10 @@ struct AttentionProblem {
                                   // batch, by a constant), "biased" (causal), "length" (keys of a batch, as many as
                                   // memory says), "past" (causal behind them)
   std::string layout = "heads";   // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys,
-                                  // "shared": all heads have the same K and V
+                                  // "shared": all heads have the same K and V, "pages": in pages of a pool
   bool quotient = false;          // exp / sum in place of exp * (1 / sum)
+  int64_t page = 64;              // "pages": keys of one
+  int64_t kv_heads = 0;           // "pages": heads of K and V that those of Q share; 0: each has its own
 };
 std::string attention_text(const AttentionProblem& problem);
 

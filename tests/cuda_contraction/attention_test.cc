@@ -116,6 +116,33 @@ TEST(CudaAttention, Lengths) {
 }
 
 // What a length leaves of the keys, by 64 rows.
+// Keys in pages of a pool: tiles of several pages, of one, of a part of one.
+TEST(CudaAttention, Pages) {
+  CudaBatch batch;
+  unsigned skip = 0;
+  for (const int64_t page : {16, 48, 64, 256}) {
+    CudaBatch::Options options;
+    options.named = "q_stages=", options.skip = skip++ * 3;
+    add(batch, {.batch = 2, .m = 150, .n = 301, .scores = "causal", .layout = "pages", .page = page}, options);
+    add(batch,
+        {.type = "bf16",
+         .batch = 3,
+         .heads = 4,
+         .m = 70,
+         .n = 400,
+         .depth = 40,
+         .width = 72,
+         .scores = "length",
+         .layout = "pages",
+         .page = page,
+         .kv_heads = 2},
+        options);
+    options.split = true;
+    add(batch, {.m = 40, .n = 900, .scores = "mask", .layout = "pages", .page = page}, options);
+  }
+  testing::compile_and_run(batch);
+}
+
 TEST(CudaAttention, RangesOfLengths) {
   const Target target = Target::cuda_h200(1);
   const auto length_of = [&](const Problem& p) {

@@ -74,6 +74,33 @@ TEST(CudaMmaAttention, Lengths) {
   testing::compile_and_run(batch);
 }
 
+// Keys in pages of a pool, smaller and larger than tiles of keys; f32, whose tiles are read again.
+TEST(CudaMmaAttention, Pages) {
+  CudaBatch batch;
+  unsigned skip = 0;
+  for (const int64_t page : {16, 64, 128}) {
+    CudaBatch::Options options = kSm80;
+    options.family = "attention", options.skip = skip++ * 5;
+    add_mma(batch, {.batch = 2, .m = 70, .n = 200, .scores = "causal", .layout = "pages", .page = page}, options);
+    add_mma(batch,
+            {.type = "f32", .batch = 2, .m = 20, .n = 150, .depth = 32, .width = 40, .layout = "pages", .page = page});
+    options.named = "key_warps";
+    add_mma(batch,
+            {.type = "bf16",
+             .batch = 7,
+             .heads = 4,
+             .m = 1,
+             .n = 500,
+             .scores = "length",
+             .layout = "pages",
+             .page = page,
+             .kv_heads = 2},
+            options);
+  }
+  add_mma(batch, {.type = "tf32", .m = 9, .n = 100, .depth = 20, .width = 33, .layout = "pages", .page = 32});
+  testing::compile_and_run(batch);
+}
+
 // Tiles, rows of a warp, stages, parts of the keys.
 TEST(CudaMmaAttention, Candidates) {
   CudaBatch batch;

@@ -286,6 +286,35 @@ def microsoft_group_query_attention_of_a_step(g):
                   num_heads=HEADS, kv_num_heads=KEY_HEADS)[0]
 
 
+def from_pages(g, name, table, kv_heads, page=16):
+    """[batch, kv_heads, keys, depth] from a pool of pages, which is f16 as the kernel reads it."""
+    entries = table.shape[1]
+    pool = g.input(name, [9, page, kv_heads, DEPTH], TensorProto.FLOAT16)
+    pages = g.node("Gather", pool, g.constant(table, np.int64), axis=0)
+    keys = g.node("Reshape", pages, g.constant([BATCH, entries * page, kv_heads, DEPTH], np.int64))
+    return g.node("Cast", g.node("Transpose", keys, perm=[0, 2, 1, 3]), to=TensorProto.FLOAT)
+
+
+@form
+def keys_in_pages(g):
+    table = np.array([[5, 0, 3], [-1, 6, 2]])
+    q = g.input("q", [BATCH, HEADS, ROWS, DEPTH])
+    k, v = (from_pages(g, name, table, HEADS) for name in "kv")
+    mask = g.input("mask", [BATCH, 1, 1, 48], TensorProto.BOOL)
+    return g.mix(g.node("Where", mask, g.scores(q, k), g.constant(LOWEST)), v)
+
+
+@form
+def shared_keys_in_pages(g):
+    table = np.array([[5, 0, 3, 1], [7, 8, 2, 5]])
+    q = g.input("q", [BATCH, HEADS, 1, DEPTH])
+    k, v = (from_pages(g, name, table, KEY_HEADS) for name in "kv")
+    shape = g.constant([BATCH, KEY_HEADS, HEADS // KEY_HEADS, 64, DEPTH], np.int64)
+    k, v = (g.node("Reshape", g.node("Expand", g.node("Unsqueeze", x, g.constant([2], np.int64)), shape),
+                   g.constant([BATCH, HEADS, 64, DEPTH], np.int64)) for x in (k, v))
+    return g.mix(g.scores(q, k), v)
+
+
 def heddle(command, arguments, **environment):
     return subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, env=os.environ | environment)
 
@@ -303,6 +332,8 @@ def check(command, name, folder):
     labels = [kernel["label"] for group in groups for kernel in group["kernels"]]
     if sum(label.startswith("attention ") for label in labels) != 1:
         return f"its kernels are {', '.join(labels)}"
+    if name.endswith("in_pages") and not any("pages of 16 keys" in label for label in labels):
+        return f"its keys are gathered first: {', '.join(labels)}"
     verified = heddle(command, ["verify", path, *options])
     return "" if verified.returncode == 0 else (verified.stdout + verified.stderr).strip()[:300]
 

@@ -1,6 +1,8 @@
 // Which products, softmaxes and products are one group.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "pass_test_util.h"
 #include "passes/fusion/fusion.h"
 #include "schedule/attention/form.h"
@@ -39,7 +41,8 @@ struct Result {
   std::vector<ir::Group> attentions;
   std::vector<ir::Decision> decisions;  // of the rule
 };
-Result fuse_text(const std::string& text, FusionPolicy policy = FusionPolicy::kStitch, bool accept = true) {
+Result fuse_text(const std::string& text, FusionPolicy policy = FusionPolicy::kStitch, bool accept = true,
+                 bool accept_gathers = true) {
   const ir::Graph graph = ir::parse(text);
   FusionOptions options;
   options.policy = policy;
@@ -48,6 +51,12 @@ Result fuse_text(const std::string& text, FusionPolicy policy = FusionPolicy::kS
   };
   options.can_attend = [&](const ir::Group& group, std::string* reason) {
     EXPECT_EQ(group.outputs.size(), 1u);
+    const bool gathers = std::any_of(group.nodes.begin(), group.nodes.end(),
+                                     [&](ir::NodeId id) { return graph.node(id).op == ir::Op::kGather; });
+    if (gathers && !accept_gathers) {
+      *reason = "it reads no pages";
+      return false;
+    }
     *reason = accept ? "it is faster" : "it is slower";
     return accept;
   };
@@ -108,6 +117,47 @@ TEST(Attention, KeepsOtherGroupsWhereItsValuesAreNeeded) {
     EXPECT_THAT(result.decisions[0].reason, HasSubstr("needed outside"));
   }
   EXPECT_TRUE(fuse_text(attention(), FusionPolicy::kStitch, false).attentions.empty());
+}
+
+// Keys and values that a gather takes from pages of a pool, 16 keys each, by tables of two sequences.
+std::string attention_of_pages(const std::string& values_table) {
+  std::string text = R"(graph(%q: f32[2,4,8], %k0: f32[7,16,8], %v0: f32[7,16,8], %table: i64[2,3], %other: i64[2,3]) {
+      %c = constant {value = f32[2,4,48]{0.5}}
+      %k1 = gather(%k0, %table) {dim = 0}
+      %k = reshape(%k1) {shape = [2,48,8]}
+      %v1 = gather(%v0, TABLE) {dim = 0}
+      %v = reshape(%v1) {shape = [2,48,8]}
+      %s0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]}
+      %x = mul(%s0, %c)
+      %m = reduce(%x) {kind = "max", dims = [2]}
+      %mb = broadcast(%m) {shape = [2,4,48], dims = [0,1]}
+      %u = sub(%x, %mb)
+      %e = exp(%u)
+      %z = reduce(%e) {kind = "sum", dims = [2]}
+      %zb = broadcast(%z) {shape = [2,4,48], dims = [0,1]}
+      %p = div(%e, %zb)
+      %y = dot(%p, %v) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}
+      return "y" = %y })";
+  return text.replace(text.find("TABLE"), 5, values_table);
+}
+
+TEST(Attention, ReadsKeysInPagesThroughTheirTable) {
+  const Result result = fuse_text(attention_of_pages("%table"));
+  ASSERT_EQ(result.attentions.size(), 1u);
+  EXPECT_EQ(result.attentions[0].nodes.size(), 14u);  // all but the constant
+  EXPECT_EQ(result.attentions[0].inputs.size(), 5u);  // q, both pools, the table, the constant
+}
+
+TEST(Attention, GathersPagesFirstWhereNoKernelReadsThem) {
+  const Result refused = fuse_text(attention_of_pages("%table"), FusionPolicy::kStitch, true, false);
+  ASSERT_EQ(refused.attentions.size(), 1u);
+  EXPECT_EQ(refused.attentions[0].nodes.size(), 12u);  // without the gathers
+  ASSERT_EQ(refused.decisions.size(), 1u);
+  EXPECT_THAT(refused.decisions[0].reason, HasSubstr("gathered from their pages first: it reads no pages"));
+  // Keys and values by different tables.
+  const Result apart = fuse_text(attention_of_pages("%other"));
+  ASSERT_EQ(apart.attentions.size(), 1u);
+  EXPECT_EQ(apart.attentions[0].nodes.size(), 12u);
 }
 
 TEST(Attention, IsLeftApartByOtherPolicies) {

@@ -271,10 +271,20 @@ class Attention(unittest.TestCase):
         own = np.arange(9)[None, None, :, None] + lengths[:, None, None, None] - 9
         np.testing.assert_allclose(out.numpy().astype(np.float64), self.expected(q, k, v, np.arange(20) > own), atol=3e-3)
 
+    def test_keys_in_pages(self):
+        q, k, v = (random(shape, seed).astype(np.float16) for seed, shape in enumerate(((2, 4, 9, 32), (8, 2, 16, 32), (8, 2, 16, 32))))
+        table, lengths = np.array([[5, 0, 3], [1, 6, -1]], np.int32), np.array([40, 17], np.int32)
+        result = heddle.ops.attention(on_gpu(q), on_gpu(k), on_gpu(v), lengths=on_gpu(lengths), page_table=on_gpu(table))
+        k, v = (pool[table].swapaxes(1, 2).reshape(2, 2, 48, 32) for pool in (k, v))
+        hidden = np.arange(48)[None, None, None, :] >= lengths[:, None, None, None]
+        np.testing.assert_allclose(result.numpy().astype(np.float64), self.expected(q, k, v, hidden), atol=3e-3)
+
     def test_refusals(self):
         q, k = on_gpu(random((2, 4, 9, 32)).astype(np.float16)), on_gpu(random((2, 3, 20, 32)).astype(np.float16))
         for call, part in ((lambda: heddle.ops.attention(q, k, k), "3 heads"), (lambda: heddle.ops.attention(q, q, k), "v: its shape"),
-                           (lambda: heddle.ops.attention(q, q, q, bias=on_gpu(random((5, 9)))), "bias: its shape")):
+                           (lambda: heddle.ops.attention(q, q, q, bias=on_gpu(random((5, 9)))), "bias: its shape"),
+                           (lambda: heddle.ops.attention(q, q, q, page_table=on_gpu(np.zeros((3, 2), np.int32))), "page_table: its shape"),
+                           (lambda: heddle.ops.attention(q, q, q, page_table=on_gpu(np.zeros((2, 2), np.int32))), "multiple of 16 keys")):
             with self.subTest(part), self.assertRaises(heddle.InputError) as caught:
                 call()
             self.assertIn(part, str(caught.exception))

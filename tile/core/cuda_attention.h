@@ -61,6 +61,21 @@ struct AttentionArgs {
 };
 static_assert(sizeof(AttentionArgs) == 304);
 
+// Which pages of a pool have the keys of each batch, as a table says it: a sequence has a line of entries, one for each
+// page. Batches are `heads` of each sequence, side by side.
+struct AttentionPages {
+  const void* table;
+  int64_t offset, sequence, entry;  // of the first entry; from one sequence's to the next one's, from entry to entry
+  int32_t heads;
+  int32_t entries;  // of a sequence
+  int32_t pool;     // pages that there are
+  // Whether entries are those of a gather: negative ones count from the end of the pool, others beyond it mean the
+  // nearest page. Else they name no page.
+  int32_t clamps;
+  GemmDivisor by_heads;
+};
+static_assert(sizeof(AttentionPages) == 56);
+
 // Rows of Q that four warps have, 16 each.
 inline constexpr int kAttentionGroupRows = 64;
 
@@ -85,11 +100,11 @@ struct alignas(16) AttentionUnit {
 struct AttentionBudget {
   int entry, producer, consumer;
 };
-TILE_HD constexpr AttentionBudget attention_budget(int consumers, int blocks, bool dynamic) {
+TILE_HD constexpr AttentionBudget attention_budget(int consumers, int blocks, bool asks) {
   constexpr int kMost = 240;
   const int threads = 128 * (consumers + 1) * blocks;
   const int entry = 65536 / threads / 8 * 8 < 256 ? 65536 / threads / 8 * 8 : 256;
-  const int producer = consumers == 3 || dynamic ? 32 : 24;
+  const int producer = consumers == 3 || asks ? 32 : 24;
   const int consumer = (entry * (consumers + 1) - producer) / consumers / 8 * 8;
   if (consumers == 1 && entry >= kMost) return {entry, entry, entry};
   return {entry, producer, consumer < kMost ? consumer : kMost};

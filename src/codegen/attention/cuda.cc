@@ -1,5 +1,6 @@
 #include "codegen/attention/cuda.h"
 
+#include <cstddef>
 #include <optional>
 
 #include "base/hash.h"
@@ -10,6 +11,7 @@
 #include "schedule/attention/cuda/launch.h"
 #include "schedule/attention/cuda/mma_choice.h"
 #include "schedule/attention/cuda/model.h"
+#include "target/argument_block.h"
 
 namespace heddle::codegen {
 namespace {
@@ -40,9 +42,10 @@ std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
          fmt::format(
              "  static constexpr bool kScores = {}, kPlain = {}, kRagged = {};\n"
              "  static constexpr bool kSplit = {}, kZeroIfEmpty = {}, kSink = {}, kLength = {}, kCombines = {};\n"
-             "}};\n",
+             "{}}};\n",
              variant.scores, variant.plain, variant.ragged, c.splits > 1, a.zero_if_empty, a.sink.has_value(),
-             a.length.has_value(), c.combines);
+             a.length.has_value(), c.combines,
+             a.pages ? fmt::format("  static constexpr int kPage = {};\n", a.pages->keys) : "");
 }
 
 // The operands that are not views of TMA, the functors of a unit and the epilogue.
@@ -62,6 +65,7 @@ std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const At
   if (a.sink) list.emplace_back("Sink", "sink");
   if (a.length) list.emplace_back("Length", "length");
   list.emplace_back("Epilogue", "epilogue");
+  if (a.pages) list.emplace_back("Pages", "pages");
   const std::string traits =
       fmt::format("tile::{}::AttentionTraits<{}_parts::Config>::kThreads", by_warps ? "sm80" : "sm90", head.symbol);
   const std::string maps =
@@ -71,11 +75,11 @@ std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const At
   return fmt::format(
       "extern \"C\" __global__ void __launch_bounds__({2}, {3})\n"
       "    {0}({4}const __grid_constant__ tile::AttentionArgs args{5}) {{\n"
-      "{1}  tile::{6}::attention<{0}_parts::Config>({7}, scores, {8}, {9}, epilogue);\n"
+      "{1}  tile::{6}::attention<{0}_parts::Config>({7}, scores, {8}, {9}, epilogue{10});\n"
       "}}\n",
       head.symbol, first_lines(head), traits, c.blocks, maps, parameters(head, list), by_warps ? "sm80" : "sm90",
       by_warps ? "args, q, k, v" : "q, k, v, args", a.sink ? "sink" : "tile::cuda::NoSink{}",
-      a.length ? "length" : "tile::cuda::NoLength{}");
+      a.length ? "length" : "tile::cuda::NoLength{}", a.pages ? ", pages" : "");
 }
 
 std::string combine_text(const KernelHead& head, const AttentionDesc& a) {
@@ -96,13 +100,27 @@ struct Parts {
   CudaFunctor scores;
   std::optional<CudaFunctor> sink, length;
   CudaFunctor epilogue;
+  std::optional<CudaFunctor> pages;
 };
+
+CudaFunctor pages_of(const schedule::KeyPages& p, int64_t keys) {
+  tile::AttentionPages args{};
+  args.offset = p.offset, args.sequence = p.sequence, args.entry = p.entry;
+  args.heads = static_cast<int32_t>(p.heads), args.by_heads = tile::GemmDivisor::of(args.heads);
+  args.entries = static_cast<int32_t>(ceil_div(keys, p.keys)), args.pool = static_cast<int32_t>(p.pool);
+  args.clamps = p.clamps ? 1 : 0;
+  CudaFunctor functor;
+  functor.text = fmt::format("using Pages = tile::cuda::PageTable<{}>;\n", storage_type(p.entries));
+  functor.block = argument_bytes(args);
+  functor.pointers = {{0, offsetof(tile::AttentionPages, table), static_cast<int>(p.table)}};
+  return functor;
+}
 
 Parts parts_of(const AttentionDesc& a, const schedule::KernelPlan& plan) {
   const std::vector<schedule::Operand>& operands = plan.desc.operands;
   Parts parts;
   if (schedule::is_by_warps(plan.config.as<AttentionConfig>())) {
-    parts.operands = {matrix_text(a.q, a.m, false, "Q"), matrix_text(a.k, a.n, false, "K"),
+    parts.operands = {matrix_text(a.q, a.m, false, "Q"), matrix_text(a.k, a.keys_in_line(), false, "K"),
                       matrix_text(a.v, a.width, false, "V")};
   }
   parts.scores =
@@ -111,6 +129,7 @@ Parts parts_of(const AttentionDesc& a, const schedule::KernelPlan& plan) {
   if (a.sink) parts.sink = cuda_epilogue(*a.sink, operands, 0, "Sink");
   if (a.length) parts.length = cuda_epilogue(a.length->value, operands, 0, "Length");
   parts.epilogue = cuda_epilogue(a.epilogue, operands);
+  if (a.pages) parts.pages = pages_of(*a.pages, a.n);
   return parts;
 }
 
@@ -118,8 +137,9 @@ std::string text_of(const AttentionDesc& a, const AttentionConfig& config, const
   std::string text = fmt::format("namespace {}_parts {{\n", head.symbol);
   for (const OperandText& operand : parts.operands) text += operand.text;
   return text + parts.scores.text + (parts.sink ? parts.sink->text : "") + (parts.length ? parts.length->text : "") +
-         parts.epilogue.text + config_text(a, config) + fmt::format("}}  // namespace {}_parts\n", head.symbol) +
-         kernel_text(head, a, config) + (config.combines ? combine_text(head, a) : "");
+         parts.epilogue.text + (parts.pages ? parts.pages->text : "") + config_text(a, config) +
+         fmt::format("}}  // namespace {}_parts\n", head.symbol) + kernel_text(head, a, config) +
+         (config.combines ? combine_text(head, a) : "");
 }
 
 }  // namespace
@@ -151,6 +171,7 @@ KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const Attenti
   if (parts.sink) add(launch, *parts.sink);
   if (parts.length) add(launch, *parts.length);
   add(launch, parts.epilogue);
+  if (parts.pages) add(launch, *parts.pages);
   if (config.combines) {
     CudaLaunch& combine = source.launches.at(1);
     combine.symbol = source.symbol + "_combine";

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "heddle/error.h"
 
 namespace heddle::driver {
@@ -16,6 +18,7 @@ void require_sizes(const AttentionProblem& p) {
   if (std::min({p.batch, p.heads, p.kv_heads, p.m, p.n, p.depth, p.width}) < 1)
     refuse("all sizes have to be at least 1");
   if (p.heads % p.kv_heads != 0) refuse(fmt::format("{} heads cannot share {}", p.heads, p.kv_heads));
+  if (p.page < 0 || p.page % 16 != 0) refuse(fmt::format("pages of {} keys are no multiple of 16", p.page));
   if (p.causal && p.m > p.n) refuse(fmt::format("{} queries do not see themselves among {} keys", p.m, p.n));
 }
 
@@ -28,8 +31,14 @@ class AttentionText {
     const Shape q{p_.batch, p_.heads, p_.m, p_.depth}, k{p_.batch, p_.kv_heads, p_.n, p_.depth};
     const Shape v{p_.batch, p_.kv_heads, p_.n, p_.width}, y{p_.batch, p_.heads, p_.m, p_.width};
     operand("q", q, split(p_.m, p_.depth), false);
-    operand("k", k, split(p_.n, p_.depth), true);
-    operand("v", v, split(p_.n, p_.width), true);
+    if (p_.page > 0) {
+      table();
+      pages("k", k, split(p_.n, p_.depth));
+      pages("v", v, split(p_.n, p_.width));
+    } else {
+      operand("k", k, split(p_.n, p_.depth), true);
+      operand("v", v, split(p_.n, p_.width), true);
+    }
     scores_ = lead();
     rows_ = scores_;
     rows_.push_back(p_.m);
@@ -75,6 +84,29 @@ class AttentionText {
     const std::string shape = fmt::format("shape = [{}]", fmt::join(wanted, ","));
     line(name, fmt::format("{}(%{})", shared ? "broadcast" : "reshape", first),
          shape + (shared ? ", dims = [0,1,3,4]" : ""), type_, wanted);
+  }
+  void table() {
+    std::vector<int64_t> entries;
+    for (int64_t i = 0; i < p_.pages(); ++i) entries.push_back(p_.page_at(i));
+    text_ += fmt::format("  %table = constant {{value = i32[{},{}]{{{}}}}}\n", p_.batch, p_.pages() / p_.batch,
+                         fmt::join(entries, ","));
+  }
+  // Keys of a pool as `given`, then as `wanted`.
+  void pages(const std::string& name, const Shape& given, const Shape& wanted) {
+    const int64_t entries = p_.pages() / p_.batch, all = entries * p_.page;
+    const int64_t elements = given.back();
+    const Shape pool{p_.pages(), p_.page, p_.kv_heads, elements};
+    parameters_ += fmt::format(", %{}0: {}[{}]", name, type_, fmt::join(pool, ","));
+    line(name + "1", "gather(%" + name + "0, %table)", "dim = 0", type_,
+         {p_.batch, entries, p_.page, p_.kv_heads, elements});
+    const Shape in_order{p_.batch, all, p_.kv_heads, elements}, cut{p_.batch, p_.n, p_.kv_heads, elements};
+    line(name + "2", "reshape(%" + name + "1)", fmt::format("shape = [{}]", fmt::join(in_order, ",")), type_, in_order);
+    line(name + "3", "slice(%" + name + "2)",
+         fmt::format("starts = [0,0,0,0], limits = [{}], strides = [1,1,1,1]", fmt::join(cut, ",")), type_, cut);
+    line(group_ == 1 ? name : name + "4", "transpose(%" + name + "3)", "perm = [0,2,1,3]", type_, given);
+    if (group_ == 1) return;
+    line(name, "broadcast(%" + name + "4)", fmt::format("shape = [{}], dims = [0,1,3,4]", fmt::join(wanted, ",")),
+         type_, wanted);
   }
   void spread(const std::string& name, const std::string& value, const std::string& type) {
     text_ += fmt::format("  %{}0 = constant {{value = {}}}\n", name, value);
@@ -134,10 +166,15 @@ std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::ve
   const auto at = [&](const std::vector<double>& x, int64_t line, int64_t e) {
     return x[static_cast<size_t>(line * p.depth + e)];
   };
+  const auto line_of = [&](int64_t key) {
+    if (p.page == 0) return kv * p.n + key;
+    const int64_t sequence = kv / p.kv_heads, page = p.page_at(sequence * (p.pages() / p.batch) + key / p.page);
+    return (page * p.page + key % p.page) * p.kv_heads + kv % p.kv_heads;
+  };
   std::vector<double> scores, result(static_cast<size_t>(p.width));
   for (int64_t key = first; key < last; ++key) {
     double sum = 0;
-    for (int64_t e = 0; e < p.depth; ++e) sum += at(q, row, e) * at(k, kv * p.n + key, e);
+    for (int64_t e = 0; e < p.depth; ++e) sum += at(q, row, e) * at(k, line_of(key), e);
     scores.push_back(sum * scale);
   }
   const double top = *std::max_element(scores.begin(), scores.end());
@@ -145,7 +182,7 @@ std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::ve
   for (double& x : scores) sum += x = std::exp(x - top);
   for (int64_t key = first; key < last; ++key) {
     const double weight = scores[static_cast<size_t>(key - first)] / sum;
-    const double* values = v.data() + (kv * p.n + key) * p.width;
+    const double* values = v.data() + line_of(key) * p.width;
     for (size_t e = 0; e < result.size(); ++e) result[e] += weight * values[e];
   }
   return result;
@@ -169,6 +206,15 @@ double error_of(const AttentionProblem& p, const ir::Graph& graph, const CudaTri
 }
 
 }  // namespace
+
+int64_t AttentionProblem::pages() const {
+  return batch * ceil_div(n, page);
+}
+int64_t AttentionProblem::page_at(int64_t i) const {
+  int64_t step = 7;  // to a page that is not near, and no divisor of their count
+  while (std::gcd(step, pages()) != 1) ++step;
+  return (i * step + 3) % pages();
+}
 
 double AttentionProblem::pairs() const {
   const double heads_of_all = static_cast<double>(batch * heads);

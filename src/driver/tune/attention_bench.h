@@ -15,6 +15,11 @@ struct AttentionProblem {
   int64_t batch = 1, heads = 1, kv_heads = 1, m = 1, n = 1, depth = 64, width = 64;
   bool causal = false;  // a query sees the keys up to its own; the last query has the last key
   int64_t window = 0;   // causal, and only so many keys; 0: all
+  int64_t page = 0;     // K and V lie in pages of so many keys, [pages, page, kv_heads, depth], in any order; 0: dense
+
+  // The page that has the i-th keys of all sequences, side by side.
+  int64_t page_at(int64_t i) const;
+  int64_t pages() const;  // of all sequences
 
   // Pairs of a query and a key that it sees, of causal attention half of all, as results are quoted.
   double pairs() const;

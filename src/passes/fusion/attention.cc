@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <set>
 
@@ -103,29 +104,52 @@ class AttentionNodes {
   int64_t plane_ = 0;  // scores of one head
 };
 
+// What was found at a product.
+struct Found {
+  std::optional<ir::Attention> attention;
+  ir::Group group{};  // without nodes where it is not to be one kernel
+  std::string reason;
+  bool has_gathers = false;  // among what operands are read through
+};
+
+Found attention_at(const FusionContext& c, NodeId anchor, bool through_gathers) {
+  Found result;
+  const auto is_gather = [&](NodeId id) { return c.graph.node(id).op == Op::kGather; };
+  const auto may_view = [&](NodeId view, NodeId reader) {
+    return c.role[view] == Role::kMemory && c.only_read_by(c.graph.node(view).outputs[0], reader) &&
+           (through_gathers || !is_gather(view));
+  };
+  result.attention = c.options.find_attention(anchor, may_view, &result.reason);
+  if (!result.attention) return result;
+  const std::vector<NodeId>& views = result.attention->views;
+  result.has_gathers = std::any_of(views.begin(), views.end(), is_gather);
+  AttentionNodes nodes(c, *result.attention);
+  result.reason = nodes.refusal();
+  if (!result.reason.empty()) return result;
+  nodes.grow();
+  result.group = nodes.group();
+  if (!c.options.can_attend(result.group, &result.reason)) result.group.nodes.clear();
+  return result;
+}
+
 }  // namespace
 
 void fuse_attention(FusionContext& c, NodeId anchor) {
   if (!c.options.rules.attention || !c.options.find_attention) return;
   if (c.graph.node(anchor).op != Op::kDot || c.role[anchor] != Role::kAnchor) return;
-  std::string reason;
-  const auto may_view = [&](NodeId view, NodeId reader) {
-    return c.role[view] == Role::kMemory && c.only_read_by(c.graph.node(view).outputs[0], reader);
-  };
-  const auto found = c.options.find_attention(anchor, may_view, &reason);
-  if (!found) {
-    if (!reason.empty()) c.decisions.push_back({false, "attention", c.describe(anchor), reason});
+  // Keys and values that a gather takes from pages are read through its table, or by a kernel of its own first.
+  const Found in_pages = attention_at(c, anchor, true);
+  Found found = in_pages;
+  if (in_pages.has_gathers && in_pages.group.nodes.empty()) {
+    found = attention_at(c, anchor, false);
+    found.reason += fmt::format(" (keys are gathered from their pages first: {})", in_pages.reason);
+  }
+  if (!found.attention) {
+    if (!found.reason.empty()) c.decisions.push_back({false, "attention", c.describe(anchor), found.reason});
     return;
   }
-  AttentionNodes nodes(c, *found);
-  reason = nodes.refusal();
-  ir::Group group{};
-  if (reason.empty()) {
-    nodes.grow();
-    group = nodes.group();
-    if (!c.options.can_attend(group, &reason)) group.nodes.clear();
-  }
-  c.decide(!group.nodes.empty(), "attention", found->scores_product, anchor, reason);
+  const ir::Group& group = found.group;
+  c.decide(!group.nodes.empty(), "attention", found.attention->scores_product, anchor, found.reason);
   if (group.nodes.empty()) return;
   // Every result but the last is read inside, so no path leads out of the group and back. Neighbours first.
   const auto merge = [&](NodeId id) {

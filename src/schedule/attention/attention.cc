@@ -42,7 +42,8 @@ std::string problem_text(const AttentionDesc& d) {
   return fmt::format("attention {}{} {}x{}x{}x{}x{} q {} k {} v {}{}{}", to_string(d.type), d.tf32 ? " tf32" : "",
                      d.batch, d.m, d.n, d.depth, d.width, operand_text(d.q), operand_text(d.k), operand_text(d.v),
                      d.scaled ? "" : fmt::format(" scores {} keys {} plain {}", d.scores.pool.size(), keys, plain),
-                     d.sink ? " sink" : "");
+                     d.sink ? " sink" : "") +
+         (d.pages ? fmt::format(" pages {}", d.pages->keys) : "");
 }
 
 class AttentionScheduler {
@@ -111,9 +112,10 @@ class AttentionScheduler {
     peak.multiply_a = peak.multiply_b = desc_.type;
     peak.tf32 = desc_.tf32;
     builder_.desc().problem = std::move(peak);
-    const std::string label = fmt::format("attention {}x{}x{}x{}{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
+    const std::string label = fmt::format("attention {}x{}x{}x{}{}{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
                                           desc_.width == desc_.depth ? "" : fmt::format("x{}", desc_.width),
-                                          desc_.scaled ? "" : " + scores", desc_.sink ? " + sink" : "");
+                                          desc_.scaled ? "" : " + scores", desc_.sink ? " + sink" : "",
+                                          desc_.pages ? fmt::format(", pages of {} keys", desc_.pages->keys) : "");
     ScheduledGroup result;
     result.notes = {fmt::format("{}: {}", label, config.reason)};
     result.kernels.push_back(builder_.finish(config, label, operations));
@@ -145,8 +147,10 @@ bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& ta
     const double fused = scheduler.run().kernels.at(0).config.predicted_us;
     const AttentionBackend& backend = backend_of(target).attention();
     const double separate = backend.separate_us(scheduler.desc(), target);
-    *reason = fmt::format("scores stay in {}: {:.1f} us predicted, {:.1f} us as product, softmax and product",
-                          backend.scores_place(), fused, separate);
+    const auto& pages = scheduler.desc().pages;
+    *reason = fmt::format(
+        "scores stay in {}{}: {:.1f} us predicted, {:.1f} us as product, softmax and product", backend.scores_place(),
+        pages ? fmt::format(", keys are read in pages of {} through their table", pages->keys) : "", fused, separate);
     return fused < separate;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;

@@ -31,6 +31,17 @@ struct KeyLength {
   std::vector<Box> boxes;
 };
 
+// Keys and values in pages of a pool: those of [i * keys, (i + 1) * keys) of a sequence lie in the page that entry i of
+// its line in a table names.
+struct KeyPages {
+  int64_t keys = 0, pool = 0;  // of a page; how many pages there are
+  uint32_t table = 0;          // operand
+  DType entries = DType::kI32;
+  int64_t offset = 0, sequence = 0, entry = 0;  // strides of the table: from one sequence's line to the next one's, ...
+  int64_t heads = 1;                            // batches of a sequence, side by side
+  bool clamps = false;                          // AttentionPages::clamps of tile/core/cuda_attention.h
+};
+
 // O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] (tile/kernel/cuda/attention/sm90.h,
 // tile/kernel/cpu/attention.h).
 struct AttentionDesc {
@@ -38,7 +49,10 @@ struct AttentionDesc {
   DType type = DType::kF16;                               // of Q; on a GPU of K, V and O, too
   bool tf32 = false;                                      // f32 operands and weights are rounded to tf32
   // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key).
+  // Where keys lie in pages, the outermost dimension of the batches of k and v is the pool, the others are those of
+  // a sequence, and there are as many keys as a page has.
   OperandView q, k, v;
+  std::optional<KeyPages> pages;
   // Plain scores are products times `scale`. All are where `scaled`; else they are what `scores` says, whose one store
   // is no store: its value is the score; `ranges` says which are plain all the same, for each 64 rows.
   bool scaled = true;
@@ -56,6 +70,8 @@ struct AttentionDesc {
   // Along which dimension memory is contiguous; Q is along its depth.
   bool k_along_depth() const { return k.k == 1; }
   bool v_along_width() const { return v.k != 1 || n == 1; }
+  // Keys that lie in lines side by side, as k and v see them.
+  int64_t keys_in_line() const { return pages ? pages->keys : n; }
 };
 
 // What types an attention has beside those of its operands: of the weights, of the result.

@@ -17,8 +17,9 @@ using ir::NodeId;
 using ir::Op;
 using ir::ValueId;
 
-// A dimension that could not be read through strides was cut: what was made so far is void.
-struct AxesChanged {};
+// A dimension that could not be read through strides was cut, or operands are not to be read as pages: what was made so
+// far is void.
+struct ReadAgain {};
 
 bool is_view(Op op) {
   return op == Op::kTranspose || op == Op::kReshape || op == Op::kBroadcast || op == Op::kSlice;
@@ -73,7 +74,7 @@ Chain::Chain(const ChainProblem& problem, const NodesBetween& nodes, int64_t fir
     try {
       read(nodes, first_key);
       return;
-    } catch (const AxesChanged&) {
+    } catch (const ReadAgain&) {
       if (round == kMostRounds) refuse_attention("its operands are no strided views");
     }
   }
@@ -153,28 +154,33 @@ void Chain::read(const NodesBetween& nodes, int64_t first_key) {
   const std::vector<Index> product = *exprs.product_at.begin();
   for (const Index& index : product) {
     if (strides_of(indices, index)) continue;
-    if (axes_->split_for(indices, index)) throw AxesChanged();
+    if (axes_->split_for(indices, index)) throw ReadAgain();
     refuse_attention("its scores are no view of the first product");
   }
   const size_t key_side = side_of_keys(indices, product);
-  const auto operand = [&](size_t i) {
+  const auto operand = [&](size_t i, bool in_pages) {
     const Side& side = scores_sides_[i];
     const auto batch_end = product.begin() + static_cast<int64_t>(side.batch.size());
     const auto lhs_end = batch_end + static_cast<int64_t>(scores_sides_[0].free.size());
-    return read_operand(
-        exprs.pool, scores_dot().inputs[i], problem_.scores_product,
-        gather_dims(
-            {{&side.batch, {product.begin(), batch_end}},
-             {&side.free, i == 0 ? std::vector<Index>(batch_end, lhs_end) : std::vector<Index>(lhs_end, product.end())},
-             {&side.contract, indices.delinear(axes[ChainAxes::kDepth], side.contract_shape)}}));
+    return read_operand(exprs.pool, scores_dot().inputs[i], problem_.scores_product,
+                        gather_dims({{&side.batch, {product.begin(), batch_end}},
+                                     {&side.free, i == 0 ? std::vector<Index>(batch_end, lhs_end)
+                                                         : std::vector<Index>(lhs_end, product.end())},
+                                     {&side.contract, indices.delinear(axes[ChainAxes::kDepth], side.contract_shape)}}),
+                        in_pages);
   };
-  q = operand(1 - key_side);
-  k = operand(key_side);
+  q = operand(1 - key_side, false);
+  k = operand(key_side, in_pages_);
   v = read_operand(
       exprs.pool, values_dot().inputs[1 - problem_.weights], problem_.values_product,
       gather_dims({{&value_dims_.batch, dims_at(indices, weight_dims_.batch, axes)},
                    {&value_dims_.contract, dims_at(indices, weight_dims_.contract, axes)},
-                   {&value_dims_.free, indices.delinear(axes[ChainAxes::kWidth], value_dims_.free_shape)}}));
+                   {&value_dims_.free, indices.delinear(axes[ChainAxes::kWidth], value_dims_.free_shape)}}),
+      in_pages_);
+  if (k.table == v.table) return;
+  if (!in_pages_) refuse_attention("its keys and its values lie in different pages");
+  in_pages_ = false;
+  throw ReadAgain();
 }
 
 // Which operand of the first product has the keys.
@@ -190,32 +196,52 @@ size_t Chain::side_of_keys(const IndexPool& pool, const std::vector<Index>& prod
   return found.value_or(1);  // one key
 }
 
-// Through as many layout changes as strides express.
-Chain::Operand Chain::read_operand(ExprPool& pool, ValueId operand, NodeId reader, const std::vector<Index>& at) {
+std::vector<NodeId> Chain::nodes_above(ValueId operand, NodeId reader, bool in_pages) const {
   const ir::Graph& graph = problem_.graph;
-  std::vector<ValueId> above{operand};
-  std::vector<NodeId> chain;
+  std::vector<NodeId> result;
   constexpr size_t kLongest = 64;  // canonical graphs have a few
-  while (chain.size() < kLongest) {
-    const NodeId id = graph.value(above.back()).producer;
-    if (!is_view(graph.node(id).op)) break;
+  while (result.size() < kLongest) {
+    const NodeId id = graph.value(operand).producer;
+    const Op op = graph.node(id).op;
+    if (!is_view(op) && !(in_pages && op == Op::kGather)) break;
     if (problem_.group != nullptr ? !is_in_group(id) : !problem_.may_view(id, reader)) break;
-    chain.push_back(id);
-    above.push_back(graph.node(id).inputs[0]);
+    in_pages = in_pages && op != Op::kGather;
+    result.push_back(id);
+    operand = graph.node(id).inputs[0];
     reader = id;
   }
-  for (size_t count = above.size(); count-- > 0;) {
+  return result;
+}
+
+// Through as many layout changes as strides express.
+Chain::Operand Chain::read_operand(ExprPool& pool, ValueId operand, NodeId reader, const std::vector<Index>& at,
+                                   bool in_pages) {
+  const ir::Graph& graph = problem_.graph;
+  const std::vector<NodeId> chain = nodes_above(operand, reader, in_pages);
+  for (size_t count = chain.size() + 1; count-- > 0;) {
+    const ValueId top = count == 0 ? operand : graph.node(chain[count - 1]).inputs[0];
+    const auto gather = std::find_if(chain.begin(), chain.begin() + static_cast<int64_t>(count),
+                                     [&](NodeId id) { return graph.node(id).op == Op::kGather; });
+    const bool is_gathered = gather != chain.begin() + static_cast<int64_t>(count);
     Inliner inliner(graph, pool);
     inliner.set_binding([&](ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
-      if (value != above[count]) return std::nullopt;
+      if (value != top && !(is_gathered && value == graph.node(*gather).inputs[1])) return std::nullopt;
       return pool.load(graph.dtype(value), value, pool.indices.linear(index, graph.shape(value)));
     });
     const Index index = pool[inliner.at(operand, at)].index;
-    if (const auto strides = strides_of(pool.indices, index)) {
+    const auto reads_through = [&] {
       views.insert(views.end(), chain.begin(), chain.begin() + static_cast<int64_t>(count));
-      return {above[count], index.constant, *strides};
+    };
+    if (is_gathered) {
+      if (auto paged = paged_index(pool, index, *axes_)) {
+        reads_through();
+        return {top, paged->offset, std::move(paged->strides), paged->page, std::move(paged->table)};
+      }
+    } else if (const auto strides = strides_of(pool.indices, index)) {
+      reads_through();
+      return {top, index.constant, *strides};
     }
-    if (axes_->split_for(pool.indices, index)) throw AxesChanged();
+    if (axes_->split_for(pool.indices, index)) throw ReadAgain();
     if (problem_.group != nullptr) break;
   }
   refuse_attention("its operands are no strided views");

@@ -9,6 +9,7 @@
 #include "ir/group.h"
 #include "schedule/attention/axes.h"
 #include "schedule/attention/between.h"
+#include "schedule/attention/pages/paged_index.h"
 
 namespace heddle::schedule {
 
@@ -39,6 +40,9 @@ class Chain {
     ir::ValueId value = 0;
     int64_t offset = 0;
     std::vector<int64_t> strides;
+    // Of keys and values in pages, in which `strides` are: from page to page, and where its table has them.
+    int64_t page = 0;
+    std::optional<PagedIndex::Table> table = {};
   };
   Operand q, k, v;
   std::vector<ir::NodeId> views;  // above the operands, which the strides express
@@ -66,7 +70,10 @@ class Chain {
   bool is_in_group(ir::NodeId id) const { return group_nodes_.contains(id); }
   void make_axes();
   void read(const NodesBetween& nodes, int64_t first_key);
-  Operand read_operand(ExprPool& pool, ir::ValueId operand, ir::NodeId reader, const std::vector<Index>& at);
+  Operand read_operand(ExprPool& pool, ir::ValueId operand, ir::NodeId reader, const std::vector<Index>& at,
+                       bool in_pages);
+  // What lies above an operand that may be read through: layout changes and, `in_pages`, one gather.
+  std::vector<ir::NodeId> nodes_above(ir::ValueId operand, ir::NodeId reader, bool in_pages) const;
   size_t side_of_keys(const IndexPool& pool, const std::vector<Index>& product) const;
   std::vector<Index> dims_at(IndexPool& pool, const std::vector<int64_t>& dims, const std::vector<Index>& axes) const;
 
@@ -74,6 +81,7 @@ class Chain {
   const Side scores_sides_[2], weight_dims_, value_dims_;
   std::set<ir::NodeId> group_nodes_;
   std::optional<ChainAxes> axes_;
+  bool in_pages_ = true;  // whether K and V may be
 };
 
 }  // namespace heddle::schedule

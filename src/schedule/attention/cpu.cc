@@ -85,6 +85,7 @@ class CpuAttention : public AttentionBackend {
  public:
   void check_target(const Target&) const override {}
   void check(const AttentionDesc& a, const AttentionTypes& types) const override {
+    if (a.pages) refuse_attention("its keys lie in pages, and the CPU's kernel reads them side by side");
     check_operand("Q", a.q);
     check_operand("K", a.k);
     check_operand("V", a.v);

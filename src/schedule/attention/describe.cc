@@ -6,6 +6,7 @@
 
 #include "heddle/error.h"
 #include "schedule/attention/mask.h"
+#include "schedule/attention/pages/key_pages.h"
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::schedule {
@@ -111,6 +112,7 @@ AttentionDesc describe_attention(AttentionForm& form, const AttentionValues& val
   desc.v = operand_of(form, form.v, &AttentionForm::Batch::v, values);
   desc.v.row = form.v.element, desc.v.k = form.v.line, desc.v.depth = desc.n;
   desc.type = desc.q.dtype;
+  set_pages(desc, form, values);
   make_scores(desc, form, values);
   return desc;
 }

@@ -31,14 +31,19 @@ class FormMaker {
   }
 
  private:
-  // The loops but one, outermost first. Dimensions that K and V share are the innermost.
+  // The loops but one, outermost first: sequences, which have lines of a table of pages, then others. Dimensions that K
+  // and V share are the innermost.
   std::vector<ChainAxes::Id> batch_without(std::optional<ChainAxes::Id> row) const {
     std::vector<ChainAxes::Id> loops = chain_.loops();
     std::erase_if(loops, [&](ChainAxes::Id axis) { return row == axis; });
     std::stable_partition(loops.begin(), loops.end(), [&](ChainAxes::Id axis) { return !is_shared(axis); });
+    std::stable_partition(loops.begin(), loops.end(), [&](ChainAxes::Id axis) { return table_stride(axis) != 0; });
     return loops;
   }
-  bool is_shared(ChainAxes::Id axis) const { return chain_.k.strides[axis] == 0 && chain_.v.strides[axis] == 0; }
+  bool is_shared(ChainAxes::Id axis) const {
+    return chain_.k.strides[axis] == 0 && chain_.v.strides[axis] == 0 && table_stride(axis) == 0;
+  }
+  int64_t table_stride(ChainAxes::Id axis) const { return chain_.k.table ? chain_.k.table->strides[axis] : 0; }
 
   // How many strides take Q from one batch to the next.
   int batch_strides(const std::vector<ChainAxes::Id>& batch) const {
@@ -63,8 +68,12 @@ class FormMaker {
     }
     batch_ = batch_without(row_);
     for (const ChainAxes::Id axis : batch_) {
-      form_.batch.push_back(
-          {axes.extent(axis), chain_.q.strides[axis], chain_.k.strides[axis], chain_.v.strides[axis]});
+      form_.batch.push_back({axes.extent(axis), chain_.q.strides[axis], chain_.k.strides[axis], chain_.v.strides[axis],
+                             table_stride(axis)});
+    }
+    if (const auto& table = chain_.k.table) {
+      form_.pages = {table->value, table->keys,   table->pool,   table->offset,
+                     table->entry, chain_.k.page, chain_.v.page, true};
     }
     form_.rows = row_ ? axes.extent(*row_) : 1, form_.keys = axes.extent(ChainAxes::kKey);
     form_.width = axes.extent(ChainAxes::kWidth), form_.depth = axes.extent(ChainAxes::kDepth);

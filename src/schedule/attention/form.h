@@ -21,12 +21,23 @@ struct AttentionForm {
   // Dimensions of the batch, the outermost first, with strides in elements. A stride is 0 where heads share an operand.
   struct Batch {
     int64_t extent, q, k, v;
+    int64_t table = 0;
   };
   struct Operand {
     ir::ValueId value = 0;
     int64_t offset = 0, line = 0, element = 0;  // line: from row to row, from key to key
   };
+  // Keys and values in pages of a pool, of which a table has an entry for each page of a sequence. Sequences, along
+  // which the table moves and K and V do not, are the outermost batches.
+  struct Pages {
+    ir::ValueId table = 0;
+    int64_t keys = 0, pool = 0;     // of a page; how many there are
+    int64_t offset = 0, entry = 1;  // of the table
+    int64_t k = 0, v = 0;           // from page to page
+    bool clamps = false;            // as KeyPages
+  };
   std::vector<Batch> batch;
+  std::optional<Pages> pages;
   int64_t rows = 1, keys = 1, depth = 1, width = 1;
   Operand q, k, v;
 

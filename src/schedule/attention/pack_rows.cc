@@ -33,7 +33,7 @@ void pack_rows(AttentionForm& form) {
     if (form.batch.empty()) return;
     const AttentionForm::Batch heads = form.batch.back();
     const bool in_line = form.rows == 1 || heads.q == form.rows * form.q.line;
-    if (heads.k != 0 || heads.v != 0 || !in_line) return;
+    if (heads.k != 0 || heads.v != 0 || heads.table != 0 || !in_line) return;
     form.batch.pop_back();
     if (form.rows == 1) form.q.line = heads.q;
     join(form, heads.extent, form.rows);

@@ -1,15 +1,20 @@
 // The client API of attention on the emulator: results, what it refuses.
 #include "ops/attention.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <random>
+#include <set>
 
 #include "base/file/file.h"
 #include "heddle/ops.h"
+#include "ops/prepared_kernel.h"
 #include "runtime/cuda/device.h"
 #include "tests/error_of.h"
 #include "tune/random_data.h"
@@ -49,33 +54,48 @@ class OpsAttention : public testing::Test {
     return make(dtype, bytes);
   }
 
-  // Runs a problem on random data, and compares with sums in double; what lies between the elements of O stays.
-  void check(const AttentionProblem& given, const std::vector<int32_t>& lengths = {}) {
+  Data integers(const std::vector<int32_t>& values) {
+    std::vector<uint8_t> bytes(values.size() * sizeof(int32_t));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return make(DType::kI32, bytes);
+  }
+
+  // Runs a problem on random data, by the first choice or by one of those whose reason begins like this, and compares
+  // with sums in double; what lies between the elements of O stays. Pages that no entry of the table names are NaN.
+  void check(const AttentionProblem& given, const std::vector<int32_t>& lengths = {},
+             const std::vector<int32_t>& table = {}, const std::string& family = "") {
     const ResolvedAttention resolved = resolve(given);
     const AttentionProblem& p = resolved.problem;
     std::vector<Data> data;
     for (size_t i = 0; i < resolved.spans.size(); ++i) {
       const DType type = resolved.desc.operands[i].dtype;
       if (type == DType::kI32) {
-        std::vector<uint8_t> bytes(lengths.size() * sizeof(int32_t));
-        std::memcpy(bytes.data(), lengths.data(), bytes.size());
-        data.push_back(make(type, bytes));
+        data.push_back(integers(resolved.spans[i].name == "attention: lengths" ? lengths : table));
       } else {
         data.push_back(random(resolved.spans[i], type, i + 1));
       }
     }
+    if (p.pages) hide_pages(p, table, data);
     AttentionOperands more{data[0].address(), data[1].address(), data[2].address(), data[3].address()};
     size_t next = 4;
     const Data *bias = nullptr, *sinks = nullptr;
     if (p.bias) bias = &data[next], more.bias = data[next++].address();
     if (p.sinks) sinks = &data[next], more.sinks = data[next++].address();
     if (p.lengths) more.lengths = data[next++].address();
-    const Attention attention = Attention::prepare(given);
-    SCOPED_TRACE(attention.config());
-    for (int run = 0; run < 2; ++run) {  // what is counted has to be zero again
-      attention(more, stream_);
+    if (p.pages) more.page_table = data[next++].address();
+    std::string config;
+    if (family.empty()) {
+      const Attention attention = Attention::prepare(given);
+      config = attention.config();
+      for (int run = 0; run < 2; ++run) {  // what is counted has to be zero again
+        attention(more, stream_);
+      }
+    } else {
+      config = run_family(resolved, data, family);
     }
+    SCOPED_TRACE(config);
     context_->synchronize();
+    table_ = &table;
     std::vector<double> want = data[3].values;
     for (int64_t b = 0; b < p.batch; ++b) {
       for (int64_t h = 0; h < p.heads; ++h) {
@@ -91,6 +111,54 @@ class OpsAttention : public testing::Test {
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_NEAR(got[i], want[i], p.type == DType::kF16 ? 3e-3 : 2e-2) << "element " << i;
     }
+  }
+
+  // Some candidates of a family, of which each has other tiles than the one before.
+  std::string run_family(const ResolvedAttention& resolved, const std::vector<Data>& data, const std::string& family) {
+    std::vector<uint64_t> addresses;
+    for (const Data& x : data) addresses.push_back(x.buffer->address());
+    addresses.resize(addresses.size() + 2);
+    std::vector<ConfigChoice> choices;
+    for (schedule::Config& c : candidates(resolved, context_->device().target)) {
+      if (c.reason.starts_with(family)) choices.push_back({std::move(c), ""});
+    }
+    EXPECT_FALSE(choices.empty()) << family;
+    if (choices.empty()) return "";
+    const ConfigChoice& choice = choices[next_choice_++ * 5 % choices.size()];
+    const PreparedKernel kernel(context_, resolved.desc, {&choice, 1}, false);
+    kernel.launch(addresses, static_cast<CudaDriver::Handle>(stream_));
+    return choice.config.reason;
+  }
+
+  // NaN into all pages that the table does not name.
+  void hide_pages(const AttentionProblem& p, const std::vector<int32_t>& table, std::vector<Data>& data) const {
+    const std::set<int32_t> named(table.begin(), table.end());
+    for (const auto& [operand, strides, elements] :
+         {std::tuple{size_t{1}, p.k, p.depth}, std::tuple{size_t{2}, p.v, p.width}}) {
+      std::vector<double>& values = data[operand].values;
+      for (int64_t page = 0; page < p.pages->pages; ++page) {
+        if (named.contains(static_cast<int32_t>(page))) continue;
+        for (int64_t i = 0; i < p.kv_heads * p.pages->page * elements; ++i) {
+          const int64_t line = i / elements;
+          values[at(strides, page, line / p.pages->page, line % p.pages->page, i % elements)] = NAN;
+        }
+      }
+      const uint16_t nan = p.type == DType::kF16 ? 0x7e00 : 0x7fc0;
+      std::vector<uint16_t> bits(values.size());
+      data[operand].buffer->read(bits.data(), bits.size() * sizeof(uint16_t));
+      for (size_t i = 0; i < bits.size(); ++i) {
+        if (std::isnan(values[i])) bits[i] = nan;
+      }
+      data[operand].buffer->write(bits.data(), bits.size() * sizeof(uint16_t));
+    }
+  }
+  // An element of K or V; of a key in no page 0.
+  static double element(const AttentionProblem& p, const Data& data, const AttentionStrides& s, int64_t b, int64_t kv,
+                        int64_t key, int64_t e) {
+    if (!p.pages) return data.values[at(s, b, kv, key, e)];
+    const int32_t page = table_->at(static_cast<size_t>(b * p.pages->sequence + key / p.pages->page));
+    if (page < 0 || page >= p.pages->pages) return 0;
+    return data.values[at(s, page, kv, key % p.pages->page, e)];
   }
 
   struct Place {
@@ -109,7 +177,7 @@ class OpsAttention : public testing::Test {
       if (p.window > 0 && std::abs(own - key) >= p.window) continue;
       double sum = 0;
       for (int64_t e = 0; e < p.depth; ++e) {
-        sum += data[0].values[at(p.q, x.b, x.h, x.i, e)] * data[1].values[at(p.k, x.b, kv, key, e)];
+        sum += data[0].values[at(p.q, x.b, x.h, x.i, e)] * element(p, data[1], p.k, x.b, kv, key, e);
       }
       sum *= *p.scale;
       if (p.soft_cap > 0) sum = p.soft_cap * std::tanh(sum / p.soft_cap);
@@ -130,17 +198,20 @@ class OpsAttention : public testing::Test {
       double sum = 0;
       for (int64_t key = 0; key < keys && !is_empty; ++key) {
         const double s = scores[static_cast<size_t>(key)];
-        if (!std::isinf(s)) sum += std::exp(s - top) / all * data[2].values[at(p.v, x.b, kv, key, e)];
+        if (!std::isinf(s)) sum += std::exp(s - top) / all * element(p, data[2], p.v, x.b, kv, key, e);
       }
       want[at(p.o, x.b, x.h, x.i, e)] = sum;
     }
   }
 
   static TempDir* cache_;
+  static const std::vector<int32_t>* table_;
+  size_t next_choice_ = 0;
   std::shared_ptr<const CudaContext> context_ = CudaContext::of_device(0);
   void* stream_ = context_->stream();
 };
 TempDir* OpsAttention::cache_ = nullptr;
+const std::vector<int32_t>* OpsAttention::table_ = nullptr;
 
 AttentionProblem sized(int64_t batch, int64_t heads, int64_t queries, int64_t keys, int64_t depth) {
   AttentionProblem p;
@@ -194,6 +265,95 @@ TEST_F(OpsAttention, Lengths) {
   check(p, {700, 1, 0, 333, 64});
   p.queries = 40, p.heads = 2, p.causal = true;
   check(p, {700, 40, 3, 333, 64});
+}
+
+// As many pages of a pool as sequences have, in an order of no kind; some of the pool are nobody's. Entries behind
+// `lengths` name no page.
+std::vector<int32_t> table_of(const AttentionProblem& p, const std::vector<int32_t>& lengths = {}) {
+  const int64_t page = p.pages->page, entries = (p.keys + page - 1) / page;
+  std::vector<int32_t> pages(static_cast<size_t>(p.pages->pages)), table;
+  std::iota(pages.begin(), pages.end(), 0);
+  std::shuffle(pages.begin(), pages.end(), std::mt19937(static_cast<unsigned>(p.keys + page)));
+  for (int64_t b = 0; b < p.batch; ++b) {
+    for (int64_t i = 0; i < std::max(entries, p.pages->sequence); ++i) {
+      const bool is_used = i < entries && (lengths.empty() || i * page < lengths[static_cast<size_t>(b)]);
+      const int32_t none[] = {-1, static_cast<int32_t>(p.pages->pages), std::numeric_limits<int32_t>::min()};
+      table.push_back(is_used ? pages.at(static_cast<size_t>(b * entries + i)) : none[(b + i) % 3]);
+    }
+  }
+  return table;
+}
+AttentionProblem in_pages(AttentionProblem p, int64_t page) {
+  p.pages = AttentionPages{.page = page, .pages = p.batch * ((p.keys + page - 1) / page) + 3};
+  return p;
+}
+
+// Pages smaller than tiles of keys, as large, larger; dense ones, those of vLLM ([page][key][head][element]), and K and
+// V in one page.
+TEST_F(OpsAttention, Pages) {
+  for (const int64_t page : {16, 64, 128, 256}) {
+    for (const char* family : {"few rows", "mma", "64x"}) {
+      SCOPED_TRACE(fmt::format("pages of {} keys, {}", page, family));
+      AttentionProblem p = sized(3, 4, 3, 600, 64);
+      p.kv_heads = 2, p.causal = true;
+      p = in_pages(p, page);
+      check(p, {}, table_of(p), family);
+      p.type = DType::kBF16, p.lengths = true;
+      p.k = p.v = {page * 2 * 64, 64, 2 * 64};
+      check(p, {600, 1, 317}, table_of(p, {600, 1, 317}), family);
+    }
+    for (const char* family : {"mma", "128x"}) {
+      SCOPED_TRACE(fmt::format("pages of {} keys, {}", page, family));
+      AttentionProblem p = sized(2, 2, 200, 500, 32);
+      p.lengths = p.causal = true, p.width = 48;
+      p = in_pages(p, page);
+      p.k = {2 * page * 2 * 48, 48, 2 * 48}, p.v = {2 * page * 2 * 48, 48, 2 * 48};
+      check(p, {500, 202}, table_of(p, {500, 202}), family);
+    }
+  }
+}
+
+// What the first choice is: a step of decoding, a prompt, a sequence without keys, lines of a table with room behind
+// them, keys without a page, K by columns, rows that begin anywhere, one page.
+TEST_F(OpsAttention, PagesOfManyKinds) {
+  AttentionProblem p = sized(5, 8, 1, 700, 64);
+  p.kv_heads = 2, p.lengths = true;
+  p = in_pages(p, 32);
+  p.pages->sequence = 25;
+  check(p, {700, 1, 0, 333, 64}, table_of(p, {700, 1, 0, 333, 64}));
+  p = in_pages(sized(2, 2, 130, 130, 128), 16);
+  p.causal = true, p.window = 50;
+  check(p, {}, table_of(p));
+  p = in_pages(sized(2, 2, 9, 96, 40), 48);
+  check(p, {}, table_of(p, {48, 96}));
+  p = in_pages(sized(2, 2, 9, 90, 40), 32);
+  p.k = {2 * 40 * 32, 40 * 32, 1, 32}, p.v = {2 * 40 * 32, 40 * 32, 1, 32};
+  check(p, {}, table_of(p));
+  p = in_pages(sized(2, 3, 20, 150, 19), 32);
+  check(p, {}, table_of(p));
+  p = sized(3, 1, 5, 16, 64);
+  p.pages = AttentionPages{.page = 16, .pages = 1};
+  check(p, {}, {0, 0, 0});
+}
+
+TEST_F(OpsAttention, RefusesWrongPages) {
+  const auto why = [](const AttentionProblem& p) {
+    return std::string(error_of([&] { Attention::prepare(p); }).what());
+  };
+  AttentionProblem p = sized(1, 2, 4, 64, 16);
+  p.pages = AttentionPages{.page = 20, .pages = 4};
+  EXPECT_THAT(why(p), HasSubstr("multiple of 16 keys"));
+  p.pages = AttentionPages{.page = 16, .pages = 0};
+  EXPECT_THAT(why(p), HasSubstr("the pool has 0 pages"));
+  p.pages = AttentionPages{.page = 16, .pages = 4, .sequence = -1};
+  EXPECT_THAT(why(p), HasSubstr("from sequence to sequence"));
+  p.pages = AttentionPages{.page = 16, .pages = 4};
+  const Attention attention = Attention::prepare(p);
+  const Data pool = random(resolve(p).spans[1], p.type, 1), o = random(resolve(p).spans[3], p.type, 1);
+  EXPECT_THAT(std::string(error_of([&] {
+                            attention({pool.address(), pool.address(), pool.address(), o.address()}, stream_);
+                          }).what()),
+              HasSubstr("attention: page_table"));
 }
 
 TEST_F(OpsAttention, NothingToCompute) {

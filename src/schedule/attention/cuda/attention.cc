@@ -20,12 +20,15 @@ constexpr int64_t kMostElements = 576;  // of a head: the kernels' code grows wi
 
 // Why TMA does not read an operand; empty: it does. `lines` and `depth`: how many of each there are; `along_k`: memory
 // is to be contiguous along the depth.
-std::string why_unreadable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
+// `in_pages`: batches are pages and, in each, others.
+std::string why_unreadable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k,
+                           bool in_pages) {
   if ((along_k ? o.k : o.row) != 1) return fmt::format("{} is not contiguous along its rows", name);
   // Batches that share an operand have no stride.
   const auto moves = [](const auto& batch) { return batch.second != 0; };
-  if (std::count_if(o.batch.begin(), o.batch.end(), moves) > 2) {
-    return fmt::format("the batches of {} have more than two strides", name);
+  const int most = in_pages ? 1 : 2;
+  if (std::count_if(o.batch.begin() + (in_pages ? 1 : 0), o.batch.end(), moves) > most) {
+    return fmt::format("the batches of {} have more than {} {}", name, most, in_pages ? "stride in a page" : "strides");
   }
   const auto aligned = [](int64_t elements) { return elements * kHalfBytes % kCopyBytes == 0; };
   bool all = aligned(o.offset) && ((along_k ? lines : depth) == 1 || aligned(along_k ? o.row : o.k));
@@ -37,9 +40,11 @@ std::string why_unreadable(const char* name, const OperandView& o, int64_t lines
 std::string why_not_by_warpgroups(const AttentionDesc& a, const Target& target) {
   if (!target.has_wgmma()) return "the target does not multiply by warpgroups";
   if (a.type == DType::kF32) return "operands of f32 are split or rounded on their way";
-  for (const std::string& why :
-       {why_unreadable("Q", a.q, a.m, a.depth, true), why_unreadable("K", a.k, a.n, a.depth, a.k_along_depth()),
-        why_unreadable("V", a.v, a.width, a.n, !a.v_along_width())}) {
+  const int64_t keys = a.keys_in_line();
+  const bool in_pages = a.pages.has_value();
+  for (const std::string& why : {why_unreadable("Q", a.q, a.m, a.depth, true, false),
+                                 why_unreadable("K", a.k, keys, a.depth, a.k_along_depth(), in_pages),
+                                 why_unreadable("V", a.v, a.width, keys, !a.v_along_width(), in_pages)}) {
     if (!why.empty()) return why;
   }
   return "";

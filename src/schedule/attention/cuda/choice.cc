@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "schedule/attention/cuda/model.h"
+#include "schedule/attention/pages/key_pages.h"
 
 namespace heddle::schedule {
 namespace {
@@ -70,7 +71,7 @@ bool fit_stages(const AttentionDesc& d, AttentionConfig& c, const CudaTarget& ta
 bool fits_registers(const AttentionDesc& d, const AttentionConfig& c) {
   constexpr int64_t kMost = 240, kLeastWithFunctor = 128;
   const tile::AttentionBudget budget =
-      tile::attention_budget(static_cast<int>(c.consumers), static_cast<int>(c.blocks), c.dynamic);
+      tile::attention_budget(static_cast<int>(c.consumers), static_cast<int>(c.blocks), c.dynamic || d.pages);
   if (!d.scaled && budget.consumer < kLeastWithFunctor) return false;
   const int64_t width = panel_width(d, c);
   if (!d.scaled && width > 192 && c.splits > 1 && c.consumers > 1) return false;
@@ -90,7 +91,7 @@ std::string reason_of(const AttentionConfig& c, double us) {
 std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const CudaTarget& target, int64_t panels) {
   std::vector<Config> result;
   AttentionModel model(d, target);
-  const int64_t longest = std::min<int64_t>(round_up(d.n, 16), 256);
+  const int64_t longest = std::min<int64_t>(round_up(d.n, d.pages ? d.pages->keys : 16), 256);
   const auto add = [&](AttentionConfig c) {
     if (c.blocks > 1 && model.units(c) <= target.sms * (c.blocks - 1)) return;
     c.dynamic = !model.is_even() && model.units(c) > target.sms * c.blocks;
@@ -102,6 +103,7 @@ std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const CudaTarge
   for (const int64_t consumers : {1, 2, 3}) {
     if (consumers == 3 && std::max(d.depth, d.width) > 64) continue;
     for (int64_t tile_n = longest; tile_n >= 16; tile_n -= 16) {  // of equals the widest
+      if (!fits_pages(d, tile_n)) continue;
       AttentionConfig c;
       c.consumers = consumers, c.tile_n = tile_n, c.panels = panels;
       model.set_tile(c.tile_m(), tile_n);

@@ -24,12 +24,14 @@ namespace {
 
 // How TMA sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
 // of them, in boxes of 64 elements along that one and of the tile's `lines_of_tile`, rounded up to multiples of 16,
-// along the other; where batches lie in its map.
+// along the other; where batches lie in its map. `in_pages`: batches are pages, the map's outer dimension, and in each
+// others.
 struct AttentionMap {
   TensorMapDesc map;
   tile::AttentionPlace place;
 };
-AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, bool along_k, int64_t lines_of_tile) {
+AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, bool along_k, int64_t lines_of_tile,
+                           bool in_pages) {
   const int64_t leading = along_k ? o.row : o.k, count = along_k ? lines : depth;
   AttentionMap result;
   TensorMapDesc& map = result.map;
@@ -52,11 +54,13 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
   };
   std::vector<Coordinate> coordinates;
   int64_t divisor = 1;
-  for (size_t d = o.batch.size(); d-- > 0; divisor *= o.batch[d].first) {
+  const size_t first = in_pages ? 1 : 0;
+  for (size_t d = o.batch.size(); d-- > first; divisor *= o.batch[d].first) {
     if (o.batch[d].second != 0) coordinates.push_back({divisor, o.batch[d].first, o.batch[d].second});
   }
-  HEDDLE_CHECK(coordinates.size() <= 2, "{} strides of batches", coordinates.size());
+  HEDDLE_CHECK(coordinates.size() + first <= 2, "{} strides of batches", coordinates.size());
   coordinates.resize(2, {1, 1, 0});
+  if (in_pages) coordinates[1] = {1, o.batch[0].first, o.batch[0].second};
   const auto& [inner, outer] = std::pair(coordinates[0], coordinates[1]);
   map.extents[2] = extent(inner.extent), map.strides[1] = bytes(inner.extent, inner.stride);
   map.outer = {extent(outer.extent), bytes(outer.extent, outer.stride)};
@@ -111,9 +115,11 @@ CudaLaunch warpgroups_launch(const AttentionDesc& a, const AttentionConfig& c, c
                              tile::AttentionArgs& args) {
   const int64_t depth = padded_head(a.depth), width = panel_width(a, c);
   const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
-  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m());
-  const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
-  const AttentionMap v = attention_map(a.v, a.width, a.n, v_along, v_along ? width : c.tile_n);
+  const bool in_pages = a.pages.has_value();
+  const int64_t keys = a.keys_in_line(), part = in_pages ? std::min(c.tile_n, keys) : c.tile_n;
+  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m(), false);
+  const AttentionMap k = attention_map(a.k, keys, a.depth, k_along, k_along ? part : depth, in_pages);
+  const AttentionMap v = attention_map(a.v, a.width, keys, v_along, v_along ? width : part, in_pages);
   args.q = q.place, args.k = k.place, args.v = v.place;
   CudaLaunch launch;
   launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(args.units, target.sms * c.blocks));

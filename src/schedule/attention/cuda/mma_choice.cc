@@ -7,6 +7,7 @@
 
 #include "base/divide.h"
 #include "schedule/attention/cuda/model.h"
+#include "schedule/attention/pages/key_pages.h"
 #include "schedule/product/cuda/tile.h"
 
 namespace heddle::schedule {
@@ -57,7 +58,7 @@ int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
   const auto is_narrow = [&](const OperandView& o, int64_t lines) {
     return d.type != DType::kF32 && o.width(lines) == 1;
   };
-  if (is_narrow(d.k, d.n)) through(depth, c.tile_n);
+  if (is_narrow(d.k, d.keys_in_line())) through(depth, c.tile_n);
   if (is_narrow(d.v, d.width)) through(d.v_along_width() ? width : c.tile_n, d.v_along_width() ? c.tile_n : width);
   if (turns_values(d)) through(width, c.tile_n);
   return count + pieces;
@@ -65,6 +66,8 @@ int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
 
 // Whether the tiles of all operands are dealt to all threads alike.
 bool deals(const AttentionDesc& d, const AttentionConfig& c) {
+  // A part of a tile of keys that lies in one page.
+  const int64_t part = d.pages ? std::min(c.tile_n, d.pages->keys) : c.tile_n;
   const auto of = [&](const OperandView& o, int64_t lines, int64_t rows, int64_t depth, int threads) {
     const bool along_k = is_along_k(o, lines);
     const int64_t slice = tile::attention_slice(number(along_k ? depth : rows), element_size(d));
@@ -72,11 +75,12 @@ bool deals(const AttentionDesc& d, const AttentionConfig& c) {
   };
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t rows = c.key_warps > 0 ? tile::kAttentionFewRows : c.tile_m();
-  const bool deals_values = turns_values(d)
-                                ? schedule::deals(d.v, d.width, tile::attention_slice(number(width), element_size(d)),
-                                                  c.tile_n, loaders(d, c))
-                                : of(d.v, d.width, width, c.tile_n, loaders(d, c));
-  return of(d.q, d.m, rows, depth, mma_threads(d, c)) && of(d.k, d.n, c.tile_n, depth, loaders(d, c)) && deals_values;
+  const bool deals_values =
+      turns_values(d)
+          ? schedule::deals(d.v, d.width, tile::attention_slice(number(width), element_size(d)), part, loaders(d, c))
+          : of(d.v, d.width, width, part, loaders(d, c));
+  return of(d.q, d.m, rows, depth, mma_threads(d, c)) && of(d.k, d.keys_in_line(), part, depth, loaders(d, c)) &&
+         deals_values;
 }
 
 // Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
@@ -168,7 +172,7 @@ double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const At
 std::vector<Config> warps_of_panels(const AttentionDesc& d, const CudaTarget& target, int64_t panels) {
   std::vector<Config> result;
   AttentionModel model(d, target);
-  const int64_t longest = std::max<int64_t>(round_up(d.n, 16), 16);
+  const int64_t longest = round_up(d.n, d.pages ? d.pages->keys : 16);
   const auto add = [&](AttentionConfig c) {
     c.dynamic = !model.is_even() && model.units(c) > target.sms * c.blocks;
     if (c.dynamic) c.section = section_of(d);
@@ -184,7 +188,7 @@ std::vector<Config> warps_of_panels(const AttentionDesc& d, const CudaTarget& ta
   c.panels = panels;
   for (c.consumers = 1; c.consumers <= 4; c.consumers *= 2) {
     for (c.tile_n = 128; c.tile_n >= 16; c.tile_n /= 2) {
-      if (c.tile_n > 16 && c.tile_n >= 2 * longest) continue;
+      if ((c.tile_n > 16 && c.tile_n >= 2 * longest) || !fits_pages(d, c.tile_n)) continue;
       model.set_tile(c.tile_m(), c.tile_n);
       for (const int64_t stages : {2, 1, 3}) {  // of equals the one that asks for keys a tile ahead
         c.stages = stages;
@@ -238,6 +242,7 @@ std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget
   for (c.key_warps = 8; c.key_warps >= 2; c.key_warps /= 2) {
     if (c.key_warps < 4 && !result.empty()) break;  // where shared memory holds no more rings
     for (c.tile_n = 32; c.tile_n >= 16; c.tile_n /= 2) {
+      if (!fits_pages(d, c.tile_n)) continue;
       model.set_tile(c.tile_m(), c.tile_n);
       for (const int64_t stages : {3, 2, 4, 5, 6}) {  // of equals the first
         c.stages = stages;

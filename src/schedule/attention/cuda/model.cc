@@ -17,9 +17,19 @@ double distinct_bytes(const OperandView& o, int64_t lines, int64_t depth) {
   return bytes;
 }
 
+// Of K and V, so many keys of each sequence.
+double key_bytes(const AttentionDesc& d, int64_t keys) {
+  if (!d.pages) return distinct_bytes(d.k, keys, d.depth) + distinct_bytes(d.v, keys, d.width);
+  const auto of_sequence = [&](OperandView o, int64_t depth) {
+    o.batch.erase(o.batch.begin());
+    return distinct_bytes(o, keys, depth);
+  };
+  return static_cast<double>(d.batch / d.pages->heads) * (of_sequence(d.k, d.depth) + of_sequence(d.v, d.width));
+}
+
 // Of all operands, of K and V so many rows, and the result, once.
 double memory_bytes(const AttentionDesc& d, int64_t keys) {
-  return distinct_bytes(d.q, d.m, d.depth) + distinct_bytes(d.k, keys, d.depth) + distinct_bytes(d.v, keys, d.width) +
+  return distinct_bytes(d.q, d.m, d.depth) + key_bytes(d, keys) +
          static_cast<double>(d.batch * d.m * d.width * element_bytes(d));
 }
 
@@ -165,7 +175,10 @@ double separate_us(const AttentionDesc& d, const CudaTarget& target) {
   const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);
   const double operations = 2 * scores * static_cast<double>(d.depth + d.width);
   const auto bytes = static_cast<double>(2 * (sizeof(float) + size_of(d.type)));
-  return 3 * (target.model.chip.graph_boundary_us + target.model.attention.latency_us) +
+  // Keys and values in pages are brought together first.
+  const double gathers = d.pages ? 2 : 0;
+  return (3 + gathers) * (target.model.chip.graph_boundary_us + target.model.attention.latency_us) +
+         gathers * key_bytes(d, d.n) / (target.model.chip.copy_tbps * 1e6) +
          scores * bytes / (target.model.chip.copy_tbps * 1e6) +
          std::max(operations * multiply_cost(d) / target.model.attention.operations_per_us,
                   memory_bytes(d, d.n) / (target.model.chip.read_tbps * 1e6));

@@ -1,6 +1,7 @@
 // The thread of an attention block that finds units and brings their tiles to shared memory (sm90.h).
 #pragma once
 
+#include "tile/kernel/cuda/attention/pages.h"
 #include "tile/kernel/cuda/attention/tile.h"
 #include "tile/kernel/cuda/attention/units.h"
 #include "tile/kernel/cuda/gemm/tile_scheduler.h"
@@ -51,37 +52,100 @@ __device__ inline void load_tile(const TensorMap& map, const AttentionPlace& pla
   Tile::load(map, full, to, row, at, place.inner.at(batch), place.outer.at(batch));
 }
 
+// Brings tiles of keys and values of one batch: as loads of tiles or, where keys lie in pages, of the parts that are in
+// each of a tile's pages, which are the outer dimension of their maps.
+template <typename Config, typename Pages>
+class KeyLoader {
+  using Traits = AttentionTraits<Config>;
+
+ public:
+  __device__ KeyLoader(const AttentionArgs& args, const Pages& pages, int32_t batch)
+      : args_(args), pages_(pages, batch), batch_(batch) {}
+
+  // `wait`: until the slot is free. `column`: the first of the values.
+  template <typename Wait>
+  __device__ void load_keys(const TensorMap& map, Barrier& full, uint8_t* to, int32_t tile, Wait wait) const {
+    load<typename Traits::K, true>(map, args_.k, full, to, tile, 0, wait);
+  }
+  template <typename Wait>
+  __device__ void load_values(const TensorMap& map, Barrier& full, uint8_t* to, int32_t tile, int32_t column,
+                              Wait wait) const {
+    load<typename Traits::V, false>(map, args_.v, full, to, tile, column, wait);
+  }
+
+ private:
+  template <typename Tile, bool IsKeys, typename Wait>
+  __device__ void load(const TensorMap& map, const AttentionPlace& place, Barrier& full, uint8_t* to, int32_t tile,
+                       int32_t column, Wait wait) const {
+    constexpr int kCount = cuda::kPagesOfTile<Config>;
+    int32_t pages[kCount];
+    pages_.read(pages, tile);  // comes while the slot is not free
+    wait();
+    full.arrive_expect(Tile::kPieces.bytes());
+    const int32_t key = pages_.first_key(tile), inner = place.inner.at(batch_);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      Tile::load(map, full, to + i * cuda::page_keys<Config> * kGemmRowBytes, IsKeys ? key : column, IsKeys ? 0 : key,
+                 inner, pages[i]);
+    }
+  }
+
+  const AttentionArgs& args_;
+  const cuda::PagesOfBatch<Config, Pages> pages_;
+  const int32_t batch_;
+};
+template <typename Config>
+class KeyLoader<Config, cuda::NoPages> {
+  using Traits = AttentionTraits<Config>;
+
+ public:
+  __device__ KeyLoader(const AttentionArgs& args, const cuda::NoPages&, int32_t batch) : args_(args), batch_(batch) {}
+
+  template <typename Wait>
+  __device__ void load_keys(const TensorMap& map, Barrier& full, uint8_t* to, int32_t tile, Wait wait) const {
+    wait();
+    load_tile<typename Traits::K>(map, args_.k, full, to, batch_, tile * Traits::kTileN, 0);
+  }
+  template <typename Wait>
+  __device__ void load_values(const TensorMap& map, Barrier& full, uint8_t* to, int32_t tile, int32_t column,
+                              Wait wait) const {
+    wait();
+    load_tile<typename Traits::V>(map, args_.v, full, to, batch_, column, tile * Traits::kTileN);
+  }
+
+ private:
+  const AttentionArgs& args_;
+  const int32_t batch_;
+};
+
 // One thread fills Q's buffers and the rings. Keys come from the last tile to the first, each tile before the values of
 // the one before it: their slot is free first, and their product is wanted first.
-template <typename Config, typename Length>
+template <typename Config, typename Length, typename Pages>
 __device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
-                                  const AttentionArgs& args, const Length& length,
+                                  const AttentionArgs& args, const Length& length, const Pages& pages,
                                   const AttentionShared<Config>& shared) {
   using Traits = AttentionTraits<Config>;
   PipelineState<Traits::kQStages> at_q;
   PipelineState<Traits::kStages> at_k, at_v;
-  int32_t batch = 0;
-  const auto load_keys = [&](int32_t tile) {
-    shared.k_empty[at_k.stage].wait(at_k.phase ^ 1);
-    load_tile<typename Traits::K>(map_k, args.k, shared.k_full[at_k.stage], shared.k + at_k.stage * Traits::kKBytes,
-                                  batch, tile * Traits::kTileN, 0);
-    at_k.step();
-  };
   AttentionWalk<Config> walk(args);
   for (; walk.valid(); walk.next()) {
     const AttentionUnit unit = attention_unit<Config>(args, length, walk.number());
-    batch = unit.batch;
+    const KeyLoader<Config, Pages> loader(args, pages, unit.batch);
+    const auto load_keys = [&](int32_t tile) {
+      loader.load_keys(map_k, shared.k_full[at_k.stage], shared.k + at_k.stage * Traits::kKBytes, tile,
+                       [&] { shared.k_empty[at_k.stage].wait(at_k.phase ^ 1); });
+      at_k.step();
+    };
     if (has_keys<Config>(unit)) load_keys(unit.last - 1);
     shared.q_empty[at_q.stage].wait(at_q.phase ^ 1);
     shared.units[at_q.stage] = unit;
     load_tile<typename Traits::Q>(map_q, args.q, shared.q_full[at_q.stage], shared.q + at_q.stage * Traits::kQBytes,
-                                  batch, unit.row, 0);
+                                  unit.batch, unit.row, 0);
     at_q.step();
     for (int32_t tile = unit.last - 1; tile >= unit.first; --tile) {
       if (tile > unit.first) load_keys(tile - 1);
-      shared.v_empty[at_v.stage].wait(at_v.phase ^ 1);
-      load_tile<typename Traits::V>(map_v, args.v, shared.v_full[at_v.stage], shared.v + at_v.stage * Traits::kVBytes,
-                                    batch, first_column<Config>(unit), tile * Traits::kTileN);
+      loader.load_values(map_v, shared.v_full[at_v.stage], shared.v + at_v.stage * Traits::kVBytes, tile,
+                         first_column<Config>(unit), [&] { shared.v_empty[at_v.stage].wait(at_v.phase ^ 1); });
       at_v.step();
     }
   }

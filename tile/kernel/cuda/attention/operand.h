@@ -62,8 +62,9 @@ class AttentionLoader : public cuda::TileLoader<Operand, In, Tile, Rows, TileK, 
 enum class AttentionRole : uint8_t { kQ, kK, kV };
 
 // Tiles of an operand of a batch: Rows rows (or columns) of Depth elements that are summed over, in slices. V of 32
-// bits lies along its rows, whose lines of keys can be stored in any order.
-template <typename Operand, typename In, int Rows, int Depth, int Threads, AttentionRole Role>
+// bits lies along its rows, whose lines of keys can be stored in any order. Tiles of keys may be made of `Pages` parts,
+// each from a batch of its own.
+template <typename Operand, typename In, int Rows, int Depth, int Threads, AttentionRole Role, int Pages = 1>
 class AttentionOperand {
   static constexpr int kElement = sizeof(In), kStep = 32 / kElement;
   static constexpr bool kPairs = Role == AttentionRole::kV && kElement == 4;
@@ -75,7 +76,11 @@ class AttentionOperand {
   static constexpr int kAtOnce = kElement == 4 || kSlices > 16 ? 1 : kSlices;  // places that are kept take registers
   using Tile = SwizzledTile<In, kSliceRows, kSliceDepth, kAlongK>;
   using Stored = typename StoredTile<Tile, kPairs>::type;
-  using Loader = AttentionLoader<Operand, In, Stored, kSliceRows, kSliceDepth, Threads>;
+  static constexpr bool kMemoryAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK;
+  static constexpr int kPartLines = (kAlongK ? Rows : Depth) / Pages, kPartBytes = kPartLines * Tile::kPitch;
+  using Loader = AttentionLoader<Operand, In, Stored, kAlongK ? kPartLines : kSliceRows,
+                                 kAlongK ? kSliceDepth : kPartLines, Threads>;
+  static_assert(Pages == 1 || kMemoryAlongK == (Role == AttentionRole::kK), "pages are cut between lines");
 
  public:
   static constexpr int kBytes = kSlices * Tile::kBytes;
@@ -83,28 +88,26 @@ class AttentionOperand {
   __device__ AttentionOperand(const Operand& operand, int32_t batch) : operand_(operand), batch_(batch), reader_(0) {}
 
   // Asks for the tile from row `row` and element `at` of the depth on.
-  __device__ void load(uint8_t* to, int32_t row, int32_t at) const {
-    if constexpr (kAlongK) {
-      Loader loader(operand_, batch_, row, at);
-#pragma unroll kAtOnce
-      for (int i = 0; i < kSlices; ++i) {
-        copy(loader, to + i * Tile::kBytes);
-        loader.next();
-      }
-    } else {
-#pragma unroll kAtOnce
-      for (int i = 0; i < kSlices; ++i) {
-        Loader loader(operand_, batch_, row + i * kSlice, at);
-        copy(loader, to + i * Tile::kBytes);
-      }
+  __device__ void load(uint8_t* to, int32_t row, int32_t at) const { load_part(to, batch_, row, at); }
+  // The same of keys in pages (pages.h), those of `walk`, from key `key` of the page on; of V from `column` on.
+  template <int Page, typename Walk>
+  __device__ void load_pages(uint8_t* to, const Walk& walk, int32_t key, int32_t column) const {
+#pragma unroll
+    for (int i = 0; i < Pages; ++i) {
+      const int32_t page = walk.page(i);
+      // Behind the end of a page there are zeros.
+      const int32_t batch = page < 0 ? 0 : walk.operand_batch(page), first = page < 0 ? Page : key;
+      load_part(to + i * kPartBytes, batch, Role == AttentionRole::kK ? first : column,
+                Role == AttentionRole::kK ? 0 : first);
     }
   }
   // Whether the tensor cores do not multiply what this thread brought to a tile, which has arrived (split_tf32.h).
   __device__ static bool leaves_range(const uint8_t* tile) {
     float most = 0;
 #pragma unroll 1
-    for (int i = 0; i < kSlices; ++i) {
-      Loader::for_words(tile + i * Tile::kBytes, [&](uint32_t x) { most = cuda::larger_magnitude(most, x); });
+    for (int i = 0; i < kSlices * Pages; ++i) {
+      const uint8_t* part = tile + i / Pages * Tile::kBytes + i % Pages * kPartBytes;
+      Loader::for_words(part, [&](uint32_t x) { most = cuda::larger_magnitude(most, x); });
     }
     return cuda::is_beyond_range(most);
   }
@@ -118,6 +121,22 @@ class AttentionOperand {
   }
 
  private:
+  __device__ void load_part(uint8_t* to, int32_t batch, int32_t row, int32_t at) const {
+    if constexpr (kAlongK) {
+      Loader loader(operand_, batch, row, at);
+#pragma unroll kAtOnce
+      for (int i = 0; i < kSlices; ++i) {
+        copy(loader, to + i * Tile::kBytes);
+        loader.next();
+      }
+    } else {
+#pragma unroll kAtOnce
+      for (int i = 0; i < kSlices; ++i) {
+        Loader loader(operand_, batch, row + i * kSlice, at);
+        copy(loader, to + i * Tile::kBytes);
+      }
+    }
+  }
   __device__ static void copy(Loader& loader, uint8_t* to) {
     if constexpr (Loader::kAsync) {
       loader.copy(cuda::shared_address(to));

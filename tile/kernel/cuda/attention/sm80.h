@@ -22,11 +22,12 @@
 //     least) static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each has its own
 //
 // and kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of sm90.h, functors and an epilogue
-// as there.
+// as there. Keys may lie in pages (pages.h): then batches of K and V are pages and, in each, heads.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
 #include "tile/kernel/cuda/attention/operand.h"
+#include "tile/kernel/cuda/attention/pages.h"
 #include "tile/kernel/cuda/attention/results.h"
 #include "tile/kernel/cuda/attention/units.h"
 
@@ -71,7 +72,7 @@ __device__ inline void multiply_block_by_fma(float* acc, const uint32_t (&a)[4],
 }
 
 // A unit of a block: its rings and what a warp holds of its rows.
-template <typename Config, typename Q, typename K, typename V, typename Scores>
+template <typename Config, typename Q, typename K, typename V, typename Scores, typename Pages>
 class AttentionBlock {
   using In = typename Config::In;
   using Traits = AttentionTraits<Config>;
@@ -81,8 +82,9 @@ class AttentionBlock {
   static constexpr int kRings = Traits::kFewRows ? Config::kKeyWarps : 1, kLoaders = Traits::kThreads / kRings;
   using Role = AttentionRole;
   using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, Role::kQ>;
-  using OperandK = AttentionOperand<K, In, Traits::kTileN, Config::kDepth, kLoaders, Role::kK>;
-  using OperandV = AttentionOperand<V, In, Config::kWidth, Traits::kTileN, kLoaders, Role::kV>;
+  static constexpr int kPage = cuda::page_keys<Config>, kPages = cuda::kPagesOfTile<Config>;
+  using OperandK = AttentionOperand<K, In, Traits::kTileN, Config::kDepth, kLoaders, Role::kK, kPages>;
+  using OperandV = AttentionOperand<V, In, Config::kWidth, Traits::kTileN, kLoaders, Role::kV, kPages>;
   static constexpr int kRingBytes = kStages * (OperandK::kBytes + OperandV::kBytes);
 
  public:
@@ -98,13 +100,14 @@ class AttentionBlock {
   }
 
   __device__ AttentionBlock(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
-                            const AttentionUnit& unit, uint8_t* shared)
+                            const Pages& pages, const AttentionUnit& unit, uint8_t* shared)
       : args_(args),
         scores_(scores),
         unit_(unit),
         q_(q, unit.batch),
         k_(k, unit.batch),
         v_(v, unit.batch),
+        pages_(pages, unit.batch, unit.last - 1 - ring(), unit.first),
         shared_q_(shared),
         shared_k_(shared + Traits::kQBytes + ring() * kRingBytes),
         shared_v_(shared_k_ + kStages * OperandK::kBytes) {}
@@ -178,16 +181,27 @@ class AttentionBlock {
     if constexpr (Traits::kSplitsNumbers) return __syncthreads_or(Operand::leaves_range(tile)) != 0;
     return false;
   }
-  // A tile that there is not is an empty group.
+  // A tile that there is not is an empty group. Values of a tile are asked for right behind its keys, so that the pages
+  // at hand are theirs.
   __device__ void load_keys(int32_t tile) {
-    if (tile >= unit_.first) k_.load(shared_k_ + next_k_ * OperandK::kBytes, tile * Traits::kTileN, 0);
+    pages_.move(tile - kRings);
+    if (tile >= unit_.first) load(k_, shared_k_ + next_k_ * OperandK::kBytes, tile);
     next_k_ = next_k_ + 1 == kStages ? 0 : next_k_ + 1;
     commit_copies();
   }
-  __device__ void load_values(int32_t tile) {
-    if (tile >= unit_.first) {
-      v_.load(shared_v_ + next_v_ * OperandV::kBytes, cuda::first_column<Config>(unit_), tile * Traits::kTileN);
+  template <typename Operand>
+  __device__ void load(const Operand& operand, uint8_t* to, int32_t tile) const {
+    const int32_t key = tile * Traits::kTileN;
+    constexpr bool kIsKeys = is_same<Operand, OperandK>;
+    const int32_t column = cuda::first_column<Config>(unit_);
+    if constexpr (kPage != 0) {
+      operand.template load_pages<kPage>(to, pages_, pages_.first_key(tile), column);
+    } else {
+      operand.load(to, kIsKeys ? key : column, kIsKeys ? 0 : key);
     }
+  }
+  __device__ void load_values(int32_t tile) {
+    if (tile >= unit_.first) load(v_, shared_v_ + next_v_ * OperandV::kBytes, tile);
     next_v_ = next_v_ + 1 == kStages ? 0 : next_v_ + 1;
     commit_copies();
   }
@@ -307,6 +321,7 @@ class AttentionBlock {
   const OperandQ q_;
   const OperandK k_;
   const OperandV v_;
+  cuda::PageWalk<Config, Pages> pages_;
   uint8_t *const shared_q_, *const shared_k_, *const shared_v_;
   int next_k_ = 0, next_v_ = 0;
   uint32_t kept_[Traits::kKeepsQueries ? kStepsOfDepth : 1][kBlocksM][4];
@@ -315,14 +330,15 @@ class AttentionBlock {
 // The kernel. Launched with AttentionTraits<Config>::kThreads threads a unit, mma_attention_shared_bytes() or, with
 // kKeyWarps, few_rows_shared_bytes() of dynamic shared memory.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Length,
-          typename Epilogue>
+          typename Epilogue, typename Pages = cuda::NoPages>
 __device__ inline void attention(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
-                                 const Sink& sink, const Length& length, const Epilogue& epilogue) {
-  using Block = AttentionBlock<Config, Q, K, V, Scores>;
+                                 const Sink& sink, const Length& length, const Epilogue& epilogue,
+                                 const Pages& pages = {}) {
+  using Block = AttentionBlock<Config, Q, K, V, Scores, Pages>;
   constexpr int kBlocksM = AttentionTraits<Config>::kBlocksM;
   extern __shared__ __align__(128) uint8_t raw_shared[];
   const auto unit = cuda::attention_unit<Config>(args, length, static_cast<int32_t>(blockIdx.x));
-  Block block(args, q, k, v, scores, unit, raw_shared);
+  Block block(args, q, k, v, scores, pages, unit, raw_shared);
   typename Block::Registers r[kBlocksM];
   block.run(r);
   if constexpr (Config::kKeyWarps > 0) {

@@ -234,11 +234,13 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
   }
 }
 
-// The maps are of rank 4, boxes as AttentionTile loads them.
-template <typename Config, typename Scores, typename Sink, typename Length, typename Epilogue>
+// The maps are of rank 4, boxes as AttentionTile loads them. Where keys lie in pages (pages.h), the outer dimension of
+// K and V is the pages, and boxes have at most the keys of one.
+template <typename Config, typename Scores, typename Sink, typename Length, typename Epilogue,
+          typename Pages = cuda::NoPages>
 __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
                                  const AttentionArgs& args, const Scores& scores, const Sink& sink,
-                                 const Length& length, const Epilogue& epilogue) {
+                                 const Length& length, const Epilogue& epilogue, const Pages& pages = {}) {
   using Traits = AttentionTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const AttentionShared<Config> shared(raw_shared);
@@ -249,10 +251,11 @@ __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k,
     shared.init();
   }
   __syncthreads();
-  constexpr AttentionBudget kBudget = attention_budget(Traits::kConsumers, Config::kBlocks, Config::kDynamic);
+  constexpr AttentionBudget kBudget =
+      attention_budget(Traits::kConsumers, Config::kBlocks, Config::kDynamic || cuda::page_keys<Config> != 0);
   if (threadIdx.x < 128) {
     if constexpr (kBudget.consumer > kBudget.entry) warpgroup_reg_dealloc<kBudget.producer>();
-    if (threadIdx.x == 0) load_tiles<Config>(map_q, map_k, map_v, args, length, shared);
+    if (threadIdx.x == 0) load_tiles<Config>(map_q, map_k, map_v, args, length, pages, shared);
   } else {
     if constexpr (kBudget.consumer > kBudget.entry) warpgroup_reg_alloc<kBudget.consumer>();
     attention_compute<Config>(args, scores, sink, epilogue, shared);
