@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "base/divide.h"
 #include "base/hash.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
