@@ -40,13 +40,17 @@ bool turns_values(const AttentionDesc& d) {
 
 // Of a thread, by count: sums, scores, Q, a fragment of K or V, addresses, operands of scores. Pieces that pass through
 // registers wait there. Of f32 that is split the parts of fragments and the sums of their products; then the places of
-// pieces that are copied count, too.
+// pieces that are copied count, too. Pages of this tile and of the next one.
 int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
   constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22, kParts = 47, kPartsOfRows = 8, kPiece = 16;
+  constexpr int64_t kTable = 8, kTableBesideParts = 20;
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t of_queries = keeps_queries(d, c) ? depth * element_bytes(d) / 8 : 4;
   int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) + kFragments + kRest;
   if (!d.scaled || d.sink) count += kFunctor;
+  if (d.pages) {
+    count += (d.splits_f32() ? kTableBesideParts : kTable) + 2 * std::max<int64_t>(1, c.tile_n / d.pages->keys);
+  }
   if (d.splits_f32()) {
     const int64_t copies = c.tile_n * std::max(depth, width) * element_bytes(d) / (kPiece * mma_threads(d, c));
     count += kParts + kPartsOfRows * blocks_m(d, c) + copies * (d.scaled ? 2 : 3);
