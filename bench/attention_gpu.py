@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Attention on a GPU beside PyTorch's scaled_dot_product_attention (cuDNN, FlashAttention, the compiler's choice): one line
-per shape, geometric means by kind at the end.
+"""Attention on a GPU beside PyTorch's scaled_dot_product_attention (cuDNN, FlashAttention, memory-efficient attention, the
+compiler's choice): one line per shape, geometric means by kind at the end. Keys in pages are gathered first by PyTorch.
 
 usage: attention_gpu.py [--heddle PATH] [--output FILE] [--only SUBSTRING...] [--candidates N] [--types f16 bf16]
-                        [--rivals cudnn flash compile] [--alone]
+                        [--rivals cudnn flash efficient compile] [--alone]
 
 Both sides run as CUDA graphs with a cold L2; PyTorch is timed before and after `heddle kernel attention`, each time is the
 median of all runs, and the best of PyTorch's backends counts. TFLOP/s of causal attention count half of the square. The
@@ -12,6 +12,7 @@ output is written after each shape, so that a run which is cut leaves what it ha
 import argparse
 import collections
 import datetime
+import functools
 import json
 import pathlib
 import statistics
@@ -20,8 +21,8 @@ import sys
 
 from report_gpu import geometric_mean
 
-RIVALS = ["cudnn", "flash", "compile"]
-Shape = collections.namedtuple("Shape", "kind batch heads kv_heads m n depth causal window")
+RIVALS = ["cudnn", "flash", "efficient", "compile"]
+Shape = collections.namedtuple("Shape", "kind batch heads kv_heads m n depth causal window page", defaults=[0])
 
 
 def shapes():
@@ -44,13 +45,19 @@ def shapes():
         table.append(Shape("decode", batch, heads, kv_heads, 1, keys, depth, False, 0))
     table += [Shape("odd heads", batch, heads, heads, length, length, depth, False, 0) for batch, heads, length, depth in
               ((2, 8, 4096, 40), (2, 8, 1024, 80), (8, 12, 1024, 96), (4, 16, 2048, 192), (4, 16, 2048, 112))]
+    table += [Shape("wide heads", batch, heads, heads, length, length, depth, False, 0) for batch, heads, length, depth in
+              ((1, 1, 4096, 512), (1, 1, 16384, 512), (2, 8, 2048, 320), (1, 16, 1024, 512))]
+    table += [Shape("pages", batch, heads, kv_heads, m, keys, 128, m == keys, 0, page) for batch, heads, kv_heads, m, keys, page in
+              ((8, 32, 8, 1, 8192, 16), (8, 32, 8, 1, 8192, 64), (32, 32, 8, 1, 2048, 256), (1, 64, 8, 1, 65536, 64),
+               (4, 32, 8, 2048, 2048, 64), (1, 32, 8, 512, 8192, 256))]
     return table
 
 
 def text_of(shape):
     heads = f"{shape.heads}" if shape.heads == shape.kv_heads else f"{shape.heads}({shape.kv_heads})"
     mask = f" window {shape.window}" if shape.window else " causal" if shape.causal else ""
-    return f"{shape.batch}x{heads}x{shape.m}x{shape.n}x{shape.depth}{mask}"
+    pages = f" pages {shape.page}" if shape.page else ""
+    return f"{shape.batch}x{heads}x{shape.m}x{shape.n}x{shape.depth}{mask}{pages}"
 
 
 class PyTorch:
@@ -66,9 +73,11 @@ class PyTorch:
                                                  dtype=torch.float32).mul_(2).sub_(1).to(kind)
         self.q, self.k, self.v = tensor(shape.heads, shape.m), tensor(shape.kv_heads, shape.n), tensor(shape.kv_heads, shape.n)
         self.flush = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
-        backends = {"cudnn": attention.SDPBackend.CUDNN_ATTENTION, "flash": attention.SDPBackend.FLASH_ATTENTION}
+        backends = {"cudnn": attention.SDPBackend.CUDNN_ATTENTION, "flash": attention.SDPBackend.FLASH_ATTENTION,
+                    "efficient": attention.SDPBackend.EFFICIENT_ATTENTION}
         options = {"is_causal": shape.causal, "enable_gqa": shape.heads != shape.kv_heads}
-        call = torch.nn.functional.scaled_dot_product_attention
+        self.pages = self.in_pages(shape) if shape.page else None
+        call = self.call
         self.graphs, self.why = {}, {}
         if shape.window:
             self.add("flex", self.flex(shape))
@@ -83,8 +92,21 @@ class PyTorch:
             self.add(name, one)
         if "compile" not in rivals:
             return
-        compiled = torch.compile(lambda q, k, v: call(q, k, v, **options), mode="max-autotune-no-cudagraphs")
+        compiled = torch.compile(functools.partial(call, **options), mode="max-autotune-no-cudagraphs")
         self.add("compile", lambda: compiled(self.q, self.k, self.v))
+
+    def in_pages(self, shape):
+        """Keys and values as pools of pages in a random order, and the table."""
+        torch, count = self.torch, shape.batch * shape.n // shape.page
+        table = torch.randperm(count, device="cuda").view(shape.batch, -1)
+        self.k, self.v = (x.view(shape.kv_heads, count, shape.page, shape.depth).permute(1, 2, 0, 3).contiguous()
+                          for x in (self.k, self.v))
+        return table
+
+    def call(self, q, k, v, **options):
+        if self.pages is not None:
+            k, v = (x[self.pages].flatten(1, 2).transpose(1, 2) for x in (k, v))
+        return self.torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
 
     def flex(self, shape):
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
@@ -132,6 +154,8 @@ def heddle_row(options, shape, dtype):
         command.append("--causal")
     if shape.window:
         command += ["--window", str(shape.window)]
+    if shape.page:
+        command += ["--page", str(shape.page)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     try:
         return json.loads(run.stdout)
