@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace heddle::schedule {
 
@@ -9,33 +10,35 @@ using ir::Op;
 
 namespace {
 
-// Whether a kernel would reduce something for the value.
-bool reduces(const KernelContext& context, ir::ValueId value) {
-  std::set<ir::ValueId> seen;
-  std::vector<ir::ValueId> open = {value};
-  while (!open.empty()) {
-    const ir::ValueId v = open.back();
-    open.pop_back();
-    if (!seen.insert(v).second || context.is_input(v)) continue;
-    const ir::Node& node = context.graph.producer(v);
-    if (node.op == Op::kReduce || node.op == Op::kArgReduce) return true;
-    if (Inliner::inlines(node.op)) open.insert(open.end(), node.inputs.begin(), node.inputs.end());
-  }
-  return false;
-}
-
-// Whether any of the values is computed from `source`.
-bool depends_on(const ir::Graph& graph, std::vector<ir::ValueId> open, ir::ValueId source) {
+// Whether `found` holds for any of the values or of those that they are computed from, as far as `enters` says.
+template <typename Found, typename Enters>
+bool any_above(const ir::Graph& graph, std::vector<ir::ValueId> open, Found found, Enters enters) {
   std::set<ir::ValueId> seen;
   while (!open.empty()) {
     const ir::ValueId v = open.back();
     open.pop_back();
-    if (v == source) return true;
     if (!seen.insert(v).second) continue;
+    if (found(v)) return true;
+    if (!enters(v)) continue;
     const ir::Node& node = graph.producer(v);
     open.insert(open.end(), node.inputs.begin(), node.inputs.end());
   }
   return false;
+}
+
+// Whether a kernel would reduce something for the value.
+bool reduces(const KernelContext& context, ir::ValueId value) {
+  const auto op = [&](ir::ValueId v) { return context.graph.producer(v).op; };
+  return any_above(
+      context.graph, {value},
+      [&](ir::ValueId v) { return !context.is_input(v) && (op(v) == Op::kReduce || op(v) == Op::kArgReduce); },
+      [&](ir::ValueId v) { return !context.is_input(v) && Inliner::inlines(op(v)); });
+}
+
+// Whether any of the values is computed from `source`.
+bool depends_on(const ir::Graph& graph, std::vector<ir::ValueId> values, ir::ValueId source) {
+  return any_above(
+      graph, std::move(values), [&](ir::ValueId v) { return v == source; }, [](ir::ValueId) { return true; });
 }
 
 }  // namespace
