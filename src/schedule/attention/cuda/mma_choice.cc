@@ -43,7 +43,7 @@ bool turns_values(const AttentionDesc& d) {
 // pieces that are copied count, too. Pages of this tile and of the next one.
 int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
   constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22, kParts = 47, kPartsOfRows = 8, kPiece = 16;
-  constexpr int64_t kTable = 8, kTableBesideParts = 20;
+  constexpr int64_t kTable = 8, kTableBesideParts = 22;
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t of_queries = keeps_queries(d, c) ? depth * element_bytes(d) / 8 : 4;
   int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) + kFragments + kRest;
