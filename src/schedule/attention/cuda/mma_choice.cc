@@ -43,13 +43,14 @@ bool turns_values(const AttentionDesc& d) {
 // pieces that are copied count, too. Pages of this tile and of the next one.
 int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
   constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22, kParts = 47, kPartsOfRows = 8, kPiece = 16;
-  constexpr int64_t kTable = 8, kTableBesideParts = 22;
+  constexpr int64_t kTable = 8;
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t of_queries = keeps_queries(d, c) ? depth * element_bytes(d) / 8 : 4;
   int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) + kFragments + kRest;
   if (!d.scaled || d.sink) count += kFunctor;
   if (d.pages) {
-    count += (d.splits_f32() ? kTableBesideParts : kTable) + 2 * std::max<int64_t>(1, c.tile_n / d.pages->keys);
+    count += kTable + 2 * std::max<int64_t>(1, c.tile_n / d.pages->keys);
+    if (d.splits_f32()) count += kTable + (depth + width) / 8;  // addresses of pieces, which are read twice
   }
   if (d.splits_f32()) {
     const int64_t copies = c.tile_n * std::max(depth, width) * element_bytes(d) / (kPiece * mma_threads(d, c));
