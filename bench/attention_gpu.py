@@ -12,7 +12,6 @@ output is written after each shape, so that a run which is cut leaves what it ha
 import argparse
 import collections
 import datetime
-import functools
 import json
 import pathlib
 import statistics
@@ -92,7 +91,7 @@ class PyTorch:
             self.add(name, one)
         if "compile" not in rivals:
             return
-        compiled = torch.compile(functools.partial(call, **options), mode="max-autotune-no-cudagraphs")
+        compiled = torch.compile(lambda q, k, v: call(q, k, v, **options), mode="max-autotune-no-cudagraphs")
         self.add("compile", lambda: compiled(self.q, self.k, self.v))
 
     def in_pages(self, shape):
