@@ -1,6 +1,6 @@
 #pragma once
-// How many instances of a template a test compiles: a few on every run, all of them where HEDDLE_ALL_INSTANCES is set, as
-// bench/gpu.sh does.
+// How many instances of a template a test compiles: a few on every run, all of them where HEDDLE_ALL_INSTANCES is set,
+// as bench/gpu.sh does.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,8 @@ namespace heddle::test {
 constexpr size_t kOneOf = 7;  // odd, so that instances which alternate are taken alike
 
 inline bool takes_all_instances() {
-  return std::getenv("HEDDLE_ALL_INSTANCES") != nullptr;
+  const char* all = std::getenv("HEDDLE_ALL_INSTANCES");
+  return all != nullptr && *all != '\0';
 }
 
 // `most` is what makes sense to compile at all.

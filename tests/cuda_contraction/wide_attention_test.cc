@@ -67,7 +67,7 @@ TEST(CudaWideAttention, ScoresAndMasks) {
     add(batch, {.batch = 7, .heads = 2, .m = 70, .n = 201, .depth = 264, .width = 320, .scores = scores});
   }
   // Units of different lengths, more than a wave: sections of batches and panels.
-  add(batch, {.batch = 5, .heads = 16, .m = 150, .n = 150, .depth = 16, .width = 264, .scores = "causal"});
+  add(batch, {.batch = 4, .heads = 12, .m = 150, .n = 150, .depth = 16, .width = 264, .scores = "causal"});
   testing::compile_and_run(batch);
 }
 
@@ -81,7 +81,7 @@ TEST(CudaWideAttention, Layouts) {
   testing::compile_and_run(batch);
 }
 
-// Tiles, blocks of an SM, parts of the keys that the last block or a launch of its own adds.
+// Tiles, blocks of an SM.
 TEST(CudaWideAttention, Candidates) {
   CudaBatch batch;
   const auto count = static_cast<unsigned>(test::instances(8));
@@ -90,7 +90,17 @@ TEST(CudaWideAttention, Candidates) {
     options.skip = i * 24 / count, options.family = "attention";
     add(batch, {.heads = 3, .m = 150, .n = 300, .depth = 384, .width = 328, .scores = "causal", .layout = "dense"},
         options);
-    options.split = true;
+  }
+  testing::compile_and_run(batch);
+}
+
+// Parts of the keys that the last block or a launch of its own adds.
+TEST(CudaWideAttention, PartsOfTheKeys) {
+  CudaBatch batch;
+  const auto count = static_cast<unsigned>(test::instances(4));
+  for (unsigned i = 0; i < count; ++i) {
+    CudaBatch::Options options;
+    options.skip = i * 24 / count, options.family = "attention", options.split = true;
     add(batch, {.type = "bf16", .m = 70, .n = 600, .depth = 512, .width = 512, .layout = "dense"}, options);
     add(batch, {.m = 40, .n = 400, .depth = 264, .width = 392, .scores = "mask", .layout = "dense"}, options);
   }

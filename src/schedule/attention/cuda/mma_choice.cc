@@ -40,14 +40,16 @@ bool turns_values(const AttentionDesc& d) {
 
 // Of a thread, by count: sums, scores, Q, a fragment of K or V, addresses, operands of scores. Pieces that pass through
 // registers wait there. Of f32 that is split the parts of fragments and the sums of their products; then the places of
-// pieces that are copied count, too. Pages of this tile and of the next one.
+// pieces that are copied count, too. Pages of this tile and of the next one. Of panels the column and what follows from
+// it.
 int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
   constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22, kParts = 47, kPartsOfRows = 8, kPiece = 16;
-  constexpr int64_t kTable = 8;
+  constexpr int64_t kTable = 8, kColumn = 16;
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t of_queries = keeps_queries(d, c) ? depth * element_bytes(d) / 8 : 4;
   int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) + kFragments + kRest;
   if (!d.scaled || d.sink) count += kFunctor;
+  if (c.panels > 1) count += kColumn;
   if (d.pages) {
     count += kTable + 2 * std::max<int64_t>(1, c.tile_n / d.pages->keys);
     if (d.splits_f32()) count += kTable + (depth + width) / 8;  // addresses of pieces, which are read twice

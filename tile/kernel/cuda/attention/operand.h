@@ -73,7 +73,7 @@ class AttentionOperand {
   static constexpr int kInSlice = kSlice / (kAlongK ? kStep : 16);  // steps, blocks
   static constexpr int kSlices = (kAlongK ? Depth : Rows) / kSlice;
   static constexpr int kSliceRows = kAlongK ? Rows : kSlice, kSliceDepth = kAlongK ? kSlice : Depth;
-  static constexpr int kAtOnce = kElement == 4 || kSlices > 16 ? 1 : kSlices;  // places that are kept take registers
+  static constexpr int kAtOnce = kElement == 4 || kSlices > 8 ? 1 : kSlices;  // places that are kept take registers
   using Tile = SwizzledTile<In, kSliceRows, kSliceDepth, kAlongK>;
   using Stored = typename StoredTile<Tile, kPairs>::type;
   static constexpr bool kMemoryAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK;

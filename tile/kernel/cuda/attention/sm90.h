@@ -139,7 +139,9 @@ class AttentionGroup {
   }
 
   __device__ void multiply_keys(Registers& r, uint32_t q) const {
-    const uint32_t k = shared_address(shared_.k) + at_k_.stage * Traits::kKBytes;
+    uint32_t k = shared_address(shared_.k) + at_k_.stage * Traits::kKBytes;
+    // Else the descriptors of all steps, which are the same for every tile, stay in registers, two each.
+    if constexpr (Config::kDepth > 256) fence_operand(q), fence_operand(k);
 #pragma unroll
     for (int step = 0; step < Config::kDepth / 16; ++step) {
       Wgmma<typename Config::In, Config::kTileN>::template issue<false, !Config::kKAlongDepth>(
@@ -228,8 +230,7 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
       store_attention<Config>(r, args, sink, epilogue, q + own_row * kGemmRowBytes, unit, row);
     }
     fence_async_shared();
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) shared.q_empty[at_q.stage].arrive();
+    shared.q_empty[at_q.stage].arrive();
     at_q.step();
   }
 }

@@ -82,7 +82,7 @@ struct AttentionShared {
   __device__ void init() const {
     for (int i = 0; i < Traits::kQStages; ++i) {
       q_full[i].init(1);
-      q_empty[i].init(4 * Traits::kConsumers);  // every warp
+      q_empty[i].init(128 * Traits::kConsumers);  // every thread: each reads the unit
     }
     for (int i = 0; i < Traits::kStages; ++i) {
       k_full[i].init(1);
