@@ -67,6 +67,18 @@ __device__ inline void release(Barrier& empty) {
   if (threadIdx.x % 128 == 0) empty.arrive();
 }
 
+// Read by one thread of the warp, which alone arrives where the loader waits to write the next one; the others have it
+// from there.
+__device__ inline AttentionUnit read_unit(const AttentionUnit& shared) {
+  AttentionUnit unit = {};
+  if (threadIdx.x % 32 == 0) unit = shared;
+  int32_t* const fields[] = {&unit.number,      &unit.batch,      &unit.row,  &unit.split, &unit.first,
+                             &unit.plain_first, &unit.plain_last, &unit.last, &unit.column};
+#pragma unroll
+  for (int32_t* field : fields) *field = warp_uniform(*field);
+  return unit;
+}
+
 // A warpgroup that multiplies: what it holds and where it is in the rings.
 template <typename Config, typename Scores>
 class AttentionGroup {
@@ -78,7 +90,7 @@ class AttentionGroup {
       : args_(args), scores_(scores), shared_(shared), group_(static_cast<int>(threadIdx.x) / 128 - 1) {}
   __device__ int group() const { return group_; }
 
-  // All keys of a unit; `q`: Q's buffer; `row`: of the thread's first row.
+  // All keys of a unit; `q`: the warpgroup's rows of Q; `row`: of the thread's first row.
   __device__ void run(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row) {
     r.max[0] = r.max[1] = -__builtin_inff();
     r.sum[0] = r.sum[1] = 0;
@@ -92,9 +104,11 @@ class AttentionGroup {
       return;
     }
     int32_t tile = unit.last - 1;
+    q = warp_uniform(q);
+    const uint32_t k = keys();
     shared_.k_full[at_k_.stage].wait(at_k_.phase);
     wgmma_fence();
-    multiply_keys(r, q);
+    multiply_keys(r, q, k);
     wgmma_wait<0>();
     pin_all(r.s);
     release_keys();
@@ -119,10 +133,11 @@ class AttentionGroup {
         for (; tile >= unit.first; --tile, first = false) step<!Config::kScores>(r, unit, q, row, tile, first);
       }
     }
+    const uint32_t v = values();
     shared_.v_full[at_v_.stage].wait(at_v_.phase);
     wgmma_fence();
     if constexpr (Traits::kScalesFirst) fade_results<Config>(r);
-    multiply_values(r, first);
+    multiply_values(r, v, first);
     wgmma_wait<0>();
     pin_all(r.o);
     release_values();
@@ -138,23 +153,26 @@ class AttentionGroup {
     at_v_.step();
   }
 
-  __device__ void multiply_keys(Registers& r, uint32_t q) const {
-    uint32_t k = shared_address(shared_.k) + at_k_.stage * Traits::kKBytes;
-    // Else the descriptors of all steps, which are the same for every tile, stay in registers, two each.
-    if constexpr (Config::kDepth > 256) fence_operand(q), fence_operand(k);
+  // Of the tiles that are next.
+  __device__ uint32_t keys() const {
+    return warp_uniform(shared_address(shared_.k) + at_k_.stage * Traits::kKBytes);
+  }
+  __device__ uint32_t values() const {
+    return warp_uniform(shared_address(shared_.v) + at_v_.stage * Traits::kVBytes);
+  }
+  __device__ void multiply_keys(Registers& r, uint32_t q, uint32_t k) const {
 #pragma unroll
     for (int step = 0; step < Config::kDepth / 16; ++step) {
       Wgmma<typename Config::In, Config::kTileN>::template issue<false, !Config::kKAlongDepth>(
-          r.s, Traits::Q::operand(q, 64 * group_, step), Traits::K::operand(k, 0, step), step != 0);
+          r.s, Traits::Q::operand(q, step), Traits::K::operand(k, step), step != 0);
     }
     wgmma_commit();
   }
-  __device__ void multiply_values(Registers& r, bool first) const {
-    const uint32_t v = shared_address(shared_.v) + at_v_.stage * Traits::kVBytes;
+  __device__ void multiply_values(Registers& r, uint32_t v, bool first) const {
 #pragma unroll
     for (int step = 0; step < Config::kTileN / 16; ++step) {
       WgmmaRegisters<typename Config::In, Config::kWidth>::template issue<Config::kVAlongWidth>(
-          r.o, r.p[step], Traits::V::operand(v, 0, step), Traits::kScalesFirst || !first || step != 0);
+          r.o, r.p[step], Traits::V::operand(v, step), Traits::kScalesFirst || !first || step != 0);
     }
     wgmma_commit();
   }
@@ -176,13 +194,15 @@ class AttentionGroup {
   // The product with a tile of keys, beside which that with the values of the tile before is under way.
   template <bool Plain>
   __device__ void step(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row, int32_t tile, bool first) {
+    q = warp_uniform(q);  // no uniform register is kept from tile to tile
+    const uint32_t k = keys(), v = values();
     shared_.k_full[at_k_.stage].wait(at_k_.phase);
     wgmma_fence();
-    multiply_keys(r, q);
+    multiply_keys(r, q, k);
     if constexpr (Traits::kScalesFirst) fade_results<Config>(r);
     shared_.v_full[at_v_.stage].wait(at_v_.phase);
     wgmma_fence();
-    multiply_values(r, first);
+    multiply_values(r, v, first);
     wgmma_wait<1>();
     pin_all(r.s);
     release_keys();
@@ -213,11 +233,11 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
   PipelineState<Traits::kQStages> at_q;
   for (;;) {
     shared.q_full[at_q.stage].wait(at_q.phase);
-    const AttentionUnit unit = shared.units[at_q.stage];
+    const AttentionUnit unit = read_unit(shared.units[at_q.stage]);
     if (unit.number < 0) break;
     const int32_t row = unit.row + own_row;
     uint8_t* q = shared.q + at_q.stage * Traits::kQBytes;
-    group.run(r, unit, shared_address(q), row + lane_row);
+    group.run(r, unit, shared_address(q) + group.group() * kAttentionGroupRows * kGemmRowBytes, row + lane_row);
     bool has_results = true;
     if constexpr (Config::kSplit && Config::kCombines) {
       store_part<Config>(r, args, unit, group.group(), row + lane_row);
@@ -230,7 +250,8 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
       store_attention<Config>(r, args, sink, epilogue, q + own_row * kGemmRowBytes, unit, row);
     }
     fence_async_shared();
-    shared.q_empty[at_q.stage].arrive();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) shared.q_empty[at_q.stage].arrive();
     at_q.step();
   }
 }

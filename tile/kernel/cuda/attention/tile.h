@@ -27,13 +27,13 @@ struct AttentionTile {
       }
     }
   }
-  // The operand from row `row` (a multiple of 8) and 16 * step of the depth on.
-  __device__ static uint64_t operand(uint32_t at, int row, int step) {
+  // The operand from 16 * step of the depth on. Its rows begin at `at`.
+  __device__ static uint64_t operand(uint32_t at, int step) {
+    const uint64_t first = make_smem_descriptor(at, AlongDepth, AlongDepth ? 0 : kPieces.piece_bytes());
     if constexpr (AlongDepth) {
-      return make_smem_descriptor(at + (step / 4) * kPieces.piece_bytes() + row * kGemmRowBytes, true, 0) +
-             (step % 4) * (32 >> 4);
+      return advance_descriptor(first, (step / 4) * kPieces.piece_bytes() + (step % 4) * 32);
     } else {
-      return make_smem_descriptor(at, false, kPieces.piece_bytes()) + step * ((16 * kGemmRowBytes) >> 4);
+      return advance_descriptor(first, step * 16 * kGemmRowBytes);
     }
   }
 };
@@ -82,7 +82,7 @@ struct AttentionShared {
   __device__ void init() const {
     for (int i = 0; i < Traits::kQStages; ++i) {
       q_full[i].init(1);
-      q_empty[i].init(128 * Traits::kConsumers);  // every thread: each reads the unit
+      q_empty[i].init(4 * Traits::kConsumers);  // every warp
     }
     for (int i = 0; i < Traits::kStages; ++i) {
       k_full[i].init(1);
