@@ -12,10 +12,6 @@ __device__ inline uint64_t make_smem_descriptor(uint32_t address, bool k_major, 
   const uint64_t leading = k_major ? 1 : strip_bytes >> 4;
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | leading << 16 | kGroup << 32 | kSwizzle128 << 62;
 }
-// The same so many bytes on, within shared memory: the upper word stays what it is.
-__device__ inline uint64_t advance_descriptor(uint64_t descriptor, uint32_t bytes) {
-  return descriptor + (bytes >> 4);
-}
 // What all threads of the warp have, so that the compiler knows: what follows from it takes uniform registers, which
 // descriptors are read from, and none of a thread.
 template <typename T>

@@ -67,9 +67,18 @@ __device__ inline void release(Barrier& empty) {
   if (threadIdx.x % 128 == 0) empty.arrive();
 }
 
-// Read by one thread of the warp, which alone arrives where the loader waits to write the next one; the others have it
-// from there.
+// What all threads of a warp have: with kUniform the compiler knows it, and what follows from it takes uniform
+// registers.
+template <typename Config, typename T>
+__device__ inline T of_warp(T x) {
+  if constexpr (AttentionTraits<Config>::kUniform) return warp_uniform(x);
+  return x;
+}
+
+// With kUniform one thread reads for its warp, the one that lets the loader write the next unit.
+template <typename Config>
 __device__ inline AttentionUnit read_unit(const AttentionUnit& shared) {
+  if constexpr (!AttentionTraits<Config>::kUniform) return shared;
   AttentionUnit unit = {};
   if (threadIdx.x % 32 == 0) unit = shared;
   int32_t* const fields[] = {&unit.number,      &unit.batch,      &unit.row,  &unit.split, &unit.first,
@@ -104,11 +113,10 @@ class AttentionGroup {
       return;
     }
     int32_t tile = unit.last - 1;
-    q = warp_uniform(q);
-    const uint32_t k = keys();
+    q = of_warp<Config>(q);
     shared_.k_full[at_k_.stage].wait(at_k_.phase);
     wgmma_fence();
-    multiply_keys(r, q, k);
+    multiply_keys(r, q);
     wgmma_wait<0>();
     pin_all(r.s);
     release_keys();
@@ -133,11 +141,10 @@ class AttentionGroup {
         for (; tile >= unit.first; --tile, first = false) step<!Config::kScores>(r, unit, q, row, tile, first);
       }
     }
-    const uint32_t v = values();
     shared_.v_full[at_v_.stage].wait(at_v_.phase);
     wgmma_fence();
     if constexpr (Traits::kScalesFirst) fade_results<Config>(r);
-    multiply_values(r, v, first);
+    multiply_values(r, first);
     wgmma_wait<0>();
     pin_all(r.o);
     release_values();
@@ -153,14 +160,8 @@ class AttentionGroup {
     at_v_.step();
   }
 
-  // Of the tiles that are next.
-  __device__ uint32_t keys() const {
-    return warp_uniform(shared_address(shared_.k) + at_k_.stage * Traits::kKBytes);
-  }
-  __device__ uint32_t values() const {
-    return warp_uniform(shared_address(shared_.v) + at_v_.stage * Traits::kVBytes);
-  }
-  __device__ void multiply_keys(Registers& r, uint32_t q, uint32_t k) const {
+  __device__ void multiply_keys(Registers& r, uint32_t q) const {
+    const uint32_t k = of_warp<Config>(shared_address(shared_.k) + at_k_.stage * Traits::kKBytes);
 #pragma unroll
     for (int step = 0; step < Config::kDepth / 16; ++step) {
       Wgmma<typename Config::In, Config::kTileN>::template issue<false, !Config::kKAlongDepth>(
@@ -168,7 +169,8 @@ class AttentionGroup {
     }
     wgmma_commit();
   }
-  __device__ void multiply_values(Registers& r, uint32_t v, bool first) const {
+  __device__ void multiply_values(Registers& r, bool first) const {
+    const uint32_t v = of_warp<Config>(shared_address(shared_.v) + at_v_.stage * Traits::kVBytes);
 #pragma unroll
     for (int step = 0; step < Config::kTileN / 16; ++step) {
       WgmmaRegisters<typename Config::In, Config::kWidth>::template issue<Config::kVAlongWidth>(
@@ -194,15 +196,14 @@ class AttentionGroup {
   // The product with a tile of keys, beside which that with the values of the tile before is under way.
   template <bool Plain>
   __device__ void step(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row, int32_t tile, bool first) {
-    q = warp_uniform(q);  // no uniform register is kept from tile to tile
-    const uint32_t k = keys(), v = values();
+    q = of_warp<Config>(q);  // no uniform register is kept from tile to tile
     shared_.k_full[at_k_.stage].wait(at_k_.phase);
     wgmma_fence();
-    multiply_keys(r, q, k);
+    multiply_keys(r, q);
     if constexpr (Traits::kScalesFirst) fade_results<Config>(r);
     shared_.v_full[at_v_.stage].wait(at_v_.phase);
     wgmma_fence();
-    multiply_values(r, v, first);
+    multiply_values(r, first);
     wgmma_wait<1>();
     pin_all(r.s);
     release_keys();
@@ -233,7 +234,7 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
   PipelineState<Traits::kQStages> at_q;
   for (;;) {
     shared.q_full[at_q.stage].wait(at_q.phase);
-    const AttentionUnit unit = read_unit(shared.units[at_q.stage]);
+    const AttentionUnit unit = read_unit<Config>(shared.units[at_q.stage]);
     if (unit.number < 0) break;
     const int32_t row = unit.row + own_row;
     uint8_t* q = shared.q + at_q.stage * Traits::kQBytes;

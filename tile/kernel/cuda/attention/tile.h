@@ -29,11 +29,12 @@ struct AttentionTile {
   }
   // The operand from 16 * step of the depth on. Its rows begin at `at`.
   __device__ static uint64_t operand(uint32_t at, int step) {
-    const uint64_t first = make_smem_descriptor(at, AlongDepth, AlongDepth ? 0 : kPieces.piece_bytes());
-    if constexpr (AlongDepth) {
-      return advance_descriptor(first, (step / 4) * kPieces.piece_bytes() + (step % 4) * 32);
+    if constexpr (!AlongDepth) {
+      return make_smem_descriptor(at, false, kPieces.piece_bytes()) + step * ((16 * kGemmRowBytes) >> 4);
+    } else if constexpr (kPieces.count > 2) {  // one addition a step, from the first piece on
+      return make_smem_descriptor(at, true, 0) + (((step / 4) * kPieces.piece_bytes() + (step % 4) * 32) >> 4);
     } else {
-      return advance_descriptor(first, step * 16 * kGemmRowBytes);
+      return make_smem_descriptor(at + (step / 4) * kPieces.piece_bytes(), true, 0) + (step % 4) * (32 >> 4);
     }
   }
 };
@@ -52,6 +53,9 @@ struct AttentionTraits {
   // Heads so wide that O is scaled while the product with the next keys is under way: it needs fewer registers than
   // scaling it behind the softmax, when the product with the values is done.
   static constexpr bool kScalesFirst = Config::kWidth > 128;
+  // Heads with many descriptors, which would else be kept from tile to tile in registers. A unit begins later for it,
+  // which shorter heads, whose units may be short as well, do not make up for.
+  static constexpr bool kUniform = Config::kDepth > 128 || Config::kWidth > 128;
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(sizeof(typename Config::In) == 2);
 };
