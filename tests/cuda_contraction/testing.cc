@@ -27,6 +27,11 @@ namespace {
 constexpr size_t kGuard = 256;
 constexpr uint8_t kSentinel = 0xA5;
 
+// What draws random problems again: a unit that does not compile names none of them.
+::testing::ScopedTrace trace_seed() {
+  return {__FILE__, __LINE__, fmt::format("--gtest_random_seed={}", ::testing::UnitTest::GetInstance()->random_seed())};
+}
+
 class Wanted : public schedule::ConfigSource {
  public:
   explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
@@ -139,6 +144,7 @@ std::vector<std::string> CudaBatch::decisions() const {
 }
 
 void CudaBatch::compile() const {
+  const ::testing::ScopedTrace seed = trace_seed();
   try {
     jit::find_nvrtc();
   } catch (const Error&) {
@@ -157,6 +163,7 @@ void CudaBatch::compile() const {
 }
 
 void CudaBatch::run() {
+  const ::testing::ScopedTrace seed = trace_seed();
   ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
   const runtime::CudaContext context(0);
   std::string cubin;
