@@ -129,7 +129,17 @@ TEST(CudaMmaAttention, FewRows) {
             options);
     add_mma(batch, {.heads = 5, .m = 7, .n = 30, .scores = "causal", .layout = "dense"}, options);
     add_mma(batch, {.m = 9, .n = 700, .depth = 256, .width = 256, .scores = "biased", .layout = "dense"}, options);
-    options.split = true;
+  }
+  testing::compile_and_run(batch);
+}
+
+// Parts of the keys of few rows.
+TEST(CudaMmaAttention, PartsOfFewRows) {
+  CudaBatch batch;
+  const auto count = static_cast<unsigned>(test::instances(6));
+  for (unsigned i = 0; i < count; ++i) {
+    CudaBatch::Options options;
+    options.sm = i % 2 == 0 ? 90 : 80, options.skip = i * 24 / count, options.named = "key_warps", options.split = true;
     add_mma(batch, {.m = 5, .n = 1500, .scores = "rows", .layout = "dense"}, options);
     add_mma(batch, {.type = "bf16", .batch = 7, .heads = 4, .m = 1, .n = 900, .scores = "length", .layout = "shared"},
             options);
