@@ -33,17 +33,19 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define gridDim (::heddle_emulated_thread->block->grid_dim)
 inline constexpr int warpSize = 32;
 
-// What -fsanitize=alignment calls (jit/cuda/emulated.cc): a GPU refuses addresses that are no multiple of what is
-// accessed there. The names and the layout are those of the compilers' run-time library, which is not linked.
+// What -fsanitize=alignment calls, and does not return from (jit/cuda/emulated.cc): a GPU refuses addresses that are no
+// multiple of what is accessed there. The names and the layout are those of the compilers' run-time library, which is
+// not linked.
 struct HeddleMisaligned {
   const char* file;
   uint32_t line, column;
   const void* type;
   uint8_t log_of_alignment, kind;
 };
-extern "C" __attribute__((used, visibility("hidden"))) inline void __ubsan_handle_type_mismatch_v1(
+extern "C" __attribute__((used, noreturn, visibility("hidden"))) inline void __ubsan_handle_type_mismatch_v1_abort(
     const HeddleMisaligned* at, uint64_t address) {
   heddle_emulated_api->misaligned(address, 1u << at->log_of_alignment, {at->file, at->line});
+  __builtin_unreachable();
 }
 
 // The place of a call, as default argument.
