@@ -99,7 +99,7 @@ std::vector<std::string> flags_for(std::string_view architecture) {
   // GCC 12 adds half of the terms of int64_t sums over an array of pairs.
   flags.push_back("-fno-tree-loop-vectorize");
   const std::string_view version = architecture.substr(kPrefix.size(), 2);
-  // What is misaligned ends the launch: code behind each access for going on takes the compiler a fifth longer.
+  // A misaligned access ends the launch. Code to go on behind each access would take the compiler longer.
   flags.push_back("-fsanitize=alignment");
   flags.push_back("-fno-sanitize-recover=alignment");
   flags.push_back(fmt::format("-D__CUDA_ARCH__={}0", version));

@@ -12,8 +12,8 @@ __device__ inline uint64_t make_smem_descriptor(uint32_t address, bool k_major, 
   const uint64_t leading = k_major ? 1 : strip_bytes >> 4;
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | leading << 16 | kGroup << 32 | kSwizzle128 << 62;
 }
-// What all threads of the warp have, so that the compiler knows: what follows from it takes uniform registers, which
-// descriptors are read from, and none of a thread.
+// A value that all threads of the warp have alike, made known to the compiler: what follows from it takes uniform
+// registers, where wgmma reads descriptors, and no registers of a thread.
 template <typename T>
 __device__ inline T warp_uniform(T x) {
   return __shfl_sync(0xffffffffu, x, 0);
