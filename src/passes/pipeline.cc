@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/near_miss.h"
+#include "ir/analysis/decisions.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "passes/contraction/epilogue_reductions.h"
@@ -17,6 +18,7 @@
 #include "passes/layout/split_concats.h"
 #include "passes/pass.h"
 #include "passes/precision.h"
+#include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
 #include "passes/simplify/cse.h"
 #include "passes/simplify/fold.h"
@@ -109,6 +111,15 @@ constexpr Pass kGateDots{"gate_dots", "pairs of products that meet element by el
 constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats,
                              has_long_concat};
 
+bool has_decision(const ir::Graph& graph, const PassContext&) {
+  const std::vector<bool> feeds = ir::feed_decisions(graph);
+  return std::find(feeds.begin(), feeds.end(), true) != feeds.end();
+}
+
+// The last one: what rewrites products would lose its marks.
+constexpr Pass kKeepRoundings{"keep_roundings", "products that a rounding to integers depends on keep their own",
+                              keep_roundings, has_decision};
+
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -136,6 +147,7 @@ constexpr Pass kPipeline[] = {
     kGateDots,
     kEpilogueReductions,
     kUnshare,
+    kKeepRoundings,
 };
 
 // A pass over a graph and over all bodies in it; bodies keep their signature. `ran` becomes true where it applies to

@@ -27,6 +27,10 @@ int32_t data_type(DType type) {
       return 8;
     case DType::kBool:
       return 9;
+    case DType::kF16:
+      return 10;
+    case DType::kBF16:
+      return 16;
     default:
       HEDDLE_CHECK(false, "no code for {}", to_string(type));
   }

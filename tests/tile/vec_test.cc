@@ -193,5 +193,60 @@ TEST(Vec, ShiftsBeyondTheWidthGiveZero) {
   EXPECT_EQ(shr(splat<4>(int32_t{-9}), splat<4>(int32_t{-1}))[0], 0);
 }
 
+// A float that is the number, or the odd one of its two neighbours.
+template <typename T, int W>
+void check_odd(T value) {
+  const float got = to_odd(splat<W>(value))[W - 1];
+  const auto exact = static_cast<long double>(value);
+  if (exact != exact || exact - exact != 0) {
+    EXPECT_TRUE(got == static_cast<float>(value) || (got != got && value != value)) << W << " lanes";
+    return;
+  }
+  if (static_cast<long double>(got) == exact) return;
+  EXPECT_EQ(__builtin_bit_cast(uint32_t, got) & 1u, 1u) << exact << ", " << W << " lanes";
+  const float beyond = std::nextafterf(got, exact > got ? INFINITY : -INFINITY);
+  EXPECT_TRUE(exact > got ? beyond > exact : beyond < exact) << exact << ", " << W << " lanes";
+}
+template <typename T>
+void check_odd_at_every_width(T value) {
+  check_odd<T, 1>(value);
+  check_odd<T, 2>(value);
+  check_odd<T, 8>(value);
+  check_odd<T, 32>(value);
+}
+
+TEST(Vec, RoundingToOddKeepsTheSideOfATie) {
+  std::mt19937_64 random(3);
+  for (double special :
+       {0.0, -0.0, 1 + 0x1p-40, -1 - 0x1p-30, 0x1p-149, 0x1.8p-150, 0x1p-127 + 0x1p-170, 3e38, -1.0, 0.1}) {
+    check_odd_at_every_width(special);
+  }
+  check_odd_at_every_width(static_cast<double>(INFINITY));
+  check_odd_at_every_width(static_cast<double>(NAN));
+  for (int i = 0; i < 200; ++i) {
+    check_odd_at_every_width(std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 180) - 190));
+    check_odd_at_every_width(static_cast<int64_t>(random()) >> (random() % 64));
+    check_odd_at_every_width(random() >> (random() % 64));
+    check_odd_at_every_width(static_cast<int32_t>(random()) >> (random() % 32));
+    check_odd_at_every_width(static_cast<uint32_t>(random()) >> (random() % 32));
+  }
+}
+
+// A product that a sum takes in keeps its rounding.
+TEST(Vec, RoundedProductsAreNoPartOfASum) {
+  const auto check = [](auto one, auto small) {
+    using T = decltype(one);
+    const T a = one + small, product = a * a;
+    EXPECT_EQ((mul_rounded(splat<1>(a), splat<1>(a)) - splat<1>(product))[0], T(0));
+    EXPECT_EQ((mul_rounded(splat<4>(a), splat<4>(a)) - splat<4>(product))[3], T(0));
+    EXPECT_EQ((mul_rounded(splat<kLanes>(a), splat<kLanes>(a)) - splat<kLanes>(product))[1], T(0));
+    EXPECT_EQ((mul_rounded(splat<32>(a), splat<32>(a)) - splat<32>(product))[31], T(0));
+  };
+  volatile float small = 0x1p-13f;
+  volatile double tiny = 0x1p-30;
+  check(1.f, float(small));
+  check(1.0, double(tiny));
+}
+
 }  // namespace
 }  // namespace heddle::tile

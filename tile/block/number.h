@@ -40,40 +40,13 @@ TILE_INLINE auto widen(T x) {
   }
 }
 
-namespace detail {
-
-// double to float for a type of fewer bits: rounding to odd, so that the next rounding is not a second one.
-TILE_INLINE float to_odd(double x) {
-  const float r = static_cast<float>(x);
-  if (double(r) == x || !(r - r == 0.f)) return r;
-  uint32_t bits = __float_as_uint(r);
-  if ((bits & 1u) == 0) bits += __builtin_fabs(double(r)) < __builtin_fabs(x) ? 1u : ~0u;
-  return __uint_as_float(bits);
-}
-// Integers of more than 24 bits likewise.
-template <typename T>
-TILE_INLINE float to_narrowable(T x) {
-  if constexpr (is_same<T, float>) {
-    return x;
-  } else if constexpr (is_same<T, double>) {
-    return to_odd(x);
-  } else if constexpr (sizeof(T) >= 4) {
-    // Beyond 2^53 a double has lost bits that decide nothing but an exact tie of bf16.
-    return to_odd(static_cast<double>(x));
-  } else {
-    return static_cast<float>(x);
-  }
-}
-
-}  // namespace detail
-
 // To nearest even; what is too large for a type of 8 bits becomes its largest number.
 template <typename To, typename T>
 TILE_INLINE To narrow(T x) {
   if constexpr (is_16bit_float<To>) {
-    return cuda::from_float<To>(detail::to_narrowable(x));
+    return cuda::from_float<To>(to_odd(vec<T, 1>{x})[0]);
   } else if constexpr (narrow_float<To>) {
-    return {To::encode(detail::to_narrowable(x), true)};
+    return {To::encode(to_odd(vec<T, 1>{x})[0], true)};
   } else {
     return static_cast<To>(x);
   }

@@ -226,7 +226,8 @@ std::optional<PackForm> pack_form_of(const ExprPool& pool, ExprId id) {
 
 std::optional<ShortForm> short_form_of(const ExprPool& pool, ExprId id, bool fast, std::optional<ExprId> rounded) {
   const Expr& e = pool[id];
-  if (computed_type(e.dtype) != "float") return std::nullopt;
+  const bool exact = (e.op == Op::kMul || e.op == Op::kDiv) && e.lo != 0;
+  if (exact || computed_type(e.dtype) != "float") return std::nullopt;
   if (const auto form = form_of(pool, id)) {
     const auto is = [&](std::string_view name) { return form->function == name; };
     // The others' errors are those of 16 bits, and grow in what follows.

@@ -23,13 +23,23 @@ bool is_narrow_int(DType dtype) {
   return dtype == DType::kI4 || dtype == DType::kI2 || dtype == DType::kU4 || dtype == DType::kU2;
 }
 
+// Whether a cast to a narrow float would be rounded a first time where its operand becomes an f32. Integers that f32
+// rounds are beyond the largest number of all narrow floats but bf16.
+bool rounds_in_float(DType from, DType to) {
+  return from == DType::kF64 ? is_narrow_float(to) : to == DType::kBF16 && is_int(from) && bits_of(from) > 24;
+}
+
 std::string cast(const Expr& e, const TextValue& from) {
   const std::string_view to = computed_type(e.dtype);
   const DType source = from.dtype;
   std::string text = from.text;
   if (source == DType::kBool) return fmt::format("tile::from_mask<{}>({})", to, text);
   if (is_float(e.dtype)) {
-    if (computed_type(source) != to) text = fmt::format("tile::convert<{}>({})", to, text);
+    if (rounds_in_float(source, e.dtype)) {
+      text = fmt::format("tile::to_odd({})", text);
+    } else if (computed_type(source) != to) {
+      text = fmt::format("tile::convert<{}>({})", to, text);
+    }
     // A narrowing cast rounds; between equal precisions, or widening, there is nothing to round.
     if (is_narrow_float(e.dtype) && source != e.dtype) {
       text = fmt::format("tile::round_storage<{}, {}>({})", storage_type(e.dtype), e.lo != 0, text);
@@ -101,6 +111,9 @@ std::string operator_text(const ExprPool& pool, const Expr& e, std::vector<TextV
     case Op::kMin:
       // A constant goes first: then its NaN check folds.
       if (pool[e.args[1]].kind == Expr::Kind::kConstant) std::swap(args[0], args[1]);
+      break;
+    case Op::kMul:
+      if (e.lo != 0 && is_float(e.dtype)) name = "tile::mul_rounded";
       break;
     case Op::kPow:
       if (!is_float(e.dtype)) name = "tile::pow_int";

@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/custom_operator.h"
 #include "frontend/onnx/lowering/op_helpers.h"
+#include "frontend/onnx/lowering/wide.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {
@@ -58,7 +59,7 @@ void lower_known(const OpHandler& handler, NodeContext& ctx) {
   if (handler.moves_text && has_text(ctx)) {
     lower_on_text(handler, ctx);
   } else {
-    handler.lower(ctx);
+    lower_wide(handler, ctx);
   }
 }
 

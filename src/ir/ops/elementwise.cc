@@ -113,6 +113,7 @@ OpSchema describe(Op op) {
       break;
   }
   if (class_of(op) == OpClass::kUnary) return {op, 1, 1, {}, infer_unary, eval_unary};
+  if (op == Op::kMul || op == Op::kDiv) return {op, 2, 2, {{"rounded", kInt, false}}, infer_binary, eval_binary};
   return {op, 2, 2, {}, infer_binary, eval_binary};
 }
 

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/odd.h"
 #include "ir/ops/elementwise.h"
 #include "ir/ops/rules.h"
 
@@ -105,21 +106,20 @@ Array cast_from_real(const Array& x, DType to, bool saturate) {
   return result;
 }
 
-Array cast_from_int(const Array& x, DType to, bool saturate, bool round) {
+Array cast_from_int(const Array& x, DType to, bool saturate) {
   Array result(to, x.shape);
   if (!result.real()) {
     result.i() = x.i();
     wrap(to, result.i());
     return result;
   }
-  const bool u64 = x.dtype == DType::kU64;
-  const bool f32 = round && to == DType::kF32;  // rounding to double first would round twice
+  // All floats but f64 are rounded from the double, now or when they are stored.
+  const auto wide = [=](auto v) { return to == DType::kF64 ? static_cast<double>(v) : to_odd_double(v); };
   map_elements(
       result.f(), kCheap,
       [&](int64_t v) -> double {
-        if (f32) return u64 ? static_cast<float>(static_cast<uint64_t>(v)) : static_cast<float>(v);
-        const double wide = u64 ? static_cast<double>(static_cast<uint64_t>(v)) : static_cast<double>(v);
-        return is_narrow_float(to) ? round_to(to, wide, saturate) : wide;
+        const double number = x.dtype == DType::kU64 ? wide(static_cast<uint64_t>(v)) : wide(v);
+        return is_narrow_float(to) ? round_to(to, number, saturate) : number;
       },
       x.i());
   return result;
@@ -149,7 +149,7 @@ std::vector<Array> eval_cast(const EvalContext& c) {
   const bool saturate = !c.attrs.has("saturate") || c.attrs.flag("saturate");
   const Array& x = *c.inputs[0];
   const DType to = c.outputs[0].dtype;
-  return {x.real() ? cast_from_real(x, to, saturate) : cast_from_int(x, to, saturate, c.round)};
+  return {x.real() ? cast_from_real(x, to, saturate) : cast_from_int(x, to, saturate)};
 }
 
 std::vector<Array> eval_bitcast(const EvalContext& c) {

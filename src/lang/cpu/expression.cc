@@ -72,7 +72,9 @@ std::string cast(const Op& op, const Type& from, const Type& to, const std::stri
   if (truncates && from.element == Element::kF64 && to.element == Element::kF32) {
     return fmt::format("truncate_double({})", a);
   }
-  const std::string converted = lane_type(from) == lanes ? a : fmt::format("convert<{}>({})", lanes, a);
+  const std::string converted = lane_type(from) == lanes ? a
+                                : is_rounded(to)         ? fmt::format("to_odd({})", a)
+                                                         : fmt::format("convert<{}>({})", lanes, a);
   if (truncates && is_rounded(to)) {
     return fmt::format("truncate_storage<{}>({})", memory_type(to.element),
                        from.element == Element::kF64 ? fmt::format("truncate_double({})", a) : converted);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/odd.h"
 #include "heddle/dtype.h"
 
 namespace heddle::lang {
@@ -70,9 +71,11 @@ int64_t float_to_int(Element to, double value) {
 }
 
 double int_to_float(Element from, int64_t value, Element to) {
-  const auto bits = static_cast<uint64_t>(value);
-  if (to == Element::kF32) return from == Element::kU64 ? static_cast<float>(bits) : static_cast<float>(value);
-  return round_float(to, from == Element::kU64 ? static_cast<double>(bits) : static_cast<double>(value));
+  const auto convert = [to](auto number) -> double {
+    if (to == Element::kF32) return static_cast<float>(number);
+    return to == Element::kF64 ? static_cast<double>(number) : round_float(to, to_odd_double(number));
+  };
+  return from == Element::kU64 ? convert(static_cast<uint64_t>(value)) : convert(value);
 }
 
 uint64_t encode(Element element, Cell value) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/analysis/decisions.h"
 #include "ir/reference/scalar.h"
 
 namespace heddle::passes {
@@ -84,8 +85,10 @@ ValueId Emitter::slice(ValueId x, Ints starts, Ints limits, Ints strides) {
 ir::Graph apply_rules(const ir::Graph& graph, const RuleTable& rules) {
   ir::Rewriter rewriter(graph);
   Emitter emitter(rewriter, rules);
+  const std::vector<bool> feeds = ir::feed_decisions(graph);
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.outputs.size() != 1) return std::nullopt;
+    emitter.set_feeds_decision(feeds[node.outputs[0]]);
     return std::vector<ValueId>{emitter.emit(node.op, r(node.inputs), node.attrs)};
   });
 }

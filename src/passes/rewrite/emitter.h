@@ -46,6 +46,9 @@ class Emitter {
   Emitter(ir::Rewriter& rewriter, const RuleTable& rules) : rewriter_(rewriter), rules_(rules) {}
 
   const ir::Graph& graph() { return rewriter_.target(); }
+  // Whether what is emitted feeds a decision (ir/analysis/decisions.h): rules that round in other places stay away.
+  bool feeds_decision() const { return feeds_decision_; }
+  void set_feeds_decision(bool feeds) { feeds_decision_ = feeds; }
   ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {});
   // Without the rules.
   ir::ValueId emit_plain(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {}) {
@@ -81,6 +84,7 @@ class Emitter {
   ir::Rewriter& rewriter_;
   const RuleTable& rules_;
   int depth_ = 0;
+  bool feeds_decision_ = false;
 };
 
 // Rebuilds a graph through a rule table.

@@ -20,7 +20,7 @@ struct Expr {
     kLocal,     // a value that the surrounding code has in a variable: an accumulator, the result of a reduction;
                 // `index` holds what it varies with
     kIndex,     // `index` itself, as dtype
-    kOp,        // `op` on args; cast keeps its flag in `lo` (saturate), is_inf in lo (positive) and hi (negative)
+    kOp,        // `op` on args; lo: saturate of cast, rounded of mul and div, positive of is_inf; hi: its negative
     kGuard,     // lo <= index < hi ? args[0] : args[1]; only the chosen side may be evaluated
     kRandom,    // Philox of seed `bits` at linear index `index`; lo = 1: normal
   };

@@ -75,6 +75,7 @@ ExprId Inliner::elementwise(const ir::Node& node, const std::vector<Index>& inde
   Expr e{.kind = Expr::Kind::kOp, .dtype = dtype, .op = node.op};
   for (ir::ValueId input : node.inputs) e.args.push_back(at(input, index));
   if (node.op == Op::kCast) return cast(node, e.args[0]);
+  if (node.attrs.has("rounded")) e.lo = node.attrs.integer("rounded");
   if (node.op == Op::kIsInf) {
     e.lo = node.attrs.integer("positive");
     e.hi = node.attrs.integer("negative");

@@ -18,6 +18,18 @@
 #define TILE_AVX2 0
 #endif
 
+// A value that passes through neither is joined with what follows nor costs an instruction.
+#if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
+#define TILE_ASSOC_BARRIER 1
+#else
+#define TILE_ASSOC_BARRIER 0
+#if TILE_AVX512
+#define TILE_VECTOR_REGISTER(value) "+v"(value)
+#else
+#define TILE_VECTOR_REGISTER(value) "+x"(value)
+#endif
+#endif
+
 namespace heddle::tile {
 
 // Bytes of one native vector register. Wider `vec`s are pairs of halves.

@@ -6,6 +6,22 @@
 
 namespace heddle::tile {
 
+// a * b, rounded before anything is added to it: compilers make no fused multiply-add of it.
+template <typename T, int W>
+TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
+  if constexpr (is_wide<T, W>) {
+    return {mul_rounded(a.lo, b.lo), mul_rounded(a.hi, b.hi)};
+  } else {
+#if TILE_ASSOC_BARRIER
+    return {__builtin_assoc_barrier(a.v * b.v)};
+#else
+    vec<T, W> r = a * b;
+    asm("" : TILE_VECTOR_REGISTER(r.v));
+    return r;
+#endif
+  }
+}
+
 // a * b + c: one rounding where the machine has FMA, two in the portable build.
 template <typename T, int W>
 TILE_INLINE vec<T, W> fma(vec<T, W> a, vec<T, W> b, vec<T, W> c) {

@@ -304,6 +304,17 @@ template <typename T, int W>
 TILE_INLINE mask<int(sizeof(T)), W> is_nan(vec<T, W> a) {
   return a != a;
 }
+// a * b, rounded before anything is added to it: compilers make no fused multiply-add of it.
+template <typename T, int W>
+TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
+  return map_lanes(a, b, [](T x, T y) -> T {
+    if constexpr (is_same<T, float>) {
+      return ::__fmul_rn(x, y);
+    } else {
+      return ::__dmul_rn(x, y);
+    }
+  });
+}
 template <typename T, int W>
 TILE_INLINE vec<T, W> fma(vec<T, W> a, vec<T, W> b, vec<T, W> c) {
   vec<T, W> r;

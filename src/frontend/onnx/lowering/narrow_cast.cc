@@ -7,10 +7,22 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
+// An f64 as f32 in few bits, of which the last is set if any of the others was: rounding to nearest first could reach
+// the next power of two or the middle between two.
+ValueId shortened(Builder& b, ValueId x) {
+  constexpr double kDropped = 0x1p40;
+  const ValueId bits = b.emit(Op::kBitcast, {x}, {{"to", DType::kU64}});
+  const ValueId low = b.binary(Op::kMod, bits, kDropped), high = b.sub(bits, low);
+  const ValueId odd = b.binary(Op::kOr, high, kDropped);
+  const ValueId few = b.select(b.binary(Op::kNe, low, 0.0), odd, high);
+  return b.cast(b.emit(Op::kBitcast, {few}, {{"to", DType::kF64}}), DType::kF32);
+}
+
 // A power of two is its exponent's code, which the bits of an f32 hold; what the mantissa adds decides on rounding.
 // Below the smallest normal f32, where that code is 0, the smallest power 2^-127 is the mantissa 0x400000.
 ValueId to_e8m0(Builder& b, ValueId x, bool saturate, std::string_view round_mode) {
-  const ValueId bits = b.emit(Op::kBitcast, {b.cast(x, DType::kF32)}, {{"to", DType::kU32}});
+  const ValueId single = b.dtype(x) == DType::kF64 ? shortened(b, x) : b.cast(x, DType::kF32);
+  const ValueId bits = b.emit(Op::kBitcast, {single}, {{"to", DType::kU32}});
   const auto number = [&](uint32_t value) { return b.full(DType::kU32, b.shape(bits), value); };
   const ValueId code = b.binary(Op::kAnd, b.binary(Op::kShr, bits, number(23)), number(0xff));
   const ValueId mantissa = b.binary(Op::kAnd, bits, number(0x7fffff));

@@ -18,12 +18,14 @@ void gemm(NodeContext& ctx) {
   const bool trans_a = ctx.attr_int("transA", 0) != 0, trans_b = ctx.attr_int("transB", 0) != 0;
   const double alpha = ctx.attr_float("alpha", 1), beta = ctx.attr_float("beta", 1);
   const DType type = ctx.dtype(0);
+  // A product that its factor brings into range is kept in f32.
+  const DType sums = alpha != 1 && is_float(type) ? wide_dtype(type) : type;
   ValueId y = ctx.b.emit(Op::kDot, {ctx.in(0), ctx.in(1)},
                          {{"lhs_batch", Ints{}},
                           {"rhs_batch", Ints{}},
                           {"lhs_contract", Ints{trans_a ? 0 : 1}},
                           {"rhs_contract", Ints{trans_b ? 1 : 0}},
-                          {"out", type}});
+                          {"out", sums}});
   // Factors of integer products may be fractions.
   const auto scaled = [&](ValueId v, double factor) {
     if (factor == 1) return v;
@@ -31,8 +33,11 @@ void gemm(NodeContext& ctx) {
     return ctx.b.cast(ctx.b.binary(Op::kMul, ctx.b.cast(v, DType::kF64), factor), type);
   };
   y = scaled(y, alpha);
-  if (ctx.has(2)) y = ctx.b.add(y, ctx.b.broadcast_to(scaled(ctx.in(2), beta), Shape(ctx.b.shape(y))));
-  ctx.set(0, y);
+  if (ctx.has(2)) {
+    const ValueId c = ctx.b.cast(ctx.in(2), sums);
+    y = ctx.b.add(y, ctx.b.broadcast_to(scaled(c, beta), Shape(ctx.b.shape(y))));
+  }
+  ctx.set(0, ctx.b.cast(y, type));
 }
 
 // An operand of an Einsum: a value and the label of each of its dimensions. Labels are letters; the dimensions of an

@@ -21,10 +21,11 @@ ValueId first(const Match& m, size_t operand) {
 bool is_float(const Match& m) {
   return heddle::is_float(m.e.dtype(m.in[0]));
 }
-// Types in which a product of reciprocal instead of a quotient costs one more rounding, not range: in f16 the
-// reciprocal of a large number is subnormal, and f64 is asked for by people who want every bit.
-bool rounds_alike(DType dtype) {
-  return dtype == DType::kF32;
+// Whether one more or one less rounding is no matter, as between a quotient and a product by a reciprocal. It is where
+// a decision follows, in f64, which is asked for by people who want every bit, and in f16, where the reciprocal of a
+// large number is subnormal.
+bool rounds_alike(const Match& m) {
+  return m.e.dtype(m.in[0]) == DType::kF32 && !m.e.feeds_decision();
 }
 bool is_normal(DType dtype, double value) {
   return std::isnormal(dtype == DType::kF32 ? static_cast<float>(value) : round_to(dtype, value)) &&
@@ -126,16 +127,18 @@ Result mul_identity(const Match& m) {
 }
 Result mul_neg(const Match& m) {
   const auto c = m.e.splat(m.in[1]);
-  if (!c || !m.e.is(m.in[0], Op::kNeg)) return {};
+  if (!c || !is_float(m) || !m.e.is(m.in[0], Op::kNeg)) return {};
   return m.e.binary(Op::kMul, first(m, 0), m.e.full_like(m.in[0], -*c));
 }
-// (x * a) * b = x * (a * b)
+// (x * a) * b = x * (a * b), where no x * a leaves the range that the result stays in.
 Result mul_twice(const Match& m) {
   const auto b = m.e.splat(m.in[1]);
-  if (!b || !rounds_alike(m.e.dtype(m.in[0])) || !m.e.is(m.in[0], Op::kMul)) return {};
+  if (!b || !rounds_alike(m) || !m.e.is(m.in[0], Op::kMul)) return {};
   const Node& inner = m.e.def(m.in[0]);
   const auto a = m.e.splat(inner.inputs[1]);
   if (!a || !is_normal(DType::kF32, *a * *b)) return {};
+  const double first = std::fabs(*a), second = std::fabs(*b);
+  if ((first < 1 && second > 1) || (first > 1 && second < 1)) return {};
   return m.e.binary(Op::kMul, inner.inputs[0], m.e.full_like(m.in[0], *a * *b));
 }
 Result div_constant(const Match& m) {
@@ -144,7 +147,7 @@ Result div_constant(const Match& m) {
   if (!c || !is_float(m) || !is_normal(m.e.dtype(m.in[0]), *c) || !is_normal(m.e.dtype(m.in[0]), 1 / *c)) return {};
   int exponent = 0;
   const bool exact = std::fabs(std::frexp(*c, &exponent)) == 0.5;
-  if (!exact && !rounds_alike(m.e.dtype(m.in[0]))) return {};
+  if (!exact && !rounds_alike(m)) return {};
   return m.e.binary(Op::kMul, m.in[0], m.e.full_like(m.in[0], 1 / *c));
 }
 // Where a node's results lie that are neither 0 nor infinite, in f32 and narrower types; none is negative.
@@ -201,7 +204,7 @@ bool has_normal_reciprocal(Emitter& e, ValueId v) {
 // x / broadcast(y) = x * broadcast(1 / y): one division per element of y. Where 1 / y may leave f32's normal numbers,
 // kernels share the reciprocal and correct each quotient.
 Result div_broadcast(const Match& m) {
-  if (!rounds_alike(m.e.dtype(m.in[0])) || !m.e.is(m.in[1], Op::kBroadcast) || m.e.splat(m.in[1])) return {};
+  if (!rounds_alike(m) || !m.e.is(m.in[1], Op::kBroadcast) || m.e.splat(m.in[1])) return {};
   if (m.e.is(m.in[0], Op::kBroadcast)) return {};
   const Node& wide = m.e.def(m.in[1]);
   const ValueId y = wide.inputs[0];
@@ -210,9 +213,48 @@ Result div_broadcast(const Match& m) {
   return m.e.binary(Op::kMul, m.in[0], m.e.broadcast(reciprocal, m.e.shape(m.in[1]), wide.attrs.ints("dims")));
 }
 Result div_sqrt(const Match& m) {
-  if (!rounds_alike(m.e.dtype(m.in[0])) || !m.e.is(m.in[1], Op::kSqrt)) return {};
+  if (!rounds_alike(m) || !m.e.is(m.in[1], Op::kSqrt)) return {};
   const ValueId root = m.e.unary(Op::kRsqrt, first(m, 1));
   return equals(m, 0, 1) ? root : m.e.binary(Op::kMul, m.in[0], root);
+}
+// Whether no element has a sign bit, NaN aside.
+bool is_positive(Emitter& e, ValueId v, int depth = 0) {
+  constexpr int kDeepest = 8;
+  const DType type = e.dtype(v);
+  if (is_int(type) || type == DType::kBool) return !is_signed_int(type);
+  if (depth > kDeepest) return false;
+  if (const auto c = e.splat(v)) return !std::signbit(*c);
+  const Node& node = e.def(v);
+  const auto operand = [&](size_t i) { return is_positive(e, node.inputs[i], depth + 1); };
+  switch (node.op) {
+    case Op::kAbs:
+    case Op::kExp:
+      return true;
+    case Op::kSqrt:
+    case Op::kCast:
+    case Op::kReshape:
+    case Op::kBroadcast:
+    case Op::kTranspose:
+      return operand(0);
+    case Op::kMul:
+      return node.inputs[0] == node.inputs[1] || (operand(0) && operand(1));
+    case Op::kAdd:
+    case Op::kDiv:
+      return operand(0) && operand(1);
+    case Op::kReduce:
+    case Op::kWindowReduce:
+      return node.attrs.text("kind") == "sum" && operand(0);
+    default:
+      return false;
+  }
+}
+// x^0.5 and x^-0.5 are the root and its reciprocal but for -infinity, of which the root is NaN, and -0, whose root has
+// its sign.
+ValueId root_power(const Match& m, Op root, double of_infinity) {
+  const ValueId x = m.in[0], y = m.e.unary(root, x);
+  if (is_positive(m.e, x)) return y;
+  const ValueId infinite = m.e.binary(Op::kEq, x, m.e.full_like(x, -HUGE_VAL));
+  return m.e.emit(Op::kSelect, {infinite, m.e.full_like(x, of_infinity), m.e.unary(Op::kAbs, y)});
 }
 Result pow_constant(const Match& m) {
   const auto c = m.e.splat(m.in[1]);
@@ -222,8 +264,8 @@ Result pow_constant(const Match& m) {
   if (*c == 1) return x;
   if (*c == 2) return m.e.binary(Op::kMul, x, x);
   if (*c == 3) return m.e.binary(Op::kMul, m.e.binary(Op::kMul, x, x), x);
-  if (*c == 0.5) return m.e.unary(Op::kSqrt, x);
-  if (*c == -0.5) return m.e.unary(Op::kRsqrt, x);
+  if (*c == 0.5) return root_power(m, Op::kSqrt, HUGE_VAL);
+  if (*c == -0.5) return root_power(m, Op::kRsqrt, 0);
   if (*c == -1) return m.e.binary(Op::kDiv, m.e.full_like(x, 1), x);
   return {};
 }
@@ -266,11 +308,13 @@ Result cast_identity(const Match& m) {
   if (m.attrs.dtype("to") != m.e.dtype(m.in[0])) return {};
   return m.in[0];
 }
-// A detour through a wider type is none.
+// A detour through a wider type is none, but that floats saturate on their way to an integer type and integers wrap.
 Result cast_cast(const Match& m) {
   if (!m.e.is(m.in[0], Op::kCast)) return {};
   const ValueId x = first(m, 0);
-  if (!is_lossless(m.e.dtype(x), m.e.dtype(m.in[0]))) return {};
+  const DType from = m.e.dtype(x), through = m.e.dtype(m.in[0]), to = m.attrs.dtype("to");
+  if (!is_lossless(from, through)) return {};
+  if (is_int(from) && heddle::is_float(through) && is_int(to) && !is_lossless(from, to)) return {};
   return m.e.emit(Op::kCast, {x}, m.attrs);
 }
 

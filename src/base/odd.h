@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+
+namespace heddle {
+
+// An integer as the number that a float of few bits is rounded from. What double cannot hold is rounded to odd, so that
+// the next rounding sees on which side of a tie the integer lies.
+inline double to_odd_double(uint64_t magnitude) {
+  constexpr uint64_t kDropped = 0x7ff;
+  if (magnitude >> 53 != 0 && (magnitude & kDropped) != 0) magnitude = (magnitude & ~kDropped) | (kDropped + 1);
+  return static_cast<double>(magnitude);
+}
+inline double to_odd_double(int64_t value) {
+  const auto bits = static_cast<uint64_t>(value);
+  return value < 0 ? -to_odd_double(0 - bits) : to_odd_double(bits);
+}
+
+}  // namespace heddle

@@ -1,0 +1,108 @@
+#include "ir/analysis/decisions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "ir/reference/scalar.h"
+#include "ir/rewrite.h"
+
+namespace heddle::ir {
+namespace {
+
+// The one value of a constant, seen through broadcasts.
+std::optional<double> constant(const Graph& graph, ValueId v) {
+  while (graph.producer(v).op == Op::kBroadcast || graph.producer(v).op == Op::kReshape) {
+    v = graph.producer(v).inputs[0];
+  }
+  const Tensor* value = graph.constant_of(v);
+  return value == nullptr || value->size() > 1 ? std::nullopt : splat_of(*value);
+}
+
+// A comparison that no rounding turns round to any effect: with an infinity, and with zero where it selects between the
+// number itself and something else, as activations do.
+bool is_harmless(const Graph& graph, const Node& comparison, const std::vector<std::vector<NodeId>>& readers) {
+  for (size_t i = 0; i < 2; ++i) {
+    const auto bound = constant(graph, comparison.inputs[i]);
+    if (!bound) continue;
+    if (std::isinf(*bound)) return true;
+    const ValueId compared = comparison.inputs[1 - i], result = comparison.outputs[0];
+    return *bound == 0 && std::all_of(readers[result].begin(), readers[result].end(), [&](NodeId id) {
+      const Node& reader = graph.node(id);
+      return reader.op == Op::kSelect && (reader.inputs[1] == compared || reader.inputs[2] == compared);
+    });
+  }
+  return false;
+}
+
+bool decides(const Graph& graph, const Node& node, const std::vector<std::vector<NodeId>>& readers) {
+  switch (node.op) {
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kTrunc:
+    case Op::kRem:
+    case Op::kMod:
+      return true;
+    case Op::kCast: {
+      const DType to = graph.dtype(node.outputs[0]);
+      return is_int(to) || (is_float(to) && size_of(to) == 1);
+    }
+    default:
+      return is_comparison(node.op) && !is_harmless(graph, node, readers);
+  }
+}
+
+// Functions that machines compute to within a few units of the last place.
+bool is_approximate(Op op) {
+  switch (op) {
+    case Op::kNeg:
+    case Op::kAbs:
+    case Op::kSign:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kTrunc:
+    case Op::kSqrt:
+    case Op::kNot:
+    case Op::kIsNan:
+    case Op::kIsInf:
+    case Op::kCast:
+    case Op::kBitcast:
+      return false;
+    default:
+      return class_of(op) == OpClass::kUnary || op == Op::kPow || op == Op::kAtan2;
+  }
+}
+
+bool passes_on(Op op) {
+  const OpClass kind = class_of(op);
+  return is_elementwise(op) || kind == OpClass::kLayout || kind == OpClass::kIndexing;
+}
+
+// By value: whether it is computed from the result of such a function.
+std::vector<bool> approximate_values(const Graph& graph) {
+  std::vector<bool> approximate(graph.value_count());
+  for (const Node& node : graph.nodes()) {
+    approximate[node.outputs[0]] =
+        is_approximate(node.op) || (passes_on(node.op) && std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                                      [&](ValueId v) { return approximate[v]; }));
+  }
+  return approximate;
+}
+
+}  // namespace
+
+std::vector<bool> feed_decisions(const Graph& graph) {
+  std::vector<bool> feeds(graph.value_count());
+  const std::vector<bool> approximate = approximate_values(graph);
+  const auto readers = users(graph);
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    const Node& node = graph.nodes()[i];
+    if (!decides(graph, node, readers) && !(passes_on(node.op) && feeds[node.outputs[0]])) continue;
+    for (const ValueId v : node.inputs) feeds[v] = feeds[v] || (is_float(graph.dtype(v)) && !approximate[v]);
+  }
+  return feeds;
+}
+
+}  // namespace heddle::ir

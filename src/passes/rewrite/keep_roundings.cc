@@ -1,0 +1,22 @@
+#include "passes/rewrite/keep_roundings.h"
+
+#include "ir/analysis/decisions.h"
+#include "ir/rewrite.h"
+
+namespace heddle::passes {
+
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+ir::Graph keep_roundings(const ir::Graph& graph, const PassContext&) {
+  const std::vector<bool> feeds = ir::feed_decisions(graph);
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+    if ((node.op != Op::kMul && node.op != Op::kDiv) || !feeds[node.outputs[0]]) return std::nullopt;
+    ir::Attrs attrs = node.attrs;
+    attrs.set("rounded", int64_t{1});
+    return std::vector{r.emit(node.op, r(node.inputs), std::move(attrs))};
+  });
+}
+
+}  // namespace heddle::passes

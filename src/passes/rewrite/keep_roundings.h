@@ -1,0 +1,12 @@
+#pragma once
+
+#include "ir/graph.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+
+// Marks products and quotients that feed a decision (ir/analysis/decisions.h) as `rounded`: kernels round them to their
+// type before they are added to anything, and divide exactly.
+ir::Graph keep_roundings(const ir::Graph& graph, const PassContext& context);
+
+}  // namespace heddle::passes

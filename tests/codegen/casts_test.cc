@@ -1,0 +1,116 @@
+// Casts to types of floating point round once, whatever lies between.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <type_traits>
+
+#include "harness.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr DType kFloats[] = {DType::kF32,        DType::kF16,    DType::kBF16,       DType::kF8E4M3,
+                             DType::kF8E4M3Fnuz, DType::kF8E5M2, DType::kF8E5M2Fnuz, DType::kF4E2M1};
+constexpr unsigned kSeed = 14;
+
+// Beside the middle between two neighbours of the type, nearer than f32 tells, and on it.
+std::vector<double> near_ties(DType type) {
+  std::vector<double> values = {0,
+                                -0.0,
+                                INFINITY,
+                                -INFINITY,
+                                NAN,
+                                1e300,
+                                -1e300,
+                                1e-300,
+                                FLT_MAX,
+                                0x1p-160,
+                                1 + 0x1p-11 + 0x1p-40,
+                                0x1p-134 + 0x1p-165,
+                                0x1.fffffffp15};
+  std::mt19937 engine(kSeed);
+  const uint32_t codes = type == DType::kF32 ? 0x7f7fffff : 0x7fff >> (16 - 8 * static_cast<int>(size_of(type)));
+  for (int i = 0; i < 40; ++i) {
+    double low = 0, high = 0;
+    if (type == DType::kF32) {
+      low = std::bit_cast<float>(static_cast<uint32_t>(engine() % codes));
+      high = std::nextafterf(static_cast<float>(low), INFINITY);
+    } else {
+      const uint32_t code = engine() % codes;
+      low = decode_float(type, code), high = decode_float(type, code + 1);
+    }
+    const double middle = (low + high) / 2;
+    for (const double v : {middle, middle * (1 + 0x1p-42), middle * (1 - 0x1p-42)})
+      values.insert(values.end(), {v, -v});
+  }
+  return values;
+}
+
+// Integers beside ties of bf16 and f32, up to the last ones.
+template <typename T>
+std::vector<T> long_integers() {
+  std::vector<T> values = {0, 1, std::numeric_limits<T>::max(), std::numeric_limits<T>::min()};
+  std::mt19937_64 engine(kSeed);
+  constexpr int kBits = std::numeric_limits<T>::digits;
+  for (int bit = 24; bit < kBits; ++bit) {
+    for (const int digits : {8, 24}) {
+      if (bit < digits) continue;
+      const auto unit = uint64_t{1} << (bit + 1 - digits);
+      const uint64_t low = (uint64_t{1} << bit) + (engine() % (uint64_t{1} << (digits - 1))) * unit;
+      for (const uint64_t v : {low + unit / 2, low + unit / 2 + 1, low + unit / 2 - 1}) {
+        values.push_back(static_cast<T>(v));
+        if (std::is_signed_v<T>) values.push_back(static_cast<T>(-v));
+      }
+    }
+  }
+  return values;
+}
+
+// Casts to every type of `to`; only equal results will do.
+template <typename T>
+void add(Batch& batch, DType from, const std::vector<T>& values, std::initializer_list<DType> to,
+         bool saturate = true) {
+  const auto count = static_cast<int64_t>(values.size());
+  batch.add(
+      fmt::format("from {} {} to {}", to_string(from), saturate, to_string(*to.begin())),
+      [&](ir::Builder& b) {
+        const auto x = b.constant(Tensor::of<T>(from, {count}, std::span(values)));
+        for (const DType type : to) {
+          const auto y = b.cast(x, type, saturate);
+          // The comparison saturates.
+          if (saturate) b.graph().output(std::string(to_string(type)), y);
+          if (size_of(type) > 1) continue;
+          // In the middle of a kernel, too: the reference rounds to these types at once.
+          b.graph().output("f32 of " + std::string(to_string(type)), b.cast(y, DType::kF32));
+        }
+      },
+      1e-300);
+}
+
+TEST(Casts, DoublesRoundOnce) {
+  Batch batch;
+  for (const DType type : kFloats) {
+    for (const bool saturate : {true, false}) {
+      if (saturate || size_of(type) == 1) add(batch, DType::kF64, near_ties(type), {type}, saturate);
+    }
+  }
+  batch.run();
+}
+
+TEST(Casts, IntegersRoundOnce) {
+  Batch batch;
+  const auto to = {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3, DType::kF8E5M2, DType::kF8E5M2Fnuz};
+  add(batch, DType::kI64, long_integers<int64_t>(), to);
+  add(batch, DType::kU64, long_integers<uint64_t>(), to);
+  add(batch, DType::kI32, long_integers<int32_t>(), to);
+  add(batch, DType::kU32, long_integers<uint32_t>(), to);
+  batch.run();
+}
+
+}  // namespace
+}  // namespace heddle::testing
