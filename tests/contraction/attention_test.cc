@@ -134,10 +134,14 @@ TEST(CpuAttention, AsModelsWriteIt) {
 // Lengths below the number of rows leave rows without a key: zeros where the model guards them, else NaN.
 TEST(CpuAttention, LengthsAlignCausality) {
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
-    for (const auto softmax : {Chain::Softmax::kMaxHidden, Chain::Softmax::kPlain}) {
-      check({.type = type, .groups = 2, .m = 9, .n = 40, .mask = Chain::Mask::kLengths, .softmax = softmax});
-    }
+    check({.type = type,
+           .groups = 2,
+           .m = 9,
+           .n = 40,
+           .mask = Chain::Mask::kLengths,
+           .softmax = Chain::Softmax::kMaxHidden});
   }
+  check({.type = DType::kF32, .m = 9, .n = 40, .mask = Chain::Mask::kLengths});
   check({.type = DType::kF32,
          .batch = 3,
          .m = 75,
