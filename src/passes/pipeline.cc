@@ -21,6 +21,7 @@
 #include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
 #include "passes/simplify/cse.h"
+#include "passes/simplify/drop_empty.h"
 #include "passes/simplify/fold.h"
 #include "passes/simplify/scatter_to_select.h"
 #include "passes/simplify/update_in_place.h"
@@ -68,6 +69,7 @@ bool has_long_concat(const ir::Graph& graph, const PassContext&) {
 using ir::Op;
 
 constexpr Pass kDce{"dce", "drops nodes that no output needs", dce, has_dead};
+constexpr Pass kDropEmpty{"drop_empty", "removes what has or combines no elements", drop_empty, has_empty};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
 constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, has<Op::kConstant, Op::kIota>};
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
@@ -123,6 +125,7 @@ constexpr Pass kKeepRoundings{"keep_roundings", "products that a rounding to int
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
+    kDropEmpty,
     kCanonicalize,
     kFold,
     kCanonicalize,

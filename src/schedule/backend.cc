@@ -6,6 +6,7 @@
 #include "schedule/attention/cuda/attention.h"
 #include "schedule/back_to_back/cpu.h"
 #include "schedule/back_to_back/cuda.h"
+#include "schedule/floor.h"
 #include "schedule/product/conv.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/dot.h"
@@ -43,8 +44,15 @@ class CpuBackend : public Backend {
   }
   const AttentionBackend& attention() const override { return cpu_attention(); }
   const BackToBackBackend& back_to_back() const override { return cpu_back_to_back(); }
-  double floor_seconds(const ContractionDesc&, double bytes, double operations, const Target& target) const override {
-    return std::max(bytes / target.copy_bytes_per_second(), operations / (target.cpu.peak_gflops() * 1e9));
+  double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
+                       const Target& target) const override {
+    // Of f32, 1. Products of bytes fill four times the lanes, those of bf16 twice as many where there are such
+    // instructions.
+    double lanes = 1;
+    if (desc.compute == DType::kF64 || desc.compute == DType::kI64) lanes = 0.5;
+    if (desc.compute == DType::kI32) lanes = 4;
+    if (desc.compute == DType::kF32 && target.cpu.avx512_bf16) lanes = 2;
+    return std::max(least_seconds(bytes, target), operations / (lanes * target.cpu.peak_gflops() * 1e9));
   }
 
   void plan_launches(KernelPlan&, const Target&) const override {}
@@ -72,7 +80,7 @@ class CudaBackend : public Backend {
   const BackToBackBackend& back_to_back() const override { return cuda_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
-    return std::max(bytes / (target.cuda.model.chip.read_tbps * 1e12), operations / cuda_peak(desc, target.cuda));
+    return std::max(least_seconds(bytes, target), operations / cuda_peak(desc, target.cuda));
   }
 
   void plan_launches(KernelPlan& plan, const Target& target) const override { plan_cuda_launches(plan, target.cuda); }
@@ -84,6 +92,10 @@ const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
   static const CudaBackend cuda;
   return of_kind<Backend>(target.kind, cpu, cuda);
+}
+
+const Memory& memory_of(const Target& target) {
+  return of_kind<Memory>(target.kind, cpu_memory(), cuda_memory());
 }
 
 }  // namespace heddle::schedule

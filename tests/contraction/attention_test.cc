@@ -131,6 +131,26 @@ TEST(CpuAttention, AsModelsWriteIt) {
   check({.swapped = true});
 }
 
+// Lengths below the number of rows leave rows without a key: zeros where the model guards them, else NaN.
+TEST(CpuAttention, LengthsAlignCausality) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    check({.type = type,
+           .groups = 2,
+           .m = 9,
+           .n = 40,
+           .mask = Chain::Mask::kLengths,
+           .softmax = Chain::Softmax::kMaxHidden});
+  }
+  check({.type = DType::kF32, .m = 9, .n = 40, .mask = Chain::Mask::kLengths});
+  check({.type = DType::kF32,
+         .batch = 3,
+         .m = 75,
+         .n = 131,
+         .mask = Chain::Mask::kLengths,
+         .softmax = Chain::Softmax::kMaxHidden,
+         .cap = true});
+}
+
 // HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
 TEST(CpuAttention, RandomChains) {
   const int first = testing::setting("HEDDLE_SEED", 1), count = testing::setting("HEDDLE_CHAINS", 12);

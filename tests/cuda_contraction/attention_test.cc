@@ -249,6 +249,14 @@ TEST(CudaAttention, AsModelsWriteIt) {
   add(batch, {.softmax = Chain::Softmax::kBehind, .slopes = true});
   add(batch, {.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
   add(batch, {.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
+  add(batch, {.m = 9, .n = 40, .mask = Chain::Mask::kLengths, .softmax = Chain::Softmax::kMaxHidden});
+  add(batch, {.type = DType::kBF16,
+              .batch = 3,
+              .m = 75,
+              .n = 131,
+              .mask = Chain::Mask::kLengths,
+              .softmax = Chain::Softmax::kMaxHidden,
+              .cap = true});
   add(batch, {.swapped = true});
   testing::compile_and_run(batch);
 }

@@ -20,10 +20,12 @@
 #include "driver/compile/compile.h"
 #include "driver/verify/verify.h"
 #include "heddle/c_api.h"
+#include "ir/text/text.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/launch.h"
 #include "tests/driver/models.h"
 #include "tests/frontend/model_bytes.h"
+#include "tests/passes/empty_graphs.h"
 #include "zoo/zoo.h"
 
 namespace heddle {
@@ -359,6 +361,11 @@ TEST_F(CudaModelTest, LoopsAndBranchesAgreeWithTheReference) {
     const driver::VerifyReport report = driver::verify(path("c.hir"), options_, {{"limit", bound}}, 5);
     EXPECT_TRUE(report.ok) << limit;
   }
+}
+
+TEST_F(CudaModelTest, ExtentsOfZeroAgreeWithTheReference) {
+  write_file(path("empty.hir"), ir::print(passes::empty_graphs_in_one()));
+  EXPECT_TRUE(driver::verify(path("empty.hir"), options_, {}, 1).ok);
 }
 
 // Kernels that differ in offsets and factors each share a text that is told its numbers.

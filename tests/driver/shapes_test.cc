@@ -13,11 +13,14 @@
 #include "base/log.h"
 #include "driver/api/model_impl.h"
 #include "driver/shapes/ranges.h"
+#include "driver/verify/verify.h"
 #include "heddle/model.h"
 #include "ir/reference/array.h"
+#include "ir/text/text.h"
 #include "models.h"
 #include "tests/error_of.h"
 #include "tests/frontend/model_bytes.h"
+#include "tests/passes/empty_graphs.h"
 
 namespace heddle {
 namespace {
@@ -172,6 +175,30 @@ TEST_F(Shapes, ADecoderWithAGrowingCacheNeedsTheCompilerForFewTokens) {
     past = outputs[1];
   }
   EXPECT_LE(libraries(), 5u);
+}
+
+TEST_F(Shapes, ExtentsOfZeroAgreeWithTheReference) {
+  const std::string path = dir_.path() + "/empty.hir";
+  write_file(path, ir::print(passes::empty_graphs_in_one()));
+  EXPECT_TRUE(driver::verify(path, {}, {}, 1).ok);
+}
+
+// Whichever shape comes first.
+TEST_F(Shapes, ABatchOfZeroIsOneOfMany) {
+  GraphSpec graph;
+  graph.nodes = {{"MatMul", {"x", "w"}, {"a"}}, {"Relu", {"a"}, {"b"}}, {"MatMul", {"b", "v"}, {"y"}}};
+  graph.inputs = {{"x", DType::kF32, {-1, kWidth}}};
+  graph.outputs = {"y"};
+  graph.initializers = {{"w", weight({kWidth, 40}, 1)}, {"v", weight({40, 8}, 2)}};
+  for (const int64_t first : {0, 2}) {
+    CompileOptions options;
+    options.shapes["x"] = {first, kWidth};
+    const Model m = Model::load(model(graph), options);
+    for (const int64_t batch : {0, 3, 0, 1}) {
+      const std::map<std::string, Tensor> inputs = {{"x", random_floats({batch, kWidth}, 5)}};
+      expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
+    }
+  }
 }
 
 TEST_F(Shapes, PlansShareTheirConstants) {

@@ -176,6 +176,11 @@ class Writer {
       }
       case Chain::Mask::kRows:
         return b_.select(input("mask", DType::kBool, {c_.batch, 1, c_.m, 1}), x, number(least));
+      case Chain::Mask::kLengths: {
+        const ValueId lengths = input("lengths", DType::kI64, {c_.batch, 1, 1, 1});
+        const ValueId limits = b_.add(b_.binary(Op::kSub, lengths, static_cast<double>(c_.m)), positions(0));
+        return b_.select(b_.binary(Op::kLe, positions(1), limits), x, number(infinite));
+      }
     }
     return x;
   }

@@ -27,6 +27,7 @@ struct AttentionChain {
     kAddCausalMin,   // the same, finite
     kTriangle,       // a constant
     kRows,           // whole rows, finite
+    kLengths,        // causal, aligned with the end of as many keys as memory says, -inf; not in random chains
   };
   enum class Softmax {
     kPlain,

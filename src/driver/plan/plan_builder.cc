@@ -19,6 +19,7 @@
 #include "schedule/attention/form.h"
 #include "schedule/back_to_back/back_to_back.h"
 #include "schedule/backend.h"
+#include "schedule/floor.h"
 #include "schedule/recurrence/recurrent.h"
 #include "schedule/region/standalone.h"
 
@@ -55,6 +56,7 @@ class PlanBuilder {
     choose_ports();
     join_loops();
     for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
+    add_memory_to_floors();
     add_outputs();
     keep_old_values(result_, buffers_, context_.report);
     buffers_.place();
@@ -240,6 +242,46 @@ class PlanBuilder {
       auto action = backend_of(context_.target).step(source, std::move(operands));
       context_.kernels.add(std::move(source));
       add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
+      note_constants(kernel, report.kernels.size() - 1);
+    }
+  }
+
+  // --- floors ----------------------------------------------------------------------------------------------------
+
+  struct ConstantReads {
+    size_t step, group, kernel;  // in the plan; in the report
+    double bytes;
+  };
+
+  void note_constants(const schedule::ScheduledKernel& kernel, size_t index) {
+    const ir::Group& group = result_.grouping.groups[group_];
+    if (group.kind == ir::GroupKind::kTile) return;  // nothing says which elements it reads
+    const std::vector<double> traffic = schedule::operand_traffic(graph_, group, kernel);
+    ConstantReads reads{plan_.steps.size() - 1, position_, index, 0};
+    for (size_t i = 0; i < traffic.size(); ++i) {
+      const schedule::Binding& binding = kernel.bindings[i];
+      const bool is_value = binding.kind == schedule::Binding::Kind::kValue;
+      if (is_value && graph_.constant_of(binding.value) == nullptr) continue;
+      reads.bytes += traffic[i];
+      const void* data = is_value ? graph_.constant_of(binding.value)->data() : binding.tensor.data();
+      double& once = distinct_constants_[data];
+      once = std::max(once, traffic[i]);
+    }
+    if (reads.bytes > 0) constant_reads_.push_back(reads);
+  }
+
+  // What of the constants the caches cannot hold from one run to the next comes from memory in each, an even share of
+  // every constant. Bodies of loops read theirs again at once.
+  void add_memory_to_floors() {
+    double all = 0;
+    for (const auto& [data, bytes] : distinct_constants_) all += bytes;
+    if (depth_ > 0 || all <= 0) return;
+    const double share = std::max(0.0, 1 - schedule::cached_bytes(context_.target) / all);
+    for (const ConstantReads& reads : constant_reads_) {
+      const double seconds = schedule::memory_seconds(share * reads.bytes, context_.target);
+      double& floor = plan_.steps[reads.step].floor_seconds;
+      floor = std::max(floor, seconds);
+      context_.report.groups[reads.group].kernels[reads.kernel].floor_seconds = floor;
     }
   }
 
@@ -400,6 +442,8 @@ class PlanBuilder {
   PlanBuffers buffers_;
   GroupKernels kernels_of_;
   std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
+  std::vector<ConstantReads> constant_reads_;
+  std::map<const void*, double> distinct_constants_;  // bytes that are read, by where the constant lies
 };
 
 }  // namespace

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "base/check.h"
 #include "driver/backend.h"
 #include "ir/tile_call.h"
 #include "lang/program/program.h"
+#include "schedule/floor.h"
 
 namespace heddle::driver {
 namespace {
@@ -44,16 +43,20 @@ class TileGroup {
     const lang::Kernel& kernel = program_.kernels[launch.kernel];
     schedule::ScheduledKernel scheduled;
     std::vector<int64_t> bytes;
+    double written = 0;
     for (const LaunchArgument& memory : lang::memory_of(launch)) {
       scheduled.bindings.push_back(binding_of(memory));
       scheduled.desc.operands.push_back(operand_of(memory));
       bytes.push_back(bytes_of(memory));
-      if (memory.kind == LaunchArgument::Kind::kResult) written_[memory.index] = true;
+      if (memory.kind != LaunchArgument::Kind::kResult) continue;
+      written_[memory.index] = true;
+      written += static_cast<double>(bytes.back());
     }
     scheduled.desc.body = std::make_shared<const schedule::TileDesc>(schedule::TileDesc{kernel.name});
     scheduled.label = fmt::format("tile {} {}x{}x{}", kernel.name, launch.grid[0], launch.grid[1], launch.grid[2]);
     const Backend& backend = backend_of(target_);
-    scheduled.floor_seconds = std::accumulate(bytes.begin(), bytes.end(), 0.0) / backend.copy_bytes_per_second(target_);
+    // Whether it reads all of its operands, nothing says.
+    scheduled.floor_seconds = schedule::least_seconds(written, target_);
     made_.scheduled.kernels.push_back(std::move(scheduled));
     made_.sources.push_back(backend.tile_launch(kernel, launch, bytes, target_));
   }

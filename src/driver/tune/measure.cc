@@ -16,6 +16,23 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+const Tensor* constant_in(const runtime::Plan& plan, uint32_t buffer) {
+  const runtime::Buffer& b = plan.buffers[buffer];
+  return b.place == runtime::Place::kConstant ? &plan.constants[b.index] : nullptr;
+}
+
+// Iterations of a loop that every run takes: those of a constant count, unless a condition may end the loop.
+int64_t certain_trips(const runtime::Plan& plan, const runtime::LoopStep& loop) {
+  const Tensor *trip = constant_in(plan, loop.trip), *condition = constant_in(plan, loop.condition);
+  if (trip == nullptr || condition == nullptr || condition->values<bool>()[0] == false) return 0;
+  const runtime::Buffer& next = loop.body->buffers[loop.body->outputs[0].buffer];
+  constexpr uint32_t kCondition = 1;  // among the body's inputs
+  const bool stays = next.place == runtime::Place::kInput && next.index == kCondition;
+  if (!stays) return 0;
+  const int64_t trips = trip->values<int64_t>()[0];
+  return std::max<int64_t>(0, loop.trip_bound < 0 ? trips : std::min(trips, loop.trip_bound));
+}
+
 }  // namespace
 
 void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
@@ -60,7 +77,10 @@ double floor_seconds(const runtime::Plan& plan) {
   for (const runtime::Step& step : plan.steps) {
     seconds += step.floor_seconds;
     if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) {
-      seconds += floor_seconds(*loop->body) * static_cast<double>(std::max<int64_t>(loop->trip_bound, 1));
+      seconds += floor_seconds(*loop->body) * static_cast<double>(certain_trips(plan, *loop));
+    }
+    if (const auto* branch = std::get_if<runtime::BranchStep>(&step.action)) {
+      seconds += std::min(floor_seconds(*branch->then_body), floor_seconds(*branch->else_body));
     }
   }
   return seconds;

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
+#include "schedule/attention/constant_mask.h"
 #include "schedule/attention/describe.h"
 #include "schedule/attention/form.h"
 #include "schedule/attention/pack_rows.h"
 #include "schedule/backend.h"
 #include "schedule/config/config_source.h"
+#include "schedule/floor.h"
 #include "schedule/product/contraction_builder.h"
 
 namespace heddle::schedule {
@@ -64,9 +67,7 @@ class AttentionScheduler {
     describe();
     make_results();
     backend_.check(desc_, {graph_.dtype(form_.weights), graph_.dtype(group_.outputs[0])});
-    const double products = static_cast<double>(desc_.batch) * static_cast<double>(desc_.m) *
-                            static_cast<double>(desc_.n) * static_cast<double>(desc_.depth + desc_.width);
-    return finish(2 * products);
+    return finish();
   }
   const AttentionDesc& desc() const { return desc_; }
 
@@ -105,20 +106,49 @@ class AttentionScheduler {
     name_result(desc_);
   }
 
-  ScheduledGroup finish(double operations) {
-    const Config config =
-        choose_config(configs_, {problem_text(desc_)}, [&] { return backend_.candidates(desc_, target_); });
+  // Pairs of a row and a key of one batch whose score has to be computed. Where a run says how many keys there are, it
+  // may be none.
+  double pairs() const {
+    if (desc_.length) return 0;
+    if (desc_.ranges.empty()) return static_cast<double>(desc_.m) * static_cast<double>(desc_.n);
+    double pairs = 0;
+    for (size_t i = 0; i < desc_.ranges.size(); ++i) {
+      const int64_t rows = std::min(kCellRows, desc_.m - static_cast<int64_t>(i) * kCellRows);
+      pairs += static_cast<double>(rows * (desc_.ranges[i].last - desc_.ranges[i].first));
+    }
+    return pairs;
+  }
+
+  double floor_of(const ScheduledKernel& kernel) const {
+    ContractionDesc products;
+    products.problem = peak();
+    std::vector<double> bytes = operand_traffic(graph_, group_, kernel);
+    if (desc_.length) bytes[desc_.k.operand] = bytes[desc_.v.operand] = 0;  // keys may stay unread
+    const double moved = std::accumulate(bytes.begin(), bytes.end(), 0.0);
+    const double operations =
+        2 * static_cast<double>(desc_.batch) * pairs() * static_cast<double>(desc_.depth + desc_.width);
+    return backend_of(target_).floor_seconds(products, moved, operations, target_);
+  }
+
+  Product peak() const {
     Product peak;
     peak.multiply_a = peak.multiply_b = desc_.type;
     peak.tf32 = desc_.tf32;
-    builder_.desc().problem = std::move(peak);
+    return peak;
+  }
+
+  ScheduledGroup finish() {
+    const Config config =
+        choose_config(configs_, {problem_text(desc_)}, [&] { return backend_.candidates(desc_, target_); });
+    builder_.desc().problem = peak();
     const std::string label = fmt::format("attention {}x{}x{}x{}{}{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
                                           desc_.width == desc_.depth ? "" : fmt::format("x{}", desc_.width),
                                           desc_.scaled ? "" : " + scores", desc_.sink ? " + sink" : "",
                                           desc_.pages ? fmt::format(", pages of {} keys", desc_.pages->keys) : "");
     ScheduledGroup result;
     result.notes = {fmt::format("{}: {}", label, config.reason)};
-    result.kernels.push_back(builder_.finish(config, label, operations));
+    result.kernels.push_back(builder_.finish(config, label, 0));
+    result.kernels[0].floor_seconds = floor_of(result.kernels[0]);
     result.kernels[0].desc.body = std::make_shared<const AttentionDesc>(desc_);
     return result;
   }

@@ -1,6 +1,7 @@
 #include "schedule/back_to_back/cpu.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -9,6 +10,7 @@
 #include "schedule/back_to_back/cpu_links.h"
 #include "schedule/backend.h"
 #include "schedule/config/config_source.h"
+#include "schedule/floor.h"
 #include "schedule/product/blocking.h"
 #include "tile/core/winograd.h"
 
@@ -59,6 +61,23 @@ std::vector<ScheduledKernel> kernels_of(const ir::Graph& graph, const std::vecto
     kernels.push_back(std::move(scheduled.kernels[0]));
   }
   return kernels;
+}
+
+// What the links hand to each other moves through caches only. A link whose own floor is no memory traffic's has it
+// from its arithmetic.
+double chain_floor(const ir::Graph& graph, const std::vector<ir::Group>& parts, const std::vector<ir::ValueId>& inner,
+                   const std::vector<ScheduledKernel>& kernels, const Target& target) {
+  double bytes = 0, arithmetic = 0;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const ScheduledKernel& kernel = kernels[i];
+    const std::vector<double> moved = operand_traffic(graph, parts[i], kernel);
+    const double all = std::accumulate(moved.begin(), moved.end(), 0.0);
+    if (kernel.floor_seconds > least_seconds(all, target)) arithmetic += kernel.floor_seconds;
+    for (size_t k = 0; k < moved.size(); ++k) {
+      if (std::find(inner.begin(), inner.end(), kernel.bindings[k].value) == inner.end()) bytes += moved[k];
+    }
+  }
+  return std::max(arithmetic, least_seconds(bytes, target));
 }
 
 // Strips and steps: rows of a step such that all of its maps take a part of the second-level cache, strips so that each
@@ -151,8 +170,8 @@ class CpuBackToBack : public BackToBackBackend {
     if (configs != nullptr && configs->for_any_extents()) return apart(graph, parts, inner, target, configs);
     std::vector<ScheduledKernel> kernels = kernels_of(graph, parts, target);
     std::vector<std::string> labels;
-    double floor = 0;
-    for (const ScheduledKernel& kernel : kernels) labels.push_back(kernel.label), floor += kernel.floor_seconds;
+    for (const ScheduledKernel& kernel : kernels) labels.push_back(kernel.label);
+    const double floor = chain_floor(graph, parts, inner, kernels, target);
     CpuChainParts chain = link_kernels(std::move(kernels), inner);
     const Config config =
         choose_config(configs, {problem_text(chain.desc, labels)}, [&] { return candidates(chain.desc, target); });

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "schedule/backend.h"
 #include "schedule/expr/inline.h"
+#include "schedule/floor.h"
 #include "schedule/product/contraction_builder.h"
 
 namespace heddle::schedule {
@@ -317,13 +318,10 @@ std::string ContractionBuilder::epilogue_label() const {
 }
 
 ScheduledKernel ContractionBuilder::finish(Config config, std::string label, double flops) {
-  double bytes = 0;
-  for (const Operand& operand : kernel_.operands) {
-    bytes += static_cast<double>(element_count(operand.shape)) * static_cast<double>(size_of(operand.dtype));
-  }
-  const double floor = backend_of(target_).floor_seconds(desc_, bytes, flops, target_);
-  kernel_.body = std::make_shared<const ContractionDesc>(std::move(desc_));
-  ScheduledKernel result{std::move(kernel_), std::move(config), std::move(bindings_), std::move(label), floor};
+  ScheduledKernel result{std::move(kernel_), std::move(config), std::move(bindings_), std::move(label)};
+  const double bytes = traffic(graph_, group_, result);
+  result.floor_seconds = backend_of(target_).floor_seconds(desc_, bytes, flops, target_);
+  result.desc.body = std::make_shared<const ContractionDesc>(std::move(desc_));
   desc_ = {}, kernel_ = {}, bindings_ = {}, operands_ = {};
   return result;
 }

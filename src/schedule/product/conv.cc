@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "schedule/floor.h"
 #include "schedule/product/blocking.h"
 #include "schedule/product/candidates.h"
 #include "schedule/product/conv_problem.h"
@@ -99,7 +100,7 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
 }
 
-ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, DType compute, double flops) {
+ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, DType compute) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
   ScheduledGroup result;
@@ -115,8 +116,9 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
   config.choice = NoChoice{"depthwise"};
   config.tasks = desc.shape.tasks();
   config.reason = "one filter a channel: lanes along the channels, one row of pixels a task";
+  const double products = products_inside(desc.shape);
   builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, "depthwise " + conv_label(s), flops);
+  return finish(builder, std::move(result), config, "depthwise " + conv_label(s), 2 * products);
 }
 
 // The problem for F(4x4, 3x3); nullopt where it does not apply.
@@ -133,7 +135,7 @@ std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
 }
 
 ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvShape& s, const tile::WinogradShape& w,
-                                 const Config& config, double flops) {
+                                 const Config& config) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
   WinogradDesc desc{w, graph.dtype(node.inputs[0])};
@@ -145,6 +147,7 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvSh
                           return image_index(pool, y, image, pixel, channel);
                         });
   builder.desc().problem = std::move(desc);
+  const double flops = 2.0 * tile::kWinogradPoints * static_cast<double>(w.tiles()) * static_cast<double>(w.c * w.o);
   return finish(builder, {}, config, "conv " + conv_label(s), flops);
 }
 
@@ -192,14 +195,16 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   desc.channel = s.c * s.groups == 1 ? 1 : view.strides.back();
   place_spatial({view.strides.begin() + 1, view.strides.end() - 1}, desc.stride);
   turn_columns(s, desc.stride);
-  const double flops =
-      2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) * static_cast<double>(s.k());
+  // Zeros between the elements of x (lhs_dilation) take no multiplication.
+  const int64_t spread = s.lhs_dilation[0] * s.lhs_dilation[1] * s.lhs_dilation[2];
+  const double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) *
+                       static_cast<double>(s.k()) / static_cast<double>(spread);
   builder.desc().compute = compute;
   if (plain && is_pointwise(s)) return schedule_pointwise(builder, s, compute, flops);
   const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
   const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);
   if (plain && s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
-    return schedule_depthwise(builder, s, compute, flops);
+    return schedule_depthwise(builder, s, compute);
   }
   const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
   const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
@@ -211,7 +216,7 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
       return is_winograd ? pick : with_common_height(std::move(pick), s.out[2], builder.target());
     });
   });
-  if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, config, flops);
+  if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, config);
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
   desc.direct = plain && desc.x == compute && is_unpadded(s) &&
@@ -249,7 +254,7 @@ ScheduledGroup schedule_window(ContractionBuilder& builder) {
   config.tasks = s.tasks();
   config.reason = "lanes along the channels, one row of pixels a task";
   std::string label = problem.label();
-  const double operations = problem.operations(element_count(y));
+  const double operations = products_inside(problem.desc.shape);
   builder.desc().problem = std::move(problem.desc);
   return finish(builder, {}, config, std::move(label), operations);
 }

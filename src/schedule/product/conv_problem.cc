@@ -113,9 +113,4 @@ std::string WindowProblem::label() const {
   return fmt::format("{} pool {}x{}x{} k{}x{}", desc.kind, s.in[1], s.in[2], s.c, s.kernel[1], s.kernel[2]);
 }
 
-double WindowProblem::operations(int64_t results) const {
-  const tile::WindowShape& s = desc.shape;
-  return static_cast<double>(results) * static_cast<double>(s.kernel[0] * s.kernel[1] * s.kernel[2]);
-}
-
 }  // namespace heddle::schedule

@@ -34,7 +34,6 @@ struct WindowProblem {
   std::vector<Index> coordinates(IndexPool& pool, const Shape& result, const Index& image, const Index& pixel,
                                  const Index& channel) const;
   std::string label() const;
-  double operations(int64_t results) const;
 };
 WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node);
 // A depthwise convolution as windows.

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "ir/reference/array.h"
 #include "schedule/expr/inline.h"
+#include "schedule/floor.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/dot_problem.h"
 #include "schedule/recurrence/mapping.h"
@@ -350,16 +351,19 @@ bool same_text(const RecurrentDesc& a, const RecurrentDesc& b) {
 // One kernel of the loops' operands, those of one loop after the other.
 ScheduledKernel make_kernel(const std::vector<Recurrence>& loops) {
   ScheduledKernel kernel;
-  double bytes = 0;
   for (const Recurrence& loop : loops) {
     kernel.desc.operands.insert(kernel.desc.operands.end(), loop.operands.begin(), loop.operands.end());
     kernel.bindings.insert(kernel.bindings.end(), loop.bindings.begin(), loop.bindings.end());
-    for (const Operand& o : loop.operands) {
-      bytes += static_cast<double>(element_count(o.shape)) * static_cast<double>(size_of(o.dtype));
-    }
   }
-  kernel.floor_seconds = bytes;
   return kernel;
+}
+
+double operand_bytes(const ScheduledKernel& kernel) {
+  double bytes = 0;
+  for (const Operand& o : kernel.desc.operands) {
+    bytes += static_cast<double>(element_count(o.shape)) * static_cast<double>(size_of(o.dtype));
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -416,7 +420,7 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
     loop.desc->loop_operands = static_cast<uint32_t>(loop.operands.size());
   }
   ScheduledKernel kernel = make_kernel(read);
-  kernel.floor_seconds /= target.cuda.model.chip.copy_tbps * 1e12;
+  kernel.floor_seconds = least_seconds(operand_bytes(kernel), target);
   read.front().desc->loops = count;
   kernel.desc.body = std::shared_ptr<const RecurrentDesc>(read.front().desc);
   const RecurrentMapping& m = *mapping;

@@ -8,6 +8,7 @@
 #include "base/divide.h"
 #include "schedule/backend.h"
 #include "schedule/expr/expr.h"
+#include "schedule/floor.h"
 
 namespace heddle::schedule {
 namespace {
@@ -190,7 +191,7 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
   }
   desc->in_place = kernel.desc.operands.back().in_place = ir::is_in_place(node);
   if (desc->in_place) seconds = updated_bytes(graph, node) / bandwidth;
-  kernel.floor_seconds = seconds;
+  kernel.floor_seconds = least_seconds(seconds * bandwidth, target);
   std::string what;
   if (node.op == Op::kTopK) {
     desc->index_dtype = DType::kI64;

@@ -40,21 +40,38 @@ ValueId apply_mask(NodeContext& ctx, ValueId scores, ValueId mask) {
   return ctx.b.add(scores, ctx.b.cast(mask, ctx.b.dtype(scores)));
 }
 
-// What the mask, causality and the length of each sequence hide gets the score -inf.
+// i64[1, 1, S, 1] or i64[B, 1, S, 1]: the last key that each query sees in causal attention. Queries follow the keys of
+// the past; without a past they are the last of the valid keys.
+ValueId causal_limit(NodeContext& ctx, int64_t batch, int64_t queries, int64_t past) {
+  const ValueId row = ctx.b.iota(DType::kI64, {1, 1, queries, 1}, 2);
+  if (!ctx.has(6) || ctx.has(4)) return ctx.b.binary(Op::kAdd, row, static_cast<double>(past));
+  const ValueId length = ctx.b.reshape(ctx.b.cast(ctx.in(6), DType::kI64), {batch, 1, 1, 1});
+  return ctx.b.add(ctx.b.binary(Op::kSub, length, static_cast<double>(queries)), row);
+}
+
+// Keys that the mask, causality or the length of a sequence hides get the score -inf.
 ValueId hide(NodeContext& ctx, ValueId scores, int64_t past) {
   const Shape shape = ctx.b.shape(scores);
-  const Shape plane = {shape[2], shape[3]};
+  const ValueId key = ctx.b.iota(DType::kI64, {1, 1, 1, shape[3]}, 3);
   if (ctx.has(3)) scores = apply_mask(ctx, scores, ctx.in(3));
   if (ctx.attr_int("is_causal", 0) != 0) {
-    const ValueId row = ctx.b.binary(Op::kAdd, ctx.b.iota(DType::kI64, plane, 0), static_cast<double>(past));
-    scores = apply_mask(ctx, scores, ctx.b.binary(Op::kLe, ctx.b.iota(DType::kI64, plane, 1), row));
+    scores = apply_mask(ctx, scores, ctx.b.binary(Op::kLe, key, causal_limit(ctx, shape[0], shape[2], past)));
+    if (!ctx.has(4)) return scores;  // no query sees a key beyond the length
   }
   if (ctx.has(6)) {
     const ValueId length = ctx.b.reshape(ctx.b.cast(ctx.in(6), DType::kI64), {shape[0], 1, 1, 1});
-    const ValueId key = ctx.b.iota(DType::kI64, {1, 1, 1, shape[3]}, 3);
     scores = apply_mask(ctx, scores, ctx.b.binary(Op::kLt, key, length));
   }
   return scores;
+}
+
+// The weights of the keys, 0 in a row that sees no key. Only a mask or a length can hide all keys of a row.
+ValueId softmax_of_visible(NodeContext& ctx, ValueId scores) {
+  const ValueId weights = ctx.b.softmax(scores, {3});
+  if (!ctx.has(3) && !ctx.has(6)) return weights;
+  const DType type = ctx.b.dtype(scores);
+  const ValueId empty = ctx.b.binary(Op::kEq, ctx.b.reduce("max", scores, {3}, true), -HUGE_VAL);
+  return ctx.b.select(empty, ctx.b.scalar(type, 0), weights);
 }
 
 void attention(NodeContext& ctx) {
@@ -76,7 +93,7 @@ void attention(NodeContext& ctx) {
   const int64_t past = ctx.has(4) ? ctx.shape(4)[2] : 0;
   const ValueId masked = hide(ctx, capped, past);
   const DType precision = ctx.attr_dtype("softmax_precision", type);
-  const ValueId weights = ctx.b.cast(ctx.b.softmax(ctx.b.cast(masked, precision), {3}), ctx.b.dtype(v));
+  const ValueId weights = ctx.b.cast(softmax_of_visible(ctx, ctx.b.cast(masked, precision)), ctx.b.dtype(v));
   ValueId y = ctx.b.cast(grouped_dot(ctx.b, weights, v, 2), type);
   if (packed) y = without_heads(ctx.b, y);
   ctx.set(0, y);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "schedule/floor.h"
 #include "schedule/product/conv_problem.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/packing.h"
@@ -186,7 +187,7 @@ class CudaConvForm {
     desc.filter_operand = builder_.input(
         w, constant ? panel_packing({1, 0, 1, 0, s_.taps(), 1, s_.groups, s_.taps()}, 0, s_.groups) : Packing{});
     const Shape& y = graph_.shape(node_.outputs[0]);
-    const double operations = 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(s_.taps());
+    const double operations = 2 * products_inside(desc.shape);
     return finish_cuda_window(builder_, std::move(desc), "depthwise " + conv_label(s_), operations,
                               [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
                                 return image_index(pool, y, image, pixel, channel);

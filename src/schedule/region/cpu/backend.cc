@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "schedule/floor.h"
 #include "schedule/region/cpu/mapping.h"
 #include "schedule/region/mapping.h"
 
@@ -81,7 +82,7 @@ class CpuRegion : public RegionBackend {
   void lower(Candidate& from, const std::string& title, ScheduledKernel& kernel) override {
     const Mapping& mapping = mapping_of(from);
     const Work& work = from.result.work;
-    kernel.floor_seconds = work.seconds(cpu_);
+    kernel.floor_seconds = std::max(least_seconds(work.bytes, region_.target), arithmetic_seconds(work.cycles, cpu_));
     kernel.config.tasks = mapping.tasks;
     kernel.config.choice = LoopConfig{cpu_.lanes_f32()};
     auto desc = build_stages(*from.exprs, region_.local.graph, mapping, region_.target, region_.options);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "schedule/floor.h"
 #include "schedule/region/cuda/bundle.h"
 #include "schedule/region/cuda/column_riders.h"
 #include "schedule/region/cuda/mapping.h"
@@ -52,7 +53,7 @@ class CudaRegion : public RegionBackend {
   void lower(Candidate& from, const std::string& title, ScheduledKernel& kernel) override {
     const CudaMapping& mapping = mapping_of(from.result);
     const double bytes = from.result.work.bytes;
-    kernel.floor_seconds = bytes / (cuda_.model.chip.copy_tbps * 1e12);
+    kernel.floor_seconds = least_seconds(bytes, region_.target);
     kernel.config.tasks = mapping.blocks;
     auto desc = build_cuda_stages(*from.exprs, region_.local.graph, mapping, region_.target);
     desc->title = title;
