@@ -79,6 +79,8 @@ std::string folded_stacks(const Profile& profile, size_t metric) {
   const CallingContextTree& tree = profile.tree;
   if (tree.metrics().empty()) return "";
   const std::vector<int64_t>& own = tree.own(metric);
+  const uint64_t frames = frames_on_paths(tree, kMostFramesWritten, [&](NodeId node) { return own[node] > 0 ? 1 : 0; });
+  require_size(profile, "folded stacks", frames, kMostFramesWritten, "frames");
   std::vector<uint64_t> path_bytes(tree.size(), 0);
   uint64_t bytes = 0;
   for (NodeId node = 0; node < tree.size() && bytes <= kMostBytes; ++node) {
@@ -86,18 +88,20 @@ std::string folded_stacks(const Profile& profile, size_t metric) {
     if (own[node] > 0) bytes += path_bytes[node];
   }
   require_size(profile, "folded stacks", bytes, kMostBytes, "bytes");
+  std::vector<std::string> names;  // by frame
+  for (const Frame& frame : tree.frames()) {
+    std::string& name = names.emplace_back(frame.name);
+    // What separates frames and lines is no part of a name.
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ';' || c == '\n' || c == '\r'; }, '_');
+  }
   std::string text;
   for (NodeId node = 0; node < tree.size(); ++node) {
     if (own[node] <= 0) continue;
-    bool is_first = true;
+    const char* before = "";
     for (const FrameId frame : path_to(tree, node)) {
-      std::string name = tree.frames()[frame].name;
-      // What separates frames and lines is no part of a name.
-      std::replace_if(
-          name.begin(), name.end(), [](char c) { return c == ';' || c == '\n' || c == '\r'; }, '_');
-      if (!is_first) text += ';';
-      is_first = false;
-      text += name;
+      text.append(before).append(names[frame]);
+      before = ";";
     }
     text += fmt::format(" {}\n", own[node]);
   }
