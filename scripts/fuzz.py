@@ -30,6 +30,8 @@ ATTACKS = {
     "entries": (5000, "entries of the cache"),
     "databases": (2000, "the tuning database"),
     "arrays": (20000, ".npy files"),
+    "profiles": (20000, "profiles of `heddle profile`: fields, types, numbers, trees and timelines changed, and bytes; all"
+                        " views, differences, merges and forms of other viewers"),
 }
 PAGE = """# Reliability
 

@@ -4,7 +4,6 @@
 #include <nanobind/stl/vector.h>
 
 #include "cli/arguments.h"
-#include "cli/signals.h"
 #include "errors.h"
 #include "heddle/version.h"
 #include "model.h"
@@ -22,7 +21,6 @@ int command(const std::vector<std::string>& words) {
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const nb::gil_scoped_release free;
-  heddle::cli::clean_up_on_signals();
   return heddle::cli::main(static_cast<int>(arguments.size()), arguments.data());
 }
 

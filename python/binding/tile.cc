@@ -8,10 +8,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/thread.h"
 #include "errors.h"
 #include "lang/cpu/kernel.h"
 #include "lang/cuda/kernel.h"
@@ -124,8 +126,8 @@ void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequ
 }  // namespace
 
 ThreadPool& tile_threads() {
-  static ThreadPool threads(Target::host_cpu().cpu.threads);
-  return threads;
+  static const std::unique_ptr<ThreadPool> threads = pool_of_up_to(Target::host_cpu().cpu.threads);
+  return *threads;
 }
 
 void register_tile(nb::module_& module) {

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/file/beneath.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 
 namespace heddle {
@@ -30,8 +31,9 @@ Hash128 from(XXH128_hash_t hash) {
 template <typename HashPiece>
 Hash128 hash_pieces(size_t bytes, int threads, HashPiece hash_piece) {
   std::vector<Hash128> pieces((bytes + kPiece - 1) / kPiece);
-  ThreadPool pool(std::min(threads, static_cast<int>(std::max<size_t>(pieces.size(), 1))));
-  pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t first, int64_t last, int) {
+  const std::unique_ptr<ThreadPool> pool =
+      pool_of_up_to(std::min(threads, static_cast<int>(std::max<size_t>(pieces.size(), 1))));
+  pool->run(static_cast<int64_t>(pieces.size()), [&](int64_t first, int64_t last, int) {
     for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
       pieces[i] = hash_piece(i * kPiece, std::min(kPiece, bytes - i * kPiece));
     }

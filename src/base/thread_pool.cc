@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/thread.h"
 
 namespace heddle {
 namespace {
@@ -37,6 +39,17 @@ ThreadPool::ThreadPool(int threads)
                      available_memory(), error.what()),
          "Ask for fewer (--threads), or raise the limits of this process (ulimit -a)");
   }
+}
+
+std::unique_ptr<ThreadPool> pool_of_up_to(int threads) {
+  for (int count = threads; count > 1; count /= 2) {
+    try {
+      return std::make_unique<ThreadPool>(count);
+    } catch (const Error& error) {
+      warn_once(fmt::format("{}: {}: this takes longer. {}", error.where(), error.why(), kMoreProcesses));
+    }
+  }
+  return std::make_unique<ThreadPool>(1);
 }
 
 ThreadPool::~ThreadPool() {

@@ -5,6 +5,7 @@
 
 #include "cli/arguments.h"
 #include "cli/output.h"
+#include "cli/signals.h"
 #include "cli/usage.h"
 #include "heddle/version.h"
 #include "schedule/product/cuda/family.h"
@@ -419,7 +420,10 @@ int parse_and_run(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, const char* const* argv) {
-  const int code = guarded([&] { return parse_and_run(argc, argv); });
+  const int code = guarded([&] {
+    clean_up_on_signals();
+    return parse_and_run(argc, argv);
+  });
   const int written = guarded([] { return flush_output(), 0; });
   return written != 0 ? written : code;
 }

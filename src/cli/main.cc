@@ -1,7 +1,6 @@
 #include <fcntl.h>
 
 #include "cli/arguments.h"
-#include "cli/signals.h"
 
 int main(int argc, char** argv) {
   // Standard streams that are closed stay unusable: a file that is opened later must not get their number and what is
@@ -9,6 +8,5 @@ int main(int argc, char** argv) {
   for (int stream = 0; stream <= 2; ++stream) {
     if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
   }
-  heddle::cli::clean_up_on_signals();
   return heddle::cli::main(argc, argv);
 }

@@ -4,9 +4,9 @@
 #include <signal.h>
 
 #include <atomic>
-#include <thread>
 
 #include "base/file/file.h"
+#include "base/thread.h"
 #include "jit/process.h"
 
 namespace heddle::cli {
@@ -31,7 +31,7 @@ void clean_up_on_signals() {
     any = true;
   }
   if (!any || ::pthread_sigmask(SIG_BLOCK, &watched, nullptr) != 0) return;
-  std::thread([watched] {
+  start_thread("heddle", [watched] {
     int number = 0;
     for (;;) {
       if (::sigwait(&watched, &number) != 0) return;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/file/space.h"
 #include "base/file/sweep.h"
 #include "base/file/trust.h"
 #include "base/log.h"
@@ -135,6 +136,23 @@ std::string Cache::subfolder(std::string_view name) const {
     return "";
   }
   return folder;
+}
+
+std::string Cache::lack_of_room() const {
+  constexpr uint64_t kBytes = 16 << 20, kFiles = 256;  // what a compilation writes aside
+  if (folder_.empty() || !file_exists(folder_)) return "";
+  if (free_bytes(folder_) < kBytes) return fmt::format("the disk of the cache folder {} is full", folder_);
+  if (free_files(folder_) >= kFiles) return "";
+  return fmt::format("the disk of the cache folder {} holds no more files (it has no inodes left, see df -i)", folder_);
+}
+
+std::string Cache::scratch_folder() const {
+  std::string folder = subfolder("scratch");
+  if (folder.empty()) return "";
+  const std::string lack = lack_of_room();
+  if (lack.empty()) return folder;
+  warn_once(lack + "; compiling without it");
+  return "";
 }
 
 bool Cache::prepare(EntryKind kind) const {

@@ -77,8 +77,10 @@ class Cache {
 
   // A folder with files of another kind, made where it is missing; "" where the cache cannot be used.
   std::string subfolder(std::string_view name) const;
-  // That for TempDirs of this user's compilations.
-  std::string scratch_folder() const { return subfolder("scratch"); }
+  // That for TempDirs of this user's compilations; "" also where its disk has no room for them.
+  std::string scratch_folder() const;
+  // Why what is written in the folder may fail: its disk is full, or holds no more files. "" where neither is so.
+  std::string lack_of_room() const;
 
   CacheInfo info() const;
   CacheInfo clear() const;  // what was removed. Throws kFile for a folder that others may write to

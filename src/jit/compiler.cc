@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 
@@ -12,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file/file.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 #include "jit/cache.h"
 #include "jit/headers.h"
@@ -63,14 +66,31 @@ bool is_clang(const Compiler& compiler) {
   return compiler.version.find("clang") != std::string::npos;
 }
 
+bool says(const std::string& output, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return output.find(word) != std::string::npos; });
+}
+
+constexpr const char* kSilence = "(it printed nothing)";  // or what it printed is gone with its folder
+
+// What the system refused to a compiler is no fault of its: it says so in English, whatever the user's locale.
 [[noreturn]] void compiler_failed(const Compiler& compiler, const char* stage, const ProcessResult& result) {
   constexpr size_t kShown = 6000;
   std::string output = result.output.substr(0, kShown);
   while (!output.empty() && output.back() == '\n') output.pop_back();
-  if (output.empty()) output = "(it printed nothing)";
-  fail(ErrorCode::kCompilerFailed, compiler.path,
-       fmt::format("{} failed with status {}:\n{}", stage, result.status, output),
-       result.status > 128 ? "It was killed: is there enough memory?" : "Try another compiler through HEDDLE_CXX");
+  if (output.empty()) output = kSilence;
+  ErrorCode code = ErrorCode::kCompilerFailed;
+  const char* remedy = "Try another compiler through HEDDLE_CXX";
+  if (result.status > 128) {
+    remedy = "It was killed: is there enough memory?";
+  } else if (says(result.output, {"No space left on device", "Disk quota exceeded"})) {
+    code = ErrorCode::kFile;
+    remedy = "Make room on the disk (df, and df -i for the number of files), or set TMPDIR to a folder on another one";
+  } else if (says(result.output, {"Resource temporarily unavailable", "Cannot allocate memory"})) {
+    code = ErrorCode::kOutOfMemory;
+    remedy = kMoreProcesses;
+  }
+  fail(code, compiler.path, fmt::format("{} failed with status {}:\n{}", stage, result.status, output), remedy);
 }
 
 // The folder with the tile headers: in the cache where that can be written, else in `fallback`.
@@ -139,8 +159,8 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
   const std::string include = include_folder(dir.path() + "/headers", use_cache);
   const auto file = [&](size_t unit, const char* suffix) { return fmt::format("{}/k{}{}", dir.path(), unit, suffix); };
 
-  ThreadPool pool(std::min(jobs, static_cast<int>(units.size())));
-  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool = pool_of_up_to(std::min(jobs, static_cast<int>(units.size())));
+  pool->run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       if (!shared.take(i, file(i, ".o"))) {
         write_file(file(i, ".cc"), units[i], Sync::kNo);
@@ -166,18 +186,32 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
   return std::string(MappedFile::read(library)->text());
 }
 
-// On a disk that is full the cache folder cannot hold what a compiler writes aside either; $TMPDIR may.
+// Whether a compilation may end otherwise in another folder: what it wrote or read is gone, or could not be written.
+bool is_about_files(const Error& error) {
+  return error.code() == ErrorCode::kFile ||
+         says(error.why(), {kSilence, "No such file or directory", "can't create", "cannot open",
+                            "Read-only file system", "Permission denied", "Input/output error", "Stale file handle"});
+}
+
+// The cache folder may be full, or be removed meanwhile, with what a compiler writes aside in it; $TMPDIR has neither.
 std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units,
                             int jobs, bool use_cache, SharedObjects& shared) {
-  constexpr uint64_t kRoom = 16 << 20;
+  std::string why;
   try {
     return build(compiler, recipe, units, jobs, use_cache, shared);
-  } catch (const Error&) {
-    const std::string folder = Cache::of_user().folder();
-    if (!use_cache || folder.empty() || !file_exists(folder) || free_bytes(folder) >= kRoom) throw;
-    warn_once(fmt::format("the disk of the cache folder {} is full; compiling without it", folder));
+  } catch (const Error& error) {
+    const Cache cache = Cache::of_user();
+    if (!use_cache || cache.folder().empty()) throw;
+    why = cache.lack_of_room();
+    if (why.empty() && !is_about_files(error)) throw;
+    if (why.empty()) {
+      why = fmt::format("compiling in the cache folder {} failed ({})", cache.folder(),
+                        error.why().substr(0, error.why().find('\n')));
+    }
   }
-  return build(compiler, recipe, units, jobs, false, shared);
+  std::string library = build(compiler, recipe, units, jobs, false, shared);
+  warn_once(why + "; compiled without it");
+  return library;
 }
 
 void check_library(const Compiler& compiler, const Recipe& recipe, const std::string& bytes, const Symbols& symbols) {

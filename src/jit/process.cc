@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "base/check.h"
 #include "base/file/file.h"
+#include "base/thread.h"
 
 extern char** environ;
 
@@ -59,22 +62,39 @@ Running& running() {
   for (;;) ::pause();
 }
 
+// A terminal sends these to this process as well.
+bool is_for_all(int signal) {
+  return signal == SIGINT || signal == SIGHUP || signal == SIGTERM;
+}
+
+// Whether end_processes() was called, or is within a moment where that `may_follow`: a compiler may die of a key that
+// interrupts before this process has seen it.
+bool is_ending(bool may_follow) {
+  constexpr auto kMoment = std::chrono::milliseconds(300), kStep = std::chrono::milliseconds(5);
+  for (auto waited = std::chrono::milliseconds(0);; waited += kStep) {
+    {
+      const std::lock_guard lock(running().mutex);
+      if (running().ending) return true;
+    }
+    if (!may_follow || waited >= kMoment) return false;
+    std::this_thread::sleep_for(kStep);
+  }
+}
+
 int wait_for(pid_t child) {
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
-  bool ending = false;
   {
     // Its number may be another's as soon as it has been waited for.
     const std::lock_guard lock(running().mutex);
     running().children.erase(child);
-    ending = running().ending;
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return -1;
   }
-  if (ending) wait_for_end();
+  if (is_ending(WIFSIGNALED(status) && is_for_all(WTERMSIG(status)))) wait_for_end();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -112,7 +132,11 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
   posix_spawn_file_actions_adddup2(&files.actions, 1, 2);
   pid_t child = 0;
   const int error = start(child, argv.data(), environment.data(), files);
-  if (error != 0) fail(ErrorCode::kFile, arguments[0], fmt::format("starting it failed: {}", std::strerror(error)));
+  if (error != 0) {
+    const bool is_limit = error == EAGAIN || error == ENOMEM;
+    fail(is_limit ? ErrorCode::kOutOfMemory : ErrorCode::kFile, arguments[0],
+         fmt::format("starting it failed: {}", std::strerror(error)), is_limit ? kMoreProcesses : "");
+  }
   ProcessResult result;
   result.status = wait_for(child);
   if (file_exists(scratch)) result.output = MappedFile::read(scratch)->text().substr(0, kMaxOutput);

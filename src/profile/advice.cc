@@ -14,11 +14,18 @@ std::vector<Advice> far_from_floor(const Profile& profile) {
   std::vector<Advice> found;
   const std::optional<size_t> metric = time_metric(profile.tree);
   if (!metric) return found;
-  for (const RooflineRow& row : profile.roofline) {
-    const auto own = static_cast<double>(profile.tree.own(*metric)[row.node]),
-               floor = static_cast<double>(row.floor_ns);
+  const auto own_of = [&](const RooflineRow& row) { return static_cast<double>(profile.tree.own(*metric)[row.node]); };
+  std::vector<Gain> gains;
+  for (size_t i = 0; i < profile.roofline.size(); ++i) {
+    const double own = own_of(profile.roofline[i]), floor = static_cast<double>(profile.roofline[i].floor_ns);
     if (floor <= 0 || own < kFar * floor) continue;
-    Advice a = advice_on(profile, "far_from_floor", row.node, static_cast<int64_t>(own - kReached * floor));
+    gains.push_back({static_cast<uint32_t>(i), static_cast<int64_t>(own - kReached * floor)});
+  }
+  keep_largest(gains);
+  for (const Gain& gain : gains) {
+    const RooflineRow& row = profile.roofline[gain.of];
+    const double own = own_of(row), floor = static_cast<double>(row.floor_ns);
+    Advice a = advice_on(profile, "far_from_floor", row.node, gain.ns);
     a.evidence = fmt::format("{} takes {:.1f} times the least that {} allows",
                              path_text(profile.tree, profile.tree.parent(row.node)), own / floor,
                              row.bound == "memory" ? "the memory" : "its arithmetic");
@@ -32,13 +39,19 @@ std::vector<Advice> far_from_floor(const Profile& profile) {
 std::vector<Advice> reference_fallback(const Profile& profile) {
   std::vector<Advice> found;
   const std::optional<size_t> metric = time_metric(profile.tree);
-  for (NodeId node = 0; metric && node < profile.tree.size(); ++node) {
-    const int64_t own = profile.tree.own(*metric)[node];
-    const std::string& name = profile.tree.frame(node).name;
-    if (own <= 0 || name.find("reference: ") == std::string::npos) continue;
+  const CallingContextTree& tree = profile.tree;
+  std::vector<bool> is_reference;  // by frame
+  for (const Frame& frame : tree.frames()) is_reference.push_back(frame.name.find("reference: ") != std::string::npos);
+  std::vector<Gain> gains;
+  for (NodeId node = 0; metric && node < tree.size(); ++node) {
+    const int64_t own = tree.own(*metric)[node];
+    if (own > 0 && is_reference[tree.frame_id(node)]) gains.push_back({node, own});
+  }
+  keep_largest(gains);
+  for (const auto& [node, own] : gains) {
     Advice a = advice_on(profile, "reference_fallback", node, own);
     a.evidence = fmt::format("{} runs through the reference evaluator, which is made to be right and not to be fast",
-                             path_text(profile.tree, profile.tree.parent(node)));
+                             path_text(tree, tree.parent(node)));
     a.confidence = "bound";
     a.remedy = "heddle explain says why no kernel was made; heddle.compile(..., kernels=...) takes one of yours";
     found.push_back(std::move(a));
@@ -96,7 +109,6 @@ std::vector<Advice> compilation(const Profile& profile) {
 
 std::vector<Advice> advice_for(const Profile& profile) {
   constexpr double kLeast = 0.01;
-  constexpr size_t kMost = 7;
   std::vector<Advice> all;
   for (const auto rule :
        {far_from_floor, reference_fallback, small_steps, compilation, waits_for_host, synchronisation, memory_churn,
@@ -106,7 +118,7 @@ std::vector<Advice> advice_for(const Profile& profile) {
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const Advice& a, const Advice& b) { return a.gain_ns > b.gain_ns; });
-  if (all.size() > kMost) all.resize(kMost);
+  if (all.size() > kMostAdvice) all.resize(kMostAdvice);
   return all;
 }
 

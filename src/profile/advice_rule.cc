@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "profile/views.h"
@@ -28,6 +29,22 @@ Advice advice_on(const Profile& profile, const char* rule, NodeId node, int64_t 
   advice.gain_ns = gain;
   advice.share = share_of_run(profile.tree, gain);
   return advice;
+}
+
+void keep_largest(std::vector<Gain>& gains) {
+  if (gains.size() <= kMostAdvice) return;
+  std::vector<int64_t> times;
+  for (const Gain& gain : gains) times.push_back(gain.ns);
+  std::nth_element(times.begin(), times.begin() + (kMostAdvice - 1), times.end(), std::greater<>());
+  const int64_t least = times[kMostAdvice - 1];
+  size_t equal = kMostAdvice - static_cast<size_t>(std::count_if(times.begin(), times.end(),
+                                                                 [&](int64_t time) { return time > least; }));
+  std::erase_if(gains, [&](const Gain& gain) {
+    if (gain.ns != least) return gain.ns < least;
+    if (equal == 0) return true;
+    --equal;
+    return false;
+  });
 }
 
 std::string time_text(int64_t nanoseconds) {

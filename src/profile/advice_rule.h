@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "profile/profile.h"
 
@@ -16,6 +18,18 @@ double share_of_run(const CallingContextTree& tree, int64_t time);
 
 // Advice on a node, without evidence, confidence and remedy.
 Advice advice_on(const Profile& profile, const char* rule, NodeId node, int64_t gain);
+
+// What a rule could advise on: a node, or a row of a table, and the time that it would save.
+struct Gain {
+  uint32_t of = 0;
+  int64_t ns = 0;
+};
+
+// As much advice as a profile shows.
+inline constexpr size_t kMostAdvice = 7;
+
+// Leaves the kMostAdvice largest, in their order. Texts are made of these only: a profile may have a gain in each row.
+void keep_largest(std::vector<Gain>& gains);
 
 // 1234567 -> "1.2 ms".
 std::string time_text(int64_t nanoseconds);

@@ -1,10 +1,15 @@
 #include "profile/exports.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_writer.hpp>
+#include <queue>
 #include <unordered_map>
 
+#include "base/check.h"
 #include "profile/views.h"
 
 namespace heddle::profile {
@@ -40,6 +45,28 @@ class StringTable {
   std::unordered_map<std::string, uint64_t> numbers_;
 };
 
+// These forms write the whole path of each row, so that a deep tree takes the square of its size.
+void require_size(const Profile& profile, const char* form, uint64_t size, uint64_t most, const char* of) {
+  if (size <= most) return;
+  fail(ErrorCode::kInvalidInput, profile.title,
+       fmt::format("its calls are nested so deep that {} would take more than {} {}", form, most, of),
+       "Take --trace, --html or -o, which write each row once");
+}
+
+// Frames on the paths of the nodes, of each as often as `count_of` says; some number above `most` where it is larger.
+template <typename CountOf>
+uint64_t frames_on_paths(const CallingContextTree& tree, uint64_t most, const CountOf& count_of) {
+  std::vector<uint32_t> depth(tree.size(), 1);
+  uint64_t frames = 0;
+  for (NodeId node = 0; node < tree.size() && frames <= most; ++node) {
+    if (node > 0) depth[node] = depth[tree.parent(node)] + 1;
+    frames += depth[node] * static_cast<uint64_t>(count_of(node));
+  }
+  return frames;
+}
+
+constexpr uint64_t kMostFramesWritten = uint64_t{1} << 26;
+
 std::string unit_of(const Metric& metric, const char* of_time, const char* of_counts) {
   if (metric.unit == "ns") return of_time;
   return metric.unit.empty() ? of_counts : metric.unit;
@@ -48,20 +75,35 @@ std::string unit_of(const Metric& metric, const char* of_time, const char* of_co
 }  // namespace
 
 std::string folded_stacks(const Profile& profile, size_t metric) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 29;
   const CallingContextTree& tree = profile.tree;
+  if (tree.metrics().empty()) return "";
+  const std::vector<int64_t>& own = tree.own(metric);
+  const uint64_t frames = frames_on_paths(tree, kMostFramesWritten, [&](NodeId node) { return own[node] > 0 ? 1 : 0; });
+  require_size(profile, "folded stacks", frames, kMostFramesWritten, "frames");
+  std::vector<uint64_t> path_bytes(tree.size(), 0);
+  uint64_t bytes = 0;
+  for (NodeId node = 0; node < tree.size() && bytes <= kMostBytes; ++node) {
+    path_bytes[node] = (node == 0 ? 0 : path_bytes[tree.parent(node)]) + tree.frame(node).name.size() + 1;
+    if (own[node] > 0) bytes += path_bytes[node];
+  }
+  require_size(profile, "folded stacks", bytes, kMostBytes, "bytes");
+  std::vector<std::string> names;  // by frame
+  for (const Frame& frame : tree.frames()) {
+    std::string& name = names.emplace_back(frame.name);
+    // What separates frames and lines is no part of a name.
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ';' || c == '\n' || c == '\r'; }, '_');
+  }
   std::string text;
   for (NodeId node = 0; node < tree.size(); ++node) {
-    const int64_t value = tree.own(metric)[node];
-    if (value <= 0) continue;
-    std::string stack;
+    if (own[node] <= 0) continue;
+    const char* before = "";
     for (const FrameId frame : path_to(tree, node)) {
-      std::string name = tree.frames()[frame].name;
-      // What separates frames and lines is no part of a name.
-      std::replace_if(
-          name.begin(), name.end(), [](char c) { return c == ';' || c == '\n' || c == '\r'; }, '_');
-      stack += (stack.empty() ? "" : ";") + name;
+      text.append(before).append(names[frame]);
+      before = ";";
     }
-    text += stack + " " + std::to_string(value) + "\n";
+    text += fmt::format(" {}\n", own[node]);
   }
   return text;
 }
@@ -69,6 +111,12 @@ std::string folded_stacks(const Profile& profile, size_t metric) {
 std::string speedscope(const Profile& profile) {
   using nlohmann::json;
   const CallingContextTree& tree = profile.tree;
+  const uint64_t written = frames_on_paths(tree, kMostFramesWritten, [&](NodeId node) {
+    uint64_t samples = 0;
+    for (size_t m = 0; m < tree.metrics().size(); ++m) samples += tree.own(m)[node] > 0 ? 1 : 0;
+    return samples;
+  });
+  require_size(profile, "speedscope's form", written, kMostFramesWritten, "frames");
   json frames = json::array(), profiles = json::array();
   for (const Frame& frame : tree.frames()) {
     json one = {{"name", frame.name}};
@@ -106,6 +154,9 @@ std::string speedscope(const Profile& profile) {
 std::string pprof(const Profile& profile) {
   using Writer = protozero::pbf_writer;
   const CallingContextTree& tree = profile.tree;
+  const uint64_t written =
+      frames_on_paths(tree, kMostFramesWritten, [&](NodeId node) { return has_values(tree, node) ? 1 : 0; });
+  require_size(profile, "pprof's form", written, kMostFramesWritten, "frames");
   std::string out;
   Writer file(out);
   StringTable strings;
@@ -234,6 +285,56 @@ class PerfettoWriter {
   bool is_first_ = true;
 };
 
+// Lanes from left to right, each with the end of the innermost slice that is open in it. The first lane in which a
+// slice fits is found in logarithmic time, however many overlap.
+class OpenLanes {
+ public:
+  // Ends slices at `start`, then gives the first lane whose innermost open slice, if any, ends no earlier than `end`.
+  size_t place(int64_t start, int64_t end) {
+    while (!closing_.empty() && closing_.top().first <= start) {
+      const auto [last, lane] = closing_.top();
+      closing_.pop();
+      // Of the slices of a lane the innermost ends first.
+      open_[lane].pop_back();
+      set(lane, open_[lane].empty() ? kFree : open_[lane].back());
+    }
+    size_t lane = first_from(end);
+    if (lane == open_.size()) add();
+    open_[lane].push_back(end);
+    closing_.emplace(end, lane);
+    set(lane, end);
+    return lane;
+  }
+
+ private:
+  static constexpr int64_t kFree = INT64_MAX;
+  using Closing = std::pair<int64_t, size_t>;
+
+  void add() {
+    open_.emplace_back();
+    if (open_.size() <= width_) return;
+    width_ *= 2;
+    most_.assign(2 * width_, kFree);
+    for (size_t lane = 0; lane < open_.size(); ++lane) set(lane, open_[lane].empty() ? kFree : open_[lane].back());
+  }
+  void set(size_t lane, int64_t end) {
+    most_[width_ + lane] = end;
+    for (size_t at = (width_ + lane) / 2; at > 0; at /= 2) most_[at] = std::max(most_[2 * at], most_[2 * at + 1]);
+  }
+  // Lanes that are not there yet are free.
+  size_t first_from(int64_t end) const {
+    if (most_[1] < end) return open_.size();
+    size_t at = 1;
+    while (at < width_) at = most_[2 * at] >= end ? 2 * at : 2 * at + 1;
+    return at - width_;
+  }
+
+  std::vector<std::vector<int64_t>> open_;  // by lane: where its open slices end, the innermost last
+  size_t width_ = 1;
+  std::vector<int64_t> most_ = std::vector<int64_t>(2, kFree);  // a tree of maxima over lanes
+  std::priority_queue<Closing, std::vector<Closing>, std::greater<>> closing_;
+};
+
 // Slices that overlap without nesting go to further lanes.
 std::vector<Lane> lanes_of(const Timeline& timeline) {
   std::vector<std::vector<Timeline::Slice>> by_track(timeline.tracks.size());
@@ -243,20 +344,14 @@ std::vector<Lane> lanes_of(const Timeline& timeline) {
     std::stable_sort(by_track[t].begin(), by_track[t].end(), [](const auto& a, const auto& b) {
       return a.start != b.start ? a.start < b.start : a.duration > b.duration;
     });
-    std::vector<std::vector<int64_t>> ends;  // by lane: of the slices that are open
+    OpenLanes open;
     const size_t first = all.size();
     for (const Timeline::Slice& slice : by_track[t]) {
-      size_t lane = 0;
-      for (; lane < ends.size(); ++lane) {
-        while (!ends[lane].empty() && ends[lane].back() <= slice.start) ends[lane].pop_back();
-        if (ends[lane].empty() || slice.start + slice.duration <= ends[lane].back()) break;
-      }
-      if (lane == ends.size()) {
-        ends.emplace_back();
+      const size_t lane = open.place(slice.start, slice.start + slice.duration);
+      if (first + lane == all.size()) {
         const std::string name = timeline.tracks[t].name + (lane == 0 ? "" : " (" + std::to_string(lane + 1) + ")");
         all.push_back({timeline.tracks[t].process, name, {}});
       }
-      ends[lane].push_back(slice.start + slice.duration);
       all[first + lane].slices.push_back(slice);
     }
   }

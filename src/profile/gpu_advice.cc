@@ -101,13 +101,17 @@ std::vector<Advice> synchronisation(const Profile& profile) {
   }
   // Where the host is late anyway, what it does not wait any more is gained.
   const auto total = static_cast<double>(std::min(idle, all));
-  std::vector<Advice> found;
+  std::vector<Gain> gains;
   for (const auto& [node, own] : calls) {
     const auto gain = static_cast<int64_t>(total * static_cast<double>(own) / static_cast<double>(all));
-    if (gain <= 0) continue;
+    if (gain > 0) gains.push_back({node, gain});
+  }
+  keep_largest(gains);
+  std::vector<Advice> found;
+  for (const auto& [node, gain] : gains) {
     Advice a = advice_on(profile, "synchronisation", node, gain);
     a.evidence = fmt::format("{} waits {} for the GPU, and the next kernels are launched only afterwards",
-                             path_text(tree, node), time_text(own));
+                             path_text(tree, node), time_text(calls.at(node)));
     a.confidence = "guess";
     a.remedy =
         "Leave values on the GPU (.item(), .cpu(), print and if on a tensor wait for it), or look at them once in many "
@@ -153,12 +157,18 @@ std::vector<Advice> pageable_copy(const Profile& profile) {
     }
     const bool seen = rate > 0;
     if (!seen) rate = kUsual;
+    const std::string pageable = fmt::format("{}, pageable", direction);
+    std::vector<Gain> gains;
     for (NodeId node = 0; node < tree.size(); ++node) {
-      if (tree.frame(node).name != fmt::format("{}, pageable", direction)) continue;
+      if (tree.frame(node).name != pageable) continue;
+      const int64_t own = tree.own(*time)[node], moved = tree.own(*bytes)[node];
+      if (moved < kWorthwhile || is_small_copy(moved, own)) continue;
+      const double gain = static_cast<double>(own) - static_cast<double>(moved) / rate * 1e9;
+      if (gain >= 1) gains.push_back({node, static_cast<int64_t>(gain)});
+    }
+    keep_largest(gains);
+    for (const auto& [node, gain] : gains) {
       const int64_t own = tree.own(*time)[node];
-      if (tree.own(*bytes)[node] < kWorthwhile || is_small_copy(tree.own(*bytes)[node], own)) continue;
-      const auto gain = own - static_cast<int64_t>(static_cast<double>(tree.own(*bytes)[node]) / rate * 1e9);
-      if (gain <= 0) continue;
       Advice a = advice_on(profile, "pageable_copy", node, gain);
       a.evidence = fmt::format("{} copies {} MB from or to pageable memory in {}; page-locked memory {} {:.0f} GB/s",
                                callers(tree, node), tree.own(*bytes)[node] / 1000000, time_text(own),

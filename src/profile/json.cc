@@ -1,6 +1,9 @@
 #include "profile/json.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -12,6 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMostExact = int64_t{1} << 53;  // integers that every reader of JSON has exactly
+constexpr int64_t kMostLine = INT32_MAX;          // what the page can show
 
 // ---- Writing
 
@@ -187,20 +191,68 @@ class Reader {
   const std::string& where_;
 };
 
+// A frame has its texts to itself, and a small file may name one long string in many frames.
+void require_short_texts(const Reader& r, const std::vector<Frame>& frames, const Frame& next, size_t& bytes) {
+  constexpr size_t kMostBytes = size_t{256} << 20;
+  bytes += next.kind.size() + next.name.size() + next.file.size();
+  if (bytes <= kMostBytes) return;
+  r.refuse("frames", fmt::format("the names of the first {} take more than {} bytes", frames.size() + 1, kMostBytes));
+}
+
 std::vector<Frame> read_frames(const Reader& r, const json& all, const std::vector<std::string>& strings) {
   const json& table = r.at(all, "frames", "");
   const auto most = static_cast<int64_t>(strings.size()) - 1;
   const std::vector<std::string> kinds = r.texts(table, "kind", "frames.");
   const std::vector<int64_t> names = r.column(table, "name", "frames.", 0, most),
                              files = r.column(table, "file", "frames.", 0, most),
-                             lines = r.column(table, "line", "frames.", 0, kMostExact);
+                             lines = r.column(table, "line", "frames.", 0, kMostLine);
   r.require_rows(kinds.size(), {names.size(), files.size(), lines.size()}, "frames");
   std::vector<Frame> frames;
+  size_t bytes = 0;
   for (size_t i = 0; i < kinds.size(); ++i) {
-    frames.push_back(
-        {kinds[i], strings[static_cast<size_t>(names[i])], strings[static_cast<size_t>(files[i])], lines[i]});
+    Frame frame = {kinds[i], strings[static_cast<size_t>(names[i])], strings[static_cast<size_t>(files[i])], lines[i]};
+    require_short_texts(r, frames, frame, bytes);
+    frames.push_back(std::move(frame));
   }
   return frames;
+}
+
+// Views add up any of the values, also of several profiles.
+void require_small_sum(const Reader& r, const std::vector<int64_t>& column, const std::string& field) {
+  int64_t sum = 0;
+  for (const int64_t value : column) {
+    sum += std::abs(value);
+    if (sum > kMostTotal) r.refuse(field, fmt::format("its values sum to more than {}", kMostTotal));
+  }
+}
+
+void read_metrics(const Reader& r, const json& all, const json& values, const std::vector<NodeId>& nodes,
+                  CallingContextTree& tree) {
+  constexpr size_t kMost = 256, kMostMissing = size_t{1} << 22;
+  size_t missing = 0;  // values of metrics without a column, which cost memory and no byte of the file
+  for (const json& metric : r.array(all, "metrics", "")) {
+    const Metric m = {r.text(r.at(metric, "name", "metrics."), "metrics.name"),
+                      r.text(r.at(metric, "unit", "metrics."), "metrics.unit"),
+                      metric.contains("title") ? r.text(metric.at("title"), "metrics.title") : ""};
+    const size_t before = tree.metrics().size();
+    if (before == kMost) r.refuse("metrics", fmt::format("there are more than {}", kMost));
+    const auto same_name = [&](const Metric& known) { return known.name == m.name; };
+    if (std::any_of(tree.metrics().begin(), tree.metrics().end(), same_name)) {
+      r.refuse("metrics", fmt::format("\"{}\" is there twice", printable(m.name)));
+    }
+    const bool has_column = values.is_object() && values.contains(m.name);
+    if (!has_column && (missing += nodes.size()) > kMostMissing) {
+      r.refuse("metrics",
+               fmt::format("\"{}\" and those before it have no values for {} nodes", printable(m.name), nodes.size()));
+    }
+    const size_t number = tree.add_metric(m);
+    if (!has_column) continue;
+    const std::string field = "nodes.values." + m.name;
+    const std::vector<int64_t> column = r.column(values, m.name.c_str(), "nodes.values.", -kMostExact, kMostExact);
+    r.require_rows(nodes.size(), {column.size()}, field);
+    require_small_sum(r, column, field);
+    for (size_t i = 0; i < nodes.size(); ++i) tree.add(nodes[i], number, column[i]);
+  }
 }
 
 // By node of the file: its node in the tree. Siblings of equal frames become one.
@@ -213,24 +265,18 @@ std::vector<NodeId> read_tree(const Reader& r, const json& all, const std::vecto
   r.require_rows(parents.size(), {frame.size()}, "nodes");
   if (parents.empty() || parents[0] != -1) r.refuse("nodes.parent", "node 0 is no root, whose parent is -1");
   tree = CallingContextTree(frames[static_cast<size_t>(frame[0])]);
+  // Looking a frame up compares its texts, which is done once for each.
+  std::vector<std::optional<FrameId>> ids(frames.size());
   std::vector<NodeId> nodes = {0};
   for (size_t i = 1; i < parents.size(); ++i) {
     if (parents[i] < 0 || parents[i] >= static_cast<int64_t>(i)) {
       r.refuse("nodes.parent", fmt::format("node {} does not follow its parent {}", i, parents[i]));
     }
-    nodes.push_back(tree.child(nodes[static_cast<size_t>(parents[i])], frames[static_cast<size_t>(frame[i])]));
+    const auto of = static_cast<size_t>(frame[i]);
+    if (!ids[of]) ids[of] = tree.add_frame(frames[of]);
+    nodes.push_back(tree.child(nodes[static_cast<size_t>(parents[i])], *ids[of]));
   }
-  const json& values = r.at(table, "values", "nodes.");
-  for (const json& metric : r.array(all, "metrics", "")) {
-    const Metric m = {r.text(r.at(metric, "name", "metrics."), "metrics.name"),
-                      r.text(r.at(metric, "unit", "metrics."), "metrics.unit"),
-                      metric.contains("title") ? r.text(metric.at("title"), "metrics.title") : ""};
-    const size_t number = tree.add_metric(m);
-    if (!values.is_object() || !values.contains(m.name)) continue;
-    const std::vector<int64_t> column = r.column(values, m.name.c_str(), "nodes.values.", -kMostExact, kMostExact);
-    r.require_rows(nodes.size(), {column.size()}, "nodes.values." + m.name);
-    for (size_t i = 0; i < nodes.size(); ++i) tree.add(nodes[i], number, column[i]);
-  }
+  read_metrics(r, all, r.at(table, "values", "nodes."), nodes, tree);
   return nodes;
 }
 
@@ -282,7 +328,7 @@ void read_rest(const Reader& r, const json& all, const std::vector<std::string>&
     for (const json& source : r.array(all, "sources", "")) {
       const int64_t file = r.integer(r.at(source, "file", "sources."), "sources.file", 0, last_string);
       profile.sources.push_back({strings[static_cast<size_t>(file)],
-                                 r.integer(r.at(source, "first_line", "sources."), "sources.first_line", 0, kMostExact),
+                                 r.integer(r.at(source, "first_line", "sources."), "sources.first_line", 0, kMostLine),
                                  r.text(r.at(source, "text", "sources."), "sources.text")});
     }
   }
@@ -299,6 +345,26 @@ void read_rest(const Reader& r, const json& all, const std::vector<std::string>&
   }
 }
 
+// How deep values are within values.
+size_t nesting(std::string_view text) {
+  size_t depth = 0, most = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '[' || c == '{') {
+      most = std::max(most, ++depth);
+    } else if (c == ']' || c == '}') {
+      depth -= depth > 0 ? 1 : 0;
+    } else {
+      in_string = c == '"';
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 std::string to_json(const Profile& profile) {
@@ -313,7 +379,11 @@ std::string to_json(const Difference& difference) {
 }
 
 Profile parse(std::string_view text, const std::string& where) {
+  constexpr size_t kMostNesting = 64;  // what a profile has, and room for fields that later versions add
   const Reader r(where);
+  if (nesting(text) > kMostNesting) {
+    r.refuse("the file", fmt::format("it nests values deeper than {} levels", kMostNesting));
+  }
   const json all = json::parse(text, nullptr, false);
   if (all.is_discarded()) r.refuse("the file", "it is no JSON, or its end is missing");
   const std::string format = r.text(r.at(all, "format", ""), "format");

@@ -1,25 +1,69 @@
 #include "profile/profile.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <set>
 #include <unordered_map>
 
-namespace heddle::profile {
+#include "base/check.h"
 
-void merge(Profile& into, const Profile& other) {
-  const std::vector<NodeId> nodes = into.tree.merge(other.tree);
+namespace heddle::profile {
+namespace {
+
+// What the values of a metric sum to, signs aside; 0 without such a metric.
+int64_t magnitude(const CallingContextTree& tree, const Metric& metric) {
+  const std::vector<Metric>& all = tree.metrics();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Metric& m) { return m.name == metric.name; });
+  int64_t sum = 0;
+  if (found == all.end()) return sum;
+  for (const int64_t value : tree.own(static_cast<size_t>(found - all.begin()))) sum += std::abs(value);
+  return sum;
+}
+
+// Both are at most kMostTotal.
+int64_t added(int64_t a, int64_t b, const std::string& what) {
+  if (a + b <= kMostTotal) return a + b;
+  fail(ErrorCode::kInvalidInput, what, fmt::format("its values in all profiles sum to more than {}", kMostTotal),
+       "Merge fewer profiles");
+}
+
+void merge_facts(Profile& into, const Profile& other) {
+  std::set<std::pair<std::string, std::string>> known(into.facts.begin(), into.facts.end());
   for (const auto& fact : other.facts) {
-    if (std::find(into.facts.begin(), into.facts.end(), fact) == into.facts.end()) into.facts.push_back(fact);
+    if (known.insert(fact).second) into.facts.push_back(fact);
   }
+}
+
+void merge_sources(Profile& into, const Profile& other) {
+  std::set<std::pair<std::string, int64_t>> known;
+  for (const Source& source : into.sources) known.emplace(source.file, source.first_line);
+  for (const Source& source : other.sources) {
+    if (known.emplace(source.file, source.first_line).second) into.sources.push_back(source);
+  }
+}
+
+void merge_roofline(Profile& into, const Profile& other, const std::vector<NodeId>& nodes) {
   std::unordered_map<NodeId, size_t> rows;
   for (size_t i = 0; i < into.roofline.size(); ++i) rows.emplace(into.roofline[i].node, i);
   for (const RooflineRow& row : other.roofline) {
     const auto [found, is_new] = rows.try_emplace(nodes[row.node], into.roofline.size());
     if (is_new) into.roofline.push_back({nodes[row.node], 0, 0, 0, row.bound});
     RooflineRow& sum = into.roofline[found->second];
-    sum.floor_ns += row.floor_ns;
-    sum.bytes += row.bytes;
-    sum.flops += row.flops;
+    sum.floor_ns = added(sum.floor_ns, row.floor_ns, "roofline.floor_ns");
+    sum.bytes = added(sum.bytes, row.bytes, "roofline.bytes");
+    sum.flops = added(sum.flops, row.flops, "roofline.flops");
   }
+}
+
+}  // namespace
+
+void merge(Profile& into, const Profile& other) {
+  for (const Metric& metric : other.tree.metrics()) {
+    added(magnitude(into.tree, metric), magnitude(other.tree, metric), "metric " + metric.name);
+  }
+  const std::vector<NodeId> nodes = into.tree.merge(other.tree);
+  merge_facts(into, other);
+  merge_roofline(into, other, nodes);
   if (!into.device) into.device = other.device;
   std::vector<uint32_t> tracks;
   for (const Timeline::Track& track : other.timeline.tracks) {
@@ -31,12 +75,7 @@ void merge(Profile& into, const Profile& other) {
     if (slice.node >= 0) slice.node = nodes[static_cast<size_t>(slice.node)];
     into.timeline.slices.push_back(slice);
   }
-  for (const Source& source : other.sources) {
-    const bool is_known = std::any_of(into.sources.begin(), into.sources.end(), [&](const Source& known) {
-      return known.file == source.file && known.first_line == source.first_line;
-    });
-    if (!is_known) into.sources.push_back(source);
-  }
+  merge_sources(into, other);
   for (Advice advice : other.advice) {
     advice.node = nodes[advice.node];
     into.advice.push_back(std::move(advice));

@@ -30,19 +30,19 @@ std::vector<int64_t> work_of(const CallingContextTree& tree, std::string_view me
 }
 
 // By node of the merged tree: what the slowest rank works beyond the mean.
-std::vector<int64_t> excess(std::span<const Profile> ranks, std::span<const std::vector<int64_t>> works,
-                            const CallingContextTree& merged, size_t slowest) {
-  const auto count = static_cast<int64_t>(ranks.size());
-  std::vector<int64_t> result(merged.size(), 0);
+std::vector<double> excess(std::span<const Profile> ranks, std::span<const std::vector<int64_t>> works,
+                           const CallingContextTree& merged, size_t slowest) {
+  const auto count = static_cast<double>(ranks.size());
+  std::vector<double> result(merged.size(), 0);
   CallingContextTree paths = merged;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const std::vector<NodeId> at = paths.merge(ranks[rank].tree);
     for (NodeId node = 0; node < at.size(); ++node) {
       if (at[node] >= result.size()) continue;  // no path of the merged profile
-      result[at[node]] += works[rank][node] * (rank == slowest ? count - 1 : -1);
+      result[at[node]] += static_cast<double>(works[rank][node]) * (rank == slowest ? count - 1 : -1);
     }
   }
-  for (int64_t& value : result) value /= count;
+  for (double& value : result) value /= count;
   return result;
 }
 
@@ -85,11 +85,11 @@ std::vector<Advice> load_imbalance(std::span<const Profile> ranks, const Profile
   const int64_t gain = times[slowest] - mean;
   if (static_cast<double>(gain) < kMuch * static_cast<double>(times[slowest])) return {};
   // The row farthest down that has most of the difference.
-  const std::vector<int64_t> differences = excess(ranks, works, merged.tree, slowest);
+  const std::vector<double> differences = excess(ranks, works, merged.tree, slowest);
   NodeId node = 0;
-  const double wanted = std::max(kMost * static_cast<double>(differences[0]), 1.0);
+  const double wanted = std::max(kMost * differences[0], 1.0);
   for (NodeId at = 1; at < merged.tree.size(); ++at) {
-    if (merged.tree.parent(at) == node && static_cast<double>(differences[at]) >= wanted) node = at;
+    if (merged.tree.parent(at) == node && differences[at] >= wanted) node = at;
   }
   Advice a = advice_on(merged, "load_imbalance", node, gain);
   a.share = static_cast<double>(gain) / static_cast<double>(times[slowest]);

@@ -1,13 +1,23 @@
 #include "profile/views.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace heddle::profile {
 namespace {
 
-void sort_rows(std::vector<Row>& rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.inclusive > b.inclusive; });
-  for (Row& row : rows) sort_rows(row.children);
+void sort_rows(std::vector<Row>& all) {
+  std::vector<std::vector<Row>*> waiting = {&all};
+  while (!waiting.empty()) {
+    std::vector<Row>& rows = *waiting.back();
+    waiting.pop_back();
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.inclusive > b.inclusive; });
+    for (Row& row : rows) {
+      if (!row.children.empty()) waiting.push_back(&row.children);
+    }
+  }
 }
 
 // By node: its children in their order.
@@ -20,17 +30,26 @@ std::vector<std::vector<NodeId>> children_of(const CallingContextTree& tree) {
 Row& row_of(std::vector<Row>& rows, FrameId frame) {
   const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.frame == frame; });
   if (found != rows.end()) return *found;
-  rows.push_back({frame, 0, 0, {}});
+  rows.emplace_back(frame, 0, 0);
   return rows.back();
 }
 
 }  // namespace
 
+Row::~Row() {
+  std::vector<Row> rest = std::move(children);
+  while (!rest.empty()) {
+    std::vector<Row> below = std::move(rest.back().children);
+    rest.pop_back();
+    for (Row& row : below) rest.push_back(std::move(row));
+  }
+}
+
 Row top_down(const CallingContextTree& tree, size_t metric) {
   const std::vector<int64_t>& own = tree.own(metric);
   const std::vector<int64_t> inclusive = tree.inclusive(metric);
   std::vector<Row> rows(tree.size());
-  for (NodeId node = 0; node < tree.size(); ++node) rows[node] = {tree.frame_id(node), own[node], inclusive[node], {}};
+  for (NodeId node = 0; node < tree.size(); ++node) rows[node] = Row(tree.frame_id(node), own[node], inclusive[node]);
   // Children come behind their parents: by the time a row is moved into its parent's, it is whole.
   for (NodeId node = static_cast<NodeId>(tree.size()); node-- > 1;) {
     rows[tree.parent(node)].children.push_back(std::move(rows[node]));
@@ -110,10 +129,19 @@ std::optional<size_t> time_metric(const CallingContextTree& tree) {
 }
 
 std::string path_text(const CallingContextTree& tree, NodeId node) {
-  std::string path = tree.frame(node).name;
-  if (node == 0) return path;
-  for (node = tree.parent(node); node != 0; node = tree.parent(node)) path = tree.frame(node).name + "/" + path;
-  return path;
+  constexpr size_t kMostFrames = 256, kMostBytes = 4096;
+  std::vector<std::string_view> names = {std::string_view(tree.frame(node).name).substr(0, kMostBytes)};
+  size_t bytes = names.back().size();
+  for (; node != 0 && tree.parent(node) != 0; node = tree.parent(node)) {
+    names.emplace_back(tree.frame(tree.parent(node)).name);
+    bytes += names.back().size();
+    if (names.size() > kMostFrames || bytes > kMostBytes) {
+      names.back() = "...";
+      break;
+    }
+  }
+  std::reverse(names.begin(), names.end());
+  return fmt::format("{}", fmt::join(names, "/"));
 }
 
 std::vector<NodeId> hot_path(const CallingContextTree& tree, size_t metric, double share) {

@@ -8,6 +8,7 @@
 #include "base/file/file.h"
 #include "base/file/file_parts.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 #include "runtime/archive.h"
 
@@ -316,8 +317,8 @@ Sections open_sections(std::span<const std::byte> file) {
 
 void check_tensors(std::span<const std::byte> file, const Sections& sections, int threads) {
   std::atomic<bool> good = true;
-  ThreadPool pool(threads);
-  pool.run(static_cast<int64_t>(sections.table.size()), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool = pool_of_up_to(threads);
+  pool->run(static_cast<int64_t>(sections.table.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const TableEntry& entry = sections.table[i];
       const std::byte* data = file.data() + sections.tensors + entry.offset;
@@ -375,9 +376,9 @@ void write_plan(const Plan& plan, const std::string& path, Sync sync, const Cons
   write_file(
       path, static_cast<uint64_t>(front.file_bytes(table)),
       [&](const PutPart& put) {
-        ThreadPool pool(all_threads());
-        std::vector<std::shared_ptr<std::byte>> scratch(static_cast<size_t>(pool.threads()));
-        for_tensors(pool, tensors.size(), [&](size_t i, size_t worker) {
+        const std::unique_ptr<ThreadPool> pool = pool_of_up_to(all_threads());
+        std::vector<std::shared_ptr<std::byte>> scratch(static_cast<size_t>(pool->threads()));
+        for_tensors(*pool, tensors.size(), [&](size_t i, size_t worker) {
           const void* data = tensors[i].data();
           if (const auto maker = makers.find(data); maker != makers.end()) {
             if (scratch[worker] == nullptr) scratch[worker] = allocate(largest, "a constant of the plan");
@@ -396,8 +397,8 @@ void write_plan(const Plan& plan, const std::string& path, Sync sync, const Cons
 
 void make_constants(Plan& plan, const ConstantMakers& makers) {
   if (makers.empty()) return;
-  ThreadPool pool(all_threads());
-  for_tensors(pool, plan.constants.size(), [&](size_t i, size_t) {
+  const std::unique_ptr<ThreadPool> pool = pool_of_up_to(all_threads());
+  for_tensors(*pool, plan.constants.size(), [&](size_t i, size_t) {
     Tensor& constant = plan.constants[i];
     const auto maker = makers.find(constant.data());
     if (maker == makers.end()) return;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../driver/models.h"
+#include "base/clock.h"
 #include "base/file/file.h"
 #include "runtime/plan_io.h"
 
@@ -79,6 +80,8 @@ cp $key $out
   // The process of the command, before it begins where `traced`.
   pid_t start(const std::vector<std::string>& arguments, bool traced = false) const {
     const pid_t child = ::fork();
+    // Both do it: either may be the first to need the group.
+    ::setpgid(child, child);
     if (child != 0) return child;
     ::setenv("HEDDLE_CACHE_DIR", path("cache").c_str(), 1);
     ::setenv("HEDDLE_CXX", path("cxx").c_str(), 1);
@@ -220,6 +223,38 @@ TEST_F(Interrupt, ASignalEndsItWithoutLeavingAnything) {
       EXPECT_EQ(entries("tmp"), std::vector<std::string>{}) << command << " " << number;
       EXPECT_EQ(content("output"), "") << command << " " << number;
       EXPECT_FALSE(file_exists(path("m.plan")));
+    }
+  }
+}
+
+// As a terminal sends it, to the command and to all that it has started, whatever it is doing.
+TEST_F(Interrupt, AKeyIsAnsweredAtOnceAtEachStage) {
+  write_compiler();
+  const std::vector<std::vector<std::string>> commands = {compile(),
+                                                          {"run", path("m.onnx"), "--output-dir", path("out")},
+                                                          {"bench", path("m.onnx"), "--seconds", "60"},
+                                                          {"profile", path("m.onnx"), "--seconds", "60"},
+                                                          {"tune", path("m.onnx"), "--again"},
+                                                          {"verify", path("m.onnx")}};
+  for (const std::vector<std::string>& command : commands) {
+    for (const int milliseconds : {60, 600}) {
+      fs::remove_all(path("cache"));
+      const pid_t child = start(command);
+      ::usleep(static_cast<useconds_t>(milliseconds) * 1000);
+      const double sent = wall_seconds();
+      ::kill(-child, SIGINT);
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      const bool had_ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+      EXPECT_TRUE(had_ended || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)) << command[0] << " " << status;
+      EXPECT_LT(wall_seconds() - sent, 2) << command[0] << " after " << milliseconds << " ms";
+      EXPECT_EQ(content("output").find("error"), std::string::npos) << content("output");
+      EXPECT_EQ(entries("cache/scratch"), std::vector<std::string>{}) << command[0];
+      EXPECT_EQ(entries("tmp"), std::vector<std::string>{}) << command[0];
+      for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) {
+        EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+      }
+      if (file_exists(path("m.plan"))) EXPECT_TRUE(runtime::is_plan_file(path("m.plan")));
     }
   }
 }

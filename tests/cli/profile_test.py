@@ -82,6 +82,35 @@ class Profile(unittest.TestCase):
         difference = json.loads(heddle("profile", "diff", stored, stored, "--json"))
         self.assertEqual(difference["nodes"]["before"]["CPU"], difference["nodes"]["values"]["CPU"])
 
+    def chain(self, name, length, **fields):
+        """A profile of nodes one below the other."""
+        data = dict(self.data, nodes={"parent": [*range(-1, length - 1)], "frame": [i % 2 for i in range(length)],
+                                      "values": {"CPU": [7] * length}}, **fields)
+        for table in ("roofline", "timeline", "advice"):
+            data.pop(table, None)
+        (self.path / name).write_text(json.dumps(data))
+        return self.path / name
+
+    def test_deep_trees(self):
+        for length in (1500, 60000):
+            deep = self.chain("deep.json", length)
+            text = heddle("profile", "show", deep, "--html", self.path / "deep.html", "--trace", self.path / "deep.trace")
+            self.assertIn("calls between)", text)
+            merged = json.loads(heddle("profile", "merge", deep, deep, "--json"))
+            self.assertEqual(sum(merged["nodes"]["values"]["CPU"]), 14 * length)
+            self.assertIn("(+0.0%)", heddle("profile", "diff", deep, deep))
+        for form in ("folded", "speedscope", "pprof"):
+            self.assertIn("nested so deep", heddle("profile", "show", deep, f"--{form}", self.path / "f", code=2))
+
+    def test_nothing_counted(self):
+        empty = self.chain("empty.json", 3, metrics=[])
+        forms = [word for form in ("folded", "speedscope", "pprof", "trace", "html") for word in
+                 (f"--{form}", self.path / f"empty.{form}")]
+        self.assertIn("nothing was counted", heddle("profile", "show", empty, *forms))
+        self.assertIn("nothing was counted", heddle("profile", "merge", empty, empty, *forms))
+        self.assertIn("nothing was counted", heddle("profile", "diff", empty, empty))
+        self.assertEqual((self.path / "empty.folded").read_text(), "")
+
     def test_refusals(self):
         cases = {
             ("profile",): "MODEL, -- PROGRAM, show, diff or merge is required",

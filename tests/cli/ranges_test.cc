@@ -60,6 +60,34 @@ TEST_F(CliRanges, PlansAreForTheLargestExtentAndBenchTellsTheTime) {
   EXPECT_GT(nlohmann::json::parse(bench.out)["ranges_s"].get<double>(), 0);
 }
 
+// Other batches have kernels of their own: a text of one of them is said to be used, or not to be, and not both.
+TEST_F(CliRanges, WhatIsSaidOfAnEditedTextIsSaidOnce) {
+  namespace fs = std::filesystem;
+  for (const char* rows : {"1", "7", "64"}) {
+    EXPECT_EQ(heddle(std::string("compile m.onnx --emit texts --shape x=") + rows + ",24").exit_code, 0);
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(path("texts"))) {
+    files.push_back(entry.path().filename());
+    write_file(entry.path(), std::string(MappedFile::read(entry.path())->text()) + "// edited\n");
+  }
+  ASSERT_GE(files.size(), 2u);
+  write_file(path("texts/stranger.cc"), "// edited\n");
+  files.emplace_back("stranger.cc");
+  for (const char* rows : {"1", "7", "64", "1..64"}) {
+    const Outcome run =
+        heddle(std::string("bench m.onnx --seconds 0 --shape x=") + rows + ",24", "HEDDLE_KERNEL_OVERRIDE=texts");
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    for (const std::string& file : files) {
+      const bool used = run.err.find(file + " is used in place") != std::string::npos;
+      const bool unused = run.err.find(file + " is not used") != std::string::npos;
+      EXPECT_NE(used, unused) << rows << ", " << file << "\n" << run.err;
+    }
+    EXPECT_NE(run.err.find("stranger.cc is not used"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find(" is used in place"), std::string::npos) << run.err;
+  }
+}
+
 TEST_F(CliRanges, WhatIsNoRangeIsSaidWithAnExample) {
   for (const std::string shape : {"x=9..2,24", "x=1..,24", "x=..4,24", "x=1..4..8,24", "x=1..two,24", "x=-1..4,24"}) {
     const Outcome outcome = heddle("run m.onnx --shape " + shape);

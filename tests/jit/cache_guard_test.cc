@@ -204,6 +204,62 @@ TEST_F(CacheGuard, ACompilerThatFailsAndSaysItDidNotHarmsOneCompilation) {
   }
 }
 
+TEST_F(CacheGuard, AFolderThatIsRemovedMeanwhileCostsAWarning) {
+  for (const size_t count : {1, 3}) {
+    std::vector<std::string> units;
+    for (size_t i = 0; i < count; ++i) units.push_back(unit("a" + std::to_string(i), static_cast<int>(i + 2)));
+    for (const char* when : {"-c", "-shared"}) {
+      fs::remove_all(folder());
+      warnings_.clear();
+      const std::string remove = "[ \"$1\" = " + std::string(when) + " ] && rm -rf " + folder();
+      const Variable compiler("HEDDLE_CXX", write_compiler("# " + std::to_string(count) + "\n" + remove));
+      const CompiledLibrary library = compile(units, target_, 2, true);
+      EXPECT_EQ(call(library, "a" + std::to_string(count - 1)), count + 1) << when;
+      EXPECT_TRUE(warned("compiling in the cache folder " + folder() + " failed")) << when;
+    }
+  }
+}
+
+TEST_F(CacheGuard, ADiskThatIsFullIsNoFaultOfTheCompiler) {
+  for (const char* said : {"No space left on device", "Disk quota exceeded"}) {
+    fs::remove_all(folder());
+    const std::string fail = std::string("{ echo \"k0.cc: fatal error: ") + said + "\"; exit 1; }";
+    {
+      // There alone: it is compiled elsewhere.
+      const std::string there = "case \"$*\" in *" + folder() + "/scratch*) " + fail + ";; esac";
+      const Variable compiler("HEDDLE_CXX", write_compiler(there));
+      EXPECT_EQ(call(compile(units_, target_, 1, true), "a"), 2);
+      EXPECT_TRUE(warned("; compiled without it"));
+    }
+    fs::remove_all(folder());
+    const Variable compiler("HEDDLE_CXX", write_compiler("[ \"$1\" = --version ] || " + fail));
+    const Error error = error_of([&] { compile(units_, target_, 1, true); });
+    EXPECT_EQ(error.code(), ErrorCode::kFile) << error.what();
+    EXPECT_NE(std::string(error.what()).find("Make room on the disk"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(CacheGuard, ASystemWithoutProcessesIsNoFaultOfTheCompiler) {
+  const Variable compiler("HEDDLE_CXX",
+                          write_compiler("[ \"$1\" = --version ] || { echo 'g++: fatal error: cannot "
+                                         "execute cc1plus: vfork: Resource temporarily unavailable'; exit 1; }"));
+  const Error error = error_of([&] { compile(units_, target_, 1, true); });
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory) << error.what();
+  EXPECT_NE(error.remedy().find("ulimit -u"), std::string::npos) << error.what();
+}
+
+TEST_F(CacheGuard, ALoopOfLinksIsNoFolder) {
+  fs::create_symlink(dir_.path() + "/b", dir_.path() + "/a");
+  fs::create_symlink(dir_.path() + "/a", dir_.path() + "/b");
+  for (const char* name : {"/a", "/a/cache", "/b/deep/cache"}) {
+    const Variable cache("HEDDLE_CACHE_DIR", dir_.path() + name);
+    EXPECT_EQ(call(compile(units_, target_, 1, true), "a"), 2) << name;
+    EXPECT_TRUE(warned(std::string(name) + " cannot be used (creating the folder failed: Too many levels")) << name;
+    EXPECT_EQ(Cache::of_user().info().entries, 0u);
+    EXPECT_EQ(error_of([&] { make_directories(dir_.path() + name); }).code(), ErrorCode::kFile);
+  }
+}
+
 TEST_F(CacheGuard, ProcessesThatWantTheSameCompileItOnce) {
   const std::string log = dir_.path() + "/log";
   const Variable cxx("HEDDLE_CXX",

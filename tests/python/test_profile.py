@@ -303,9 +303,25 @@ class Programs(Profiled):
     def test_what_cannot_be_profiled(self):
         done, rows = self.run_profiled("/nonexistent/program", status=4)
         self.assertIn("cannot be started", done.stderr)
-        done, rows = self.run_profiled("true", status=2)
-        self.assertIn("no process of it left a profile", done.stderr)
-        self.assertIsNone(rows)
+        for program, status in ((["true"], 0), (["false"], 1), (["sh", "-c", "exit 77"], 77)):
+            done, rows = self.run_profiled(*program, status=status)
+            self.assertIn("heddle: warning: ", done.stderr)
+            self.assertIn("no process of it left a profile", done.stderr)
+            self.assertIsNone(rows)
+        # It removes what it was to leave its profile in.
+        for status in (0, 7):
+            script = self.write("removes.py", f"""
+                import os
+                import shutil
+                import sys
+
+                shutil.rmtree(os.path.dirname(os.environ["HEDDLE_PROFILE_FILE"]))
+                sys.exit({status})
+                """)
+            done, rows = self.run_profiled(sys.executable, script, status=status)
+            self.assertIn("no process of it left a profile that can be read", done.stderr)
+            self.assertNotIn("HDL501", done.stderr)
+            self.assertIsNone(rows)
         done, _ = self.run_profiled("true", options=["model.onnx"], status=2)
         self.assertIn("either a model or a program", done.stderr)
 

@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/file/file_parts.h"
+#include "base/file/space.h"
 
 namespace heddle {
 namespace {
@@ -186,6 +187,17 @@ int copy_bytes(int from, int to, uint64_t bytes) {
 
 }  // namespace
 
+namespace {
+
+// 0 of a folder, else why it is none.
+int why_no_folder(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return errno;
+  return S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+}
+
+}  // namespace
+
 bool file_exists(const std::string& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
@@ -197,10 +209,9 @@ void make_directories(const std::string& path) {
     const std::string prefix = path.substr(0, at);
     if (::mkdir(prefix.c_str(), 0700) == 0 || errno == EEXIST) continue;
     const int error = errno;
-    if (!std::filesystem::is_directory(prefix)) fail_errno(prefix, "creating the folder", error, kFolderRemedy);
+    if (why_no_folder(prefix) != 0) fail_errno(prefix, "creating the folder", error, kFolderRemedy);
   }
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) fail_errno(path, "creating the folder", ENOTDIR, kFolderRemedy);
+  if (const int error = why_no_folder(path)) fail_errno(path, "creating the folder", error, kFolderRemedy);
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync) {
@@ -266,6 +277,12 @@ uint64_t free_bytes(const std::string& path) {
   struct statvfs status {};
   if (::statvfs(path.c_str(), &status) != 0) return 0;
   return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+uint64_t free_files(const std::string& path) {
+  struct statvfs status {};
+  if (::statvfs(path.c_str(), &status) != 0 || status.f_files == 0) return UINT64_MAX;
+  return status.f_favail;
 }
 
 }  // namespace heddle

@@ -13,6 +13,7 @@
 #include "base/file/file.h"
 #include "base/file/trust.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 
 namespace heddle {
@@ -89,8 +90,9 @@ std::shared_ptr<const MappedFile> MappedFile::read(int fd, const std::string& pa
   std::shared_ptr<const MappedFile> content(new MappedFile(path, data, size, false));  // unmaps after an error
   advise_huge_pages(memory, size);
   const size_t pieces = (size + kPiece - 1) / kPiece;
-  ThreadPool pool(std::clamp(threads, 1, static_cast<int>(std::min<size_t>(pieces, 64))));
-  pool.run(static_cast<int64_t>(pieces), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool =
+      pool_of_up_to(std::clamp(threads, 1, static_cast<int>(std::min<size_t>(pieces, 64))));
+  pool->run(static_cast<int64_t>(pieces), [&](int64_t begin, int64_t end, int) {
     read_piece(fd, path, data, static_cast<size_t>(begin) * kPiece, std::min(static_cast<size_t>(end) * kPiece, size));
   });
   ::mprotect(memory, size, PROT_READ);

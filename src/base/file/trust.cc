@@ -35,8 +35,8 @@ Distrust writable(const std::string& path, mode_t mode) {
           fmt::format("Check what is in it, then run `chmod go-w {}`", path)};
 }
 
-Distrust absent(const std::string& path) {
-  return {path, std::strerror(errno), "Name a folder that exists"};
+Distrust absent(const std::string& path, int error) {
+  return {path, std::strerror(error), "Name a folder that exists"};
 }
 
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
@@ -71,21 +71,21 @@ std::optional<Distrust> distrust_of_folder(const std::string& path) {
   push(fs::absolute(path, error).relative_path());
   fs::path at = "/";
   struct stat status {};
-  if (::stat("/", &status) != 0) return absent(at);
+  if (::stat("/", &status) != 0) return absent(at, errno);
   if (auto distrust = distrust_of_step(at, status)) return distrust;
   for (int links = 0; !names.empty();) {
     const std::string name = std::move(names.back());
     names.pop_back();
     if (name.empty() || name == ".") continue;
     const fs::path next = name == ".." ? at.parent_path() : at / name;
-    if (::lstat(next.c_str(), &status) != 0) return absent(next);
+    if (::lstat(next.c_str(), &status) != 0) return absent(next, errno);
     if (auto distrust = distrust_of_step(next, status)) return distrust;
     if (!S_ISLNK(status.st_mode)) {
       at = next;
       continue;
     }
     const fs::path target = fs::read_symlink(next, error);
-    if (error || ++links > kMostLinks) return absent(next);
+    if (error || ++links > kMostLinks) return absent(next, error ? error.value() : ELOOP);
     if (target.is_absolute()) at = "/";
     push(target.relative_path());
   }

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/thread.h"
 #include "base/thread_pool.h"
 #include "cli/support.h"
 #include "jit/cuda/nvrtc.h"
@@ -14,8 +15,9 @@ std::map<std::string, CompiledUnit> compile_units(const std::set<std::string>& d
                                                   bool use_cache) {
   const std::vector<std::string> units(distinct.begin(), distinct.end());
   std::vector<CompiledUnit> results(units.size());
-  ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool =
+      pool_of_up_to(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  pool->run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
         const jit::CompiledCubin cubin = jit::compile_cubin(units[i], target.architecture(), use_cache);

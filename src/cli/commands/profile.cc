@@ -76,7 +76,11 @@ int profile_program_command(const Arguments& arguments) {
                                                                      .all_frames = p.all_frames,
                                                                      .operators = p.operators,
                                                                      .started = leave_signals_to});
-  show(arguments, program.profile);
+  if (program.profile) {
+    show(arguments, *program.profile);
+  } else {
+    tell("warning", program.why_not);
+  }
   return program.status;
 }
 

@@ -35,9 +35,15 @@ std::string cut(const std::string& name, size_t most) {
   return name.substr(0, head) + "..." + name.substr(name.size() - tail);
 }
 
+// As much of a text as cut() can show: a name may be megabytes long and stand in every row.
+std::string shown_part(const std::string& text) {
+  if (text.size() <= 2 * kNameColumns) return text;
+  return text.substr(0, kNameColumns) + text.substr(text.size() - kNameColumns);
+}
+
 std::string frame_text(const Frame& frame, size_t most = kNameColumns) {
-  const std::string place = frame.file.empty() ? "" : fmt::format("  {}:{}", frame.file, frame.line);
-  return cut(frame.name + place, most);
+  const std::string place = frame.file.empty() ? "" : fmt::format("  {}:{}", shown_part(frame.file), frame.line);
+  return cut(shown_part(frame.name) + place, most);
 }
 
 class Text {
@@ -52,7 +58,7 @@ class Text {
   void print() {
     print_line(profile_.title, Style::kBold);
     size_t widest = 0;
-    for (const auto& [name, value] : profile_.facts) widest = std::max(widest, name.size());
+    for (const auto& [name, value] : profile_.facts) widest = std::max(widest, std::min(name.size(), kNameColumns));
     for (const auto& [name, value] : profile_.facts) print_line(fmt::format("{:<{}}  {}", name, widest, value));
     print_hot_path();
     print_calls();
@@ -63,6 +69,9 @@ class Text {
   }
 
  private:
+  // What is deep in a recursion is beside what is somewhat less deep.
+  static std::string indent(size_t depth) { return std::string(2 * std::min<size_t>(depth, 20), ' '); }
+
   std::string value(int64_t v) const { return value_text(tree_.metrics()[metric_], v); }
 
   void begin(const std::string& title) const {
@@ -75,64 +84,70 @@ class Text {
     if (path.size() < 2) return;
     begin("hot path");
     const std::vector<int64_t> inclusive = tree_.inclusive(metric_);
+    constexpr size_t kEnds = 30;  // rows of a deep path that are shown at its begin and at its end
     for (size_t i = 1; i < path.size(); ++i) {
+      if (i == kEnds + 1 && path.size() > 2 * kEnds + 2) {
+        i = path.size() - kEnds;
+        print_line(fmt::format("{:>7}  ({} calls between)", "", i - kEnds - 1));
+      }
       const Frame& frame = tree_.frame(path[i]);
-      print_line(fmt::format("{:>7}  {}{} {}", share_text(inclusive[path[i]], total_), std::string(2 * (i - 1), ' '),
-                             frame.kind, frame_text(frame)));
+      print_line(fmt::format("{:>7}  {}{} {}", share_text(inclusive[path[i]], total_), indent(i - 1),
+                             cut(frame.kind, kNameColumns), frame_text(frame)));
     }
   }
 
   // The calls with the largest inclusive values, each below those that it is part of.
   void print_calls() const {
     const Row root = profile::top_down(tree_, metric_);
-    std::vector<int64_t> values;
-    collect(root, values);
+    std::vector<int64_t> values = tree_.inclusive(metric_);
     std::sort(values.rbegin(), values.rend());
     const int64_t least = std::max<int64_t>(values[std::min(top_, values.size()) - 1], 1);
     begin("by call");
     Table table({"share", "total", "own", "call"});
-    add_calls(root, 0, least, table);
-    table.print();
-  }
-  static void collect(const Row& row, std::vector<int64_t>& values) {
-    values.push_back(row.inclusive);
-    for (const Row& child : row.children) collect(child, values);
-  }
-  void add_calls(const Row& row, int depth, int64_t least, Table& table) const {
-    const std::string indent(static_cast<size_t>(2 * std::min(depth, 20)), ' ');
-    table.add({share_text(row.inclusive, total_), value(row.inclusive), row.own == 0 ? "" : value(row.own),
-               indent + frame_text(tree_.frames()[row.frame], kNameColumns - indent.size())});
-    for (const Row& child : row.children) {
-      if (child.inclusive >= least) add_calls(child, depth + 1, least, table);
+    std::vector<std::pair<const Row*, size_t>> waiting = {{&root, 0}};  // with how deep they are, the next one last
+    while (!waiting.empty()) {
+      const auto [row, depth] = waiting.back();
+      waiting.pop_back();
+      const std::string before = indent(depth);
+      table.add({share_text(row->inclusive, total_), value(row->inclusive), row->own == 0 ? "" : value(row->own),
+                 before + frame_text(tree_.frames()[row->frame], kNameColumns - before.size())});
+      for (size_t i = row->children.size(); i-- > 0;) {
+        if (row->children[i].inclusive >= least) waiting.emplace_back(&row->children[i], depth + 1);
+      }
     }
+    table.print();
   }
 
   void print_nodes() const {
     const std::vector<int64_t> inclusive = tree_.inclusive(metric_);
-    std::vector<std::pair<int64_t, std::string>> rows;
+    std::vector<std::pair<int64_t, profile::NodeId>> rows;
     for (profile::NodeId node = 0; node < tree_.size(); ++node) {
-      if (tree_.frame(node).kind == "node") rows.emplace_back(inclusive[node], profile::path_text(tree_, node));
+      if (tree_.frame(node).kind == "node") rows.emplace_back(inclusive[node], node);
     }
-    print_rows("by node of the model", "node", std::move(rows));
+    print_rows("by node of the model", "node", std::move(rows),
+               [&](profile::NodeId node) { return profile::path_text(tree_, node); });
   }
 
   // Kernels over the whole run, wherever they were called.
   void print_kernels() const {
-    std::vector<std::pair<int64_t, std::string>> rows;
+    std::vector<std::pair<int64_t, profile::FrameId>> rows;
     for (const Row& row : profile::flat(tree_, metric_)) {
-      const Frame& frame = tree_.frames()[row.frame];
-      if (frame.kind == "kernel") rows.emplace_back(row.inclusive, frame_text(frame));
+      if (tree_.frames()[row.frame].kind == "kernel") rows.emplace_back(row.inclusive, row.frame);
     }
-    print_rows("by kernel", "kernel", std::move(rows));
+    print_rows("by kernel", "kernel", std::move(rows),
+               [&](profile::FrameId frame) { return frame_text(tree_.frames()[frame]); });
   }
 
-  void print_rows(const char* title, const char* what, std::vector<std::pair<int64_t, std::string>> rows) const {
+  // `name_of` is asked for the rows that are shown.
+  template <typename NameOf>
+  void print_rows(const char* title, const char* what, std::vector<std::pair<int64_t, uint32_t>> rows,
+                  const NameOf& name_of) const {
     if (rows.size() < 2) return;
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     begin(title);
     Table table({"share", "total", what});
     for (size_t i = 0; i < std::min(rows.size(), top_); ++i) {
-      table.add({share_text(rows[i].first, total_), value(rows[i].first), cut(rows[i].second, kNameColumns)});
+      table.add({share_text(rows[i].first, total_), value(rows[i].first), cut(name_of(rows[i].second), kNameColumns)});
     }
     table.print();
     if (rows.size() > top_) print_line(fmt::format("and {} more (--top)", rows.size() - top_));
@@ -151,7 +166,7 @@ class Text {
       const profile::RooflineRow& row = *rows[i];
       if (lost(&row) <= 0) break;
       table.add({share_text(lost(&row), total_), value(own[row.node]), value(row.floor_ns),
-                 share_text(row.floor_ns, own[row.node]), row.bound,
+                 share_text(row.floor_ns, own[row.node]), cut(row.bound, kNameColumns),
                  cut(profile::path_text(tree_, tree_.parent(row.node)), kNameColumns - 20)});
     }
     table.print();
@@ -214,7 +229,7 @@ void print_difference(const profile::Difference& difference, int top) {
     const Change& c = changes[i];
     const std::string sign = c.now >= c.before ? "+" : "-";
     table.add({sign + value_text(m, std::abs(c.now - c.before)), value_text(m, c.before), value_text(m, c.now),
-               now.frames()[c.frame].kind + " " + frame_text(now.frames()[c.frame])});
+               cut(now.frames()[c.frame].kind, kNameColumns) + " " + frame_text(now.frames()[c.frame])});
   }
   table.print();
 }

@@ -191,17 +191,8 @@ void add_machine_code(const KernelSet& kernels, const Target& target, const Comp
 }
 
 // Takes the texts that the user edited in place of the generated ones.
-void take_edited_texts(const Target& target, bool is_variant, KernelSet& kernels) {
-  const std::optional<std::string> folder = override_folder();
-  if (!folder) return;
-  const std::vector<EditedText> strangers = kernels.replace(read_edited_texts(*folder, target));
-  for (const auto& [symbol, edited] : kernels.edited()) {
-    warn_once(fmt::format("{} is used in place of the generated kernel", edited.file));
-  }
-  if (is_variant) return;  // files of the model's other kernels belong there, too
-  for (const EditedText& stranger : strangers) {
-    warn_once(fmt::format("{} is not used: the model has no kernel of this name", stranger.file));
-  }
+void take_edited_texts(const Target& target, KernelSet& kernels) {
+  if (const std::optional<std::string> folder = override_folder()) kernels.replace(read_edited_texts(*folder, target));
 }
 
 // What the plans of a session have in common.
@@ -272,7 +263,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   share(session, takes_numbers, build);
   result.built = plan_without_constants(*optimised, build);
   if (reused) result.chosen = reused->take_chosen();
-  take_edited_texts(settings.target, is_variant, kernels);
+  take_edited_texts(settings.target, kernels);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);
   plan.target = report.target;
@@ -309,14 +300,22 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
     return compile_stages(path, shapes, is_whole && with_kernels, is_whole && with_constants, of, guess);
   };
   try {
-    if (session != nullptr) return compile(options, true, *session);
+    if (session != nullptr) {
+      CompiledModel variant = compile(options, true, *session);
+      tell_used_texts(variant.kernels);
+      return variant;
+    }
     if (options.progress) options.progress("import", 0);
     Session first(path, options, Session::Kind::kFirst);
     const auto texts = [&](const CompileOptions& shapes) { return compile(shapes, false, first); };
     for (const CompileOptions& other : learn_batch(first, options, texts)) {
       if (with_kernels) first.other_forms.add(texts(other).kernels);
     }
-    return compile(options, true, first);
+    CompiledModel model = compile(options, true, first);
+    // Once for all shapes that were looked at: a text may be of a kernel that only one of them has.
+    tell_used_texts(with_other_forms(model.kernels, first.other_forms));
+    if (options.ranges.empty()) tell_unused_texts(path, first.settings(options).target);
+    return model;
   } catch (const Error& error) {
     if (guess.empty() || error.code() == ErrorCode::kInternal) throw;
     fail(error.code(), error.where(), error.why(),

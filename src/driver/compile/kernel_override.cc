@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 #include "base/check.h"
 #include "base/file/file.h"
 #include "base/file/trust.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "driver/compile/kernel_file.h"
 
@@ -29,6 +32,17 @@ std::string quoted(const std::string& path) {
 // Compilers name the file, and its lines.
 std::string located(const std::string& path, std::string_view content) {
   return fmt::format("#line 1 {}\n{}\n#line 1 \"generated\"\n", quoted(path), content);
+}
+
+// Of the folder, those that some kernel of this process took.
+struct UsedFiles {
+  std::mutex mutex;
+  std::set<std::string> paths;
+};
+
+UsedFiles& used_files() {
+  static UsedFiles files;
+  return files;
 }
 
 std::vector<fs::path> entries_of(const std::string& folder) {
@@ -62,6 +76,26 @@ std::map<std::string, EditedText> read_edited_texts(const std::string& folder, c
     edited[symbol] = {path, {symbol, {}, located(path, file->text())}};
   }
   return edited;
+}
+
+void tell_used_texts(const KernelSet& kernels) {
+  for (const auto& [symbol, edited] : kernels.edited()) {
+    {
+      const std::lock_guard lock(used_files().mutex);
+      if (!used_files().paths.insert(edited.file).second) continue;
+    }
+    log(LogLevel::kWarning, fmt::format("{} is used in place of the generated kernel", edited.file));
+  }
+}
+
+void tell_unused_texts(const std::string& model, const Target& target) {
+  const std::optional<std::string> folder = override_folder();
+  if (!folder) return;
+  for (const auto& [symbol, edited] : read_edited_texts(*folder, target)) {
+    const std::lock_guard lock(used_files().mutex);
+    if (used_files().paths.contains(edited.file)) continue;
+    warn_once(fmt::format("{} is not used: no kernel of {} has this name at these shapes", edited.file, model));
+  }
 }
 
 }  // namespace heddle::driver

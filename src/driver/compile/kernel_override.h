@@ -18,4 +18,10 @@ std::optional<std::string> override_folder();
 // this user and root may write to the folder or to one of them: it is code.
 std::map<std::string, EditedText> read_edited_texts(const std::string& folder, const Target& target);
 
+// Warns of each edited text that is compiled in place of a generated one.
+void tell_used_texts(const KernelSet& kernels);
+// Warns of the texts in the folder, where it is set, that tell_used_texts() never was given: when all shapes of a model
+// were compiled that are known to be wanted.
+void tell_unused_texts(const std::string& model, const Target& target);
+
 }  // namespace heddle::driver

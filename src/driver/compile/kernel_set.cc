@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 #include "codegen/text/numbers.h"
 #include "driver/backend.h"
@@ -254,8 +255,8 @@ MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, i
   Tally tally(units, progress);
   std::vector<std::vector<runtime::Cubin>> parts(units.size());
   std::vector<uint8_t> cached(units.size());
-  ThreadPool pool(std::clamp(jobs, 1, static_cast<int>(units.size())));
-  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool = pool_of_up_to(std::clamp(jobs, 1, static_cast<int>(units.size())));
+  pool->run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       bool hit = false;
       add_cubins(kernels, std::move(units[i]), target, use_cache, parts[i], hit);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 namespace heddle::driver {
 
@@ -17,10 +18,16 @@ Background::~Background() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Where the system starts no thread the task is left out: what it prepares is made when it is needed.
 void Background::add(std::string what, std::function<void()> task) {
   const std::lock_guard lock(mutex_);
+  try {
+    if (!thread_.joinable()) thread_ = start_thread("background", [this] { work(); });
+  } catch (const Error& error) {
+    warn_once(fmt::format("{} is left out: {}. {}", what, error.why(), error.remedy()));
+    return;
+  }
   tasks_.push_back({std::move(what), std::move(task)});
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
   changed_.notify_all();
 }
 

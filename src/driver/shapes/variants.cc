@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "driver/compile/kernel_override.h"
+#include "driver/compile/options.h"
 #include "driver/shapes/open_batch.h"
 #include "runtime/executor.h"
 
@@ -291,6 +293,11 @@ void VariantMaker::prepare_each(const std::vector<CompileOptions>& all) {
         log(LogLevel::kInfo, fmt::format("{}: kernels for a range of shapes: {}", path_, error.what()));
       }
     }
+  }
+  try {
+    if (!all.empty()) tell_unused_texts(path_, driver::resolve(all.front()).target);
+  } catch (const Error& error) {
+    log(LogLevel::kInfo, error.what());
   }
 }
 

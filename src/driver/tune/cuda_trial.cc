@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 #include "codegen/codegen.h"
 #include "jit/cuda/nvrtc.h"
@@ -46,8 +47,9 @@ CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target&
     }
     place(group, constant_of, candidate);
   }
-  ThreadPool pool(std::max(1, std::min(static_cast<int>(groups.size()), Target::host_cpu().cpu.threads)));
-  pool.run(static_cast<int64_t>(candidates_.size()), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool =
+      pool_of_up_to(std::max(1, std::min(static_cast<int>(groups.size()), Target::host_cpu().cpu.threads)));
+  pool->run(static_cast<int64_t>(candidates_.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       std::vector<const codegen::KernelSource*> list;
       for (const codegen::KernelSource& source : candidates_[i]->sources) list.push_back(&source);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 #include "driver/tune/cublaslt.h"
 #include "jit/cuda/nvrtc.h"
@@ -106,8 +107,9 @@ void compile_ahead(const std::vector<ops::GemmProblem>& problems, const GemmBenc
     }
   }
   const std::vector<std::string> units(distinct.begin(), distinct.end());
-  ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool =
+      pool_of_up_to(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  pool->run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       jit::compile_cubin(units[i], target.architecture(), true, jit::Slow::kAccept);
     }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/thread.h"
 #include "profile/gpu/callback_ids.h"
 
 namespace heddle::profile {
@@ -201,11 +202,11 @@ void Session::begin() {
   active.store(this, std::memory_order_release);
   try {
     enable();
+    flusher_ = start_thread("GPU profiling", [this] { flush_now_and_then(); });
   } catch (...) {
     close();
     throw;
   }
-  flusher_ = std::thread([this] { flush_now_and_then(); });
 }
 
 void Session::close() {

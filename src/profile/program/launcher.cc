@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/file/file.h"
+#include "base/thread.h"
 #include "heddle/error.h"
 #include "profile/json.h"
 #include "profile/program/hook.h"
@@ -98,6 +99,10 @@ int spawn(const LaunchOptions& options, std::vector<std::string> environment, co
   const int error = ::posix_spawnp(&process, command[0].c_str(), nullptr, &attributes, pointers(command).data(),
                                    pointers(environment).data());
   ::posix_spawnattr_destroy(&attributes);
+  if (error == EAGAIN || error == ENOMEM) {
+    fail(ErrorCode::kOutOfMemory, command[0], fmt::format("the program cannot be started: {}", std::strerror(error)),
+         kMoreProcesses);
+  }
   if (error != 0) {
     fail(ErrorCode::kFile, command[0], fmt::format("the program cannot be started: {}", std::strerror(error)),
          "Give a program behind --, as a shell would find it");
@@ -161,10 +166,12 @@ size_t name_heaviest(std::vector<Profile>& parts) {
 std::vector<Profile> read_parts(const std::string& folder,
                                 std::vector<std::pair<std::string, std::string>>& unreadable) {
   std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("profile.") && !name.ends_with(".tmp")) files.push_back(entry.path());
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (name.starts_with("profile.") && !name.ends_with(".tmp")) files.push_back(at->path());
   }
+  if (error) unreadable.emplace_back("left out, processes", fmt::format("{}: {}", folder, error.message()));
   std::sort(files.begin(), files.end());
   std::vector<Profile> parts;
   for (const std::string& file : files) {
@@ -200,18 +207,19 @@ LaunchedProgram profile_program(const LaunchOptions& options) {
   std::vector<Profile> parts = read_parts(folder.path(), unreadable);
   const std::string title = fmt::format("{}", fmt::join(options.command, " "));
   if (parts.empty()) {
-    fail(ErrorCode::kInvalidArgument, title,
-         fmt::format("no process of it left a profile{}; it ended with status {}",
-                     unreadable.empty() ? "" : " that can be read (" + unreadable[0].second + ")", result.status),
-         "Programs in Python 3.10 to 3.13 (without -I, -E or -S) and programs that use CUDA can be profiled, from when "
-         "they start until they end");
+    result.why_not =
+        fmt::format("{}: no process of it left a profile{}. {}", title,
+                    unreadable.empty() ? "" : " that can be read (" + unreadable[0].second + ")",
+                    "Programs in Python 3.10 to 3.13 (without -I, -E or -S) and programs that use CUDA can "
+                    "be profiled, from when they start until they end");
+    return result;
   }
   const size_t left_out = name_heaviest(parts);
-  result.profile = merge_processes(parts);
-  result.profile.title = title;
-  for (auto& fact : unreadable) result.profile.facts.push_back(std::move(fact));
-  if (left_out > 0) result.profile.facts.emplace_back("other processes", fmt::format("{}", left_out));
-  result.profile.facts.emplace_back("exit status", fmt::format("{}", result.status));
+  Profile& profile = result.profile.emplace(merge_processes(parts));
+  profile.title = title;
+  for (auto& fact : unreadable) profile.facts.push_back(std::move(fact));
+  if (left_out > 0) profile.facts.emplace_back("other processes", fmt::format("{}", left_out));
+  profile.facts.emplace_back("exit status", fmt::format("{}", result.status));
   return result;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,15 @@ struct LaunchOptions {
 };
 
 struct LaunchedProgram {
-  Profile profile;  // of all of its processes
-  int status = 0;   // what a shell has in $?: that of the program, 128 and the signal that ended it
+  std::optional<Profile> profile = {};  // of all of its processes; nothing where none could be profiled
+  std::string why_not = {};             // then
+  int status = 0;                       // what a shell has in $?: that of the program, 128 and the signal that ended it
 };
 
 // Runs a program with libheddle_profile.so in each Python that it starts, and in whatever uses CUDA, and returns when
 // it has ended. Its standard streams are those of this process. Throws kFile where the program or the library cannot be
-// found, kInvalidArgument where no process of it could be profiled, with the reason.
+// found, kOutOfMemory where the system starts no process. Once the program has run its status is returned, whatever
+// becomes of its profiles.
 LaunchedProgram profile_program(const LaunchOptions& options);
 
 }  // namespace heddle::profile

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file/file.h"
+#include "base/thread.h"
 #include "heddle/error.h"
 #include "profile/advice.h"
 #include "profile/json.h"
@@ -55,6 +56,22 @@ std::string process_name() {
   return rank.empty() ? fmt::format("process {}", ::getpid()) : "rank " + rank;
 }
 
+// A thread that is started meanwhile gets no signals: those of the program are for its own threads.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace
 
 ProgramRecording::ProgramRecording(Options options)
@@ -69,12 +86,8 @@ ProgramRecording::ProgramRecording(Options options)
   cpu_ = profile_.tree.add_metric(metrics::kCpu);
   cpu_before_ = process_seconds(), wall_before_ = wall_seconds();
   sampler_.emplace(python_, options_.rate);
-  // Signals of the program are for its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  collector_ = std::thread([this] { collect_forever(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const NoSignals for_the_collector;
+  collector_ = start_thread("profiler", [this] { collect_forever(); });
 }
 
 ProgramRecording::~ProgramRecording() {

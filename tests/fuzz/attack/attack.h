@@ -47,6 +47,8 @@ std::unique_ptr<Attack> make_entries_attack();
 std::unique_ptr<Attack> make_databases_attack();
 // .npy files.
 std::unique_ptr<Attack> make_arrays_attack();
+// Profiles that `heddle profile` reads: every view and every form of them.
+std::unique_ptr<Attack> make_profiles_attack();
 
 // Bytes of a file; "" where it cannot be read.
 std::string read_bytes(const std::string& path);

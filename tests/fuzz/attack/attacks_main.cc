@@ -19,6 +19,7 @@ std::unique_ptr<Attack> make_attack(const std::string& name, const AttackOptions
   if (name == "plans") return make_plans_attack();
   if (name == "entries") return make_entries_attack();
   if (name == "databases") return make_databases_attack();
+  if (name == "profiles") return make_profiles_attack();
   return make_arrays_attack();
 }
 
@@ -56,7 +57,7 @@ int main(int argc, char** argv) {
   CLI::App app("Hostile files: whatever they are, the compiler gives a result or a heddle::Error");
   app.add_option("attack", campaign.attack, "what to damage")
       ->required()
-      ->check(CLI::IsMember({"models", "external", "texts", "plans", "entries", "databases", "arrays"}));
+      ->check(CLI::IsMember({"models", "external", "texts", "plans", "entries", "databases", "arrays", "profiles"}));
   app.add_option("--count", campaign.count, "cases to try");
   app.add_option("--seed", campaign.seed, "seed of the first case; the next ones count up");
   app.add_option("--seconds", campaign.seconds, "begin no batch of cases after this time");

@@ -185,6 +185,23 @@ test("a flame graph spans the run, children lie within their parents", () => {
   }
 });
 
+test("a recursion that is deeper than calls may be has all tables and flame graphs", () => {
+  for (const levels of [2000, 60000]) {
+    const b = new Builder("chain", [{ name: "GKER", unit: "ns", title: "" }]);
+    let at = 0;
+    for (let i = 0; i < levels; i++) at = b.node(at, "python", i % 2 ? "f" : "g", "a.py", 1, { GKER: 7 });
+    const tree = treeOf(b.finish());
+    assert.equal(topDownFlame(tree, "GKER", "now", true).levels, levels + 1);
+    const callers = bottomUpFlame(tree, "GKER", "now");
+    assert.equal(callers.value[0], 7 * levels);
+    assert.ok(callers.levels > 100);
+    const view = new TopDown(tree);
+    view.reveal(at);
+    assert.equal(visibleRows(view, { valueOf: (row) => row.value(TOTAL), weight: TOTAL, descending: true }).length, levels + 1);
+    assert.equal(new Flat(tree).roots.length, 2);
+  }
+});
+
 test("the sandwich of a frame has the flat row's value in both halves", () => {
   const tree = treeOf(recursive().finish());
   const { callers, callees } = sandwich(tree, tree.frame[2], "GKER", "now");

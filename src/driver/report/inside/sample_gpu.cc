@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "base/thread_pool.h"
 #include "driver/report/inside/fused_kernels.h"
 #include "profile/code/cubin_lines.h"
@@ -60,8 +61,9 @@ std::map<const FusedKernel*, Lined> lined_kernels(const CompiledModel& model, Fu
   for (const auto& [symbol, kernel] : kernels.all()) order.push_back(&kernel);
   std::map<const FusedKernel*, Lined> all;
   std::mutex mutex;
-  ThreadPool pool(std::clamp<int>(Target::host_cpu().cpu.threads, 1, static_cast<int>(order.size())));
-  pool.run(static_cast<int64_t>(order.size()), [&](int64_t begin, int64_t end, int) {
+  const std::unique_ptr<ThreadPool> pool =
+      pool_of_up_to(std::clamp<int>(Target::host_cpu().cpu.threads, 1, static_cast<int>(order.size())));
+  pool->run(static_cast<int64_t>(order.size()), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const FusedKernel* const kernel = order[static_cast<size_t>(i)];
       Lined one;

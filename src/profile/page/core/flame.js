@@ -63,6 +63,8 @@ export function topDownFlame(tree, metric, side, leftHeavy) {
 
 // Parts below this share of a merged tree are narrower than a pixel.
 const LEAST_PART = 1 / 5000;
+// A recursion of n levels in which each has a cost takes n * n / 2 steps: what lies farther from the root is left out.
+const MOST_STEPS = 8e6;
 
 /** The item with the largest weight. */
 function heaviestItem({ at, weight }) {
@@ -82,10 +84,13 @@ function mergedFlame(tree, start, frame, step) {
   const sum = (values) => values.reduce((a, b) => a + b, 0);
   const groups = [{ ...start, frame, parent: -1, total: sum(start.weight) }];
   const least = groups[0].total * LEAST_PART;
+  let steps = 0;
   for (let g = 0; g < groups.length; g++) {
     const { at, weight, delta } = groups[g];
     const below = new Map();
-    at.forEach((node, i) => step(node, (next, itsWeight = weight[i], itsDelta = delta?.[i]) => {
+    if (steps < MOST_STEPS) steps += at.length;
+    const items = steps < MOST_STEPS ? at : [];
+    items.forEach((node, i) => step(node, (next, itsWeight = weight[i], itsDelta = delta?.[i]) => {
       const key = tree.frame[next];
       let part = below.get(key);
       if (!part) below.set(key, part = { frame: key, parent: g, total: 0, at: [], weight: [], delta: delta && [] });
