@@ -42,10 +42,9 @@ Cells cells_of(const Type& type, const void* values) {
 }
 
 // Nothing will end the wait of a program.
-[[noreturn]] void fail_wait(const Kernel& kernel, const Op& op, const Waiting::Program& first, size_t threads) {
+[[noreturn]] void fail_wait(const Kernel& kernel, const Op& op, const Waiting::Program& first, int64_t programs) {
   fail(ErrorCode::kValueOutOfRange, program_place(kernel, op, first.program),
-       fmt::format("it waits for memory that no running program writes: all programs on {} thread{} wait", threads,
-                   threads == 1 ? "" : "s"),
+       fmt::format("it waits for memory that no running program writes: all {} of them wait", programs),
        "Programs begin in the order of their numbers as threads become free: wait for earlier ones only");
 }
 
@@ -68,7 +67,7 @@ class CpuKernel::Launch {
   void finish() const {
     if (failed_ != nullptr) fail_assertion(kernel_.kernel(), *failed_, program_, element_);
     if (waiting_.stuck())
-      fail_wait(kernel_.kernel(), op_of(waiting_.stuck()->site), *waiting_.stuck(), workers_.size());
+      fail_wait(kernel_.kernel(), op_of(waiting_.stuck()->site), *waiting_.stuck(), waiting_.stuck_programs());
   }
 
  private:
