@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "driver/shapes/open_batch.h"
@@ -230,7 +231,7 @@ CompiledModel VariantMaker::of_known_kernels(const CompileOptions& options) {
 }
 
 VariantMaker::Made VariantMaker::make(const CompileOptions& options, Aim aim) {
-  Lock lock(mutex_);
+  Lock lock = lock_or_cancel(mutex_);
   begin(options);
   CompiledModel compiled = compile(options);
   bool is_best = true;

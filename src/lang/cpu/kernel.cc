@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "codegen/codegen.h"
 #include "jit/compiler.h"
@@ -146,8 +147,12 @@ void CpuKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> wo
   const int64_t bytes = program_.scratch_bytes;
   const std::shared_ptr<std::byte> scratch =
       bytes == 0 ? nullptr : allocate(static_cast<size_t>(bytes * pool.threads()), "buffers of tiles");
-  pool.run(grid[0] * grid[1] * grid[2], [&](int64_t begin, int64_t end, int worker) {
-    function_(operands, bytes == 0 ? nullptr : scratch.get() + worker * bytes, begin, end);
+  // A program may take any time.
+  constexpr int64_t kRanges = 16;
+  const int64_t programs = grid[0] * grid[1] * grid[2], longest = std::max<int64_t>(1, programs / kRanges);
+  pool.run(programs, [&](int64_t begin, int64_t end, int worker) {
+    std::byte* const own = bytes == 0 ? nullptr : scratch.get() + worker * bytes;
+    each_part(begin, end, longest, [&](int64_t from, int64_t to) { function_(operands, own, from, to); });
   });
   state.finish();
 }
