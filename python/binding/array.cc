@@ -6,12 +6,14 @@
 #include <nanobind/stl/vector.h>
 
 #include <map>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
 #include "dlpack.h"
 #include "dtypes.h"
 #include "errors.h"
+#include "narrow.h"
 #include "tensor.h"
 
 namespace nb = nanobind;
@@ -32,6 +34,12 @@ bool Array::is_dense() const {
 
 std::string Array::place() const {
   return device == kHost ? "host memory" : fmt::format("cuda:{}", device);
+}
+
+Array Family::view_to_write(nb::handle object, const std::string& where, void* stream) const {
+  Array array = view_with_flags(object, where, stream);
+  if (array.read_only) refuse_input(where, "its memory is read-only", "Give an array that may be written");
+  return array;
 }
 
 namespace {
@@ -77,17 +85,23 @@ class NumpyFamily : public Family {
  public:
   Array view(nb::handle object, const std::string& where, void*) const override {
     auto buffer = std::make_unique<Py_buffer>();
-    if (PyObject_GetBuffer(object.ptr(), buffer.get(), PyBUF_FORMAT | PyBUF_STRIDES) == 0) {
+    if (PyObject_GetBuffer(object.ptr(), buffer.get(), PyBUF_FULL_RO) == 0) {
       return array_of(std::move(buffer), std::nullopt, where);
     }
-    PyErr_Clear();
+    const nb::python_error refused;
+    if (!nb::hasattr(object, "dtype")) {
+      refuse_input(where, fmt::format("a {} does not give its buffer: {}", class_name(object), refused.what()),
+                   "Copy it: numpy.array(x)");
+    }
     // Types that the buffer protocol lacks, by their bits.
     const std::string name = dtype_name(object);
     const auto dtype = dtype_of_numpy(name);
     if (!dtype) refuse_type(where, name);
     const nb::object bits = object.attr("view")(fmt::format("u{}", size_of(*dtype)));
-    if (PyObject_GetBuffer(bits.ptr(), buffer.get(), PyBUF_FORMAT | PyBUF_STRIDES) != 0) nb::raise_python_error();
-    return array_of(std::move(buffer), dtype, where);
+    if (PyObject_GetBuffer(bits.ptr(), buffer.get(), PyBUF_FULL_RO) != 0) nb::raise_python_error();
+    Array array = array_of(std::move(buffer), dtype, where);
+    array.low_bits = is_narrow(*dtype);
+    return array;
   }
 
   nb::object of_host(Tensor tensor) const override {
@@ -95,6 +109,7 @@ class NumpyFamily : public Family {
     const DType dtype = tensor.dtype();
     // First, so that its absence costs no run.
     const nb::object extension = is_extension(dtype) ? extension_dtype(dtype) : nb::object();
+    if (is_narrow(dtype)) tensor = in_low_bits(tensor);
     nb::object array = numpy().attr("asarray")(nb::cast(PyTensor(std::move(tensor))));
     return extension.is_valid() ? nb::object(array.attr("view")(extension)) : array;
   }
@@ -118,6 +133,15 @@ class NumpyFamily : public Family {
   static std::string dtype_name(nb::handle object) {
     const nb::object dtype = nb::getattr(object, "dtype", nb::none());
     return dtype.is_none() ? class_name(object) : nb::cast<std::string>(nb::str(nb::getattr(dtype, "name", dtype)));
+  }
+
+  [[noreturn]] static void refuse_byte_order(const std::string& where, nb::handle object, const char* format) {
+    const bool has_dtype = nb::hasattr(object, "dtype");
+    refuse_input(
+        where,
+        fmt::format("the byte order of its elements is big-endian (\"{}\"), this machine's is little-endian", format),
+        has_dtype ? "Use x.astype(x.dtype.newbyteorder(\"=\"))"
+                  : "Use a = numpy.asarray(x), then a.astype(a.dtype.newbyteorder(\"=\"))");
   }
 
   [[noreturn]] static void refuse_type(const std::string& where, const std::string& name) {
@@ -147,14 +171,32 @@ class NumpyFamily : public Family {
       PyBuffer_Release(view);
       delete view;
     });
-    if (!dtype)
-      dtype = dtype_of_format(view->format == nullptr ? "B" : view->format, static_cast<size_t>(view->itemsize));
-    if (!dtype) refuse_type(where, dtype_name(view->obj));
+    const char* const format = view->format == nullptr ? "B" : view->format;
+    if (!dtype) {
+      const auto bytes = static_cast<size_t>(view->itemsize);
+      if (is_byte_swapped(format, bytes)) refuse_byte_order(where, view->obj, format);
+      dtype = dtype_of_format(format, bytes);
+    }
+    if (!dtype) {
+      const bool has_dtype = nb::hasattr(view->obj, "dtype");
+      refuse_type(where, has_dtype ? dtype_name(view->obj)
+                                   : fmt::format("the elements \"{}\" of a {}", format, class_name(view->obj)));
+    }
+    if (view->suboffsets != nullptr) {
+      refuse_input(where, "its rows lie in memory of their own (suboffsets of its buffer)",
+                   "Copy it to dense memory: numpy.array(x)");
+    }
     array.data = view->buf;
     array.dtype = *dtype;
     array.read_only = view->readonly != 0;
+    // Exporters may leave out what follows from the rest, although both are asked for; ctypes does with the strides.
+    if (view->shape == nullptr) {
+      if (view->ndim > 0) array.shape = {view->len / view->itemsize};
+      return array;
+    }
+    array.shape.assign(view->shape, view->shape + view->ndim);
+    if (view->strides == nullptr) return array;
     for (int d = 0; d < view->ndim; ++d) {
-      array.shape.push_back(view->shape[d]);
       // A stride that is no whole number of elements is no dense one either way.
       array.strides.push_back(view->strides[d] % view->itemsize == 0 ? view->strides[d] / view->itemsize : 0);
     }
@@ -202,6 +244,9 @@ class LibraryFamily : public Family {
     return device == kHost ? "Copy it to the host" : fmt::format("Copy it to GPU {}", device);
   }
 
+ protected:
+  const std::string& library() const { return library_; }
+
  private:
   std::string library_;
 };
@@ -222,12 +267,7 @@ class ExchangeFamily : public LibraryFamily {
       if (api_.view(object.ptr(), &tensor) != 0) nb::raise_python_error();
       return array_of(tensor, where);
     }
-    dlpack::ManagedVersioned* owned = nullptr;
-    if (api_.own(object.ptr(), &owned) != 0) nb::raise_python_error();
-    const auto hold = held(owned, [owned] { owned->deleter(owned); });
-    Array array = array_of(owned->tensor, where);
-    array.hold = hold;
-    return array;
+    return owned(object, where);
   }
   nb::object of_host(Tensor tensor) const override {
     if (tensor.dtype() == DType::kString) return numpy_family().of_host(std::move(tensor));
@@ -257,6 +297,21 @@ class ExchangeFamily : public LibraryFamily {
   }
 
  private:
+  // What is borrowed has no flags. Tensors of torch are never read-only, and lending is cheaper.
+  Array view_with_flags(nb::handle object, const std::string& where, void* stream) const override {
+    return library() == "torch" ? view(object, where, stream) : owned(object, where);
+  }
+
+  Array owned(nb::handle object, const std::string& where) const {
+    dlpack::ManagedVersioned* owned = nullptr;
+    if (api_.own(object.ptr(), &owned) != 0) nb::raise_python_error();
+    const auto hold = held(owned, [owned] { owned->deleter(owned); });
+    Array array = array_of(owned->tensor, where);
+    array.read_only = (owned->flags & dlpack::kReadOnly) != 0;
+    array.hold = hold;
+    return array;
+  }
+
   nb::object object_of(dlpack::ManagedVersioned* tensor) const {
     void* object = nullptr;
     if (api_.to_object(tensor, &object) != 0) nb::raise_python_error();
@@ -300,6 +355,9 @@ class PythonFamily : public LibraryFamily {
       if (managed->deleter != nullptr) managed->deleter(managed);
     });
     Array array = array_of(managed->tensor, where);
+    if constexpr (std::is_same_v<Managed, dlpack::ManagedVersioned>) {
+      array.read_only = (managed->flags & dlpack::kReadOnly) != 0;
+    }
     array.hold = hold;
     return array;
   }

@@ -21,6 +21,7 @@ struct Array {
   std::vector<int64_t> strides;  // in elements; empty: dense
   int device = kHost;            // else the ordinal of a GPU
   bool read_only = false;
+  bool low_bits = false;  // elements narrower than a byte lie in the low bits of one, as those of ml_dtypes do
   std::shared_ptr<const void> hold = {};
 
   bool is_dense() const;
@@ -35,6 +36,8 @@ class Family {
   // `where`: "input x", for what is thrown. The array is used on `stream`: its producer's work is in front of that.
   // Throws kInvalidInput where the object is no array of numbers, kUnsupportedType.
   virtual Array view(nanobind::handle object, const std::string& where, void* stream) const = 0;
+  // The same of an array that is to be written. Throws kInvalidInput where its memory is read-only, too.
+  Array view_to_write(nanobind::handle object, const std::string& where, void* stream) const;
   // An array of this library in the memory of a tensor; no copy.
   virtual nanobind::object of_host(Tensor tensor) const = 0;
   // A dense one on a GPU with any content, for work on `stream`, which is the current one of the library.
@@ -47,6 +50,12 @@ class Family {
   virtual std::string how_to_convert(DType dtype) const = 0;
   virtual std::string how_to_make_dense() const = 0;
   virtual std::string how_to_move(int device) const = 0;
+
+ private:
+  // view() with Array::read_only, where view() alone does not tell.
+  virtual Array view_with_flags(nanobind::handle object, const std::string& where, void* stream) const {
+    return view(object, where, stream);
+  }
 };
 
 // Of the class of an object. Throws kInvalidInput, naming `where`, for an object that is no array.

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "gpu_operand.h"
 #include "heddle/ops.h"
+#include "interrupt.h"
 
 namespace nb = nanobind;
 
@@ -61,14 +62,13 @@ class AttentionCall {
     read_options();
     const Shape shape = with(problem_.heads, problem_.queries, problem_.width);
     const nb::object result = out.is_none() ? family_.empty(problem_.type, shape, device_, stream_) : nb::borrow(out);
-    const Array o = on_gpu(result, "out");
+    const Array o = on_gpu(result, "out", out.is_none() ? Use::kRead : Use::kWrite);
     require_shape(o, "out", shape);
     problem_.o = strides(o, "out");
     ops::PrepareOptions prepare;
     prepare.device = device_;
-    const nb::gil_scoped_release free;
     operands_.q = q_.data, operands_.k = keys.data, operands_.v = values.data, operands_.o = o.data;
-    ops::attention(problem_, operands_, stream_, prepare);
+    interruptible([&] { ops::attention(problem_, operands_, stream_, prepare); });
     return result;
   }
 
@@ -81,8 +81,8 @@ class AttentionCall {
     const nb::object value = option(name);
     if (!value.is_none()) to = nb::cast<T>(value);
   }
-  Array on_gpu(nb::handle object, const std::string& name) {
-    return gpu_operand(object, fmt::format("{}: {}", kWhere, name), stream_, device_);
+  Array on_gpu(nb::handle object, const std::string& name, Use use = Use::kRead) {
+    return gpu_operand(object, fmt::format("{}: {}", kWhere, name), stream_, device_, use);
   }
   ops::AttentionStrides strides(const Array& array, const std::string& name) const {
     if (array.shape.size() != q_.shape.size()) {

@@ -50,7 +50,8 @@ struct Version {
   uint32_t major = 1, minor = 1;
 };
 
-inline constexpr uint64_t kReadOnly = 1;
+// Bits of ManagedVersioned::flags.
+inline constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
 
 // What the capsule "dltensor_versioned" holds.
 struct ManagedVersioned {

@@ -67,10 +67,14 @@ std::optional<dlpack::DataType> dlpack_type(DType type) {
   return dlpack::DataType{static_cast<uint8_t>(row->code), static_cast<uint8_t>(row->bits), 1};
 }
 
+bool is_byte_swapped(std::string_view format, size_t item_bytes) {
+  return item_bytes > 1 && (format.starts_with('>') || format.starts_with('!'));
+}
+
 std::optional<DType> dtype_of_format(std::string_view format, size_t item_bytes) {
-  if (!format.empty() && (format.front() == '@' || format.front() == '=' || format.front() == '<')) {
-    format.remove_prefix(1);
-  }
+  if (is_byte_swapped(format, item_bytes)) return std::nullopt;
+  constexpr std::string_view kByteOrders = "@=<>!";
+  if (!format.empty() && kByteOrders.find(format.front()) != std::string_view::npos) format.remove_prefix(1);
   if (format.size() != 1) return std::nullopt;
   constexpr std::string_view kSigned = "bhilqn", kUnsigned = "BHILQN", kFloats = "efd";
   const char letter = format.front();

@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "base/cancel.h"
+
 namespace nb = nanobind;
 
 namespace heddle::python {
@@ -25,6 +27,8 @@ void register_errors() {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
       set(error);
+    } catch (const Cancelled&) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
     }
   });
 }
@@ -35,6 +39,8 @@ void set_python_error() noexcept {
       throw;
     } catch (const Error& error) {
       set(error);
+    } catch (const Cancelled&) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
     }
   } catch (nb::python_error& error) {
     error.restore();

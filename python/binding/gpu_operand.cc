@@ -8,9 +8,9 @@
 
 namespace heddle::python {
 
-Array gpu_operand(nanobind::handle object, const std::string& where, void* stream, int& device) {
+Array gpu_operand(nanobind::handle object, const std::string& where, void* stream, int& device, Use use) {
   const Family& family = family_of(object, where);
-  Array array = family.view(object, where, stream);
+  Array array = use == Use::kWrite ? family.view_to_write(object, where, stream) : family.view(object, where, stream);
   if (array.device == kHost) {
     fail(ErrorCode::kInvalidInput, where, "it lies in host memory, the operator runs on a GPU",
          family.how_to_move(std::max(device, 0)));

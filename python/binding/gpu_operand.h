@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -7,9 +8,12 @@
 
 namespace heddle::python {
 
+enum class Use : uint8_t { kRead, kWrite };
+
 // An operand of a single operator. `device`: that of the operands before it, kHost for the first one; becomes its own.
-// Throws kInvalidInput, naming `where`, for one in host memory or on another GPU.
-Array gpu_operand(nanobind::handle object, const std::string& where, void* stream, int& device);
+// Throws kInvalidInput, naming `where`, for one in host memory or on another GPU, and for read-only memory that is
+// written.
+Array gpu_operand(nanobind::handle object, const std::string& where, void* stream, int& device, Use use = Use::kRead);
 
 // In elements, of dense arrays too.
 std::vector<int64_t> strides_of(const Array& array);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kAligned = 1 << 8, kOne = 1 << 9, kBeyond32 = 1 << 10, kBeyondSigned = 1 << 11;
+constexpr uint64_t kReadOnly = 1 << 16;  // a kernel that stores there is refused by Python
 
 // How arrays of a class are read.
 struct Reader {
@@ -32,7 +33,9 @@ struct NumpyArray {
   intptr_t* strides;
   PyObject* base;
   PyObject* dtype;
+  int flags;
 };
+constexpr int kWriteable = 0x400;  // of NumPy's flags
 
 bool is_class(nb::handle cls, const char* module, const char* name) {
   return std::string_view(nb::str(cls.attr("__module__")).c_str()) == module &&
@@ -117,6 +120,7 @@ bool LaunchKey::add_array(PyObject* value) {
       const auto& array = *reinterpret_cast<const NumpyArray*>(value);
       data = array.data;
       dtype = word_of(array.dtype);
+      if ((array.flags & kWriteable) == 0) facts |= kReadOnly;
       objects_[object_count_++] = array.dtype;
       break;
     }

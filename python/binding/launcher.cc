@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "interrupt.h"
 #include "lang/cpu/kernel.h"
 #include "launch_key.h"
 #include "tile_kernels.h"
@@ -302,10 +303,11 @@ nb::object Call::start(const Entry& entry) const {
     const nb::gil_scoped_release free;
     entry.on_device->compiled->launch(grid, arguments, stream, std::max(key_.device(), 0));
   } else {
-    const nb::gil_scoped_release free;
-    entry.on_cpu->launch(grid, arguments, tile_threads(), [](const std::string& line) {
-      const nb::gil_scoped_acquire held;
-      nb::print(line.c_str());
+    interruptible([&] {
+      entry.on_cpu->launch(grid, arguments, tile_threads(), [](const std::string& line) {
+        const nb::gil_scoped_acquire held;
+        nb::print(line.c_str());
+      });
     });
   }
   return entry.kernel;

@@ -14,6 +14,8 @@
 #include "driver/report/run_times.h"
 #include "driver/verify/random_inputs.h"
 #include "errors.h"
+#include "interrupt.h"
+#include "narrow.h"
 #include "tensor.h"
 
 namespace nb = nanobind;
@@ -67,6 +69,7 @@ PyModel::Given PyModel::look_at(const std::vector<nb::handle>& inputs, void* str
     given.families.push_back(&family);
     given.arrays.push_back(family.view(inputs[i], input_names_[i], stream));
     check_array(given.arrays[i], ports[i].dtype, input_names_[i], family);
+    given.arrays[i] = widened(std::move(given.arrays[i]));
     given.on_gpu = given.on_gpu || given.arrays[i].device != kHost;
   }
   // All on the model's GPU, or all on the host.
@@ -126,9 +129,8 @@ std::vector<Array> PyModel::outputs_given(nb::handle out, void* stream, bool on_
     if (objects[i].is_none()) continue;
     const Family& family = family_of(objects[i], output_names_[i]);
     Array& array = outputs.back();
-    array = family.view(objects[i], output_names_[i], stream);
+    array = family.view_to_write(objects[i], output_names_[i], stream);
     check_array(array, ports[i].dtype, output_names_[i], family);
-    if (array.read_only) refuse_input(output_names_[i], "its memory is read-only", "Give an array that may be written");
     const int wanted = on_gpu ? device_ : kHost;
     if (array.device != wanted) {
       refuse_input(output_names_[i], fmt::format("it lies on {}, the inputs do not", array.place()),
@@ -148,11 +150,11 @@ nb::list PyModel::run_on_host(const Given& given, const CallOptions& call) {
   for (const Array& array : outputs) {
     into.push_back(array.data == nullptr ? Tensor() : Tensor::borrow(array.dtype, array.shape, array.data, array.hold));
   }
-  std::vector<Tensor> results;
-  {
-    const nb::gil_scoped_release free;
-    results = model_.impl().run_in_order(inputs, into);
-  }
+  std::vector<Tensor> results = interruptible([&] {
+    std::vector<Tensor> made = model_.impl().run_in_order(inputs, into);
+    for (const Array& array : outputs) narrow(array);
+    return made;
+  });
   nb::list made;
   const Family& family = given.families.empty() ? numpy_family() : *given.families.front();
   for (size_t i = 0; i < results.size(); ++i) {
@@ -174,11 +176,7 @@ std::shared_ptr<const EnqueueNeeds> PyModel::needs(const std::vector<Shape>& sha
     return nullptr;
   };
   if (auto found = known()) return found;
-  std::shared_ptr<const EnqueueNeeds> made;
-  {
-    const nb::gil_scoped_release free;
-    made = std::make_shared<const EnqueueNeeds>(model_.prepare(shapes));
-  }
+  const auto made = interruptible([&] { return std::make_shared<const EnqueueNeeds>(model_.prepare(shapes)); });
   if (prepared_.size() >= kMost) prepared_.pop_back();
   prepared_.insert(prepared_.begin(), Prepared{shapes, made});
   return made;
@@ -225,7 +223,7 @@ nb::list PyModel::run_on_gpu(const Given& given, const CallOptions& call, void* 
   if (needed->workspace_bytes > 0) {
     held =
         call.workspace.is_none() ? workspace_for(family, needed->workspace_bytes, stream) : nb::borrow(call.workspace);
-    memory = family_of(held, "workspace").view(held, "workspace", stream);
+    memory = family_of(held, "workspace").view_to_write(held, "workspace", stream);
     const auto has = static_cast<size_t>(element_count(memory.shape)) * size_of(memory.dtype);
     if (memory.device != device_ || has < needed->workspace_bytes || !memory.is_dense()) {
       refuse_input("workspace",
@@ -287,12 +285,10 @@ std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& position
 
 nb::dict bench(const PyModel& model, const nb::dict& inputs, double seconds, uint64_t seed) {
   std::map<std::string, Tensor> given = host_tensors(inputs);
-  driver::RunTimes times;
-  {
-    const nb::gil_scoped_release free;
+  const driver::RunTimes times = interruptible([&] {
     const auto all = driver::random_inputs(*model.model().impl().primary().plan, seed, std::move(given));
-    times = driver::time_runs(model.model(), all, seconds);
-  }
+    return driver::time_runs(model.model(), all, seconds);
+  });
   nb::dict told;
   told["runs"] = times.runs;
   told["p10_ms"] = times.p10 * 1e3;
@@ -335,11 +331,7 @@ void register_model(nb::module_& module) {
             return nb::make_tuple(needs->workspace_bytes, port_list(needs->outputs));
           },
           nb::arg("shapes"))
-      .def("wait",
-           [](const PyModel& m) {
-             const nb::gil_scoped_release free;
-             m.model().impl().wait_for_background();
-           })
+      .def("wait", [](const PyModel& m) { interruptible([&] { m.model().impl().wait_for_background(); }); })
       .def(
           "save",
           [](const PyModel& m, nb::handle path) {

@@ -6,6 +6,7 @@
 #include "cli/arguments.h"
 #include "errors.h"
 #include "heddle/version.h"
+#include "interrupt.h"
 #include "model.h"
 #include "ops.h"
 #include "source.h"
@@ -31,6 +32,7 @@ NB_MODULE(_core, module) {
   module.doc() = "What heddle has in C++. Use the package heddle.";
   module.def("version", [] { return std::string(heddle::version()); });
   module.def("command", &command, nb::arg("words"));
+  heddle::python::find_main_thread();
   heddle::python::register_errors();
   heddle::python::register_tensor(module);
   heddle::python::register_source(module);

@@ -14,6 +14,7 @@
 #include "errors.h"
 #include "gpu_operand.h"
 #include "heddle/ops.h"
+#include "interrupt.h"
 
 namespace nb = nanobind;
 
@@ -94,8 +95,8 @@ ops::Operand operand_of(const Array& array, const std::string& name, const ops::
   return operand;
 }
 
-Array on_gpu(nb::handle object, const std::string& name, void* stream, int& device) {
-  return gpu_operand(object, fmt::format("{}: {}", kWhere, name), stream, device);
+Array on_gpu(nb::handle object, const std::string& name, void* stream, int& device, Use use = Use::kRead) {
+  return gpu_operand(object, fmt::format("{}: {}", kWhere, name), stream, device, use);
 }
 
 void fill_sizes(ops::GemmProblem& p, const Array& a, const Array& b, const Family& family) {
@@ -166,7 +167,7 @@ nb::object gemm(nb::handle a, nb::handle b, const std::string& epilogue, const n
   const bool is_batch = x.shape.size() == 3 || y.shape.size() == 3;
   const Shape shape = is_batch ? Shape{problem.batch, problem.m, problem.n} : Shape{problem.m, problem.n};
   const nb::object result = out.is_none() ? family.empty(problem.out, shape, device, stream) : nb::borrow(out);
-  const Array d = on_gpu(result, "out", stream, device);
+  const Array d = on_gpu(result, "out", stream, device, out.is_none() ? Use::kRead : Use::kWrite);
   if (d.dtype != problem.out || d.shape != shape) {
     refuse_operand("out", fmt::format("it is {}{}, the result is {}{}", to_string(d.dtype), to_string(d.shape),
                                       to_string(problem.out), to_string(shape)));
@@ -177,8 +178,7 @@ nb::object gemm(nb::handle a, nb::handle b, const std::string& epilogue, const n
   ops::PrepareOptions prepare;
   prepare.device = device;
   if (!option("tune_seconds").is_none()) prepare.tune_seconds = nb::cast<double>(option("tune_seconds"));
-  const nb::gil_scoped_release free;
-  ops::gemm(problem, x.data, y.data, d.data, stream, addresses, prepare);
+  interruptible([&] { ops::gemm(problem, x.data, y.data, d.data, stream, addresses, prepare); });
   return result;
 }
 

@@ -19,6 +19,7 @@
 #include "driver/shapes/ranges.h"
 #include "driver/verify/verify.h"
 #include "errors.h"
+#include "narrow.h"
 #include "operators.h"
 #include "profile/exports.h"
 #include "profile/json.h"
@@ -121,9 +122,10 @@ driver::CompiledModel compiled(const Source& source) {
 
 std::string explain(const Source& source, bool verbose) {
   const driver::CompiledModel model = compiled(source);
-  const nb::gil_scoped_release free;
-  const Target target = driver::resolve(source.options()).target;
-  return cli::captured([&] { cli::print_report(model, target, verbose); });
+  return interruptible([&] {
+    const Target target = driver::resolve(source.options()).target;
+    return cli::captured([&] { cli::print_report(model, target, verbose); });
+  });
 }
 
 std::string explain_json(const Source& source) {
@@ -239,7 +241,7 @@ Source::Source(nb::handle model, const nb::dict& options) : options_(options_of(
     path_ = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(model));
   }
   if (options.contains("progress") && !nb::object(options["progress"]).is_none()) progress_ = options["progress"];
-  options_ = with_dims(path_, std::move(options_));
+  options_ = interruptible([&] { return with_dims(path_, std::move(options_)); });
 }
 
 std::shared_ptr<Source::Progress> Source::progress() const {
@@ -259,6 +261,7 @@ void Source::Progress::tell(const std::string& stage, double fraction) {
     function_(stage, fraction);
   } catch (nb::python_error& error) {
     raised_ = std::make_unique<nb::python_error>(std::move(error));
+    if (Cancellation* const cancellation = Cancellation::current()) cancellation->cancel();
   }
 }
 
@@ -276,12 +279,13 @@ std::map<std::string, Tensor> host_tensors(const nb::dict& arrays) {
     const std::string name = nb::cast<std::string>(key);
     const std::string where = "input " + name;
     const Family& family = family_of(object, where);
-    const Array array = family.view(object, where, nullptr);
+    Array array = family.view(object, where, nullptr);
     if (array.device != kHost) {
       fail(ErrorCode::kInvalidInput, where, "it lies on " + array.place() + ", host memory is needed",
            family.how_to_move(kHost));
     }
     if (!array.is_dense()) fail(ErrorCode::kInvalidInput, where, "its memory is not dense", family.how_to_make_dense());
+    array = widened(std::move(array));
     tensors[name] = Tensor::borrow(array.dtype, array.shape, array.data, array.hold);
   }
   return tensors;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "heddle/model.h"
+#include "interrupt.h"
 
 namespace heddle::python {
 
@@ -44,7 +45,7 @@ ExtentRange range_of(nanobind::handle extents, const std::string& name);
 
 void register_source(nanobind::module_& module);
 
-// The caller's function while something compiles. Compiling threads call it; what it raises is kept for the end.
+// The caller's function while something compiles. Compiling threads call it; what it raises cancels the compilation.
 class Source::Progress {
  public:
   explicit Progress(nanobind::object function) : function_(std::move(function)) {}
@@ -70,8 +71,12 @@ auto Source::with_progress(const Work& work) const {
     if (told != nullptr) told->end();
   });
   auto result = [&] {
-    const nanobind::gil_scoped_release free;
-    return work(options);
+    try {
+      return interruptible([&] { return work(options); });
+    } catch (const Cancelled&) {
+      if (told != nullptr) told->rethrow();
+      throw;
+    }
   }();
   if (told != nullptr) told->rethrow();
   return result;

@@ -1,18 +1,23 @@
 #include "tensor.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
 #include "dlpack.h"
+#include "driver/compile/options.h"
 #include "dtypes.h"
 #include "errors.h"
+#include "narrow.h"
 
 namespace nb = nanobind;
 
@@ -40,6 +45,10 @@ void end_export(Managed* self) {
   delete static_cast<Export<Managed>*>(self->context);
 }
 
+dlpack::Device dlpack_device(int device) {
+  return device == kHost ? dlpack::Device{dlpack::kCpu, 0} : dlpack::Device{dlpack::kCuda, device};
+}
+
 std::vector<int64_t> dense_strides(const Shape& shape, int64_t unit) {
   std::vector<int64_t> strides(shape.size(), unit);
   for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
@@ -47,7 +56,7 @@ std::vector<int64_t> dense_strides(const Shape& shape, int64_t unit) {
 }
 
 template <typename Managed>
-Managed* export_tensor(const PyTensor& tensor) {
+Managed* export_tensor(const PyTensor& tensor, bool is_copied) {
   const auto type = dlpack_type(tensor.dtype());
   if (!type) {
     fail(ErrorCode::kUnsupportedType, "heddle.Tensor",
@@ -57,12 +66,14 @@ Managed* export_tensor(const PyTensor& tensor) {
   auto* out = new Export<Managed>{{}, tensor, tensor.shape(), dense_strides(tensor.shape(), 1)};
   auto& described = out->managed.tensor;
   described.data = array.data;
-  described.device =
-      array.device == kHost ? dlpack::Device{dlpack::kCpu, 0} : dlpack::Device{dlpack::kCuda, array.device};
+  described.device = dlpack_device(array.device);
   described.rank = static_cast<int32_t>(out->shape.size());
   described.dtype = *type;
   described.shape = out->shape.data();
   described.strides = out->strides.data();
+  if constexpr (std::is_same_v<Managed, dlpack::ManagedVersioned>) {
+    out->managed.flags = is_copied ? dlpack::kIsCopied : 0;
+  }
   out->managed.context = out;
   out->managed.deleter = &end_export<Managed>;
   return &out->managed;
@@ -76,8 +87,8 @@ void drop(void* managed) noexcept {
 }
 
 template <typename Managed>
-nb::capsule capsule_of(const PyTensor& tensor, const char* name) {
-  PyObject* capsule = PyCapsule_New(export_tensor<Managed>(tensor), name, [](PyObject* self) {
+nb::capsule capsule_of(const PyTensor& tensor, const char* name, bool is_copied) {
+  PyObject* capsule = PyCapsule_New(export_tensor<Managed>(tensor, is_copied), name, [](PyObject* self) {
     const char* const called = PyCapsule_GetName(self);
     if (called == nullptr || std::string_view(called).starts_with("used_")) return;
     drop<Managed>(PyCapsule_GetPointer(self, called));
@@ -127,9 +138,11 @@ PyType_Slot tensor_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buf
 // "cpu", "cuda", "cuda:1"
 int device_named(const std::string& name) {
   if (name == "cpu") return kHost;
-  int ordinal = 0;
-  if (name == "cuda" || std::sscanf(name.c_str(), "cuda:%d", &ordinal) == 1) return ordinal;
-  refuse_argument("device", fmt::format("\"{}\" is no device", name), "Use \"cpu\", \"cuda\" or \"cuda:1\"");
+  try {
+    return driver::device_of(name);
+  } catch (const Error& error) {
+    refuse_argument("device", fmt::format("\"{}\" is no device", name), "Use \"cpu\", \"cuda\" or \"cuda:1\"");
+  }
 }
 
 DType dtype_named(const std::string& name) {
@@ -166,12 +179,66 @@ PyTensor tensor_of(nb::handle object, nb::handle dtype, const std::string& devic
     }
     array.dtype = wanted;
   }
+  array = widened(std::move(array));
   Tensor copy(array.dtype, array.shape);
   if (copy.bytes() > 0) std::memcpy(copy.mutable_data(), array.data, copy.bytes());
   const int at = device_named(device);
   const PyTensor here(std::move(copy));
   const nb::gil_scoped_release free;
   return at == kHost ? here : here.to_device(at, handle);
+}
+
+[[noreturn]] void refuse_export(const std::string& why) {
+  throw nb::buffer_error(why.c_str());
+}
+
+// What `dl_device` asks for: kHost, or the ordinal of a GPU.
+int device_asked(nb::handle dl_device, int otherwise) {
+  if (dl_device.is_none()) return otherwise;
+  std::pair<int, int> device;
+  if (!nb::try_cast(dl_device, device)) {
+    throw nb::type_error("dl_device is a pair of numbers: the kind of the device in DLPack, and its ordinal");
+  }
+  if (device.first == dlpack::kCpu) return kHost;
+  if (device.first == dlpack::kCuda && device.second >= 0) return device.second;
+  refuse_export(
+      fmt::format("a heddle.Tensor cannot be exported to the device ({}, {}) of DLPack: it lies in host "
+                  "memory (1, 0) or on a GPU (2, N)",
+                  device.first, device.second));
+}
+
+std::optional<bool> copy_asked(nb::handle copy) {
+  if (copy.is_none()) return std::nullopt;
+  bool asked = false;
+  if (!nb::try_cast(copy, asked)) throw nb::type_error("copy is True, False or None");
+  return asked;
+}
+
+// __dlpack__()
+nb::capsule lend(const PyTensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                 nb::handle copy) {
+  if (!dlpack_type(tensor.dtype())) {
+    refuse_export(fmt::format("DLPack has no {} of one element per byte; use numpy()", to_string(tensor.dtype())));
+  }
+  const bool versioned = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+  const int device = device_asked(dl_device, tensor.device());
+  const std::optional<bool> is_copy = copy_asked(copy);
+  const bool moves = device != tensor.device();
+  if (moves && is_copy == false) {
+    refuse_export(fmt::format("a heddle.Tensor on {} gets to another device by a copy only, and copy=False forbids it",
+                              tensor.array().place()));
+  }
+  const bool waits = stream.is_none() || nb::cast<int64_t>(stream) != -1;
+  void* const consumer = waits ? stream_of(stream) : nullptr;  // None: the default stream
+  const bool copies = moves || is_copy == true;
+  const PyTensor lent = [&] {
+    if (!copies) return tensor;
+    const nb::gil_scoped_release free;
+    if (!moves) return tensor.copy();
+    return device == kHost ? PyTensor(tensor.to_host()) : tensor.to_device(device, consumer);
+  }();
+  if (waits) lent.wait_on(consumer);
+  return lent.to_dlpack(versioned, copies);
 }
 
 }  // namespace
@@ -261,6 +328,23 @@ PyTensor PyTensor::to_device(int device, void* stream) const {
   return made;
 }
 
+PyTensor PyTensor::copy() const {
+  if (device_ == kHost) {
+    Tensor host = Tensor::unfilled(dtype_, shape_);
+    if (host.bytes() > 0) std::memcpy(host.mutable_data(), host_.data(), host.bytes());
+    return PyTensor(std::move(host));
+  }
+  PyTensor made(dtype_, shape_, device_, stream_);
+  const CudaContext& context = DevicePool::of(device_).context();
+  context.make_current();
+  if (bytes() > 0) {
+    const auto& driver = context.driver();
+    context.check(driver.copy_async(address_of(made.memory_.get()), address_of(memory_.get()), bytes(), stream_),
+                  "cuMemcpyDtoDAsync");
+  }
+  return made;
+}
+
 void PyTensor::wait_on(void* consumer) const {
   if (device_ == kHost || consumer == stream_) return;
   const CudaContext& context = DevicePool::of(device_).context();
@@ -274,13 +358,13 @@ void PyTensor::wait_on(void* consumer) const {
   context.check(driver.stream_wait(consumer, event, 0), "cuStreamWaitEvent");
 }
 
-nb::capsule PyTensor::to_dlpack(bool versioned) const {
-  return versioned ? capsule_of<dlpack::ManagedVersioned>(*this, "dltensor_versioned")
-                   : capsule_of<dlpack::Managed>(*this, "dltensor");
+nb::capsule PyTensor::to_dlpack(bool versioned, bool is_copied) const {
+  return versioned ? capsule_of<dlpack::ManagedVersioned>(*this, "dltensor_versioned", is_copied)
+                   : capsule_of<dlpack::Managed>(*this, "dltensor", is_copied);
 }
 
 dlpack::ManagedVersioned* managed_of(const PyTensor& tensor) {
-  return export_tensor<dlpack::ManagedVersioned>(tensor);
+  return export_tensor<dlpack::ManagedVersioned>(tensor, false);
 }
 
 void register_tensor(nb::module_& module) {
@@ -298,21 +382,16 @@ void register_tensor(nb::module_& module) {
       .def_prop_ro(
           "data_ptr", [](const PyTensor& t) { return address_of(t.array().data); }, "The address of the first element.")
       .def("numpy", &numpy_of,
-           "A NumPy array: of the same memory on the host; of a copy on a GPU, for which it waits for the stream.")
+           "A NumPy array: of the same memory on the host; of a copy on a GPU, for which it waits for the stream. "
+           "Elements narrower than a byte are copied, too.")
       .def("__dlpack_device__",
            [](const PyTensor& t) {
-             return t.device() == kHost ? nb::make_tuple(int{dlpack::kCpu}, 0)
-                                        : nb::make_tuple(int{dlpack::kCuda}, t.device());
+             const dlpack::Device at = dlpack_device(t.device());
+             return nb::make_tuple(int{at.type}, at.id);
            })
-      .def(
-          "__dlpack__",
-          [](const PyTensor& t, nb::handle stream, nb::handle max_version, nb::handle, nb::handle) {
-            if (!stream.is_none() && nb::cast<int64_t>(stream) != -1) t.wait_on(stream_of(stream));
-            const bool versioned = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
-            return t.to_dlpack(versioned);
-          },
-          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
-          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack__", &lend, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
+           "A capsule of DLPack, as the array API standard describes it. Raises BufferError where that cannot be.")
       .def("__repr__", [](const PyTensor& t) {
         return fmt::format("heddle.Tensor({}{} on {})", to_string(t.dtype()), to_string(t.shape()), t.array().place());
       });

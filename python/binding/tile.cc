@@ -16,6 +16,7 @@
 
 #include "base/thread.h"
 #include "errors.h"
+#include "interrupt.h"
 #include "lang/cpu/kernel.h"
 #include "lang/cuda/kernel.h"
 #include "lang/interpret/interpret.h"
@@ -76,8 +77,7 @@ void interpret(const Verified& kernel, const Grid& grid, const nb::sequence& arg
                const std::vector<Region>& allocations, bool checked, const nb::object& print) {
   const std::vector<lang::Argument> values = arguments_of(arguments);
   const lang::InterpretOptions options = options_of(allocations, checked, print);
-  const nb::gil_scoped_release free;
-  lang::interpret(kernel.kernel, grid, values, options);
+  interruptible([&] { lang::interpret(kernel.kernel, grid, values, options); });
 }
 
 Verified with_checks(const Verified& given) {
@@ -87,21 +87,17 @@ Verified with_checks(const Verified& given) {
   return checked;
 }
 
-std::shared_ptr<lang::cpu::CpuKernel> compile(const Verified& kernel) {
-  const nb::gil_scoped_release free;
-  return std::const_pointer_cast<lang::cpu::CpuKernel>(
-      lang::cpu::CpuKernel::compile(kernel.kernel, Target::host_cpu()));
-}
-
-// For the CPU or a GPU.
-nb::object compile_for(const Verified& kernel, const std::string& target) {
-  if (target == "cpu") return nb::cast(compile(kernel));
-  DeviceKernel made{kernel.kernel, nullptr};
-  {
-    const nb::gil_scoped_release free;
-    made.compiled = std::make_shared<lang::cuda::CudaKernel>(kernel.kernel, target);
+// For the CPU or a GPU. `cancellation`: of a thread that compiles for another one.
+nb::object compile_for(const Verified& kernel, const std::string& target, Cancellation* cancellation) {
+  if (target == "cpu") {
+    return nb::cast(interruptible(cancellation, [&] {
+      return std::const_pointer_cast<lang::cpu::CpuKernel>(
+          lang::cpu::CpuKernel::compile(kernel.kernel, Target::host_cpu()));
+    }));
   }
-  return nb::cast(std::move(made));
+  return nb::cast(DeviceKernel{kernel.kernel, interruptible(cancellation, [&] {
+                                 return std::make_shared<lang::cuda::CudaKernel>(kernel.kernel, target);
+                               })});
 }
 
 std::string cuda_target(int ordinal) {
@@ -120,8 +116,7 @@ void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequ
             const nb::object& print) {
   const std::vector<lang::Argument> values = arguments_of(arguments);
   const lang::InterpretOptions options = options_of({}, false, print);
-  const nb::gil_scoped_release free;
-  kernel.launch(grid, values, tile_threads(), options.print);
+  interruptible([&] { kernel.launch(grid, values, tile_threads(), options.print); });
 }
 
 }  // namespace
@@ -138,6 +133,9 @@ ThreadPool& tile_threads() {
 
 void register_tile(nb::module_& module) {
   nb::module_ tile = module.def_submodule("tile", "Kernels of the tile language. Use heddle.tile.");
+  nb::class_<Cancellation>(tile, "Cancellation", "Ends what is compiled with it.")
+      .def("__init__", [](Cancellation* self) { new (self) Cancellation; })
+      .def("cancel", &Cancellation::cancel);
   nb::class_<Verified>(tile, "Verified")
       .def_prop_ro("name", [](const Verified& self) { return self.kernel.name; })
       .def("text", [](const Verified& self) { return lang::print(self.kernel); })
@@ -145,7 +143,7 @@ void register_tile(nb::module_& module) {
            nb::arg("allocations") = std::vector<Region>(), nb::arg("checked") = false,
            nb::arg("print").none() = nb::none())
       .def("with_checks", &with_checks)
-      .def("compile", &compile_for, nb::arg("target") = "cpu");
+      .def("compile", &compile_for, nb::arg("target") = "cpu", nb::arg("cancellation").none() = nb::none());
   nb::class_<lang::cpu::CpuKernel>(tile, "Kernel")
       .def_prop_ro("text", &lang::cpu::CpuKernel::text)
       .def("launch", &launch, nb::arg("grid"), nb::arg("arguments"), nb::arg("print").none() = nb::none());

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "errors.h"
+#include "interrupt.h"
 #include "jit/compiler.h"
 #include "jit/headers.h"
 #include "lang/analysis/accesses.h"
@@ -48,7 +50,11 @@ nb::tuple cpu_text(const std::string& ir) {
 // (text, symbol, machine code, threads of a program, bytes of dynamic shared memory). The kernel takes its own
 // parameters alone, no tensor maps.
 nb::tuple cuda_code(const std::string& ir, const std::string& target) {
-  const lang::cuda::CudaKernel kernel(lang::parse_and_verify(ir), target, lang::cuda::Loads::kWithoutTensorMaps);
+  const auto made = interruptible([&] {
+    return std::make_shared<const lang::cuda::CudaKernel>(lang::parse_and_verify(ir), target,
+                                                          lang::cuda::Loads::kWithoutTensorMaps);
+  });
+  const lang::cuda::CudaKernel& kernel = *made;
   const lang::cuda::CudaUnit& unit = kernel.unit();
   return nb::make_tuple(unit.text, unit.symbol, nb::bytes(kernel.machine_code().data(), kernel.machine_code().size()),
                         unit.threads, unit.shared_bytes);
@@ -71,8 +77,10 @@ std::vector<std::string> compiler_command(const std::string& target, const std::
     cpu.isa = *isa;
     cpu.f16c = *isa >= CpuIsa::kAvx2;
   }
-  jit::materialise_headers(folder);
-  std::vector<std::string> command{jit::find_compiler().path};
+  std::vector<std::string> command{interruptible([&] {
+    jit::materialise_headers(folder);
+    return jit::find_compiler().path;
+  })};
   for (std::string& flag : jit::compile_flags(cpu)) command.push_back(std::move(flag));
   command.push_back("-I" + folder);
   return command;

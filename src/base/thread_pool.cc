@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -23,6 +24,24 @@ inline void relax() {
   __builtin_ia32_pause();
 #endif
 }
+
+// A job whose caller can cancel it: workers are in the caller's scope, and no range is begun any more.
+struct CancellableJob {
+  void (*call)(void* context, int64_t begin, int64_t end, int worker);
+  void* context;
+  Cancellation* cancellation;
+
+  static void run(void* self, int64_t begin, int64_t end, int worker) {
+    const auto& job = *static_cast<const CancellableJob*>(self);
+    if (Cancellation::current() == job.cancellation) return job.checked(begin, end, worker);
+    const CancelScope scope(job.cancellation, CancelScope::Asks::kNo);
+    job.checked(begin, end, worker);
+  }
+  void checked(int64_t begin, int64_t end, int worker) const {
+    check_cancelled();
+    call(context, begin, end, worker);
+  }
+};
 
 }  // namespace
 
@@ -65,6 +84,9 @@ void ThreadPool::end_workers() {
 
 void ThreadPool::run_erased(int64_t tasks, int64_t grain, Call call, void* context) {
   if (tasks <= 0) return;
+  Cancellation* const cancellation = Cancellation::current();
+  CancellableJob cancellable{call, context, cancellation};
+  if (cancellation != nullptr) call = &CancellableJob::run, context = &cancellable;
   grain = std::max<int64_t>(grain, 1);
   if (threads_ == 1 || tasks <= grain || busy_.exchange(true, std::memory_order_acquire)) {
     call(context, 0, tasks, 0);
@@ -90,6 +112,7 @@ void ThreadPool::run_erased(int64_t tasks, int64_t grain, Call call, void* conte
     if (spins < 4096) {
       relax();
     } else {
+      if (cancellation != nullptr) cancellation->is_cancelled();  // so that workers see it before their next range
       std::this_thread::yield();
     }
   }
@@ -111,8 +134,8 @@ void ThreadPool::work_on(const Job& job, int share, int worker) {
   while (true) {
     const int64_t taken = seen >> 32 == job.number ? static_cast<int64_t>(seen & UINT32_MAX) : 0;
     if (taken >= count || failed_.load(std::memory_order_relaxed)) return;
-    // The owner takes half of what is left, so that few takes do for many small tasks and the end stays balanced; others
-    // take what keeps all of them busy.
+    // The owner takes half of what is left, so that few takes do for many small tasks and the end stays balanced;
+    // others take what keeps all of them busy.
     const int64_t size = std::max<int64_t>(1, (count - taken) / (share == worker ? 2 : 2 * threads_));
     const uint64_t next = uint64_t{job.number} << 32 | static_cast<uint64_t>(taken + size);
     if (!cursor.compare_exchange_weak(seen, next, std::memory_order_relaxed)) continue;

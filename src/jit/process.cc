@@ -1,18 +1,24 @@
 #include "jit/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/file/file.h"
 #include "base/thread.h"
@@ -81,7 +87,34 @@ bool is_ending(bool may_follow) {
   }
 }
 
+// The children of a process, in /proc.
+std::vector<pid_t> children_of(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", process));
+  return {std::istream_iterator<pid_t>(file), std::istream_iterator<pid_t>()};
+}
+
+// A compiler's driver that is ended leaves its compiler running. Nobody else gets the numbers of children before their
+// parent has ended.
+void end_tree(pid_t process) {
+  for (const pid_t child : children_of(process)) end_tree(child);
+  ::kill(process, SIGTERM);
+}
+
+// Waits for the end of a child, which it does not reap, and ends it if this work is cancelled.
+void watch(pid_t child) {
+  constexpr int kPause = 50;  // milliseconds
+  Cancellation* const cancellation = Cancellation::current();
+  if (cancellation == nullptr) return;
+  const Descriptor file(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (file.get() < 0) return;  // an old kernel
+  pollfd ended{file.get(), POLLIN, 0};
+  while (::poll(&ended, 1, kPause) <= 0) {
+    if (cancellation->is_cancelled()) return end_tree(child);
+  }
+}
+
 int wait_for(pid_t child) {
+  watch(child);
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
@@ -114,6 +147,7 @@ int start(pid_t& child, char** argv, char** environment, const FileActions& file
 }  // namespace
 
 ProcessResult run_process(const std::vector<std::string>& arguments, const std::string& scratch) {
+  check_cancelled();
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -139,6 +173,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
   }
   ProcessResult result;
   result.status = wait_for(child);
+  check_cancelled();
   if (file_exists(scratch)) result.output = MappedFile::read(scratch)->text().substr(0, kMaxOutput);
   return result;
 }
@@ -146,7 +181,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
 void end_processes() {
   const std::lock_guard lock(running().mutex);
   running().ending = true;
-  for (const pid_t child : running().children) ::kill(child, SIGTERM);
+  for (const pid_t child : running().children) end_tree(child);
 }
 
 }  // namespace heddle::jit

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/near_miss.h"
@@ -217,6 +218,7 @@ ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const
   ir::Graph current = graph;
   for (const Pass& pass : pipeline()) {
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
+    check_cancelled();
     const double start = wall_seconds();
     const bool ran = run_and_verify(pass, current, context, options.verify);
     const double time = wall_seconds() - start;

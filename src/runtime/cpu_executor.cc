@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
 #include "runtime/program.h"
@@ -59,6 +60,7 @@ class Run {
   }
 
   void execute(const Program& program, const Program::Op& op) {
+    check_cancelled();
     void** pointers = table_ + program.pointers_at;
     if (op.kernel != nullptr) return run_kernel(op, pointers);
     if (op.loop) return run_loop(std::get<LoopStep>(op.step->action), *op.loop, pointers);
@@ -98,7 +100,9 @@ class Run {
     }
     if (step.tasks == 1) return op.kernel(operands, scratch_, 0, 1);
     pool_.run(step.tasks, [&](int64_t begin, int64_t end, int worker) {
-      op.kernel(operands, scratch_ + worker * scratch_stride_, begin, end);
+      std::byte* const scratch = scratch_ + worker * scratch_stride_;
+      each_part(begin, end, op.longest_range,
+                [&](int64_t from, int64_t to) { op.kernel(operands, scratch, from, to); });
     });
   }
 

@@ -53,7 +53,17 @@ class Linker {
     op.fixed = std::all_of(step.operands.begin(), step.operands.end(), [&](uint32_t buffer) {
       return plan.buffers[buffer].place == Place::kArena || plan.buffers[buffer].place == Place::kConstant;
     });
+    op.longest_range = longest_range(*op.step, step.tasks);
     scratch_ = std::max(scratch_, aligned(step.scratch_bytes));
+  }
+
+  // Parts that take long against the calls that they cost.
+  static int64_t longest_range(const Step& step, int64_t tasks) {
+    constexpr double kPart = 0.03;  // seconds
+    constexpr int64_t kUnknown = 16;
+    const int64_t parts =
+        step.floor_seconds > 0 ? static_cast<int64_t>(std::min(step.floor_seconds / kPart, 1e6)) : kUnknown;
+    return parts < 2 ? 0 : std::max<int64_t>(1, tasks / parts);
   }
 
   void link(const Plan& plan, const ReferenceStep& step, Program::Op& op) {

@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
+#include "base/cancel.h"
 #include "heddle/error.h"
 
 namespace heddle {
@@ -106,6 +108,49 @@ TEST_P(ThreadPoolTest, WakesWorkersThatSleep) {
     pool.run(50, [&](int64_t b, int64_t e, int) { count += static_cast<int>(e - b); });
     EXPECT_EQ(count.load(), 50);
   }
+}
+
+TEST_P(ThreadPoolTest, JobsThatAreCancelledEndAndThePoolSurvives) {
+  ThreadPool pool(GetParam());
+  Cancellation cancellation;
+  const auto sum = [&](int64_t tasks, int64_t cancelled_at) {
+    std::atomic<int64_t> done = 0;
+    pool.run(tasks, [&](int64_t begin, int64_t end, int) {
+      each_part(begin, end, 1, [&](int64_t from, int64_t to) {
+        if ((done += to - from) == cancelled_at) cancellation.cancel();
+      });
+    });
+    return done.load();
+  };
+  {
+    const CancelScope scope(&cancellation);
+    EXPECT_EQ(sum(1000, -1), 1000);
+    EXPECT_THROW(sum(1 << 20, 100), Cancelled);
+    EXPECT_THROW(sum(10, -1), Cancelled);
+  }
+  EXPECT_EQ(sum(1000, 10), 1000);  // nobody's any more
+}
+
+// Only the thread of the scope asks, also while it waits for others.
+TEST_P(ThreadPoolTest, TheCallerIsAskedNowAndThen) {
+  ThreadPool pool(GetParam());
+  const auto caller = std::this_thread::get_id();
+  std::atomic<int> asked = 0;
+  Cancellation cancellation([&] {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    return ++asked == 2;
+  });
+  const CancelScope scope(&cancellation);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(pool.run(10000,
+                        [](int64_t begin, int64_t end, int) {
+                          each_part(begin, end, 1, [](int64_t, int64_t) {
+                            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                          });
+                        }),
+               Cancelled);
+  EXPECT_EQ(asked.load(), 2);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 5));

@@ -218,6 +218,9 @@ TEST_F(EnqueueTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal(half, y.tensor(), space.tensor().data).what(), AllOf(HasSubstr(name), HasSubstr("f16")));
   EXPECT_THAT(refusal(x.tensor(), other, space.tensor().data).what(), HasSubstr("output"));
   EXPECT_THAT(refusal(x.tensor(), none, space.tensor().data).what(), HasSubstr("no memory"));
+  DeviceTensor over = y.tensor();
+  over.data = x.tensor().data;
+  EXPECT_THAT(refusal(x.tensor(), over, space.tensor().data).what(), AllOf(HasSubstr("output"), HasSubstr("input")));
   EXPECT_THAT(refusal(x.tensor(), y.tensor(), static_cast<char*>(space.tensor().data) + 16).what(),
               HasSubstr("multiple of 256"));
   EXPECT_THAT(error_of([&] { model.enqueue({}, {}, nullptr); }).what(),

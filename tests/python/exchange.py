@@ -22,6 +22,20 @@ class Managed(Structure):
     _fields_ = [("version", c_uint32 * 2), ("context", c_void_p), ("deleter", c_void_p), ("flags", c_uint64),
                 ("tensor", DLTensor)]
 
+    @classmethod
+    def of(cls, capsule):
+        """What a versioned capsule holds, as long as the capsule is there."""
+        managed = cls.from_address(_pointer(capsule, b"dltensor_versioned"))
+        managed.capsule = capsule
+        return managed
+
+    @staticmethod
+    def address_in(capsule):
+        """Where the memory of a capsule without a version is."""
+        return DLTensor.from_address(_pointer(capsule, b"dltensor")).data
+
+
+READ_ONLY = 1  # of the flags
 
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
@@ -42,8 +56,8 @@ class Exchanged:
     stream = 0  # current for all
     allocated = []  # shapes that were asked for
 
-    def __init__(self, tensor, shape=None, strides=None, offset=0):
-        self.tensor = tensor
+    def __init__(self, tensor, shape=None, strides=None, offset=0, read_only=False):
+        self.tensor, self.read_only = tensor, read_only
         shape = tensor.shape if shape is None else shape
         self.shape = tuple(shape)
         self._shape = (c_int64 * len(shape))(*shape)
@@ -78,7 +92,31 @@ def _allocate(prototype, out, context, set_error):
 @CFUNCTYPE(c_int, ctypes.py_object, POINTER(c_void_p))
 def _own(array, out):
     out[0] = _owned(array.tensor)
+    managed = Managed.from_address(out[0])
+    managed.tensor.rank, managed.tensor.shape, managed.tensor.byte_offset = len(array.shape), array._shape, array._offset
+    if array._strides is not None:
+        managed.tensor.strides = array._strides
+    if array.read_only:
+        managed.flags |= READ_ONLY
     return 0
+
+
+class Versioned:
+    """An array of a library that has DLPack in Python alone."""
+
+    def __init__(self, tensor, read_only=False):
+        self.tensor, self.read_only = tensor, read_only
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, **words):
+        if "max_version" not in words:
+            raise BufferError("without a version nobody would know that the memory is read-only")
+        capsule = self.tensor.__dlpack__(**words)
+        if self.read_only:
+            Managed.of(capsule).flags |= READ_ONLY
+        return capsule
 
 
 class _Holder:

@@ -38,6 +38,40 @@ def add(shape=(3, 5), dtype=F32):
                   [_value("c", shape, dtype)])
 
 
+def turns():
+    """y = x + trips, one trip after the other"""
+    one = np.ones(4, np.float32)
+    body = helper.make_graph([helper.make_node("Add", ["state", "one"], ["next"]), helper.make_node("Identity", ["go"], ["goes"])], "body",
+                             [_value("i", [], TensorProto.INT64), _value("go", [], TensorProto.BOOL), _value("state", [4])],
+                             [_value("goes", [], TensorProto.BOOL), _value("next", [4])])
+    node = helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body)
+    return _model([node], [_value("trips", [], TensorProto.INT64), _value("x", [4])], [_value("y", [4])], [("one", one)])
+
+
+def product(size):
+    """c = a @ b"""
+    return _model([helper.make_node("MatMul", ["a", "b"], ["c"])], [_value("a", [size, size]), _value("b", [size, size])],
+                  [_value("c", [size, size])])
+
+
+def custom(domain, name):
+    """A node that Heddle does not know"""
+    proto = _model([helper.make_node(name, ["x"], ["y"], domain=domain)], [_value("x", [4])], [_value("y", [4])])
+    proto.opset_import.append(helper.make_opsetid(domain, 1))
+    return proto
+
+
+def cast(source, target, shape):
+    """y = x as another type"""
+    return _model([helper.make_node("Cast", ["x"], ["y"], to=target)], [_value("x", shape, source)], [_value("y", shape, target)], opset=25)
+
+
+def dequantize(dtype, shape, scale):
+    """y = x * scale"""
+    return _model([helper.make_node("DequantizeLinear", ["x", "scale"], ["y"])], [_value("x", shape, dtype)], [_value("y", shape)],
+                  [("scale", np.float32(scale).reshape(()))], opset=21)
+
+
 def cache_step(rows=3, columns=7):
     """present = past [rows, columns] with x [rows, 1] at the columns `at`; sum of its rows."""
     nodes = [helper.make_node("ScatterElements", ["past", "at", "x"], ["present"], axis=1),

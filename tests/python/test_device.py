@@ -8,7 +8,7 @@ import unittest
 import heddle
 import models
 import numpy as np
-from exchange import Exchanged
+from exchange import Exchanged, Managed, Versioned
 
 
 def random(shape, seed=0):
@@ -156,6 +156,96 @@ class Exchange(Device):
         self.assertIn("multiple of 16", str(caught.exception))
         self.model(Exchanged(memory, (4, 8), (8, 1), offset=128))
         self.model(Exchanged(memory, (1, 8), (7, 1)))  # the stride of one row says nothing
+
+
+class Overlaps(unittest.TestCase):
+    """What a run writes overlaps nothing else."""
+
+    def test_outputs_and_inputs(self):
+        for shape in ((4,), (16, 64)):
+            model, apart = (heddle.compile(models.add(shape), target=target) for target in ("cuda", "cpu"))
+            a, b = (random(shape, seed) for seed in (1, 2))
+            x, y = on_gpu(a), on_gpu(b)
+            for out, name, given in ((y, "input b", b), (x, "input a", a)):
+                for call in (lambda: model(x, y, out=out), lambda: apart(a, b, out=given)):
+                    with self.assertRaises(heddle.InputError) as caught:
+                        call()
+                    for part in ("output c", f"is that of {name}", "memory of its own"):
+                        self.assertIn(part, str(caught.exception))
+            np.testing.assert_array_equal(y.numpy(), b)
+            np.testing.assert_array_equal(model(x, x).numpy(), a + a)
+
+    def test_parts_of_memory(self):
+        model = heddle.compile(models.add((4, 8)), target="cuda")
+        memory = on_gpu(random((16, 8)))
+        part = lambda row: Exchanged(memory, (4, 8), (8, 1), offset=32 * row)
+        for rows in ((0, 4, 2), (0, 4, 7), (4, 8, 1), (0, 0, 3)):
+            with self.subTest(rows), self.assertRaisesRegex(heddle.InputError, "output c: its memory is that of input"):
+                model(part(rows[0]), part(rows[1]), out=part(rows[2]))
+        wanted = memory.numpy()
+        model(part(0), part(2), out=part(8))
+        np.testing.assert_array_equal(memory.numpy()[8:12], wanted[:4] + wanted[2:6])
+
+    def test_workspaces(self):
+        model = heddle.compile(models.layer_norm(4, 70000)[0], target="cuda")
+        if model.workspace_bytes() == 0:
+            self.skipTest("this model needs none")
+        memory = heddle.empty((model.workspace_bytes() // 4 + 2 * 4 * 70000,), "f32", device="cuda")
+        x, y = on_gpu(random((4, 70000))), Exchanged(memory, (4, 70000), (70000, 1))
+        with self.assertRaisesRegex(heddle.InputError, "its memory is that of"):
+            model(x, out=y, workspace=memory)
+
+    def test_aliases_are_allowed(self):
+        model = heddle.compile(models.cache_step(), target="cuda", alias="auto")
+        cache, x, at = on_gpu(random((3, 7))), on_gpu(random((3, 1), 1)), on_gpu(np.array([[0], [3], [6]]))
+        wanted = cache.numpy().copy()
+        np.put_along_axis(wanted, np.array([[0], [3], [6]]), random((3, 1), 1), axis=1)
+        model.run({"past": cache, "x": x, "at": at}, out={"present": cache})
+        np.testing.assert_array_equal(cache.numpy(), wanted)
+
+
+class Lent(unittest.TestCase):
+    """heddle.Tensor.__dlpack__ and arrays that others lend."""
+
+    def test_copies(self):
+        values = np.array([1, 2, 3, 4], np.float32)
+        tensor, stream = on_gpu(values), Stream()
+        for words in ({}, {"stream": 1}, {"stream": stream.ptr}, {"stream": -1}):
+            copy = tensor.__dlpack__(max_version=(1, 1), copy=True, **words)
+            lent = Managed.of(copy)
+            self.assertEqual((lent.flags, lent.tensor.device.type), (2, 2))
+            self.assertNotEqual(lent.tensor.data, tensor.data_ptr)
+            self.assertEqual(Managed.of(tensor.__dlpack__(max_version=(1, 1), **words)).tensor.data, tensor.data_ptr)
+            stream.synchronize()
+            shown = np.zeros(4, np.float32)
+            stream.call("cuMemcpyDtoH_v2", shown.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(lent.tensor.data), ctypes.c_size_t(16))
+            np.testing.assert_array_equal(shown, values)
+
+    def test_other_devices(self):
+        values = np.array([1, 2, 3, 4], np.int32)
+        tensor = on_gpu(values)
+        np.testing.assert_array_equal(np.from_dlpack(tensor, device="cpu"), values)
+        np.testing.assert_array_equal(np.from_dlpack(tensor, device="cpu", copy=True), values)
+        for words in ({"dl_device": (1, 0), "copy": False}, {"dl_device": (3, 0)}):
+            with self.assertRaises(BufferError):
+                tensor.__dlpack__(**words)
+        there = Managed.of(heddle.tensor(values).__dlpack__(max_version=(1, 1), dl_device=(2, 0)))
+        self.assertEqual((there.flags, there.tensor.device.type, there.tensor.device.id), (2, 2, 0))
+
+    def test_read_only_out(self):
+        model = heddle.compile(models.add((4,)), target="cuda")
+        x, out = on_gpu(random((4,))), on_gpu(random((4,), 1))
+        before = out.numpy()
+        for given in (Versioned(out, read_only=True), Exchanged(out, read_only=True)):
+            with self.assertRaisesRegex(heddle.InputError, "output c: its memory is read-only"):
+                model(x, x, out=given)
+        np.testing.assert_array_equal(out.numpy(), before)
+        model(Versioned(x, read_only=True), x, out=Versioned(out))
+        np.testing.assert_array_equal(out.numpy(), x.numpy() * 2)
+        a, b = (on_gpu(random((16, 16), seed).astype(np.float16)) for seed in (1, 2))
+        product = heddle.empty((16, 16), "f16", device="cuda")
+        with self.assertRaisesRegex(heddle.InputError, "out: its memory is read-only"):
+            heddle.ops.gemm(a, b, out=Versioned(product, read_only=True))
 
 
 class Refusals(Device):

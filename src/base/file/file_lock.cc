@@ -16,6 +16,8 @@
 #include <system_error>
 #include <thread>
 
+#include "base/cancel.h"
+
 namespace heddle {
 namespace {
 
@@ -52,6 +54,7 @@ FileLock::FileLock(std::string path) : path_(std::move(path)) {
     if (errno != EWOULDBLOCK && errno != EINTR) return;
     waited_ = true;
     if (is_holder_stopped(file.get())) return;
+    check_cancelled();
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, kLongest);
   }

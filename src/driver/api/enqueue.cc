@@ -1,6 +1,7 @@
 #include "driver/api/enqueue.h"
 
 #include <algorithm>
+#include <string>
 
 #include "base/check.h"
 
@@ -34,10 +35,57 @@ void check_type(const std::string& where, const runtime::Port& port, DType dtype
   }
 }
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  const uint64_t x = address_of(a.data()), y = address_of(b.data());
-  return a.bytes() > 0 && b.bytes() > 0 && x < y + b.bytes() && y < x + a.bytes();
-}
+// The memory of a run: of its inputs, which may share some, of its outputs, and of its workspace.
+class RunMemory {
+ public:
+  RunMemory(const runtime::Plan& plan, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& outputs)
+      : plan_(plan) {
+    const auto add = [&](const runtime::Port& port, uint64_t at) {
+      ranges_.push_back({at, at + static_cast<uint64_t>(plan.buffers[port.buffer].bytes), ranges_.size()});
+    };
+    ranges_.reserve(inputs.size() + outputs.size() + 1);
+    for (size_t i = 0; i < inputs.size(); ++i) add(plan.inputs[i], inputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const int64_t shared = runtime::alias_of(plan, i);
+      const auto input = static_cast<size_t>(shared);
+      if (shared >= 0 && inputs[input] == outputs[i]) ranges_[input].end = inputs[input];  // it is the output
+      add(plan.outputs[i], outputs[i]);
+    }
+  }
+  void add_workspace(uint64_t at, size_t bytes) { ranges_.push_back({at, at + bytes, ranges_.size()}); }
+
+  // Throws kInvalidInput where memory that is written overlaps any other.
+  void check_overlaps() {
+    std::erase_if(ranges_, [](const Range& range) { return range.begin == range.end; });
+    std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    Range last, last_written;  // of those in front, the ones that reach farthest
+    for (const Range& range : ranges_) {
+      const Range& met = is_written(range) ? last : last_written;
+      if (range.begin < met.end) {
+        fail(ErrorCode::kInvalidInput, name_of(is_written(range) ? range : met),
+             fmt::format("its memory is that of {}, too", name_of(is_written(range) ? met : range)),
+             "Give it memory of its own");
+      }
+      if (range.end > last.end) last = range;
+      if (is_written(range) && range.end > last_written.end) last_written = range;
+    }
+  }
+
+ private:
+  struct Range {
+    uint64_t begin = 0, end = 0;
+    size_t port = 0;  // inputs first, then outputs, then the workspace
+  };
+  bool is_written(const Range& range) const { return range.port >= plan_.inputs.size(); }
+  std::string name_of(const Range& range) const {
+    if (!is_written(range)) return "input " + plan_.inputs[range.port].name;
+    const size_t output = range.port - plan_.inputs.size();
+    return output < plan_.outputs.size() ? "output " + plan_.outputs[output].name : "workspace";
+  }
+
+  const runtime::Plan& plan_;
+  std::vector<Range> ranges_;
+};
 
 // Adds the address of each tensor that the ports take.
 void add_addresses(const char* kind, const std::vector<runtime::Port>& ports, const std::vector<DeviceTensor>& given,
@@ -74,6 +122,10 @@ std::vector<uint64_t> addresses_of(const runtime::Plan& plan, const std::vector<
          fmt::format("it lies at {:#x}, and {} bytes at a multiple of {} are needed", at, bytes, kWorkspaceAlignment),
          "Allocate what prepare() says on the model's GPU");
   }
+  const auto outputs_at = addresses.begin() + static_cast<int64_t>(inputs.size());
+  RunMemory memory(plan, {addresses.begin(), outputs_at}, {outputs_at, addresses.end()});
+  memory.add_workspace(at, bytes);
+  memory.check_overlaps();
   addresses.push_back(at);
   return addresses;
 }
@@ -88,18 +140,13 @@ void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs,
     const std::string where = fmt::format("output {}", plan.outputs[i].name);
     if (!outputs[i].defined()) outputs[i] = Tensor::unfilled(plan.outputs[i].dtype, plan.outputs[i].shape);
     check_type(where, plan.outputs[i], outputs[i].dtype(), outputs[i].shape());
-    const auto meets = [&](const Tensor& other) { return overlap(other, outputs[i]); };
-    const auto end = outputs.begin() + static_cast<int64_t>(i);
-    const int64_t shared = runtime::alias_of(plan, i);
-    const auto is_alias = [&](const Tensor& input) {
-      return shared >= 0 && &input == &inputs[static_cast<size_t>(shared)] && input.data() == outputs[i].data();
-    };
-    const auto meets_input = [&](const Tensor& input) { return meets(input) && !is_alias(input); };
-    if (std::any_of(inputs.begin(), inputs.end(), meets_input) || std::any_of(outputs.begin(), end, meets)) {
-      fail(ErrorCode::kInvalidInput, where, "its memory is that of an input or of another output, too",
-           "Give it memory of its own");
-    }
   }
+  const auto addresses = [](const std::vector<Tensor>& tensors) {
+    std::vector<uint64_t> all;
+    for (const Tensor& tensor : tensors) all.push_back(address_of(tensor.data()));
+    return all;
+  };
+  RunMemory(plan, addresses(inputs), addresses(outputs)).check_overlaps();
 }
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/near_miss.h"
@@ -296,7 +297,7 @@ void Model::Impl::improve(const Variant& variant, const CompileOptions& options)
 
 Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
   if (Variant variant = find_variant(inputs)) return variant;
-  const std::lock_guard compiling(compiling_);
+  const auto compiling = lock_or_cancel(compiling_);
   if (Variant variant = find_variant(inputs)) return variant;  // another thread's by now
   const runtime::Plan& known = *primary().plan;
   if (is_plan_) refuse(known, inputs);

@@ -80,7 +80,7 @@ class Model::Impl {
   mutable std::list<Variant> others_;
   mutable std::vector<Variant> prepared_;        // of enqueue(), for the life of the model
   mutable std::mutex mutex_;                     // of others_ and prepared_
-  mutable std::mutex compiling_;                 // before mutex_; runs in known shapes go on meanwhile
+  mutable std::timed_mutex compiling_;           // before mutex_; runs in known shapes go on meanwhile
   std::unique_ptr<driver::VariantMaker> maker_;  // none for a plan file; goes first, as its thread uses the others
 };
 

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -25,6 +26,7 @@ class Stages {
   Stages(const CompileOptions& options, CompileReport& report) : options_(options), report_(report) {}
 
   void begin(const std::string& stage, double fraction) {
+    check_cancelled();
     end();
     current_ = stage;
     start_ = wall_seconds();

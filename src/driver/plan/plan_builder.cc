@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/thread_pool.h"
 #include "driver/backend.h"
@@ -55,7 +56,10 @@ class PlanBuilder {
     add_inputs();
     choose_ports();
     join_loops();
-    for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
+    for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) {
+      check_cancelled();
+      add_group(result_.grouping.groups[group_]);
+    }
     add_memory_to_floors();
     add_outputs();
     keep_old_values(result_, buffers_, context_.report);

@@ -1,5 +1,6 @@
 #include "driver/shapes/background.h"
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -14,6 +15,7 @@ Background::~Background() {
     const std::lock_guard lock(mutex_);
     ends_ = true;
   }
+  cancellation_.cancel();
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
@@ -32,8 +34,13 @@ void Background::add(std::string what, std::function<void()> task) {
 }
 
 void Background::wait() {
+  constexpr auto kPause = std::chrono::milliseconds(50);
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return tasks_.empty(); });
+  while (!changed_.wait_for(lock, kPause, [this] { return tasks_.empty(); })) {
+    lock.unlock();
+    check_cancelled();
+    lock.lock();
+  }
 }
 
 bool Background::ends() const {
@@ -42,6 +49,7 @@ bool Background::ends() const {
 }
 
 void Background::work() {
+  const CancelScope scope(&cancellation_);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });

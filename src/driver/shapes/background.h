@@ -7,13 +7,15 @@
 #include <string>
 #include <thread>
 
+#include "base/cancel.h"
+
 namespace heddle::driver {
 
 // Work that nobody waits for, one task after another on a thread that begins with the first.
 class Background {
  public:
   Background() = default;
-  // Waits for the task that runs; those behind it are dropped.
+  // Cancels the task that runs and waits for its end; those behind it are dropped.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
@@ -36,6 +38,7 @@ class Background {
   std::condition_variable changed_;
   std::deque<Task> tasks_;  // the first one runs
   bool ends_ = false;
+  Cancellation cancellation_;  // of all tasks
   std::thread thread_;
 };
 

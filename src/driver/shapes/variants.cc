@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "driver/compile/kernel_override.h"
@@ -232,7 +233,7 @@ CompiledModel VariantMaker::of_known_kernels(const CompileOptions& options) {
 }
 
 VariantMaker::Made VariantMaker::make(const CompileOptions& options, Aim aim) {
-  Lock lock(mutex_);
+  Lock lock = lock_or_cancel(mutex_);
   begin(options);
   CompiledModel compiled = compile(options);
   bool is_best = true;

@@ -54,7 +54,7 @@ class VariantMaker {
     std::shared_ptr<const runtime::Cubin> cubin;  // GPU
     uint64_t used = 0;
   };
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<std::timed_mutex>;
   void begin(const CompileOptions& options);
   CompiledModel compile(const CompileOptions& options);
   std::set<std::string> missing(const CompiledModel& compiled);
@@ -74,7 +74,7 @@ class VariantMaker {
   std::string path_, stamp_;  // of the file when the model was loaded
   std::shared_ptr<const runtime::Plan> known_;
   std::shared_ptr<const jit::Library> known_library_;  // with the kernels of known_ and some of other batches
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   std::unique_ptr<Session> session_;        // made when it is first needed
   std::map<std::string, Kernels> kernels_;  // by symbol
   uint64_t uses_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -130,6 +131,7 @@ class ModelTuner {
     left = all;
     std::vector<TunedProblem> reports;
     for (size_t i = 0; i < tasks.size(); ++i) {
+      check_cancelled();
       Task& task = tasks[i];
       tune(task, left > 0 ? task.floor_seconds / left : 1);
       left -= task.floor_seconds;

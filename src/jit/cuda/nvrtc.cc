@@ -3,12 +3,19 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "jit/cache.h"
@@ -30,6 +37,8 @@ struct Nvrtc {
   int (*cubin_size)(Program program, size_t* bytes);
   int (*cubin)(Program program, char* bytes);
   const char* (*error_text)(int result);
+  // `asked` gets `payload` now and then, on any thread; 1 ends compile(). Null before CUDA 12.8.
+  int (*set_flow)(Program program, int (*asked)(void* payload, void*), void* payload);
   NvrtcInfo info;
   std::string why;  // empty: there is one
 };
@@ -59,6 +68,7 @@ bool open(Nvrtc& nvrtc, const std::string& path) {
   need("nvrtcGetCUBINSize", nvrtc.cubin_size);
   need("nvrtcGetCUBIN", nvrtc.cubin);
   need("nvrtcGetErrorString", nvrtc.error_text);
+  nvrtc.set_flow = reinterpret_cast<decltype(nvrtc.set_flow)>(::dlsym(library, "nvrtcSetFlowCallback"));
   if (!all || nvrtc.version(&nvrtc.info.major, &nvrtc.info.minor) != 0) {
     ::dlclose(library);
     return false;
@@ -100,13 +110,64 @@ std::vector<std::string> options_for(const std::string& architecture, Lines line
   return options;
 }
 
+// One program with everything that NVRTC reads while it compiles it.
 struct Program {
   const Nvrtc& nvrtc;
+  const std::string unit;
+  const std::vector<std::string> options;
   Nvrtc::Program handle = nullptr;
+  std::atomic<bool> cancelled{false};
+
   ~Program() {
     if (handle != nullptr) nvrtc.destroy(&handle);
   }
+  int compile() {
+    std::vector<const char*> values;
+    for (const std::string& option : options) values.push_back(option.c_str());
+    return nvrtc.compile(handle, static_cast<int>(values.size()), values.data());
+  }
 };
+
+// Compilations that nobody waits for any more. NVRTC cannot be left while it works, so the process ends after them.
+class Abandoned {
+ public:
+  ~Abandoned() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  static void add(std::thread thread) {
+    static Abandoned all;
+    const std::lock_guard lock(all.mutex_);
+    all.threads_.push_back(std::move(thread));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::thread> threads_;
+};
+
+int is_cancelled(void* program, void*) {
+  return static_cast<Program*>(program)->cancelled ? 1 : 0;
+}
+
+// NVRTC asks whether it is cancelled between its phases, of which one may take seconds: where somebody may cancel the
+// work another thread compiles, and is left alone then.
+int compile_cancellably(const std::shared_ptr<Program>& program) {
+  constexpr auto kPause = std::chrono::milliseconds(50);
+  Cancellation* const cancellation = Cancellation::current();
+  if (cancellation == nullptr) return program->compile();
+  if (program->nvrtc.set_flow != nullptr) program->nvrtc.set_flow(program->handle, &is_cancelled, program.get());
+  std::promise<int> result;
+  std::future<int> compiled = result.get_future();
+  std::thread thread([program, result = std::move(result)]() mutable { result.set_value(program->compile()); });
+  while (compiled.wait_for(kPause) != std::future_status::ready) {
+    if (!cancellation->is_cancelled()) continue;
+    program->cancelled = true;
+    Abandoned::add(std::move(thread));
+    throw Cancelled();
+  }
+  thread.join();
+  return compiled.get();
+}
 
 std::string read_log(const Program& program) {
   size_t bytes = 0;
@@ -124,24 +185,23 @@ std::string read_log(const Program& program) {
 
 void build_once(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options,
                 CompiledCubin& compiled) {
-  std::vector<const char*> texts = {kStdint, kStddef}, names = {"stdint.h", "stddef.h"}, values;
+  std::vector<const char*> texts = {kStdint, kStddef}, names = {"stdint.h", "stddef.h"};
   // Views of string literals: they end with a zero.
   for (const EmbeddedHeader& header : embedded_headers()) {
     texts.push_back(header.text.data());
     names.push_back(header.path.data());
   }
-  for (const std::string& option : options) values.push_back(option.c_str());
-  Program program{nvrtc};
-  int result = nvrtc.create(&program.handle, unit.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(),
-                            names.data());
+  const std::shared_ptr<Program> program(new Program{nvrtc, unit, options});
+  int result = nvrtc.create(&program->handle, program->unit.c_str(), "kernel.cu", static_cast<int>(texts.size()),
+                            texts.data(), names.data());
   if (result != 0) compiler_failed(nvrtc, "creating a program", nvrtc.error_text(result));
-  result = nvrtc.compile(program.handle, static_cast<int>(values.size()), values.data());
-  compiled.log = read_log(program);
+  result = compile_cancellably(program);
+  compiled.log = read_log(*program);
   if (result != 0) compiler_failed(nvrtc, nvrtc.error_text(result), compiled.log);
   size_t bytes = 0;
-  result = nvrtc.cubin_size(program.handle, &bytes);
+  result = nvrtc.cubin_size(program->handle, &bytes);
   compiled.bytes.resize(bytes);
-  if (result == 0) result = nvrtc.cubin(program.handle, compiled.bytes.data());
+  if (result == 0) result = nvrtc.cubin(program->handle, compiled.bytes.data());
   if (result != 0) compiler_failed(nvrtc, "no machine code", nvrtc.error_text(result));
 }
 
@@ -256,6 +316,7 @@ NvrtcInfo find_nvrtc() {
 
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, Slow slow,
                             Lines lines) {
+  check_cancelled();
   if (is_emulated(architecture)) return compile_emulated(unit, architecture, use_cache);
   const double start = wall_seconds();
   const Nvrtc& nvrtc = nvrtc_of_process();

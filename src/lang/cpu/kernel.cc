@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/run_in_order.h"
 #include "codegen/codegen.h"
@@ -195,7 +196,12 @@ void CpuKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> wo
       state.waiting().end(worker);
     });
   } else {
-    pool.run(programs, run);
+    // A program may take any time.
+    constexpr int64_t kRanges = 16;
+    const int64_t longest = std::max<int64_t>(1, programs / kRanges);
+    pool.run(programs, [&](int64_t begin, int64_t end, int worker) {
+      each_part(begin, end, longest, [&](int64_t from, int64_t to) { run(from, to, worker); });
+    });
   }
   state.finish();
 }

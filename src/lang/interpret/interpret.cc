@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "lang/interpret/elementwise.h"
 #include "lang/interpret/environment.h"
@@ -44,6 +45,7 @@ class Interpreter {
  private:
   // Runs a region; the values of its terminator are then in `ends_`.
   const Op* run_ops(const Region& region) {
+    check_cancelled();
     for (const Op& op : region.ops) {
       const OpInfo& info = info_of(op.code);
       if (info.has(kTerminator)) return &op;

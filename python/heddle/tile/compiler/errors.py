@@ -24,6 +24,7 @@ class CompilationError(TileError):
 
     def __init__(self, source: Any, node: Any, error_message: Optional[str] = None, inner: Optional[Exception] = None):
         self.source, self.node, self.error_message, self.inner = source, node, error_message, inner
+        self.reason: Optional[Exception] = None  # what was raised at the node
         # The place as a debugger names it, and as it is counted inside of the function.
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         where = f"{source.file}:{source.line_of(line)}:{column + source.indentation + 1}" if source is not None else ""
@@ -55,9 +56,19 @@ class CompilationError(TileError):
 def _restore(cls, text, where, why):
     error = cls.__new__(cls)
     TileError.__init__(error, text, where, why)
-    error.source = error.node = error.inner = None
+    error.source = error.node = error.inner = error.reason = None
     error.error_message = why
     return error
+
+
+class ArgumentError(CompilationError, TypeError):
+    """An argument of a launch that the kernel does not take: `where` names it, `why` says what it is."""
+
+    def __init__(self, name: str, why: str, remedy: str = "", inner: Optional[CompilationError] = None):
+        self.source, self.node, self.error_message, self.inner, self.reason = None, None, why, inner, None
+        where = f"argument {name}"
+        text = f"{where}: {why}" + (f". {remedy}" if remedy else "")
+        TileError.__init__(self, text if inner is None else f"{text}\n{inner}", where, why, remedy)
 
 
 class CompileTimeAssertionFailure(CompilationError):

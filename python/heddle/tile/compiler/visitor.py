@@ -112,7 +112,9 @@ class Visitor(Statements):
         except Exception as error:
             cause = error if isinstance(node, ast.Call) else None
             message = str(error) if not isinstance(error, KeyError) else repr(error)
-            raise CompilationError(self.source, node, f"{type(error).__name__}: {message}") from cause
+            failed = CompilationError(self.source, node, f"{type(error).__name__}: {message}")
+            failed.reason = error
+            raise failed from cause
         self.node, ir.builder().place = before, place
         return result
 

@@ -21,9 +21,13 @@ def chosen(name, value, choices):
     return choices[value]
 
 
+class NoPointer(ValueError):
+    """A value that is used as a pointer and is none."""
+
+
 def _pointer(pointer, what):
     if not isinstance(pointer, tensor) or not pointer.type.scalar.is_ptr():
-        raise ValueError(f"Unsupported ptr type {pointer!r} in `tl.{what}`")
+        raise NoPointer(f"Unsupported ptr type {pointer!r} in `tl.{what}`")
     return pointer.type.scalar.element_ty
 
 

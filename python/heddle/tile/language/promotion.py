@@ -199,9 +199,13 @@ def promote(a: dtype, a_weak: bool, b: dtype, b_weak: bool, dividing: bool) -> d
     return promote_integers(a, b)
 
 
+class PointerOperand(TypeError):
+    """A pointer where a number is wanted."""
+
+
 def _check_pointer(a: dtype, b: dtype, allowed: bool) -> None:
     if a.is_ptr() and (not allowed or b.is_ptr() and a != b or b.is_floating()):
-        raise TypeError(f"invalid operands of type {a} and {b}")
+        raise PointerOperand(f"invalid operands of type {a} and {b}")
 
 
 def _weak_constant(value, type: dtype) -> tensor:

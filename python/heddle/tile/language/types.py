@@ -379,7 +379,8 @@ BY_NAME = {
     "int64": int64, "uint8": uint8, "uint16": uint16, "uint32": uint32, "uint64": uint64, "float16": float16,
     "bfloat16": bfloat16, "float32": float32, "float64": float64, "float8_e4m3fn": float8e4nv, "float8_e5m2": float8e5,
     "float8e4nv": float8e4nv, "float8e4b8": float8e4b8, "float8e4b15": float8e4b15, "float8e5": float8e5,
-    "float8e5b16": float8e5b16, "float8_e4m3fnuz": float8e4b8, "float8_e5m2fnuz": float8e5b16,
+    "float8e5b16": float8e5b16, "float8_e4m3fnuz": float8e4b8, "float8_e5m2fnuz": float8e5b16, "f8e4m3": float8e4nv,
+    "f8e5m2": float8e5, "f8e4m3fnuz": float8e4b8, "f8e5m2fnuz": float8e5b16,
 }
 
 

@@ -2,8 +2,9 @@
 import ctypes
 import math
 import sys
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
+from heddle._errors import make
 from heddle.tile.language.types import BY_NAME, dtype
 
 HOST = None
@@ -20,12 +21,23 @@ def element_type(array_dtype: Any) -> dtype:
         pass
     if isinstance(array_dtype, dtype):
         return array_dtype
+    _check_byte_order(array_dtype)
     name = str(getattr(array_dtype, "name", None) or array_dtype).rpartition(".")[2].strip("'<>")
     if name not in BY_NAME:
         raise TypeError(f"arrays of {name} have no type in the language; there are {', '.join(sorted(BY_NAME))}")
     found = BY_NAME[name]
     _TYPES[array_dtype] = found
     return found
+
+
+def _check_byte_order(array_dtype: Any) -> None:
+    """Raises InputError for a dtype of NumPy whose bytes lie in the other order."""
+    order = getattr(array_dtype, "byteorder", "=")
+    if order in "=|" or order == {"little": "<", "big": ">"}[sys.byteorder]:
+        return
+    why = f"the byte order of its elements ({array_dtype.str}) is not this machine's, which is {sys.byteorder}-endian"
+    remedy = 'Use x.astype(x.dtype.newbyteorder("="))'
+    raise make(202, "array", why, remedy, f"array: {why}. {remedy}")
 
 
 class Reinterpreted:
@@ -78,10 +90,11 @@ def reinterpret(array: Any, as_type: dtype) -> Any:
 
 
 class Access(NamedTuple):
-    """How arrays of a class tell where they are."""
+    """How arrays of a class tell where they are, and whether their memory is read-only."""
 
     address: Callable[[Any], int]
     device: Callable[[Any], Optional[int]]
+    read_only: Callable[[Any], bool] = lambda array: False
 
 
 # class -> its Access; None: no array
@@ -102,16 +115,21 @@ def _access(value: Any) -> Optional[Access]:
     if isinstance(value, type) or not hasattr(value, "dtype"):
         return None
     on_host = lambda array: HOST  # noqa: E731
+    if isinstance(value, Reinterpreted):
+        return Access(Reinterpreted.data_ptr, _torch_device, lambda array: is_read_only(array.base))
     if hasattr(value, "data_ptr"):
         is_method = callable(type(value).data_ptr)
         return Access(type(value).data_ptr if is_method else lambda array: array.data_ptr, _torch_device)
     if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__"):
         return None  # a number
     if hasattr(value, "__array_interface__"):
-        return Access(lambda array: array.__array_interface__["data"][0], on_host)
+        return Access(lambda array: array.__array_interface__["data"][0], on_host, lambda array: array.__array_interface__["data"][1])
     if hasattr(value, "__cuda_array_interface__"):
-        return Access(lambda array: array.__cuda_array_interface__["data"][0], _dlpack_device)
-    return Access(_dlpack_address, _dlpack_device) if hasattr(value, "__dlpack__") else None
+        return Access(lambda array: array.__cuda_array_interface__["data"][0], _dlpack_device,
+                      lambda array: array.__cuda_array_interface__["data"][1])
+    if not hasattr(value, "__dlpack__"):
+        return None
+    return Access(lambda array: _dlpack(array)[0], _dlpack_device, lambda array: _dlpack(array)[1])
 
 
 def _torch_device(array: Any) -> Optional[int]:
@@ -133,12 +151,37 @@ class _DLTensor(ctypes.Structure):
                 ("dtype", ctypes.c_uint32), ("shape", ctypes.c_uint64), ("strides", ctypes.c_uint64), ("byte_offset", ctypes.c_uint64)]
 
 
-def _dlpack_address(array: Any) -> int:
+class _DLManagedVersioned(ctypes.Structure):
+    """The head of what a capsule of DLPack 1.0 and later holds."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", _DLTensor)]
+
+
+_READ_ONLY, _IS_COPIED = 1, 2  # bits of the flags
+
+
+def _dlpack(array: Any) -> Tuple[int, bool]:
+    """(address, whether the memory is read-only). The capsule goes at once: the array keeps the memory."""
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    capsule = array.__dlpack__()
-    held = _DLTensor.from_address(pointer_of(capsule, b"dltensor"))
-    return held.data + held.byte_offset
+    is_valid = ctypes.pythonapi.PyCapsule_IsValid
+    is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    try:
+        capsule = array.__dlpack__(max_version=(1, 1))
+    except TypeError:  # a library from before that version
+        capsule = array.__dlpack__()
+    flags = 0
+    if is_valid(capsule, b"dltensor_versioned"):
+        versioned = _DLManagedVersioned.from_address(pointer_of(capsule, b"dltensor_versioned"))
+        flags, held = versioned.flags, versioned.tensor
+    else:
+        held = _DLTensor.from_address(pointer_of(capsule, b"dltensor"))
+    if flags & _IS_COPIED:
+        why = f"a {type(array).__name__} gives a copy of its memory"
+        remedy = "Give an array whose memory a kernel can use"
+        raise make(202, "array", why, remedy, f"array: {why}. {remedy}")
+    return held.data + held.byte_offset, bool(flags & _READ_ONLY)
 
 
 def is_array(value: Any) -> bool:
@@ -148,6 +191,11 @@ def is_array(value: Any) -> bool:
 def address_of(array: Any) -> int:
     """Where the first element is."""
     return access_of(array).address(array)
+
+
+def is_read_only(array: Any) -> bool:
+    """Whether the array says that its memory is not to be written."""
+    return bool(access_of(array).read_only(array))
 
 
 def bytes_of(array: Any) -> int:

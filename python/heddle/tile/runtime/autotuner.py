@@ -181,8 +181,16 @@ class Autotuner(core.Launcher, _Wrapper):
 
     def _compile(self, prepared: dict[Config, Prepared]) -> None:
         """All at once: their compilers hold no lock of Python's."""
-        with concurrent.futures.ThreadPoolExecutor(max(1, min(len(prepared), len(os.sched_getaffinity(0))))) as threads:
-            loads = {config: threads.submit(found.kernel.load) for config, found in prepared.items()}
+        cancellation = core.Cancellation()
+        threads = concurrent.futures.ThreadPoolExecutor(max(1, min(len(prepared), len(os.sched_getaffinity(0)))))
+        loads = {config: threads.submit(found.kernel.load, cancellation) for config, found in prepared.items()}
+        try:
+            concurrent.futures.wait(loads.values())
+        except BaseException:  # KeyboardInterrupt
+            cancellation.cancel()
+            raise
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
         for config, load in loads.items():
             error = load.exception()
             if error is None:

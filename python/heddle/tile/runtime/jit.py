@@ -151,6 +151,7 @@ class JITFunction(core.Launcher, KernelInterface):
         stream = words.pop("stream", None)
         options = self.options_of(words)
         kernel, call, device, owner = self._prepared(bound, options)
+        kernel.check_writes(call.read_only)
         if callable(grid):
             grid = grid({**bound, **options._asdict()})
         if owner is not None and stream is None:
@@ -179,11 +180,16 @@ class JITFunction(core.Launcher, KernelInterface):
         key = (facts, options, target, _revision)
         kernel = self.instances.get(key)
         if kernel is None:
+            from heddle.tile.compiler.blame import explained
+            from heddle.tile.compiler.errors import CompilationError
             from heddle.tile.compiler.lower import lower, name_of
 
             self._check_constexprs()
             known = dict(zip(self.arg_names, facts))
-            text, used = lower(self, known, options)
+            try:
+                text, used = lower(self, known, options)
+            except CompilationError as error:
+                raise explained(error, self, known) from error
             kernel = CompiledKernel(name_of(self, known), text, target, options, facts)
             kernel.used_globals = used
             self.instances[key] = kernel

@@ -1,4 +1,5 @@
 """A compiled kernel, and how one is made of its text."""
+import functools
 import os
 from typing import Any, NamedTuple, Optional, Sequence
 
@@ -52,15 +53,16 @@ class CompiledKernel:
         self.name, self.ir, self.target, self.options, self.facts = name, ir, target, options, facts
         self.used_globals: dict = {}
         self._loaded: Any = None
+        self._parameters: Any = None  # (name, type, whether it is a pointer, whether the kernel writes there) of each
 
-    def load(self) -> "CompiledKernel":
-        """Compiles, where that is not done yet."""
+    def load(self, cancellation: Any = None) -> "CompiledKernel":
+        """Compiles, where that is not done yet. `cancellation` (core().Cancellation) is that of another thread that waits for it."""
         if self._loaded is None:
             verified = core().parse_and_verify(self.ir)
             if self.interprets:
                 self._loaded = verified
             else:
-                self._loaded = (verified.with_checks() if self.options.checked else verified).compile(self.target)
+                self._loaded = (verified.with_checks() if self.options.checked else verified).compile(self.target, cancellation)
         return self
 
     @property
@@ -77,6 +79,19 @@ class CompiledKernel:
         passed = tuple([kind != "known" for kind, *_ in self.facts])
         used = tuple([(names, name, value) for (name, _), (value, names) in self.used_globals.items()])
         return self._loaded, passed, self.options._asdict(), used, tuple([value if kind == "known" else None for kind, value, *_ in self.facts])
+
+    def check_writes(self, read_only: Sequence[tuple]) -> None:
+        """Raises ArgumentError where the kernel stores to one of these (position among its parameters, array), whose memory is read-only."""
+        if not read_only:
+            return
+        from heddle.tile.compiler.errors import ArgumentError
+
+        if self._parameters is None:
+            self._parameters = core().export.parameters(self.ir)
+        for position, _ in read_only:
+            name, _, _, writes = self._parameters[position]
+            if writes:
+                raise ArgumentError(name, f"its memory is read-only, and {self.name} stores to it", "Give an array that may be written")
 
     @property
     def interprets(self) -> bool:
@@ -127,13 +142,15 @@ class CompiledKernel:
             loaded.launch(grid, values, print)
 
     def __getitem__(self, grid: Any) -> Any:
-        return lambda *values, stream=0: self.launch(grid_of(grid), [_passed(value) for value in values], stream)
+        return functools.partial(self._launch_with, grid_of(grid))
 
+    def _launch_with(self, grid: tuple, *values: Any, stream: int = 0) -> None:
+        """launch() with arrays in place of addresses."""
+        from heddle.tile.runtime.arrays import address_of, is_array, is_read_only
 
-def _passed(value: Any) -> Any:
-    from heddle.tile.runtime.arrays import address_of, is_array
-
-    return address_of(value) if is_array(value) else value
+        arrays = {i: value for i, value in enumerate(values) if is_array(value)}
+        self.check_writes([(i, array) for i, array in arrays.items() if is_read_only(array)])
+        self.launch(grid, [address_of(value) if i in arrays else value for i, value in enumerate(values)], stream)
 
 
 def grid_of(grid: Any) -> tuple:

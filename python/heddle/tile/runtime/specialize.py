@@ -2,14 +2,15 @@
 import inspect
 from typing import Any, Optional
 
-from heddle.tile.language.types import BY_NAME, const, constexpr, dtype, parse_type, unwrap
-from heddle.tile.runtime.arrays import access_of, address_of, element_type, type_of
+from heddle._errors import InputError
+from heddle.tile.language.types import BY_NAME, const, constexpr, dtype, parse_type, pointer_type, unwrap
+from heddle.tile.runtime.arrays import access_of, address_of, element_type, is_read_only, type_of
 from heddle.tile.tools.tensor_descriptor import TensorDescriptor
 
 ALIGNMENT = 16
 
 # What is known of an argument, as a key. Repeated launches are found by binding/launch_key.cc, which has to tell apart
-# whatever has different facts here.
+# whatever has different facts here, and read-only arrays.
 #   ("known", value)                            it is a constant
 #   ("number", "i32", divisible)                a number; whether it is a multiple of 16
 #   ("pointer", "*fp32", divisible)             an array; whether its address is a multiple of 16
@@ -28,6 +29,7 @@ class Parameter:
         self.is_constexpr = annotation is constexpr or isinstance(annotation, str) and "constexpr" in annotation
         self.is_const = not self.is_constexpr and (annotation is const or isinstance(annotation, str) and annotation.endswith("const"))
         self.type = self._annotated(annotation, written)
+        self.pointer = annotation if isinstance(annotation, pointer_type) else None
         self.is_variadic = parameter.kind is inspect.Parameter.VAR_POSITIONAL
 
     @staticmethod
@@ -41,31 +43,74 @@ class Parameter:
         return None
 
     def read(self, value: Any, call: "Call") -> tuple:
-        """The facts of an argument; what is passed for it goes to the call."""
+        """The facts of an argument; what is passed for it goes to the call. Raises ArgumentError for one that no kernel takes, or that
+        is not what its annotation says."""
         if self.is_constexpr:
             return ("known", hashable(unwrap(value)))
-        if self.is_variadic:
-            return ("tuple", None, tuple([self._read(one, call) for one in value]))
-        return self._read(value, call)
+        try:
+            if self.is_variadic:
+                return ("tuple", None, tuple([self._read(one, call) for one in value]))
+            return self._read(value, call)
+        except InputError as error:
+            raise _refused(self.name, error.why, error.remedy) from None
+        except (TypeError, OverflowError) as error:
+            raise _refused(self.name, str(error)) from None
 
     def _read(self, value: Any, call: "Call") -> tuple:
-        if self.type is not None and isinstance(value, (int, float)):
-            call.values.append(float(value) if self.type in _FLOATS else int(value))
-            return ("number", self.type, self.specialize and self.align and isinstance(value, int) and value % ALIGNMENT == 0)
-        return read(value, call, self.specialize, self.specialize and self.align, self.is_const)
+        if self.type is not None:
+            value = value.item() if type(value).__module__ == "numpy" and access_of(value) is None else value
+            if isinstance(value, (int, float)):
+                return self._number(value, call)
+        facts = read(value, call, self.specialize, self.specialize and self.align, self.is_const)
+        self._check_annotation(value, facts)
+        return facts
+
+    def _number(self, value: Any, call: "Call") -> tuple:
+        """A number for a parameter whose annotation says its type."""
+        is_float = self.type in _FLOATS
+        if isinstance(value, float) and not is_float:
+            raise TypeError(f"{value} is a float, and the kernel declares {self.name} as an integer ({self.type})")
+        call.values.append(float(value) if is_float else int(value))
+        return ("number", self.type, self.specialize and self.align and isinstance(value, int) and value % ALIGNMENT == 0)
+
+    def _check_annotation(self, value: Any, facts: tuple) -> None:
+        """Whether it is an array where the annotation says a pointer, and none where it says a number. None stands for either."""
+        if value is None or isinstance(value, constexpr) or self.type is None and self.pointer is None and not self.is_const:
+            return
+        given = "an array" if facts[0] == "pointer" else f"a {type(value).__name__}"
+        if self.type is not None:
+            raise TypeError(f"{given} is given, and the kernel declares {self.name} as a number ({self.type})")
+        if facts[0] not in ("pointer", "descriptor"):
+            raise TypeError(f"{given} is given, and the kernel declares {self.name} as a pointer: give an array")
+        if self.pointer is not None and facts[0] == "pointer" and parse_type(facts[1]).element_ty != self.pointer.element_ty:
+            raise TypeError(f"an array of {parse_type(facts[1]).element_ty} is given, and the kernel declares {self.name} as a pointer to "
+                            f"{self.pointer.element_ty}")
+
+
+def _refused(name: str, why: str, remedy: str = "") -> Exception:
+    from heddle.tile.compiler.errors import ArgumentError
+
+    return ArgumentError(name, why, remedy)
 
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 class Call:
-    """What a launch passes to the kernel, and the arrays among its arguments."""
+    """What a launch passes to the kernel, the arrays among its arguments, and which of the values are read-only ones' addresses."""
 
-    __slots__ = ("values", "arrays")
+    __slots__ = ("values", "arrays", "read_only")
 
     def __init__(self):
         self.values: list = []
         self.arrays: list = []
+        self.read_only: list = []
+
+    def add_array(self, array: Any, address: int) -> None:
+        if is_read_only(array):
+            self.read_only.append((len(self.values), array))
+        self.values.append(address)
+        self.arrays.append(array)
 
 
 def hashable(value: Any) -> Any:
@@ -84,8 +129,7 @@ def read(value: Any, call: Call, specialize: bool = True, align: bool = True, is
     access = access_of(value)
     if access is not None:
         address = access.address(value)
-        call.values.append(address)
-        call.arrays.append(value)
+        call.add_array(value, address)
         return ("pointer", pointer_to(value.dtype, is_const), align and address % ALIGNMENT == 0)
     if value is None:
         return ("known", None)
@@ -129,8 +173,8 @@ def pointer_to(array_dtype: Any, is_const: bool) -> str:
 def _other(value: Any, call: Call, specialize: bool, align: bool, is_const: bool) -> tuple:
     """Tuples, descriptors, numbers of NumPy, types in place of arrays (warmup), functions, types and words as constants."""
     if isinstance(value, TensorDescriptor):
-        call.arrays.append(value.base)
-        call.values += [address_of(value.base), *map(int, value.shape), *map(int, value.strides[:-1])]  # the last stride is 1
+        call.add_array(value.base, address_of(value.base))
+        call.values += [*map(int, value.shape), *map(int, value.strides[:-1])]  # the last stride is 1
         return ("descriptor", "*" + str(type_of(value.base)), tuple(value.block_shape), value.padding, len(value.shape))
     if isinstance(value, constexpr):
         return ("known", hashable(value.value))

@@ -1,5 +1,6 @@
 #include "frontend/onnx/reader/budget.h"
 
+#include "base/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -53,6 +54,7 @@ void Budget::check_depth(int depth, const std::string& where) const {
 }
 
 void Budget::check_time(const std::string& where) const {
+  check_cancelled();
   if (wall_seconds() - start_ <= limits_.seconds) return;
   exceeded(where, fmt::format("importing the model takes more than {} seconds", limits_.seconds), "seconds");
 }

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <type_traits>
+
+#include "base/cancel.h"
+
+namespace heddle::python {
+
+// Lets Python's handlers of signals run while a thread waits for work without the GIL: what one raises, such as
+// KeyboardInterrupt, cancels the work. Handlers run on the main thread alone; on others this does nothing.
+class Interrupts {
+ public:
+  Interrupts();
+  // Null where nobody can interrupt the work.
+  Cancellation* cancellation() { return is_watching_ ? &cancellation_ : Cancellation::current(); }
+  // With the GIL, when the work has ended: raises what a handler raised.
+  void raise_if_any();
+  // The same when it has failed, where a signal may be the reason that was not seen yet.
+  void raise_if_pending();
+
+ private:
+  bool ask() noexcept;
+
+  const bool is_watching_;
+  Cancellation cancellation_;
+  std::optional<nanobind::python_error> raised_;
+};
+
+// Calls `work` without the GIL. Raises what handlers of signals raise meanwhile.
+template <typename Work>
+auto interruptible(const Work& work) {
+  Interrupts interrupts;
+  const auto call = [&] {
+    const nanobind::gil_scoped_release free;
+    const CancelScope scope(interrupts.cancellation(), CancelScope::Asks::kYes);
+    return work();
+  };
+  try {
+    if constexpr (std::is_void_v<decltype(work())>) {
+      call();
+      interrupts.raise_if_any();
+    } else {
+      auto result = call();
+      interrupts.raise_if_any();
+      return result;
+    }
+  } catch (...) {
+    // A compiler that got the signal, too, looks like one that failed.
+    interrupts.raise_if_pending();
+    throw;
+  }
+}
+
+// The same for work that another thread of the program may cancel.
+template <typename Work>
+auto interruptible(Cancellation* by_others, const Work& work) {
+  if (by_others == nullptr) return interruptible(work);
+  const nanobind::gil_scoped_release free;
+  const CancelScope scope(by_others);
+  return work();
+}
+
+// Is called once, when the module is loaded.
+void find_main_thread();
+
+}  // namespace heddle::python
