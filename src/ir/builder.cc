@@ -179,7 +179,7 @@ ValueId Builder::mean(ValueId x, Ints dims, bool keep) {
     count *= static_cast<double>(shape(x)[static_cast<size_t>(dim)]);
   }
   const ValueId sum = reduce("sum", x, std::move(dims), keep);
-  return is_float(type) ? binary(Op::kMul, sum, 1 / count) : binary(Op::kDiv, sum, count);
+  return binary(Op::kDiv, sum, count);
 }
 
 ValueId Builder::matmul(ValueId a, ValueId b) {

@@ -10,6 +10,7 @@
 #include "passes/contraction/epilogue_reductions.h"
 #include "passes/contraction/fold_batch_norm.h"
 #include "passes/contraction/gate_dots.h"
+#include "passes/contraction/long_dots.h"
 #include "passes/contraction/merge_dots.h"
 #include "passes/contraction/scale_scores.h"
 #include "passes/contraction/space_to_depth.h"
@@ -21,6 +22,7 @@
 #include "passes/precision.h"
 #include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
+#include "passes/simplify/centre_means.h"
 #include "passes/simplify/cse.h"
 #include "passes/simplify/drop_empty.h"
 #include "passes/simplify/fold.h"
@@ -53,6 +55,11 @@ bool has_where(const ir::Graph& graph, const PassContext& context) {
 
 bool has_conv_on_tensor_cores(const ir::Graph& graph, const PassContext& context) {
   return context.target.has_tensor_cores() && has<ir::Op::kConv>(graph, context);
+}
+
+// Kernels on a GPU cut a long k by themselves.
+bool has_dot_on_cpu(const ir::Graph& graph, const PassContext& context) {
+  return !context.target.has_tensor_cores() && has<ir::Op::kDot>(graph, context);
 }
 
 // tf32 is a type of tensor cores only.
@@ -111,6 +118,12 @@ constexpr Pass kEpilogueReductions{"epilogue_reductions",
 constexpr Pass kGateDots{"gate_dots", "pairs of products that meet element by element, by turns of columns (GPU)",
                          gate_dots, has_where<&TargetTraits::gates_products, Op::kDot>};
 
+constexpr Pass kLongDots{"long_dots", "products of few results with long sums, in lanes or parts of these (CPU)",
+                         long_dots, has_dot_on_cpu};
+
+constexpr Pass kCentreMeans{"centre_means", "means without the rounding of their sums, for sums of squared deviations",
+                            centre_means, has<Op::kReduce>};
+
 constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats,
                              has_long_concat};
 
@@ -141,12 +154,14 @@ constexpr Pass kPipeline[] = {
     kPrecision,
     kSpaceToDepth,
     kKnownScatters,
+    kLongDots,
     // What those left behind.
     kCanonicalize,
     kFold,
     kCanonicalize,
     kCse,
     // The graph is as the fusion rules want it.
+    kCentreMeans,
     kSplitConcats,
     kGateDots,
     kEpilogueReductions,

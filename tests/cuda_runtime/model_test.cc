@@ -23,6 +23,7 @@
 #include "ir/text/text.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/launch.h"
+#include "tests/driver/constant_values.h"
 #include "tests/driver/models.h"
 #include "tests/frontend/model_bytes.h"
 #include "tests/passes/empty_graphs.h"
@@ -68,6 +69,12 @@ TEST_F(CudaModelTest, ConcurrentRunsInSeveralShapesAgreeWithTheCpu) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+// By threads of a warp, of a block, and down columns; the second in several kernels of which each has the moments.
+TEST_F(CudaModelTest, NormalisationsOfEqualValuesAreZero) {
+  test::expect_equal_values_vanish(
+      {{{4, 768}, {1}}, {{3, 4099}, {1}}, {{600, 12}, {0}}, {{40, 70}, {1}}, {{4, 1000}, {1}, "f16"}}, options_);
 }
 
 // Runs the tests of this binary that `filter` names in another process; wait() gives its exit code.

@@ -22,3 +22,11 @@ using uint64_t = unsigned long;
 #else
 #define TILE_HD
 #endif
+
+namespace heddle::tile {
+
+// Additions after which a running sum joins a compensated one. The error of a plain sum grows with the root of the
+// number of its terms, that of a compensated one does not.
+inline constexpr int64_t kLongSum = 128;
+
+}  // namespace heddle::tile

@@ -43,7 +43,9 @@ struct GemmShape {
   int64_t tiles = 0, tall = 0;
   int64_t block_tiles = 1;   // micro tiles of one task
   int64_t block_panels = 1;  // panels of B of one task
+  int64_t block_k = 0;       // gemm_long(): steps of k that are summed at once
 
+  constexpr int64_t depth() const { return block_k > 0 && block_k < k ? block_k : k; }
   constexpr int64_t batches() const { return batch[0] * batch[1] * batch[2] * batch[3]; }
   constexpr int64_t m_blocks() const { return (tiles + block_tiles - 1) / block_tiles; }
   constexpr int64_t n_blocks(int64_t width) const { return (panel_count(n, width) + block_panels - 1) / block_panels; }
@@ -63,13 +65,20 @@ struct GemmShape {
 
   // Elements of scratch: the accumulators, a panel of B, a block of A; each begins on a cache line.
   constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
-  constexpr int64_t panel_elements(int64_t width) const { return (k * width + 15) / 16 * 16; }
+  constexpr int64_t panel_elements(int64_t width) const { return (depth() * width + 15) / 16 * 16; }
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
-    return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(k, element_bytes);
+    return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(depth(), element_bytes);
+  }
+  // The sums of a task, with their errors, where k is cut.
+  constexpr int64_t sum_elements(int64_t mr, int64_t width) const {
+    const int64_t panels = panel_count(n, width);
+    return block_k == 0 ? 0
+                        : 2 * (block_tiles < tiles ? block_tiles : tiles) *
+                              (block_panels < panels ? block_panels : panels) * accumulator_elements(mr, width);
   }
   constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies_a, bool packs_b) const {
-    return element_bytes * (accumulator_elements(mr, width) + (packs_b ? panel_elements(width) : 0) +
-                            (copies_a ? block_elements(mr, element_bytes) : 0));
+    return element_bytes * (accumulator_elements(mr, width) + sum_elements(mr, width) +
+                            (packs_b ? panel_elements(width) : 0) + (copies_a ? block_elements(mr, element_bytes) : 0));
   }
 };
 
@@ -83,6 +92,7 @@ struct ConvShape {
   int64_t tiles = 0, tall = 0;  // micro tiles of one output row, by split_rows()
   int64_t block_rows = 1;       // output rows of one task
   int64_t block_panels = 1;     // panels of filters of one task
+  int64_t block_k = 0;          // conv_long(): products that are summed at once
 
   constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   constexpr int64_t k() const { return taps() * c; }
@@ -104,8 +114,9 @@ struct ConvShape {
   }
   constexpr int64_t offset_bytes() const { return (taps() * 8 + 63) / 64 * 64; }
   constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies) const {
-    const int64_t rows = block_rows < out[1] ? block_rows : out[1];
-    return offset_bytes() + element_bytes * (mr * width + (copies ? block_elements(rows, element_bytes) : 0));
+    const int64_t rows = block_rows < out[1] ? block_rows : out[1], sums = block_k > 0 ? 2 * tiles : 0;
+    return offset_bytes() +
+           element_bytes * ((1 + sums) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
   }
 };
 

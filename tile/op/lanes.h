@@ -234,4 +234,15 @@ TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
   }
 }
 
+// The same in blocks, for accumulators that add up many terms: after each block settle(n) is told that none of them got
+// more than n.
+template <int W, int U, typename S, typename F>
+TILE_INLINE void for_lanes_settled(int64_t begin, int64_t end, S settle, F f) {
+  for (int64_t next = 0; begin < end; begin = next) {
+    next = smaller(end, begin + kLongSum * U * W);
+    for_lanes_unrolled<W, U>(begin, next, f);
+    settle((next - begin) / (U * W) + U);
+  }
+}
+
 }  // namespace heddle::tile

@@ -106,6 +106,62 @@ struct accumulator {
   }
 };
 
+// sum += v, where `error` keeps what rounding has added to the sum (Kahan 1965): the sum's own error stays at one
+// rounding however many terms there are.
+template <typename T, int W>
+TILE_INLINE void add_compensated(vec<T, W>& sum, vec<T, W>& error, vec<T, W> v) {
+  const vec<T, W> term = v - error, after = sum + term;
+  // Where the sum has overflowed the difference is no number; the infinity shall stay.
+  const vec<T, W> lost = (after - sum) - term;
+  sum = after;
+  error = select(lost == lost, lost, zero<T, W>());
+}
+
+// A sum over a long row: what the registers of an accumulator hold joins a compensated sum now and then.
+template <typename T, int W, int U>
+struct long_sum : accumulator<sum_of, T, W, U> {
+  vec<T, W> total = zero<T, W>(), error = zero<T, W>();
+  int64_t pending = 0;
+
+  // Up to `additions` more since the last call.
+  TILE_INLINE void settle(int64_t additions) {
+    pending += additions;
+    if (pending >= kLongSum) fold();
+  }
+  TILE_INLINE vec<T, 1> result() { return {reduce_add(lanes())}; }
+  TILE_INLINE vec<T, W> lanes() {
+    fold();
+    return total;
+  }
+
+ private:
+  TILE_INLINE void fold() {
+    vec<T, W> sum = this->part[0];
+    static_for<U>([&](auto u) __attribute__((always_inline)) {
+      if constexpr (decltype(u)::value > 0) sum = sum + this->part[u];
+      this->part[u] = zero<T, W>();
+    });
+    add_compensated(total, error, sum);
+    pending = 0;
+  }
+};
+
+// The sum so far, after every term of a long row.
+template <typename T>
+struct running_sum {
+  vec<T, 1> part = zero<T, 1>(), total = zero<T, 1>(), error = zero<T, 1>();
+  int64_t pending = 0;
+
+  TILE_INLINE void add(vec<T, 1> v, index_constant<1>, index_constant<0>) {
+    part = part + v;
+    if (++pending < kLongSum) return;
+    add_compensated(total, error, part);
+    part = zero<T, 1>();
+    pending = 0;
+  }
+  TILE_INLINE vec<T, 1> result() const { return total + part; }
+};
+
 // Sets n running results to the identity.
 template <typename C, typename T>
 TILE_INLINE void reset(T* p, int64_t n) {
@@ -115,15 +171,13 @@ TILE_INLINE void reset(T* p, int64_t n) {
       });
 }
 
-// sum += v for n lanes, where `error` keeps what rounding has added to the sum (Kahan 1965): the sum's own error stays
-// at one rounding however many terms there are.
+// The same for n lanes in memory.
 template <typename T, int W, typename N>
 TILE_INLINE void add_compensated(T* sum, T* error, vec<T, W> v, N n) {
-  const vec<T, W> before = fetch<W>(sum, n), term = v - fetch<W>(error, n), after = before + term;
-  // Where the sum has overflowed the difference is no number; the infinity shall stay.
-  const vec<T, W> lost = (after - before) - term;
-  put(sum, after, n);
-  put(error, select(lost == lost, lost, zero<T, W>()), n);
+  vec<T, W> total = fetch<W>(sum, n), rest = fetch<W>(error, n);
+  add_compensated(total, rest, v);
+  put(sum, total, n);
+  put(error, rest, n);
 }
 
 // No position yet.

@@ -19,7 +19,30 @@ int64_t even_block(int64_t count, int64_t blocks) {
   return ceil_div(count, std::clamp<int64_t>(blocks, 1, std::max<int64_t>(count, 1)));
 }
 
+// Steps of a long k: a block of A and the sums of a task, with their errors, share half of the second-level cache; a
+// panel of B is in the first-level cache while the block meets it.
+Config block_long_gemm(const GemmDesc& desc, DType compute, const Target& target, int64_t steps) {
+  const tile::GemmShape& s = desc.shape;
+  const int64_t element = static_cast<int64_t>(size_of(compute)), room = target.cpu.l2_bytes / 4;
+  const int64_t micro_n = panel_width(target, compute, s.n), panels = tile::panel_count(s.n, micro_n);
+  const tile::RowSplit rows = tile::split_rows(s.m, micro_limits(target).rows);
+  const int64_t fit = std::max<int64_t>(1, room / (rows.mr * steps * element));
+  int64_t block_tiles = even_block(rows.tiles, ceil_div(rows.tiles, fit));
+  const int64_t most = std::max<int64_t>(1, room / (2 * block_tiles * rows.mr * micro_n * element));
+  const int64_t wanted = wanted_tasks(target), blocks = s.batches() * ceil_div(rows.tiles, block_tiles);
+  const int64_t block_panels = even_block(panels, std::max(ceil_div(panels, most), ceil_div(wanted, blocks)));
+  if (blocks * ceil_div(panels, block_panels) < wanted) {
+    block_tiles = std::min(block_tiles, even_block(rows.tiles, ceil_div(wanted, s.batches() * panels)));
+  }
+  return gemm_config(desc, compute, target, {rows.mr, micro_n, block_tiles, block_panels});
+}
+
 }  // namespace
+
+int64_t summed_steps(DType compute, int64_t k) {
+  constexpr int64_t kLongest = 8192, kSteps = 2 * tile::kLongSum;
+  return is_float(compute) && k > kLongest ? kSteps : 0;
+}
 
 // A block of A is read once for every panel of B, and B once for every block. Where B stays in half of the second-level
 // cache, so does the block; where B comes from further away it is to be read once, and A may come from the third-level
@@ -27,6 +50,8 @@ int64_t even_block(int64_t count, int64_t blocks) {
 // made by cutting columns first (weights are then read once in all), rows after that.
 Config block_gemm(const GemmDesc& desc, DType compute, const Target& target) {
   const tile::GemmShape& s = desc.shape;
+  const int64_t steps = summed_steps(compute, s.k);
+  if (steps > 0) return block_long_gemm(desc, compute, target, steps);
   const int64_t element = static_cast<int64_t>(size_of(compute));
   const int64_t micro_n = panel_width(target, compute, s.n);
   const tile::RowSplit rows = tile::split_rows(s.m, micro_limits(target).rows);
@@ -143,7 +168,8 @@ Config conv_config(const ConvDesc& desc, DType compute, const Target& target, co
 // Filters grow fourfold in memory too; past this size a model of such layers would not fit where it did before.
 bool allows_winograd(const tile::WinogradShape& s) {
   constexpr int64_t kMaxFilterBytes = 64 << 20;
-  return s.c >= 8 && s.o >= 8 && tile::kWinogradPoints * s.c * s.o * 4 <= kMaxFilterBytes;
+  return s.c >= 8 && summed_steps(DType::kF32, s.c) == 0 && s.o >= 8 &&
+         tile::kWinogradPoints * s.c * s.o * 4 <= kMaxFilterBytes;
 }
 
 // Cycles of one core with one vector multiply-add a cycle. Transforming costs about 240 instructions per tile and

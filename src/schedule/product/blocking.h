@@ -16,6 +16,10 @@ Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, co
 Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking);
 Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
 
+// Steps of k that registers sum before these sums join compensated ones; 0 where k is so short, or its sums are so
+// exact, that they are the results. Shorter products would take a few hundredths longer for it.
+int64_t summed_steps(DType compute, int64_t k);
+
 // Heights of micro tiles, the highest first, of which one or another cuts any number of rows.
 std::vector<int64_t> common_heights(const Target& target);
 // The configuration, of a product or a direct convolution, with micro tiles of one of few heights into which `rows` can

@@ -52,16 +52,18 @@ std::optional<Deviation> find_deviation(const ir::Graph& graph, ir::NodeId id) {
   const size_t reduced = node.attrs.ints("dims").size();
   const auto centre = shared_by_rows(graph, centred.inputs[1], reduced);
   if (!centre) return std::nullopt;
-  Deviation d{node.outputs[0], centred.inputs[0], *centre, 0, 1, reduced};
+  Deviation d{node.outputs[0], centred.inputs[0], *centre, 0, std::nullopt, 1, reduced};
   const Shape& shape = graph.shape(d.x);
   for (size_t k = 0; k < reduced; ++k) d.rows *= shape[k];
+  std::optional<ValueId> sum;
   for (const ir::Node& other : graph.nodes()) {
-    if (is_column_sum(graph, other) && other.inputs[0] == d.x && other.attrs.ints("dims") == node.attrs.ints("dims")) {
-      d.sum = other.outputs[0];
-      return d;
-    }
+    if (!is_column_sum(graph, other) || other.attrs.ints("dims") != node.attrs.ints("dims")) continue;
+    if (other.inputs[0] == d.x && !sum) sum = other.outputs[0];
+    if (other.inputs[0] == square.inputs[0]) d.drift = other.outputs[0];
   }
-  return std::nullopt;
+  if (!sum) return std::nullopt;
+  d.sum = *sum;
+  return d;
 }
 
 void split_deviation(LocalGraph& local, const Deviation& d, int64_t parts) {
@@ -85,28 +87,39 @@ void split_deviation(LocalGraph& local, const Deviation& d, int64_t parts) {
     copier.to.whole.insert(sum);
     return sum;
   };
+  const auto n = static_cast<double>(length);
   ValueId rows = 0, sums = 0;
+  const auto add_up = [&](ValueId terms) {
+    const ValueId sum = b.reduce("sum", terms, {1}, false);
+    copier.to.forced.insert(sum);
+    copier.to.whole.insert(sum);
+    if (sums != 0) copier.to.paired.insert({sum, sums});
+    return sum;
+  };
+  // Around the mean of its own rows a part loses no digits; what the means lack is added part by part.
+  const auto split = [&] {
+    ValueId mean = b.binary(Op::kDiv, sums, n);
+    const ValueId own = b.sub(rows, spread(mean, cut, 1));
+    ValueId squares = add_up(b.mul(own, own));
+    if (d.drift) {
+      const ValueId drift = add_up(own), shift = b.binary(Op::kDiv, drift, n);
+      copier.to.paired.insert({drift, squares});
+      squares = b.binary(Op::kMax, b.sub(squares, b.mul(drift, shift)), 0.0);
+      mean = b.add(mean, shift);
+    }
+    const ValueId centre = b.reshape(copier.map.at(d.centre), kept);
+    const ValueId off = b.sub(mean, spread(centre, partial, 0)), lacks = b.binary(Op::kMul, off, n);
+    copier.map[d.value] = total(b.add(squares, b.mul(lacks, off)));
+    if (d.drift) copier.map[*d.drift] = total(lacks);
+  };
   for (const ir::Node& node : local.graph.nodes()) {
-    const ValueId made = node.outputs.empty() ? 0 : node.outputs[0];
-    const bool is_sum = node.outputs.size() == 1 && made == d.sum;
-    if (is_sum) {
+    const ValueId made = node.outputs.size() == 1 ? node.outputs[0] : d.x;
+    if (made == d.sum) {
       rows = b.reshape(copier.map.at(d.x), cut);
-      sums = b.reduce("sum", rows, {1}, false);
-      copier.to.forced.insert(sums);
-      copier.to.whole.insert(sums);
+      sums = add_up(rows);
       copier.map[made] = total(sums);
-    } else if (node.outputs.size() == 1 && made == d.value) {
-      // Around the mean of its own rows a part loses no digits; what the means lack is added part by part.
-      const ValueId mean = b.binary(Op::kMul, sums, 1.0 / static_cast<double>(length));
-      const ValueId own = b.sub(rows, spread(mean, cut, 1));
-      const ValueId squares = b.reduce("sum", b.mul(own, own), {1}, false);
-      copier.to.forced.insert(squares);
-      copier.to.whole.insert(squares);
-      copier.to.paired.insert({squares, sums});
-      const ValueId centre = b.reshape(copier.map.at(d.centre), kept);
-      const ValueId off = b.sub(mean, spread(centre, partial, 0));
-      const ValueId lacks = b.binary(Op::kMul, b.mul(off, off), static_cast<double>(length));
-      copier.map[made] = total(b.add(squares, lacks));
+    } else if (made == d.value || (d.drift && made == *d.drift)) {
+      if (copier.map.count(made) == 0) split();
     } else {
       copier.node(node);
     }

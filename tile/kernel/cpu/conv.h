@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tile/kernel/cpu/gemm.h"
+#include "tile/kernel/cpu/long_sums.h"
 
 namespace heddle::tile {
 
@@ -155,17 +156,78 @@ TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s
 
 }  // namespace detail
 
+namespace detail {
+
+// A part of k: some segments, or some of one.
+struct ConvSteps {
+  int64_t segment, segments, first, length;
+};
+inline ConvSteps next_steps(const ConvSteps& before, int64_t segments, int64_t length, int64_t most) {
+  ConvSteps s{before.segment, 1, before.first + before.length, 0};
+  if (s.first == length) s.segment += before.segments, s.first = 0;
+  if (length <= most) s.segments = most / length;
+  if (s.segments > segments - s.segment) s.segments = segments - s.segment;
+  s.length = length - s.first < most ? length - s.first : most;
+  return s;
+}
+
+// As conv_block(), for long k: s.block_k products at a time join the sums of a row of outputs.
+template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
+void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block, const TB* filters,
+                     const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
+  constexpr int64_t nr = kPanel<T, NV>;
+  const int64_t panels = panel_count(s.o, nr), elements = micro.rows * nr;
+  const int64_t pixel = s.stride[2] * block.window.pixel;
+  const LongSums<T> sums{c + elements, c + (1 + s.tiles) * elements, elements};
+  for (int64_t panel = panel0; panel < panel1; ++panel) {
+    const TB* b = filters + (block.g * panels + panel) * s.k() * nr;
+    const int64_t col = block.g * s.o + panel * nr, left = s.o - panel * nr;
+    const bool narrow = NarrowTail && left <= nr / NV;
+    const auto rows_of = [&](int64_t tile) { return micro.rows - (tile < s.tall ? 0 : 1); };
+    for (int64_t y = 0; y < block.rows; ++y) {
+      const T* line = block.window.data + y * s.stride[1] * block.window.row;
+      ConvSteps steps = next_steps({0, 0, 0, 0}, block.segments, block.length, s.block_k);
+      for (; steps.segment < block.segments; steps = next_steps(steps, block.segments, block.length, s.block_k)) {
+        const TB* bp = b + (steps.segment * block.length + steps.first) * nr;
+        const bool is_first = steps.segment == 0 && steps.first == 0;
+        for (int64_t tile = 0; tile < s.tiles; ++tile) {
+          const T* a = line + s.tile_pixel(tile, micro.rows) * pixel + steps.first;
+          const MicroA<T> op{a, pixel, block.offsets + steps.segment, steps.segments, steps.length};
+          if (narrow) {
+            micro.template run<NarrowTail>(tile < s.tall, op, bp, nr, c);
+          } else {
+            micro.template run<false>(tile < s.tall, op, bp, nr, c);
+          }
+          sums.add(tile, c, rows_of(tile) * (narrow ? nr / NV : nr), is_first);
+        }
+      }
+      const int64_t first = (block.od * s.out[1] + block.oh + y) * s.out[2];
+      for (int64_t tile = 0; tile < s.tiles; ++tile) {
+        const int64_t row = first + s.tile_pixel(tile, micro.rows);
+        if (narrow) {
+          finish_tile<T, NarrowTail ? 1 : NV>(sums.tile(tile), rows_of(tile), row, block.n, col, left, epilogue);
+        } else {
+          finish_tile<T, NV>(sums.tile(tile), rows_of(tile), row, block.n, col, left, epilogue);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T),
 // X::kCopies). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of gemm(): batch is the
-// image, row the output pixel in row-major order, col the output channel.
-template <int NV, bool NarrowTail = false, typename T, typename TB, typename X, typename Epilogue>
+// image, row the output pixel in row-major order, col the output channel. Long: sums of parts of k are compensated,
+// s.block_k products each.
+template <int NV, bool NarrowTail = false, bool Long = false, typename T, typename TB, typename X, typename Epilogue>
 void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
   const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr);
   int64_t* const offsets = static_cast<int64_t*>(scratch);
   T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
-  T* const x_scratch = c + micro.rows * nr;
+  T* const x_scratch = c + (1 + (Long ? 2 * s.tiles : 0)) * micro.rows * nr;
   detail::ConvRows<T> at{};
   at.offsets = offsets;
   int64_t ready = -1;
@@ -183,7 +245,11 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
     const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
-    detail::conv_block<NV, NarrowTail>(micro, s, at, filters, epilogue, panel0, panel1, c);
+    if constexpr (Long) {
+      detail::conv_block_long<NV, NarrowTail>(micro, s, at, filters, epilogue, panel0, panel1, c);
+    } else {
+      detail::conv_block<NV, NarrowTail>(micro, s, at, filters, epilogue, panel0, panel1, c);
+    }
   }
 }
 

@@ -23,6 +23,11 @@ struct Strided {
   int64_t row, col;
 };
 
+// Steps of k that are made ready together.
+struct Steps {
+  int64_t first, count;
+};
+
 // ---- Forms of A. A block of rows is made ready once, then read in place.
 
 // A read where it lies: compute type, unit stride along k.
@@ -31,9 +36,9 @@ struct DirectA {
   Strided<T> at;
 
   static constexpr bool kCopies = false;
-  const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t, T*, int64_t& stride) const {
+  const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t, Steps k, T*, int64_t& stride) const {
     stride = at.row;
-    return at.data + s.offset(batch, at.batch) + row * at.row;
+    return at.data + s.offset(batch, at.batch) + row * at.row + k.first;
   }
 };
 
@@ -45,15 +50,17 @@ struct ComputedA {
   F element;
 
   static constexpr bool kCopies = true;
-  const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, T* scratch, int64_t& stride) const {
+  const T* prepare(const GemmShape&, int64_t batch, int64_t row, int64_t rows, Steps steps, T* scratch,
+                   int64_t& stride) const {
     constexpr int W = kVectorBytes / int(sizeof(T));
-    stride = copied_stride(s.k, sizeof(T));
+    stride = copied_stride(steps.count, sizeof(T));
     for (int64_t i = 0; i < rows; ++i) {
       T* out = scratch + i * stride;
       int64_t k = 0;
-      for (; k + W <= s.k; k += W)
-        store(out + k, element.template operator()<W>(batch, row + i, k, index_constant<W>{}));
-      if (k < s.k) store_n(out + k, element.template operator()<W>(batch, row + i, k, s.k - k), s.k - k);
+      for (; k + W <= steps.count; k += W)
+        store(out + k, element.template operator()<W>(batch, row + i, steps.first + k, index_constant<W>{}));
+      const int64_t left = steps.count - k;
+      if (left > 0) store_n(out + k, element.template operator()<W>(batch, row + i, steps.first + k, left), left);
     }
     return scratch;
   }
@@ -65,9 +72,11 @@ struct CopiedA {
   Strided<TA> at;
 
   static constexpr bool kCopies = true;
-  const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, T* scratch, int64_t& stride) const {
-    stride = copied_stride(s.k, sizeof(T));
-    copy_matrix(scratch, stride, at.data + s.offset(batch, at.batch) + row * at.row, at.row, at.col, rows, s.k);
+  const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, Steps k, T* scratch,
+                   int64_t& stride) const {
+    stride = copied_stride(k.count, sizeof(T));
+    const TA* from = at.data + s.offset(batch, at.batch) + row * at.row + k.first * at.col;
+    copy_matrix(scratch, stride, from, at.row, at.col, rows, k.count);
     return scratch;
   }
 };
@@ -82,9 +91,9 @@ struct PackedB {
 
   using element = TB;
   static constexpr bool kCopies = false;
-  const TB* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, T*, int64_t& stride) const {
+  const TB* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, Steps k, T*, int64_t& stride) const {
     stride = nr;
-    return data + s.offset(index, batch) + panel * s.k * nr;
+    return data + s.offset(index, batch) + (panel * s.k + k.first) * nr;
   }
 };
 
@@ -95,10 +104,11 @@ struct StridedB {
 
   using element = T;
   static constexpr bool kCopies = true;
-  const T* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, T* scratch, int64_t& stride) const {
+  const T* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, Steps steps, T* scratch,
+                 int64_t& stride) const {
     const int64_t first = panel * nr;
     const int64_t columns = s.n - first < nr ? s.n - first : nr;
-    const TB* from = at.data + s.offset(index, at.batch) + first * at.col;
+    const TB* from = at.data + s.offset(index, at.batch) + first * at.col + steps.first * at.row;
     stride = nr;
     if constexpr (is_same<T, TB>) {
       if (at.col == 1 && columns == nr && at.row < kDirectStride) {
@@ -107,9 +117,9 @@ struct StridedB {
       }
     }
     if (columns < nr) {
-      for (int64_t k = 0; k < s.k; ++k) store_zero(scratch + k * nr + columns, nr - columns);
+      for (int64_t k = 0; k < steps.count; ++k) store_zero(scratch + k * nr + columns, nr - columns);
     }
-    copy_matrix(scratch, nr, from, at.row, at.col, s.k, columns);
+    copy_matrix(scratch, nr, from, at.row, at.col, steps.count, columns);
     return scratch;
   }
 
@@ -127,13 +137,15 @@ struct ComputedB {
 
   using element = T;
   static constexpr bool kCopies = true;
-  const T* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, T* scratch, int64_t& stride) const {
+  const T* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, Steps steps, T* scratch,
+                 int64_t& stride) const {
     constexpr int W = kVectorBytes / int(sizeof(T));
     stride = nr;
-    for (int64_t k = 0; k < s.k; ++k) {
+    for (int64_t k = 0; k < steps.count; ++k) {
       for (int64_t j = 0; j < nr; j += W) {
         const int64_t col = panel * nr + j, n = s.n - col < W ? s.n - col : W;
-        store(scratch + k * nr + j, n > 0 ? value.template operator()<W>(index, k, col, n) : zero<T, W>());
+        store(scratch + k * nr + j,
+              n > 0 ? value.template operator()<W>(index, steps.first + k, col, n) : zero<T, W>());
       }
     }
     return scratch;
@@ -211,7 +223,7 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
   TileLines<T, NV> lines;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     int64_t b_stride = nr;
-    const TB* bp = b.panel(s, block.batch, panel, nr, b_scratch, b_stride);
+    const TB* bp = b.panel(s, block.batch, panel, nr, {0, s.k}, b_scratch, b_stride);
     const int64_t col = panel * nr;
     const bool narrow = NarrowTail && s.n - col <= nr / NV;
     const T* a = block.a;
@@ -259,7 +271,7 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
       rows.batch = block / m_blocks, rows.row = s.tile_row(tile0, micro.rows);
       rows.tiles = tile1 - tile0, rows.tall = s.tall - tile0;
       const int64_t count = s.tile_row(tile1, micro.rows) - rows.row;
-      rows.a = a.prepare(s, rows.batch, rows.row, count, a_scratch, rows.a_stride);
+      rows.a = a.prepare(s, rows.batch, rows.row, count, {0, s.k}, a_scratch, rows.a_stride);
       ready = block;
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
@@ -279,7 +291,7 @@ void gemm_rows(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a,
   T* const a_scratch = b_scratch + (B::kCopies ? s.panel_elements(nr) : 0);
   const int64_t tiles = (count + micro.rows - 1) / micro.rows;
   detail::GemmRows<T> rows{batch, row, tiles, count - tiles * (micro.rows - 1), nullptr, 0};
-  rows.a = a.prepare(s, batch, row, count, a_scratch, rows.a_stride);
+  rows.a = a.prepare(s, batch, row, count, {0, s.k}, a_scratch, rows.a_stride);
   detail::gemm_block<NV, NarrowTail>(micro, s, rows, b, epilogue, 0, panel_count(s.n, nr), c, b_scratch);
 }
 

@@ -5,6 +5,7 @@
 #include "tile/arch/cpu/vec.h"
 #include "tile/core/shape.h"
 #include "tile/core/static_for.h"
+#include "tile/op/reduce.h"
 
 namespace heddle::tile {
 
@@ -34,8 +35,9 @@ inline constexpr int kWindowPixels = 6;
 
 // One vector of channels of `Pixels` neighbouring outputs, over the taps [d0,d1) x [y0,y1) x [x0,x1).
 template <int W, int Pixels, typename T, typename Op, typename N>
-TILE_INLINE void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],
-                             const Op& op, int64_t channel, N n, vec<compute_t<T>, W> (&acc)[Pixels]) {
+requires(!Op::kLong) TILE_INLINE
+    void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3], const Op& op,
+                     int64_t channel, N n, vec<compute_t<T>, W> (&acc)[Pixels]) {
   const int64_t row = s.in[2] * s.c, plane = row * s.in[1], step = s.stride[2] * s.c;
   static_for<Pixels>([&](auto i) { acc[i] = op.template start<W>(); });
   for (int64_t d = lo[0]; d < hi[0]; ++d) {
@@ -51,12 +53,42 @@ TILE_INLINE void window_tile(const WindowShape& s, const T* in, const int64_t (&
   }
 }
 
+// The same for sums over long windows: kLongSum taps at a time join compensated sums.
+template <int W, int Pixels, typename T, typename Op, typename N>
+requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],
+                                    const Op& op, int64_t channel, N n, vec<compute_t<T>, W> (&total)[Pixels]) {
+  using V = vec<compute_t<T>, W>;
+  const int64_t row = s.in[2] * s.c, plane = row * s.in[1], step = s.stride[2] * s.c;
+  V acc[Pixels], error[Pixels];
+  const auto clear = [&] { static_for<Pixels>([&](auto i) { acc[i] = op.template start<W>(); }); };
+  const auto settle = [&] {
+    static_for<Pixels>([&](auto i) { add_compensated(total[i], error[i], acc[i]); });
+    clear();
+  };
+  static_for<Pixels>([&](auto i) { total[i] = error[i] = op.template start<W>(); });
+  clear();
+  int64_t taps = 0;
+  for (int64_t d = lo[0]; d < hi[0]; ++d) {
+    for (int64_t y = lo[1]; y < hi[1]; ++y) {
+      const T* line = in + d * s.dilation[0] * plane + y * s.dilation[1] * row;
+      for (int64_t x = lo[2]; x < hi[2]; ++x) {
+        const T* p = line + x * s.dilation[2] * s.c;
+        const auto w = op.template weight<W>((d * s.kernel[1] + y) * s.kernel[2] + x, channel, n);
+        static_for<Pixels>([&](auto i) { acc[i] = op.step(acc[i], load_n<W>(p + i * step, n), w); });
+        if (++taps % kLongSum == 0) settle();
+      }
+    }
+  }
+  settle();
+}
+
 }  // namespace detail
 
 // Folds each window with `op`:
 //   start<W>()                 the value of an empty window
 //   weight<W>(tap, channel, n) what `step` gets beside the element: the weights of a tap, or anything
 //   step(acc, x, weight)       the next accumulator
+//   kLong                      whether it sums so many taps that parts of them are to join compensated sums
 // The epilogue is that of gemm(): batch is the image, row the output pixel, col the first channel of the vector.
 // Runs tasks [begin, end) of s.tasks(); needs no scratch. The channels of the input are those of the output.
 template <typename T, typename Op, typename Epilogue>
@@ -98,8 +130,9 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
 }
 
 // Depthwise convolution: filters packed as [tap][channel].
-template <typename C, typename TF = C>
+template <typename C, typename TF = C, bool Long = false>
 struct DepthwiseOp {
+  static constexpr bool kLong = Long;
   const TF* filters;
   int64_t c;
 
@@ -120,8 +153,11 @@ struct DepthwiseOp {
 enum class WindowKind { kSum, kProd, kMax, kMin };
 
 // Pooling; the padding counts as the identity.
-template <WindowKind Kind, typename C>
+template <WindowKind Kind, typename C, bool Long = false>
 struct PoolOp {
+  static_assert(!Long || Kind == WindowKind::kSum);
+  static constexpr bool kLong = Long;
+
   template <int W>
   TILE_INLINE vec<C, W> start() const {
     if constexpr (Kind == WindowKind::kSum) {

@@ -25,7 +25,8 @@ struct moments_of {
   }
   template <typename T>
   TILE_INLINE static moment<T> apply(moment<T> a, moment<T> b) {
-    const T n = a.n + b.n, share = n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(0), d = b.mean - a.mean;
+    // Equal means stay what they are, also beside no values at all.
+    const T n = a.n + b.n, share = a.n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(1), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }
   // Over neighbouring threads. Where all of a warp have as many values there is nothing to divide, and no number of
@@ -46,11 +47,28 @@ struct moments_of {
   }
 };
 
-// The sum of the values and that of the squared deviations.
+// As sums over the values: theirs, and those of their differences, and squared differences, from sum / n, which
+// rounding keeps from being the mean.
+template <typename T>
+struct moment_sums {
+  T sum, drift, squares;
+  TILE_INLINE explicit moment_sums(moment<T> m) : moment_sums(m, m.n) {}
+  TILE_INLINE moment_sums(moment<T> m, T n) : sum(m.mean * n) {
+    const T off = m.mean - (n > T(0) ? sum / n : T(0));
+    drift = off * n;
+    squares = m.squares + off * drift;
+  }
+};
 template <typename T>
 TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& squares) {
   sum.v = m.mean * m.n;
   squares.v = m.squares;
+}
+// Of N values.
+template <int64_t N, typename T>
+TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& drift, vec<T, 1>& squares) {
+  const moment_sums<T> s(m, T(N));
+  sum.v = s.sum, drift.v = s.drift, squares.v = s.squares;
 }
 
 // The moments of a thread's columns, for what teams do with columns.
@@ -68,6 +86,16 @@ struct column_moments {
     each_lane<W>([&](int i) { r.set(i, part[i].squares); });
     return r;
   }
+  TILE_INLINE vec<T, W> drifts() const {
+    vec<T, W> r;
+    each_lane<W>([&](int i) { r.set(i, moment_sums<T>(part[i]).drift); });
+    return r;
+  }
+  TILE_INLINE vec<T, W> drifting_squares() const {
+    vec<T, W> r;
+    each_lane<W>([&](int i) { r.set(i, moment_sums<T>(part[i]).squares); });
+    return r;
+  }
 };
 
 // Where each thread has one column.
@@ -77,6 +105,8 @@ struct single_column<moment<T>> {
   moment<T> part[1];
   TILE_INLINE vec<T, 1> sums() const { return {part[0].mean * part[0].n}; }
   TILE_INLINE vec<T, 1> squares() const { return {part[0].squares}; }
+  TILE_INLINE vec<T, 1> drifts() const { return {moment_sums<T>(part[0]).drift}; }
+  TILE_INLINE vec<T, 1> drifting_squares() const { return {moment_sums<T>(part[0]).squares}; }
 };
 
 // Those of a thread, lane by lane. What it adds are differences to the first value it has: that one differs from their
@@ -105,9 +135,10 @@ struct moments_accumulator {
   }
   TILE_INLINE moment<T> row() const {
     const column_moments<T, W> r = columns();
-    T mean = T(0), all = T(0);
-    each_lane<W>([&](int i) { mean += r.part[i].mean; });
-    mean *= T(1) / W;
+    vec<T, W> means;
+    each_lane<W>([&](int i) { means.set(i, r.part[i].mean); });
+    const T mean = across<sum_of>(means) * (T(1) / W);
+    T all = T(0);
     each_lane<W>([&](int i) {
       const T d = r.part[i].mean - mean;
       all += r.part[i].squares + n * d * d;

@@ -7,6 +7,7 @@
 #include "codegen/product/cpu/functor.h"
 #include "codegen/product/cpu/micro_table.h"
 #include "codegen/text/kernel_name.h"
+#include "schedule/product/blocking.h"
 #include "schedule/product/contraction_builder.h"
 
 namespace heddle::codegen {
@@ -146,7 +147,9 @@ tile::RowSplit split_into(int64_t rows, int64_t height) {
 
 void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
                const CpuGemmConfig& config, const Target& target, int64_t lanes) {
-  e.includes = {"tile/kernel/cpu/gemm.h", "tile/op/lanes.h", "tile/op/math.h"};
+  const bool is_long = e.place == nullptr && schedule::summed_steps(c.compute, gemm.shape.k) > 0;
+  e.includes = {is_long ? "tile/kernel/cpu/gemm_long.h" : "tile/kernel/cpu/gemm.h", "tile/op/lanes.h",
+                "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   std::optional<FunctorMembers> computed_a, computed_b;
   if (gemm.a.form == GemmOperand::Form::kComputed) {
@@ -162,6 +165,7 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_tiles = config.tile_m / config.micro_m, s.block_panels = config.tile_n / config.micro_n;
   if (e.place != nullptr) s.block_tiles = s.tiles;
+  s.block_k = is_long ? schedule::summed_steps(c.compute, s.k) : 0;
   e.tasks = s.tasks(config.micro_n);
   const bool copies_a = gemm.a.form != GemmOperand::Form::kDirect;
   const bool packs_b = gemm.b.form != GemmOperand::Form::kPacked;
@@ -180,12 +184,14 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                        {"tiles", s.tiles},
                        {"tall", s.tall},
                        {"block_tiles", s.block_tiles},
-                       {"block_panels", s.block_panels}}));
+                       {"block_panels", s.block_panels}}) +
+                 (is_long ? fmt::format(", .block_k = {}", s.block_k) : ""));
   e.out.line("const auto a = {};", operand_text(desc, gemm.a, compute, true, computed_a, z));
   e.out.line("const auto b = {};", operand_text(desc, gemm.b, compute, false, computed_b, z));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   if (e.place == nullptr) {
-    e.out.line("tile::gemm<{}>({}, shape, a, b, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e));
+    e.out.line("tile::gemm{}<{}>({}, shape, a, b, epilogue, scratch, begin, end);", is_long ? "_long" : "",
+               e.micro->arguments, micro_of(e));
   } else {
     e.out.line("tile::gemm_rows<{}>({}, shape, a, b, epilogue, part.scratch, {});", e.micro->arguments, micro_of(e),
                gemm_rows_of(*e.place));
@@ -215,6 +221,8 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   const tile::RowSplit rows = split_into(s.out[2], config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_rows = config.rows, s.block_panels = config.tile_n / config.micro_n;
+  s.block_k = e.place != nullptr ? 0 : schedule::summed_steps(c.compute, s.k());
+  const bool is_long = s.block_k > 0;
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes =
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), !conv.direct);
@@ -228,7 +236,8 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.out.line(
       "{} tile::ConvShape shape{{.batch = {}, .groups = {}, {}, {}, .lhs_dilation = {}, {}}};", constness(z), batch,
       groups, channels, window, list(s.lhs_dilation),
-      z.fields({{"tiles", s.tiles}, {"tall", s.tall}, {"block_rows", s.block_rows}, {"block_panels", s.block_panels}}));
+      z.fields({{"tiles", s.tiles}, {"tall", s.tall}, {"block_rows", s.block_rows}, {"block_panels", s.block_panels}}) +
+          (is_long ? fmt::format(", .block_k = {}", s.block_k) : ""));
   if (conv.direct) {
     e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
   } else {
@@ -238,8 +247,10 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                offset, image, stride, channel);
   }
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
-  e.out.line("tile::conv{}<{}>({}, shape, x, {}, epilogue, {});", e.place ? "_rows" : "", e.micro->arguments,
-             micro_of(e), argument(desc, 1), rows_of(e));
+  const std::string arguments =
+      e.micro->arguments + (e.micro->arguments.find(',') == std::string::npos ? ", false" : "");
+  e.out.line("tile::conv{}<{}>({}, shape, x, {}, epilogue, {});", e.place ? "_rows" : "",
+             is_long ? arguments + ", true" : e.micro->arguments, micro_of(e), argument(desc, 1), rows_of(e));
   e.out.close();
 }
 
@@ -276,19 +287,21 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
   const std::string_view compute = computed_type(c.compute);
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   const tile::WindowShape& s = window.shape;
+  const bool is_long = schedule::summed_steps(c.compute, s.kernel[0] * s.kernel[1] * s.kernel[2]) > 0;
+  const char* long_sum = is_long && (window.filters || window.kind == "sum") ? ", true" : "";
   e.tasks = s.tasks();
   open_kernel(e, desc);
   const std::string extents = e.sizes.fields({{"batch", s.batch}, {"c", s.c}});
   e.out.line("{} tile::WindowShape shape{{{}, {}}};", constness(e.sizes), extents, window_fields(s, e.sizes));
   if (window.filters) {
-    e.out.line("const tile::DepthwiseOp<{}, {}> op{{{}, {}}};", compute, storage_type(window.w), argument(desc, 1),
-               e.sizes(s.c));
+    e.out.line("const tile::DepthwiseOp<{}, {}{}> op{{{}, {}}};", compute, storage_type(window.w), long_sum,
+               argument(desc, 1), e.sizes(s.c));
   } else {
     const std::string kind = window.kind == "sum"    ? "kSum"
                              : window.kind == "prod" ? "kProd"
                              : window.kind == "max"  ? "kMax"
                                                      : "kMin";
-    e.out.line("const tile::PoolOp<tile::WindowKind::{}, {}> op;", kind, compute);
+    e.out.line("const tile::PoolOp<tile::WindowKind::{}, {}{}> op;", kind, compute, long_sum);
   }
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   if (e.place != nullptr) {

@@ -52,12 +52,18 @@ void StitchContext::close_loop(VarId v) {
 }
 
 void StitchContext::open_lanes(VarId v, const std::pair<std::string, std::string>& bounds, bool unrolls,
-                               const std::string& head) {
+                               const std::string& head, const std::string& settle) {
   const std::string name = fmt::format("i{}", v);
-  const std::string walk = unrolls ? fmt::format("_unrolled<W, {}>", unroll) : head.empty() ? "<W>" : "_from<W>";
-  out.open(fmt::format("tile::for_lanes{}({}{}, {}, [&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
-                       walk, head.empty() ? "" : head + ", ", bounds.first, bounds.second, name,
-                       unrolls ? ", auto u" : ""));
+  const bool settles = !settle.empty();
+  const std::string walk = settles        ? fmt::format("_settled<W, {}>", unroll)
+                           : unrolls      ? fmt::format("_unrolled<W, {}>", unroll)
+                           : head.empty() ? "<W>"
+                                          : "_from<W>";
+  out.open(
+      fmt::format("tile::for_lanes{}({}{}, {}, {}[&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
+                  walk, head.empty() ? "" : head + ", ", bounds.first, bounds.second,
+                  settles ? fmt::format("[&](int64_t k) __attribute__((always_inline)) {{ {} }}, ", settle) : "", name,
+                  unrolls ? ", auto u" : ""));
   emitter.names().vars[v] = name;
   emitter.set_lanes(Lanes{v, "W", "n"});
   emitter.push_scope();

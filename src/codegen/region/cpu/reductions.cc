@@ -49,6 +49,18 @@ void combine_columns(StitchContext& c, const Reduction& r, const std::string& va
   }
 }
 
+bool is_float_sum(const Reduction& r) {
+  return r.combine == Combine::kSum && is_float(r.dtype);
+}
+
+std::string settle_sums(const Stage& stage, std::string_view count) {
+  std::string text;
+  for (const Reduction& r : stage.reductions) {
+    if (is_float_sum(r)) text += fmt::format("{}{}.settle({});", text.empty() ? "" : " ", accumulator(r), count);
+  }
+  return text;
+}
+
 void declare_accumulators(StitchContext& c, const Stage& stage) {
   const std::string width = stage.vector ? "W" : "1";
   for (size_t k = 0; k < stage.reductions.size(); ++k) {
@@ -57,6 +69,11 @@ void declare_accumulators(StitchContext& c, const Stage& stage) {
       const DType position = c.body.pool[stage.pieces[0].positions[k]].dtype;
       c.out.line("tile::arg_accumulator<{}, {}, {}, {}, {}> {};", r.combine == Combine::kArgMax, r.last,
                  computed_type(r.dtype), computed_type(position), width, accumulator(r));
+    } else if (stage.scan && is_float_sum(r)) {
+      c.out.line("tile::running_sum<{}> {};", computed_type(r.dtype), accumulator(r));
+    } else if (c.long_sums && is_float_sum(r)) {
+      c.out.line("tile::long_sum<{}, {}, {}> {};", computed_type(r.dtype), width, stage.vector ? c.unroll : 1,
+                 accumulator(r));
     } else {
       c.out.line("tile::accumulator<{}, {}, {}, {}> {};", combiner(r.combine), computed_type(r.dtype), width,
                  stage.vector ? c.unroll : 1, accumulator(r));
@@ -92,7 +109,8 @@ void finish_rows(StitchContext& c, const Stage& stage) {
 void finish_held(StitchContext& c, const Stage& stage) {
   for (const Reduction& r : stage.reductions) {
     const std::string result = is_arg(r.combine) ? fmt::format("tile::convert<int64_t>({}.where)", accumulator(r))
-                                                 : fmt::format("{}.part[0]", accumulator(r));
+                               : c.long_sums && is_float_sum(r) ? fmt::format("{}.lanes()", accumulator(r))
+                                                                : fmt::format("{}.part[0]", accumulator(r));
     c.out.line("tile::put({}, {}, n);", c.place(result_buffer(r), r.at), result);
   }
 }
@@ -104,8 +122,13 @@ void step_scan(StitchContext& c, const Stage& stage, const Piece& piece) {
   if (stage.vertical) {
     const std::string p = c.place(*r.scratch, r.at);
     c.out.line("const auto {} = tile::fetch<W>({}, n);", before, p);
-    c.out.line("const auto {} = {}::apply({}, {});", after, combiner(r.combine), before, value);
-    c.out.line("tile::put({}, {}, n);", p, after);
+    if (r.error_buffer) {
+      c.out.line("tile::add_compensated({}, {}, {}, n);", p, c.place(*r.error_buffer, r.at), value);
+      c.out.line("const auto {} = tile::fetch<W>({}, n);", after, p);
+    } else {
+      c.out.line("const auto {} = {}::apply({}, {});", after, combiner(r.combine), before, value);
+      c.out.line("tile::put({}, {}, n);", p, after);
+    }
   } else {
     c.out.line("const auto {} = {}.result();", before, accumulator(r));
     c.out.line("{}.add({}, tile::index_constant<1>{{}}, tile::index_constant<0>{{}});", accumulator(r), value);

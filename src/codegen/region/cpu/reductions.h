@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "codegen/region/cpu/context.h"
 
@@ -16,6 +17,9 @@ void combine_columns(StitchContext& c, const schedule::Reduction& r, const std::
 
 // Running results in registers.
 void declare_accumulators(StitchContext& c, const schedule::Stage& stage);
+// Whether a row's result is a sum that loses digits to its many additions; what its accumulators do after `count` more.
+bool is_float_sum(const schedule::Reduction& r);
+std::string settle_sums(const schedule::Stage& stage, std::string_view count);
 // One step, of `count` lanes ("n"), the vectors of an unrolled loop told apart by `turn`.
 void combine_rows(StitchContext& c, const schedule::Stage& stage, const schedule::Piece& piece, size_t reduction,
                   const std::string& count, const std::string& turn);

@@ -9,6 +9,7 @@
 #include "codegen/text/naming.h"
 #include "codegen/text/numbers.h"
 #include "schedule/region/cost.h"
+#include "tile/core/config.h"
 
 namespace heddle::codegen {
 
@@ -119,6 +120,7 @@ class StitchWriter {
     for (const Reduction& r : stage.reductions) out_.comment(r.comment);
     c_.hoist(stage);
     c_.unroll = unroll_of(stage);
+    c_.long_sums = sums_are_long(stage);
     const uint64_t outside = c_.bound;
     // Scopes of C++ are scopes of the emitter.
     const size_t outer_loops = stage.reductions.empty() ? 0 : stage.kept;
@@ -145,10 +147,23 @@ class StitchWriter {
 
   int64_t unroll_of(const Stage& stage) const {
     if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
+    const auto is_position = [](const Reduction& r) { return is_arg(r.combine); };
+    if (std::any_of(stage.reductions.begin(), stage.reductions.end(), is_position)) return 1;
     const double cycles = schedule::varying_cycles(body_.pool, stage.pieces[0].values, stage.loops.back());
     if (c_.marked) return cycles > kHeavyBody ? 2 : kUnroll;
     const int64_t vectors = c_.extent(stage.loops.back()) / config_.as<schedule::LoopConfig>().lanes;
     return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
+  }
+
+  // Whether each accumulator of a row gets many terms.
+  bool sums_are_long(const Stage& stage) const {
+    if ((stage.vertical && !stage.held) || stage.scan) return false;
+    if (std::none_of(stage.reductions.begin(), stage.reductions.end(), is_float_sum)) return false;
+    int64_t terms = 1;
+    const size_t end = stage.loops.size() - (stage.held ? 1 : 0);
+    for (size_t k = stage.kept; k < end; ++k) terms *= c_.extent(stage.loops[k]);
+    return terms / (stage.vector && !stage.held ? config_.as<schedule::LoopConfig>().lanes * c_.unroll : 1) >
+           tile::kLongSum;
   }
 
   // Columns one vector after another: the reduced loops are short and lie inside the vector loop.
@@ -166,6 +181,7 @@ class StitchWriter {
     for (size_t k = 0; k < stage.reductions.size(); ++k) {
       combine_rows(c_, stage, piece, k, "tile::index_constant<W>{}", "tile::index_constant<0>{}");
     }
+    if (c_.long_sums) out_.raw(settle_sums(stage, "1"));
     store_all(piece);
     for (size_t k = stage.loops.size() - 1; k-- > stage.kept;) c_.close_loop(stage.loops[k]);
     finish_held(c_, stage);
@@ -242,10 +258,10 @@ class StitchWriter {
     const VarId v = stage.loops.back();
     const auto bounds = c_.bounds(v, piece.ranges.back());
     const bool rows = !stage.reductions.empty() && !stage.vertical;
-    const bool unroll = rows && c_.unroll > 1 &&
-                        std::none_of(stage.reductions.begin(), stage.reductions.end(),
-                                     [](const Reduction& r) { return is_arg(r.combine); });
-    c_.open_lanes(v, bounds, unroll, rows ? "" : stream_head(piece, v, bounds.first));
+    const bool unroll = rows && c_.unroll > 1;
+    const bool settles = rows && c_.long_sums;
+    c_.open_lanes(v, bounds, unroll || settles, rows ? "" : stream_head(piece, v, bounds.first),
+                  settles ? settle_sums(stage, "k") : "");
     write_body(stage, piece, unroll);
     c_.close_lanes(v);
   }
@@ -289,6 +305,7 @@ class StitchWriter {
                      unroll ? "u" : "tile::index_constant<0>{}");
       }
     }
+    if (c_.long_sums && !stage.vector) out_.raw(settle_sums(stage, "1"));
     store_all(piece);
   }
   void store_all(const Piece& piece) {

@@ -24,7 +24,10 @@ void ResultWriter::finish_team(const CudaStage& stage, const CudaReduction& r) {
   } else {
     reduced = fmt::format("tile::team_reduce<{}, {}>({}{})", combiner(r), c_.body.team, from, c_.next_slot());
   }
-  if (r.squares) {
+  if (r.squares && r.squares->drift) {
+    c_.out.line("tile::split_moments<{}>({}, {}, drift{}, squares{});", r.squares->count, reduced, result_name(r),
+                r.squares->drift->local, r.squares->local);
+  } else if (r.squares) {
     c_.out.line("tile::split_moments({}, {}, squares{});", reduced, result_name(r), r.squares->local);
   } else if (is_arg(r.combine)) {
     c_.out.line("{}.v = int64_t({}.where);", result_name(r), reduced);
@@ -115,7 +118,12 @@ void ResultWriter::finish_column(const CudaStage& stage, const CudaReduction& r,
   }
   const std::string which = apart && s.vector > 1 ? fmt::format("{} % {}", lane, s.vector) : "";
   store_column(stage, own, r.at, *r.scratch, from + (r.squares ? ".sums()" : ".columns()"), which);
-  if (r.squares) store_column(stage, own, r.squares->at, *r.squares->scratch, from + ".squares()", which);
+  if (r.squares) {
+    const auto& drift = r.squares->drift;
+    store_column(stage, own, r.squares->at, *r.squares->scratch, from + (drift ? ".drifting_squares()" : ".squares()"),
+                 which);
+    if (drift) store_column(stage, own, drift->at, *drift->scratch, from + ".drifts()", which);
+  }
   c_.out.close();
 }
 

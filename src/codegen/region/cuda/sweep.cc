@@ -86,7 +86,10 @@ void CudaSweepWriter::declare_results(const CudaStage& stage) {
     if (stage.scan || (r.over != Over::kTeam && r.over != Over::kThread)) continue;
     const int width = r.over == Over::kThread ? stage.layout.vector : 1;
     declare(r, r.local, width, is_arg(r.combine) ? DType::kI64 : r.dtype, result_name(r));
-    if (r.squares) declare(r, r.squares->local, 1, r.dtype, fmt::format("squares{}", r.squares->local));
+    if (!r.squares) continue;
+    declare(r, r.squares->local, 1, r.dtype, fmt::format("squares{}", r.squares->local));
+    const auto& drift = r.squares->drift;
+    if (drift) declare(r, drift->local, 1, r.dtype, fmt::format("drift{}", drift->local));
   }
   declare_together(c_.out, variables);
 }

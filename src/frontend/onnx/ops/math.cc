@@ -33,7 +33,7 @@ void variadic(NodeContext& ctx) {
 
 void mean(NodeContext& ctx) {
   const ValueId sum = fold_inputs<Op::kAdd>(ctx);
-  ctx.set(0, ctx.b.binary(Op::kMul, sum, 1.0 / static_cast<double>(ctx.input_count())));
+  ctx.set(0, ctx.b.binary(Op::kDiv, sum, static_cast<double>(ctx.input_count())));
 }
 
 void reciprocal(NodeContext& ctx) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/lowering/window.h"
@@ -83,6 +84,7 @@ void average_pool(NodeContext& ctx) {
   ValueId y = window_reduce(ctx, p, "sum", ctx.b.cast(ctx.in(0), wide));
   const int64_t rank = static_cast<int64_t>(p.out.size()) + 2;
   double uniform = 1;
+  std::optional<ValueId> count;  // of each window, where they differ
   for (size_t d = 0; d < p.out.size(); ++d) {
     std::vector<double> counts = counts_along(p, d, include_pad);
     const bool same = std::all_of(counts.begin(), counts.end(), [&](double c) { return c == counts[0]; });
@@ -91,12 +93,13 @@ void average_pool(NodeContext& ctx) {
       uniform *= counts[0];
       continue;
     }
-    for (double& c : counts) c = 1 / c;
     Shape shape(static_cast<size_t>(rank), 1);
     shape[d + 2] = p.out[d];
-    y = ctx.b.mul(y, real_constant(ctx.b, wide, shape, counts));
+    const ValueId own = real_constant(ctx.b, wide, shape, std::move(counts));
+    count = count ? ctx.b.mul(*count, own) : own;
   }
-  ctx.set(0, ctx.b.cast(ctx.b.binary(Op::kMul, y, 1 / uniform), type));
+  y = count ? ctx.b.div(y, ctx.b.binary(Op::kMul, *count, uniform)) : ctx.b.binary(Op::kDiv, y, uniform);
+  ctx.set(0, ctx.b.cast(y, type));
 }
 
 // Positions in the flattened input of the first maximum of each window. The windows are gathered dimension by

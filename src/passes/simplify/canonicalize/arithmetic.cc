@@ -141,13 +141,19 @@ Result mul_twice(const Match& m) {
   if ((first < 1 && second > 1) || (first > 1 && second < 1)) return {};
   return m.e.binary(Op::kMul, inner.inputs[0], m.e.full_like(m.in[0], *a * *b));
 }
+// A sum, which a count divides: a mean is rounded once.
+bool is_sum(Emitter& e, ValueId v) {
+  while (e.is(v, Op::kReshape) || e.is(v, Op::kBroadcast) || e.is(v, Op::kTranspose)) v = e.def(v).inputs[0];
+  const Op op = e.def(v).op;
+  return (op == Op::kReduce || op == Op::kWindowReduce) && e.def(v).attrs.text("kind") == "sum";
+}
 Result div_constant(const Match& m) {
   const auto c = m.e.splat(m.in[1]);
   if (c == 1) return m.in[0];
   if (!c || !is_float(m) || !is_normal(m.e.dtype(m.in[0]), *c) || !is_normal(m.e.dtype(m.in[0]), 1 / *c)) return {};
   int exponent = 0;
   const bool exact = std::fabs(std::frexp(*c, &exponent)) == 0.5;
-  if (!exact && !rounds_alike(m)) return {};
+  if (!exact && (!rounds_alike(m) || is_sum(m.e, m.in[0]))) return {};
   return m.e.binary(Op::kMul, m.in[0], m.e.full_like(m.in[0], 1 / *c));
 }
 // Where a node's results lie that are neither 0 nor infinite, in f32 and narrower types; none is negative.
@@ -205,7 +211,7 @@ bool has_normal_reciprocal(Emitter& e, ValueId v) {
 // kernels share the reciprocal and correct each quotient.
 Result div_broadcast(const Match& m) {
   if (!rounds_alike(m) || !m.e.is(m.in[1], Op::kBroadcast) || m.e.splat(m.in[1])) return {};
-  if (m.e.is(m.in[0], Op::kBroadcast)) return {};
+  if (m.e.is(m.in[0], Op::kBroadcast) || (is_sum(m.e, m.in[0]) && m.e.is_constant(m.in[1]))) return {};
   const Node& wide = m.e.def(m.in[1]);
   const ValueId y = wide.inputs[0];
   if (m.e.count(y) > m.e.count(m.in[1]) / 2 || !has_normal_reciprocal(m.e, y)) return {};

@@ -3,21 +3,21 @@
 #include <fmt/format.h>
 
 #include "schedule/region/mapping.h"
+#include "tile/core/config.h"
 
 namespace heddle::schedule {
 namespace {
 
 // A result that varies within an iteration of the grid.
 void place_in_scratch(CpuDrafts& k, const ReductionSite& i, uint64_t loops, Reduction& r) {
-  constexpr int64_t kLongColumn = 128;  // additions in a row after which a running sum is compensated
   const DType result = k.graph.dtype(i.value);
   r.at = k.scratch_position(loops);
   r.scratch = k.new_scratch(is_arg(r.combine) ? r.dtype : result, k.loop_volume(loops));
   uint32_t holds = *r.scratch;
   // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
   const bool vertical = k.mapping.vector && (loops >> *k.mapping.vector & 1);
-  const bool is_long = k.volume(i.reduced) > kLongColumn;
-  if (vertical && is_long && i.node->op == ir::Op::kReduce && r.combine == Combine::kSum && is_float(r.dtype)) {
+  const bool is_long = k.volume(i.reduced) > tile::kLongSum;
+  if (vertical && is_long && !is_arg(r.combine) && r.combine == Combine::kSum && is_float(r.dtype)) {
     r.error_buffer = k.new_scratch(result, k.loop_volume(loops));
   }
   if (is_arg(r.combine)) holds = *(r.position_buffer = k.new_scratch(DType::kI64, k.loop_volume(loops)));

@@ -44,11 +44,16 @@ struct CudaReduction {
   Over over = Over::kTeam;
   std::optional<uint32_t> scratch;  // buffer id
   Index at;
-  // Of a sum: the sum of the squares of what its values differ from their mean, made in the same pass.
-  struct Squares {
+  // Of a sum: the sum of squared deviations of its `count` values from their mean, computed in the same pass; with a
+  // drift, of their deviations from the rounded mean, too.
+  struct Result {
     uint32_t local = 0;
     std::optional<uint32_t> scratch;
     Index at;
+  };
+  struct Squares : Result {
+    int64_t count = 0;
+    std::optional<Result> drift;
   };
   std::optional<Squares> squares;
   bool last = false;         // arg reductions: the last among equals wins

@@ -4,6 +4,7 @@
 
 #include "schedule/region/cuda/stages/layouts.h"
 #include "schedule/region/mapping.h"
+#include "tile/core/config.h"
 
 namespace heddle::schedule {
 namespace {
@@ -53,13 +54,13 @@ void transpose_loads(CudaDrafts& k) {
 }
 
 void compensate_sums(CudaDrafts& k) {
-  constexpr int64_t kLongSum = 128;  // additions in a row after which a running sum is compensated
   for (auto* drafts : all_drafts(k)) {
     for (CudaDraft& d : *drafts) {
       d.unrolled = k.steps_of(d.layout) <= kMostSteps;
       for (CudaReduction& r : d.reductions) {
         const bool sum = r.combine == Combine::kSum && is_float(r.dtype);
-        r.compensated = sum && r.over != CudaReduction::Over::kCarried && k.desc->inner_steps(d.layout) > kLongSum;
+        r.compensated =
+            sum && r.over != CudaReduction::Over::kCarried && k.desc->inner_steps(d.layout) > tile::kLongSum;
       }
     }
   }

@@ -149,9 +149,16 @@ void merge_moments(CudaDrafts& k) {
           return fits(other, r) && r.over == sum.over && squares_deviation(k, r.value, sum, count);
         });
         if (found == other.reductions.end()) continue;
-        sum.squares = CudaReduction::Squares{found->local, found->scratch, found->at};
+        sum.squares = CudaReduction::Squares{{found->local, found->scratch, found->at}, count, std::nullopt};
         sum.comment += " and squared deviations";
+        const ExprId deviation = k.pool[found->value].args[0];
         other.reductions.erase(found);
+        const auto drift = std::find_if(other.reductions.begin(), other.reductions.end(), [&](const CudaReduction& r) {
+          return fits(other, r) && r.over == sum.over && r.value == deviation;
+        });
+        if (drift == other.reductions.end()) continue;
+        sum.squares->drift = CudaReduction::Result{drift->local, drift->scratch, drift->at};
+        other.reductions.erase(drift);
       }
     }
   }

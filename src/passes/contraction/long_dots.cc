@@ -1,0 +1,144 @@
+#include "passes/contraction/long_dots.h"
+
+#include <algorithm>
+
+#include "base/divide.h"
+#include "ir/builder.h"
+#include "ir/rewrite.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Ints;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+constexpr int64_t kLongSum = 4096;  // terms; of shorter sums a product takes no time worth the change
+constexpr int64_t kShortestPart = 4096;
+constexpr int64_t kTileRows = 6, kTileColumns = 16;  // of results that one task may have at the least
+
+int64_t count_of(const Shape& shape, const Ints& dims) {
+  int64_t count = 1;
+  for (const int64_t d : dims) count *= shape[static_cast<size_t>(d)];
+  return count;
+}
+
+// One operand of a dot, by the roles of its dimensions.
+struct Side {
+  Shape shape;
+  Ints batch, free, contract;
+
+  Side(const ir::Graph& graph, const Node& dot, size_t side)
+      : shape(graph.shape(dot.inputs[side])),
+        batch(dot.attrs.ints(side == 0 ? "lhs_batch" : "rhs_batch")),
+        contract(dot.attrs.ints(side == 0 ? "lhs_contract" : "rhs_contract")) {
+    for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
+      const auto has = [d](const Ints& dims) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
+      if (!has(batch) && !has(contract)) free.push_back(d);
+    }
+  }
+  int64_t lines() const { return count_of(shape, free); }
+  int64_t terms() const { return count_of(shape, contract); }
+  // Whether it is [batch][lines][terms] in memory.
+  bool is_row_major() const {
+    Ints order;
+    for (const Ints* dims : {&batch, &free, &contract}) order.insert(order.end(), dims->begin(), dims->end());
+    std::erase_if(order, [&](int64_t d) { return shape[static_cast<size_t>(d)] == 1; });
+    return std::is_sorted(order.begin(), order.end());
+  }
+};
+
+class LongDot {
+ public:
+  LongDot(ir::Rewriter& r, const Node& node, int threads)
+      : r_(r),
+        node_(node),
+        threads_(threads),
+        b_(r.target()),
+        a_(r.source(), node, 0),
+        x_(r.source(), node, 1),
+        out_(r.source().dtype(node.outputs[0])) {
+    b_.set_origins(r.origins());
+  }
+
+  std::optional<ValueId> run() {
+    const DType dtype = r_.source().dtype(node_.inputs[0]);
+    if (a_.terms() < kLongSum || element_count(result_shape()) == 0) return std::nullopt;
+    const bool is_real = dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+    if (!is_real || r_.source().dtype(node_.inputs[1]) != dtype) return std::nullopt;
+    sums_ = dtype == DType::kF64 ? dtype : DType::kF32;
+    if ((a_.lines() == 1 || x_.lines() == 1) && a_.is_row_major() && x_.is_row_major()) return sum_of_products();
+    return in_parts();
+  }
+
+ private:
+  const Shape& result_shape() const { return r_.source().shape(node_.outputs[0]); }
+
+  ValueId sum_of_products() {
+    const int64_t batch = count_of(a_.shape, a_.batch), lines = std::max(a_.lines(), x_.lines());
+    const Shape all = {batch, lines, a_.terms()};
+    const auto spread = [&](ValueId v, const Side& side) {
+      const ValueId wide = b_.cast(r_(std::vector{v})[0], sums_);
+      if (side.lines() == lines) return b_.reshape(wide, all);
+      return b_.broadcast(b_.reshape(wide, {batch, a_.terms()}), all, {0, 2});
+    };
+    const ValueId products = b_.mul(spread(node_.inputs[0], a_), spread(node_.inputs[1], x_));
+    return finished(b_.reduce("sum", products, {2}));
+  }
+
+  std::optional<ValueId> in_parts() {
+    if (threads_ <= 1 || a_.contract.size() != 1) return std::nullopt;
+    const int64_t tiles =
+        count_of(a_.shape, a_.batch) * ceil_div(a_.lines(), kTileRows) * ceil_div(x_.lines(), kTileColumns);
+    const int64_t parts = std::min(ceil_div(2 * threads_, tiles), a_.terms() / kShortestPart);
+    if (tiles >= threads_ || parts < 2) return std::nullopt;
+    const int64_t length = a_.terms() / parts, rest = a_.terms() - parts * length;
+    ValueId sum = b_.reduce("sum", part(0, parts, length), {0});
+    if (rest > 0) sum = b_.add(sum, b_.reduce("sum", part(parts * length, 1, rest), {0}));
+    return finished(sum);
+  }
+
+  // [parts][results]: products over `length` terms each, from `first` on.
+  ValueId part(int64_t first, int64_t parts, int64_t length) {
+    ir::Attrs attrs = node_.attrs;
+    const auto cut = [&](ValueId v, const Side& side, const char* batch, const char* contract) {
+      const int64_t dim = side.contract[0];
+      const ValueId some = b_.slice_dim(r_(std::vector{v})[0], dim, first, first + parts * length);
+      Shape shape = side.shape;
+      shape[static_cast<size_t>(dim)] = length;
+      shape.insert(shape.begin() + dim, parts);
+      Ints batches = {dim};
+      for (const int64_t d : side.batch) batches.push_back(d < dim ? d : d + 1);
+      attrs.set(batch, batches);
+      attrs.set(contract, Ints{dim + 1});
+      return b_.reshape(some, shape);
+    };
+    const ValueId a = cut(node_.inputs[0], a_, "lhs_batch", "lhs_contract");
+    const ValueId x = cut(node_.inputs[1], x_, "rhs_batch", "rhs_contract");
+    if (sums_ != r_.source().dtype(node_.inputs[0])) attrs.set("out", sums_);
+    return b_.emit(Op::kDot, {a, x}, attrs);
+  }
+
+  ValueId finished(ValueId sum) { return b_.cast(b_.reshape(sum, result_shape()), out_); }
+
+  ir::Rewriter& r_;
+  const Node& node_;
+  const int threads_;
+  ir::Builder b_;
+  const Side a_, x_;
+  const DType out_;
+  DType sums_ = DType::kF32;
+};
+
+}  // namespace
+
+ir::Graph long_dots(const ir::Graph& graph, const PassContext& context) {
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+    if (node.op != Op::kDot) return std::nullopt;
+    const auto result = LongDot(r, node, context.target.cpu.threads).run();
+    return result ? std::optional(std::vector{*result}) : std::nullopt;
+  });
+}
+
+}  // namespace heddle::passes
