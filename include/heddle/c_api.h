@@ -86,6 +86,9 @@ HEDDLE_API size_t heddle_model_output_count(const heddle_model* model);
 /* An index that is not below the count gives a port whose name is NULL. */
 HEDDLE_API heddle_port heddle_model_input(const heddle_model* model, size_t index);
 HEDDLE_API heddle_port heddle_model_output(const heddle_model* model, size_t index);
+/* Further inputs that heddle_model_run() takes: those whose default the compiled model holds as a constant. */
+HEDDLE_API size_t heddle_model_optional_input_count(const heddle_model* model);
+HEDDLE_API heddle_port heddle_model_optional_input(const heddle_model* model, size_t index);
 
 /* The name of the input in whose memory an output may lie (option "alias"); NULL: of none. */
 HEDDLE_API const char* heddle_model_output_alias(const heddle_model* model, size_t index);

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/cancel.h"
+#include "text.h"
 
 namespace nb = nanobind;
 
@@ -15,7 +16,8 @@ namespace {
 void set(const Error& error) {
   const nb::object made =
       nb::module_::import_("heddle._errors")
-          .attr("make")(static_cast<int>(error.code()), error.where(), error.why(), error.remedy(), error.what());
+          .attr("make")(static_cast<int>(error.code()), text_object(error.where()), text_object(error.why()),
+                        text_object(error.remedy()), text_object(error.what()));
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 

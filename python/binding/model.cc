@@ -17,6 +17,7 @@
 #include "interrupt.h"
 #include "narrow.h"
 #include "tensor.h"
+#include "text.h"
 
 namespace nb = nanobind;
 
@@ -48,7 +49,7 @@ DeviceTensor device_tensor(const Array& array) {
 }  // namespace
 
 PyModel::PyModel(const Source& source) : model_(load(source)) {
-  for (const PortInfo& port : model_.inputs()) input_names_.push_back("input " + port.name);
+  for (const PortInfo& port : model_.impl().ports()) input_names_.push_back("input " + port.name);
   for (const PortInfo& port : model_.outputs()) output_names_.push_back("output " + port.name);
   if (runtime::runs_on_gpu(*model_.impl().primary().plan)) device_ = driver::device_of(source.options().target);
 }
@@ -61,13 +62,20 @@ PyModel::~PyModel() {
 }
 
 PyModel::Given PyModel::look_at(const std::vector<nb::handle>& inputs, void* stream) const {
-  const std::vector<PortInfo>& ports = model_.inputs();
+  const std::vector<PortInfo>& ports = model_.impl().ports();
   Given given;
-  given.arrays.reserve(inputs.size());
+  given.arrays.resize(inputs.size());
+  given.texts.resize(inputs.size());
+  given.families.resize(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_valid()) continue;
+    if (ports[i].dtype == DType::kString) {
+      given.texts[i] = text_tensor(inputs[i], input_names_[i]);
+      continue;
+    }
     const Family& family = family_of(inputs[i], input_names_[i]);
-    given.families.push_back(&family);
-    given.arrays.push_back(family.view(inputs[i], input_names_[i], stream));
+    given.families[i] = &family;
+    given.arrays[i] = family.view(inputs[i], input_names_[i], stream);
     check_array(given.arrays[i], ports[i].dtype, input_names_[i], family);
     given.arrays[i] = widened(std::move(given.arrays[i]));
     given.on_gpu = given.on_gpu || given.arrays[i].device != kHost;
@@ -75,7 +83,7 @@ PyModel::Given PyModel::look_at(const std::vector<nb::handle>& inputs, void* str
   // All on the model's GPU, or all on the host.
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int wanted = given.on_gpu ? device_ : kHost;
-    if (given.arrays[i].device == wanted) continue;
+    if (given.families[i] == nullptr || given.arrays[i].device == wanted) continue;
     const std::string runs = on_gpu() ? fmt::format("cuda:{}", device_) : std::string("the CPU");
     refuse_input(input_names_[i],
                  fmt::format("it lies on {}, the model runs on {}{}", given.arrays[i].place(), runs,
@@ -85,10 +93,17 @@ PyModel::Given PyModel::look_at(const std::vector<nb::handle>& inputs, void* str
   return given;
 }
 
+const Family& PyModel::Given::family() const {
+  const auto first =
+      std::find_if(families.begin(), families.end(), [](const Family* family) { return family != nullptr; });
+  return first == families.end() ? numpy_family() : **first;
+}
+
 // The caller's, else the current one of the library of the first input that is on a GPU.
 void* PyModel::stream_for(const std::vector<nb::handle>& inputs, nb::handle given) const {
   if (!given.is_none() || !on_gpu() || inputs.empty()) return stream_of(given);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_valid() || model_.impl().ports()[i].dtype == DType::kString) continue;
     if (void* stream = family_of(inputs[i], input_names_[i]).current_stream(device_)) return stream;
   }
   return nullptr;
@@ -141,22 +156,26 @@ std::vector<Array> PyModel::outputs_given(nb::handle out, void* stream, bool on_
 }
 
 nb::list PyModel::run_on_host(const Given& given, const CallOptions& call) {
-  std::vector<Tensor> inputs, into;
-  inputs.reserve(given.arrays.size());
-  for (const Array& array : given.arrays) {
-    inputs.push_back(Tensor::borrow(array.dtype, array.shape, array.data, array.hold));
+  std::vector<Tensor> tensors(given.arrays.size()), into;
+  GivenInputs inputs(tensors.size(), nullptr);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Array& array = given.arrays[i];
+    const bool is_text = given.texts[i].defined();
+    if (!is_text && given.families[i] == nullptr) continue;
+    tensors[i] = is_text ? given.texts[i] : Tensor::borrow(array.dtype, array.shape, array.data, array.hold);
+    inputs[i] = &tensors[i];
   }
   const std::vector<Array> outputs = outputs_given(call.out, nullptr, false);
   for (const Array& array : outputs) {
     into.push_back(array.data == nullptr ? Tensor() : Tensor::borrow(array.dtype, array.shape, array.data, array.hold));
   }
   std::vector<Tensor> results = interruptible([&] {
-    std::vector<Tensor> made = model_.impl().run_in_order(inputs, into);
+    std::vector<Tensor> made = model_.impl().run_given(inputs, std::move(into));
     for (const Array& array : outputs) narrow(array);
     return made;
   });
   nb::list made;
-  const Family& family = given.families.empty() ? numpy_family() : *given.families.front();
+  const Family& family = given.family();
   for (size_t i = 0; i < results.size(); ++i) {
     const nb::object one = output_given(call.out, i);
     made.append(one.is_none() ? family.of_host(std::move(results[i])) : one);
@@ -198,11 +217,19 @@ nb::object PyModel::workspace_for(const Family& family, size_t bytes, void* stre
 nb::list PyModel::run_on_gpu(const Given& given, const CallOptions& call, void* stream) {
   std::vector<Shape> shapes;
   std::vector<DeviceTensor> inputs, outputs;
-  for (const Array& array : given.arrays) {
-    shapes.push_back(array.shape);
-    inputs.push_back(device_tensor(array));
+  for (size_t i = 0; i < given.arrays.size(); ++i) {
+    const bool is_text = given.texts[i].defined(), is_given = is_text || given.families[i] != nullptr;
+    const bool takes = i < model_.inputs().size();
+    if (!takes && !is_given) continue;
+    if (!takes) {
+      refuse_input(input_names_[i], "the model was compiled with its default, which arrays on a GPU cannot replace",
+                   "Name it in `shapes` of heddle.compile()");
+    }
+    if (!is_given) refuse_input(input_names_[i], "it is missing", "Give each input of the model");
+    shapes.push_back(is_text ? given.texts[i].shape() : given.arrays[i].shape);
+    inputs.push_back(is_text ? DeviceTensor() : device_tensor(given.arrays[i]));
   }
-  const Family& family = *given.families.front();
+  const Family& family = given.family();
   const std::shared_ptr<const EnqueueNeeds> needed = needs(shapes);
   nb::list made;
   std::vector<Array> arrays = outputs_given(call.out, stream, true);
@@ -250,28 +277,32 @@ nb::list port_list(const std::vector<PortInfo>& ports) {
   return all;
 }
 
-// Arguments of a call in the model's order: those by position first.
+// Arguments of a call in the order of the model's ports, those by position first; null: left to its default.
 std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& positional, const nb::dict& named) {
-  const std::vector<PortInfo>& ports = model.model().inputs();
+  const std::vector<PortInfo>&inputs = model.model().inputs(), &ports = model.model().impl().ports();
   const auto names = [&] {
     std::vector<std::string> all;
-    for (const PortInfo& port : ports) all.push_back(port.name);
+    for (const PortInfo& port : inputs) all.push_back(port.name);
     return fmt::format("The model's inputs are {}", fmt::join(all, ", "));
   };
-  if (positional.size() > ports.size()) {
-    refuse_input("inputs", fmt::format("{} are given, the model has {}", positional.size(), ports.size()), names());
+  if (positional.size() > inputs.size()) {
+    refuse_input("inputs", fmt::format("{} are given, the model has {}", positional.size(), inputs.size()), names());
   }
-  std::vector<nb::handle> inputs;
-  inputs.reserve(ports.size());
-  for (const nb::handle one : positional) inputs.push_back(one);
+  std::vector<nb::handle> given;
+  given.reserve(ports.size());
+  for (const nb::handle one : positional) given.push_back(one);
   size_t used = 0;
   for (size_t i = positional.size(); i < ports.size(); ++i) {
+    if (i >= inputs.size() && used == named.size()) break;  // an old model has a default for each of its weights
     PyObject* const found = PyDict_GetItemString(named.ptr(), ports[i].name.c_str());
-    if (found == nullptr) refuse_input(model.input_names()[i], "it is missing", names());
-    inputs.emplace_back(found);
-    ++used;
+    if (found == nullptr && !model.model().impl().has_default(i)) {
+      refuse_input(model.input_names()[i], "it is missing", names());
+    }
+    given.emplace_back(found);
+    used += found == nullptr ? 0 : 1;
   }
-  if (used == named.size()) return inputs;
+  given.resize(ports.size());
+  if (used == named.size()) return given;
   for (const auto [key, value] : named) {
     const std::string name = nb::cast<std::string>(key);
     const auto at = std::find_if(ports.begin(), ports.end(), [&](const PortInfo& port) { return port.name == name; });
@@ -280,7 +311,7 @@ std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& position
       refuse_input("input " + name, "it is given twice", "Give it by position or by name");
     }
   }
-  return inputs;
+  return given;
 }
 
 nb::dict bench(const PyModel& model, const nb::dict& inputs, double seconds, uint64_t seed) {
@@ -312,6 +343,7 @@ void register_model(nb::module_& module) {
   nb::class_<PyModel>(module, "Model", "A compiled model.")
       .def(nb::init<const Source&>(), nb::arg("source"))
       .def_prop_ro("inputs", [](const PyModel& m) { return port_list(m.model().inputs()); })
+      .def_prop_ro("optional_inputs", [](const PyModel& m) { return port_list(m.model().optional_inputs()); })
       .def_prop_ro("outputs", [](const PyModel& m) { return port_list(m.model().outputs()); })
       .def_prop_ro("device", [](const PyModel& m) { return m.on_gpu() ? fmt::format("cuda:{}", m.device()) : "cpu"; })
       .def_prop_ro("threads", [](const PyModel& m) { return m.model().impl().threads(); })
@@ -335,7 +367,7 @@ void register_model(nb::module_& module) {
       .def(
           "save",
           [](const PyModel& m, nb::handle path) {
-            const auto name = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
+            const std::string name = path_of(path);
             const nb::gil_scoped_release free;
             m.model().save(name);
           },

@@ -1,7 +1,9 @@
 #include <fcntl.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "errors.h"
@@ -11,6 +13,7 @@
 #include "ops.h"
 #include "source.h"
 #include "tensor.h"
+#include "text.h"
 #include "tile.h"
 
 namespace nb = nanobind;
@@ -18,7 +21,9 @@ namespace nb = nanobind;
 namespace {
 
 // The command `heddle`, in this process, which ends after it.
-int command(const std::vector<std::string>& words) {
+int command(const nb::list& given) {
+  std::vector<std::string> words;
+  for (const nb::handle word : given) words.push_back(heddle::python::path_of(word));
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const nb::gil_scoped_release free;

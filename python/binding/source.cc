@@ -25,6 +25,7 @@
 #include "profile/json.h"
 #include "profile/page.h"
 #include "runtime/plan_io.h"
+#include "text.h"
 
 namespace nb = nanobind;
 
@@ -100,6 +101,10 @@ CompileOptions options_of(const nb::dict& given) {
     options.ranges[key] = range_of(extents, key);
   }
   for (auto& [name, value] : host_tensors(values)) {
+    if (value.dtype() == DType::kString) {
+      options.values[name] = value;
+      continue;
+    }
     Tensor copy(value.dtype(), value.shape());
     if (copy.bytes() > 0) std::memcpy(copy.mutable_data(), value.data(), copy.bytes());
     options.values[name] = std::move(copy);
@@ -129,11 +134,11 @@ std::string explain(const Source& source, bool verbose) {
 }
 
 std::string explain_json(const Source& source) {
-  return cli::json_of(compiled(source).report).dump();
+  return cli::json_of(compiled(source).report).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-std::string svg(const Source& source) {
-  return driver::draw_svg(compiled(source));
+nb::object svg(const Source& source) {
+  return text_object(driver::draw_svg(compiled(source)));
 }
 
 nb::list kernels(const Source& source) {
@@ -142,7 +147,7 @@ nb::list kernels(const Source& source) {
   const cli::KernelTexts texts(model, target);
   nb::list all;
   for (size_t n = 1; n <= texts.size(); ++n) {
-    all.append(nb::make_tuple(texts.symbol(n), texts.file_name(n), texts.file(n)));
+    all.append(nb::make_tuple(texts.symbol(n), texts.file_name(n), text_object(texts.file(n))));
   }
   return all;
 }
@@ -176,7 +181,10 @@ nb::tuple profile_of(const Source& source, const nb::dict& inputs, double second
   require_model(source, "Profile the ONNX model");
   const std::map<std::string, Tensor> given = host_tensors(inputs);
   const profile::Profile profile = source.with_progress([&](CompileOptions options) {
-    for (const auto& [name, tensor] : given) options.shapes.emplace(name, tensor.shape());
+    for (const auto& [name, tensor] : given) {
+      options.shapes.emplace(name, tensor.shape());
+      if (tensor.dtype() == DType::kString) options.values[name] = tensor;
+    }
     const driver::Settings settings = driver::resolve(options);
     driver::require_device(settings);
     return driver::profile_model(driver::compile_model(source.path(), options), settings.target,
@@ -238,7 +246,7 @@ Source::Source(nb::handle model, const nb::dict& options) : options_(options_of(
     write_file(path_, std::string_view(bytes.c_str(), bytes.size()), Sync::kNo);
     file_ = folder;
   } else {
-    path_ = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(model));
+    path_ = path_of(model);
   }
   if (options.contains("progress") && !nb::object(options["progress"]).is_none()) progress_ = options["progress"];
   options_ = interruptible([&] { return with_dims(path_, std::move(options_)); });
@@ -278,6 +286,10 @@ std::map<std::string, Tensor> host_tensors(const nb::dict& arrays) {
   for (const auto [key, object] : arrays) {
     const std::string name = nb::cast<std::string>(key);
     const std::string where = "input " + name;
+    if (holds_text(object)) {
+      tensors[name] = text_tensor(object, where);
+      continue;
+    }
     const Family& family = family_of(object, where);
     Array array = family.view(object, where, nullptr);
     if (array.device != kHost) {
@@ -303,7 +315,7 @@ ExtentRange range_of(nb::handle extents, const std::string& name) {
 void register_source(nb::module_& module) {
   nb::class_<Source>(module, "Source", "A model and how it is to be compiled.")
       .def(nb::init<nb::handle, nb::dict>(), nb::arg("model"), nb::arg("options"))
-      .def_prop_ro("path", &Source::path)
+      .def_prop_ro("path", [](const Source& source) { return path_object(source.path()); })
       .def_prop_ro("target", [](const Source& source) { return source.options().target; })
       .def("explain", &explain, nb::arg("verbose"))
       .def("explain_json", &explain_json)

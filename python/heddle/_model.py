@@ -92,7 +92,7 @@ def source_of(model: Any, options: Mapping[str, Any]) -> Any:
 
 def _path_or_bytes(model: Any) -> Union[str, bytes]:
     if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model)
+        return os.fsdecode(model)
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
     if hasattr(model, "SerializeToString"):
@@ -133,7 +133,8 @@ def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: 
     model: the path of an ONNX file, textual IR or plan file; the bytes of an ONNX file; or an onnx.ModelProto.
     target: "cpu", "cuda" or "cuda:1".
     precision: what an f32 model is computed in: "f32", "tf32", "f16", "bf16".
-    shapes: of inputs whose shape the model leaves open: {"x": (1, 3, 224, 224)}.
+    shapes: of inputs whose shape the model leaves open: {"x": (1, 3, 224, 224)}; and of those with a default (an
+        initializer of the model) that calls are going to give.
     dims: of extents that the model leaves open, by name or by input and dimension: {"batch": 8, "x.1": (1, 512)}. A
         pair is a range, whose kernels are compiled in the background on a CPU. Other shapes stay allowed in calls.
     threads: of a CPU; 0: as many as cores that this process may use.
@@ -145,7 +146,7 @@ def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: 
 
     Further options: `fusion` ("none", "basic", "stitch"); `cache=False` compiles what is known already; `tuned=False`
     leaves aside what heddle.tune() found; `background=False` waits for the best kernels of each new shape; `max_plans`
-    and `max_plan_bytes` limit what is kept for shapes; `values` of inputs that decide shapes; `external_data_links`
+    and `max_plan_bytes` limit what is kept for shapes; `values` of inputs that decide shapes, and of text; `external_data_links`
     follows symbolic links to a model's data.
 
     Other threads run meanwhile. Raises heddle.ModelError, heddle.UnsupportedError (all operators that lack at once),
@@ -173,6 +174,14 @@ class Model:
         return [Port(*port) for port in self._core.inputs]
 
     @property
+    def optional_inputs(self) -> List[Port]:
+        """Further inputs that calls may give by name, whose default compile() took for a constant of the model.
+
+        Which of them are given decides the plan, as shapes do. One that `shapes` of compile() names is one of `inputs`.
+        """
+        return [Port(*port) for port in self._core.optional_inputs]
+
+    @property
     def outputs(self) -> List[Port]:
         """The outputs in the model's order."""
         return [Port(*port) for port in self._core.outputs]
@@ -195,7 +204,8 @@ class Model:
     def __call__(self, *arrays: Any, out: Any = None, workspace: Any = None, stream: Any = None, **named: Any) -> Any:
         """Runs the model on arrays in its order, by name, or both: its output, or a tuple where it has several.
 
-        Arrays are dense, of the dtypes of `inputs`; nothing is converted in silence. All lie on the host, or all on the
+        Arrays are dense, of the dtypes of `inputs`; nothing is converted in silence. Text is str, or a list or array of
+        it (NumPy's dtypes "U", "S" and objects that are str), and is compiled for. All lie on the host, or all on the
         model's GPU. With host arrays the results are there when the call returns. With arrays on the GPU the run is put
         onto `stream` (by default the current one of the arrays' library) behind the work that is there, and the call
         returns at once: nothing is copied and nothing is waited for, and a stream that captures gets the run into its

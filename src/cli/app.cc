@@ -50,7 +50,8 @@ void add_compile_options(CLI::App* app, Arguments& a) {
 }
 
 void add_input_data(CLI::App* app, Arguments& a) {
-  app->add_option("--input", a.inputs, "Data of an input: NAME=FILE.npy (may be repeated); others are random");
+  app->add_option("--input", a.inputs,
+                  "Data of an input: NAME=FILE.npy (may be repeated); others have their default or are random");
 }
 
 void add_inputs(CLI::App* app, Arguments& a) {

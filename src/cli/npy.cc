@@ -25,8 +25,9 @@ constexpr NpyType kTypes[] = {
     {DType::kU4, "|u1"},         {DType::kI2, "|i1"},     {DType::kU2, "|u1"},
 };
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  fail(ErrorCode::kInvalidInput, path, why, "Write it with numpy.save()");
+[[noreturn]] void refuse(const std::string& path, const std::string& why,
+                         const char* remedy = "Write it with numpy.save()") {
+  fail(ErrorCode::kInvalidInput, path, why, remedy);
 }
 
 std::string_view after(std::string_view text, std::string_view key, const std::string& path) {
@@ -37,15 +38,83 @@ std::string_view after(std::string_view text, std::string_view key, const std::s
   return text;
 }
 
-DType parse_descr(std::string_view header, const std::string& path) {
+// Elements of text: bytes, or code points of 4 bytes each, padded with zeros.
+struct TextType {
+  bool wide = false;
+  int64_t length = 0;
+  int64_t bytes() const { return wide ? 4 * length : length; }
+};
+
+std::optional<TextType> text_type(std::string_view descr) {
+  constexpr int64_t kMostLength = int64_t{1} << 28;
+  if (descr.size() < 3 || (descr.substr(0, 2) != "<U" && descr.substr(1, 1) != "S")) return std::nullopt;
+  TextType type{descr[1] == 'U'};
+  const auto [end, error] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), type.length);
+  const bool whole = error == std::errc() && end == descr.data() + descr.size();
+  return whole && type.length >= 0 && type.length <= kMostLength ? std::optional(type) : std::nullopt;
+}
+
+void append_utf8(std::string& text, uint32_t code) {
+  const auto put = [&](uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xc0 | code >> 6), put(0x80 | (code & 0x3f));
+  } else if (code < 0x10000) {
+    put(0xe0 | code >> 12), put(0x80 | (code >> 6 & 0x3f)), put(0x80 | (code & 0x3f));
+  } else {
+    put(0xf0 | code >> 18), put(0x80 | (code >> 12 & 0x3f)), put(0x80 | (code >> 6 & 0x3f)), put(0x80 | (code & 0x3f));
+  }
+}
+
+std::string text_of(std::string_view element, const TextType& type, const std::string& path) {
+  if (!type.wide) return std::string(element.substr(0, element.find_last_not_of('\0') + 1));
+  std::string text;
+  size_t zeros = 0;  // they are text only where something follows
+  for (int64_t i = 0; i < type.length; ++i) {
+    uint32_t code = 0;
+    std::memcpy(&code, element.data() + 4 * i, sizeof code);
+    if (code > 0x10ffff) refuse(path, "its text is malformed");
+    if (code == 0) {
+      ++zeros;
+      continue;
+    }
+    text.append(std::exchange(zeros, 0), '\0');
+    append_utf8(text, code);
+  }
+  return text;
+}
+
+Tensor read_text(std::string_view data, const TextType& type, const Shape& shape, const std::string& path) {
+  const int64_t count = element_count(shape);
+  int64_t bytes = 0;
+  if (__builtin_mul_overflow(count, type.bytes(), &bytes) || static_cast<size_t>(bytes) != data.size()) {
+    refuse(path, fmt::format("it holds {} bytes of text, its shape {} needs {}", data.size(), to_string(shape), bytes));
+  }
+  if (type.bytes() == 0 && count > 1 << 20) refuse(path, "it holds too many empty texts");
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i * type.bytes());
+    texts.push_back(text_of(data.substr(at, static_cast<size_t>(type.bytes())), type, path));
+  }
+  return Tensor::of_strings(shape, std::move(texts));
+}
+
+std::string_view find_descr(std::string_view header, const std::string& path) {
   const std::string_view text = after(header, "'descr'", path);
-  const std::string_view descr = text.empty() ? text : text.substr(1, text.substr(1).find('\''));
+  return text.empty() ? text : text.substr(1, text.substr(1).find('\''));
+}
+
+DType parse_descr(std::string_view descr, const std::string& path) {
   for (const NpyType& type : kTypes) {
     if (descr == type.descr || (type.descr[0] == '|' && descr.size() == 3 && descr.substr(1) == type.descr.substr(1))) {
       return type.dtype;
     }
   }
-  refuse(path, fmt::format("its type {} is not one that Heddle reads", descr.substr(0, 20)));
+  const std::string why = fmt::format("its type {} is not one that Heddle reads", descr.substr(0, 20));
+  if (descr == "|O") refuse(path, why + ": it holds objects of Python", "Store text as numpy.asarray(x, dtype=\"U\")");
+  if (descr.starts_with(">")) refuse(path, why + ": it is big-endian", "Store x.astype(x.dtype.newbyteorder(\"<\"))");
+  refuse(path, why, "Store numbers or text: float, int, uint, bool, or dtype=\"U\"");
 }
 
 Shape parse_shape(std::string_view header, const std::string& path) {
@@ -87,8 +156,10 @@ Tensor read_npy(const std::string& path) {
   if (after(header, "'fortran_order'", path).starts_with("True")) {
     refuse(path, "it is in Fortran order; store numpy.ascontiguousarray(x)");
   }
-  const DType dtype = parse_descr(header, path);
+  const std::string_view descr = find_descr(header, path);
   const Shape shape = parse_shape(header, path);
+  if (const auto type = text_type(descr)) return read_text(text.substr(start + length), *type, shape, path);
+  const DType dtype = parse_descr(descr, path);
   int64_t bytes = 0;
   if (__builtin_mul_overflow(element_count(shape), static_cast<int64_t>(size_of(dtype)), &bytes) ||
       static_cast<size_t>(bytes) != text.size() - start - length) {

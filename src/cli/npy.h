@@ -6,8 +6,8 @@
 
 namespace heddle::cli {
 
-// NumPy's .npy files (format 1 to 3, little-endian, C order). Types that NumPy lacks (bf16, the float8 family) are
-// written as unsigned integers of the same size, with the same bits.
+// NumPy's .npy files (format 1 to 3, little-endian, C order). Arrays of text ("<U8", "|S8") are read as text. Types
+// that NumPy lacks (bf16, the float8 family) are written as unsigned integers of the same size, with the same bits.
 
 // Throws kFile, and kInvalidInput for what is no such file or has a type that Heddle lacks.
 Tensor read_npy(const std::string& path);

@@ -21,6 +21,10 @@ class Validator {
     for (const Port& port : plan_.inputs) check_port(port);
     for (const Port& port : plan_.outputs) check_port(port);
     for (const FixedInput& fixed : plan_.fixed) require(fixed.input < plan_.inputs.size(), "a fixed input is missing");
+    for (const DefaultInput& input : plan_.defaults) {
+      require(input.dtype == DType::kString || runtime::dense_bytes(input.dtype, input.shape) >= 0,
+              "a default has an impossible type or shape");
+    }
     check_aliases();
     for (const Buffer& buffer : plan_.buffers) check(buffer);
     for (const Step& step : plan_.steps) {

@@ -111,11 +111,19 @@ struct Alias {
   bool partial = true;
 };
 
-// An output that does not depend on the inputs and is no number: text.
-struct TextOutput {
-  uint32_t position;  // among all outputs of the model
+// An input or output that is text, which no step sees. That of an input decided the plan: a run must pass it. That of
+// an output does not depend on the numbers among the inputs.
+struct Text {
+  uint32_t position;  // among all inputs or outputs of the model that the plan has
   std::string name;
   Tensor value;
+};
+
+// An input that has a default, which the plan holds as a constant unless it is one of Plan::inputs.
+struct DefaultInput {
+  std::string name;
+  DType dtype;
+  Shape shape;  // of the default
 };
 
 // Machine code of a GPU and the kernels in it.
@@ -133,7 +141,8 @@ struct Plan {
   Hash128 key;         // of what it was made from: model, options, build of Heddle, tuned winners; 0: not known
   std::vector<Port> inputs, outputs;
   std::vector<FixedInput> fixed;
-  std::vector<TextOutput> texts;
+  std::vector<Text> text_inputs, texts;  // texts: outputs
+  std::vector<DefaultInput> defaults;
   std::vector<Alias> aliases;
   std::vector<Buffer> buffers;
   std::vector<Tensor> constants;  // in the layout that kernels want

@@ -16,8 +16,8 @@ namespace heddle::runtime {
 namespace {
 
 // Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys; 6:
-// aliases.
-constexpr uint32_t kVersion = 6;
+// aliases; 7: text and defaults of inputs (plans of version 6 may hold wrong constants where a model has sparse ones).
+constexpr uint32_t kVersion = 7;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int64_t kPage = 4096;
 
@@ -202,20 +202,20 @@ void describe(A& a, Buffer& buffer) {
 }
 
 template <typename A>
-void describe(A& a, TextOutput& output) {
-  a.number(output.position);
-  a.text(output.name);
+void describe(A& a, Text& text) {
+  a.number(text.position);
+  a.text(text.name);
   Shape shape;
   std::vector<std::string> strings;
   if constexpr (!A::kReading) {
-    shape = output.value.shape();
-    strings = output.value.strings();
+    shape = text.value.shape();
+    strings = text.value.strings();
   }
   describe(a, shape);
-  a.sequence(strings, [&](std::string& text) { a.text(text); });
+  a.sequence(strings, [&](std::string& one) { a.text(one); });
   if constexpr (A::kReading) {
     if (dense_bytes(DType::kU8, shape) != static_cast<int64_t>(strings.size())) damaged("a text has a wrong shape");
-    output.value = Tensor::of_strings(std::move(shape), std::move(strings));
+    text.value = Tensor::of_strings(std::move(shape), std::move(strings));
   }
 }
 
@@ -229,7 +229,14 @@ void describe(A& a, Plan& plan, int depth) {
     a.number(fixed.input);
     a.tensor(fixed.value);
   });
-  a.sequence(plan.texts, [&](TextOutput& output) { describe(a, output); });
+  for (std::vector<Text>* texts : {&plan.text_inputs, &plan.texts}) {
+    a.sequence(*texts, [&](Text& text) { describe(a, text); });
+  }
+  a.sequence(plan.defaults, [&](DefaultInput& input) {
+    a.text(input.name);
+    a.number(input.dtype);
+    describe(a, input.shape);
+  });
   a.sequence(plan.aliases, [&](Alias& alias) {
     a.number(alias.output);
     a.number(alias.input);

@@ -12,7 +12,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import bad_input_test
 from bad_input_test import Case, linear, model_of, value_info
@@ -235,7 +235,7 @@ class Inspect(Case):
         model = model_of(nodes, [value_info("x", ["n"])], [value_info("y", ["n"])])
         model.opset_import.add(domain="com.example", version=1)
         self.write("m.onnx", model)
-        report = self.inspect("m.onnx", "--svg", "m.svg")
+        report = self.inspect("m.onnx", "--svg", "m.svg", exit_code=3)
         self.assertNotIn("estimate", report)
         said = " ".join(report["unsupported"])
         for name in ("Frobnicate", "frob", "Gizmo", "giz"):
@@ -245,11 +245,16 @@ class Inspect(Case):
         texts = [text.text for text in picture.iter() if text.tag.endswith("text")]
         self.assertEqual(texts.count("not supported"), 2)
         self.assertIn("Relu", texts)
-        self.assertIn("not supported", self.heddle("inspect", "m.onnx").stdout)
+        done = self.heddle("inspect", "m.onnx")
+        self.assertIn("not supported", done.stdout)
+        last = done.stdout.splitlines()[-1]
+        for said in ("a run with these options is refused", "HDL301", "Frobnicate", "Gizmo"):
+            self.assertIn(said, last)
+        self.assertEqual(done.returncode, self.heddle("run", "m.onnx").returncode)
 
     def test_shapes_that_do_not_work_and_other_files(self):
         self.write("m.onnx", linear())
-        report = self.inspect("m.onnx", "--shape", "x=2,9")
+        report = self.inspect("m.onnx", "--shape", "x=2,9", exit_code=2)
         self.assertIn("HDL202", report["no_estimate"])
         self.assertEqual(self.heddle("compile", "m.onnx", "-o", "m.plan").returncode, 0)
         plan = self.inspect("m.plan")
@@ -260,6 +265,67 @@ class Inspect(Case):
         self.refused(2, "HDL101", "text.onnx", arguments=["inspect", self.write("text.onnx", b"no model\n" * 9)])
         self.refused(4, "HDL401", "none.onnx", arguments=["inspect", "none.onnx"])
         self.refused(4, "HDL401", "regular file", arguments=["inspect", "."])
+
+
+class Inputs(Case):
+    """Inputs with a default, inputs of text."""
+
+    def run_model(self, *inputs):
+        results, done = self.outputs("m.onnx", *(word for one in inputs for word in ("--input", one)))
+        return results["y"].tolist(), done
+
+    def test_a_default_holds_unless_data_is_given(self):
+        nodes = [helper.make_node("Mul", ["x", "a"], ["y"])]
+        model = model_of(nodes, [value_info("x", [2]), value_info("a", [2])], [value_info("y", [2])],
+                         [numpy_helper.from_array(np.array([10, 20], np.float32), "a")])
+        self.write("m.onnx", model)
+        np.save(self.folder / "x.npy", np.array([1, 2], np.float32))
+        np.save(self.folder / "a.npy", np.array([3, 4], np.float32))
+        for _ in range(2):
+            self.assertEqual(self.run_model("x=x.npy")[0], [10, 40])
+            self.assertEqual(self.run_model("x=x.npy", "a=a.npy")[0], [3, 8])
+        self.assertEqual(self.heddle("verify", "m.onnx", "--input", "a=a.npy").returncode, 0)
+        done = self.heddle("inspect", "m.onnx", "--json")
+        report = json.loads(done.stdout)
+        self.assertEqual([port["name"] for port in report["inputs"]], ["x"])
+        self.assertEqual([port["name"] for port in report["optional_inputs"]], ["a"])
+        self.assertRegex(self.heddle("inspect", "m.onnx").stdout, r"optional +a +f32\[2\]")
+        self.assertEqual(self.heddle("compile", "m.onnx", "-o", "m.plan").returncode, 0)
+        self.refused(2, "HDL202", "input a", arguments=["run", "m.plan", "--input", "a=a.npy"])
+        self.refused(2, "HDL202", "no input", arguments=["run", "m.onnx", "--input", "b=a.npy"])
+
+    def test_text(self):
+        nodes = [helper.make_node("LabelEncoder", ["t"], ["y"], domain="ai.onnx.ml", keys_strings=["\u00e4", "dog"],
+                                  values_floats=[3.0, 5.0])]
+        model = model_of(nodes, [value_info("t", [3], TensorProto.STRING)], [value_info("y", [3])])
+        model.opset_import.add(domain="ai.onnx.ml", version=4)
+        self.write("m.onnx", model)
+        words = np.array(["dog", "\u00e4", ""])
+        np.save(self.folder / "wide.npy", words)
+        np.save(self.folder / "bytes.npy", np.char.encode(words, "utf-8"))
+        np.save(self.folder / "objects.npy", words.astype(object))
+        np.save(self.folder / "big.npy", words.astype(">U3"))
+        np.save(self.folder / "other.npy", np.array(["\u00e4", "\u00e4", "dog"]))
+        for name in ("wide.npy", "bytes.npy"):
+            self.assertEqual(self.run_model("t=" + name)[0][:2], [5, 3], name)
+        self.assertEqual(self.run_model("t=other.npy")[0], [3, 3, 5])
+        self.refused(2, "HDL202", "objects of Python", 'dtype="U"', arguments=["run", "m.onnx", "--input", "t=objects.npy"])
+        self.refused(2, "HDL202", "big-endian", arguments=["run", "m.onnx", "--input", "t=big.npy"])
+        self.refused(3, "HDL303", "text", "--input t=", arguments=["run", "m.onnx"])
+
+    def test_paths_that_are_no_utf8(self):
+        name, plan = b"m\xff\xc3(.onnx", b"m\xff.plan"
+        with open(os.fsencode(self.folder) + b"/" + name, "wb") as file:
+            file.write(linear().SerializeToString())
+        for arguments in (["inspect", name], ["run", name], ["run", name], ["verify", name], ["explain", name],
+                          ["explain", name, "--svg", b"p\xff.svg"], ["compile", name, "-o", plan], ["run", plan]):
+            with self.subTest(arguments):
+                done = self.heddle(*arguments)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                if arguments[0] in ("inspect", "run", "verify"):
+                    json.loads(self.heddle(*arguments, "--json").stdout)
+        self.assertIn(r"m\xff\xc3(.onnx", self.heddle("inspect", name).stdout)
+        self.refused(2, "HDL202", arguments=["run", name, "--shape", "nope=1"])
 
 
 class Guesses(Case):

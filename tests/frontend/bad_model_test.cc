@@ -54,16 +54,58 @@ TEST(BadModel, Versions) {
   m.ir_version = 99;
   EXPECT_THAT(error_of(m.bytes(), ErrorCode::kMalformedModel), HasSubstr("ir_version is 99"));
   m = relu_model();
-  m.opsets = {{"", 6}};
-  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kUnsupportedOperator), HasSubstr("operator set 6"));
   m.opsets = {{"", 28}};
-  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kUnsupportedOperator), HasSubstr("7 to 27"));
+  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kUnsupportedOperator),
+              AllOf(HasSubstr("operator set 28"), HasSubstr("1 to 27")));
   m.opsets = {};
   EXPECT_THAT(error_of(m.bytes(), ErrorCode::kMalformedModel), HasSubstr("no operator set"));
-  m = relu_model();
-  m.nodes[0].domain = "my.domain";
-  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kMalformedModel),
-              AllOf(HasSubstr("my.domain"), HasSubstr("act"), HasSubstr("Relu")));
+}
+
+TEST(BadModel, ADomainWithoutOperatorSetIsNamedWithItsOperators) {
+  // Heddle has the first operator and lacks the second.
+  ModelWriter m = relu_model();
+  m.nodes[0] = {"BiasGelu", {"x", "x"}, {"y"}, {}, "act", "com.microsoft"};
+  EXPECT_THAT(
+      error_of(m.bytes(), ErrorCode::kMalformedModel),
+      AllOf(HasSubstr("no operator set for the domain com.microsoft"), HasSubstr("act"), HasSubstr("BiasGelu")));
+  m.nodes[0] = {"Relu", {"x"}, {"y"}, {}, "act", "my.domain"};
+  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kUnsupportedOperator),
+              AllOf(HasSubstr("my.domain.Relu at act"), HasSubstr("imports no operator set for my.domain")));
+  m.nodes.push_back({"Foo", {"y"}, {"z"}, {}, "", "com.microsoft"});
+  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kUnsupportedOperator),
+              AllOf(HasSubstr("my.domain.Relu"), HasSubstr("com.microsoft.Foo")));
+}
+
+TEST(BadModel, FilesOfOtherKindsAreNamed) {
+  using namespace std::string_literals;
+  const std::pair<std::string, const char*> kinds[] = {
+      {"\x1f\x8b\x08\0\0\0\0\0"s, "gzip"},
+      {"PK\x03\x04\x14\0"s, "zip"},
+      {"\x28\xb5\x2f\xfd\x24"s, "zstd"},
+      {"\x18\0\0\0ORTM"s + std::string(64, '\0'), "ONNX Runtime"},
+      {"\x1c\0\0\0TFL3"s + std::string(64, '\0'), "TensorFlow Lite"},
+      {"\x89HDF\r\n\x1a\n"s, "HDF5"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "git lfs pull"},
+      {"\x0d\0\0\0\0\0\0\0{\"a\":{\"b\":1}}"s, "safetensors"},
+      {"\x80\x02}q\0."s, "pickle"},
+      {"GGUF\x03\0\0\0"s, "GGUF"},
+      {"\x93NUMPY\x01\0"s, "NumPy"},
+      {"<!DOCTYPE html><html>"s, "HTML"},
+      {"{\"graph\": []}"s, "JSON"},
+      {"ir_version: 8\n"s, "textproto"},
+      {"\x08\x01\x12\x10saved_model_main"s, "SavedModel"},
+      {"\x0a\x0a\x0a\x01x\x12\x05Const"s, "TensorFlow"},
+  };
+  for (const auto& [bytes, what] : kinds) {
+    EXPECT_THAT(error_of(bytes, ErrorCode::kMalformedModel), HasSubstr(what));
+  }
+  // A producer may be called like a format.
+  ModelWriter m = relu_model();
+  std::string named;
+  pbf_writer(named).add_int64(1, 8);
+  pbf_writer(named).add_string(2, "ORTM writer");
+  const std::string rest = m.bytes();
+  EXPECT_EQ(import(named + rest).graph.outputs().size(), 1u);
 }
 
 TEST(BadModel, AllUnsupportedOperatorsAtOnce) {

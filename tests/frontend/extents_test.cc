@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/error_of.h"
 #include "wire_writer.h"
 
@@ -132,6 +134,93 @@ TEST(Extents, ABranchThatHoldsIsPreferred) {
   ImportOptions options;
   options.shapes = {{"x", {1, 1, 10}}};
   EXPECT_EQ(import(m.bytes(), options).failing_branches.size(), 1u);
+}
+
+// ---- caches of attention: a mask counts the keys from before and the new ones
+
+// Attention of ONNX Runtime with a mask of `mask` keys beside `past` keys from before; inputs in the order of `order`.
+ModelWriter attention_with_past(const Dim& tokens, const Dim& mask, const Dim& past, const std::string& order) {
+  ModelWriter m =
+      model_of({{"Attention", {"x", "w", "b", "mask", "past"}, {"y"}, {int_attr("num_heads", 4)}, "", "com.microsoft"}},
+               {floats_tensor("w", {32, 96}), floats_tensor("b", {96})});
+  m.opsets.emplace_back("com.microsoft", 1);
+  for (const char input : order) {
+    if (input == 'x') m.input("x", kFloat, {"b", tokens, 32});
+    if (input == 'm') m.input("mask", kInt32, {"b", mask});
+    if (input == 'p') m.input("past", kFloat, {2, "b", 4, past, 8});
+  }
+  return m;
+}
+
+void expect_sum(const Imported& model, int64_t tokens, int64_t mask, int64_t past) {
+  EXPECT_EQ(mask, tokens + past) << model.guess;
+  EXPECT_GT(tokens, 0) << model.guess;
+}
+
+TEST(Extents, AMaskIsAsLongAsTheKeysFromBeforeAndTheNewOnes) {
+  using Names = std::array<const char*, 3>;
+  const std::vector<Names> symbols = {
+      {"s", "t", "p"}, {"sequence", "total_sequence", "past_sequence"}, {"z", "a", "m"}};
+  for (const char* order : {"xmp", "mxp", "pmx"}) {
+    for (const Names& names : symbols) {
+      const Imported model = import(attention_with_past(names[0], names[1], names[2], order).bytes());
+      const int64_t past = shape_of(model, "past")[3];
+      expect_sum(model, shape_of(model, "x")[1], shape_of(model, "mask")[1], past);
+      EXPECT_GT(past, 0) << model.guess;
+    }
+  }
+  // One of them or two are fixed.
+  for (const auto& [tokens, mask, past] : std::vector<std::array<Dim, 3>>{{"s", int64_t{64}, "p"},
+                                                                          {"s", int64_t{1}, "p"},
+                                                                          {int64_t{3}, "t", "p"},
+                                                                          {int64_t{1}, int64_t{40}, "p"},
+                                                                          {"s", int64_t{40}, int64_t{30}},
+                                                                          {"s", "t", int64_t{30}}}) {
+    const Imported model = import(attention_with_past(tokens, mask, past, "xmp").bytes());
+    expect_sum(model, shape_of(model, "x")[1], shape_of(model, "mask")[1], shape_of(model, "past")[3]);
+  }
+}
+
+TEST(Extents, WhatIsGivenDecidesTheRest) {
+  ImportOptions options;
+  options.shapes = {{"x", {1, 5, 32}}};
+  Imported model = import(attention_with_past("s", "t", "p", "xmp").bytes(), options);
+  expect_sum(model, 5, shape_of(model, "mask")[1], shape_of(model, "past")[3]);
+  options.shapes = {{"mask", {1, 77}}};
+  model = import(attention_with_past("s", "t", "p", "xmp").bytes(), options);
+  expect_sum(model, shape_of(model, "x")[1], 77, shape_of(model, "past")[3]);
+}
+
+TEST(Extents, MasksOfOtherAttentionsAreSumsToo) {
+  for (const char* domain : {"com.microsoft", ""}) {
+    const bool microsoft = *domain != 0;
+    const std::string cast = int_attr("to", microsoft ? kInt32 : kFloat);
+    std::vector<std::string> inputs = {"q", "k", "v", "m"};
+    if (microsoft) inputs = {"q", "k", "v", "", "m", ""};
+    inputs.insert(inputs.end(), {"pk", "pv"});
+    std::vector<std::string> attributes = {int_attr("num_heads", 4)};
+    if (!microsoft) attributes = {int_attr("q_num_heads", 4), int_attr("kv_num_heads", 4)};
+    ModelWriter m = model_of({{"Cast", {"mask"}, {"m"}, {cast}, "", ""},
+                              {microsoft ? "MultiHeadAttention" : "Attention", inputs, {"y"}, attributes, "", domain}});
+    m.opsets = {{"", 23}, {"com.microsoft", 1}};
+    m.input("pk", kFloat, {"b", 4, "earlier", 8});
+    m.input("pv", kFloat, {"b", 4, "earlier_values", 8});
+    m.input("mask", kInt64, microsoft ? std::vector<Dim>{"b", "all"} : std::vector<Dim>{"s", "all"});
+    for (const char* input : {"q", "k", "v"}) m.input(input, kFloat, {"b", "s", 32});
+    const Imported model = import(m.bytes());
+    const int64_t past = shape_of(model, "pk")[2];
+    expect_sum(model, shape_of(model, "q")[1], shape_of(model, "mask")[1], past);
+    EXPECT_EQ(shape_of(model, "pv")[2], past) << model.guess;
+  }
+}
+
+TEST(Extents, AnExtentIsEmptyOnlyWhereNothingElseFits) {
+  // x joins itself and must stay as long.
+  ModelWriter m = model_of(
+      {{"Concat", {"past", "x"}, {"all"}, {int_attr("axis", 1)}, "", ""}, {"Add", {"all", "x"}, {"y"}, {}, "", ""}});
+  m.input("past", kFloat, {1, "past"});
+  m.input("x", kFloat, {1, 5});
+  EXPECT_EQ(shape_of(import(m.bytes()), "past")[1], 0);
 }
 
 }  // namespace

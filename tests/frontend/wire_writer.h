@@ -16,7 +16,18 @@ namespace heddle::onnx::testing {
 using protozero::pbf_writer;
 
 // ONNX element types.
-enum : int { kFloat = 1, kUint8 = 2, kInt8 = 3, kInt32 = 6, kInt64 = 7, kString = 8, kBool = 9, kInt4 = 22 };
+enum : int {
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kInt32 = 6,
+  kInt64 = 7,
+  kString = 8,
+  kBool = 9,
+  kFloat16 = 10,
+  kDouble = 11,
+  kInt4 = 22
+};
 
 // A dimension: a number, or a symbol.
 using Dim = std::variant<int64_t, std::string>;
@@ -139,6 +150,7 @@ struct ModelWriter {
   std::vector<std::pair<std::string, int64_t>> opsets = {{"", 17}};
   std::vector<Node> nodes;
   std::vector<std::string> inputs, outputs, initializers;  // ValueInfoProto, ValueInfoProto, TensorProto
+  std::vector<std::string> sparse_initializers;            // SparseTensorProto
   std::vector<Function> functions;
 
   void input(const std::string& name, int type, const std::vector<Dim>& dims) {
@@ -153,6 +165,7 @@ struct ModelWriter {
     for (const Node& n : nodes) writer.add_message(1, n.bytes());
     writer.add_string(2, "test");
     for (const auto& t : initializers) writer.add_message(5, t);
+    for (const auto& t : sparse_initializers) writer.add_message(15, t);
     for (const auto& i : inputs) writer.add_message(11, i);
     for (const auto& o : outputs) writer.add_message(12, o);
     return text;

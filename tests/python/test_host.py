@@ -1,7 +1,10 @@
 """Models on host arrays: what comes out, what is refused and how, and that memory is shared."""
 import array
 import gc
+import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -10,7 +13,7 @@ import weakref
 import heddle
 import models
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
 try:
     import ml_dtypes
@@ -120,6 +123,64 @@ class Calls(Host):
         self.assertIsInstance(result, heddle.Tensor)
         self.assertEqual((result.dtype, result.shape), ("bf16", (3, 5)))
         self.assertTrue((np.asarray(result) == 0x4000).all())  # 2.0
+
+
+class Inputs(unittest.TestCase):
+    """Inputs with a default, inputs of text, and where a model may lie."""
+
+    def test_a_default_holds_unless_an_array_is_given(self):
+        nodes = [helper.make_node("Mul", ["x", "a"], ["y"])]
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "a", "y")]
+        graph = helper.make_graph(nodes, "g", ports[:2], ports[2:],
+                                  [numpy_helper.from_array(np.array([10, 20], np.float32), "a")])
+        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        x, a = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+        for shapes in ({}, {"a": (2,)}):
+            model = heddle.compile(proto, threads=1, shapes=shapes)
+            self.assertEqual([port.name for port in model.inputs], ["x", *shapes])
+            self.assertEqual([port.name for port in model.optional_inputs], [] if shapes else ["a"])
+            for _ in range(2):
+                np.testing.assert_array_equal(model(x), [10, 40])
+                np.testing.assert_array_equal(model(x, a=a), [3, 8])
+                np.testing.assert_array_equal(model.run({"a": a, "x": x})["y"], [3, 8])
+            with self.assertRaisesRegex(heddle.InputError, "no such input"):
+                model(x, b=a)
+            with self.assertRaisesRegex(heddle.InputError, "input x: it is missing"):
+                model(a=a)
+
+    def test_text(self):
+        nodes = [helper.make_node("LabelEncoder", ["t"], ["y"], domain="ai.onnx.ml", keys_strings=["\u00e4", "dog"],
+                                  values_floats=[3.0, 5.0])]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("t", TensorProto.STRING, [2])],
+                                  [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])])
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 4)]
+        proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        words = np.array(["dog", "\u00e4"])
+        model = heddle.compile(proto, threads=1, values={"t": words})
+        self.assertEqual(model.inputs[0].dtype, "string")
+        for text in (words, words.astype(object), np.char.encode(words, "utf-8"), ["dog", "\u00e4"]):
+            np.testing.assert_array_equal(model(text), [5, 3])
+        np.testing.assert_array_equal(model(words[::-1]), [3, 5])
+        with self.assertRaisesRegex(heddle.InputError, "text is expected"):
+            model(np.array(["dog", 3], object))
+        with self.assertRaisesRegex(heddle.InputError, "the model takes text"):
+            model(np.zeros(2, np.float32))
+
+    def test_a_path_that_is_no_utf8(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.fsdecode(os.fsencode(folder) + b"/m\xff.onnx")
+            mlp = models.Mlp()
+            pathlib.Path(path).write_bytes(mlp.proto.SerializeToString())
+            for given in (path, pathlib.Path(path)):
+                model = heddle.compile(given, threads=1)
+                self.assertIn("kernels", model.explain())
+                self.assertIn("m\\xff.onnx", str(heddle.inspect(given)))
+                model.save(path + ".plan")
+                heddle.compile(path + ".plan", threads=1)
+            with self.assertRaisesRegex(heddle.Error, r"n\\xff.onnx"):
+                heddle.compile(os.path.join(folder, "n" + os.path.basename(path)[1:]))
+            done = subprocess.run([sys.executable, "-m", "heddle", "inspect", os.fsencode(path)], capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Memory(Host):

@@ -52,8 +52,16 @@ void print_ports(const ModelSummary& summary) {
     table.add(std::move(row));
   };
   for (const DeclaredPort& port : summary.inputs) add("input", port, planned ? &summary.estimate->inputs : nullptr);
+  // Models of IR version 3 have a default for each of their weights.
+  constexpr size_t kMostOptional = 8;
+  const bool lists = summary.ir_version > 3 || summary.optional_inputs.size() <= kMostOptional;
+  for (const DeclaredPort& port : summary.optional_inputs) {
+    if (lists) add("optional", port, planned ? &summary.estimate->inputs : nullptr);
+  }
   for (const DeclaredPort& port : summary.outputs) add("output", port, planned ? &summary.estimate->outputs : nullptr);
   table.print();
+  if (!lists)
+    print_line(fmt::format("optional inputs: {}, each with a weight for its default", summary.optional_inputs.size()));
 }
 
 std::string format_text(const ModelSummary& summary) {
@@ -115,8 +123,8 @@ void print_report(const ModelSummary& summary) {
   if (summary.estimate) print_estimate(*summary.estimate);
   if (!summary.unsupported.empty()) print_line("not supported:", Style::kBad);
   for (const std::string& what : summary.unsupported) print_line("  " + what);
-  if (summary.unsupported.empty() && !summary.no_estimate.empty()) {
-    print_line("memory and floor are not known: " + summary.no_estimate);
+  if (!summary.no_estimate.empty()) {
+    print_line("a run with these options is refused: " + summary.no_estimate, Style::kBad);
   }
 }
 
@@ -132,6 +140,7 @@ nlohmann::json json_of(const ModelSummary& s) {
                         {"ir_version", s.ir_version},
                         {"opsets", std::move(opsets)},
                         {"inputs", json_of(s.inputs, inputs)},
+                        {"optional_inputs", json_of(s.optional_inputs, inputs)},
                         {"outputs", json_of(s.outputs, outputs)},
                         {"nodes", s.nodes},
                         {"operators", s.operators},
@@ -140,7 +149,8 @@ nlohmann::json json_of(const ModelSummary& s) {
                         {"parameter_bytes", s.parameter_bytes},
                         {"unsupported", s.unsupported},
                         {"remarks", s.remarks},
-                        {"no_estimate", s.no_estimate}};
+                        {"no_estimate", s.no_estimate},
+                        {"exit_code", s.exit_code}};
   if (s.estimate) {
     all["estimate"] = {{"constant_bytes", s.estimate->constant_bytes}, {"arena_bytes", s.estimate->arena_bytes},
                        {"port_bytes", s.estimate->port_bytes},         {"kernels", s.estimate->kernels},
@@ -161,7 +171,7 @@ int inspect_command(const Arguments& arguments) {
     print_report(summary);
     if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
   }
-  return 0;
+  return summary.exit_code;
 }
 
 }  // namespace heddle::cli

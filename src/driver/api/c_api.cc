@@ -205,6 +205,14 @@ heddle_port heddle_model_output(const heddle_model* model, size_t index) {
   return port_at(model->model.outputs(), index);
 }
 
+size_t heddle_model_optional_input_count(const heddle_model* model) {
+  return model->model.optional_inputs().size();
+}
+
+heddle_port heddle_model_optional_input(const heddle_model* model, size_t index) {
+  return port_at(model->model.optional_inputs(), index);
+}
+
 const char* heddle_model_output_alias(const heddle_model* model, size_t index) {
   const std::vector<heddle::PortInfo>& outputs = model->model.outputs();
   return index < outputs.size() && !outputs[index].alias.empty() ? outputs[index].alias.c_str() : nullptr;

@@ -22,45 +22,80 @@
 namespace heddle {
 namespace {
 
-std::vector<std::string_view> names_of(const std::vector<runtime::Port>& ports) {
+std::vector<std::string_view> names_of(const std::vector<PortInfo>& ports) {
   std::vector<std::string_view> names;
-  for (const runtime::Port& port : ports) names.push_back(port.name);
+  for (const PortInfo& port : ports) names.push_back(port.name);
   return names;
 }
 
 bool same_value(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
-         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype() == DType::kString) return a.strings() == b.strings();
+  return a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }
 
-// Values that shapes depend on outlive the run that brought them: a plan is made with them in the background.
+// Values that plans depend on outlive the run that brought them: a plan is made with them in the background.
 Tensor copy_of(const Tensor& tensor) {
+  if (tensor.dtype() == DType::kString) return tensor;
   Tensor copy(tensor.dtype(), tensor.shape());
   if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
   return copy;
 }
 
-bool fits(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].shape() != plan.inputs[i].shape) return false;
+bool fits(const ModelVariant& variant, const GivenInputs& given) {
+  const runtime::Plan& plan = *variant.plan;
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    const Tensor* const input = given[variant.inputs[i]];
+    if (input == nullptr || input->shape() != plan.inputs[i].shape) return false;
   }
-  return std::all_of(plan.fixed.begin(), plan.fixed.end(),
-                     [&](const runtime::FixedInput& fixed) { return same_value(fixed.value, inputs[fixed.input]); });
+  for (size_t i = 0; i < plan.text_inputs.size(); ++i) {
+    const Tensor* const text = given[variant.texts[i]];
+    if (text == nullptr || !same_value(plan.text_inputs[i].value, *text)) return false;
+  }
+  const auto count = static_cast<size_t>(std::count(given.begin(), given.end(), nullptr));
+  if (given.size() - count != plan.inputs.size() + plan.text_inputs.size()) return false;  // another has its default
+  return std::all_of(plan.fixed.begin(), plan.fixed.end(), [&](const runtime::FixedInput& fixed) {
+    return same_value(fixed.value, *given[variant.inputs[fixed.input]]);
+  });
+}
+
+std::vector<Tensor> operands_of(const ModelVariant& variant, const GivenInputs& given) {
+  std::vector<Tensor> operands;
+  operands.reserve(variant.inputs.size());
+  for (const size_t port : variant.inputs) operands.push_back(*given[port]);
+  return operands;
 }
 
 [[noreturn]] void refuse_enqueue(ErrorCode code, const std::string& why) {
   fail(code, "enqueue", why, "Use run() for this model");
 }
 
-[[noreturn]] void refuse(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].shape() == plan.inputs[i].shape) continue;
-    fail(ErrorCode::kInvalidInput, fmt::format("input {}", plan.inputs[i].name),
-         fmt::format("its shape is {}, the plan takes {}", to_string(inputs[i].shape()),
-                     to_string(plan.inputs[i].shape)),
+// A plan file holds for what it was made for. `ports`: of the model that it is.
+[[noreturn]] void refuse(const ModelVariant& variant, const std::vector<PortInfo>& ports, const GivenInputs& given) {
+  const runtime::Plan& plan = *variant.plan;
+  std::vector<bool> taken(ports.size(), false);
+  for (const size_t port : variant.texts) taken[port] = true;
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    const Tensor* const input = given[variant.inputs[i]];
+    taken[variant.inputs[i]] = true;
+    const std::string where = fmt::format("input {}", plan.inputs[i].name);
+    if (input == nullptr) {
+      fail(ErrorCode::kInvalidInput, where, "it is missing, and the plan was made without its default",
+           "Give it, or compile the ONNX model without a shape for it");
+    }
+    if (input->shape() == plan.inputs[i].shape) continue;
+    fail(ErrorCode::kInvalidInput, where,
+         fmt::format("its shape is {}, the plan takes {}", to_string(input->shape()), to_string(plan.inputs[i].shape)),
          "A plan holds for fixed shapes: load the ONNX model for others");
   }
-  fail(ErrorCode::kInvalidInput, "plan", "an input that decides shapes has another value than at compile time",
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (given[i] == nullptr || taken[i]) continue;
+    fail(ErrorCode::kInvalidInput, fmt::format("input {}", ports[i].name),
+         "it is given, and the plan was made with its default",
+         fmt::format("Compile the ONNX model with --shape {}={}", ports[i].name, fmt::join(given[i]->shape(), ",")));
+  }
+  fail(ErrorCode::kInvalidInput, "plan",
+       "an input that decides shapes or is text has another value than at compile time",
        "Load the ONNX model instead of the plan");
 }
 
@@ -76,10 +111,12 @@ void check_shapes(const std::string& path, const runtime::Plan& plan, const std:
   }
 }
 
-std::vector<PortInfo> input_infos(const runtime::Plan& plan) {
-  std::vector<PortInfo> infos;
-  for (const runtime::Port& port : plan.inputs) infos.push_back({port.name, port.dtype, port.shape, ""});
-  return infos;
+// Texts among the other ports; `position` counts all.
+void insert_texts(const std::vector<runtime::Text>& texts, std::vector<PortInfo>& ports) {
+  for (const runtime::Text& text : texts) {
+    const auto at = std::min<size_t>(text.position, ports.size());
+    ports.insert(ports.begin() + static_cast<int64_t>(at), {text.name, DType::kString, text.value.shape(), ""});
+  }
 }
 
 std::vector<PortInfo> output_infos(const runtime::Plan& plan) {
@@ -90,37 +127,6 @@ std::vector<PortInfo> output_infos(const runtime::Plan& plan) {
     infos.push_back({port.name, port.dtype, port.shape, input < 0 ? "" : plan.inputs[static_cast<size_t>(input)].name});
   }
   return infos;
-}
-
-// Inputs in the plan's order. Shapes are checked later: another shape may have another plan.
-std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::string, Tensor>& given) {
-  std::vector<Tensor> inputs;
-  for (const runtime::Port& port : plan.inputs) {
-    const auto found = given.find(port.name);
-    if (found == given.end()) {
-      fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name), "it is missing",
-           fmt::format("The model's inputs are {}", fmt::join(names_of(plan.inputs), ", ")));
-    }
-    const Tensor& tensor = found->second;
-    if (!tensor.defined() || tensor.dtype() != port.dtype) {
-      fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name),
-           fmt::format("its dtype is {}, the model takes {}",
-                       tensor.defined() ? to_string(tensor.dtype()) : "undefined", to_string(port.dtype)),
-           fmt::format("Convert the data to {}", to_string(port.dtype)));
-    }
-    inputs.push_back(tensor);
-  }
-  if (given.size() <= plan.inputs.size()) return inputs;  // each of them is one of the plan's
-  for (const auto& [name, tensor] : given) {
-    const bool known = std::any_of(plan.inputs.begin(), plan.inputs.end(),
-                                   [&, &name = name](const runtime::Port& port) { return port.name == name; });
-    if (!known) {
-      fail(ErrorCode::kInvalidInput, fmt::format("input {}", name), "the model has no such input",
-           did_you_mean(name, names_of(plan.inputs)) +
-               fmt::format("The model's inputs are {}", fmt::join(names_of(plan.inputs), ", ")));
-    }
-  }
-  return inputs;
 }
 
 struct PlanOf {
@@ -206,6 +212,7 @@ std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, cons
     return std::move(found.plan);
   };
   CompileOptions without = options;
+  for (const auto& [name, value] : options.values) without.shapes.emplace(name, value.shape());
   without.values.clear();
   try {
     return take(without);
@@ -222,16 +229,51 @@ Model::Impl::Impl(std::string path, CompileOptions options)
       pool_(std::make_shared<ThreadPool>(driver::resolve(options_).target.cpu.threads)) {
   const bool has_ranges = !options_.ranges.empty() && !is_plan_ && options_.target == "cpu";
   if (has_ranges) options_ = driver::with_largest_extents(path_, std::move(options_));
-  primary_ = make_variant(options_);
-  const runtime::Plan& plan = *primary().plan;
+  auto first = make_variant(options_);
+  set_ports(*first->plan);
+  find_places(*first);
+  primary_ = std::move(first);
   if (!is_plan_) maker_ = std::make_unique<driver::VariantMaker>(path_, primary().plan);
   if (maker_ != nullptr && has_ranges) maker_->prepare(driver::samples_of_ranges(path_, options_));
-  inputs_ = input_infos(plan);
+}
+
+void Model::Impl::set_ports(const runtime::Plan& plan) {
+  for (const runtime::Port& port : plan.inputs) inputs_.push_back({port.name, port.dtype, port.shape, ""});
+  insert_texts(plan.text_inputs, inputs_);
   outputs_ = output_infos(plan);
-  for (const runtime::TextOutput& text : plan.texts) {
-    const auto at = std::min<size_t>(text.position, outputs_.size());
-    outputs_.insert(outputs_.begin() + static_cast<int64_t>(at), {text.name, DType::kString, text.value.shape(), ""});
+  insert_texts(plan.texts, outputs_);
+  has_default_.assign(inputs_.size(), false);
+  for (size_t i = 0; i < inputs_.size(); ++i) places_.emplace(inputs_[i].name, i);
+  for (const runtime::DefaultInput& input : plan.defaults) {
+    const auto [place, is_new] = places_.emplace(input.name, inputs_.size() + optional_.size());
+    if (is_new) {
+      optional_.push_back({input.name, input.dtype, input.shape, ""});
+      has_default_.push_back(true);
+    } else {
+      has_default_[place->second] = true;
+    }
   }
+  ports_ = inputs_;
+  ports_.insert(ports_.end(), optional_.begin(), optional_.end());
+}
+
+// ports_.size() where there is none.
+size_t Model::Impl::port_of(const std::string& name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? ports_.size() : found->second;
+}
+
+void Model::Impl::find_places(ModelVariant& variant) const {
+  const auto place = [&](const std::string& name) {
+    const size_t at = port_of(name);
+    if (at == ports_.size()) {
+      fail(ErrorCode::kDamagedArtefact, path_, fmt::format("a plan of it has the input {}, the model has not", name),
+           "Load the model again");
+    }
+    return at;
+  };
+  for (const runtime::Port& port : variant.plan->inputs) variant.inputs.push_back(place(port.name));
+  for (const runtime::Text& text : variant.plan->text_inputs) variant.texts.push_back(place(text.name));
 }
 
 std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& options) const {
@@ -255,15 +297,16 @@ Model::Impl::Variant Model::Impl::with_executor(driver::VariantMaker::Made made)
   variant->plan = std::move(made.plan);
   variant->executor = runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(),
                                              driver::device_of(options_.target), made.libraries);
+  find_places(*variant);
   driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
   return variant;
 }
 
-Model::Impl::Variant Model::Impl::find_variant(const std::vector<Tensor>& inputs) const {
-  if (fits(*primary().plan, inputs)) return primary_;
+Model::Impl::Variant Model::Impl::find_variant(const GivenInputs& given) const {
+  if (fits(primary(), given)) return primary_;
   const std::lock_guard lock(mutex_);
   for (auto variant = others_.begin(); variant != others_.end(); ++variant) {
-    if (!fits(*(*variant)->plan, inputs)) continue;
+    if (!fits(**variant, given)) continue;
     others_.splice(others_.begin(), others_, variant);
     return others_.front();
   }
@@ -295,32 +338,79 @@ void Model::Impl::improve(const Variant& variant, const CompileOptions& options)
   });
 }
 
-Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
-  if (Variant variant = find_variant(inputs)) return variant;
-  const auto compiling = lock_or_cancel(compiling_);
-  if (Variant variant = find_variant(inputs)) return variant;  // another thread's by now
-  const runtime::Plan& known = *primary().plan;
-  if (is_plan_) refuse(known, inputs);
+// `with_values`: the data lies on the host, where a plan may depend on it.
+CompileOptions Model::Impl::options_for(const GivenInputs& given, bool with_values) const {
   CompileOptions options = options_;
   options.progress = nullptr;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].shape() != known.inputs[i].shape) options.shapes[known.inputs[i].name] = inputs[i].shape();
+  std::vector<bool> decides(ports_.size(), false);
+  for (const runtime::FixedInput& fixed : primary().plan->fixed) decides[primary().inputs[fixed.input]] = true;
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    const std::string& name = ports_[i].name;
+    options.values.erase(name);
+    if (given[i] == nullptr) {
+      options.shapes.erase(name);
+      continue;
+    }
+    if (has_default_[i] || given[i]->shape() != ports_[i].shape) options.shapes[name] = given[i]->shape();
+    const bool may_decide = decides[i] || has_default_[i] || ports_[i].dtype == DType::kString;
+    if (with_values && may_decide) options.values[name] = copy_of(*given[i]);
   }
-  for (const runtime::FixedInput& fixed : known.fixed) {
-    options.values[known.inputs[fixed.input].name] = copy_of(inputs[fixed.input]);
-  }
+  return options;
+}
+
+Model::Impl::Variant Model::Impl::variant_for(const GivenInputs& given, bool with_values) const {
+  if (Variant variant = find_variant(given)) return variant;
+  const auto compiling = lock_or_cancel(compiling_);
+  if (Variant variant = find_variant(given)) return variant;  // another thread's by now
+  if (is_plan_) refuse(primary(), ports_, given);
+  const CompileOptions options = options_for(given, with_values);
   using Aim = driver::VariantMaker::Aim;
   driver::VariantMaker::Made made = maker_->make(options, options.background ? Aim::kSoon : Aim::kBest);
   const bool is_best = made.is_best;
   const Variant variant = with_executor(std::move(made));
-  if (!fits(*variant->plan, inputs)) refuse(*variant->plan, inputs);
+  if (!fits(*variant, given)) refuse(*variant, ports_, given);
   keep(variant);
   if (!is_best) improve(variant, options);
   return variant;
 }
 
-std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given) const {
-  return run_in_order(in_order(*primary().plan, given));
+// Shapes are checked later: another shape may have another plan.
+void Model::Impl::check_given(const GivenInputs& given) const {
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    const PortInfo& port = ports_[i];
+    if (given[i] == nullptr) {
+      if (has_default_[i]) continue;
+      fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name), "it is missing",
+           fmt::format("The model's inputs are {}", fmt::join(names_of(inputs_), ", ")));
+    }
+    if (given[i]->defined() && given[i]->dtype() == port.dtype) continue;
+    fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name),
+         fmt::format("its dtype is {}, the model takes {}",
+                     given[i]->defined() ? to_string(given[i]->dtype()) : "undefined", to_string(port.dtype)),
+         fmt::format("Convert the data to {}", to_string(port.dtype)));
+  }
+}
+
+GivenInputs Model::Impl::look_up(const std::map<std::string, Tensor>& inputs) const {
+  GivenInputs given(ports_.size(), nullptr);
+  const std::string* unknown = nullptr;
+  for (const auto& [name, tensor] : inputs) {
+    const size_t port = port_of(name);
+    if (port < ports_.size()) {
+      given[port] = &tensor;
+    } else {
+      unknown = &name;
+    }
+  }
+  check_given(given);
+  if (unknown == nullptr) return given;
+  fail(ErrorCode::kInvalidInput, fmt::format("input {}", *unknown), "the model has no such input",
+       did_you_mean(*unknown, names_of(ports_)) +
+           fmt::format("The model's inputs are {}", fmt::join(names_of(inputs_), ", ")));
+}
+
+std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& inputs) const {
+  return run_given(look_up(inputs), {});
 }
 
 std::vector<Tensor> Model::Impl::run_into(const std::map<std::string, Tensor>& inputs,
@@ -330,21 +420,37 @@ std::vector<Tensor> Model::Impl::run_into(const std::map<std::string, Tensor>& i
     const auto found =
         std::find_if(outputs_.begin(), outputs_.end(), [&](const PortInfo& port) { return port.name == name; });
     if (found == outputs_.end()) {
-      std::vector<std::string_view> names;
-      for (const PortInfo& port : outputs_) names.push_back(port.name);
+      const std::vector<std::string_view> names = names_of(outputs_);
       fail(ErrorCode::kInvalidInput, "output " + name, "the model has no such output",
            did_you_mean(name, names) + fmt::format("The model's outputs are {}", fmt::join(names, ", ")));
     }
     into[static_cast<size_t>(found - outputs_.begin())] = tensor;
   }
-  return run_in_order(in_order(*primary().plan, inputs), std::move(into));
+  return run_given(look_up(inputs), std::move(into));
 }
 
 std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into) const {
-  const Variant variant = variant_for(inputs);
-  if (!into.empty()) check_outputs(*variant->plan, inputs, into);
-  std::vector<Tensor> outputs = variant->executor->run(inputs, {}, into);
-  for (const runtime::TextOutput& text : variant->plan->texts) {
+  HEDDLE_CHECK(inputs.size() == inputs_.size());
+  GivenInputs given(ports_.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) given[i] = &inputs[i];
+  const Variant variant = variant_for(given, true);
+  const bool as_they_are = variant->texts.empty() && std::is_sorted(variant->inputs.begin(), variant->inputs.end());
+  return finish(*variant, as_they_are ? inputs : operands_of(*variant, given), std::move(into));
+}
+
+std::vector<Tensor> Model::Impl::run_given(const GivenInputs& given, std::vector<Tensor> into) const {
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (given[i] == nullptr && !has_default_[i]) check_given(given);
+  }
+  const Variant variant = variant_for(given, true);
+  return finish(*variant, operands_of(*variant, given), std::move(into));
+}
+
+std::vector<Tensor> Model::Impl::finish(const ModelVariant& variant, const std::vector<Tensor>& inputs,
+                                        std::vector<Tensor> into) const {
+  if (!into.empty()) check_outputs(*variant.plan, inputs, into);
+  std::vector<Tensor> outputs = variant.executor->run(inputs, {}, into);
+  for (const runtime::Text& text : variant.plan->texts) {
     const auto at = std::min<size_t>(text.position, outputs.size());
     outputs.insert(outputs.begin() + static_cast<int64_t>(at), text.value);
   }
@@ -355,10 +461,13 @@ std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs,
 // its kernels long after enqueue() has returned, and the caller has a workspace of its size.
 Model::Impl::Variant Model::Impl::variant_on_device(const std::vector<Shape>& shapes) const {
   const runtime::Plan& known = *primary().plan;
-  if (shapes.size() != known.inputs.size()) {
+  if (shapes.size() != inputs_.size()) {
     fail(ErrorCode::kInvalidInput, "enqueue",
-         fmt::format("{} inputs are given, the model has {}", shapes.size(), known.inputs.size()),
+         fmt::format("{} inputs are given, the model has {}", shapes.size(), inputs_.size()),
          "Give each input in the model's order");
+  }
+  if (!known.text_inputs.empty()) {
+    refuse_enqueue(ErrorCode::kUnsupportedType, fmt::format("input {} is text", known.text_inputs.front().name));
   }
   if (!known.fixed.empty()) {
     refuse_enqueue(ErrorCode::kUnknownShape,
@@ -371,18 +480,20 @@ Model::Impl::Variant Model::Impl::variant_on_device(const std::vector<Shape>& sh
   for (size_t i = 0; i < shapes.size(); ++i) {
     inputs.push_back(Tensor::borrow(known.inputs[i].dtype, shapes[i], &known, nullptr));
   }
+  GivenInputs given(ports_.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) given[i] = &inputs[i];
   const auto prepared = [&]() -> Variant {
-    const auto found = std::find_if(prepared_.begin(), prepared_.end(),
-                                    [&](const Variant& variant) { return fits(*variant->plan, inputs); });
+    const auto found =
+        std::find_if(prepared_.begin(), prepared_.end(), [&](const Variant& variant) { return fits(*variant, given); });
     return found == prepared_.end() ? nullptr : *found;
   };
   {
     const std::lock_guard lock(mutex_);
     if (Variant variant = prepared()) return variant;
   }
-  Variant variant = variant_for(inputs);
+  Variant variant = variant_for(given, false);
   wait_for_background();  // for the best plan
-  if (Variant best = find_variant(inputs)) variant = std::move(best);
+  if (Variant best = find_variant(given)) variant = std::move(best);
   variant->executor->workspace_bytes();  // what cannot be enqueued is not kept
   const std::lock_guard lock(mutex_);
   if (Variant first = prepared()) return first;  // another thread's by now
@@ -413,7 +524,10 @@ std::string Model::Impl::profile(const std::map<std::string, Tensor>& inputs, do
   }
   CompileOptions options = options_;
   options.progress = nullptr;
-  for (const auto& [name, tensor] : inputs) options.shapes[name] = tensor.shape();
+  for (const auto& [name, tensor] : inputs) {
+    options.shapes[name] = tensor.shape();
+    if (tensor.dtype() == DType::kString) options.values[name] = tensor;
+  }
   const driver::Settings settings = driver::resolve(options);
   return profile::to_json(driver::profile_model(
       driver::compile_model(path_, options), settings.target,
@@ -426,6 +540,10 @@ Model Model::load(const std::string& path, const CompileOptions& options) {
 
 const std::vector<PortInfo>& Model::inputs() const {
   return impl_->inputs();
+}
+
+const std::vector<PortInfo>& Model::optional_inputs() const {
+  return impl_->optional_inputs();
 }
 
 const std::vector<PortInfo>& Model::outputs() const {

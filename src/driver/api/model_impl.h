@@ -13,12 +13,17 @@
 
 namespace heddle {
 
-// A model for one set of input shapes (and of values of the inputs that decide shapes).
+// A model for one set of input shapes (and of values of the inputs that decide shapes, and of inputs that are given).
 struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;
   bool from_cache = false;
+  // Where Model::Impl::ports() has the plan's inputs and its inputs of text.
+  std::vector<size_t> inputs, texts;
 };
+
+// What a run is given for each of Model::Impl::ports(); null: its default.
+using GivenInputs = std::vector<const Tensor*>;
 
 // The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, where there is
 // one.
@@ -32,12 +37,18 @@ class Model::Impl {
 
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
+  const std::vector<PortInfo>& optional_inputs() const { return optional_; }
+  // inputs(), then optional_inputs().
+  const std::vector<PortInfo>& ports() const { return ports_; }
+  bool has_default(size_t port) const { return has_default_[port]; }
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
   std::vector<Tensor> run_into(const std::map<std::string, Tensor>& inputs,
                                const std::map<std::string, Tensor>& outputs) const;
   // In the order of inputs(), with their dtypes. `into`: for each output memory of the caller as run_into() wants it,
   // or an undefined tensor; or nothing at all.
   std::vector<Tensor> run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into = {}) const;
+  // The same in the order of ports(). Throws kInvalidInput where an input without a default is left out.
+  std::vector<Tensor> run_given(const GivenInputs& given, std::vector<Tensor> into) const;
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream) const;
@@ -64,8 +75,16 @@ class Model::Impl {
   std::unique_ptr<ModelVariant> make_variant(const CompileOptions& options) const;
   using Variant = std::shared_ptr<const ModelVariant>;
   Variant with_executor(driver::VariantMaker::Made made) const;
-  Variant find_variant(const std::vector<Tensor>& inputs) const;
-  Variant variant_for(const std::vector<Tensor>& inputs) const;
+  void set_ports(const runtime::Plan& plan);
+  void find_places(ModelVariant& variant) const;
+  size_t port_of(const std::string& name) const;
+  void check_given(const GivenInputs& given) const;
+  GivenInputs look_up(const std::map<std::string, Tensor>& inputs) const;
+  std::vector<Tensor> finish(const ModelVariant& variant, const std::vector<Tensor>& inputs,
+                             std::vector<Tensor> into) const;
+  CompileOptions options_for(const GivenInputs& given, bool with_values) const;
+  Variant find_variant(const GivenInputs& given) const;
+  Variant variant_for(const GivenInputs& given, bool with_values) const;
   Variant variant_on_device(const std::vector<Shape>& inputs) const;
   void keep(const Variant& variant) const;
   void improve(const Variant& variant, const CompileOptions& options) const;
@@ -74,7 +93,9 @@ class Model::Impl {
   CompileOptions options_;
   bool is_plan_;
   std::shared_ptr<ThreadPool> pool_;
-  std::vector<PortInfo> inputs_, outputs_;
+  std::vector<PortInfo> inputs_, optional_, ports_, outputs_;
+  std::map<std::string, size_t, std::less<>> places_;  // in ports_
+  std::vector<bool> has_default_;                      // of ports_
   Variant primary_;
   // For other shapes than the primary's, the last used first. CompileOptions limits them; a run keeps what it uses.
   mutable std::list<Variant> others_;

@@ -94,7 +94,7 @@ void add_remarks(const onnx::Imported& imported, CompileReport& report) {
   }
 }
 
-// What the plan of a model has beyond its graph's: fixed inputs, text outputs, ranges of indices.
+// What the plan of a model has beyond its graph's: fixed inputs, text, defaults of inputs, ranges of indices.
 void add_interface(const onnx::Imported& imported, const CompileOptions& options, runtime::Plan& plan) {
   for (const std::string& name : imported.specialised_inputs) {
     for (uint32_t i = 0; i < plan.inputs.size(); ++i) {
@@ -102,6 +102,12 @@ void add_interface(const onnx::Imported& imported, const CompileOptions& options
         plan.fixed.push_back({i, options.values.at(name)});
       }
     }
+  }
+  for (const onnx::Imported::Text& text : imported.texts) {
+    plan.text_inputs.push_back({text.position, text.name, text.value});
+  }
+  for (const onnx::Imported::Default& input : imported.defaults) {
+    plan.defaults.push_back({input.name, input.dtype, input.shape});
   }
   for (uint32_t i = 0; i < imported.outputs.size(); ++i) {
     const onnx::OutputInfo& output = imported.outputs[i];
@@ -167,8 +173,8 @@ onnx::Imported Session::import(const CompileOptions& options) {
   return file_->import(import_options(options));
 }
 
-std::vector<onnx::ModelFile::InputDims> Session::input_dims() const {
-  return file_ != nullptr ? file_->input_dims() : std::vector<onnx::ModelFile::InputDims>();
+std::vector<onnx::ModelFile::InputDims> Session::input_dims(const CompileOptions& options) const {
+  return file_ != nullptr ? file_->input_dims(import_options(options)) : std::vector<onnx::ModelFile::InputDims>();
 }
 
 namespace {

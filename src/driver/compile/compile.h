@@ -41,7 +41,7 @@ class Session {
 
   onnx::Imported import(const CompileOptions& options);
   // Of the model; none for textual IR.
-  std::vector<onnx::ModelFile::InputDims> input_dims() const;
+  std::vector<onnx::ModelFile::InputDims> input_dims(const CompileOptions& options) const;
   Kind kind() const { return kind_; }
   // Whether kernels can be told numbers: on a CPU.
   bool takes_numbers(const CompileOptions& options) {

@@ -182,7 +182,11 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
   for (const auto& [name, value] : options.values) {
     hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));
-    hasher.add(hash_bytes(value.data(), value.bytes()));
+    if (value.dtype() == DType::kString) {
+      for (const std::string& text : value.strings()) hasher.add(text);
+    } else {
+      hasher.add(hash_bytes(value.data(), value.bytes()));
+    }
   }
   return hasher.finish();
 }

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kPlansKept = 2;
 
 std::string key_of(const Tensor& tensor, const std::string& what) {
-  return fmt::format("{}@{}+{}", what, tensor.data(), tensor.bytes());
+  return fmt::format("{} {}@{}+{}", what, to_string(tensor.dtype()), tensor.data(), tensor.bytes());
 }
 
 // A tensor over the memory of another, with a type and shape of its own.

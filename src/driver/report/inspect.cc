@@ -66,15 +66,14 @@ DeclaredPort declared(const onnx::ValueInfoProto& value) {
   return port;
 }
 
-std::vector<DeclaredPort> declared_inputs(const onnx::GraphProto& graph) {
-  std::set<std::string_view> initialised;  // old models list their weights as inputs with a default
+// Models of IR version 3 list all of their weights as inputs with a default.
+void declare_inputs(const onnx::GraphProto& graph, ModelSummary& summary) {
+  std::set<std::string_view> initialised;
   for (const onnx::TensorProto& tensor : graph.initializers) initialised.insert(tensor.name);
   for (const onnx::SparseTensorProto& tensor : graph.sparse_initializers) initialised.insert(tensor.values.name);
-  std::vector<DeclaredPort> ports;
   for (const onnx::ValueInfoProto& input : graph.inputs) {
-    if (!initialised.contains(input.name)) ports.push_back(declared(input));
+    (initialised.contains(input.name) ? summary.optional_inputs : summary.inputs).push_back(declared(input));
   }
-  return ports;
 }
 
 // What shows without importing: the versions and the types of inputs. Operators are found by the importer.
@@ -100,7 +99,7 @@ void summarise_onnx(const std::string& path, ModelSummary& summary) {
   for (const onnx::OperatorSet& set : model.opset_imports) {
     summary.opsets.emplace_back(set.domain.empty() ? "ai.onnx" : std::string(set.domain), set.version);
   }
-  summary.inputs = declared_inputs(model.graph);
+  declare_inputs(model.graph, summary);
   for (const onnx::ValueInfoProto& output : model.graph.outputs) summary.outputs.push_back(declared(output));
   count_graph(model.graph, summary);
   for (const onnx::FunctionProto& function : model.functions) count_nodes(function.nodes, summary);
@@ -159,6 +158,15 @@ void summarise_plan(const std::string& path, int threads, ModelSummary& summary)
   summary.estimate = estimate_of(*plan, threads);
   for (const PortInfo& p : summary.estimate->inputs) summary.inputs.push_back(fixed_port(p.name, p.dtype, p.shape));
   for (const PortInfo& p : summary.estimate->outputs) summary.outputs.push_back(fixed_port(p.name, p.dtype, p.shape));
+  for (const runtime::Text& text : plan->text_inputs) {
+    summary.inputs.push_back(fixed_port(text.name, DType::kString, text.value.shape()));
+    summary.remarks.push_back(fmt::format("the plan holds for one text of input {} only", text.name));
+  }
+  for (const runtime::DefaultInput& input : plan->defaults) {
+    const bool given = std::any_of(plan->inputs.begin(), plan->inputs.end(),
+                                   [&](const runtime::Port& port) { return port.name == input.name; });
+    if (!given) summary.remarks.push_back(fmt::format("the plan holds for the default of input {} only", input.name));
+  }
   for (const runtime::FixedInput& fixed : plan->fixed) {
     summary.remarks.push_back(
         fmt::format("the plan holds for one value of input {} only", plan->inputs[fixed.input].name));
@@ -193,6 +201,7 @@ ModelSummary inspect_model(const std::string& path, const CompileOptions& option
       summary.unsupported.push_back(error.why());
     }
     summary.no_estimate = error.what();
+    summary.exit_code = exit_code(error.code());
   }
   return summary;
 }

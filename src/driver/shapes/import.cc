@@ -64,7 +64,7 @@ onnx::Imported import_file(const std::string& path, const CompileOptions& option
   if (!is_ir_file(path)) {
     return onnx::import_model(path, import_options(options));
   }
-  onnx::Imported imported{ir::parse(MappedFile::read(path)->text()), {}, {}, {}, {}, {}};
+  onnx::Imported imported{ir::parse(MappedFile::read(path)->text()), {}, {}, {}, {}, {}, {}, {}};
   ir::verify(imported.graph);
   check_shapes(path, imported.graph, options.shapes);
   for (const ir::Graph::Port& port : imported.graph.outputs()) {

@@ -56,7 +56,7 @@ std::set<int64_t> other_batches(int64_t batch) {
 }  // namespace
 
 std::vector<CompileOptions> learn_batch(Session& session, const CompileOptions& options, const CompileTexts& compile) {
-  const std::vector<onnx::ModelFile::InputDims> inputs = session.input_dims();
+  const std::vector<onnx::ModelFile::InputDims> inputs = session.input_dims(options);
   const auto is_open = [](const auto& input) { return !input.extents.empty() && input.extents[0] < 0; };
   if (!session.takes_numbers(options) || std::none_of(inputs.begin(), inputs.end(), is_open)) return {};
   const auto watch = [&](const CompileOptions& shape) {

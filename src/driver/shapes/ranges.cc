@@ -137,7 +137,7 @@ CompileOptions with_largest_extents(const std::string& path, CompileOptions opti
     return options;
   }
   onnx::ModelFile file(path, import_options(options));
-  const std::vector<InputDims> inputs = file.input_dims();
+  const std::vector<InputDims> inputs = file.input_dims(import_options(options));
   check_ranges(path, options, inputs);
   options = with_named_ranges(std::move(options), inputs);
   const Shapes guessed = guessed_shapes(file, options, inputs);
@@ -145,7 +145,8 @@ CompileOptions with_largest_extents(const std::string& path, CompileOptions opti
 }
 
 std::vector<CompileOptions> samples_of_ranges(const std::string& path, const CompileOptions& options) {
-  const std::vector<InputDims> inputs = onnx::ModelFile(path, import_options(options)).input_dims();
+  const std::vector<InputDims> inputs =
+      onnx::ModelFile(path, import_options(options)).input_dims(import_options(options));
   std::vector<CompileOptions> all;
   for (const auto& [name, range] : options.ranges) {
     for (const int64_t value : samples(range)) {

@@ -128,15 +128,18 @@ void VariantMaker::with_neighbour(const CompileOptions& options, const Neighbour
 
 void VariantMaker::learn_from_neighbours(const CompileOptions& options) {
   const auto learnt = [](const CompiledModel&) {};
-  for (const Neighbour& neighbour : kNeighbours) with_neighbour(options, neighbour, std::nullopt, learnt);
   CompileOptions copy = options;
   const size_t groups = varying_extents(*known_, copy).size();
+  if (groups == 0) return;  // what differs is a value, or which inputs are given
+  for (const Neighbour& neighbour : kNeighbours) with_neighbour(options, neighbour, std::nullopt, learnt);
   for (size_t i = 0; groups > 1 && i < groups; ++i) with_neighbour(options, kNeighbours[0], i, learnt);
 }
 
 // What this model and likely ones lack, so that the compiler seldom starts again.
 KernelSet VariantMaker::wanted(const CompiledModel& compiled, const CompileOptions& options) {
   KernelSet kernels = compiled.kernels.subset(missing(compiled));
+  CompileOptions copy = options;
+  if (varying_extents(*known_, copy).empty()) return kernels;
   const double most = (1 + kMostMore) * kernels.cost();
   for (const Neighbour& neighbour : kLikely) {
     with_neighbour(options, neighbour, std::nullopt, [&](const CompiledModel& other) {
@@ -191,7 +194,9 @@ void VariantMaker::learn_known_choices(const CompileOptions& options) {
 CompileOptions VariantMaker::of_known(const CompileOptions& options) const {
   CompileOptions known = options;
   known.progress = nullptr;
+  for (const runtime::DefaultInput& input : known_->defaults) known.shapes.erase(input.name);
   for (const runtime::Port& input : known_->inputs) known.shapes[input.name] = input.shape;
+  for (const runtime::Text& text : known_->text_inputs) known.values[text.name] = text.value;
   for (const runtime::FixedInput& fixed : known_->fixed) known.values[known_->inputs[fixed.input].name] = fixed.value;
   return known;
 }

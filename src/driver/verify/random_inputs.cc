@@ -48,6 +48,7 @@ Tensor random_tensor(const runtime::Port& port, uint64_t seed) {
 std::map<std::string, Tensor> random_inputs(const runtime::Plan& plan, uint64_t seed,
                                             std::map<std::string, Tensor> given) {
   for (const runtime::FixedInput& fixed : plan.fixed) given.emplace(plan.inputs[fixed.input].name, fixed.value);
+  for (const runtime::Text& text : plan.text_inputs) given.emplace(text.name, text.value);
   for (const runtime::Port& port : plan.inputs) {
     if (!given.contains(port.name)) given.emplace(port.name, random_tensor(port, seed));
   }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/onnx/extents/extent_search.h"
 #include "frontend/onnx/extents/extents.h"
 #include "frontend/onnx/fold.h"
 #include "frontend/onnx/importer.h"
@@ -37,6 +38,7 @@ struct ModelState {
   std::map<std::string, int64_t> guesses;       // of open extents
   std::vector<int64_t> stuck_at;                // extents of the operands of the node that failed last
   bool needs_value = false;                     // of an input, which nobody gave: no extent helps
+  std::vector<ExtentSum> sums;                  // of this attempt
 };
 
 // A function being expanded: what its attribute references and operator sets mean.
@@ -80,6 +82,7 @@ class GraphImporter {
 
   // Binds an input of the model that a value may be traced back to.
   void name_input(ir::ValueId parameter, std::string name) { input_names_.emplace(parameter, std::move(name)); }
+  const std::unordered_map<ir::ValueId, std::string>& input_names() const { return input_names_; }
   // Finds a name here or in the enclosing scopes; null where it is not defined.
   const Value* lookup(std::string_view name);
 
@@ -120,7 +123,8 @@ std::vector<std::string_view> free_names(const GraphProto& graph);
 // kMalformedModel where a function calls itself. Both are computed without expanding.
 void check_expansion(const ModelState& state);
 
-// Throws kUnsupportedOperator listing every node that has no handler, kMalformedModel for a domain without an import.
+// Throws kUnsupportedOperator listing every node that has no handler, and kMalformedModel where all have one and a
+// domain lacks its operator set.
 void check_supported(const ModelState& state);
 
 }  // namespace heddle::onnx

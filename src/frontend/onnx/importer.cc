@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/file/file.h"
@@ -47,7 +48,8 @@ class InputBinder {
       : state_(state), options_(state.options), importer_(importer), result_(result) {}
 
   void bind_all(const GraphProto& graph, Scope& scope) {
-    const std::vector<const ValueInfoProto*> inputs = model_inputs(graph);
+    const std::vector<const ValueInfoProto*> inputs = model_inputs(graph, options_);
+    note_defaults(graph);
     for (const ValueInfoProto* input : inputs) {
       names_.emplace_back(input->name);
       if (!known_names_.insert(names_.back()).second) {
@@ -61,6 +63,19 @@ class InputBinder {
   }
 
  private:
+  void note_defaults(const GraphProto& graph) {
+    std::unordered_map<std::string_view, const Shape*> shapes;
+    for (const TensorProto& t : graph.initializers) shapes.emplace(t.name, &t.dims);
+    for (const SparseTensorProto& t : graph.sparse_initializers) shapes.emplace(t.values.name, &t.dims);
+    for (const ValueInfoProto& input : graph.inputs) {
+      const auto shape = shapes.find(input.name);
+      if (shape == shapes.end() || input.type.kind != TypeProto::Kind::kTensor) continue;
+      const std::string name(input.name);
+      result_.defaults.push_back(
+          {name, dtype_of(input.type.elem_type, fmt::format("input '{}'", name)), *shape->second});
+    }
+  }
+
   // An item of a sequence `s` is `s.0`.
   bool is_known(const std::string& name) const {
     if (known_names_.contains(name)) return true;
@@ -146,6 +161,8 @@ class InputBinder {
              fmt::format("Give it: --input {}=...", name));
       }
       specialise(name);
+      const size_t before = importer_.builder().graph().inputs().size() + result_.texts.size();
+      result_.texts.push_back({static_cast<uint32_t>(before), name, *value});
       return Value::strings(*value);
     }
     const ir::ValueId parameter = importer_.builder().graph().parameter(name, type);
@@ -239,6 +256,7 @@ Imported attempt(ModelState& state) {
   state.nodes_lowered = 0;
   state.failing_branches.clear();
   state.stuck_at.clear();
+  state.sums.clear();
   GraphImporter importer(state, result.graph, nullptr);
   FunctionFrame frame;
   frame.opsets = &state.model.opset_imports;
@@ -290,20 +308,27 @@ std::string with_guess(const std::string& remedy, const ModelState& state) {
 Imported import_guessing(ModelState& state) {
   ExtentSearch search(state.extents.open());
   std::optional<Error> failure;
-  std::optional<Imported> with_failing_branch;
+  std::optional<Imported> found;
   std::map<std::string, int64_t> its_guess;
+  const auto keep = [&](Imported imported) {
+    its_guess = state.guesses;
+    found = std::move(imported);
+  };
   uint64_t furthest = 0;
+  bool fits = false;  // the operators accept its_guess, though they say that others suit them better
   for (bool more = true; more;) {
     state.guesses = search.guess();
     try {
       Imported imported = import_specialised(state);
-      if (imported.failing_branches.empty() || state.guesses.empty()) return imported;
-      if (!with_failing_branch) {
-        its_guess = state.guesses;
-        with_failing_branch = std::move(imported);
-      }
+      if (state.guesses.empty()) return imported;
+      const bool fails = !imported.failing_branches.empty();
+      if (!fails && !search.learn(state.sums)) return imported;
+      if (!found || (!fails && !fits)) keep(std::move(imported));
+      fits = fits || !fails;
+      if (!fails) continue;
     } catch (const Error& error) {
       if (state.guesses.empty()) throw;
+      if (fits) break;
       if (state.needs_value || !ExtentSearch::can_help(error.code())) {
         throw Error(error.code(), error.where(), error.why(), with_guess(error.remedy(), state));
       }
@@ -312,11 +337,11 @@ Imported import_guessing(ModelState& state) {
         failure = error;
       }
     }
-    more = search.next({state.nodes_lowered, std::move(state.stuck_at)});
+    more = search.learn(state.sums) || search.next({state.nodes_lowered, std::move(state.stuck_at)});
   }
-  if (with_failing_branch) {
+  if (found) {
     state.guesses = its_guess;
-    return std::move(*with_failing_branch);
+    return std::move(*found);
   }
   state.guesses = search.guess();
   throw Error(failure->code(), failure->where(), failure->why(), with_guess(failure->remedy(), state));
@@ -325,7 +350,7 @@ Imported import_guessing(ModelState& state) {
 Imported import_parsed(const ModelProto& model, TensorLoader& loader, Budget& budget, const ImportOptions& options) {
   check_versions(model);
   const Extents extents(model, options);
-  ModelState state{model, options, loader, budget, extents, {}, {}, 0, {}, {}, {}, false};
+  ModelState state{model, options, loader, budget, extents, {}, {}, 0, {}, {}, {}, false, {}};
   for (const FunctionProto& f : model.functions) state.functions.emplace(std::tuple(f.domain, f.name, f.overload), &f);
   check_expansion(state);
   check_supported(state);
@@ -358,13 +383,13 @@ ModelFile::ModelFile(const std::string& path, const ImportOptions& options)
 
 ModelFile::~ModelFile() = default;
 
-std::vector<ModelFile::InputDims> ModelFile::input_dims() const {
+std::vector<ModelFile::InputDims> ModelFile::input_dims(const ImportOptions& options) const {
   std::vector<InputDims> inputs;
-  for (const ValueInfoProto& input : content_->model.graph.inputs) {
-    if (!input.type.shape) continue;
+  for (const ValueInfoProto* input : model_inputs(content_->model.graph, options)) {
+    if (!input->type.shape) continue;
     InputDims& dims = inputs.emplace_back();
-    dims.name = input.name;
-    for (const Dimension& dim : *input.type.shape) {
+    dims.name = input->name;
+    for (const Dimension& dim : *input->type.shape) {
       dims.extents.push_back(dim.value && *dim.value >= 0 ? *dim.value : -1);
       dims.symbols.emplace_back(dim.param == "?" ? "" : dim.param);  // no name: two of them need not be equal
     }

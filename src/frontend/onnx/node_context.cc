@@ -186,7 +186,8 @@ void NodeContext::set(size_t i, Value value) {
 }
 
 std::optional<int64_t> NodeContext::declared_extent(size_t output, size_t dim) const {
-  return wants(output) ? importer_.state().extents.declared(node_.outputs[output], dim) : std::nullopt;
+  if (!wants(output)) return std::nullopt;
+  return importer_.state().extents.declared(node_.outputs[output], dim, importer_.state().guesses);
 }
 
 std::vector<std::string> NodeContext::captured_names(const GraphProto& graph) const {

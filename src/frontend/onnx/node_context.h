@@ -90,7 +90,8 @@ class NodeContext {
   size_t output_count() const { return node_.outputs.size(); }
   bool wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
   void set(size_t i, Value value);
-  // Dimension `dim` of an output as the model declares it, for itself or by a symbol that the options' shapes fix.
+  // Dimension `dim` of an output as the model declares it, for itself or by a symbol that the options' shapes fix or
+  // that is guessed.
   std::optional<int64_t> declared_extent(size_t output, size_t dim) const;
   const std::vector<Value>& outputs() const { return outputs_; }
 
@@ -106,6 +107,7 @@ class NodeContext {
 
   // Branches, of all nodes so far, that cannot be made for these shapes and are errors when they are taken.
   std::vector<FailingBranch>& failing_branches();
+  GraphImporter& importer() const { return importer_; }
   const std::string& label() const { return label_; }
 
   // Differs between the nodes of a model: the seed of random operators that have none.

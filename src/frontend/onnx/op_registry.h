@@ -22,7 +22,7 @@ struct OpHandler {
   bool moves_text = false;
 };
 
-constexpr int kOldestOpset = 7;
+constexpr int kOldestOpset = 1;
 constexpr int kNewestOpset = 27;
 constexpr int kAnyVersion = 1 << 30;
 

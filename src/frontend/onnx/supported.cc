@@ -10,6 +10,16 @@ namespace {
 
 constexpr size_t kNodesListed = 16;  // per operator
 
+// In any version.
+bool is_known(std::string_view domain, std::string_view op_type) {
+  for (const auto family : all_families()) {
+    for (const OpHandler& handler : family) {
+      if (handler.domain == domain && handler.op_type == op_type) return true;
+    }
+  }
+  return false;
+}
+
 class Checker {
  public:
   explicit Checker(const ModelState& state) : state_(state) {}
@@ -19,15 +29,23 @@ class Checker {
   }
 
   void report() const {
-    if (missing_.empty()) return;
+    const std::string model = state_.model.path.empty() ? "model" : state_.model.path;
+    if (missing_.empty()) {
+      if (foreign_.empty()) return;
+      const auto& [domain, node] = *foreign_.begin();
+      fail(ErrorCode::kMalformedModel, node, fmt::format("the model imports no operator set for the domain {}", domain),
+           "Export the model again, or add the operator set to its opset_import");
+    }
     std::vector<std::string> lines;
     for (const auto& [op, names] : missing_) {
       const size_t shown = std::min(names.size(), kNodesListed);
       lines.push_back(fmt::format("{} at {}{}", op, fmt::join(names.begin(), names.begin() + shown, ", "),
                                   names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : ""));
     }
-    fail(ErrorCode::kUnsupportedOperator, state_.model.path.empty() ? "model" : state_.model.path,
-         fmt::format("{} kind(s) of operator are not supported: {}", missing_.size(), fmt::join(lines, "; ")),
+    std::string why =
+        fmt::format("{} kind(s) of operator are not supported: {}", missing_.size(), fmt::join(lines, "; "));
+    for (const auto& item : foreign_) why += fmt::format("; the model imports no operator set for {}", item.first);
+    fail(ErrorCode::kUnsupportedOperator, model, std::move(why),
          "Export the model with other operators or with functions that define these, or give kernels for them "
          "(heddle.compile(..., kernels={\"domain::Operator\": ...}))");
   }
@@ -49,10 +67,9 @@ class Checker {
     const int64_t version = version_of(opsets, n.domain);
     const std::string domain = n.domain.empty() ? "ai.onnx" : std::string(n.domain);
     if (version == 0) {
-      fail(ErrorCode::kMalformedModel, fmt::format("node '{}' ({})", label, n.op_type),
-           fmt::format("the model imports no operator set for the domain {}", domain));
-    }
-    if (find_handler(n.domain, n.op_type, version) == nullptr) {
+      foreign_.emplace(domain, fmt::format("node '{}' ({})", label, n.op_type));
+      if (!is_known(n.domain, n.op_type)) missing_[fmt::format("{}.{}", domain, n.op_type)].push_back(label);
+    } else if (find_handler(n.domain, n.op_type, version) == nullptr) {
       missing_[fmt::format("{}.{} version {}", domain, n.op_type, version)].push_back(label);
     }
   }
@@ -60,6 +77,7 @@ class Checker {
   const ModelState& state_;
   std::set<const FunctionProto*> visited_;
   std::map<std::string, std::vector<std::string>> missing_;
+  std::map<std::string, std::string> foreign_;  // domains without an operator set, and a node of each
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/divide.h"
 #include "ir/reference/array.h"
@@ -158,10 +159,12 @@ Tensor pack_shares(const RecurrentDesc& desc, const RecurrentPhase& phase, const
   const auto sums = static_cast<int64_t>(product.sums.size());
   Tensor packed(DType::kF32, {m.cluster, share, sums, m.threads});
   float* to = packed.mutable_values<float>().data();
-  std::map<const void*, ir::Array> matrices;  // sums share them
+  // Sums share them. Two views of one storage may begin at one address.
+  std::map<std::tuple<const void*, size_t, DType>, ir::Array> matrices;
   for (int64_t s = 0; s < sums; ++s) {
     const RecurrentSum& sum = product.sums[static_cast<size_t>(s)];
-    const auto [found, fresh] = matrices.try_emplace(sum.matrix.data());
+    const Tensor& of = sum.matrix;
+    const auto [found, fresh] = matrices.try_emplace({of.data(), of.bytes(), of.dtype()});
     if (fresh) found->second = ir::to_array(sum.matrix);
     const std::vector<double>& matrix = found->second.f();
     const int64_t row = sum.transposed ? 1 : sum.matrix.shape()[1], column = sum.transposed ? length : 1;

@@ -6,7 +6,8 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr int kMostImports = 160, kMostRounds = 3;
+constexpr int kMostImports = 160, kMostRounds = 3, kMostLessons = 32;
+constexpr size_t kMostEmpty = 16;
 constexpr uint64_t kMostNodes = 200'000;  // that all of them may lower; a first few are always tried
 constexpr int kFewImports = 8;
 constexpr int64_t kMostFromOperands = 4096;
@@ -95,30 +96,99 @@ std::vector<int64_t> ExtentSearch::candidates(const Knob& knob) const {
     for (const auto& [other, b] : best_) {
       if (one == knob.keys[0] || other == knob.keys[0] || values.size() > 2 * knob.values.size() + kMostFirst) continue;
       append_new(values, a + b);
-      append_new(values, a - b);
+      if (a != b) append_new(values, a - b);
     }
   }
   return values;
 }
 
-bool ExtentSearch::advance() {
-  while (imports_ < kMostImports && (nodes_ < kMostNodes || imports_ < kFewImports)) {
-    if (position_ == values_.size()) {  // this knob is through, or none was begun
-      if (!values_.empty() && ++knob_ == knobs_.size()) {
-        knob_ = 0;
-        if (!improved_ || ++rounds_ == kMostRounds) return false;
-        improved_ = false;
+// Makes one open term of each sum what the others say: the total, else the part that was first, such as the length of
+// a cache before the elements that join it.
+void ExtentSearch::settle() {
+  constexpr int kMostPasses = 4;
+  const auto value = [&](const ExtentTerm& term) { return term.key.empty() ? term.value : guess_.at(term.key); };
+  for (int pass = 0; pass < kMostPasses; ++pass) {
+    for (const ExtentSum& sum : sums_) {
+      int64_t parts = 0;
+      for (const ExtentTerm& part : sum.parts) parts += value(part);
+      if (!sum.total.key.empty()) {
+        guess_[sum.total.key] = parts;
+        continue;
       }
-      values_ = candidates(knobs_[knob_]);
+      int64_t surplus = parts - sum.total.value;
+      for (auto part = sum.parts.rbegin(); part != sum.parts.rend() && surplus != 0; ++part) {
+        if (part->key.empty()) continue;
+        int64_t& extent = guess_[part->key];
+        const bool is_last = std::none_of(part + 1, sum.parts.rend(), [](const auto& p) { return !p.key.empty(); });
+        // One that is too long alone leaves half of the total to those before it.
+        const int64_t wanted = is_last                    ? std::max<int64_t>(extent - surplus, 0)
+                               : extent < sum.total.value ? extent
+                                                          : std::max<int64_t>(sum.total.value / 2, 1);
+        surplus -= extent - wanted;
+        extent = wanted;
+      }
+    }
+  }
+}
+
+bool ExtentSearch::learn(const std::vector<ExtentSum>& sums) {
+  if (sums.empty() || lessons_ == kMostLessons) return false;
+  for (const ExtentSum& sum : sums) {
+    const auto is_open = [&](const ExtentTerm& term) { return guess_.contains(term.key); };
+    const auto is_total = [&](const ExtentTerm& term) { return is_open(term) && term.key == sum.total.key; };
+    if (!is_open(sum.total) && std::none_of(sum.parts.begin(), sum.parts.end(), is_open)) continue;
+    if (std::any_of(sum.parts.begin(), sum.parts.end(), is_total)) continue;
+    // Terms that are not open have the values of the last import.
+    const auto keys = [](const ExtentSum& s) {
+      std::vector<std::string> all{s.total.key};
+      for (const ExtentTerm& part : s.parts) all.push_back(part.key);
+      return all;
+    };
+    std::erase_if(sums_, [&](const ExtentSum& known) { return keys(known) == keys(sum); });
+    sums_.push_back(sum);
+  }
+  const std::map<std::string, int64_t> before = guess_;
+  settle();
+  if (guess_ == before) return false;
+  ++lessons_;
+  return true;
+}
+
+// After the last knob: whether all of them are varied once more. The last time it is by extents of 0, which operators
+// often accept although the model is not meant for them.
+bool ExtentSearch::begin_round() {
+  knob_ = position_ = 0;
+  values_.clear();
+  const bool again = std::exchange(improved_, false) && ++rounds_ < kMostRounds && !only_empty_;
+  return again || !std::exchange(only_empty_, true);
+}
+
+bool ExtentSearch::is_spent() const {
+  if (only_empty_) return false;  // an import for each knob, of the first few
+  return imports_ >= kMostImports || (nodes_ >= kMostNodes && imports_ >= kFewImports);
+}
+
+bool ExtentSearch::advance() {
+  for (;;) {
+    if (position_ == values_.size()) {  // this knob is through, or none was begun
+      if (!values_.empty()) ++knob_;
+      const size_t count = only_empty_ ? std::min(knobs_.size(), kMostEmpty) : knobs_.size();
+      if ((knob_ >= count || is_spent()) && !begin_round()) return false;
+      values_ = only_empty_ ? std::vector<int64_t>{0} : candidates(knobs_[knob_]);
       position_ = 0;
     }
+    if (is_spent()) {
+      position_ = values_.size();
+      improved_ = false;
+      continue;
+    }
     guess_ = best_;
-    bool changed = false;
     const int64_t value = values_[position_++];
-    for (const std::string& key : knobs_[knob_].keys) changed = std::exchange(guess_[key], value) != value || changed;
-    if (changed) return true;
+    for (const std::string& key : knobs_[knob_].keys) guess_[key] = value;
+    if (guess_ == best_) continue;
+    settle();
+    if (guess_ != best_) return true;
   }
-  return false;
 }
 
 bool ExtentSearch::next(const Progress& progress) {

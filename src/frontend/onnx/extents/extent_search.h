@@ -17,6 +17,17 @@ struct Progress {
   std::vector<int64_t> extents;  // of the operands of that one
 };
 
+// What an operator says of extents of its operands: one is the sum of others. `key`: of the open extent that it is; ""
+// where it is none, and has `value`.
+struct ExtentTerm {
+  std::string key;
+  int64_t value = 0;
+};
+struct ExtentSum {
+  ExtentTerm total;
+  std::vector<ExtentTerm> parts;
+};
+
 // Chooses values for open extents that the operators of a model accept. Importing with a guess either succeeds or stops
 // at a node; a guess that comes further is better. Extents are varied one after another, the sides of a picture
 // together first, through values that are typical of what they count and through extents of the operands that did not
@@ -31,6 +42,10 @@ class ExtentSearch {
   // Whether another guess could help against an error of this code.
   static bool can_help(ErrorCode code);
 
+  // After any import: takes what the operators said of its extents, which holds in every guess from now on. True where
+  // guess() became another one by that.
+  bool learn(const std::vector<ExtentSum>& sums);
+
   // After an import with guess() that failed: moves on to another guess. False where the search is over; guess() is
   // then the one that came furthest.
   bool next(const Progress& progress);
@@ -42,12 +57,18 @@ class ExtentSearch {
   };
   void note(const Progress& progress);
   bool advance();
+  bool begin_round();
+  bool is_spent() const;
+  void settle();
   std::vector<int64_t> candidates(const Knob& knob) const;
 
   std::vector<Knob> knobs_;
   std::map<std::string, int64_t> guess_, best_;
   Progress best_progress_;
   bool first_ = true, improved_ = false;
+  bool only_empty_ = false;  // the last round
+  std::vector<ExtentSum> sums_;
+  int lessons_ = 0;
   size_t knob_ = 0, position_ = 0;
   std::vector<int64_t> values_;  // of the knob that is being varied
   int rounds_ = 0, imports_ = 0;

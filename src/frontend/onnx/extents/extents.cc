@@ -174,13 +174,15 @@ const Shape* given_shape(const ImportOptions& options, const std::string& name) 
   return nullptr;
 }
 
-std::vector<const ValueInfoProto*> model_inputs(const GraphProto& graph) {
+std::vector<const ValueInfoProto*> model_inputs(const GraphProto& graph, const ImportOptions& options) {
   std::set<std::string_view> initialised;
   for (const TensorProto& t : graph.initializers) initialised.insert(t.name);
   for (const SparseTensorProto& t : graph.sparse_initializers) initialised.insert(t.values.name);
   std::vector<const ValueInfoProto*> inputs;
   for (const ValueInfoProto& input : graph.inputs) {
-    if (!initialised.contains(input.name)) inputs.push_back(&input);
+    if (!initialised.contains(input.name) || given_shape(options, std::string(input.name)) != nullptr) {
+      inputs.push_back(&input);
+    }
   }
   return inputs;
 }
@@ -188,7 +190,7 @@ std::vector<const ValueInfoProto*> model_inputs(const GraphProto& graph) {
 Extents::Extents(const ModelProto& model, const ImportOptions& options) : model_(model) {
   learn(model, options);
   std::set<std::string> seen;
-  for (const ValueInfoProto* input : model_inputs(model.graph)) {
+  for (const ValueInfoProto* input : model_inputs(model.graph, options)) {
     const std::string name(input->name);
     const TypeProto* type = tensor_type(*input);
     if (type == nullptr || options.absent.contains(name) || given_shape(options, name) != nullptr) continue;
@@ -206,7 +208,7 @@ Extents::Extents(const ModelProto& model, const ImportOptions& options) : model_
 }
 
 void Extents::learn(const ModelProto& model, const ImportOptions& options) {
-  for (const ValueInfoProto* input : model_inputs(model.graph)) {
+  for (const ValueInfoProto* input : model_inputs(model.graph, options)) {
     const TypeProto* type = tensor_type(*input);
     if (type == nullptr) continue;
     const Shape* given = given_shape(options, std::string(input->name));
@@ -249,14 +251,27 @@ int64_t Extents::value(const std::string& input, size_t i, const Dimension& dim,
   return std::max<int64_t>(0, evaluate(dim.param, guesses).value_or(1));
 }
 
-std::optional<int64_t> Extents::declared(std::string_view value, size_t dim) const {
+std::string Extents::open_key(const std::string& input, size_t dim) const {
+  for (const auto& [name, dims] : inputs_) {
+    if (name != input || dim >= dims->size()) continue;
+    const std::string key = key_of(name, dim, (*dims)[dim]);
+    const bool open = std::any_of(open_.begin(), open_.end(), [&](const OpenExtent& e) { return e.key == key; });
+    return open && is_open((*dims)[dim]) ? key : std::string();
+  }
+  return {};
+}
+
+std::optional<int64_t> Extents::declared(std::string_view value, size_t dim,
+                                         const std::map<std::string, int64_t>& guesses) const {
   for (const auto* infos : {&model_.graph.outputs, &model_.graph.value_infos}) {
     for (const ValueInfoProto& info : *infos) {
       if (info.name != value || !info.type.shape || dim >= info.type.shape->size()) continue;
       const Dimension& of = (*info.type.shape)[dim];
       if (!is_open(of)) return of.value;
-      const auto at = known_.find(std::string(symbol_of(of)));
-      return at == known_.end() ? std::nullopt : std::optional(at->second);
+      for (const auto* extents : {&known_, &guesses}) {
+        if (const auto at = extents->find(std::string(symbol_of(of))); at != extents->end()) return at->second;
+      }
+      return std::nullopt;
     }
   }
   return std::nullopt;

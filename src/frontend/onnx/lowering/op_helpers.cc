@@ -51,6 +51,31 @@ ValueId per_channel(ir::Builder& b, ValueId vector, int64_t rank) {
   return b.reshape(vector, std::move(shape));
 }
 
+Operands binary_operands(const NodeContext& ctx) {
+  const Operands given{ctx.in(0), ctx.in(1)};
+  if (ctx.version() >= 7) return given;
+  const Shape whole = ctx.shape(0), part = ctx.shape(1);
+  if (ctx.attr_int("broadcast", 0) == 0) {
+    if (whole != part) ctx.invalid("without the attribute broadcast the shapes of both operands must be equal");
+    return given;
+  }
+  Shape shape = part;
+  if (ctx.has_attr("axis") && element_count(part) != 1) {
+    const int64_t axis = ctx.axis(ctx.attr_int("axis"), ctx.rank(0)), after = ctx.rank(0) - axis - ctx.rank(1);
+    if (after < 0)
+      ctx.invalid(fmt::format("the second operand has more dimensions than the first one from {} on", axis));
+    shape.insert(shape.end(), static_cast<size_t>(after), 1);
+  }
+  const bool fits = shape.size() <= whole.size() && ir::broadcast_shapes(whole, shape) == whole;
+  if (!fits && element_count(part) != 1) ctx.invalid("the second operand does not broadcast to the first one's shape");
+  return {given.lhs, ctx.b.reshape(given.rhs, fits ? std::move(shape) : Shape{})};
+}
+
+void require_inference(const NodeContext& ctx) {
+  if (ctx.version() >= 7 || !ctx.has_attr("is_test") || ctx.attr_int("is_test") != 0) return;
+  ctx.unsupported("is_test = 0 asks for the operator's training form");
+}
+
 ValueId unsqueeze(ir::Builder& b, ValueId x, const Ints& axes) {
   Shape shape = b.shape(x);
   for (const int64_t axis : axes) {

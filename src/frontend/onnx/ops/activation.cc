@@ -27,7 +27,11 @@ void leaky_relu(NodeContext& ctx) {
 void prelu(NodeContext& ctx) {
   const ValueId x = ctx.in(0);
   const Shape shape = ctx.shape(0);
-  const ValueId below = ctx.b.mul(x, ctx.in(1));
+  ValueId slope = ctx.in(1);
+  // Before opset 7 a vector is one slope for each channel.
+  const bool per_channel_slope = ctx.version() < 7 && ctx.rank(1) == 1 && element_count(ctx.shape(1)) != 1;
+  if (per_channel_slope && shape.size() > 1) slope = per_channel(ctx.b, slope, ctx.rank(0));
+  const ValueId below = ctx.b.mul(x, slope);
   if (ctx.b.shape(below) != shape) ctx.invalid("the slope does not broadcast to the input's shape");
   ctx.set(0, positive_or(ctx, x, below));
 }
@@ -40,8 +44,9 @@ void elu(NodeContext& ctx) {
 
 void selu(NodeContext& ctx) {
   const ValueId x = ctx.in(0);
-  const double alpha = ctx.attr_float("alpha", 1.67326319217681884765625);
-  const double gamma = ctx.attr_float("gamma", 1.05070102214813232421875);
+  const bool rounded = ctx.version() < 6;  // the defaults
+  const double alpha = ctx.attr_float("alpha", rounded ? 1.6732f : 1.67326319217681884765625);
+  const double gamma = ctx.attr_float("gamma", rounded ? 1.0507f : 1.05070102214813232421875);
   const ValueId below = ctx.b.binary(Op::kMul, ctx.b.unary(Op::kExpm1, x), alpha);
   ctx.set(0, ctx.b.binary(Op::kMul, positive_or(ctx, x, below), gamma));
 }
@@ -113,17 +118,17 @@ void shrink(NodeContext& ctx) {
 std::span<const OpHandler> activation_ops() {
   static constexpr std::array kTable = {
       OpHandler{"", "Celu", 12, kAnyVersion, celu},
-      OpHandler{"", "Elu", 6, kAnyVersion, elu},
+      OpHandler{"", "Elu", 1, kAnyVersion, elu},
       OpHandler{"", "Gelu", 20, kAnyVersion, gelu_op},
-      OpHandler{"", "HardSigmoid", 6, kAnyVersion, hard_sigmoid},
+      OpHandler{"", "HardSigmoid", 1, kAnyVersion, hard_sigmoid},
       OpHandler{"", "HardSwish", 14, kAnyVersion, hard_swish},
-      OpHandler{"", "LeakyRelu", 6, kAnyVersion, leaky_relu},
+      OpHandler{"", "LeakyRelu", 1, kAnyVersion, leaky_relu},
       OpHandler{"", "Mish", 18, kAnyVersion, mish},
-      OpHandler{"", "PRelu", 7, kAnyVersion, prelu},
-      OpHandler{"", "Relu", 6, kAnyVersion, relu},
-      OpHandler{"", "Selu", 6, kAnyVersion, selu},
+      OpHandler{"", "PRelu", 1, kAnyVersion, prelu},
+      OpHandler{"", "Relu", 1, kAnyVersion, relu},
+      OpHandler{"", "Selu", 1, kAnyVersion, selu},
       OpHandler{"", "Shrink", 9, kAnyVersion, shrink},
-      OpHandler{"", "Sigmoid", 6, kAnyVersion, sigmoid},
+      OpHandler{"", "Sigmoid", 1, kAnyVersion, sigmoid},
       OpHandler{"", "Softplus", 1, kAnyVersion, softplus_op},
       OpHandler{"", "Softsign", 1, kAnyVersion, softsign},
       OpHandler{"", "Swish", 24, kAnyVersion, swish},

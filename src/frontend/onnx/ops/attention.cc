@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 
+#include "frontend/onnx/extents/expected_extent.h"
 #include "frontend/onnx/lowering/attention_parts.h"
 #include "frontend/onnx/op_registry.h"
 
@@ -74,8 +75,22 @@ ValueId softmax_of_visible(NodeContext& ctx, ValueId scores) {
   return ctx.b.select(empty, ctx.b.scalar(type, 0), weights);
 }
 
+// A mask is as long as all keys, though the operator takes a shorter one, too.
+void expect_extents(NodeContext& ctx) {
+  const size_t length = ctx.rank(1) == 4 ? 2 : 1;
+  if (ctx.has(4) && ctx.has(5)) expect_extent(ctx, {5, 2}, {{4, 2}});
+  if (!ctx.has(3) || ctx.rank(3) < 2 || ctx.shape(3).back() == 1) return;  // one that broadcasts says nothing
+  const auto last = static_cast<size_t>(ctx.rank(3) - 1);
+  if (ctx.has(4)) {
+    expect_extent(ctx, {3, last}, {{4, 2}, {1, length}});
+  } else {
+    expect_extent(ctx, {3, last}, {{1, length}});
+  }
+}
+
 void attention(NodeContext& ctx) {
   const bool packed = ctx.rank(0) == 3;
+  expect_extents(ctx);
   const DType type = ctx.dtype(0);
   const ValueId q = split_heads(ctx, 0, "q_num_heads");
   const ValueId k = with_past(ctx, split_heads(ctx, 1, "kv_num_heads"), 4);

@@ -8,7 +8,8 @@ namespace {
 
 template <Op kOp>
 void combine(NodeContext& ctx) {
-  ctx.set(0, ctx.b.binary(kOp, ctx.in(0), ctx.in(1)));
+  const auto [lhs, rhs] = binary_operands(ctx);
+  ctx.set(0, ctx.b.binary(kOp, lhs, rhs));
 }
 
 // Text is constant, so its comparison is too.
@@ -64,23 +65,23 @@ void bit_shift(NodeContext& ctx) {
 
 std::span<const OpHandler> logic_ops() {
   static constexpr std::array kTable = {
-      OpHandler{"", "And", 7, kAnyVersion, combine<Op::kAnd>},
+      OpHandler{"", "And", 1, kAnyVersion, combine<Op::kAnd>},
       OpHandler{"", "BitShift", 11, kAnyVersion, bit_shift},
       OpHandler{"", "BitwiseAnd", 18, kAnyVersion, combine<Op::kAnd>},
       OpHandler{"", "BitwiseNot", 18, kAnyVersion, logical_not},
       OpHandler{"", "BitwiseOr", 18, kAnyVersion, combine<Op::kOr>},
       OpHandler{"", "BitwiseXor", 18, kAnyVersion, combine<Op::kXor>},
-      OpHandler{"", "Equal", 7, kAnyVersion, equal},
-      OpHandler{"", "Greater", 7, kAnyVersion, combine<Op::kGt>},
+      OpHandler{"", "Equal", 1, kAnyVersion, equal},
+      OpHandler{"", "Greater", 1, kAnyVersion, combine<Op::kGt>},
       OpHandler{"", "GreaterOrEqual", 12, kAnyVersion, combine<Op::kGe>},
       OpHandler{"", "IsInf", 10, kAnyVersion, is_inf},
       OpHandler{"", "IsNaN", 9, kAnyVersion, is_nan},
-      OpHandler{"", "Less", 7, kAnyVersion, combine<Op::kLt>},
+      OpHandler{"", "Less", 1, kAnyVersion, combine<Op::kLt>},
       OpHandler{"", "LessOrEqual", 12, kAnyVersion, combine<Op::kLe>},
       OpHandler{"", "Not", 1, kAnyVersion, logical_not},
-      OpHandler{"", "Or", 7, kAnyVersion, combine<Op::kOr>},
+      OpHandler{"", "Or", 1, kAnyVersion, combine<Op::kOr>},
       OpHandler{"", "Where", 9, kAnyVersion, where, true},
-      OpHandler{"", "Xor", 7, kAnyVersion, combine<Op::kXor>},
+      OpHandler{"", "Xor", 1, kAnyVersion, combine<Op::kXor>},
   };
   return kTable;
 }

@@ -14,7 +14,8 @@ void unary(NodeContext& ctx) {
 
 template <Op kOp>
 void binary(NodeContext& ctx) {
-  ctx.set(0, ctx.b.binary(kOp, ctx.in(0), ctx.in(1)));
+  const auto [lhs, rhs] = binary_operands(ctx);
+  ctx.set(0, ctx.b.binary(kOp, lhs, rhs));
 }
 
 template <Op kOp>
@@ -50,7 +51,8 @@ void pow(NodeContext& ctx) {
     ctx.set(0, ctx.b.cast(power, base));
     return;
   }
-  ctx.set(0, ctx.b.binary(Op::kPow, ctx.in(0), ctx.b.cast(ctx.in(1), base)));
+  const auto [lhs, rhs] = binary_operands(ctx);
+  ctx.set(0, ctx.b.binary(Op::kPow, lhs, ctx.b.cast(rhs, base)));
 }
 
 void mod(NodeContext& ctx) {
@@ -89,42 +91,42 @@ void cumulative(NodeContext& ctx) {
 
 std::span<const OpHandler> math_ops() {
   static constexpr std::array kTable = {
-      OpHandler{"", "Abs", 6, kAnyVersion, unary<Op::kAbs>},
+      OpHandler{"", "Abs", 1, kAnyVersion, unary<Op::kAbs>},
       OpHandler{"", "Acos", 7, kAnyVersion, unary<Op::kAcos>},
       OpHandler{"", "Acosh", 9, kAnyVersion, unary<Op::kAcosh>},
-      OpHandler{"", "Add", 7, kAnyVersion, binary<Op::kAdd>},
+      OpHandler{"", "Add", 1, kAnyVersion, binary<Op::kAdd>},
       OpHandler{"", "Asin", 7, kAnyVersion, unary<Op::kAsin>},
       OpHandler{"", "Asinh", 9, kAnyVersion, unary<Op::kAsinh>},
       OpHandler{"", "Atan", 7, kAnyVersion, unary<Op::kAtan>},
       OpHandler{"", "Atanh", 9, kAnyVersion, unary<Op::kAtanh>},
-      OpHandler{"", "Ceil", 6, kAnyVersion, unary<Op::kCeil>},
-      OpHandler{"", "Clip", 6, kAnyVersion, clip},
+      OpHandler{"", "Ceil", 1, kAnyVersion, unary<Op::kCeil>},
+      OpHandler{"", "Clip", 1, kAnyVersion, clip},
       OpHandler{"", "Cos", 7, kAnyVersion, unary<Op::kCos>},
       OpHandler{"", "Cosh", 9, kAnyVersion, unary<Op::kCosh>},
       OpHandler{"", "CumProd", 26, kAnyVersion, cumulative<true>},
       OpHandler{"", "CumSum", 11, kAnyVersion, cumulative<false>},
-      OpHandler{"", "Div", 7, kAnyVersion, binary<Op::kDiv>},
+      OpHandler{"", "Div", 1, kAnyVersion, binary<Op::kDiv>},
       OpHandler{"", "Erf", 9, kAnyVersion, unary<Op::kErf>},
-      OpHandler{"", "Exp", 6, kAnyVersion, unary<Op::kExp>},
-      OpHandler{"", "Floor", 6, kAnyVersion, unary<Op::kFloor>},
-      OpHandler{"", "Log", 6, kAnyVersion, unary<Op::kLog>},
-      OpHandler{"", "Max", 6, kAnyVersion, variadic<Op::kMax>},
-      OpHandler{"", "Mean", 6, kAnyVersion, mean},
-      OpHandler{"", "Min", 6, kAnyVersion, variadic<Op::kMin>},
+      OpHandler{"", "Exp", 1, kAnyVersion, unary<Op::kExp>},
+      OpHandler{"", "Floor", 1, kAnyVersion, unary<Op::kFloor>},
+      OpHandler{"", "Log", 1, kAnyVersion, unary<Op::kLog>},
+      OpHandler{"", "Max", 1, kAnyVersion, variadic<Op::kMax>},
+      OpHandler{"", "Mean", 1, kAnyVersion, mean},
+      OpHandler{"", "Min", 1, kAnyVersion, variadic<Op::kMin>},
       OpHandler{"", "Mod", 10, kAnyVersion, mod},
-      OpHandler{"", "Mul", 7, kAnyVersion, binary<Op::kMul>},
-      OpHandler{"", "Neg", 6, kAnyVersion, unary<Op::kNeg>},
-      OpHandler{"", "Pow", 7, kAnyVersion, pow},
-      OpHandler{"", "Reciprocal", 6, kAnyVersion, reciprocal},
+      OpHandler{"", "Mul", 1, kAnyVersion, binary<Op::kMul>},
+      OpHandler{"", "Neg", 1, kAnyVersion, unary<Op::kNeg>},
+      OpHandler{"", "Pow", 1, kAnyVersion, pow},
+      OpHandler{"", "Reciprocal", 1, kAnyVersion, reciprocal},
       OpHandler{"", "Round", 11, kAnyVersion, unary<Op::kRound>},
       OpHandler{"", "Sign", 9, kAnyVersion, unary<Op::kSign>},
       OpHandler{"", "Sin", 7, kAnyVersion, unary<Op::kSin>},
       OpHandler{"", "Sinh", 9, kAnyVersion, unary<Op::kSinh>},
-      OpHandler{"", "Sqrt", 6, kAnyVersion, unary<Op::kSqrt>},
-      OpHandler{"", "Sub", 7, kAnyVersion, binary<Op::kSub>},
-      OpHandler{"", "Sum", 6, kAnyVersion, variadic<Op::kAdd>},
+      OpHandler{"", "Sqrt", 1, kAnyVersion, unary<Op::kSqrt>},
+      OpHandler{"", "Sub", 1, kAnyVersion, binary<Op::kSub>},
+      OpHandler{"", "Sum", 1, kAnyVersion, variadic<Op::kAdd>},
       OpHandler{"", "Tan", 7, kAnyVersion, unary<Op::kTan>},
-      OpHandler{"", "Tanh", 6, kAnyVersion, unary<Op::kTanh>},
+      OpHandler{"", "Tanh", 1, kAnyVersion, unary<Op::kTanh>},
   };
   return kTable;
 }

@@ -33,6 +33,9 @@ void gemm(NodeContext& ctx) {
     return ctx.b.cast(ctx.b.binary(Op::kMul, ctx.b.cast(v, DType::kF64), factor), type);
   };
   y = scaled(y, alpha);
+  if (ctx.version() < 7 && ctx.has(2) && ctx.attr_int("broadcast", 0) == 0 && ctx.shape(2) != ctx.b.shape(y)) {
+    ctx.invalid("without the attribute broadcast C must have the shape of the product");
+  }
   if (ctx.has(2)) {
     const ValueId c = ctx.b.cast(ctx.in(2), sums);
     y = ctx.b.add(y, ctx.b.broadcast_to(scaled(c, beta), Shape(ctx.b.shape(y))));
@@ -248,7 +251,7 @@ std::span<const OpHandler> matmul_ops() {
   static constexpr std::array kTable = {
       OpHandler{"", "Det", 11, kAnyVersion, det},
       OpHandler{"", "Einsum", 12, kAnyVersion, einsum},
-      OpHandler{"", "Gemm", 7, kAnyVersion, gemm},
+      OpHandler{"", "Gemm", 1, kAnyVersion, gemm},
       OpHandler{"", "MatMul", 1, kAnyVersion, matmul},
   };
   return kTable;

@@ -39,10 +39,20 @@ void batch_norm_training(NodeContext& ctx) {
 void batch_norm(NodeContext& ctx) {
   const int64_t rank = ctx.rank(0);
   if (rank < 2) ctx.invalid("the input must have a batch and a channel dimension");
-  if (ctx.version() < 9 && ctx.attr_int("spatial", 1) == 0) ctx.unsupported("spatial = 0 is not supported");
+  require_inference(ctx);
   if (ctx.attr_int("training_mode", 0) != 0) return batch_norm_training(ctx);
   const DType type = ctx.dtype(0), wide = wide_dtype(type);
-  const auto vector = [&](size_t i) { return per_channel(ctx.b, ctx.b.cast(ctx.in(i), wide), rank); };
+  const bool per_element = ctx.version() < 9 && ctx.attr_int("spatial", 1) == 0;  // of [C, ...], not of C
+  Shape element = ctx.shape(0);
+  element[0] = 1;
+  const auto vector = [&](size_t i) {
+    const ValueId wider = ctx.b.cast(ctx.in(i), wide);
+    if (!per_element) return per_channel(ctx.b, wider, rank);
+    if (element_count(ctx.shape(i)) != element_count(element)) {
+      ctx.invalid(fmt::format("spatial = 0 takes statistics of shape {} without its batch", to_string(element)));
+    }
+    return ctx.b.reshape(wider, element);
+  };
   const ValueId scale = vector(1), bias = vector(2), mean = vector(3), variance = vector(4);
   const ValueId inv_std = ctx.b.unary(Op::kRsqrt, ctx.b.binary(Op::kAdd, variance, ctx.attr_float("epsilon", 1e-5f)));
   const ValueId factor = ctx.b.mul(scale, inv_std);
@@ -180,10 +190,10 @@ void hardmax(NodeContext& ctx) {
 
 std::span<const OpHandler> normalization_ops() {
   static constexpr std::array kTable = {
-      OpHandler{"", "BatchNormalization", 7, kAnyVersion, batch_norm},
+      OpHandler{"", "BatchNormalization", 1, kAnyVersion, batch_norm},
       OpHandler{"", "GroupNormalization", 18, kAnyVersion, group_norm},
       OpHandler{"", "Hardmax", 1, kAnyVersion, hardmax},
-      OpHandler{"", "InstanceNormalization", 6, kAnyVersion, instance_norm},
+      OpHandler{"", "InstanceNormalization", 1, kAnyVersion, instance_norm},
       OpHandler{"", "LRN", 1, kAnyVersion, lrn},
       // ONNX Runtime writes it into models of older opsets, too.
       OpHandler{"", "LayerNormalization", 1, kAnyVersion, layer_norm},

@@ -167,9 +167,17 @@ ValueId p_norm(NodeContext& ctx, int64_t p, const Sum& sum) {
   return ctx.b.binary(Op::kPow, total, 1 / static_cast<double>(p));
 }
 
+// A real number before opset 2.
+int64_t exponent_of(NodeContext& ctx) {
+  if (ctx.version() >= 2) return ctx.attr_int("p", 2);
+  const double p = ctx.attr_float("p", 2);
+  if (p < 1 || p > 1 << 20 || p != std::floor(p)) ctx.unsupported(fmt::format("p = {} is no positive whole number", p));
+  return static_cast<int64_t>(p);
+}
+
 void lp_pool(NodeContext& ctx) {
   const Pool p = read_pool(ctx);
-  ctx.set(0, p_norm(ctx, ctx.attr_int("p", 2), [&](ValueId v) { return window_reduce(ctx, p, "sum", v); }));
+  ctx.set(0, p_norm(ctx, exponent_of(ctx), [&](ValueId v) { return window_reduce(ctx, p, "sum", v); }));
 }
 
 Ints spatial_dims(NodeContext& ctx) {
@@ -187,7 +195,7 @@ void global_max_pool(NodeContext& ctx) {
 
 void global_lp_pool(NodeContext& ctx) {
   const Ints dims = spatial_dims(ctx);
-  ctx.set(0, p_norm(ctx, ctx.attr_int("p", 2), [&](ValueId v) { return ctx.b.reduce("sum", v, dims, true); }));
+  ctx.set(0, p_norm(ctx, exponent_of(ctx), [&](ValueId v) { return ctx.b.reduce("sum", v, dims, true); }));
 }
 
 // Puts each value at the position that MaxPool found it; the positions count in the tensor that the window implies,
@@ -222,11 +230,11 @@ void max_unpool(NodeContext& ctx) {
 
 std::span<const OpHandler> pool_ops() {
   static constexpr std::array kTable = {
-      OpHandler{"", "AveragePool", 7, kAnyVersion, average_pool},
+      OpHandler{"", "AveragePool", 1, kAnyVersion, average_pool},
       OpHandler{"", "GlobalAveragePool", 1, kAnyVersion, global_average_pool},
-      OpHandler{"", "GlobalLpPool", 2, kAnyVersion, global_lp_pool},
+      OpHandler{"", "GlobalLpPool", 1, kAnyVersion, global_lp_pool},
       OpHandler{"", "GlobalMaxPool", 1, kAnyVersion, global_max_pool},
-      OpHandler{"", "LpPool", 2, kAnyVersion, lp_pool},
+      OpHandler{"", "LpPool", 1, kAnyVersion, lp_pool},
       OpHandler{"", "MaxPool", 1, kAnyVersion, max_pool},
       OpHandler{"", "MaxUnpool", 9, kAnyVersion, max_unpool},
   };

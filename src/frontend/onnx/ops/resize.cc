@@ -263,7 +263,14 @@ void upsample(NodeContext& ctx) {
   r.mode = ctx.attr_string("mode", "nearest");
   if (r.mode == "bilinear") r.mode = "linear";
   check_mode(ctx, r);
-  set_scales(ctx, r, ctx.version() < 9 ? ctx.attr_floats("scales") : ctx.constant_reals(1), int_range(ctx.rank(0)));
+  std::vector<double> scales;
+  if (ctx.version() < 7) {
+    if (ctx.rank(0) != 4) ctx.invalid("the input must be [N,C,H,W]");
+    scales = {1, 1, ctx.attr_float("height_scale"), ctx.attr_float("width_scale")};
+  } else {
+    scales = ctx.version() < 9 ? ctx.attr_floats("scales") : ctx.constant_reals(1);
+  }
+  set_scales(ctx, r, scales, int_range(ctx.rank(0)));
   resize_all(ctx, r);
 }
 
@@ -272,7 +279,7 @@ void upsample(NodeContext& ctx) {
 std::span<const OpHandler> resize_ops() {
   static constexpr std::array kTable = {
       OpHandler{"", "Resize", 10, kAnyVersion, resize},
-      OpHandler{"", "Upsample", 7, 10, upsample},
+      OpHandler{"", "Upsample", 1, 10, upsample},
   };
   return kTable;
 }

@@ -357,9 +357,9 @@ void lower_lstm(NodeContext& ctx) {
 
 std::span<const OpHandler> rnn_ops() {
   static constexpr std::array kHandlers = {
-      OpHandler{"", "RNN", 7, kNewestOpset, lower_rnn},
-      OpHandler{"", "GRU", 7, kNewestOpset, lower_gru},
-      OpHandler{"", "LSTM", 7, kNewestOpset, lower_lstm},
+      OpHandler{"", "RNN", 1, kNewestOpset, lower_rnn},
+      OpHandler{"", "GRU", 1, kNewestOpset, lower_gru},
+      OpHandler{"", "LSTM", 1, kNewestOpset, lower_lstm},
   };
   return kHandlers;
 }

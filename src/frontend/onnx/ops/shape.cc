@@ -63,7 +63,7 @@ void size(NodeContext& ctx) {
 
 void reshape(NodeContext& ctx) {
   const Shape from = ctx.shape(0);
-  Shape to = ctx.constant_ints(1);
+  Shape to = ctx.version() < 5 ? ctx.attr_ints("shape") : ctx.constant_ints(1);
   const bool allow_zero = ctx.attr_int("allowzero", 0) != 0;
   int64_t known = 1;
   std::optional<size_t> inferred;
@@ -140,10 +140,19 @@ void expand(NodeContext& ctx) {
   ctx.set(0, ctx.b.broadcast_to(ctx.in(0), target));
 }
 
+// Before opset 6 one dimension is repeated.
+Ints repeats_of(NodeContext& ctx) {
+  if (ctx.version() >= 6) return ctx.constant_ints(1);
+  const auto whole_number = [&](size_t i) { return static_cast<int64_t>(ctx.constant_real(i)); };
+  Ints repeats(static_cast<size_t>(ctx.rank(0)), 1);
+  repeats[static_cast<size_t>(ctx.axis(whole_number(2), ctx.rank(0)))] = whole_number(1);
+  return repeats;
+}
+
 // Every dimension d becomes [repeat, d] by broadcast, then the pairs are joined.
 void tile(NodeContext& ctx) {
   const Shape from = ctx.shape(0);
-  const Ints repeats = ctx.constant_ints(1);
+  const Ints repeats = repeats_of(ctx);
   if (repeats.size() != from.size()) ctx.invalid("there must be one repeat for each dimension");
   Shape paired, to;
   Ints dims;
@@ -197,6 +206,7 @@ void eye_like(NodeContext& ctx) {
 }
 
 void dropout(NodeContext& ctx) {
+  require_inference(ctx);
   const ValueId x = ctx.in(0);
   const Shape shape = ctx.shape(0);
   bool training = false;
@@ -225,17 +235,17 @@ std::span<const OpHandler> shape_ops() {
   static constexpr std::array kTable = {
       OpHandler{"", "Constant", 1, kAnyVersion, constant},
       OpHandler{"", "ConstantOfShape", 9, kAnyVersion, constant_of_shape},
-      OpHandler{"", "Dropout", 7, kAnyVersion, dropout},
+      OpHandler{"", "Dropout", 1, kAnyVersion, dropout},
       OpHandler{"", "Expand", 8, kAnyVersion, expand, true},
       OpHandler{"", "EyeLike", 9, kAnyVersion, eye_like},
       OpHandler{"", "Flatten", 1, kAnyVersion, flatten, true},
       OpHandler{"", "Identity", 1, kAnyVersion, identity},
       OpHandler{"", "Range", 11, kAnyVersion, range},
-      OpHandler{"", "Reshape", 5, kAnyVersion, reshape, true},
+      OpHandler{"", "Reshape", 1, kAnyVersion, reshape, true},
       OpHandler{"", "Shape", 1, kAnyVersion, shape},
       OpHandler{"", "Size", 1, kAnyVersion, size},
       OpHandler{"", "Squeeze", 1, kAnyVersion, squeeze, true},
-      OpHandler{"", "Tile", 6, kAnyVersion, tile, true},
+      OpHandler{"", "Tile", 1, kAnyVersion, tile, true},
       OpHandler{"", "Unsqueeze", 1, kAnyVersion, unsqueeze_op, true},
   };
   return kTable;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -15,7 +16,8 @@ namespace {
 void concat(NodeContext& ctx) {
   const std::vector<ValueId> parts = ctx.tensors();
   if (parts.empty()) ctx.invalid("at least one input is needed");
-  ctx.set(0, ctx.b.concat(parts, ctx.axis(ctx.attr_int("axis"), ctx.rank(0))));
+  const int64_t axis = ctx.version() < 4 ? ctx.attr_int("axis", 1) : ctx.attr_int("axis");
+  ctx.set(0, ctx.b.concat(parts, ctx.axis(axis, ctx.rank(0))));
 }
 
 void split(NodeContext& ctx) {
@@ -23,10 +25,11 @@ void split(NodeContext& ctx) {
   const int64_t extent = ctx.shape(0)[static_cast<size_t>(axis)];
   const auto outputs = static_cast<int64_t>(ctx.output_count());
   Ints sizes;
-  if (ctx.version() < 13) {
-    sizes = ctx.attr_ints("split");
-  } else if (ctx.has(1)) {
+  const bool as_input = ctx.version() >= 13 || ctx.version() < 2;
+  if (as_input && ctx.has(1)) {
     sizes = ctx.constant_ints(1);
+  } else if (ctx.version() < 13) {
+    sizes = ctx.attr_ints("split");
   }
   if (sizes.empty()) {
     const int64_t count = ctx.attr_int("num_outputs", outputs);
@@ -99,7 +102,7 @@ struct Padding {
 
 Padding padding_of(NodeContext& ctx) {
   const auto rank = static_cast<size_t>(ctx.rank(0));
-  const Ints pads = ctx.version() < 11 ? ctx.attr_ints("pads") : ctx.constant_ints(1);
+  const Ints pads = ctx.version() < 11 ? ctx.attr_ints(ctx.version() < 2 ? "paddings" : "pads") : ctx.constant_ints(1);
   const Ints axes = ctx.version() >= 18 && ctx.has(3) ? ctx.constant_ints(3) : int_range(ctx.rank(0));
   ctx.axes(axes, ctx.rank(0));
   if (pads.size() != 2 * axes.size()) ctx.invalid("pads must hold two numbers for each axis");
@@ -112,6 +115,24 @@ Padding padding_of(NodeContext& ctx) {
   return p;
 }
 
+// What a Pad keeps of one dimension, and the padding around it.
+struct PaddedExtent {
+  int64_t start = 0, limit = 0, low = 0, high = 0;
+};
+
+// Negative amounts crop. Position i of the result is position i - low of the input, so a crop that takes more than
+// there is leaves a result of padding alone, which the amount on the other side shortens.
+PaddedExtent padded_extent(NodeContext& ctx, int64_t extent, int64_t low, int64_t high) {
+  int64_t result = 0;
+  if (__builtin_add_overflow(extent, low, &result) || __builtin_add_overflow(result, high, &result) || result < 0) {
+    ctx.invalid(
+        fmt::format("pads of {} and {} make a dimension of extent {} a negative or too large one", low, high, extent));
+  }
+  const auto cut = [&](int64_t amount) { return amount < 0 ? -std::max(amount, -extent) : 0; };
+  const PaddedExtent p{cut(low), extent - cut(high), std::max<int64_t>(low, 0), std::max<int64_t>(high, 0)};
+  return p.start < p.limit ? p : PaddedExtent{0, 0, 0, result};
+}
+
 void pad(NodeContext& ctx) {
   const std::string mode = ctx.attr_string("mode", "constant");
   if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") {
@@ -122,16 +143,21 @@ void pad(NodeContext& ctx) {
     if (element_count(ctx.shape(2)) != 1) ctx.invalid("the padding value must be one number");
     value = ctx.b.reshape(ctx.in(2), {});
   }
-  Padding p = padding_of(ctx);
-  Ints starts(p.low.size(), 0), limits = ctx.shape(0);
-  for (size_t i = 0; i < p.low.size(); ++i) {  // negative amounts crop
-    starts[i] = p.low[i] < 0 ? std::min(limits[i], p.low[i] == INT64_MIN ? INT64_MAX : -p.low[i]) : 0;
-    limits[i] = std::max(starts[i], limits[i] + std::clamp<int64_t>(p.high[i], -limits[i], 0));
-    p.low[i] = std::max<int64_t>(p.low[i], 0);
-    p.high[i] = std::max<int64_t>(p.high[i], 0);
+  const Padding wanted = padding_of(ctx);
+  Ints starts, limits, low, high;
+  for (size_t i = 0; i < wanted.low.size(); ++i) {
+    const PaddedExtent p = padded_extent(ctx, ctx.shape(0)[i], wanted.low[i], wanted.high[i]);
+    if (mode != "constant" && p.start == p.limit && p.high > 0) {
+      ctx.invalid(fmt::format("mode '{}' repeats elements of dimension {}, of which the pads {} and {} leave none",
+                              mode, i, wanted.low[i], wanted.high[i]));
+    }
+    starts.push_back(p.start);
+    limits.push_back(p.limit);
+    low.push_back(p.low);
+    high.push_back(p.high);
   }
   const ValueId cropped = ctx.b.slice(ctx.in(0), std::move(starts), std::move(limits));
-  ctx.set(0, ctx.b.emit(Op::kPad, {cropped, value}, {{"low", p.low}, {"high", p.high}, {"mode", mode}}));
+  ctx.set(0, ctx.b.emit(Op::kPad, {cropped, value}, {{"low", low}, {"high", high}, {"mode", mode}}));
 }
 
 void center_crop_pad(NodeContext& ctx) {
@@ -274,8 +300,23 @@ void cast_to(NodeContext& ctx, DType to) {
   }
 }
 
+// The names of TensorProto.DataType that Cast takes before opset 6.
+DType named_dtype(const NodeContext& ctx, std::string name) {
+  static constexpr std::pair<std::string_view, DType> kNames[] = {
+      {"FLOAT", DType::kF32},  {"UINT8", DType::kU8},    {"INT8", DType::kI8},    {"UINT16", DType::kU16},
+      {"INT16", DType::kI16},  {"INT32", DType::kI32},   {"INT64", DType::kI64},  {"STRING", DType::kString},
+      {"BOOL", DType::kBool},  {"FLOAT16", DType::kF16}, {"DOUBLE", DType::kF64}, {"UINT32", DType::kU32},
+      {"UINT64", DType::kU64},
+  };
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (const auto& [known, dtype] : kNames) {
+    if (known == name) return dtype;
+  }
+  ctx.invalid(fmt::format("attribute 'to' is '{}', which names no element type", name));
+}
+
 void cast(NodeContext& ctx) {
-  cast_to(ctx, dtype_of(ctx.attr_int("to"), ctx.where()));
+  cast_to(ctx, ctx.version() < 6 ? named_dtype(ctx, ctx.attr_string("to")) : dtype_of(ctx.attr_int("to"), ctx.where()));
 }
 
 void cast_like(NodeContext& ctx) {
@@ -292,16 +333,16 @@ void bit_cast(NodeContext& ctx) {
 std::span<const OpHandler> tensor_ops() {
   static constexpr std::array kTable = {
       OpHandler{"", "BitCast", 26, kAnyVersion, bit_cast},
-      OpHandler{"", "Cast", 6, kAnyVersion, cast},
+      OpHandler{"", "Cast", 1, kAnyVersion, cast},
       OpHandler{"", "CastLike", 15, kAnyVersion, cast_like},
       OpHandler{"", "CenterCropPad", 18, kAnyVersion, center_crop_pad},
-      OpHandler{"", "Concat", 4, kAnyVersion, concat, true},
+      OpHandler{"", "Concat", 1, kAnyVersion, concat, true},
       OpHandler{"", "DepthToSpace", 1, kAnyVersion, depth_to_space},
-      OpHandler{"", "Pad", 2, kAnyVersion, pad},
+      OpHandler{"", "Pad", 1, kAnyVersion, pad},
       OpHandler{"", "ReverseSequence", 10, kAnyVersion, reverse_sequence, true},
       OpHandler{"", "Slice", 1, kAnyVersion, slice, true},
       OpHandler{"", "SpaceToDepth", 1, kAnyVersion, space_to_depth},
-      OpHandler{"", "Split", 2, kAnyVersion, split, true},
+      OpHandler{"", "Split", 1, kAnyVersion, split, true},
       OpHandler{"", "Transpose", 1, kAnyVersion, transpose, true},
       OpHandler{"", "Trilu", 14, kAnyVersion, trilu},
   };

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "frontend/onnx/reader/budget.h"
+#include "frontend/onnx/reader/file_kind.h"
 
 namespace heddle::onnx {
 namespace {
@@ -526,6 +527,10 @@ const AttributeProto* NodeProto::attribute(std::string_view attribute_name) cons
 ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path, Budget& budget) {
   const Decoder decoder{path.empty() ? "model" : path, budget};
   if (bytes.empty()) decoder.malformed("the file is empty");
+  if (const auto kind = foreign_kind(bytes)) {
+    fail(ErrorCode::kMalformedModel, decoder.where, fmt::format("the file is {}, not an ONNX model", kind->what),
+         std::string(kind->remedy));
+  }
   if (bytes.size() > UINT32_MAX) {
     decoder.malformed("the file is larger than 4 GB; protobuf stores at most 2 GB, the rest belongs in external data");
   }

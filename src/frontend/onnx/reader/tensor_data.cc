@@ -1,5 +1,6 @@
 #include "frontend/onnx/reader/tensor_data.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -185,17 +186,18 @@ void TensorLoader::take_bytes(DType type, int64_t count, const std::string& wher
 }
 
 template <typename Proto>
-Tensor TensorLoader::load_once(const Proto& proto, const std::string& where) {
-  const auto found = loaded_.find(&proto);
-  return found != loaded_.end() ? found->second : loaded_.emplace(&proto, load_new(proto, where)).first->second;
+Tensor TensorLoader::load_once(std::unordered_map<const Proto*, Tensor>& loaded, const Proto& proto,
+                               const std::string& where) {
+  const auto found = loaded.find(&proto);
+  return found != loaded.end() ? found->second : loaded.emplace(&proto, load_new(proto, where)).first->second;
 }
 
 Tensor TensorLoader::load(const TensorProto& proto, const std::string& where) {
-  return load_once(proto, where);
+  return load_once(dense_, proto, where);
 }
 
 Tensor TensorLoader::load(const SparseTensorProto& proto, const std::string& where) {
-  return load_once(proto, where);
+  return load_once(sparse_, proto, where);
 }
 
 Tensor TensorLoader::load_new(const TensorProto& proto, const std::string& where) {
@@ -228,14 +230,20 @@ Tensor TensorLoader::load_new(const SparseTensorProto& proto, const std::string&
   const auto nnz = static_cast<size_t>(values.size());
   const bool linear = indices.rank() == 1;
   const size_t rank = proto.dims.size();
-  if (values.dtype() == DType::kString || indices.dtype() != DType::kI64 ||
-      static_cast<size_t>(indices.size()) != (linear ? nnz : nnz * rank)) {
-    malformed(where, "the indices of the sparse tensor do not fit its values");
+  if (values.dtype() == DType::kString) {
+    fail(ErrorCode::kUnsupportedType, where, "sparse tensors of text are not supported", "Store the text densely");
+  }
+  const Shape wanted = linear ? Shape{values.size()} : Shape{values.size(), static_cast<int64_t>(rank)};
+  if (values.rank() != 1 || indices.dtype() != DType::kI64 || indices.shape() != wanted) {
+    malformed(where,
+              fmt::format("indices {}{} of the sparse tensor {} do not fit its values {}", to_string(indices.dtype()),
+                          to_string(indices.shape()), to_string(proto.dims), to_string(values.shape())));
   }
   take_bytes(values.dtype(), count, where);
   Tensor dense(values.dtype(), proto.dims);
   const auto at = indices.values<int64_t>();
   const size_t width = size_of(values.dtype());
+  std::vector<int64_t> positions;
   for (size_t i = 0; i < nnz; ++i) {
     int64_t position = linear ? at[i] : 0;
     for (size_t d = 0; !linear && d < rank; ++d) {
@@ -246,6 +254,11 @@ Tensor TensorLoader::load_new(const SparseTensorProto& proto, const std::string&
     if (position < 0 || position >= count) malformed(where, "an index of the sparse tensor is outside its shape");
     std::memcpy(static_cast<char*>(dense.mutable_data()) + static_cast<size_t>(position) * width,
                 static_cast<const char*>(values.data()) + i * width, width);
+    positions.push_back(position);
+  }
+  std::sort(positions.begin(), positions.end());
+  if (std::adjacent_find(positions.begin(), positions.end()) != positions.end()) {
+    malformed(where, "two values of the sparse tensor have the same index");
   }
   return dense;
 }

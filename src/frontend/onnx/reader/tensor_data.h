@@ -37,14 +37,16 @@ class TensorLoader {
   Tensor load_new(const TensorProto& proto, const std::string& where);
   Tensor load_new(const SparseTensorProto& proto, const std::string& where);
   template <typename Proto>
-  Tensor load_once(const Proto& proto, const std::string& where);
+  Tensor load_once(std::unordered_map<const Proto*, Tensor>& loaded, const Proto& proto, const std::string& where);
   Bytes external_bytes(const TensorProto& proto, size_t expected, const std::string& where);
 
   std::shared_ptr<const void> owner_;
   DataFolder folder_;
   std::set<std::string> locations_;  // all that the identity of the model covers
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;  // by location
-  std::unordered_map<const void*, Tensor> loaded_;                               // by proto
+  // By proto, a map for each type: a struct and its first member share an address.
+  std::unordered_map<const TensorProto*, Tensor> dense_;
+  std::unordered_map<const SparseTensorProto*, Tensor> sparse_;
   Budget* budget_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "frontend/onnx/extents/expected_extent.h"
 #include "frontend/onnx/lowering/attention_parts.h"
 #include "frontend/onnx/lowering/quantize.h"
 #include "frontend/onnx/op_registry.h"
@@ -85,6 +86,13 @@ ValueId heads_first(NodeContext& ctx, ValueId x, int64_t heads) {
   return ctx.b.transpose(with_heads(ctx, x, heads), {0, 2, 1, 3});
 }
 
+// A mask or bias of scores is as long as the earlier keys and the new ones; a mask of one row counts keys.
+void expect_keys(NodeContext& ctx, size_t input, std::optional<InputExtent> past, InputExtent fresh) {
+  if (!ctx.has(input) || ctx.rank(input) < 2) return;
+  const InputExtent last{input, static_cast<size_t>(ctx.rank(input) - 1)};
+  past ? expect_extent(ctx, last, {*past, fresh}) : expect_extent(ctx, last, {fresh});
+}
+
 ValueId with_past(ir::Builder& b, std::optional<ValueId> past, ValueId x) {
   if (!past) return x;
   const std::array parts = {*past, x};
@@ -107,6 +115,8 @@ void packed_attention(NodeContext& ctx, ValueId projected, const Ints& sizes, si
     const Shape shape = ctx.shape(past_input);
     if (shape.size() != 5 || shape[0] != 2) ctx.invalid("past must have shape [2, batch, heads, length, head size]");
     past = shape[3];
+    expect_keys(ctx, mask, InputExtent{past_input, 3}, {0, 1});
+    if (bias) expect_keys(ctx, *bias, InputExtent{past_input, 3}, {0, 1});
     const auto half = [&](int64_t i) {
       return b.reshape(b.slice_dim(ctx.in(past_input), 0, i, i + 1), {shape[1], shape[2], shape[3], shape[4]});
     };
@@ -182,6 +192,10 @@ void multi_head_attention(NodeContext& ctx) {
   if (ctx.wants(3)) ctx.unsupported("its output qk is not supported");
   Operands x = standalone_operands(ctx, ctx.attr_int("num_heads"));
   const int64_t past = ctx.has(6) ? ctx.shape(6).at(2) : 0;
+  const std::optional<InputExtent> earlier = ctx.has(6) ? std::optional(InputExtent{6, 2}) : std::nullopt;
+  const size_t keys = ctx.has(1) ? 1 : 0;
+  for (const size_t scores : {4, 5}) expect_keys(ctx, scores, earlier, {keys, ctx.rank(keys) == 4 ? 2U : 1U});
+  if (ctx.has(6) && ctx.has(7)) expect_extent(ctx, {7, 2}, {{6, 2}});
   if (ctx.has(6)) x.k = with_past(ctx.b, ctx.in(6), x.k);
   if (ctx.has(7)) x.v = with_past(ctx.b, ctx.in(7), x.v);
   ctx.set(0, masked_attention(ctx, x, past, 4, 5));
@@ -356,6 +370,8 @@ Operands group_query_operands(NodeContext& ctx, int64_t heads, int64_t groups, c
 void group_query_attention(NodeContext& ctx) {
   ir::Builder& b = ctx.b;
   check_group_query(ctx);
+  if (ctx.has(3) && ctx.has(4)) expect_extent(ctx, {4, 2}, {{3, 2}});
+  if (ctx.has(3)) expect_keys(ctx, 10, std::nullopt, {3, 2});
   const int64_t heads = ctx.attr_int("num_heads"), groups = ctx.attr_int("kv_num_heads");
   if (groups < 1 || heads % groups != 0) ctx.invalid("kv_num_heads does not divide num_heads");
   const Cache cache = cache_of(ctx, ctx.shape(0)[0], ctx.shape(0)[1]);
