@@ -97,7 +97,8 @@ class Interrupted(unittest.TestCase):
                 call()
                 time.sleep(5)  # it ended before
                 self.fail("it was done before it could be interrupted")
-            self.assertLess(time.monotonic() - sent[0], 1)
+            # On a machine that others keep busy everything takes longer.
+            self.assertLess(time.monotonic() - sent[0], max(1, os.getloadavg()[0] / os.cpu_count()))
         finally:
             thread.join()
 
