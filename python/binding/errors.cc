@@ -4,7 +4,7 @@
 
 #include <new>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "text.h"
 
 namespace nb = nanobind;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 
 namespace heddle::python {
 

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "errors.h"
 #include "interrupt.h"
 #include "lang/cpu/kernel.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "lang/cuda/kernel.h"
 #include "lang/ir/kernel.h"
 

@@ -14,8 +14,8 @@
 
 #include "base/check.h"
 #include "base/file/beneath.h"
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 
 namespace heddle {
 namespace {

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "base/file/file.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "jit/process.h"
 
 namespace heddle::cli {

@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/file/file.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 extern char** environ;
 

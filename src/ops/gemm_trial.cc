@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "base/check.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "jit/cuda/nvrtc.h"
 #include "schedule/config/config_source.h"
 

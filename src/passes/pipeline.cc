@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/near_miss.h"

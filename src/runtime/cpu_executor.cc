@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
 #include "runtime/program.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "runtime/interpreter.h"
 #include "runtime/output_pool.h"
 #include "runtime/plan.h"

@@ -8,8 +8,8 @@
 #include "base/file/file.h"
 #include "base/file/file_parts.h"
 #include "base/memory.h"
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 #include "runtime/archive.h"
 
 namespace heddle::runtime {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "jit/library.h"
 #include "schedule/kernel_desc.h"
 #include "tune/tuner.h"

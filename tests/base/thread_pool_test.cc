@@ -1,4 +1,4 @@
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "heddle/error.h"
 
 namespace heddle {

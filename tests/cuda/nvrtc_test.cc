@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/file/file.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/kernel_set.h"
 #include "driver/tune/calibrate.h"

@@ -16,7 +16,7 @@ HEDDLE = DATA = None  # set by side_by_side.main
 
 # Files of this repository with the type that the classifier should name.
 SOURCES = {
-    "src/base/thread_pool.cc": "cpp",
+    "src/base/thread/thread_pool.cc": "cpp",
     "scripts/fetch_test_data.py": "python",
     "scripts/setup.sh": "shell",
     "Makefile": "makefile",

@@ -1,6 +1,6 @@
 #include <memory>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "driver/plan/plan_builder.h"
 #include "driver/verify/reference.h"
 #include "passes/pass.h"

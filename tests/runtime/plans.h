@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "jit/compiler.h"
 #include "runtime/arena.h"
 #include "runtime/plan.h"

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <thread>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 
 namespace heddle {
 namespace {

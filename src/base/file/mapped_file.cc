@@ -13,8 +13,8 @@
 #include "base/file/file.h"
 #include "base/file/trust.h"
 #include "base/memory.h"
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 #include "cli/support.h"
 #include "jit/cuda/nvrtc.h"
 

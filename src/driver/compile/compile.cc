@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"

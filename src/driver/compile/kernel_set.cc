@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 #include "codegen/text/numbers.h"
 #include "driver/backend.h"
 #include "jit/compiler.h"

@@ -5,9 +5,9 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "driver/backend.h"
 #include "driver/compile/group_kernels.h"
 #include "driver/plan/alias.h"

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 namespace heddle::driver {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 
 namespace heddle::driver {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "driver/compile/kernel_override.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "driver/tune/calibrate.h"
 #include "target/target.h"
 

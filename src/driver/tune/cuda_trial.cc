@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 #include "codegen/codegen.h"
 #include "jit/cuda/nvrtc.h"
 #include "schedule/product/packing.h"

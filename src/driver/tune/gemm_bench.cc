@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "base/check.h"
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 #include "driver/tune/cublaslt.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/gemm_trial.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"

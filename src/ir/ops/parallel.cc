@@ -3,7 +3,7 @@
 #include <memory>
 #include <thread>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 namespace heddle::ir {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "jit/cache.h"

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cstring>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
-#include "base/run_in_order.h"
+#include "base/thread/run_in_order.h"
 #include "codegen/codegen.h"
 #include "jit/compiler.h"
 #include "lang/analysis/waits.h"

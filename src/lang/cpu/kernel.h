@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "jit/library.h"
 #include "lang/cpu/lower.h"
 #include "lang/interpret/interpret.h"

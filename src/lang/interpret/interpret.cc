@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "lang/interpret/elementwise.h"
 #include "lang/interpret/environment.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "profile/gpu/callback_ids.h"
 
 namespace heddle::profile {

@@ -16,7 +16,7 @@
 
 #include "base/check.h"
 #include "base/file/file.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "heddle/error.h"
 #include "profile/json.h"
 #include "profile/program/hook.h"

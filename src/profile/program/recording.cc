@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/file/file.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "heddle/error.h"
 #include "profile/advice.h"
 #include "profile/json.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "runtime/cuda/program.h"
 #include "runtime/executor.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/hash.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "driver/compile/compile.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"

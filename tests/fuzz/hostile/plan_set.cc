@@ -1,6 +1,6 @@
 #include "tests/fuzz/hostile/plan_set.h"
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 #include "driver/verify/reference.h"
 #include "passes/pass.h"
 #include "runtime/executor.h"

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/thread.h"
-#include "base/thread_pool.h"
+#include "base/thread/thread.h"
+#include "base/thread/thread_pool.h"
 #include "driver/report/inside/fused_kernels.h"
 #include "profile/code/cubin_lines.h"
 #include "profile/gpu/pc_sampler.h"

@@ -1,6 +1,6 @@
 #include "frontend/onnx/reader/budget.h"
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/memory.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 
 namespace heddle {
 

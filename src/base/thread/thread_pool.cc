@@ -1,15 +1,15 @@
-#include "base/thread_pool.h"
+#include "base/thread/thread_pool.h"
 
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
-#include "base/cancel.h"
+#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 namespace heddle {
 namespace {
