@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "pass_test_util.h"
+#include "tests/passes/pass_test_util.h"
 
 namespace heddle::passes {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "pass_test_util.h"
+#include "tests/passes/pass_test_util.h"
 
 namespace heddle::passes {
 namespace {

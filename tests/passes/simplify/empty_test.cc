@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "empty_graphs.h"
-#include "pass_test_util.h"
+#include "tests/passes/empty_graphs.h"
+#include "tests/passes/pass_test_util.h"
 
 namespace heddle::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "pass_test_util.h"
+#include "tests/passes/pass_test_util.h"
 
 namespace heddle::passes {
 namespace {
