@@ -30,16 +30,18 @@ def main():
     folder = os.environ.get("HEDDLE_EXAMPLES", pathlib.Path(__file__).resolve().parents[2] / "examples" / "python")
     sys.path.insert(0, str(pathlib.Path(folder) / "tile"))
     import look_back
+    from waiting import sums_by_flags
 
     put = np.asarray if asked.target == "cpu" else lambda array: heddle.tensor(array, device="cuda:0")
     get = np.asarray if asked.target == "cpu" else lambda array: array.numpy()
     random = np.random.default_rng(asked.count)
-    right = {"scan": 0, "scan by tickets": 0, "sort": 0}
+    right = {"flags": 0, "scan": 0, "scan by tickets": 0, "sort": 0}
     for number in range(asked.count):
         if asked.seeds:
             os.environ["HEDDLE_EMULATOR_SEED"] = str(number + 1)
         x = random.integers(-(1 << 31), 1 << 31, asked.size * asked.block - 5, np.int32)
         keys = random.integers(0, 1 << 32, x.size // 10, np.uint32)
+        right["flags"] += bool((get(sums_by_flags(x, asked.block, put)) == np.cumsum(x, dtype=np.int32)).all())
         for name, tickets in (("scan", False), ("scan by tickets", True)):
             sums = get(look_back.scan(x, asked.block, tickets=tickets, put=put))
             right[name] += bool((sums == np.cumsum(x, dtype=np.int32)).all())
