@@ -46,12 +46,10 @@ class CpuBackend : public Backend {
   const BackToBackBackend& back_to_back() const override { return cpu_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
-    // Of f32, 1. Products of bytes fill four times the lanes, those of bf16 twice as many where there are such
-    // instructions.
+    // Of f32, 1. Products of bytes fill four times the lanes where there are such instructions.
     double lanes = 1;
     if (desc.compute == DType::kF64 || desc.compute == DType::kI64) lanes = 0.5;
     if (desc.compute == DType::kI32) lanes = 4;
-    if (desc.compute == DType::kF32 && target.cpu.avx512_bf16) lanes = 2;
     return std::max(least_seconds(bytes, target), operations / (lanes * target.cpu.peak_gflops() * 1e9));
   }
 

@@ -23,7 +23,7 @@ FORMS = {}
 class Graph:
     """Nodes of a model in order; every method returns the name of a value."""
 
-    def __init__(self, opset=23):
+    def __init__(self, opset=24):
         self.nodes, self.inputs, self.initializers, self.opset = [], [], [], opset
 
     def input(self, name, shape, dtype=TensorProto.FLOAT):
@@ -236,6 +236,12 @@ def operator_with_all(g):
 @form
 def operator_causal(g):
     return g.node("Attention", *g.qkv(), is_causal=1)
+
+
+@form
+def operator_causal_by_lengths(g):
+    lengths = g.input("lengths", [BATCH], TensorProto.INT64)
+    return g.node("Attention", *g.qkv(key_heads=KEY_HEADS), "", "", "", lengths, is_causal=1)
 
 
 @form
