@@ -201,6 +201,13 @@ TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
   }
 }
 
+// The same from 0 to a multiple of W.
+template <int W, int64_t end, typename F>
+TILE_INLINE void for_all_lanes(F f) {
+  static_assert(end % W == 0);
+  for (int64_t i = 0; i < end; i += W) f.template operator()<W>(i, index_constant<W>{});
+}
+
 // How many elements lie between p and the next place where a vector of W of them can be streamed.
 template <int W, typename T>
 TILE_INLINE int64_t to_boundary(const T* p) {

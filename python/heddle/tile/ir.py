@@ -15,6 +15,9 @@ _EFFECTS = {
 }
 
 
+# How many operations a kernel has at most (lang/ir/verify.cc has the same number).
+MOST_OPS = 1 << 16
+
 # What gives something else each time, though it changes nothing.
 _ORDERED = {"load", "load_view", "gather_view"}
 
@@ -93,6 +96,7 @@ class Builder:
         self.files: dict[str, int] = {}
         self.calls: list[tuple] = []  # places of the calls that are being inlined, outermost first
         self.place: Optional[tuple] = None  # (file, line, column)
+        self.count = 0  # of ops, in all regions
         self.used_globals: dict[tuple, Any] = {}  # (name, id of its module's names) -> (value, these names)
 
     # -- where ops come from
@@ -124,6 +128,10 @@ class Builder:
             for region in self.regions:
                 if key in region.known:
                     return region.known[key]
+        self.count += 1
+        if self.count > MOST_OPS:
+            raise ValueError(f"the kernel has more than {MOST_OPS} operations: unroll less, with tl.range in place of tl.static_range, or "
+                             "split the kernel")
         op = Op(kind, operands, [Value(type) for type in results], attributes, regions, self._location())
         self.regions[-1].ops.append(op)
         if key is not None:

@@ -141,8 +141,9 @@ std::string joined(const std::string& first, const std::string& second) {
 }  // namespace
 
 std::vector<Writer::Line> Writer::folded(std::vector<Line> lines) {
-  // In identifiers: the length of numbers differs between kernels that are one pattern (numbers.h).
-  constexpr size_t kMost = 24;
+  // In identifiers: the length of numbers differs between kernels that are one pattern (numbers.h). Expressions of
+  // numbers alone end as well.
+  constexpr size_t kMost = 24, kMostCharacters = 4000;
   std::map<std::string, std::vector<size_t>, std::less<>> uses;  // of values: the lines, ascending
   for (const Line& line : lines) {
     if (!line.value.empty()) uses[line.declares];
@@ -174,6 +175,7 @@ std::vector<Writer::Line> Writer::folded(std::vector<Line> lines) {
       if (*(first + 1) < end) continue;
     }
     if (names_of(to).size() + names_of(from).size() > kMost) continue;
+    if (to.text.size() + from.value.size() > kMostCharacters) continue;
     to.text = with_value(to.text, from.declares, from.value);
     if (!to.value.empty()) to.value = with_value(to.value, from.declares, from.value);
     to.comment = joined(from.comment, to.comment);

@@ -1,6 +1,7 @@
 #include "lang/analysis/everywhere.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace heddle::lang {
@@ -11,24 +12,33 @@ class Conjuncts {
   Conjuncts(const Kernel& kernel, const IndexAnalysis& indices) : kernel_(kernel), indices_(indices) {}
 
   bool add(ValueId mask) {
+    open_ = {mask};
+    while (!open_.empty()) {
+      const ValueId next = open_.back();
+      open_.pop_back();
+      if (seen_.insert(next).second && !add_one(next)) return false;
+    }
+    return true;
+  }
+  std::vector<Polynomial> take() { return std::move(least_); }
+
+ private:
+  bool add_one(ValueId mask) {
     const Op* const op = indices_.uses().definer(mask);
     if (op == nullptr || !kernel_.type(mask).is_tile()) return false;
     switch (op->code) {
       case OpCode::kAnd:
-        return add(op->operands[0]) && add(op->operands[1]);
       case OpCode::kBroadcast:
       case OpCode::kExpandDims:
       case OpCode::kPermute:
-        return add(op->operands[0]);
+        open_.insert(open_.end(), op->operands.rbegin(), op->operands.rend());
+        return true;
       case OpCode::kCmp:
         return add_comparison(*op);
       default:
         return false;
     }
   }
-  std::vector<Polynomial> take() { return std::move(least_); }
-
- private:
   bool add_comparison(const Op& op) {
     const std::string_view predicate = op.attributes.word("predicate");
     const bool less = predicate == "lt" || predicate == "le", strict = predicate == "lt" || predicate == "gt";
@@ -50,6 +60,8 @@ class Conjuncts {
   const Kernel& kernel_;
   const IndexAnalysis& indices_;
   std::vector<Polynomial> least_;
+  std::vector<ValueId> open_;
+  std::set<ValueId> seen_;
 };
 
 }  // namespace

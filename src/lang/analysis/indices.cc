@@ -73,13 +73,40 @@ std::optional<Polynomial> IndexAnalysis::carried(ValueId argument) const {
   return sum;
 }
 
+// Makes what is not known of a value and of those of its kind that it is made of, operands first: chains of additions
+// may be deeper than the stack.
+template <typename Made, typename Make>
+void IndexAnalysis::operands_first(ValueId value, const Made& known, const Make& make) const {
+  const auto passes_on = [](const Op& op) {
+    return is_shape_op(op.code) || op.code == OpCode::kAdd || op.code == OpCode::kSub || op.code == OpCode::kMul ||
+           op.code == OpCode::kCast || op.code == OpCode::kHint || op.code == OpCode::kRem;
+  };
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    const size_t before = open.size();
+    const Op* const op = uses_.definer(v);
+    if (op != nullptr && !known.contains(v) && passes_on(*op)) {
+      for (const ValueId operand : op->operands) {
+        const bool same_kind = kernel_.type(operand).is_scalar() == kernel_.type(v).is_scalar();
+        if (same_kind && !known.contains(operand)) open.push_back(operand);
+      }
+    }
+    if (open.size() > before) continue;
+    open.pop_back();
+    if (!known.contains(v)) make(v);
+  }
+}
+
 Polynomial IndexAnalysis::polynomial(ValueId scalar) const {
   const auto found = known_.scalars.find(scalar);
   if (found != known_.scalars.end()) return found->second;
-  Polynomial sum = make_polynomial(scalar);
-  if (!is_short(sum)) sum = Polynomial::of(scalar);
-  known_.scalars.emplace(scalar, sum);
-  return sum;
+  operands_first(scalar, known_.scalars, [&](ValueId v) {
+    Polynomial sum = make_polynomial(v);
+    if (!is_short(sum)) sum = Polynomial::of(v);
+    known_.scalars.emplace(v, std::move(sum));
+  });
+  return known_.scalars.at(scalar);
 }
 
 Polynomial IndexAnalysis::make_polynomial(ValueId scalar) const {
@@ -114,10 +141,12 @@ Polynomial IndexAnalysis::make_polynomial(ValueId scalar) const {
 std::optional<AffineTile> IndexAnalysis::affine(ValueId tile) const {
   const auto found = known_.tiles.find(tile);
   if (found != known_.tiles.end()) return found->second;
-  std::optional<AffineTile> made = make_affine(tile);
-  if (made && !is_short(*made)) made.reset();
-  known_.tiles.emplace(tile, made);
-  return made;
+  operands_first(tile, known_.tiles, [&](ValueId v) {
+    std::optional<AffineTile> made = make_affine(v);
+    if (made && !is_short(*made)) made.reset();
+    known_.tiles.emplace(v, std::move(made));
+  });
+  return known_.tiles.at(tile);
 }
 
 std::optional<AffineTile> IndexAnalysis::make_affine(ValueId tile) const {

@@ -52,6 +52,8 @@ class IndexAnalysis {
   const Uses uses_;
 
  private:
+  template <typename Made, typename Make>
+  void operands_first(ValueId value, const Made& known, const Make& make) const;
   Polynomial make_polynomial(ValueId scalar) const;
   std::optional<AffineTile> make_affine(ValueId tile) const;
   std::optional<AffineTile> elementwise(const Op& op) const;

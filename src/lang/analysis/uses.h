@@ -15,6 +15,7 @@ class Uses {
   const Op* definer(ValueId value) const { return at(definers_, value); }  // null: an argument or a parameter
   const std::vector<const Op*>& users(ValueId value) const { return at(users_, value); }
   int order(const Op& op) const;
+  int ops() const { return count_; }                                         // of all regions
   const Region* region(ValueId value) const { return at(regions_, value); }  // that has its definition
 
  private:

@@ -1,6 +1,7 @@
 #include "lang/analysis/windows.h"
 
 #include <algorithm>
+#include <set>
 
 namespace heddle::lang {
 namespace {
@@ -12,32 +13,30 @@ size_t terms(const Polynomial& p) {
 }  // namespace
 
 std::optional<WindowAnalysis::Pointers> WindowAnalysis::pointers(ValueId value) const {
-  const Type& type = kernel_.type(value);
+  std::vector<const Op*> moves;  // from the value down to its base
   const Op* op = uses_.definer(value);
-  const AffineTile none(Polynomial(), type.shape.size());
-  if (op == nullptr) return type.is_scalar() ? std::optional(Pointers{value, none}) : std::nullopt;
-  if (op->code == OpCode::kAddPtr) {
-    auto from = pointers(op->operands[0]);
-    const auto by = affine(op->operands[1]);
-    if (!from || !by || !add(from->offset, *by, Polynomial(1))) return std::nullopt;
-    return from;
+  while (op != nullptr && (op->code == OpCode::kAddPtr || op->code == OpCode::kHint || op->code == OpCode::kSplat ||
+                           is_shape_op(op->code))) {
+    moves.push_back(op);
+    value = op->operands[0];
+    op = uses_.definer(value);
   }
-  if (op->code == OpCode::kHint) return pointers(op->operands[0]);
-  if (op->code == OpCode::kSplat) {
-    auto from = pointers(op->operands[0]);
-    if (from) from->offset = AffineTile(from->offset.base, type.shape.size());
-    return from;
+  if (!kernel_.type(value).is_scalar()) return std::nullopt;
+  Pointers found{value, AffineTile(Polynomial(), 0)};
+  for (size_t i = moves.size(); i-- > 0;) {
+    const Op& move = *moves[i];
+    if (move.code == OpCode::kAddPtr) {
+      const auto by = affine(move.operands[1]);
+      if (!by || !add(found.offset, *by, Polynomial(1))) return std::nullopt;
+    } else if (move.code == OpCode::kSplat) {
+      found.offset = AffineTile(found.offset.base, kernel_.type(move.results[0]).shape.size());
+    } else if (move.code != OpCode::kHint) {
+      auto moved = reshaped(move, std::move(found.offset), kernel_.type(move.operands[0]).shape);
+      if (!moved) return std::nullopt;
+      found.offset = *std::move(moved);
+    }
   }
-  if (is_shape_op(op->code)) {
-    auto from = pointers(op->operands[0]);
-    if (!from) return std::nullopt;
-    const auto moved = reshaped(*op, from->offset, kernel_.type(op->operands[0]).shape);
-    if (!moved) return std::nullopt;
-    from->offset = *moved;
-    return from;
-  }
-  if (type.is_scalar()) return Pointers{value, none};
-  return std::nullopt;
+  return found;
 }
 
 // A conjunct i < bound of one dimension. `dims`: for each dimension of the mask, which one of the window it is; -1: its
@@ -71,6 +70,24 @@ bool WindowAnalysis::add_bound(const Op& compare, const std::vector<int64_t>& di
   return true;
 }
 
+// Each of the masks that an `and` joins, through others below it, once.
+bool WindowAnalysis::add_conjuncts(const Op& join, const std::vector<int64_t>& dims, Window& window) const {
+  std::set<ValueId> seen;
+  std::vector<ValueId> open{join.operands[1], join.operands[0]};
+  while (!open.empty()) {
+    const ValueId mask = open.back();
+    open.pop_back();
+    if (!seen.insert(mask).second) continue;
+    const Op* const op = uses_.definer(mask);
+    if (op != nullptr && op->code == OpCode::kAnd && kernel_.type(mask).is_tile()) {
+      open.insert(open.end(), op->operands.rbegin(), op->operands.rend());
+    } else if (!add_mask(mask, dims, window)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool WindowAnalysis::add_mask(ValueId mask, const std::vector<int64_t>& dims, Window& window) const {
   const Op* op = uses_.definer(mask);
   if (kernel_.type(mask).is_scalar()) {
@@ -81,7 +98,7 @@ bool WindowAnalysis::add_mask(ValueId mask, const std::vector<int64_t>& dims, Wi
   std::vector<int64_t> inner = dims;
   switch (op->code) {
     case OpCode::kAnd:
-      return add_mask(op->operands[0], dims, window) && add_mask(op->operands[1], dims, window);
+      return add_conjuncts(*op, dims, window);
     case OpCode::kCmp:
       return add_bound(*op, dims, window);
     case OpCode::kConstant:

@@ -41,6 +41,7 @@ class WindowAnalysis : public IndexAnalysis {
     AffineTile offset;
   };
   std::optional<Pointers> pointers(ValueId value) const;
+  bool add_conjuncts(const Op& join, const std::vector<int64_t>& dims, Window& window) const;
   bool add_mask(ValueId mask, const std::vector<int64_t>& dims, Window& window) const;
   bool add_bound(const Op& compare, const std::vector<int64_t>& dims, Window& window) const;
   void move_starts(Window& window) const;

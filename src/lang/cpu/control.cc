@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "base/check.h"
 #include "lang/analysis/waits.h"
 #include "lang/cpu/expression.h"
+#include "lang/cpu/pending.h"
 #include "lang/cpu/sinks.h"
 #include "lang/cpu/types.h"
 
@@ -18,9 +20,11 @@ constexpr unsigned kTouches = kWrites | kEffect;
 class BodyWriter {
  public:
   explicit BodyWriter(State& state)
-      : state_(state), loops_(state), context_{state, loops_, &lines_, [this](const auto& region, const auto& names) {
-                                                 return run_region(region, names);
-                                               }} {}
+      : state_(state),
+        loops_(state),
+        pending_(state),
+        context_{state, loops_, &lines_,
+                 [this](const auto& region, const auto& names) { return run_region(region, names); }} {}
 
   Lines run() {
     write_region(state_.kernel.body);
@@ -32,12 +36,47 @@ class BodyWriter {
 
   // Writes a region; its terminator.
   const Op* write_region(const Region& region) {
-    for (const Op& op : region.ops) {
+    Part part = next_part(region, 0);
+    for (size_t i = 0; i < region.ops.size(); ++i) {
+      const Op& op = region.ops[i];
       loops_.enter(op, region);
       if (info_of(op.code).has(kTerminator)) return &op;
       write(op);
+      if (state_.uses.ops() <= kLong || i + 1 == region.ops.size()) continue;
+      if (state_.uses.order(region.ops[i + 1]) - part.first_op >= kPart) {
+        end_part(part, op);
+        part = next_part(region, i + 1);
+      }
     }
     return nullptr;
+  }
+
+  // The time of C++ compilers grows faster than the length of functions, so that parts of long kernels are functions.
+  static constexpr int kLong = 1024, kPart = 256;  // in ops
+  struct Part {
+    int first_op;
+    size_t lines, changes;  // in front of it
+  };
+  Part next_part(const Region& region, size_t i) {
+    return {region.ops.empty() ? 0 : state_.uses.order(region.ops[i]), out().size(), state_.changes()};
+  }
+
+  // The lines of a part become a function. Scalars that others may still name are handed out of it.
+  void end_part(const Part& part, const Op& last) {
+    Lines body = out().take_from(part.lines);
+    if (body.empty()) return;
+    const int now = state_.uses.order(last);
+    for (const ValueId value : state_.scalars_since(part.changes)) {
+      const std::vector<const Op*>& users = state_.uses.users(value);
+      const bool is_needed = std::any_of(users.begin(), users.end(), [&](const Op* user) {
+        return state_.uses.order(*user) > now || is_lazy(state_.kernel, *user) || user->code == OpCode::kMakeView;
+      });
+      if (!is_needed) continue;
+      const std::string name = new_variable(value);
+      body.add(fmt::format("{} = {};", name, state_.at(value).name));
+      state_.set_scalar(value, name);
+    }
+    out().block("[&]() __attribute__((noinline))", body, "}();");
   }
 
   // A region within the text of another op.
@@ -62,10 +101,10 @@ class BodyWriter {
   Lines captured(const F& write) {
     Lines lines;
     Lines* const outer = std::exchange(context_.out, &lines);
-    const std::vector<Held> held = state_.held;
+    const size_t before = state_.changes();
     const std::vector<ValueId> loads = loops_.loads();
     write();
-    state_.held = held;
+    state_.undo_to(before);
     loops_.set_loads(loads);
     context_.out = outer;
     return lines;
@@ -75,6 +114,7 @@ class BodyWriter {
     if (is_lazy(state_.kernel, op)) {
       const bool reads = info_of(op.code).has(kReads);
       if (reads) loops_.add_load(op.results[0]);
+      if (pending_.exceeds(op)) loops_.write_now(out());
       return;
     }
     switch (op.code) {
@@ -289,6 +329,7 @@ class BodyWriter {
 
   State& state_;
   Loops loops_;
+  PendingOps pending_;
   Lines lines_;
   bool in_function_ = true;  // not in a lambda, where `return` ends less than the program
   SinkContext context_;

@@ -15,6 +15,7 @@
 #include "lang/interpret/number.h"
 #include "lang/interpret/report.h"
 #include "lang/passes/fold_accumulation.h"
+#include "lang/passes/shorten_offsets.h"
 #include "lang/passes/uniform_induction.h"
 #include "tile/core/cpu_program.h"
 
@@ -150,6 +151,7 @@ std::vector<std::shared_ptr<const CpuKernel>> CpuKernel::compile_all(std::vector
   for (Kernel& kernel : kernels) {
     fold_accumulation(kernel);
     uniform_induction(kernel);
+    shorten_offsets(kernel);
     ProgramText program = lower(kernel);
     if (std::find(symbols.begin(), symbols.end(), program.symbol) == symbols.end()) {  // equal texts are one function
       units.push_back(program.text);

@@ -60,8 +60,17 @@ std::string window_text(const State& state, const Op& op, const Coords& coords, 
   return fmt::format("{}, {}, {}, {}, {}", base, stride, first, size, inside);
 }
 
+// What is needed once is a part of its user.
 std::string Lanes::widened(const Value& value) {
-  return value.wide ? value.name : fmt::format("widen<W>({})", value.name);
+  if (value.wide) return value.name;
+  const auto [found, is_new] = widened_.emplace(value.name, "");
+  std::string text = fmt::format("widen<W>({})", value.name);
+  if (is_new) return text;
+  if (found->second.empty()) {
+    found->second = value.name + "lanes";
+    inner.add(fmt::format("const auto {} = {};", found->second, text));
+  }
+  return found->second;
 }
 
 std::vector<ValueId> Lanes::computed_at(const Coords& coords) const {

@@ -22,7 +22,7 @@ class Lanes {
   };
   Value at(ValueId value, const Coords& coords);
   std::string wide(ValueId value, const Coords& coords) { return widened(at(value, coords)); }
-  static std::string widened(const Value& value);
+  std::string widened(const Value& value);
 
   // The address of lane 0, where neighbours are adjacent in memory; and how many lanes a mask leaves, or its text.
   bool is_adjacent(ValueId pointers, const Coords& coords) const;
@@ -60,6 +60,7 @@ class Lanes {
 
   State& state_;
   std::map<std::pair<ValueId, std::string>, Value> known_;
+  std::map<std::string, std::string> widened_;  // by name, what was needed in all lanes: its name there, "" at first
 };
 
 // A view at coordinates of its box: the arguments of load_window but for the last ones, or of store_window. `offsets`

@@ -10,8 +10,13 @@
 
 namespace heddle::lang::cpu {
 
+namespace {
+
+constexpr int64_t kMostLanes = 16;  // of f32 in a native vector
+
+}  // namespace
+
 std::string vector_width(int64_t extent) {
-  constexpr int64_t kMostLanes = 16;  // of f32 in a native vector
   if (extent >= kMostLanes) return "kLanes";
   int64_t lanes = 1;
   while (lanes * 2 <= extent) lanes *= 2;
@@ -19,13 +24,17 @@ std::string vector_width(int64_t extent) {
 }
 
 int results_at_once(int64_t extent) {
-  constexpr int64_t kMostLanes = 16;
   return extent >= 4 * kMostLanes ? 4 : extent >= 2 * kMostLanes ? 2 : 1;
 }
 
 void add_loop(Lines& row, const Lanes& lanes, int64_t extent) {
   const std::string width = vector_width(extent), arguments = lanes.bounds.arguments(extent);
-  row.block(lanes.bounds.empty()
+  // Without a rest of fewer lanes the body is compiled once.
+  const bool is_power = (extent & (extent - 1)) == 0;  // a vector has a power of two lanes
+  const bool whole = lanes.bounds.empty() && (is_power || extent % kMostLanes == 0);
+  row.block(whole ? fmt::format("for_all_lanes<{}, {}>([&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
+                                width, extent)
+            : lanes.bounds.empty()
                 ? fmt::format("for_lanes<{}>(0, {}, [&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
                               width, arguments)
                 : fmt::format("for_bounded_lanes<{}>({}, [&]<int W>(int64_t c, auto n, auto form) "
@@ -42,20 +51,21 @@ void Loops::enter(const Op& op, const Region& region) {
 
 // ---- What is kept
 
-bool Loops::needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& seen) const {
-  if (!seen.insert(value).second) return false;
+bool Loops::needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& unneeded) const {
+  if (!unneeded.insert(value).second) return false;
   const int now = state_.uses.order(*sink_);
-  for (const Op* user : state_.uses.users(value)) {
+  const auto needs = [&](const Op* user) {
     const int when = state_.uses.order(*user);
     if (when > now || (when == now && !sink_is_written_)) return true;
-    for (const ValueId result : user->results) {
-      if (is_lazy(state_.kernel, *user) && state_.is_pending(result) && !kept.contains(result) &&
-          needed_later(result, kept, seen)) {
-        return true;
-      }
-    }
-  }
-  return false;
+    return is_lazy(state_.kernel, *user) &&
+           std::any_of(user->results.begin(), user->results.end(), [&](ValueId result) {
+             return state_.is_pending(result) && !kept.contains(result) && needed_later(result, kept, unneeded);
+           });
+  };
+  const std::vector<const Op*>& users = state_.uses.users(value);
+  const bool needed = std::any_of(users.begin(), users.end(), needs);
+  if (needed) unneeded.erase(value);
+  return needed;
 }
 
 std::vector<ValueId> Loops::worth_keeping(const Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
@@ -70,9 +80,9 @@ std::vector<ValueId> Loops::worth_keeping(const Lanes& lanes, const std::vector<
   });
   std::set<ValueId> all(kept.begin(), kept.end());
   std::vector<ValueId> chosen;
+  std::set<ValueId> unneeded;
   for (const ValueId value : candidates) {
-    std::set<ValueId> seen;
-    if (all.contains(value) || !needed_later(value, all, seen)) continue;
+    if (all.contains(value) || !needed_later(value, all, unneeded)) continue;
     all.insert(value);
     chosen.push_back(value);
   }
@@ -189,15 +199,18 @@ void Loops::write_to(Lines& out, ValueId value, const std::string& buffer, int64
        {value});
 }
 
-void Loops::materialise(Lines& out, ValueId value) {
+void Loops::materialise(Lines& out, ValueId value, bool written) {
   prepare(out, value);
   if (!state_.is_pending(value)) return;
   const std::string buffer = state_.new_buffer(value);
-  const bool written = sink_is_written_;
-  sink_is_written_ = false;
+  const bool was_written = std::exchange(sink_is_written_, written);
   reads_columns(state_, value) ? write_columns(state_, *this, out, value, buffer) : write_to(out, value, buffer);
-  sink_is_written_ = written;
+  sink_is_written_ = was_written;
   state_.set_buffer(value, buffer);
+}
+
+void Loops::write_now(Lines& out) {
+  for (const ValueId result : sink_->results) materialise(out, result, true);
 }
 
 const std::string& Loops::buffer(Lines& out, ValueId value) {
@@ -263,20 +276,25 @@ void Loops::prepare(Lines& out, ValueId value, std::set<ValueId>& seen) {
   }
 }
 
-void Loops::collect_loads(ValueId value, std::set<ValueId>& loads, std::set<ValueId>& seen) const {
+void Loops::collect_loads(ValueId value, const std::set<ValueId>& pending, std::set<ValueId>& loads,
+                          std::set<ValueId>& seen) const {
   if (!state_.is_pending(value)) return;
   const Op* op = state_.uses.definer(value);
   if (op == nullptr) return;
   if (!seen.insert(value).second) return;
-  if (std::find(loads_.begin(), loads_.end(), value) != loads_.end()) loads.insert(value);
-  for (const ValueId operand : op->operands) collect_loads(operand, loads, seen);
+  if (pending.contains(value)) loads.insert(value);
+  for (const ValueId operand : op->operands) collect_loads(operand, pending, loads, seen);
 }
 
 namespace {
 
-// Whether two tiles of pointers have the same distances from their bases.
-bool same_offsets(const State& state, ValueId a, ValueId b) {
-  if (a == b) return true;
+// Whether two tiles of pointers have the same distances from their bases, as far as that is seen in a few steps.
+// `same`: pairs that have unless the answer is no.
+bool same_offsets(const State& state, ValueId a, ValueId b, std::set<std::pair<ValueId, ValueId>>& same) {
+  constexpr size_t kMostPairs = 64;
+  if (a == b || same.contains({a, b})) return true;
+  if (same.size() == kMostPairs) return false;
+  same.emplace(a, b);
   const Op *x = state.uses.definer(a), *y = state.uses.definer(b);
   if (x == nullptr || y == nullptr || x->code != y->code || state.type(a) != state.type(b)) return false;
   if (x->code == OpCode::kSplat && state.type(a).pointer) return true;
@@ -291,7 +309,7 @@ bool same_offsets(const State& state, ValueId a, ValueId b) {
     }
   }
   for (size_t i = 0; i < x->operands.size(); ++i) {
-    if (!same_offsets(state, x->operands[i], y->operands[i])) return false;
+    if (!same_offsets(state, x->operands[i], y->operands[i], same)) return false;
   }
   return true;
 }
@@ -299,23 +317,24 @@ bool same_offsets(const State& state, ValueId a, ValueId b) {
 }  // namespace
 
 void Loops::flush_loads(Lines& out, const std::vector<ValueId>& but_of) {
-  std::set<ValueId> own, seen_below;
-  for (const ValueId value : but_of) collect_loads(value, own, seen_below);
   const std::vector<ValueId> loads = std::exchange(loads_, {});
+  const std::set<ValueId> all(loads.begin(), loads.end());
+  std::set<ValueId> own, seen_below, unneeded;
+  for (const ValueId value : but_of) collect_loads(value, all, own, seen_below);
   for (const ValueId load : loads) {
     if (!state_.is_pending(load)) continue;
     if (own.contains(load)) {
       // In the loop that writes, each lane loads before it stores; that is enough where it stores what it loads.
       const Op* op = state_.uses.definer(load);
       const bool here = state_.uses.region(load) == region_ && state_.type(load).shape == state_.type(but_of[0]).shape;
+      std::set<std::pair<ValueId, ValueId>> same;
       const bool safe = here && sink_->code == OpCode::kStore && op->code == OpCode::kLoad &&
-                        same_offsets(state_, op->operands[0], sink_->operands[0]);
+                        same_offsets(state_, op->operands[0], sink_->operands[0], same);
       if (!safe) materialise(out, load);
       continue;
     }
-    std::set<ValueId> seen;
     sink_is_written_ = true;
-    const bool needed = needed_later(load, {}, seen);
+    const bool needed = needed_later(load, {}, unneeded);
     sink_is_written_ = false;
     if (needed || sink_->regions.size() > 0) materialise(out, load);
   }
@@ -331,8 +350,9 @@ void Loops::prepare_regions(Lines& out, const Op& op) {
       }
     });
   }
+  std::set<ValueId> seen;
   const std::function<void(ValueId)> visit = [&](ValueId value) {
-    if (!state_.is_pending(value) || !state_.type(value).is_tile()) return;
+    if (!state_.is_pending(value) || !state_.type(value).is_tile() || !seen.insert(value).second) return;
     if (state_.is_heavy(value) && !state_.type(value).pointer) {
       materialise(out, value);
       return;

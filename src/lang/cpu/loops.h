@@ -56,19 +56,24 @@ class Loops {
   const std::vector<ValueId>& loads() const { return loads_; }
   void set_loads(std::vector<ValueId> loads) { loads_ = std::move(loads); }
   void flush_loads(Lines& out, const std::vector<ValueId>& but_of = {});
+  // The sink, an op that is lazy, gets buffers all the same.
+  void write_now(Lines& out);
   // What the regions of an op use from outside and would compute again and again.
   void prepare_regions(Lines& out, const Op& op);
 
  private:
   bool is_unused_from(ValueId value, int now, std::set<ValueId>& seen) const;
-  bool needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& seen) const;
+  // `unneeded`: values that are not, which stays so while `kept` grows.
+  bool needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& unneeded) const;
   std::vector<ValueId> worth_keeping(const Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
                                      const std::vector<ValueId>& kept) const;
   void keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords, const std::vector<ValueId>& values);
-  void materialise(Lines& out, ValueId value);
+  // `written`: the sink itself does not need the elements of its operands any more.
+  void materialise(Lines& out, ValueId value, bool written = false);
   void prepare(Lines& out, ValueId value, std::set<ValueId>& seen);
   void prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen);
-  void collect_loads(ValueId value, std::set<ValueId>& loads, std::set<ValueId>& seen) const;
+  void collect_loads(ValueId value, const std::set<ValueId>& pending, std::set<ValueId>& loads,
+                     std::set<ValueId>& seen) const;
 
   State& state_;
   const Op* sink_ = nullptr;

@@ -9,6 +9,7 @@
 #include "lang/cpu/control.h"
 #include "lang/cpu/types.h"
 #include "lang/passes/fold_accumulation.h"
+#include "lang/passes/shorten_offsets.h"
 #include "lang/passes/uniform_induction.h"
 #include "tile/core/cpu_program.h"
 
@@ -91,6 +92,7 @@ ProgramText lower(const Kernel& kernel) {
 codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch) {
   fold_accumulation(kernel);
   uniform_induction(kernel);
+  shorten_offsets(kernel);
   State state(kernel);
   Lines body;
   body.add("using namespace tile;");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/divide.h"
@@ -40,6 +41,31 @@ std::string State::fresh(ValueId value) {
   name += "_";  // apart from what the tile library calls so
   const int count = names_[name]++;
   return count == 0 ? name : fmt::format("{}{}", name, count);
+}
+
+Lines Lines::take_from(size_t first) {
+  Lines taken;
+  const auto begin = lines_.begin() + static_cast<std::ptrdiff_t>(first);
+  taken.lines_.assign(std::make_move_iterator(begin), std::make_move_iterator(lines_.end()));
+  lines_.erase(begin, lines_.end());
+  return taken;
+}
+
+std::vector<ValueId> State::scalars_since(size_t changes) const {
+  std::vector<ValueId> values;
+  for (size_t i = changes; i < replaced_.size(); ++i) {
+    if (at(replaced_[i].first).kind == Held::Kind::kScalar) values.push_back(replaced_[i].first);
+  }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+void State::undo_to(size_t changes) {
+  for (; replaced_.size() > changes; replaced_.pop_back()) {
+    auto& [value, held] = replaced_.back();
+    held_[static_cast<size_t>(value)] = std::move(held);
+  }
 }
 
 std::string State::new_buffer(ValueId value) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lang/analysis/uses.h"
@@ -18,6 +19,9 @@ class Lines {
   void close_block(const Lines& body);  // the second one of a block that ended in "} else {"
   void append(const Lines& other) { lines_.insert(lines_.end(), other.lines_.begin(), other.lines_.end()); }
   bool empty() const { return lines_.empty(); }
+  size_t size() const { return lines_.size(); }
+  // Takes the lines from the given one on away.
+  Lines take_from(size_t first);
   std::string text(int depth) const;
 
  private:
@@ -43,16 +47,14 @@ using Coords = std::vector<Index>;
 // What is known while a kernel is written: where values are, the buffers, names.
 class State {
  public:
-  explicit State(const Kernel& kernel) : kernel(kernel), uses(kernel), held(kernel.values.size()) {}
+  explicit State(const Kernel& kernel) : kernel(kernel), uses(kernel), held_(kernel.values.size()) {}
 
   const Kernel& kernel;
   const Uses uses;
-  std::vector<Held> held;
   // The variable that watches the loop around, if that may wait for other programs; "": none does.
   std::string watch;
 
-  Held& at(ValueId value) { return held[static_cast<size_t>(value)]; }
-  const Held& at(ValueId value) const { return held[static_cast<size_t>(value)]; }
+  const Held& at(ValueId value) const { return held_[static_cast<size_t>(value)]; }
   const Type& type(ValueId value) const { return kernel.type(value); }
   bool is_pending(ValueId value) const { return at(value).kind == Held::Kind::kPending; }
   bool is_buffer(ValueId value) const { return at(value).kind == Held::Kind::kBuffer; }
@@ -62,10 +64,15 @@ class State {
   // A buffer for a value; the name of the variable that points to it.
   std::string new_buffer(ValueId value);
   std::string new_floats(ValueId value, int64_t elements);  // named after a value
-  void set_scalar(ValueId value, std::string name) { at(value) = {Held::Kind::kScalar, std::move(name), false}; }
+  void set_scalar(ValueId value, std::string name) { set(value, {Held::Kind::kScalar, std::move(name), false}); }
   void set_buffer(ValueId value, std::string name, bool owned = true) {
-    at(value) = {Held::Kind::kBuffer, std::move(name), owned};
+    set(value, {Held::Kind::kBuffer, std::move(name), owned});
   }
+  // How often a value was set; and values as they were after so many times.
+  size_t changes() const { return replaced_.size(); }
+  void undo_to(size_t changes);
+  // The scalars among the values that were set since then, each once.
+  std::vector<ValueId> scalars_since(size_t changes) const;
 
   // What pending values cost to compute again: operations for an element down to what is held. A load costs as much as
   // makes it worth a buffer.
@@ -85,12 +92,17 @@ class State {
   int64_t scratch_bytes() const { return scratch_; }
 
  private:
+  void set(ValueId value, Held held) {
+    replaced_.emplace_back(value, std::exchange(held_[static_cast<size_t>(value)], std::move(held)));
+  }
   std::string add_buffer(ValueId value, std::string type, int64_t elements, int64_t size);
   static constexpr int64_t kMostStack = 128 << 10, kMostStackBuffer = 32 << 10;
   struct Buffer {
     std::string name, type;
     int64_t elements, scratch;  // -1: on the stack
   };
+  std::vector<Held> held_;                          // by value
+  std::vector<std::pair<ValueId, Held>> replaced_;  // what was known of values before, the latest last
   std::vector<Buffer> buffers_;
   std::map<std::string, int> names_;
   int64_t stack_ = 0, scratch_ = 0;

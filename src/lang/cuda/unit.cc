@@ -16,6 +16,7 @@
 #include "lang/cuda/scalar_text.h"
 #include "lang/cuda/scaled.h"
 #include "lang/passes/fold_accumulation.h"
+#include "lang/passes/shorten_offsets.h"
 #include "lang/passes/uniform_induction.h"
 
 namespace heddle::lang::cuda {
@@ -140,6 +141,7 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   expand_scaled_products(kernel);
   fold_accumulation(kernel);
   uniform_induction(kernel);
+  shorten_offsets(kernel);
   clone_indices(kernel);
   const std::vector<AxisFacts> facts = axis_facts(kernel);
   const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_wgmma()});

@@ -1,5 +1,7 @@
 """A kernel for given facts of its arguments, as text of the tile IR."""
+import contextlib
 import re
+import sys
 from typing import Any, NamedTuple
 
 from heddle.tile import ir
@@ -14,6 +16,20 @@ ALIGNMENT = 16  # bytes, and what numbers are a multiple of
 
 # What options say to the IR, beside what they say to the front-end.
 _IN_THE_IR = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+_FRAMES = 20000  # of Python that nested expressions, statements and calls of a kernel may take
+
+
+@contextlib.contextmanager
+def _deep_recursion():
+    """Python's limit of recursion is one for a program's own functions; that of kernels is in the visitor."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 class _Parameters:
@@ -58,7 +74,7 @@ def lower(function: Any, facts: dict, options: Any) -> tuple:
     """(text, globals that it depends on) for the facts of each parameter by name."""
     parameters = _Parameters()
     builder = ir.Builder(options)
-    with ir.building(builder):
+    with ir.building(builder), _deep_recursion():
         scope = {name: parameters.value(name, known) for name, known in facts.items()}
         visitor = Visitor(function, scope)
         result = visitor.body()

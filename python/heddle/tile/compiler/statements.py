@@ -6,7 +6,7 @@ from typing import Any, Optional
 from heddle.tile import ir
 from heddle.tile import language as tl
 from heddle.tile.compiler.errors import UnsupportedLanguageConstruct
-from heddle.tile.compiler.structure import assigned_names, described, flatten, has_return, is_value, rebuild, same
+from heddle.tile.compiler.structure import assigned_names, constant_of, described, flatten, has_return, is_value, rebuild, same
 from heddle.tile.language.promotion import cast, is_number, number_type, promote_integers, to_tensor
 from heddle.tile.language.types import constexpr, unwrap
 from heddle.tile.language.values import tensor, tuple, unwrap_tuple
@@ -72,7 +72,7 @@ class Statements(ast.NodeVisitor):
     def assign(self, target: ast.AST, value: Any) -> None:
         if isinstance(target, ast.Name):
             if self.annotated.pop(target.id, None) is constexpr:
-                self.scope[target.id] = constexpr(value) if not isinstance(value, tuple) else value
+                self.scope[target.id] = constant_of(value)
             else:
                 self.scope[target.id] = self.settled(value)
         elif isinstance(target, (ast.Tuple, ast.List)):
@@ -108,9 +108,7 @@ class Statements(ast.NodeVisitor):
             return
         if name in self.scope and not self.unrolled:
             raise ValueError(f"{name} is already defined. constexpr cannot be reassigned.")
-        if flatten(value):
-            raise TypeError(f"{name} is a constexpr, and {described(value)} is not known when the kernel is compiled")
-        self.scope[name] = value if isinstance(value, (tuple, constexpr)) else constexpr(value)
+        self.scope[name] = constant_of(value)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):

@@ -58,21 +58,21 @@ def is_value(value: Any) -> bool:
     return isinstance(value, (base_value, constexpr))
 
 
-class _Assigned(ast.NodeVisitor):
-    def __init__(self):
-        self.names: dict[str, None] = {}
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store):
-            self.names[node.id] = None
+def constant_of(value: Any) -> Any:
+    """What a name that is annotated as a constexpr holds: a value of the run is one all the same, as in Triton."""
+    return value if is_value(value) else constexpr(value)
 
 
 def assigned_names(statements: list) -> list[str]:
-    """The names that statements give a value to, in their order."""
-    visitor = _Assigned()
-    for statement in statements:
-        visitor.visit(statement)
-    return list(visitor.names)
+    """The names that statements give a value to, in their order. Expressions may be deeper than Python's stack."""
+    names: dict[str, None] = {}
+    open_nodes = statements[::-1]
+    while open_nodes:
+        node = open_nodes.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = None
+        open_nodes.extend(reversed(list(ast.iter_child_nodes(node))))
+    return list(names)
 
 
 def has_return(node: ast.AST) -> bool:

@@ -1,10 +1,11 @@
 """Goes through the syntax tree of a kernel and describes what it does to the builder of the IR (heddle.tile.ir)."""
 import ast
 import builtins
+import functools
 import operator
 import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, Callable
 
 from heddle.tile import ir
 from heddle.tile import language as tl
@@ -102,11 +103,15 @@ class Visitor(Statements):
         ir.builder().place = (self.source.file, self.source.line_of(node.lineno), node.col_offset + self.source.indentation + 1)
 
     def visit(self, node: Any) -> Any:
+        return self._at(node, super().visit)
+
+    def _at(self, node: Any, visit: Callable) -> Any:
+        """What visit(node) gives; its errors and operations have the place of the node."""
         before, place = self.node, ir.builder().place
         if hasattr(node, "lineno"):
             self.locate(node)
         try:
-            result = super().visit(node)
+            result = visit(node)
         except CompilationError:
             raise
         except Exception as error:
@@ -208,7 +213,19 @@ class Visitor(Statements):
     # -- operators
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
-        return _known(self._binary(node.op, self.visit(node.left), self.visit(node.right)))
+        """A sum of many terms is as deep on its left side: it is gone through without recursion."""
+        inner = []
+        while isinstance(node.left, ast.BinOp):
+            inner.append(node)
+            node = node.left
+        value = self._combined(node, self.visit(node.left)) if not inner else self._at(
+            node, lambda one: self._combined(one, self.visit(one.left)))
+        for outer in reversed(inner[1:]):
+            value = self._at(outer, functools.partial(self._combined, left=value))
+        return self._combined(inner[0], value) if inner else value
+
+    def _combined(self, node: ast.BinOp, left: Any) -> Any:
+        return _known(self._binary(node.op, left, self.visit(node.right)))
 
     def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
         compute = _BINARY.get(type(op))
