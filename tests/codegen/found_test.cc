@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "harness.h"
+#include "ir/text/text.h"
 
 namespace heddle::testing {
 namespace {
@@ -197,6 +198,24 @@ TEST(Found, ManyResultsOfFewColumns) {
                                                                          rows));
   }
   batch.run();
+}
+
+// What is marked as rounded is no part of a fused multiply-add; other products may be.
+TEST(Found, RoundedProductsAreWrittenApart) {
+  const auto text_of = [](const char* attributes) {
+    const ir::Graph graph = ir::parse(fmt::format(R"(graph(%x: f32[64], %y: f32[64], %z: f32[64]) {{
+      %0 = mul(%x, %y) {}
+      %1 = add(%0, %z)
+      %2 = round(%1)
+      return "y" = %2
+    }})",
+                                                  attributes));
+    const Target target = test_target();
+    const auto group = schedule::schedule(graph, whole_graph(graph), target, nullptr, {});
+    return codegen::emit(schedule::plan_kernel(group.kernels.at(0), target), target).text;
+  };
+  EXPECT_NE(text_of("{rounded = 1}").find("tile::mul_rounded("), std::string::npos) << text_of("{rounded = 1}");
+  EXPECT_EQ(text_of("").find("mul_rounded"), std::string::npos);
 }
 
 }  // namespace

@@ -104,19 +104,6 @@ TEST(Wide, ScaledProducts) {
   expect_no_loss({{"Gemm", {"a", "b", "c"}, {"y"}, attributes}, {{3, 8}, {4, 8}, {4}}});
 }
 
-// A number of 32 bits that a scale brings into range.
-TEST(Wide, LongIntegersTimesAScaleOf16Bits) {
-  const GraphSpec graph{{{"DequantizeLinear", {"x", "s"}, {"y"}}},
-                        {{"x", DType::kI32, {3}}},
-                        {"y"},
-                        {{"s", narrow(DType::kF16, {}, {0x1p-10})}}};
-  ir::Array x(DType::kI32, {3});
-  x.i() = {1 << 20, -70000, 12345};
-  const auto y = ir::evaluate(import_spec(graph, 23).graph, {x}, {.round = true, .observe = {}});
-  EXPECT_THAT(y[0].f(), ::testing::ElementsAre(1024, round_to(DType::kF16, -70000 * 0x1p-10),
-                                               round_to(DType::kF16, 12345 * 0x1p-10)));
-}
-
 // One tensor, element by element: kernels keep what is between, and texts find forms in its type.
 TEST(Wide, ActivationsKeepTheirType) {
   for (const char* op : {"Sigmoid", "Softplus", "HardSigmoid", "Elu"}) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "running.h"
@@ -189,6 +190,32 @@ TEST(CpuOps, Casts) {
       if (bits_of(to) == bits_of(from) && from != Element::kI1) list.output(fmt::format("bitcast {}", a), to);
     }
     cases.push_back(list.done());
+  }
+  expect_same(cases);
+}
+
+// Numbers just beside the middle between two of the narrow type, where f32 has the middle itself.
+TEST(CpuOps, CastsRoundOnce) {
+  std::vector<Case> cases;
+  for (const Element from : {Element::kF64, Element::kI32, Element::kI64, Element::kU64}) {
+    OpList list(fmt::format("casts of {} beside ties", to_string(from)), 0);
+    const std::string a = list.input(from);
+    for (const Element to : {Element::kF32, Element::kF16, Element::kBF16, Element::kF8E4M3, Element::kF8E5M2}) {
+      list.output(fmt::format("cast {}", a), to);
+    }
+    Case c = list.done();
+    std::vector<double>& values = c.operands[0].values;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto n = static_cast<double>(i);
+      if (from == Element::kF64) {  // 11, 8, 4 and 3 bits, and the half of the last one
+        const double half[] = {0x1p-11, 0x1p-8, 0x1p-4, 0x1p-3};
+        values[i] = (1 + half[i % 4] * (1 + 2 * std::floor(n / 8))) * (1 + (static_cast<double>(i % 3) - 1) * 0x1p-44);
+      } else {
+        const double unit = from == Element::kI32 ? 0x1p18 : 0x1p40;  // of bf16, between 2^7 and 2^8 of it
+        values[i] = (128 + n + 0.5) * unit + (static_cast<double>(i % 3) - 1);
+      }
+    }
+    cases.push_back(std::move(c));
   }
   expect_same(cases);
 }
