@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "base/file/file.h"
-#include "base/file/temp_dir.h"
 #include "driver/api/model_impl.h"
 #include "heddle/model.h"
 #include "tests/error_of.h"
