@@ -15,10 +15,11 @@ void find_main_thread() {
   main_thread = nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
 }
 
-Interrupts::Interrupts()
-    : is_watching_(PyThread_get_thread_ident() == main_thread), cancellation_([this] { return ask(); }) {}
+bool Interrupts::is_main_thread() {
+  return PyThread_get_thread_ident() == main_thread;
+}
 
-bool Interrupts::ask() noexcept {
+bool Interrupts::asked() {
   const nb::gil_scoped_acquire gil;
   if (!raised_ && PyErr_CheckSignals() != 0) raised_.emplace();
   return raised_.has_value();

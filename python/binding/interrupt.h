@@ -11,21 +11,21 @@ namespace heddle::python {
 
 // Lets Python's handlers of signals run while a thread waits for work without the GIL: what one raises, such as
 // KeyboardInterrupt, cancels the work. Handlers run on the main thread alone; on others this does nothing.
-class Interrupts {
+class Interrupts : public Cancellation {
  public:
-  Interrupts();
+  Interrupts() : is_watching_(is_main_thread()) {}
   // Null where nobody can interrupt the work.
-  Cancellation* cancellation() { return is_watching_ ? &cancellation_ : Cancellation::current(); }
+  Cancellation* cancellation() { return is_watching_ ? this : Cancellation::current(); }
   // With the GIL, when the work has ended: raises what a handler raised.
   void raise_if_any();
   // The same when it has failed, where a signal may be the reason that was not seen yet.
   void raise_if_pending();
 
  private:
-  bool ask() noexcept;
+  static bool is_main_thread();
+  bool asked() override;
 
   const bool is_watching_;
-  Cancellation cancellation_;
   std::optional<nanobind::python_error> raised_;
 };
 

@@ -134,7 +134,7 @@ ThreadPool& tile_threads() {
 void register_tile(nb::module_& module) {
   nb::module_ tile = module.def_submodule("tile", "Kernels of the tile language. Use heddle.tile.");
   nb::class_<Cancellation>(tile, "Cancellation", "Ends what is compiled with it.")
-      .def("__init__", [](Cancellation* self) { new (self) Cancellation; })
+      .def(nb::init<>())
       .def("cancel", &Cancellation::cancel);
   nb::class_<Verified>(tile, "Verified")
       .def_prop_ro("name", [](const Verified& self) { return self.kernel.name; })

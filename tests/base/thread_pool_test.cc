@@ -134,12 +134,14 @@ TEST_P(ThreadPoolTest, JobsThatAreCancelledEndAndThePoolSurvives) {
 // Only the thread of the scope asks, also while it waits for others.
 TEST_P(ThreadPoolTest, TheCallerIsAskedNowAndThen) {
   ThreadPool pool(GetParam());
-  const auto caller = std::this_thread::get_id();
-  std::atomic<int> asked = 0;
-  Cancellation cancellation([&] {
-    EXPECT_EQ(std::this_thread::get_id(), caller);
-    return ++asked == 2;
-  });
+  struct Asking : Cancellation {
+    bool asked() override {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      return ++count == 2;
+    }
+    const std::thread::id caller = std::this_thread::get_id();
+    std::atomic<int> count = 0;
+  } cancellation;
   const CancelScope scope(&cancellation);
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW(pool.run(10000,
@@ -149,7 +151,7 @@ TEST_P(ThreadPoolTest, TheCallerIsAskedNowAndThen) {
                           });
                         }),
                Cancelled);
-  EXPECT_EQ(asked.load(), 2);
+  EXPECT_EQ(cancellation.count.load(), 2);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 
