@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -124,7 +125,12 @@ void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequ
 }  // namespace
 
 ThreadPool& tile_threads() {
-  static ThreadPool threads(Target::host_cpu().cpu.threads);
+  const auto wanted = [] {
+    const char* const text = std::getenv("HEDDLE_TILE_THREADS");
+    const int given = text == nullptr ? 0 : std::atoi(text);
+    return given > 0 ? given : Target::host_cpu().cpu.threads;
+  };
+  static ThreadPool threads(wanted());
   return threads;
 }
 

@@ -251,20 +251,23 @@ TEST(Interpret, TwoProgramsOnOneCellAreReported) {
 
 TEST(Interpret, ALoopThatWaitsForALaterProgramEnds) {
   std::vector<int32_t> flag(1);
-  const std::string text = kernel_text("%flag: ptr<i32>", R"(
+  const auto why = [&](const std::string& read) {
+    const std::string text = kernel_text("%flag: ptr<i32>", R"(
   %zero = constant {value = 0} : i32
+  %one = constant {value = 1} : i32
   while () {
-    %v = load %flag : i32
-    %go = cmp %v, %zero {predicate = eq} : i1
+    %v = )" + read + R"( : i32
+    %go = cmp %v, %zero {predicate = ge} : i1
     condition %go
   } do {
     yield
   }
 )");
-  EXPECT_THAT(error_of([&] {
-                run(text, {1, 1, 1}, {Argument::of(flag.data())}, {.most_trips = 1000});
-              }).why(),
-              HasSubstr("has not ended after 1000 trips"));
+    return error_of([&] { run(text, {1, 1, 1}, {Argument::of(flag.data())}, {.most_trips = 1000}); }).why();
+  };
+  EXPECT_THAT(why("load %flag"), HasSubstr("this loop never ends"));
+  EXPECT_THAT(why("atomic_rmw %flag, %zero {kind = add}"), HasSubstr("this loop never ends"));
+  EXPECT_THAT(why("atomic_rmw %flag, %one {kind = add}"), HasSubstr("has not ended after 1000 trips"));
 }
 
 TEST(Interpret, PrintsAndAssertions) {

@@ -11,6 +11,10 @@ struct program_services {
   // `site` names the op; `values` are a buffer of its operand.
   void (*print)(void* self, int64_t site, int64_t operand, const int64_t* program, const void* values);
   void (*fail)(void* self, int64_t site, const int64_t* program, int64_t element);
+  // A loop reads the same again and again; of a null pointer nobody is told. Not 0: the program has to return.
+  // resume(): it goes on.
+  int (*wait)(void* self, int64_t site, const int64_t* program);
+  void (*resume)(void* self);
 };
 
 inline constexpr int kProgramWords = 3;  // before the arguments

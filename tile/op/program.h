@@ -10,6 +10,7 @@
 #include "tile/op/narrow.h"
 #include "tile/op/reduce.h"
 #include "tile/op/transpose.h"
+#include "tile/op/wait.h"
 
 namespace heddle::tile {
 
@@ -216,6 +217,17 @@ TILE_INLINE vec<compute_t<S>, W> from_bits(vec<uint_t<sizeof(S)>, W> bits) {
   S buffer[W];
   detail::store_raw(buffer, bits);
   return load<W>(static_cast<const S*>(buffer));
+}
+
+// One element as it is in memory now, for a program that others write to.
+template <typename T>
+TILE_INLINE vec<compute_t<T>, 1> load_now(vec<int64_t, 1> address) {
+  const vec<uint_t<sizeof(T)>, 1> bits{bits_now<T>(address)};
+  return from_bits<T>(bits);
+}
+template <typename T>
+TILE_INLINE vec<compute_t<T>, 1> load_now(vec<int64_t, 1> address, mask<4, 1> m) {
+  return m[0] ? load_now<T>(address) : zero<compute_t<T>, 1>();
 }
 
 // The next value of S toward zero.
@@ -477,6 +489,26 @@ TILE_INLINE compute_t<T> replace(int64_t address, const Update& update) {
   }
 }
 
+// What `replace` does, by the one instruction that does not try again, where there is one.
+template <typename T, atomic_kind Kind>
+TILE_INLINE compute_t<T> update(int64_t address, compute_t<T> value) {
+  constexpr bool is_integer = is_same<compute_t<T>, T> && !is_float<T>;
+  T* const p = reinterpret_cast<T*>(address);
+  if constexpr (is_integer && Kind == atomic_kind::add) {
+    return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL);
+  } else if constexpr (is_integer && Kind == atomic_kind::exchange) {
+    return __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL);
+  } else if constexpr (is_integer && Kind == atomic_kind::bit_and) {
+    return __atomic_fetch_and(p, value, __ATOMIC_ACQ_REL);
+  } else if constexpr (is_integer && Kind == atomic_kind::bit_or) {
+    return __atomic_fetch_or(p, value, __ATOMIC_ACQ_REL);
+  } else if constexpr (is_integer && Kind == atomic_kind::bit_xor) {
+    return __atomic_fetch_xor(p, value, __ATOMIC_ACQ_REL);
+  } else {
+    return replace<T>(address, [&](compute_t<T> old) { return atomic_result<Kind>(old, value); });
+  }
+}
+
 }  // namespace detail
 
 // One update for each lane that the mask has; gives the old values, 0 in other lanes.
@@ -485,8 +517,7 @@ TILE_INLINE vec<compute_t<T>, W> atomic_update(vec<int64_t, W> address, vec<comp
   vec<compute_t<T>, W> r = zero<compute_t<T>, W>();
   for (int i = 0; i < W; ++i) {
     if (!m[i]) continue;
-    const compute_t<T> v = value[i];
-    r.set(i, detail::replace<T>(address[i], [&](compute_t<T> old) { return detail::atomic_result<Kind>(old, v); }));
+    r.set(i, detail::update<T, Kind>(address[i], value[i]));
   }
   return r;
 }
@@ -496,9 +527,7 @@ TILE_INLINE void update_window(T* p, int64_t stride, int64_t first, int64_t size
                                vec<compute_t<T>, W> value, N n) {
   for (int i = 0; i < W && i < int64_t(n); ++i) {
     if (!inside || first + i < 0 || first + i >= size) continue;
-    const compute_t<T> v = value[i];
-    detail::replace<T>(reinterpret_cast<int64_t>(p + (first + i) * stride),
-                       [&](compute_t<T> old) { return detail::atomic_result<Kind>(old, v); });
+    detail::update<T, Kind>(reinterpret_cast<int64_t>(p + (first + i) * stride), value[i]);
   }
 }
 // Compares bits, as the hardware does.

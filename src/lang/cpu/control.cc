@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/check.h"
+#include "lang/analysis/waits.h"
 #include "lang/cpu/expression.h"
 #include "lang/cpu/sinks.h"
 #include "lang/cpu/types.h"
@@ -43,11 +44,15 @@ class BodyWriter {
   std::vector<std::string> run_region(const Region& region, const std::vector<std::string>& arguments) {
     const Op* const sink = loops_.sink();
     const Region* const outer = loops_.region();
+    const std::string watch = std::exchange(state_.watch, "");
+    const bool in_function = std::exchange(in_function_, false);
     for (size_t i = 0; i < arguments.size(); ++i) state_.set_scalar(region.arguments[i], arguments[i]);
     const Op* end = write_region(region);
     std::vector<std::string> yields;
     for (const ValueId value : end->operands) yields.push_back(state_.at(value).name);
     loops_.enter(*sink, *outer);
+    state_.watch = watch;
+    in_function_ = in_function;
     return yields;
   }
 
@@ -115,11 +120,13 @@ class BodyWriter {
     }
     HEDDLE_CHECK(op.results.size() == 1 && state_.type(op.results[0]).is_scalar(), "no text for `{}`",
                  to_string(op.code));
+    if (is_volatile(op)) loops_.flush_loads(out());
     Lanes lanes(state_);
     const std::string name = lanes.at(op.results[0], {}).name;
     out().append(lanes.row);
     out().append(lanes.inner);
     state_.set_scalar(op.results[0], name);
+    if (is_volatile(op) && !state_.watch.empty()) out().add(fmt::format("{}.saw({});", state_.watch, name));
   }
 
   // ---- Values that change
@@ -185,9 +192,9 @@ class BodyWriter {
   }
 
   void before_regions(const Op& op) {
-    bool writes = false;
-    for (const Region& region : op.regions) writes = writes || has_trait(region, kTouches);
-    if (writes) loops_.flush_loads(out());
+    bool ordered = false;
+    for (const Region& region : op.regions) ordered = ordered || has_trait(region, kTouches) || orders_loads(region);
+    if (ordered) loops_.flush_loads(out());
     loops_.prepare_regions(out(), op);
     const std::string comment = place_comment(state_.kernel, op);
     if (!comment.empty()) out().add(comment);
@@ -231,6 +238,7 @@ class BodyWriter {
       set(before.arguments[i], carried.back());
     }
     for (const ValueId result : op.results) handed.push_back(new_variable(result));
+    const std::string outer = begin_watch(op);
     const Lines lines = captured([&] {
       const Op* condition = write_region(before);
       for (size_t i = 0; i < handed.size(); ++i) {
@@ -240,9 +248,27 @@ class BodyWriter {
       out().add(fmt::format("if (!{}[0]) break;", state_.at(condition->operands[0]).name));
       const Op* end = write_region(after);
       assign_all(end->operands, 0, carried, after);
+      end_trip(op, carried);
     });
     out().block("for (;;)", lines);
+    if (!state_.watch.empty()) out().add(fmt::format("{}.end(services);", state_.watch));
+    state_.watch = outer;
     for (size_t i = 0; i < handed.size(); ++i) set(op.results[i], handed[i]);
+  }
+
+  // A watch over what a loop hears from other programs, if it may wait for them. The one that watched before.
+  std::string begin_watch(const Op& op) {
+    if (!in_function_ || !waits(op)) return std::exchange(state_.watch, "");
+    const std::string name = fmt::format("watch{}", state_.uses.order(op));
+    out().add(fmt::format("spin_watch {};", name));
+    return std::exchange(state_.watch, name);
+  }
+  void end_trip(const Op& op, const std::vector<std::string>& carried) {
+    if (state_.watch.empty()) return;
+    for (size_t i = 0; i < carried.size(); ++i) {
+      if (state_.type(op.operands[i]).is_scalar()) out().add(fmt::format("{}.carries({});", state_.watch, carried[i]));
+    }
+    out().add(fmt::format("if ({}.turn(services, {}, program)) return;", state_.watch, state_.uses.order(op)));
   }
 
   void write_if(const Op& op) {
@@ -264,6 +290,7 @@ class BodyWriter {
   State& state_;
   Loops loops_;
   Lines lines_;
+  bool in_function_ = true;  // not in a lambda, where `return` ends less than the program
   SinkContext context_;
 };
 

@@ -5,9 +5,12 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/run_in_order.h"
 #include "codegen/codegen.h"
 #include "jit/compiler.h"
+#include "lang/analysis/waits.h"
 #include "lang/cpu/types.h"
+#include "lang/cpu/waiting.h"
 #include "lang/interpret/number.h"
 #include "lang/interpret/report.h"
 #include "lang/passes/fold_accumulation.h"
@@ -38,24 +41,45 @@ Cells cells_of(const Type& type, const void* values) {
   return cells;
 }
 
+// Nothing will end the wait of a program.
+[[noreturn]] void fail_wait(const Kernel& kernel, const Op& op, const Waiting::Program& first, int64_t programs) {
+  fail(ErrorCode::kValueOutOfRange, program_place(kernel, op, first.program),
+       fmt::format("it waits for memory that no running program writes: all {} of them wait", programs),
+       "Programs begin in the order of their numbers as threads become free: wait for earlier ones only");
+}
+
 }  // namespace
 
 // What a launch hears from its programs, on any thread.
 class CpuKernel::Launch {
  public:
-  Launch(const CpuKernel& kernel, const Print& print) : kernel_(kernel), print_(print) {}
+  Launch(const CpuKernel& kernel, const Print& print, int threads)
+      : kernel_(kernel), print_(print), waiting_(threads, patience()) {
+    for (int i = 0; i < threads; ++i) workers_.push_back({this, i});
+  }
 
-  tile::program_services services() { return {this, &Launch::print, &Launch::fail}; }
+  // What programs on a thread ask for.
+  tile::program_services services(int worker) {
+    return {&workers_[static_cast<size_t>(worker)], &Launch::print, &Launch::fail, &Launch::wait, &Launch::resume};
+  }
+  Waiting& waiting() { return waiting_; }
 
   void finish() const {
     if (failed_ != nullptr) fail_assertion(kernel_.kernel(), *failed_, program_, element_);
+    if (waiting_.stuck())
+      fail_wait(kernel_.kernel(), op_of(waiting_.stuck()->site), *waiting_.stuck(), waiting_.stuck_programs());
   }
 
  private:
+  struct Worker {
+    Launch* launch;
+    int number;
+  };
+  static Launch& launch_of(void* self) { return *static_cast<Worker*>(self)->launch; }
   static std::array<int64_t, 3> program_of(const int64_t* program) { return {program[0], program[1], program[2]}; }
 
   static void print(void* self, int64_t site, int64_t operand, const int64_t* program, const void* values) {
-    auto& launch = *static_cast<Launch*>(self);
+    Launch& launch = launch_of(self);
     const std::lock_guard lock(launch.mutex_);
     if (!launch.print_) return;
     const Op& op = launch.op_of(site);
@@ -66,7 +90,7 @@ class CpuKernel::Launch {
   }
 
   static void fail(void* self, int64_t site, const int64_t* program, int64_t element) {
-    auto& launch = *static_cast<Launch*>(self);
+    Launch& launch = launch_of(self);
     const std::lock_guard lock(launch.mutex_);
     const auto where = program_of(program);
     const auto order = [](const std::array<int64_t, 3>& p) { return std::array{p[2], p[1], p[0]}; };
@@ -74,6 +98,15 @@ class CpuKernel::Launch {
     launch.failed_ = &launch.op_of(site);
     launch.program_ = where;
     launch.element_ = element;
+  }
+
+  static int wait(void* self, int64_t site, const int64_t* program) {
+    const auto& worker = *static_cast<Worker*>(self);
+    return worker.launch->waiting_.wait(worker.number, site, program) ? 1 : 0;
+  }
+  static void resume(void* self) {
+    const auto& worker = *static_cast<Worker*>(self);
+    worker.launch->waiting_.resume(worker.number);
   }
 
   const Op& op_of(int64_t site) const {
@@ -86,6 +119,8 @@ class CpuKernel::Launch {
 
   const CpuKernel& kernel_;
   const Print& print_;
+  Waiting waiting_;
+  std::vector<Worker> workers_;
   std::mutex mutex_;
   const Op* failed_ = nullptr;
   std::array<int64_t, 3> program_{};
@@ -95,7 +130,8 @@ class CpuKernel::Launch {
 CpuKernel::CpuKernel(Kernel kernel, ProgramText program) : kernel_(std::move(kernel)), program_(std::move(program)) {
   int64_t site = 0;
   for_each_op(kernel_.body, [&](const Op& op) {
-    if (op.code == OpCode::kPrint || op.code == OpCode::kAssert) reports_.emplace_back(site, &op);
+    const bool reports = op.code == OpCode::kPrint || op.code == OpCode::kAssert || waits(op);
+    if (reports) reports_.emplace_back(site, &op);
     ++site;
   });
 }
@@ -140,15 +176,27 @@ void CpuKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> wo
   slots.reserve(grid.size() + words.size());
   for (const int64_t extent : grid) slots.push_back(static_cast<uint64_t>(extent));
   slots.insert(slots.end(), words.begin(), words.end());
-  Launch state(*this, print);
-  tile::program_services services = state.services();
-  void* const operands[] = {slots.data(), &services};
-  const int64_t bytes = program_.scratch_bytes;
+  Launch state(*this, print, pool.threads());
+  const int64_t bytes = program_.scratch_bytes, programs = grid[0] * grid[1] * grid[2];
   const std::shared_ptr<std::byte> scratch =
       bytes == 0 ? nullptr : allocate(static_cast<size_t>(bytes * pool.threads()), "buffers of tiles");
-  pool.run(grid[0] * grid[1] * grid[2], [&](int64_t begin, int64_t end, int worker) {
+  const auto run = [&](int64_t begin, int64_t end, int worker) {
+    tile::program_services services = state.services(worker);
+    void* const operands[] = {slots.data(), &services};
     function_(operands, bytes == 0 ? nullptr : scratch.get() + worker * bytes, begin, end);
-  });
+  };
+  const bool in_order =
+      std::any_of(reports_.begin(), reports_.end(), [](const auto& report) { return waits(*report.second); });
+  if (in_order) {
+    run_in_order(pool, programs, [&](int64_t program, int worker) {
+      if (state.waiting().is_stuck()) return;
+      state.waiting().begin(worker);
+      run(program, program + 1, worker);
+      state.waiting().end(worker);
+    });
+  } else {
+    pool.run(programs, run);
+  }
   state.finish();
 }
 

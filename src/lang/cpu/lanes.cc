@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "lang/analysis/waits.h"
 #include "lang/cpu/expression.h"
 #include "lang/cpu/types.h"
 
@@ -15,6 +16,13 @@ namespace {
 // The lanes of what memory holds.
 std::string from_memory(const Type& type, const std::string& text) {
   return is_mask(type) ? fmt::format("to_bool({})", text) : text;
+}
+
+// An element under a mask, if there is one.
+std::string element_load(bool now, const std::string& memory, const std::string& address, const std::string& mask) {
+  if (!mask.empty()) return fmt::format("{}<{}>({}, {})", now ? "load_now" : "load_at", memory, address, mask);
+  return now ? fmt::format("load_now<{}>({})", memory, address)
+             : fmt::format("load<1>(pointer<{}>({}))", memory, address);
 }
 
 }  // namespace
@@ -204,11 +212,8 @@ Lanes::Value Lanes::load_scalar(ValueId value, const Op& op, const Coords& coord
   const Type& type = state_.type(value);
   const std::string memory = memory_type(type.element), comment = place_comment(state_.kernel, op);
   const std::string address = at(op.operands[0], coords).name;
-  std::string text = fmt::format("load<1>(pointer<{}>({}))", memory, address);
-  if (op.operands.size() > 1) {
-    text = fmt::format("load_at<{}>({}, {})", memory, address, at(op.operands[1], coords).name);
-  }
-  text = from_memory(type, text);
+  const std::string mask = op.operands.size() > 1 ? at(op.operands[1], coords).name : "";
+  std::string text = from_memory(type, element_load(is_volatile(op), memory, address, mask));
   if (op.operands.size() > 2) {
     text = fmt::format("select({}, {}, {})", at(op.operands[1], coords).name, text, at(op.operands[2], coords).name);
   }

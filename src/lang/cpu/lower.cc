@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "codegen/text/kernel_name.h"
+#include "lang/analysis/waits.h"
 #include "lang/cpu/control.h"
 #include "lang/cpu/types.h"
 #include "lang/passes/fold_accumulation.h"
@@ -94,6 +95,7 @@ codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch) {
   Lines body;
   body.add("using namespace tile;");
   body.add(fmt::format("const int64_t arguments[] = {{{}}};", fmt::join(words_of(kernel, launch), ", ")));
+  if (has_wait(kernel)) body.add("constexpr const program_services* services = nullptr;");
   body.append(tasks_of(kernel, state));
   codegen::KernelSource source;
   source.includes = {kHeader};

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "codegen/text/writer.h"
+#include "lang/analysis/waits.h"
 #include "lang/cpu/types.h"
 
 namespace heddle::lang::cpu {
@@ -81,6 +82,7 @@ Lines State::buffer_declarations() const {
 bool is_lazy(const Kernel& kernel, const Op& op) {
   if (op.results.empty() || !kernel.type(op.results[0]).is_tile()) return false;
   if (info_of(op.code).has(kElementwise)) return true;
+  if (is_volatile(op)) return false;
   switch (op.code) {
     case OpCode::kIota:
     case OpCode::kSplat:

@@ -48,6 +48,8 @@ class State {
   const Kernel& kernel;
   const Uses uses;
   std::vector<Held> held;
+  // The variable that watches the loop around, if that may wait for other programs; "": none does.
+  std::string watch;
 
   Held& at(ValueId value) { return held[static_cast<size_t>(value)]; }
   const Held& at(ValueId value) const { return held[static_cast<size_t>(value)]; }

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "lang/interpret/elementwise.h"
 #include "lang/interpret/environment.h"
+#include "lang/interpret/report.h"
 
 namespace heddle::lang {
 namespace {
@@ -126,20 +127,36 @@ class Interpreter {
   void run_while(const Op& op) {
     hand_on(op.operands, 0, op.regions[0].arguments);
     for (int64_t trip = 0;; ++trip) {
+      const int64_t changes = env_.memory.changes();
+      const std::vector<Cells> carried = values_of(op.regions[0].arguments);
       const Op* condition = run_ops(op.regions[0]);
       if (env_.operand(*condition, 0)[0].i == 0) {
         hand_on(condition->operands, 1, op.results);
         return;
       }
-      if (trip >= env_.options.most_trips) {
-        env_.memory.enter_op(op);
-        fail(ErrorCode::kValueOutOfRange, env_.memory.where(0),
-             fmt::format("this loop has not ended after {} trips", trip),
-             "Programs run one after another here: a loop that waits for a later one never ends");
-      }
+      if (trip >= env_.options.most_trips) fail_loop(op, fmt::format("this loop has not ended after {} trips", trip));
       hand_on(condition->operands, 1, op.regions[1].arguments);
       hand_on(run_ops(op.regions[1])->operands, 0, op.regions[0].arguments);
+      const bool same = env_.memory.changes() == changes && are_same(carried, values_of(op.regions[0].arguments));
+      if (same) fail_loop(op, "this loop never ends: a trip changes neither memory nor what the next one begins with");
     }
+  }
+
+  [[noreturn]] void fail_loop(const Op& loop, const std::string& why) const {
+    fail(ErrorCode::kValueOutOfRange, program_place(env_.kernel, loop, env_.program), why,
+         "Programs run one after another here: a loop that waits for a later one never ends");
+  }
+
+  static bool are_same(const std::vector<Cells>& a, const std::vector<Cells>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Cells& x, const Cells& y) {
+      return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](Cell p, Cell q) { return p.i == q.i; });
+    });
+  }
+
+  std::vector<Cells> values_of(const std::vector<ValueId>& values) const {
+    std::vector<Cells> cells;
+    for (const ValueId value : values) cells.push_back(env_.get(value));
+    return cells;
   }
 
   static bool is_elementwise(const Region& region) {

@@ -7,6 +7,13 @@
 #include "lang/interpret/report.h"
 
 namespace heddle::lang {
+namespace {
+
+bool is_read(Memory::Access access) {
+  return access == Memory::Access::kRead || access == Memory::Access::kVolatileRead;
+}
+
+}  // namespace
 
 Memory::Memory(const Kernel& kernel, std::vector<Allocation> allocations, bool races)
     : kernel_(kernel), allocations_(std::move(allocations)), races_(races) {
@@ -31,11 +38,15 @@ Cell Memory::read(uint64_t address, Element element) {
 
 void Memory::write(uint64_t address, Element element, Cell value) {
   const uint64_t bits = encode(element, value);
-  std::memcpy(reinterpret_cast<void*>(address), &bits, static_cast<size_t>(size_of(element)));
+  const auto size = static_cast<size_t>(size_of(element));
+  if (std::memcmp(reinterpret_cast<void*>(address), &bits, size) == 0) return;
+  std::memcpy(reinterpret_cast<void*>(address), &bits, size);
+  ++changes_;
 }
 
-Cell Memory::load(uint64_t address, Element element, size_t lane) {
-  check(address, element, lane, Access::kRead);
+Cell Memory::load(uint64_t address, Element element, size_t lane, bool is_volatile) {
+  if (is_volatile) order_program();
+  check(address, element, lane, is_volatile ? Access::kVolatileRead : Access::kRead);
   return read(address, element);
 }
 
@@ -73,21 +84,21 @@ void Memory::check_bounds(uint64_t address, uint64_t bytes, size_t lane, Access 
     near = fmt::format("{} bytes before {} ({} bytes)", behind, next->name, next->bytes);
   }
   fail(ErrorCode::kValueOutOfRange, where(lane),
-       fmt::format("it {} {} bytes at an address outside of every argument: {}",
-                   access == Access::kRead ? "reads" : "writes", bytes, near),
+       fmt::format("it {} {} bytes at an address outside of every argument: {}", is_read(access) ? "reads" : "writes",
+                   bytes, near),
        "Mask what lies outside");
 }
 
 void Memory::check_race(uint64_t address, size_t lane, Access access) {
   Shadow& shadow = shadow_[address];
   const auto self = static_cast<int64_t>(programs_.size()) - 1;
-  const bool atomic = access == Access::kAtomic;
+  const bool atomic = access == Access::kAtomic || access == Access::kVolatileRead;
   const auto meets = [&](const Touch& other) {
     return other.program >= 0 && other.program != self && !(atomic && other.atomic) && !ordered_;
   };
   if (meets(shadow.write)) race(shadow.write, "wrote", lane);
-  if (access != Access::kRead && meets(shadow.read)) race(shadow.read, "read", lane);
-  (access == Access::kRead ? shadow.read : shadow.write) = {self, op_->frame, atomic};
+  if (!is_read(access) && meets(shadow.read)) race(shadow.read, "read", lane);
+  (is_read(access) ? shadow.read : shadow.write) = {self, op_->frame, atomic};
 }
 
 void Memory::race(const Touch& other, std::string_view what, size_t lane) const {

@@ -28,18 +28,21 @@ class Memory {
   // What the accesses that follow belong to; `lane` counts the elements of its tile.
   void enter_op(const Op& op) { op_ = &op; }
 
-  Cell load(uint64_t address, Element element, size_t lane);
+  // `is_volatile`: of what another program may have written.
+  Cell load(uint64_t address, Element element, size_t lane, bool is_volatile = false);
   void store(uint64_t address, Element element, Cell value, size_t lane);
   // Replaces a value that was checked by `update` of it; gives the old one.
   template <typename F>
-  static Cell exchange(uint64_t address, Element element, const F& update) {
+  Cell exchange(uint64_t address, Element element, const F& update) {
     const Cell old = read(address, element);
     write(address, element, update(old));
     return old;
   }
-  enum class Access : uint8_t { kRead, kWrite, kAtomic };
+  enum class Access : uint8_t { kRead, kVolatileRead, kWrite, kAtomic };
   void check(uint64_t address, Element element, size_t lane, Access access);
   void order_program() { ordered_ = true; }
+  // How often a value in memory has become another one.
+  int64_t changes() const { return changes_; }
 
   // "softmax.py:9: `load` in program (1, 0, 0), element 7"
   std::string where(size_t lane) const;
@@ -54,7 +57,7 @@ class Memory {
     Touch write, read;
   };
   static Cell read(uint64_t address, Element element);
-  static void write(uint64_t address, Element element, Cell value);
+  void write(uint64_t address, Element element, Cell value);
   void check_bounds(uint64_t address, uint64_t bytes, size_t lane, Access access);
   void check_race(uint64_t address, size_t lane, Access access);
   [[noreturn]] void race(const Touch& other, std::string_view what, size_t lane) const;
@@ -67,6 +70,7 @@ class Memory {
   std::vector<std::array<int64_t, 3>> programs_;
   const Op* op_ = nullptr;
   bool ordered_ = false;
+  int64_t changes_ = 0;
 };
 
 }  // namespace heddle::lang

@@ -37,8 +37,8 @@ std::string coordinates(const std::vector<int64_t>& shape, int64_t element) {
 std::string program_place(const Kernel& kernel, const Op& op, const std::array<int64_t, 3>& p, int64_t element) {
   std::string text = kernel.place(op.frame);
   if (text.empty()) text = fmt::format("line {} of the tile IR", op.text_line);
-  return fmt::format("{}: `{}` in program ({}, {}, {}), element {}", text, to_string(op.code), p[0], p[1], p[2],
-                     element);
+  text += fmt::format(": `{}` in program ({}, {}, {})", to_string(op.code), p[0], p[1], p[2]);
+  return element < 0 ? text : text + fmt::format(", element {}", element);
 }
 
 void print_values(const Kernel& kernel, const Op& op, size_t operand, const std::array<int64_t, 3>& p,

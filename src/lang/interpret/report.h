@@ -10,8 +10,9 @@
 // What a kernel says of itself, wherever it runs.
 namespace heddle::lang {
 
-// "softmax.py:9: `load` in program (1, 0, 0), element 7"
-std::string program_place(const Kernel& kernel, const Op& op, const std::array<int64_t, 3>& program, int64_t element);
+// "softmax.py:9: `load` in program (1, 0, 0), element 7"; without the element of what has none.
+std::string program_place(const Kernel& kernel, const Op& op, const std::array<int64_t, 3>& program,
+                          int64_t element = -1);
 
 // The lines of `print` for one of its operands: one for each element. Without operands there is one line.
 void print_values(const Kernel& kernel, const Op& op, size_t operand, const std::array<int64_t, 3>& program,

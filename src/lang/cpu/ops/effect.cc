@@ -44,6 +44,9 @@ bool write_effect_op(SinkContext& c, const Op& op) {
       assertion(c, op);
       return true;
     case OpCode::kBarrier:
+      c.loops.flush_loads(*c.out);
+      c.out->add("order_memory();");
+      return true;
     case OpCode::kAssume:
       return true;
     case OpCode::kInlineAsm:

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "lang/analysis/waits.h"
 #include "lang/cpu/sinks.h"
 #include "lang/cpu/types.h"
 
@@ -56,6 +57,25 @@ std::string update(const Op& op, Element element, const std::vector<std::string>
   return fmt::format("atomic_update<{}, atomic_kind::{}>({}, {}, {})", memory, kind, operands[0], operands[1], mask);
 }
 
+// Tells the loop around what was read from memory that others write to.
+void tell_watch(SinkContext& c, ValueId heard) {
+  if (c.state.watch.empty()) return;
+  const std::string& name = c.state.at(heard).name;
+  c.out->add(c.state.type(heard).is_tile()
+                 ? fmt::format("{}.saw({}, {});", c.state.watch, name, c.state.type(heard).elements())
+                 : fmt::format("{}.saw({});", c.state.watch, name));
+}
+
+// The whole tile is read here, into a buffer.
+void volatile_load(SinkContext& c, const Op& op) {
+  c.loops.flush_loads(*c.out);
+  add_place(c, op);
+  c.out->add("order_memory();");
+  c.loops.buffer(*c.out, op.results[0]);
+  c.out->add("order_memory();");
+  tell_watch(c, op.results[0]);
+}
+
 void atomic(SinkContext& c, const Op& op) {
   c.loops.flush_loads(*c.out);
   add_place(c, op);
@@ -70,6 +90,7 @@ void atomic(SinkContext& c, const Op& op) {
     const std::string mask = masked ? names.back() : "mask<4, 1>{{-1}}";
     c.out->add(fmt::format("const auto {} = {};", old, update(op, type.element, names, mask)));
     c.state.set_scalar(result, old);
+    tell_watch(c, result);
     return;
   }
   for (const ValueId operand : op.operands) c.loops.prepare(*c.out, operand);
@@ -84,7 +105,12 @@ void atomic(SinkContext& c, const Op& op) {
                         ? text + ";"
                         : fmt::format("hold({} + {}, {}, n);", buffer, Lanes::place(type.shape, coords).offset, text));
   });
-  if (!buffer.empty()) c.state.set_buffer(result, buffer);
+  if (!buffer.empty()) {
+    c.state.set_buffer(result, buffer);
+    tell_watch(c, result);
+  } else if (!c.state.watch.empty()) {
+    c.out->add(fmt::format("{}.changed();", c.state.watch));
+  }
 }
 
 void write_view(SinkContext& c, const Op& op) {
@@ -131,6 +157,11 @@ void add_place(SinkContext& c, const Op& op) {
 
 bool write_memory_op(SinkContext& c, const Op& op) {
   switch (op.code) {
+    case OpCode::kLoad:
+    case OpCode::kLoadView:
+      if (!is_volatile(op) || !c.state.type(op.results[0]).is_tile()) return false;
+      volatile_load(c, op);
+      return true;
     case OpCode::kStore:
       store(c, op);
       return true;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "lang/analysis/waits.h"
 #include "lang/interpret/environment.h"
 
 namespace heddle::lang {
@@ -22,7 +23,7 @@ void load(Environment& env, const Op& op) {
     if (masked && env.operand(op, 1)[i].i == 0) {
       result[i] = has_other ? env.operand(op, 2)[i] : absent;
     } else {
-      result[i] = env.memory.load(address_of(pointers[i]), type.element, i);
+      result[i] = env.memory.load(address_of(pointers[i]), type.element, i, is_volatile(op));
     }
   }
   env.set(op.results[0], std::move(result));
@@ -147,7 +148,7 @@ void access_view(Environment& env, const Op& op) {
   const std::string_view kind = op.attributes.word("kind");
   for_each_in_box(view, type, offsets_of(env, op), checked, [&](size_t i, uint64_t address, bool inside) {
     if (op.code == OpCode::kLoadView) {
-      result[i] = inside ? env.memory.load(address, type.element, i) : padding_of(view, type.element);
+      result[i] = inside ? env.memory.load(address, type.element, i, is_volatile(op)) : padding_of(view, type.element);
     } else if (inside && op.code == OpCode::kStoreView) {
       env.memory.store(address, type.element, values[i], i);
     } else if (inside) {

@@ -1,0 +1,99 @@
+// How programs of the tile language on a CPU read what others write meanwhile, and wait for it.
+#pragma once
+
+#include "tile/arch/cpu/convert.h"
+#include "tile/core/cpu_program.h"
+
+extern "C" int sched_yield(void) noexcept;
+
+namespace heddle::tile {
+
+// Accesses before it happen before those behind it: for the compiler, and for other threads that do the same.
+TILE_INLINE void order_memory() {
+  __atomic_thread_fence(__ATOMIC_ACQ_REL);
+}
+
+// The bits of an element as they are in memory now.
+template <typename T>
+TILE_INLINE uint_t<sizeof(T)> bits_now(vec<int64_t, 1> address) {
+  return __atomic_load_n(reinterpret_cast<const uint_t<sizeof(T)>*>(address.v), __ATOMIC_ACQUIRE);
+}
+
+// Watches a loop that reads what other programs write. A trip that reads what the one before read is spent waiting: the
+// thread pauses, then lets others run, and tells who launched the programs, so that a wait without end is found.
+class spin_watch {
+ public:
+  // What this trip has read, and what it hands to the next one.
+  template <typename T>
+  TILE_INLINE void saw(vec<T, 1> value) {
+    read_ = mix(read_, value.v);
+  }
+  TILE_INLINE void saw(mask<4, 1> value) { saw(value.v); }
+  template <typename T>
+  TILE_INLINE void saw(const T* values, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) read_ = mix(read_, values[i]);
+  }
+  TILE_INLINE void changed() { read_ = ++trips_; }
+  template <typename T>
+  TILE_INLINE void carries(vec<T, 1> value) {
+    carried_ = mix(carried_, value.v);
+  }
+  TILE_INLINE void carries(mask<4, 1> value) { carries(value.v); }
+
+  // The end of a trip. True: the wait has no end, and the program has to return. `site` names the loop.
+  TILE_INLINE bool turn(const program_services* services, int64_t site, const int64_t* program) {
+    const bool reads_the_same = read_ == last_read_, spins = reads_the_same && carried_ == last_carried_;
+    last_read_ = read_;
+    last_carried_ = carried_;
+    read_ = carried_ = 0;
+    if (!reads_the_same) {
+      if (same_ > kPauses) end(services);
+      same_ = 0;
+      return false;
+    }
+    return ++same_ > kPauses ? give_way(services, site, program, spins) : pause();
+  }
+  // Behind the loop.
+  TILE_INLINE void end(const program_services* services) {
+    if (!reported_) return;
+    services->resume(services->self);
+    reported_ = false;
+  }
+
+ private:
+  // A wait for a program that runs is over sooner, mostly.
+  static constexpr int64_t kPauses = 64;
+  static constexpr int64_t kYieldsPerReport = 64;
+
+  template <typename T>
+  TILE_INLINE static uint64_t mix(uint64_t hash, T value) {
+    const auto bits = uint64_t(__builtin_bit_cast(uint_t<sizeof(T)>, value));
+    return (hash ^ bits) * 0x9E3779B97F4A7C15u + 1;
+  }
+  TILE_INLINE static bool pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+    return false;
+  }
+  __attribute__((noinline)) bool give_way(const program_services* services, int64_t site, const int64_t* program,
+                                          bool spins) {
+    // A loop that goes on with work and reads the same again is not to lose time.
+    if (!spins) {
+      end(services);
+      waits_ = 0;
+      if (same_ % kPauses == 0) sched_yield();
+      return false;
+    }
+    sched_yield();
+    if (++waits_ % kYieldsPerReport != 0 || services == nullptr || services->wait == nullptr) return false;
+    reported_ = true;
+    return services->wait(services->self, site, program) != 0;
+  }
+
+  uint64_t read_ = 0, carried_ = 0, last_read_ = 0, last_carried_ = 0, trips_ = 0;
+  int64_t same_ = 0, waits_ = 0;
+  bool reported_ = false;
+};
+
+}  // namespace heddle::tile
