@@ -1,6 +1,8 @@
 #include "emulator/fiber.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <cstdint>
 
@@ -88,6 +90,64 @@ void FiberPool::reset() {
     prepare(stack);
     idle_.push_back(stack.fiber.get());
   }
+}
+
+// ---- Faults
+
+namespace {
+
+struct Watched {
+  pthread_t thread;
+  void (*report)(const BadAccess&);
+  const bool* on_fiber;
+  struct sigaction segment, bus;  // before
+  stack_t stack;
+  BadAccess access;
+};
+Watched watched;
+alignas(64) unsigned char handler_stack[64 << 10], report_stack[64 << 10];
+
+void report_access() {
+  watched.report(watched.access);
+}
+
+void handle_fault(int signal, siginfo_t* info, void* context) {
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  if (::pthread_equal(watched.thread, ::pthread_self()) == 0 || !*watched.on_fiber) {
+    // The access is made again and meets whoever was there before.
+    ::sigaction(signal, signal == SIGSEGV ? &watched.segment : &watched.bus, nullptr);
+    return;
+  }
+  constexpr int64_t kWrites = 2;  // bit of the error code of a page fault
+  // The kernel of the host knows no address where none can be mapped.
+  const bool has_address = info->si_code != SI_KERNEL;
+  watched.access = {reinterpret_cast<uint64_t>(info->si_addr), has_address, (registers[REG_ERR] & kWrites) != 0};
+  // The fiber's own stack may be what has overflowed. As behind a call: 8 bytes below a multiple of 16.
+  registers[REG_RSP] = reinterpret_cast<int64_t>(report_stack + sizeof report_stack - 72);
+  registers[REG_RIP] = reinterpret_cast<int64_t>(&report_access);
+}
+
+}  // namespace
+
+FaultGuard::FaultGuard(void (*report)(const BadAccess&), const bool& on_fiber) {
+  watched.thread = ::pthread_self();
+  watched.report = report;
+  watched.on_fiber = &on_fiber;
+  stack_t own{};
+  own.ss_sp = handler_stack;
+  own.ss_size = sizeof handler_stack;
+  ::sigaltstack(&own, &watched.stack);
+  struct sigaction action {};
+  action.sa_sigaction = &handle_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGSEGV, &action, &watched.segment);
+  ::sigaction(SIGBUS, &action, &watched.bus);
+}
+
+FaultGuard::~FaultGuard() {
+  ::sigaction(SIGSEGV, &watched.segment, nullptr);
+  ::sigaction(SIGBUS, &watched.bus, nullptr);
+  ::sigaltstack(&watched.stack, nullptr);
 }
 
 }  // namespace heddle::emulator

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -43,6 +45,22 @@ class FiberPool {
   void (*body_)(Fiber*);
   std::vector<Stack> stacks_;
   std::vector<Fiber*> idle_;
+};
+
+// An access to memory that is not there.
+struct BadAccess {
+  uint64_t address = 0;
+  bool has_address = false, writes = false;
+};
+
+// While one lives, a fiber of this thread that accesses memory where there is none goes on in `report`, which does not
+// return, on a stack of its own. Faults of other code go where they went before. One lives at a time.
+class FaultGuard {
+ public:
+  FaultGuard(void (*report)(const BadAccess&), const bool& on_fiber);
+  ~FaultGuard();
+  FaultGuard(const FaultGuard&) = delete;
+  FaultGuard& operator=(const FaultGuard&) = delete;
 };
 
 }  // namespace heddle::emulator

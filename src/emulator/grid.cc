@@ -46,9 +46,15 @@ void Grid::begin(const LaunchShape& shape, Random& random) {
   for (const auto& group : groups_) free_groups_.push_back(group.get());
   const uint32_t cluster = shape.cluster.x * shape.cluster.y * shape.cluster.z;
   unstarted_.resize(size_t{shape.grid.x} * shape.grid.y * shape.grid.z / cluster);
-  std::iota(unstarted_.begin(), unstarted_.end(), 0);
-  for (size_t i = unstarted_.size(); i > 1; --i) {
-    std::swap(unstarted_[i - 1], unstarted_[random.below(static_cast<uint32_t>(i))]);
+  std::iota(unstarted_.rbegin(), unstarted_.rend(), 0);
+  // GPUs start blocks in the order of their numbers, so that one may wait for those before it, and nobody knows in
+  // which order those run that are on the device together.
+  const size_t together = std::max<size_t>(shape.resident / cluster, 1);
+  for (size_t end = unstarted_.size(); end > 0; end -= std::min(together, end)) {
+    const size_t begin = end - std::min(together, end);
+    for (size_t i = end; i > begin + 1; --i) {
+      std::swap(unstarted_[i - 1], unstarted_[begin + random.below(static_cast<uint32_t>(i - begin))]);
+    }
   }
 }
 
@@ -64,6 +70,7 @@ void Grid::start_block(Block& block, Group& group, uint32_t number, uint32_t ran
   const uint32_t threads = shape_.block.x * shape_.block.y * shape_.block.z;
   block.live_threads = threads;
   block.async_fences = block.barrier_stamp = 0;
+  block.resumed_since_poll = 64 * threads;
   block.unfenced_init = false;
   block.waited = false;
   block.threads.resize(threads);
@@ -133,6 +140,27 @@ bool Grid::end(Block& block) {
   return true;
 }
 
+void Progress::saw(const void* address, uint64_t bits, bool changed) {
+  if (changed) return made();
+  const auto [seen, is_new] = seen_.try_emplace(address, bits);
+  if (!is_new && seen->second == bits) return;
+  seen->second = bits;
+  made();
+}
+
+bool Progress::may_poll(size_t pollers, const Grid& grid) {
+  constexpr uint64_t kPolls = 100000, kLeastRounds = 1000, kMostRounds = 10000;
+  const uint64_t each = pollers + 1;
+  const bool all_run = grid.unstarted() == 0 || grid.live_blocks() >= grid.shape().resident;
+  const uint64_t most = each * (all_run ? std::clamp(kPolls / each, kLeastRounds, kMostRounds) : 4);
+  return stale_polls_++ <= most;
+}
+
+void Progress::reset() {
+  made();
+  seen_.clear();
+}
+
 std::string describe_deadlock(const Grid& grid) {
   struct Where {
     Wait wait;
@@ -141,22 +169,30 @@ std::string describe_deadlock(const Grid& grid) {
     uint32_t line;
     auto operator<=>(const Where&) const = default;
   };
-  std::map<Where, uint64_t> waiting;
+  struct Waiting {
+    uint64_t threads = 0, block = ~uint64_t{0};  // the number of the first block
+  };
+  std::map<Where, Waiting> waiting;
   uint64_t finished = 0, blocks = 0;
   for (const Group* group : grid.live_groups()) {
     for (const Block* block : group->blocks) {
       ++blocks;
+      const emulated::Dim &at = block->block_index, &dim = block->grid_dim;
+      const uint64_t number = at.x + uint64_t{dim.x} * (at.y + uint64_t{dim.y} * at.z);
       for (const Thread& thread : block->threads) {
         if (thread.wait == Wait::kFinished) {
           ++finished;
         } else {
-          ++waiting[{thread.wait, thread.detail, name_of(thread.place), thread.place.line}];
+          Waiting& w = waiting[{thread.wait, thread.detail, name_of(thread.place), thread.place.line}];
+          ++w.threads;
+          w.block = std::min(w.block, number);
         }
       }
     }
   }
   std::string text = fmt::format("deadlock in {} block(s), {} not started:", blocks, grid.unstarted());
-  for (const auto& [where, count] : waiting) {
+  const emulated::Dim& dim = grid.shape().grid;
+  for (const auto& [where, who] : waiting) {
     std::string what;
     switch (where.wait) {
       case Wait::kBarrier:
@@ -189,7 +225,8 @@ std::string describe_deadlock(const Grid& grid) {
       default:
         what = "for nothing known";
     }
-    text += fmt::format(" {} thread(s) wait {} ({}:{});", count, what, where.file, where.line);
+    text += fmt::format(" {} thread(s) wait {} ({}:{}), first in block ({}, {}, {});", who.threads, what, where.file,
+                        where.line, who.block % dim.x, who.block / dim.x % dim.y, who.block / dim.x / dim.y);
   }
   return text + fmt::format(" {} have ended", finished);
 }

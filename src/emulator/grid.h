@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/block.h"
@@ -44,6 +45,22 @@ class Grid {
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<Block*> free_blocks_;
   std::vector<Group*> free_groups_;
+};
+
+// How long blocks have done nothing but wait for memory, while all others wait for them.
+class Progress {
+ public:
+  void made() { stale_polls_ = 0; }
+  // What a thread read from memory that others may change, and whether it changed that itself.
+  void saw(const void* address, uint64_t bits, bool changed);
+  // One of so many threads polls. False: a few rounds without progress, which start more blocks; many with all of them
+  // running are a deadlock.
+  bool may_poll(size_t pollers, const Grid& grid);
+  void reset();
+
+ private:
+  uint64_t stale_polls_ = 0;
+  std::unordered_map<const void*, uint64_t> seen_;  // what threads read last
 };
 
 // Who waits for what, where no thread can go on.

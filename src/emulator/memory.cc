@@ -1,12 +1,13 @@
 #include "emulator/memory.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "emulator/block.h"
+#include "emulator/fiber.h"
 
 namespace heddle::emulator {
 namespace {
@@ -27,14 +28,23 @@ size_t first_change(const uint8_t* zone) {
 }  // namespace
 
 Memory::~Memory() {
-  for (const auto& [address, allocation] : allocations_) std::free(allocation.raw);
+  for (const auto& [address, allocation] : allocations_) ::munmap(allocation.pages, allocation.mapped);
 }
 
 uint64_t Memory::allocate(size_t bytes, uint64_t limit) {
   if (bytes > limit || used_ > limit - bytes) return 0;
-  const size_t room = (bytes + 2 * kZoneBytes + kAlignment - 1) / kAlignment * kAlignment;
-  auto* raw = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, room));
-  if (raw == nullptr) return 0;
+  constexpr size_t kPage = 4096;
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const size_t room = (bytes + 2 * kZoneBytes + kPage - 1) / kPage * kPage, mapped = room + 2 * kGuardBytes;
+  void* const pages = ::mmap(nullptr, mapped, PROT_NONE, kFlags, -1, 0);
+  if (pages == MAP_FAILED) return 0;
+  uint8_t* const inside = static_cast<uint8_t*>(pages) + kGuardBytes;
+  if (::mprotect(inside, room, PROT_READ | PROT_WRITE) != 0) {
+    ::munmap(pages, mapped);
+    return 0;
+  }
+  // At the end of its pages, so that what reads far behind an array is seen as soon as what writes there.
+  uint8_t* const raw = inside + (room - bytes - 2 * kZoneBytes) / kAlignment * kAlignment;
   uint8_t* start = raw + kZoneBytes;
   std::memset(raw, kZoneByte, kZoneBytes);
   if (bytes <= kMostPoisoned) {
@@ -45,7 +55,7 @@ uint64_t Memory::allocate(size_t bytes, uint64_t limit) {
   }
   std::memset(start + bytes, kZoneByte, kZoneBytes);
   const auto address = reinterpret_cast<uint64_t>(start);
-  allocations_[address] = {raw, bytes};
+  allocations_[address] = {raw, static_cast<uint8_t*>(pages), mapped, bytes};
   used_ += bytes;
   return address;
 }
@@ -58,7 +68,7 @@ bool Memory::release(uint64_t address, std::string* what) {
   }
   *what = check(address, found->second);
   used_ -= found->second.bytes;
-  std::free(found->second.raw);
+  ::munmap(found->second.pages, found->second.mapped);
   allocations_.erase(found);
   return true;
 }
@@ -82,6 +92,24 @@ std::string Memory::check(uint64_t address, const Allocation& allocation) {
     return fmt::format("byte {} behind the end of an allocation of {} bytes was written", at, allocation.bytes);
   }
   return {};
+}
+
+std::string Memory::describe(const BadAccess& access) const {
+  if (!access.has_address) return "accesses an address where no memory can be";
+  const uint64_t address = access.address;
+  std::string text =
+      fmt::format("{} address {:#x}, where there is no memory", access.writes ? "writes to" : "reads from", address);
+  const auto after = allocations_.upper_bound(address);
+  uint64_t behind = kGuardBytes, before = kGuardBytes;
+  if (after != allocations_.begin()) behind = address - std::prev(after)->first - std::prev(after)->second.bytes;
+  if (after != allocations_.end()) before = after->first - address;
+  if (behind < std::min(before, kGuardBytes)) {
+    const size_t bytes = std::prev(after)->second.bytes;
+    text += fmt::format(": {} bytes behind the end of an allocation of {} bytes", behind, bytes);
+  } else if (before < kGuardBytes) {
+    text += fmt::format(": {} bytes before an allocation of {} bytes", before, after->second.bytes);
+  }
+  return text;
 }
 
 std::string Memory::check_zones() {

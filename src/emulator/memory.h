@@ -7,11 +7,15 @@
 
 namespace heddle::emulator {
 
-// Device memory: memory of the host, filled with NaN when it is fresh and with red zones on both sides.
+struct BadAccess;
+
+// Device memory: memory of the host, filled with NaN when it is fresh and with red zones on both sides, behind which
+// nothing can be accessed.
 class Memory {
  public:
   static constexpr size_t kZoneBytes = 1024;
   static constexpr size_t kAlignment = 256;
+  static constexpr size_t kGuardBytes = size_t{16} << 20;
 
   ~Memory();
 
@@ -22,12 +26,17 @@ class Memory {
   uint64_t used() const { return used_; }
   // Whether all bytes lie in one allocation.
   bool contains(uint64_t address, size_t bytes) const;
+  // "writes to address 0x7f..., where there is no memory: 3 bytes behind the end of an allocation of 64 bytes", where
+  // one is near.
+  std::string describe(const BadAccess& access) const;
   // "" or which red zone was overwritten; repairs it.
   std::string check_zones();
 
  private:
   struct Allocation {
-    uint8_t* raw;
+    uint8_t* raw;    // the first red zone
+    uint8_t* pages;  // with what guards them
+    size_t mapped;
     size_t bytes;
   };
   static std::string check(uint64_t address, const Allocation& allocation);

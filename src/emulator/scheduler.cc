@@ -37,25 +37,18 @@ Thread* Scheduler::pick() {
   while (transfers.has_boxes() && (ready_.empty() || random_.one_in(8))) transfers.complete_box(!ready_.empty());
   while (transfers.has_remote() && (ready_.empty() || random_.one_in(4))) transfers.complete_remote();
   if (!ready_.empty()) {
-    stale_polls_ = 0;
     const uint32_t which = random_.below(static_cast<uint32_t>(ready_.size()));
     Thread* thread = ready_[which];
     ready_[which] = ready_.back();
     ready_.pop_back();
+    if (thread->owner->works()) progress.made();
     return thread;
   }
-  if (pollers_.empty() || stale_polls_ > stalled_polls_limit()) return nullptr;
-  ++stale_polls_;
+  if (pollers_.empty() || !progress.may_poll(pollers_.size(), grid_)) return nullptr;
   Thread* thread = pollers_.front();
   pollers_.pop_front();
   thread->wait = Wait::kReady;
   return thread;
-}
-
-// A few rounds without progress start more blocks; many with all of them running are a deadlock.
-uint32_t Scheduler::stalled_polls_limit() const {
-  const uint32_t rounds = grid_.unstarted() == 0 || grid_.live_blocks() >= grid_.shape().resident ? 10000 : 4;
-  return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{rounds} * (pollers_.size() + 1), 0x7fffffff));
 }
 
 // Selects a thread, with a stack of its own, and returns where that is.
@@ -84,7 +77,17 @@ void Scheduler::wait(Wait what, uint32_t detail, Place place) {
   switch_away();
 }
 
+void Scheduler::fail_access(const BadAccess& access) {
+  Scheduler& s = scheduler();
+  const emulated::Dim &block = s.current_->owner->block_index, &thread = s.current_->thread_index;
+  s.failure_ = s.memory_->describe(access);
+  s.failure_.insert(0, fmt::format("thread ({}, {}, {}) of block ({}, {}, {}) ", thread.x, thread.y, thread.z, block.x,
+                                   block.y, block.z));
+  s.abandon();
+}
+
 void Scheduler::poll(Place place) {
+  current_->owner->resumed_since_poll = 0;
   pollers_.push_back(current_);
   wait(Wait::kPoll, 0, place);
 }
@@ -155,6 +158,7 @@ void Scheduler::finish_block(Block& block) {
     fail("a block ended without a wait for the launch in front, which its kernel may begin before the end of");
   }
   transfers.check_end(block);
+  progress.made();
   if (!grid_.end(block)) return;
   // Mostly one at a time, which is fastest; sometimes several, so that blocks meet that should not depend on an order.
   start_group();
@@ -166,7 +170,7 @@ void Scheduler::reset() {
   ready_.clear();
   pollers_.clear();
   on_fiber_ = false;
-  stale_polls_ = 0;
+  progress.reset();
   current_ = nullptr;
   current_block_ = nullptr;
   failure_.clear();
@@ -191,7 +195,7 @@ void Scheduler::begin(Kernel& kernel, const LaunchShape& shape, void** arguments
 std::string Scheduler::finish() {
   previous_ended_ = true;
   current_block_ = nullptr;  // the other scheduler's blocks had the kernels' pointers
-  stale_polls_ = 0;
+  progress.made();
   for (Thread* thread : dependent_) wake(thread);
   dependent_.clear();
   if (failure_.empty()) proceed();
@@ -212,6 +216,7 @@ void Scheduler::prepare(Kernel& kernel, const LaunchShape& shape, void** argumen
   kernel_ = &kernel;
   arguments_ = arguments;
   transfers.reset(memory);
+  memory_ = &memory;
   const emulated::ModuleInfo& info = kernel.module->info();
   thread_slot_ = info.thread;
   *info.api = &api();
@@ -223,6 +228,7 @@ void Scheduler::prepare(Kernel& kernel, const LaunchShape& shape, void** argumen
 
 void Scheduler::proceed() {
   running = this;
+  const FaultGuard guard(&fail_access, on_fiber_);
   try {
     run_all();
   } catch (const Abandoned&) {
@@ -241,7 +247,7 @@ void Scheduler::run_all() {
     } else if (!previous_ended_) {
       break;
     } else if (start_group()) {
-      stale_polls_ = 0;
+      progress.made();
     } else {
       if (grid_.live_blocks() > 0) failure_ = describe_deadlock(grid_);
       break;

@@ -48,13 +48,14 @@ class Scheduler {
   void wait(Wait what, uint32_t detail, Place place);
   // Now and then the current thread is not the first to go on.
   void give_way(uint32_t one_in);
-  // Something happened that threads which poll may have waited for.
-  void made_progress() { stale_polls_ = 0; }
+  // Something happens that threads which poll may wait for.
+  Progress progress;
 
   Transfers transfers;
 
  private:
   static void fiber_body(Fiber* self);
+  static void fail_access(const BadAccess& access);
   void prepare(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
   void proceed();
   void run_all();
@@ -70,7 +71,6 @@ class Scheduler {
 
   bool start_group() { return grid_.start_group(ready_); }
   void reset();
-  uint32_t stalled_polls_limit() const;
 
   FiberPool fibers_;
   Random random_;
@@ -78,6 +78,7 @@ class Scheduler {
   bool on_fiber_ = false;
 
   Kernel* kernel_ = nullptr;
+  const Memory* memory_ = nullptr;
   void** arguments_ = nullptr;
   emulated::ThreadInfo** thread_slot_ = nullptr;
 
@@ -85,7 +86,6 @@ class Scheduler {
   Block* current_block_ = nullptr;
   std::vector<Thread*> ready_;
   std::deque<Thread*> pollers_;
-  uint64_t stale_polls_ = 0;  // since a thread last did anything but poll
 
   Grid grid_;
   std::string failure_;

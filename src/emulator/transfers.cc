@@ -48,7 +48,7 @@ void Transfers::complete_remote() {
   const RemoteStore store = remote_[which];
   remote_[which] = remote_.back();
   remote_.pop_back();
-  s_.made_progress();
+  s_.progress.made();
   std::memcpy(store.to, store.value.data(), store.bytes);
   barriers.complete(*store.block, store.barrier, store.bytes, store.place);
 }
@@ -101,7 +101,7 @@ void Transfers::complete_box(bool only_early) {
   const Box box = boxes_[which];
   boxes_[which] = boxes_.back();
   boxes_.pop_back();
-  s_.made_progress();
+  s_.progress.made();
   const Group& group = *box.owner->owner->group;
   uint32_t bytes = box.map.element_bytes;
   for (int i = 0; i < box.map.rank; ++i) bytes *= box.map.box[i];

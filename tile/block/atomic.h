@@ -25,6 +25,17 @@ inline constexpr bool releases = O == Order::kRelease || O == Order::kAcquireRel
 template <Order O>
 inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRelease;
 
+}  // namespace detail
+
+// Until all threads have come; other blocks see what each of them has written until now before what any of them writes
+// behind.
+TILE_INLINE void sync_memory() {
+  detail::fence<Scope::kDevice>();
+  sync();
+}
+
+namespace detail {
+
 // Compares and swaps an element of any size; returns what was there.
 template <typename T>
 TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
@@ -155,49 +166,6 @@ TILE_INLINE T swap(T* p, T expected, T wanted) {
   const T old = compare_and_swap(p, expected, wanted);
   if constexpr (acquires<O>) fence<W>();
   return old;
-}
-
-// f(register) of one of the threads that hold an element; the result goes to all of them.
-template <typename L, typename T, typename M, typename F, typename S>
-TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
-  const Place here = L::here();
-  Tile<T, L> old{};
-  if constexpr (!L::kReplicated) {
-#pragma unroll
-    for (int r = 0; r < L::kRegisters; ++r) {
-      if (bool(element(mask, r)) && L::inside(here, r)) old.v[r] = f(r);
-    }
-    return old;
-  } else {
-    T* memory = shared.template begin<T>();
-    int at = 0;
-#pragma unroll
-    for (int d = 0; d < L::kRank; ++d) at = at * L::size(d) + here.at[d];
-    const bool mine = L::owner();
-#pragma unroll
-    for (int r = 0; r < L::kRegisters; ++r) {
-      int from = 0;
-      for (int d = 0; d < L::kRank; ++d) from = from * L::size(d) + L::of_register(r, d);
-      if (mine && bool(element(mask, r)) && L::inside(here, r)) memory[at + from] = f(r);
-    }
-    sync();
-#pragma unroll
-    for (int r = 0; r < L::kRegisters; ++r) {
-      int from = 0;
-      for (int d = 0; d < L::kRank; ++d) from = from * L::size(d) + L::of_register(r, d);
-      if (bool(element(mask, r)) && L::inside(here, r)) old.v[r] = memory[at + from];
-    }
-    return old;
-  }
-}
-// The same of one thread for the whole block, ordered against what all its threads do before and after.
-template <typename T, typename F, typename S>
-TILE_INLINE T once(S shared, bool mask, F f) {
-  sync();
-  T* memory = reinterpret_cast<T*>(shared.memory());
-  if (threadIdx.x == 0) *memory = mask ? f() : T{};
-  sync();
-  return *memory;
 }
 
 }  // namespace detail

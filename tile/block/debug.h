@@ -21,19 +21,55 @@ TILE_INLINE void fail_at([[maybe_unused]] T message) {
 #endif
 }
 
+// "( 3, 12)": where an element is, each coordinate as wide as the largest of its axis. A line is printed at once, so
+// that lines of other threads do not get in between.
+struct index_text {
+  char text[kMaxRank * 12 + 4];
+  int length = 0;
+
+  TILE_INLINE void add(char c) {
+    text[length++] = c;
+    text[length] = 0;
+  }
+  TILE_INLINE void add(int coordinate, int largest) {
+    int divisor = 1;
+    while (largest / divisor >= 10) divisor *= 10;
+    for (bool blank = true; divisor > 0; divisor /= 10) {
+      const int digit = coordinate / divisor % 10;
+      blank = blank && digit == 0 && divisor > 1;
+      add(blank ? ' ' : static_cast<char>('0' + digit));
+    }
+  }
+};
+template <typename L>
+TILE_INLINE index_text text_of(const Place& here, int r) {
+  index_text index;
+  index.add('(');
+  for (int d = 0; d < L::kRank; ++d) {
+    if (d > 0) {
+      index.add(',');
+      index.add(' ');
+    }
+    index.add(here.at[d] + L::of_register(r, d), L::size(d) - 1);
+  }
+  index.add(')');
+  return index;
+}
+
 template <bool Hex, typename T>
-TILE_INLINE void print_one(const char* prefix, T x) {
-  printf("pid (%u, %u, %u) ", blockIdx.x, blockIdx.y, blockIdx.z);
+TILE_INLINE void print_one(const char* prefix, const char* index, T x) {
+  const unsigned px = blockIdx.x, py = blockIdx.y, pz = blockIdx.z;
   if constexpr (is_pointer<T>) {
-    printf("%s%p\n", prefix, static_cast<const void*>(x));
-  } else if constexpr (is_any_float<T>) {
-    printf("%s%f\n", prefix, static_cast<double>(widen(x)));
+    printf("pid (%u, %u, %u) idx %s%s%p\n", px, py, pz, index, prefix, static_cast<const void*>(x));
   } else if constexpr (Hex) {
-    printf("%s0x%llx\n", prefix, static_cast<unsigned long long>(x));
+    const auto bits = static_cast<unsigned long long>(__builtin_bit_cast(uint_t<sizeof(T)>, x));
+    printf("pid (%u, %u, %u) idx %s%s0x%0*llx\n", px, py, pz, index, prefix, int(sizeof(T)) * 2, bits);
+  } else if constexpr (is_any_float<T>) {
+    printf("pid (%u, %u, %u) idx %s%s%f\n", px, py, pz, index, prefix, static_cast<double>(widen(x)));
   } else if constexpr (is_signed<T>) {
-    printf("%s%lld\n", prefix, static_cast<long long>(x));
+    printf("pid (%u, %u, %u) idx %s%s%lld\n", px, py, pz, index, prefix, static_cast<long long>(x));
   } else {
-    printf("%s%llu\n", prefix, static_cast<unsigned long long>(x));
+    printf("pid (%u, %u, %u) idx %s%s%llu\n", px, py, pz, index, prefix, static_cast<unsigned long long>(x));
   }
 }
 
@@ -54,11 +90,11 @@ TILE_INLINE void check(const char* message, const Tile<bool, L>& condition, cons
 
 // A line for the program, or for each element.
 TILE_INLINE void print(const char* prefix) {
-  if (threadIdx.x == 0) printf("pid (%u, %u, %u) %s\n", blockIdx.x, blockIdx.y, blockIdx.z, prefix);
+  if (threadIdx.x == 0) printf("pid (%u, %u, %u)%s\n", blockIdx.x, blockIdx.y, blockIdx.z, prefix);
 }
 template <bool Hex, typename T>
 TILE_INLINE void print(const char* prefix, T x) {
-  if (threadIdx.x == 0) detail::print_one<Hex>(prefix, x);
+  if (threadIdx.x == 0) detail::print_one<Hex>(prefix, "()", x);
 }
 template <bool Hex, typename T, typename L>
 TILE_INLINE void print(const char* prefix, const Tile<T, L>& x) {
@@ -66,7 +102,7 @@ TILE_INLINE void print(const char* prefix, const Tile<T, L>& x) {
   if (!L::owner()) return;
 #pragma unroll 1
   for (int r = 0; r < L::kRegisters; ++r) {
-    if (L::inside(here, r)) detail::print_one<Hex>(prefix, x.v[r]);
+    if (L::inside(here, r)) detail::print_one<Hex>(prefix, detail::text_of<L>(here, r).text, x.v[r]);
   }
 }
 

@@ -3,6 +3,7 @@
 // at a multiple of their size; they are accessed together where all of them may be.
 #pragma once
 
+#include "tile/arch/sm80/global.h"
 #include "tile/arch/sm80/pointer.h"
 #include "tile/block/tile.h"
 
@@ -25,8 +26,9 @@ struct pointee<T*> {
 template <typename P>
 using pointee_t = typename pointee<P>::type;
 
-// How an access treats the caches. kVolatile: it happens, here, as often as it stands here.
-enum class Access : uint8_t { kPlain, kVolatile };
+// How an access treats the caches. kVolatile: it happens, here, as often as it stands here. kAcquire: what others
+// released before they wrote what it reads is seen behind it, too.
+enum class Access : uint8_t { kPlain, kVolatile, kAcquire };
 
 namespace detail {
 
@@ -46,11 +48,12 @@ template <int V, Access A, typename T>
 TILE_INLINE void load_run(T* to, const T* from) {
   using S = stored_t<T>;
   const S* p = reinterpret_cast<const S*>(from);
-  if constexpr (A == Access::kVolatile) {
+  if constexpr (A != Access::kPlain) {
     using U = uint_t<sizeof(S)>;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
-      const S x = __builtin_bit_cast(S, *reinterpret_cast<const volatile U*>(p + i));
+      const U word = sm80::load_now<A == Access::kAcquire>(reinterpret_cast<const U*>(p + i));
+      const S x = __builtin_bit_cast(S, word);
       to[i] = static_cast<T>(x);
     }
   } else {
@@ -245,6 +248,86 @@ template <Access A = Access::kPlain, typename T>
 TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type other = {}) {
   if (mask) detail::load_run<1, A>(&other, const_cast<const T*>(p));
   return other;
+}
+
+namespace detail {
+
+// f(register) of one of the threads that hold an element; the result goes to all of them.
+template <typename L, typename T, typename M, typename F, typename S>
+TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
+  const Place here = L::here();
+  Tile<T, L> old{};
+  if constexpr (!L::kReplicated) {
+#pragma unroll
+    for (int r = 0; r < L::kRegisters; ++r) {
+      if (bool(element(mask, r)) && L::inside(here, r)) old.v[r] = f(r);
+    }
+    return old;
+  } else {
+    T* memory = shared.template begin<T>();
+    int at = 0;
+#pragma unroll
+    for (int d = 0; d < L::kRank; ++d) at = at * L::size(d) + here.at[d];
+    const bool mine = L::owner();
+#pragma unroll
+    for (int r = 0; r < L::kRegisters; ++r) {
+      int from = 0;
+      for (int d = 0; d < L::kRank; ++d) from = from * L::size(d) + L::of_register(r, d);
+      if (mine && bool(element(mask, r)) && L::inside(here, r)) memory[at + from] = f(r);
+    }
+    sync();
+#pragma unroll
+    for (int r = 0; r < L::kRegisters; ++r) {
+      int from = 0;
+      for (int d = 0; d < L::kRank; ++d) from = from * L::size(d) + L::of_register(r, d);
+      if (bool(element(mask, r)) && L::inside(here, r)) old.v[r] = memory[at + from];
+    }
+    return old;
+  }
+}
+// The same of one thread for the whole block, ordered against what all its threads do before and after.
+template <typename T, typename F, typename S>
+TILE_INLINE T once(S shared, bool mask, F f) {
+  sync();
+  T* memory = reinterpret_cast<T*>(shared.memory());
+  if (threadIdx.x == 0) *memory = mask ? f() : T{};
+  sync();
+  return *memory;
+}
+
+}  // namespace detail
+
+// What other blocks write meanwhile is read by one thread for all that hold an element, so that they agree on it:
+// whoever waits for memory leaves the loop together.
+template <int V = 1, typename P, typename L, typename S, typename M, typename O>
+TILE_INLINE auto load_volatile(S shared, const Tile<P, L>& p, const M& mask, const O& other) {
+  using T = pointee_t<P>;
+  if constexpr (!L::kReplicated) {
+    return load<V, Access::kVolatile>(p, mask, other);
+  } else {
+    Tile<T, L> x = detail::once<L, T>(shared, mask, [&](int r) {
+      T one;
+      detail::load_run<1, Access::kVolatile>(&one, static_cast<const T*>(p.v[r]));
+      return one;
+    });
+    each_register<L::kRegisters>([&](int r) {
+      if (!bool(detail::element(mask, r))) x.v[r] = detail::element(other, r);
+    });
+    return x;
+  }
+}
+template <int V = 1, typename P, typename L, typename S, typename M>
+TILE_INLINE auto load_volatile(S shared, const Tile<P, L>& p, const M& mask) {
+  return load_volatile<V>(shared, p, mask, pointee_t<P>{});
+}
+template <int V = 1, typename P, typename L, typename S>
+TILE_INLINE auto load_volatile(S shared, const Tile<P, L>& p) {
+  return load_volatile<V>(shared, p, true);
+}
+template <typename T, typename S>
+TILE_INLINE auto load_volatile(S shared, T* p, bool mask = true, typename without_const<T>::type other = {}) {
+  using V = typename without_const<T>::type;
+  return detail::once<V>(shared, true, [&] { return load<Access::kAcquire>(p, mask, other); });
 }
 
 // Each element once, however many threads have it.

@@ -38,6 +38,7 @@ const emulated::Api& api() {
                              alignment, name_of(place), place.line);
           },
       .poll = [](Place place) { scheduler().poll(place); },
+      .saw = [](const void* address, uint64_t bits, bool changed) { scheduler().progress.saw(address, bits, changed); },
       .barrier = [](uint32_t id, uint32_t threads, BarrierMode mode, bool predicate,
                     Place place) { return barrier(scheduler(), id, threads, mode, predicate, place); },
       .collect = [](Collective kind, uint32_t mask, uint64_t value,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lang/analysis/waits.h"
 #include "lang/cuda/scalar_text.h"
 
 namespace heddle::lang::cuda {
@@ -108,7 +109,7 @@ class PipelinePlanner {
   std::optional<StagedLoad> stage(const Op& op) const {
     const Type& type = kernel_.type(op.results[0]);
     const bool view = op.code == OpCode::kLoadView;
-    if (!type.is_tile() || type.rank() != 2 || op.attributes.integer("volatile") != 0) return std::nullopt;
+    if (!type.is_tile() || type.rank() != 2 || is_volatile(op)) return std::nullopt;
     if (view ? !pads_with_zero_outside(op) : !pads_with_zero(uses_, op)) return std::nullopt;
     std::vector<Use> products;
     if (!add_products(op.results[0], false, products)) return std::nullopt;
@@ -239,7 +240,7 @@ int64_t covered_rows(const DotPlan& plan, int64_t rows, bool is_b) {
 std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows,
                                       const std::vector<AxisFacts>& facts, const Assignment& layouts,
                                       const PipelineLimits& limits) {
-  if (has_trait(loop.regions[0], kWrites)) return std::nullopt;
+  if (has_trait(loop.regions[0], kWrites) || orders_loads(loop.regions[0])) return std::nullopt;
   Pipeline pipeline = PipelinePlanner(kernel, loop, windows, facts, layouts, limits.boxes).run();
   if (pipeline.loads.empty()) return std::nullopt;
   // A product that is not waited for reads one slot more than the loop's own.

@@ -138,19 +138,33 @@ HEDDLE_REDUCE(__reduce_or_sync, unsigned, a | b)
 HEDDLE_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 #undef HEDDLE_REDUCE
 
-// ---- Atomics. Exchange and compare-and-swap make locks, so others get a turn before them.
+// ---- Atomics. Exchange and compare-and-swap make locks, so others get a turn before them; of an update that changes
+// nothing a loop may wait for the value that it reads, so others get a turn behind it.
 
-#define HEDDLE_ATOMIC(NAME, T, EXPRESSION) \
-  inline T NAME(T* at, T value) {          \
-    const T old = *at;                     \
-    *at = static_cast<T>(EXPRESSION);      \
-    return old;                            \
-  }                                        \
-  inline T NAME##_block(T* at, T value) {  \
-    return NAME(at, value);                \
-  }                                        \
-  inline T NAME##_system(T* at, T value) { \
-    return NAME(at, value);                \
+namespace heddle::emulated {
+
+template <typename T>
+inline T updated(T* at, T value, bool gives_way, Place place) {
+  const T old = *at;
+  const bool changed = __builtin_memcmp(&old, &value, sizeof(T)) != 0;
+  *at = value;
+  heddle_emulated_api->saw(at, bits_as<uint64_t>(old), changed);
+  if (gives_way && !changed) heddle_emulated_api->poll(place);
+  return old;
+}
+
+}  // namespace heddle::emulated
+
+#define HEDDLE_ATOMIC(NAME, T, EXPRESSION)                                         \
+  inline T NAME(T* at, T value, HEDDLE_PLACE) {                                    \
+    const T old = *at;                                                             \
+    return heddle::emulated::updated(at, static_cast<T>(EXPRESSION), true, place); \
+  }                                                                                \
+  inline T NAME##_block(T* at, T value, HEDDLE_PLACE) {                            \
+    return NAME(at, value, place);                                                 \
+  }                                                                                \
+  inline T NAME##_system(T* at, T value, HEDDLE_PLACE) {                           \
+    return NAME(at, value, place);                                                 \
   }
 #define HEDDLE_ATOMIC_INTEGER(T)                         \
   HEDDLE_ATOMIC(atomicMin, T, value < old ? value : old) \
@@ -158,18 +172,16 @@ HEDDLE_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
   HEDDLE_ATOMIC(atomicAnd, T, old& value)                \
   HEDDLE_ATOMIC(atomicOr, T, old | value)                \
   HEDDLE_ATOMIC(atomicXor, T, old ^ value)
-#define HEDDLE_ATOMIC_SWAP(T)                                           \
-  inline T atomicExch(T* at, T value, HEDDLE_PLACE) {                   \
-    heddle_emulated_api->poll(place);                                   \
-    const T old = *at;                                                  \
-    *at = value;                                                        \
-    return old;                                                         \
-  }                                                                     \
-  inline T atomicCAS(T* at, T expected, T value, HEDDLE_PLACE) {        \
-    heddle_emulated_api->poll(place);                                   \
-    const T old = *at;                                                  \
-    if (__builtin_memcmp(&old, &expected, sizeof(T)) == 0) *at = value; \
-    return old;                                                         \
+#define HEDDLE_ATOMIC_SWAP(T)                                                \
+  inline T atomicExch(T* at, T value, HEDDLE_PLACE) {                        \
+    heddle_emulated_api->poll(place);                                        \
+    return heddle::emulated::updated(at, value, false, place);               \
+  }                                                                          \
+  inline T atomicCAS(T* at, T expected, T value, HEDDLE_PLACE) {             \
+    heddle_emulated_api->poll(place);                                        \
+    const T old = *at;                                                       \
+    const bool equal = __builtin_memcmp(&old, &expected, sizeof(T)) == 0;    \
+    return heddle::emulated::updated(at, equal ? value : old, false, place); \
   }
 HEDDLE_ATOMIC(atomicAdd, int, static_cast<unsigned>(old) + static_cast<unsigned>(value))
 HEDDLE_ATOMIC(atomicAdd, unsigned, old + value)

@@ -35,4 +35,22 @@ __device__ inline Quad load_together(const Quad* from) {
           static_cast<uint32_t>(high >> 32)};
 }
 
+// A word of 1, 2, 4 or 8 bytes as it is in memory now. `Acquires`: what its writer released before is seen behind it.
+#define TILE_LOAD_NOW(T, SUFFIX, REGISTER, HELD)                                                          \
+  template <bool Acquires>                                                                                \
+  __device__ inline T load_now(const T* from) {                                                           \
+    HELD word;                                                                                            \
+    if constexpr (Acquires) {                                                                             \
+      asm volatile("ld.acquire.sys.global." SUFFIX " %0, [%1];" : REGISTER(word) : "l"(from) : "memory"); \
+    } else {                                                                                              \
+      asm volatile("ld.volatile.global." SUFFIX " %0, [%1];" : REGISTER(word) : "l"(from) : "memory");    \
+    }                                                                                                     \
+    return static_cast<T>(word);                                                                          \
+  }
+TILE_LOAD_NOW(uint8_t, "u8", "=h", uint16_t)
+TILE_LOAD_NOW(uint16_t, "u16", "=h", uint16_t)
+TILE_LOAD_NOW(uint32_t, "u32", "=r", uint32_t)
+TILE_LOAD_NOW(uint64_t, "u64", "=l", uint64_t)
+#undef TILE_LOAD_NOW
+
 }  // namespace heddle::tile::sm80

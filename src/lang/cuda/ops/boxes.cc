@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lang/analysis/waits.h"
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/scalar_text.h"
 
@@ -31,7 +32,7 @@ std::string make_ring(Emitter& e, int stages) {
   return ring;
 }
 
-// Whether something may have been written to memory before the loop runs.
+// Whether something may have been written to memory before the loop runs, by this program or by one that it waited for.
 bool is_behind_writes(const Emitter& e, const Op& loop) {
   bool behind = false;
   const int at = e.uses.order(loop);
@@ -40,9 +41,10 @@ bool is_behind_writes(const Emitter& e, const Op& loop) {
                         std::any_of(op.regions.begin(), op.regions.end(), [&](const Region& r) {
                           bool has = false;
                           for_each_op(r, [&](const Op& inner) { has = has || &inner == &loop; });
-                          return has && has_trait(r, kWrites);
+                          return has && (has_trait(r, kWrites) || orders_loads(r));
                         });
-    behind = behind || around || (info_of(op.code).has(kWrites) && e.uses.order(op) < at);
+    const bool orders = info_of(op.code).has(kWrites) || orders_loads(op);
+    behind = behind || around || (orders && e.uses.order(op) < at);
   });
   return behind;
 }

@@ -5,6 +5,7 @@
 
 #include "codegen/text/writer.h"
 #include "heddle/error.h"
+#include "lang/analysis/waits.h"
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/scalar_text.h"
 
@@ -39,11 +40,14 @@ void emit_assert(Emitter& e, const Op& op) {
 
 void emit_print(Emitter& e, const Op& op) {
   const Attribute* const prefix = op.attributes.find("prefix");
-  const std::string text = quoted(prefix == nullptr ? "" : prefix->text);
+  const std::string text = prefix == nullptr ? "" : prefix->text;
   const char* const hex = op.attributes.integer("hex") != 0 ? "true" : "false";
-  if (op.operands.empty()) e.statement(op, fmt::format("block::print({})", text));
-  for (const ValueId v : op.operands) {
-    e.statement(op, fmt::format("block::print<{}>({}, {})", hex, text, e.type(v).is_tile() ? e.tile(v) : e.text(v)));
+  if (op.operands.empty()) e.statement(op, fmt::format("block::print({})", quoted(text)));
+  for (size_t i = 0; i < op.operands.size(); ++i) {
+    const ValueId v = op.operands[i];
+    const std::string words = op.operands.size() == 1 ? text : fmt::format("{}(operand {}) ", text, i);
+    e.statement(
+        op, fmt::format("block::print<{}>({}, {})", hex, quoted(words), e.type(v).is_tile() ? e.tile(v) : e.text(v)));
   }
 }
 
@@ -111,7 +115,7 @@ void emit_assembly(Emitter& e, const Op& op) {
 bool emit_effect(Emitter& e, const Op& op) {
   switch (op.code) {
     case OpCode::kBarrier:
-      return e.statement(op, "block::sync()"), true;
+      return e.statement(op, has_volatile_load(e.kernel) ? "block::sync_memory()" : "block::sync()"), true;
     case OpCode::kAssume:
       return true;
     case OpCode::kAssert:

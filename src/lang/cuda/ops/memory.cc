@@ -5,16 +5,12 @@
 #include <numeric>
 #include <optional>
 
+#include "lang/analysis/waits.h"
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/scalar_text.h"
 
 namespace heddle::lang::cuda {
 namespace {
-
-std::string access_of(const Op& op) {
-  const bool is_volatile = op.attributes.integer("volatile") != 0 || op.attributes.word("cache") == "cv";
-  return is_volatile ? ", block::Access::kVolatile" : "";
-}
 
 // A mask or another value that meets the pointer's elements; a scalar where it is the same everywhere.
 std::string beside(Emitter& e, ValueId v, const Layout& layout) {
@@ -50,25 +46,33 @@ std::string addresses(Emitter& e, ValueId pointers) {
                      fmt::join(strides, ", "));
 }
 
+// Shared memory by which one thread tells the others what it alone got from memory.
+void need_for_one_thread(Emitter& e, const Type& type, const Layout* layout) {
+  const bool through_shared = layout == nullptr || layout->replicated();
+  if (through_shared) e.need_shared(std::max<int64_t>(16, type.elements() * size_of(type.element)));
+}
+
 void emit_load(Emitter& e, const Op& op) {
   const ValueId pointer = op.operands[0], result = op.results[0];
   const Type& type = e.type(pointer);
   if (type.is_scalar()) {
-    std::string text = fmt::format(
-        "block::load<{}>({}",
-        op.attributes.integer("volatile") != 0 ? "block::Access::kVolatile" : "block::Access::kPlain", e.text(pointer));
+    if (is_volatile(op)) need_for_one_thread(e, type, nullptr);
+    std::string text = fmt::format("block::{}({}", is_volatile(op) ? "load_volatile" : "load<block::Access::kPlain>",
+                                   is_volatile(op) ? "kShared, " + e.text(pointer) : e.text(pointer));
     for (size_t i = 1; i < op.operands.size(); ++i) text += ", " + e.text(op.operands[i]);
     return e.declare(op, result, text + ")");
   }
   const Layout& layout = e.layout(pointer);
   const int64_t element = size_of(type.element);
-  if (!e.uniform(pointer) && access_of(op).empty() && is_shifted(layout, e.facts_of(pointer), element) &&
+  if (!e.uniform(pointer) && !is_volatile(op) && is_shifted(layout, e.facts_of(pointer), element) &&
       pads_with_zero(e.uses, op)) {
     const std::string shifted = fmt::format("block::shifted({})", load_pieces_text(e, op));
     return e.declare(op, result, e.converted(shifted, layout, e.layout(result), e.type(result)));
   }
   const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), element);
-  std::string text = fmt::format("block::load<{}{}>({}", vector, access_of(op), addresses(e, pointer));
+  if (is_volatile(op)) need_for_one_thread(e, type, &layout);
+  std::string text = fmt::format("block::{}<{}>({}{}", is_volatile(op) ? "load_volatile" : "load", vector,
+                                 is_volatile(op) ? "kShared, " : "", addresses(e, pointer));
   for (size_t i = 1; i < op.operands.size(); ++i) text += ", " + beside(e, op.operands[i], layout);
   e.declare(op, result, e.converted(text + ")", layout, e.layout(result), e.type(result)));
 }
@@ -110,18 +114,13 @@ const char* update_of(std::string_view kind) {
   return kind == "max" ? "block::atomic_max" : "block::atomic_exchange";
 }
 
-void need_for_atomic(Emitter& e, const Type& type, const Layout* layout) {
-  const bool through_shared = layout == nullptr || layout->replicated();
-  if (through_shared) e.need_shared(std::max<int64_t>(16, type.elements() * size_of(type.element)));
-}
-
 void emit_atomic(Emitter& e, const Op& op) {
   const ValueId pointer = op.operands[0];
   const Type& type = e.type(pointer);
   const bool swaps = op.code == OpCode::kAtomicCas;
   const bool scalar = type.is_scalar();
   const ValueId result = op.results[0];
-  need_for_atomic(e, type, scalar ? nullptr : &e.layout(result));
+  need_for_one_thread(e, type, scalar ? nullptr : &e.layout(result));
   std::vector<std::string> operands;
   for (size_t i = 0; i < (swaps ? 3u : 2u); ++i) {
     operands.push_back(scalar ? e.text(op.operands[i]) : e.tile(op.operands[i], e.layout(result)));
@@ -160,6 +159,16 @@ int64_t within(const Layout& layout, int64_t vector) {
   return std::min(vector, run & -run);
 }
 
+void emit_volatile_view(Emitter& e, const Op& op, const Layout& layout) {
+  need_for_one_thread(e, e.type(op.results[0]), &layout);
+  const std::string at = e.fresh("at"), l = e.layout_name(layout);
+  e.statement(op, fmt::format("const auto {} = {}", at, window_text(e, op, checked_of(op))));
+  e.declare(
+      op, op.results[0],
+      fmt::format("block::load_volatile(kShared, block::pointers<{0}>({1}), block::inside<{0}>({1}), {2}.padding)", l,
+                  at, e.text(op.operands[0])));
+}
+
 bool emit_view(Emitter& e, const Op& op) {
   switch (op.code) {
     case OpCode::kMakeView: {
@@ -180,6 +189,7 @@ bool emit_view(Emitter& e, const Op& op) {
     }
     case OpCode::kLoadView: {
       const Layout& layout = e.layout(op.results[0]);
+      if (is_volatile(op)) return emit_volatile_view(e, op, layout), true;
       const int64_t vector = within(layout, view_vector(e.kernel, e.facts, op.operands[0], offsets_of(e, op)));
       e.declare(op, op.results[0],
                 fmt::format("block::load<{}, {}>({}, {}.padding)", e.layout_name(layout), vector,
@@ -196,7 +206,7 @@ bool emit_view(Emitter& e, const Op& op) {
     case OpCode::kAtomicView: {
       const ValueId value = op.operands.back();
       const Layout& layout = e.layout(value);
-      need_for_atomic(e, e.type(value), &layout);
+      need_for_one_thread(e, e.type(value), &layout);
       const std::string at = e.fresh("at"), all = fmt::format("{}u", (1u << layout.rank()) - 1);
       e.statement(op, fmt::format("const auto {} = {}", at, window_text(e, op, (1u << layout.rank()) - 1)));
       const std::string l = e.layout_name(layout);

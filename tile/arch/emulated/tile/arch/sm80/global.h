@@ -14,7 +14,17 @@ inline void store_together(Quad* to, const Quad& q, HEDDLE_PLACE) {
 }
 inline Quad load_together(const Quad* from, HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
-  return *from;
+  const Quad quad = *from;
+  for (int i = 0; i < 4; ++i) heddle_emulated_api->saw(&from->words[i], quad.words[i], false);
+  return quad;
+}
+
+template <bool Acquires, typename T>
+inline T load_now(const T* from, HEDDLE_PLACE) {
+  heddle_emulated_api->poll(place);
+  const T word = *from;
+  heddle_emulated_api->saw(from, word, false);
+  return word;
 }
 
 }  // namespace heddle::tile::sm80
