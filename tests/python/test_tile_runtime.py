@@ -1,5 +1,7 @@
 """Launches of the tile language: what is compiled apart, grids, options, tuning, and the text that a kernel becomes."""
 import collections
+import contextlib
+import io
 import unittest
 
 import numpy as np
@@ -53,6 +55,20 @@ def wide(Z, a: tl.int64, b: "fp64"):
 @triton.jit
 def constant(X: tl.const):
     tl.store(X, 1)
+
+@triton.jit
+def tells(X, N: tl.constexpr):
+    tl.device_print("x", tl.load(X + tl.arange(0, N)))
+    tl.device_print("row:", tl.program_id(0))
+    tl.device_print("two = ", tl.program_id(0), N, hex=True)
+    print("done")
+
+@triton.jit
+def reads_again(X, N: tl.constexpr):
+    tl.load(X, cache_modifier=".cv")
+    tl.load(X + tl.arange(0, N), volatile=True)
+    tl.load(X + 1)
+    tl.load(tl.make_block_ptr(X, (N,), (1,), (0,), (N,), (0,)), volatile=True, boundary_check=(0,))
 
 @triton.jit
 def checked(Z, n):
@@ -113,6 +129,21 @@ class Launches(unittest.TestCase):
         self.assertIn("kernel @scale(%Z: ptr<f32> {divisible = 16}, %X: ptr<f32>, %n: i32 {divisible = 16}, %factor: f32)", text)
         self.assertIn(f'file 0 "{self.kernels.__file__}"', text)
         self.assertRegex(text, r"store %\d+, %\d+, %\d+  @0:9:5")
+
+    def test_prints(self):
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
+            self.kernels.tells[(1,)](np.array([1.5, -2], np.float32), N=2)
+        self.assertEqual(told.getvalue().splitlines(), [
+            "pid (0, 0, 0) idx (0) x: 1.500000", "pid (0, 0, 0) idx (1) x: -2.000000", "pid (0, 0, 0) idx () row: 0",
+            "pid (0, 0, 0) idx () two =: (operand 0) 0x00000000", "pid (0, 0, 0) idx () two =: (operand 1) 0x00000002",
+            "pid (0, 0, 0) done"])
+
+    def test_volatile_loads_stay(self):
+        text = self.kernels.reads_again.warmup(np.zeros(16, np.float32), N=16, grid=(1,)).ir
+        self.assertEqual(text.count("{cache = cv}"), 2)
+        self.assertRegex(text, r"load_view .*cache = cv")
+        self.assertEqual(text.count("load"), 3)
 
     def test_promises_without_a_result(self):
         z = np.full(12, -1, np.float32)

@@ -196,8 +196,13 @@ def _keep(op: Op, first: int, kept: list[int]) -> None:
         end.operands = end.operands[:1] + [end.operands[1 + i] for i in kept]
 
 
+def _is_volatile(op: Op) -> bool:
+    """A load of what other programs write meanwhile."""
+    return op.kind in ("load", "load_view") and op.attributes.get("cache") == "cv"
+
+
 def _has_effect(op: Op) -> bool:
-    if op.kind in _EFFECTS or op.kind == "load" and op.attributes.get("volatile"):
+    if op.kind in _EFFECTS or _is_volatile(op):
         return op.kind not in ("yield", "condition")
     return any(_has_effect(inner) for region in op.regions for inner in region.ops)
 

@@ -51,6 +51,8 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
     """The elements that pointers point to; where the mask is false, `other` or zero, without touching memory."""
     hints = {"cache": chosen("cache_modifier", cache_modifier, _LOAD_CACHES),
              "eviction": chosen("eviction_policy", eviction_policy, _EVICTIONS)}
+    if volatile:
+        hints["cache"] = "cv"  # the same to programs that others write to
     if isinstance(pointer, block_pointer):
         if mask is not None or other is not None:
             raise ValueError("`mask` and `other` arguments cannot be specified for loading block pointers")
@@ -71,7 +73,7 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
         operands.append(cast(_shaped(other, pointer), element))
     type = pointer.type.with_element_ty(element)
     handles = [operand.handle for operand in operands]
-    return tensor(ir.builder().one("load", handles, type.ir, **hints, volatile=1 if volatile else None), type)
+    return tensor(ir.builder().one("load", handles, type.ir, **hints), type)
 
 
 @builtin

@@ -102,7 +102,15 @@ def device_print(prefix, *args, hex=False):
     if any(character not in string.printable for character in prefix):
         raise ValueError(f"{prefix} is not an ascii string")
     values = [to_tensor(one).handle for one in args]
-    ir.builder().emit("print", values, (), {"prefix": ir.Quoted(prefix), "hex": 1 if hex else None})
+    ir.builder().emit("print", values, (), {"prefix": ir.Quoted(_set_apart(prefix, bool(values))), "hex": 1 if hex else None})
+
+
+def _set_apart(words, before_values):
+    """Words of a line between its place and the values, as Triton sets them: " x: "."""
+    if before_values:
+        words = words if words.endswith(" ") else words + " "
+        words = words if words.endswith(": ") else words[:-1] + ": "
+    return " " + words if len(words) > 2 and not words.startswith(" ") else words
 
 
 @builtin
