@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -227,6 +228,34 @@ kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   EXPECT_EQ(got[99], 2);
   EXPECT_THROW(add.launch({1, 1, 1}, {}, nullptr), Error);
   EXPECT_THROW(CudaKernel(parse_and_verify("tile_ir 1\nkernel @k() {\n}\n"), "cuda-sm_75"), Error);
+}
+
+TEST_F(Kernels, PrintsNameProgramAndElement) {
+  const CudaKernel prints(parse_and_verify(R"(tile_ir 1
+kernel @prints(%n: i32) {num_warps = 1} {
+  %i = iota {start = 9} : tile<22xi32>
+  %m = reshape %i : tile<2x11xi32>
+  print %m {prefix = " x: "}
+  %h = constant {value = -1} : i16
+  print %n, %h {prefix = " n: ", hex = 1}
+  print {prefix = " done"}
+}
+)"),
+                          target_name(context->device().target));
+  const uint64_t slots[] = {12};
+  testing::internal::CaptureStdout();
+  prints.launch({1, 1, 1}, slots, nullptr);
+  context->synchronize();
+  std::istringstream text(testing::internal::GetCapturedStdout());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  ASSERT_EQ(lines.size(), 25u);
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines[0], "pid (0, 0, 0) done");
+  EXPECT_EQ(lines[1], "pid (0, 0, 0) idx () n: (operand 0) 0x0000000c");
+  EXPECT_EQ(lines[2], "pid (0, 0, 0) idx () n: (operand 1) 0xffff");
+  EXPECT_EQ(lines[3], "pid (0, 0, 0) idx (0,  0) x: 9");
+  EXPECT_EQ(lines[24], "pid (0, 0, 0) idx (1, 10) x: 30");
 }
 
 // What NVRTC gives for an H100 neither spills nor waits for each instruction of the tensor cores.
