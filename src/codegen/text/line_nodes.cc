@@ -36,13 +36,14 @@ class StageReductions {
   // Those that a line works on.
   std::vector<uint32_t> in(std::string_view code) {
     std::vector<uint32_t> nodes;
-    if (has(code, "accumulator<") && code.ends_with(";") && declared_ < of_stage_.size()) {
+    const bool declares = has(code, "accumulator<") || has(code, "long_sum<") || has(code, "running_sum<");
+    if (declares && code.ends_with(";") && declared_ < of_stage_.size()) {
       const size_t name = code.rfind(' ') + 1;
       const std::string accumulator(code.substr(name, code.size() - 1 - name));
       nodes.push_back(by_name_[accumulator] = of_stage_[declared_++]);
     }
     for (const auto& [name, node] : by_name_) {
-      for (const char* use : {".add(", ".result(", ".part[", ".where"}) {
+      for (const char* use : {".add(", ".settle(", ".result(", ".lanes(", ".part[", ".where"}) {
         const size_t at = code.find(name + use);
         if (at != std::string_view::npos && (at == 0 || code[at - 1] == ' ' || code[at - 1] == '(')) {
           nodes.push_back(node);

@@ -24,6 +24,21 @@ int64_t count_of(const Shape& shape, const Ints& dims) {
   return count;
 }
 
+// Whether a value is made of exponentials element by element, as the weights of an attention are: their product is a
+// part of it.
+bool is_of_exponentials(const ir::Graph& graph, ValueId v) {
+  constexpr int kMostSteps = 8;
+  for (int step = 0; step < kMostSteps; ++step) {
+    const Node& node = graph.producer(v);
+    if (node.op == Op::kExp) return true;
+    const bool passes = node.op == Op::kDiv || node.op == Op::kMul || node.op == Op::kCast || node.op == Op::kReshape ||
+                        node.op == Op::kTranspose;
+    if (!passes) return false;
+    v = node.inputs[0];
+  }
+  return false;
+}
+
 // One operand of a dot, by the roles of its dimensions.
 struct Side {
   Shape shape;
@@ -68,12 +83,22 @@ class LongDot {
     const bool is_real = dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
     if (!is_real || r_.source().dtype(node_.inputs[1]) != dtype) return std::nullopt;
     sums_ = dtype == DType::kF64 ? dtype : DType::kF32;
-    if ((a_.lines() == 1 || x_.lines() == 1) && a_.is_row_major() && x_.is_row_major()) return sum_of_products();
+    for (const ValueId v : node_.inputs) {
+      if (is_of_exponentials(r_.source(), v)) return std::nullopt;
+    }
+    const bool vector = a_.lines() == 1 || x_.lines() == 1;
+    if (vector && a_.is_row_major() && x_.is_row_major() && !has_constant_matrix()) return sum_of_products();
     return in_parts();
   }
 
  private:
   const Shape& result_shape() const { return r_.source().shape(node_.outputs[0]); }
+
+  // Which is packed ahead, in its own type.
+  bool has_constant_matrix() const {
+    const auto is_constant = [&](size_t side) { return r_.source().constant_of(node_.inputs[side]) != nullptr; };
+    return (a_.lines() > 1 && is_constant(0)) || (x_.lines() > 1 && is_constant(1));
+  }
 
   ValueId sum_of_products() {
     const int64_t batch = count_of(a_.shape, a_.batch), lines = std::max(a_.lines(), x_.lines());
