@@ -210,7 +210,6 @@ TEST_F(CacheGuard, AFolderThatIsRemovedMeanwhileCostsAWarning) {
     for (size_t i = 0; i < count; ++i) units.push_back(unit("a" + std::to_string(i), static_cast<int>(i + 2)));
     for (const char* when : {"-c", "-shared"}) {
       fs::remove_all(folder());
-      warnings_.clear();
       const std::string remove = "[ \"$1\" = " + std::string(when) + " ] && rm -rf " + folder();
       const Variable compiler("HEDDLE_CXX", write_compiler("# " + std::to_string(count) + "\n" + remove));
       const CompiledLibrary library = compile(units, target_, 2, true);
