@@ -205,18 +205,15 @@ TEST_F(CacheGuard, ACompilerThatFailsAndSaysItDidNotHarmsOneCompilation) {
 }
 
 TEST_F(CacheGuard, AFolderThatIsRemovedMeanwhileCostsAWarning) {
-  for (const size_t count : {1, 3}) {
+  for (const auto& [count, when] : {std::pair(1, "-c"), std::pair(3, "-shared")}) {
     std::vector<std::string> units;
-    for (size_t i = 0; i < count; ++i) units.push_back(unit("a" + std::to_string(i), static_cast<int>(i + 2)));
-    for (const char* when : {"-c", "-shared"}) {
-      fs::remove_all(folder());
-      warnings_.clear();
-      const std::string remove = "[ \"$1\" = " + std::string(when) + " ] && rm -rf " + folder();
-      const Variable compiler("HEDDLE_CXX", write_compiler("# " + std::to_string(count) + "\n" + remove));
-      const CompiledLibrary library = compile(units, target_, 2, true);
-      EXPECT_EQ(call(library, "a" + std::to_string(count - 1)), count + 1) << when;
-      EXPECT_TRUE(warned("compiling in the cache folder " + folder() + " failed")) << when;
-    }
+    for (int i = 0; i < count; ++i) units.push_back(unit("a" + std::to_string(i), i + 2));
+    const std::string remove = "[ \"$1\" = " + std::string(when) + " ] && rm -rf " + folder();
+    const Variable compiler("HEDDLE_CXX", write_compiler(remove));
+    warnings_.clear();
+    const CompiledLibrary library = compile(units, target_, 2, true);
+    EXPECT_EQ(call(library, "a" + std::to_string(count - 1)), static_cast<float>(count + 1)) << when;
+    EXPECT_TRUE(warned("compiling in the cache folder " + folder() + " failed")) << when;
   }
 }
 

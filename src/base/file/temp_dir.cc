@@ -29,6 +29,7 @@ struct Live {
   std::mutex mutex;
   std::set<std::string> folders;
   std::set<std::string> swept;  // roots
+  bool ending = false;          // a signal ends the process: no folder is made any more
 };
 
 Live& live() {
@@ -75,6 +76,9 @@ std::string standard_root() {
 TempDir::TempDir(const std::string& prefix, const std::string& root) {
   const std::string parent = root.empty() ? standard_root() : root;
   sweep_once(parent);
+  // From before it exists until it is known, so that remove_temporary_folders() misses none.
+  const std::lock_guard lock(live().mutex);
+  while (live().ending) ::pause();
   while (path_.empty()) {
     std::string name = fmt::format("{}/{}{}.XXXXXX", parent, kMark, prefix);
     if (::mkdtemp(name.data()) == nullptr) {
@@ -82,28 +86,26 @@ TempDir::TempDir(const std::string& prefix, const std::string& root) {
            "Set TMPDIR to a folder that may be written");
     }
     lock_ = open_folder(name);
-    // Another process that sweeps may have taken it for a dead one's, by now or before it was opened. Where there are no
-    // locks nothing is swept.
+    // Another process that sweeps may have taken it for a dead one's, by now or before it was opened. Where there are
+    // no locks nothing is swept.
     if (lock_.get() < 0 && errno == ENOENT) continue;
     if (lock_.get() >= 0 && ::flock(lock_.get(), LOCK_EX) == 0 && !is_named(lock_.get(), name)) continue;
     path_ = std::move(name);
   }
-  const std::lock_guard lock(live().mutex);
   live().folders.insert(path_);
 }
 
 TempDir::~TempDir() {
-  {
-    const std::lock_guard lock(live().mutex);
-    live().folders.erase(path_);
-  }
   std::error_code ignored;
   fs::remove_all(path_, ignored);
+  const std::lock_guard lock(live().mutex);
+  live().folders.erase(path_);
 }
 
 void remove_temporary_folders() {
   constexpr int kAttempts = 3;  // other threads may still write into them
   const std::lock_guard lock(live().mutex);
+  live().ending = true;
   std::error_code error;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     for (const std::string& folder : live().folders) fs::remove_all(folder, error);
