@@ -1,4 +1,5 @@
 """The tile language: types and values of expressions against NumPy in float64, control flow, tiles of any size."""
+import os
 import unittest
 
 import numpy as np
@@ -459,6 +460,102 @@ class Memory(unittest.TestCase):
         words = [philox(i, 5)[0] for i in (0, 1)]
         expected = [(w if w < 2**31 else 2**32 - 1 - w) * 4.6566127342e-10 for w in words]
         np.testing.assert_allclose(uniform[:2], expected, rtol=1e-6)
+
+
+LONG = """
+@triton.jit
+def chain(X, N: tl.constexpr):
+    v = tl.load(X + tl.arange(0, 8))
+    for i in tl.static_range(N):
+        v = v * 0.5 + 0.5
+    tl.store(X + tl.arange(0, 8), v)
+
+@triton.jit
+def annotated(X, n):
+    first: tl.constexpr = tl.program_id(0) + n
+    kind: tl.constexpr = tl.core.get_int_dtype(bitwidth=32, signed=True)
+    tl.store(X + tl.arange(0, 8), (tl.arange(0, 8) + first).to(kind).to(tl.float32))
+
+@triton.jit
+def terms(X):
+    a = tl.load(X)
+    for i in range(2):
+        a = """ + " + ".join(["a"] * 600) + """
+    tl.store(X, a)
+
+@triton.jit
+def threads(X):
+    tl.store(X, tl.extra.cuda.num_threads() + tl.extra.cuda.num_warps())
+"""
+
+
+class Long(unittest.TestCase):
+    def setUp(self):
+        self.kernels = module_of(LONG)
+
+    def test_an_unrolled_loop(self):
+        for steps in (300, 2000):
+            x = numbers(np.float32)[:8].copy()
+            want = x.astype(np.float64)
+            for _ in range(steps):
+                want = want * 0.5 + 0.5
+            self.kernels.chain[(1,)](x, N=steps)
+            np.testing.assert_allclose(x, want, rtol=1e-6)
+
+    def test_unrolling_ends_at_a_limit(self):
+        with self.assertRaisesRegex(triton.CompilationError, "more than 65536 operations: unroll less"):
+            self.kernels.chain.warmup(np.dtype("float32"), N=10**9, grid=(1,))
+
+    def test_a_sum_of_many_terms(self):
+        x = np.array([2.0], np.float32)
+        self.kernels.terms[(1,)](x)
+        self.assertEqual(x[0], 2 * 600 * 600)
+
+    def test_a_constexpr_of_a_value_of_the_run(self):
+        for n in (7, 2**20):
+            x = np.zeros(8, np.float32)
+            self.kernels.annotated[(1,)](x, n)
+            np.testing.assert_array_equal(x, np.arange(8) + n)
+
+    def test_threads_of_a_program(self):
+        for warps in (2, 8):
+            x = np.zeros(1, np.float32)
+            self.kernels.threads[(1,)](x, num_warps=warps)
+            self.assertEqual(x[0], 33 * warps)
+
+
+class Names(unittest.TestCase):
+    """What programs for Triton import beside the language."""
+
+    def test_modules(self):
+        import importlib
+
+        for name, members in (("runtime.errors", ("OutOfResources", "PTXASError", "InterpreterError", "AutotunerError")),
+                              ("backends.compiler", ("GPUTarget", "AttrsDescriptor")), ("knobs", ("runtime", "autotuning", "cache", "nvidia")),
+                              ("errors", ("TritonError",)), ("language.extra.cuda.libdevice", ("tanh",)),
+                              ("language.extra.hip.libdevice", ("tanh",)), ("testing", ("do_bench_cudagraph",))):
+            module = importlib.import_module(f"heddle.tile.{name}")
+            for member in members:
+                self.assertTrue(hasattr(module, member), f"{name}.{member}")
+
+    def test_targets_and_facts(self):
+        from heddle.tile.backends.compiler import AttrsDescriptor, GPUTarget
+
+        self.assertEqual(GPUTarget("cuda", 90, 32).compiler_name, "cuda-sm_90a")
+        self.assertEqual(GPUTarget("cuda", 80, 32).compiler_name, "cuda-sm_80")
+        facts = AttrsDescriptor.from_dict({"arg_properties": {"tt.divisibility": (0, 1), "tt.equal_to": ()}, "cls": "AttrsDescriptor"})
+        self.assertEqual(facts.divisible_by_16, (0, 1))
+
+    def test_knobs_of_ours_are_in_the_environment(self):
+        from heddle.tile import knobs
+
+        with knobs.autotuning.scope():
+            knobs.autotuning.print = True
+            self.assertEqual(os.environ["HEDDLE_TILE_PRINT_AUTOTUNING"], "1")
+            self.assertTrue(knobs.autotuning.print)
+        with self.assertWarnsRegex(UserWarning, "does not call the hook launch_enter_hook"):
+            knobs.runtime.launch_enter_hook.add(print)
+        knobs.runtime.launch_enter_hook.remove(print)
 
 
 def philox(counter, key):

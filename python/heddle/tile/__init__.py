@@ -12,10 +12,11 @@
 
 The language is Triton's. Arrays are those of NumPy on the CPU, and what has `data_ptr()` or `__dlpack__` on either device.
 """
-from heddle.tile import compiler, language, runtime, testing, tools
+from heddle.tile import backends, compiler, errors, knobs, language, runtime, testing, tools
 from heddle.tile.compiler import compile
 from heddle.tile.compiler.errors import (
     CompilationError, CompileTimeAssertionFailure, OutOfResources, TileError, UnsupportedLanguageConstruct)
+from heddle.tile.errors import TritonError
 from heddle.tile.runtime.arrays import reinterpret
 from heddle.tile.runtime.autotuner import Autotuner, Config, autotune, heuristics
 from heddle.tile.language.aggregates import aggregate
@@ -44,6 +45,7 @@ def set_allocator(allocator) -> None:
 
 __all__ = [
     "Autotuner", "CompilationError", "CompileTimeAssertionFailure", "Config", "JITFunction", "Operator", "OutOfResources", "TileError",
-    "UnsupportedLanguageConstruct", "aggregate", "autotune", "cdiv", "compile", "compiler", "constexpr_function", "empty", "empty_like", "heuristics", "jit", "language",
+    "TritonError", "UnsupportedLanguageConstruct", "aggregate", "autotune", "backends", "cdiv", "compile", "compiler", "constexpr_function", "empty",
+    "empty_like", "errors", "heuristics", "jit", "knobs", "language",
     "must_use_result", "next_power_of_2", "operator", "reinterpret", "runtime", "set_allocator", "testing", "tools",
 ]

@@ -68,6 +68,10 @@ def do_bench(fn: Callable, warmup: float = 25, rep: float = 100, grad_to_none=No
         begin = start()
         fn()
         times.append(stop(begin))
+    return _summary(times, quantiles, return_mode)
+
+
+def _summary(times: list, quantiles: Optional[Sequence[float]], return_mode: str) -> Any:
     times.sort()
     if quantiles is not None:
         found = [_quantile(times, share) for share in quantiles]
@@ -75,6 +79,46 @@ def do_bench(fn: Callable, warmup: float = 25, rep: float = 100, grad_to_none=No
     if return_mode == "all":
         return times
     return {"min": min, "max": max, "mean": statistics.fmean, "median": statistics.median}[return_mode](times)
+
+
+def do_bench_cudagraph(fn: Callable, rep: float = 20, grad_to_none=None, quantiles: Optional[Sequence[float]] = None,
+                       return_mode: str = "mean") -> Any:
+    """Milliseconds that fn() takes without what its launches cost: of CUDA graphs of about `rep` milliseconds of calls.
+
+    Without a GPU there are no graphs: it is do_bench() then.
+    """
+    if return_mode not in _MODES:
+        raise ValueError(f"return_mode is one of {', '.join(_MODES)}, not {return_mode!r}")
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available():
+        return do_bench(fn, warmup=rep / 4, rep=rep, grad_to_none=grad_to_none, quantiles=quantiles, return_mode=return_mode)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        fn()
+        for tensor in grad_to_none or ():  # gradients are made anew in each call, as a graph does it
+            tensor.detach_().requires_grad_(True)
+            tensor.grad = None
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(5):
+            fn()
+        end.record()
+        torch.cuda.synchronize()
+        calls = max(1, int(rep / max(begin.elapsed_time(end) / 5, 1e-4)))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(calls):
+                for tensor in grad_to_none or ():
+                    tensor.grad = None
+                fn()
+        torch.cuda.synchronize()
+        times = []
+        for _ in range(10):
+            begin.record()
+            graph.replay()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / calls)
+    return _summary(times, quantiles, return_mode)
 
 
 def assert_close(x: Any, y: Any, atol: Optional[float] = None, rtol: Optional[float] = None, err_msg: str = "") -> None:

@@ -30,6 +30,7 @@ struct EmitOptions {
   int64_t most_shared = 0;  // bytes of a block
   bool boxes = false;       // TMA may bring loads
   bool producer = false;    // by a warpgroup of its own
+  bool emulated = false;    // there is no PTX
 };
 
 // A tensor map that is a parameter of the kernel.

@@ -149,7 +149,7 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   for (auto stages = static_cast<int>(kernel.attributes.integer("num_stages", 3));; --stages) {
     Emitter emitter(kernel, facts, layouts,
                     {warps, stages, target.shared_bytes_per_block,
-                     target.has_wgmma() && loads != Loads::kWithoutTensorMaps, loads == Loads::kAny});
+                     target.has_wgmma() && loads != Loads::kWithoutTensorMaps, loads == Loads::kAny, target.emulated});
     CudaUnit unit = written(emitter);
     if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
     if (stages > 1) continue;

@@ -15,6 +15,8 @@ namespace {
 // Of the largest tile: what a block of threads or a core can hold is less; types beyond it are mistakes.
 constexpr int64_t kMostElements = int64_t{1} << 22;
 constexpr size_t kMostRank = 8;
+// Of all regions: what unrolls to more takes compilers minutes. heddle/tile/ir.py has the same number.
+constexpr int kMostOps = 1 << 16;
 
 class Verifier {
  public:
@@ -22,6 +24,13 @@ class Verifier {
 
   void run() {
     for (const Kernel::Parameter& parameter : kernel_.parameters) define(parameter.value, nullptr);
+    int ops = 0;
+    for_each_op(kernel_.body, [&](const Op&) { ++ops; });
+    if (ops > kMostOps) {
+      heddle::fail(ErrorCode::kLimit, fmt::format("kernel @{}", kernel_.name),
+                   fmt::format("it has {} operations, {} are the most", ops, kMostOps),
+                   "Unroll less (tl.range in place of tl.static_range), or split the kernel");
+    }
     visit(kernel_.body, false);
   }
 

@@ -60,7 +60,7 @@ class Shortener {
   }
 
   void shorten(Op& op, std::vector<Op>& before) {
-    const Type& type = kernel_.type(op.results[0]);
+    const Type type = kernel_.type(op.results[0]);  // a copy: values are added
     if (!type.is_tile() || (!type.pointer && !is_int(type.element))) return;
     const bool swapped = op.code == OpCode::kAdd && !uniform_.contains(op.operands[1]);
     const auto amount = uniform_.find(op.operands[swapped ? 0 : 1]);

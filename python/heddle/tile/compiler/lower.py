@@ -2,6 +2,7 @@
 import contextlib
 import re
 import sys
+import threading
 from typing import Any, NamedTuple
 
 from heddle.tile import ir
@@ -21,15 +22,23 @@ _IN_THE_IR = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 _FRAMES = 20000  # of Python that nested expressions, statements and calls of a kernel may take
 
 
+_lock = threading.Lock()
+_deep: list = []  # Python's own limit, once for each kernel that is lowered now
+
+
 @contextlib.contextmanager
 def _deep_recursion():
     """Python's limit of recursion is one for a program's own functions; that of kernels is in the visitor."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _FRAMES))
+    with _lock:
+        _deep.append(_deep[0] if _deep else sys.getrecursionlimit())
+        sys.setrecursionlimit(max(_deep[0], _FRAMES))
     try:
         yield
     finally:
-        sys.setrecursionlimit(before)
+        with _lock:
+            before = _deep.pop()
+            if not _deep:
+                sys.setrecursionlimit(before)
 
 
 class _Parameters:

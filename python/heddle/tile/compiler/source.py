@@ -29,6 +29,7 @@ def _facts(written: Any) -> tuple:
     return ("tuple", None, tuple(map(_facts, written))) if isinstance(written, tuple) else facts_of_signature(written)
 
 
-def compile(src: ASTSource, target: Optional[str] = None, options: Optional[dict] = None) -> CompiledKernel:
-    """The kernel, compiled for a target ("cpu", "cuda-sm_90a")."""
+def compile(src: ASTSource, target: Any = None, options: Optional[dict] = None) -> CompiledKernel:
+    """The kernel, compiled for a target: "cpu", "cuda-sm_90a", or a GPUTarget."""
+    target = getattr(target, "compiler_name", target)
     return src.fn.instance(src.facts(), Options(**(options or {})), target or "cpu").load()

@@ -3,15 +3,9 @@ import functools
 import os
 import platform
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Target(NamedTuple):
-    """A kind of device: "cpu" or "cuda", and of the latter its compute capability as 90."""
-
-    backend: str
-    arch: Any
-    warp_size: int
+from heddle.tile.backends.compiler import GPUTarget as Target
 
 
 @functools.lru_cache(maxsize=None)

@@ -68,6 +68,11 @@ std::string assembly(const std::string& text) {
 }
 
 void emit_assembly(Emitter& e, const Op& op) {
+  if (e.options.emulated) {
+    throw Error(ErrorCode::kUnsupportedOperator, e.kernel.place(op.frame),
+                "inline assembly is PTX, which the emulated GPU does not run; on a GPU it runs",
+                "Write the operation in the tile language, or run the kernel on a GPU");
+  }
   if (op.attributes.integer("pack", 1) != 1 || op.results.size() != 1) {
     throw Error(ErrorCode::kUnsupportedOperator, e.kernel.place(op.frame),
                 "`inline_asm` of several elements or results at once has no form on a GPU yet",
