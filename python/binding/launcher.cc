@@ -11,7 +11,7 @@
 
 #include "errors.h"
 #include "interrupt.h"
-#include "lang/cpu/kernel.h"
+#include "lang/cpu/launch/kernel.h"
 #include "launch_key.h"
 #include "tile_kernels.h"
 

@@ -17,7 +17,7 @@
 #include "base/thread/thread.h"
 #include "errors.h"
 #include "interrupt.h"
-#include "lang/cpu/kernel.h"
+#include "lang/cpu/launch/kernel.h"
 #include "lang/cuda/kernel.h"
 #include "lang/interpret/interpret.h"
 #include "lang/ir/parse.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "../error_of.h"
-#include "lang/cpu/kernel.h"
+#include "lang/cpu/launch/kernel.h"
 #include "lang/interpret/interpret.h"
 #include "waiting_kernels.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lang/cpu/kernel.h"
+#include "lang/cpu/launch/kernel.h"
 #include "lang/interpret/interpret.h"
 
 namespace heddle::lang::testing {

@@ -17,6 +17,28 @@ namespace {
 
 constexpr unsigned kTouches = kWrites | kEffect;
 
+std::string variable_type(const Type& type) {
+  return is_mask(type) ? "mask<4, 1>" : fmt::format("vec<{}, 1>", lane_type(type));
+}
+
+// Whether a loop goes on.
+std::string condition(const std::string& index, const std::string& end, const std::string& step, bool counts_up) {
+  if (counts_up) return fmt::format("{} < {}", index, end);
+  return fmt::format("{0} > 0 ? {1} < {2} : {0} < 0 && {1} > {2}", step, index, end);
+}
+
+// Whether a buffer that this trip made for one value alone can take the place of the carried one.
+bool can_swap(const State& state, ValueId value, const std::vector<ValueId>& from, size_t first,
+              const std::vector<std::string>& to, const Region& region) {
+  if (!state.is_buffer(value) || !state.at(value).owned || state.uses.region(value) != &region) return false;
+  if (std::find(region.arguments.begin(), region.arguments.end(), value) != region.arguments.end()) return false;
+  const auto same = [&](ValueId other) {
+    return state.is_buffer(other) && state.at(other).name == state.at(value).name;
+  };
+  if (std::count_if(from.begin() + static_cast<std::ptrdiff_t>(first), from.end(), same) != 1) return false;
+  return std::find(to.begin(), to.end(), state.at(value).name) == to.end();
+}
+
 class BodyWriter {
  public:
   explicit BodyWriter(State& state)
@@ -171,10 +193,6 @@ class BodyWriter {
 
   // ---- Values that change
 
-  static std::string variable_type(const Type& type) {
-    return is_mask(type) ? "mask<4, 1>" : fmt::format("vec<{}, 1>", lane_type(type));
-  }
-
   // A variable or a buffer that is assigned to: its name.
   std::string new_variable(ValueId value) {
     const Type& type = state_.type(value);
@@ -208,7 +226,7 @@ class BodyWriter {
         replacing.push_back(fmt::format("{} = {};", to[i], next));
       } else if (state_.is_buffer(value) && state_.at(value).name == to[i]) {
         continue;
-      } else if (can_swap(value, from, first, to, region)) {
+      } else if (can_swap(state_, value, from, first, to, region)) {
         replacing.push_back(fmt::format("swap_buffers({}, {});", to[i], state_.at(value).name));
       } else {
         const std::string next = state_.new_buffer(value);
@@ -217,18 +235,6 @@ class BodyWriter {
       }
     }
     for (const std::string& line : replacing) out().add(line);
-  }
-
-  // A buffer that this trip made for one value alone takes the place of the carried one.
-  bool can_swap(ValueId value, const std::vector<ValueId>& from, size_t first, const std::vector<std::string>& to,
-                const Region& region) const {
-    if (!state_.is_buffer(value) || !state_.at(value).owned || state_.uses.region(value) != &region) return false;
-    if (std::find(region.arguments.begin(), region.arguments.end(), value) != region.arguments.end()) return false;
-    const auto same = [&](ValueId other) {
-      return state_.is_buffer(other) && state_.at(other).name == state_.at(value).name;
-    };
-    if (std::count_if(from.begin() + static_cast<std::ptrdiff_t>(first), from.end(), same) != 1) return false;
-    return std::find(to.begin(), to.end(), state_.at(value).name) == to.end();
   }
 
   void before_regions(const Op& op) {
@@ -253,9 +259,7 @@ class BodyWriter {
     const std::string index = state_.fresh(body.arguments[0]) + "index";
     const char* wide = type.element == Element::kU64 ? "uint64_t" : "int64_t";
     const std::optional<int64_t> step = state_.constant(op.operands[2]);
-    const std::string goes_on = step && *step > 0 ? fmt::format("{} < {}({})", index, wide, bound(1))
-                                                  : fmt::format("{0} > 0 ? {1} < {2}({3}) : {0} < 0 && {1} > {2}({3})",
-                                                                bound(2), index, wide, bound(1));
+    const std::string goes_on = condition(index, fmt::format("{}({})", wide, bound(1)), bound(2), step && *step > 0);
     for (size_t i = 0; i < carried.size(); ++i) set(body.arguments[i + 1], carried[i]);
     const Lines lines = captured([&] {
       const std::string name = state_.fresh(body.arguments[0]);

@@ -25,6 +25,13 @@ std::string element_load(bool now, const std::string& memory, const std::string&
              : fmt::format("load<1>(pointer<{}>({}))", memory, address);
 }
 
+// Asks for what the next iteration reads: its rows lie where no prefetcher of the machine looks.
+void add_prefetch(Lines& out, const State& state, ValueId pointers, const std::string& memory,
+                  const std::string& address) {
+  const auto step = step_of(state, pointers);
+  if (step) out.add(fmt::format("__builtin_prefetch(pointer<{}>({}) + {}, 0, 2);", memory, address, *step));
+}
+
 }  // namespace
 
 Coords without_units(const std::vector<int64_t>& shape, Coords coords) {
@@ -229,12 +236,6 @@ Lanes::Value Lanes::load_scalar(ValueId value, const Op& op, const Coords& coord
   return {declare(value, text, is_inner(coords), comment), false};
 }
 
-// Asks for what the next iteration reads: its rows lie where no prefetcher of the machine looks.
-void Lanes::prefetch(ValueId pointers, const std::string& memory, const std::string& address) {
-  const auto step = step_of(state_, pointers);
-  if (step) inner.add(fmt::format("__builtin_prefetch(pointer<{}>({}) + {}, 0, 2);", memory, address, *step));
-}
-
 Lanes::Value Lanes::load(ValueId value, const Op& op, const Coords& coords) {
   if (!has_lanes(coords)) return load_scalar(value, op, coords);
   const Type& type = state_.type(value);
@@ -245,7 +246,7 @@ Lanes::Value Lanes::load(ValueId value, const Op& op, const Coords& coords) {
     const auto count = masked ? lane_count(op.operands[1], coords) : std::optional<std::string>("");
     if (count) {
       const std::string address = first_address(op.operands[0], coords);
-      prefetch(op.operands[0], memory, address);
+      add_prefetch(inner, state_, op.operands[0], memory, address);
       if (!masked) return declared(from_memory(type, fmt::format("fetch<W>(pointer<{}>({}), n)", memory, address)));
       const std::string lanes = state_.fresh(value);
       inner.add(fmt::format("const auto {} = {};", lanes, *count));

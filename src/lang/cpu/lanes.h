@@ -47,7 +47,6 @@ class Lanes {
   Value held(ValueId value, const Coords& coords);
   Value elementwise(ValueId value, const Op& op, const Coords& coords);
   Value iota(ValueId value, const Op& op, const Coords& coords);
-  void prefetch(ValueId pointers, const std::string& memory, const std::string& address);
   Value load(ValueId value, const Op& op, const Coords& coords);
   Value load_scalar(ValueId value, const Op& op, const Coords& coords);
   std::string with_other(const Op& op, const std::string& loaded, const std::string& missing, const Coords& coords);

@@ -276,17 +276,17 @@ void Loops::prepare(Lines& out, ValueId value, std::set<ValueId>& seen) {
   }
 }
 
-void Loops::collect_loads(ValueId value, const std::set<ValueId>& pending, std::set<ValueId>& loads,
-                          std::set<ValueId>& seen) const {
-  if (!state_.is_pending(value)) return;
-  const Op* op = state_.uses.definer(value);
-  if (op == nullptr) return;
-  if (!seen.insert(value).second) return;
-  if (pending.contains(value)) loads.insert(value);
-  for (const ValueId operand : op->operands) collect_loads(operand, pending, loads, seen);
-}
-
 namespace {
+
+// The pending loads that a value is computed from.
+void collect_loads(const State& state, ValueId value, const std::set<ValueId>& pending, std::set<ValueId>& loads,
+                   std::set<ValueId>& seen) {
+  if (!state.is_pending(value)) return;
+  const Op* op = state.uses.definer(value);
+  if (op == nullptr || !seen.insert(value).second) return;
+  if (pending.contains(value)) loads.insert(value);
+  for (const ValueId operand : op->operands) collect_loads(state, operand, pending, loads, seen);
+}
 
 // Whether two tiles of pointers have the same distances from their bases, as far as that is seen in a few steps.
 // `same`: pairs that have unless the answer is no.
@@ -320,7 +320,7 @@ void Loops::flush_loads(Lines& out, const std::vector<ValueId>& but_of) {
   const std::vector<ValueId> loads = std::exchange(loads_, {});
   const std::set<ValueId> all(loads.begin(), loads.end());
   std::set<ValueId> own, seen_below, unneeded;
-  for (const ValueId value : but_of) collect_loads(value, all, own, seen_below);
+  for (const ValueId value : but_of) collect_loads(state_, value, all, own, seen_below);
   for (const ValueId load : loads) {
     if (!state_.is_pending(load)) continue;
     if (own.contains(load)) {

@@ -72,8 +72,6 @@ class Loops {
   void materialise(Lines& out, ValueId value, bool written = false);
   void prepare(Lines& out, ValueId value, std::set<ValueId>& seen);
   void prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen);
-  void collect_loads(ValueId value, const std::set<ValueId>& pending, std::set<ValueId>& loads,
-                     std::set<ValueId>& seen) const;
 
   State& state_;
   const Op* sink_ = nullptr;

@@ -1,4 +1,4 @@
-#include "lang/cpu/waiting.h"
+#include "lang/cpu/launch/waiting.h"
 
 #include <algorithm>
 #include <cstdlib>

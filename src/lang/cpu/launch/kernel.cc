@@ -1,4 +1,4 @@
-#include "lang/cpu/kernel.h"
+#include "lang/cpu/launch/kernel.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +11,7 @@
 #include "jit/compiler.h"
 #include "lang/analysis/waits.h"
 #include "lang/cpu/types.h"
-#include "lang/cpu/waiting.h"
+#include "lang/cpu/launch/waiting.h"
 #include "lang/interpret/number.h"
 #include "lang/interpret/report.h"
 #include "lang/passes/fold_accumulation.h"
