@@ -63,7 +63,7 @@ TEST_F(CliRanges, PlansAreForTheLargestExtentAndBenchTellsTheTime) {
 // Other batches have kernels of their own: a text of one of them is said to be used, or not to be, and not both.
 TEST_F(CliRanges, WhatIsSaidOfAnEditedTextIsSaidOnce) {
   namespace fs = std::filesystem;
-  for (const char* rows : {"1", "7", "64"}) {
+  for (const char* rows : {"1", "64"}) {
     EXPECT_EQ(heddle(std::string("compile m.onnx --emit texts --shape x=") + rows + ",24").exit_code, 0);
   }
   std::vector<std::string> files;
@@ -74,9 +74,8 @@ TEST_F(CliRanges, WhatIsSaidOfAnEditedTextIsSaidOnce) {
   ASSERT_GE(files.size(), 2u);
   write_file(path("texts/stranger.cc"), "// edited\n");
   files.emplace_back("stranger.cc");
-  for (const char* rows : {"1", "7", "64", "1..64"}) {
-    const Outcome run =
-        heddle(std::string("bench m.onnx --seconds 0 --shape x=") + rows + ",24", "HEDDLE_KERNEL_OVERRIDE=texts");
+  for (const char* rows : {"1", "1..64"}) {
+    const Outcome run = heddle(std::string("run m.onnx --shape x=") + rows + ",24", "HEDDLE_KERNEL_OVERRIDE=texts");
     EXPECT_EQ(run.exit_code, 0) << run.err;
     for (const std::string& file : files) {
       const bool used = run.err.find(file + " is used in place") != std::string::npos;
