@@ -16,7 +16,7 @@ ir::Graph long_dots_of(const std::string& text, int threads) {
   Target target;
   target.cpu.threads = threads;
   const ir::Graph before = ir::parse(text);
-  ir::Graph after = run_passes(before, {"long_dots"}, {target, Precision::kF32});
+  ir::Graph after = run_passes(before, std::vector<std::string>{"long_dots"}, {target, Precision::kF32});
   expect_same(before, after);
   return after;
 }
