@@ -243,10 +243,10 @@ kernel @prints(%n: i32) {num_warps = 1} {
 )"),
                           target_name(context->device().target));
   const uint64_t slots[] = {12};
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   prints.launch({1, 1, 1}, slots, nullptr);
   context->synchronize();
-  std::istringstream text(testing::internal::GetCapturedStdout());
+  std::istringstream text(::testing::internal::GetCapturedStdout());
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   ASSERT_EQ(lines.size(), 25u);
