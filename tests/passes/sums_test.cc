@@ -16,12 +16,8 @@ ir::Graph long_dots_of(const std::string& text, int threads) {
   Target target;
   target.cpu.threads = threads;
   const ir::Graph before = ir::parse(text);
-<<<<<<< HEAD
   const std::vector<std::string> passes = {"long_dots"};
   ir::Graph after = run_passes(before, passes, {target, Precision::kF32});
-=======
-  ir::Graph after = run_passes(before, std::vector<std::string>{"long_dots"}, {target, Precision::kF32});
->>>>>>> hD
   expect_same(before, after);
   return after;
 }
