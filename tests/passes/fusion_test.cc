@@ -91,10 +91,10 @@ TEST(Fusion, ATransformerLayerIsContractionsAndThreeStitches) {
                           "stitch: reduce sub exp reduce div mul",  // softmax
                           "contraction: dot",                       //
                           "contraction: dot add add",               // bias and residual
-                          "stitch: reduce mul sub mul reduce mul add rsqrt mul",  // layer norm
+                          "stitch: reduce div sub reduce div add sub mul reduce mul sub max mul add rsqrt mul",  // layer norm
                           "contraction: dot add mul erf add mul mul",             // GELU
                           "contraction: dot add add",                             //
-                          "stitch: reduce mul sub mul reduce mul add rsqrt mul"));
+                          "stitch: reduce div sub reduce div add sub mul reduce mul sub max mul add rsqrt mul"));
 }
 
 TEST(Fusion, PoliciesDiffer) {
