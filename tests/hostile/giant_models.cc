@@ -177,12 +177,12 @@ Corpus extents() {
        [] {
          return shaped("Pad", {INT64_MIN, 0, 0, 0});
        },
-       std::nullopt, ""},
+       ErrorCode::kInvalidNode, "pads of"},
       {"giant/pad-more-than-there-is",
        [] {
          return shaped("Pad", {-3, 0, 0, 0});
        },
-       std::nullopt, ""},
+       ErrorCode::kInvalidNode, "pads of -3"},
       {"giant/pad-of-another-rank",
        [] {
          return shaped("Pad", {1, 1});

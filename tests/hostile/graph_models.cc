@@ -257,7 +257,7 @@ Corpus versions() {
        [] {
          return with_version(8, {{"", INT64_MAX}});
        },
-       ErrorCode::kUnsupportedOperator, "7 to"},
+       ErrorCode::kUnsupportedOperator, "1 to"},
       {"graph/other-domain-only",
        [] {
          return with_version(8, {{"other", 1}});
@@ -277,7 +277,7 @@ Corpus versions() {
        [] {
          return with_nodes({{"Relu", {"x"}, {"y"}, {}, "", "nowhere"}});
        },
-       kMalformed, "nowhere"},
+       ErrorCode::kUnsupportedOperator, "no operator set for nowhere"},
   };
 }
 
