@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Errors of long sums beside those of a pairwise f32 sum, and their times beside ONNX Runtime's.
+"""Compares the errors of long sums with those of a pairwise f32 sum, and their times with ONNX Runtime's.
 
-Products and reductions over 10^5 to 10^7 elements: for each case the root mean square error over fresh normal draws,
-of Heddle and of a pairwise sum in f32 of the same terms, both against float64. Exits with 1 where Heddle's is more than
---most times as large. --seconds adds times, in alternating bursts (on a CPU; --target cuda prints those of Heddle, and
-with --old of another build). --constant-rows prints what layer normalisations of equal values give, which is 0."""
+The cases are products and reductions over 10^5 to 10^7 elements. For each it prints the root mean square error against
+float64 over random normal inputs, for Heddle and for a pairwise f32 sum of the same terms, and exits with 1 if Heddle's
+is more than --most times as large. --seconds also measures times, in alternating bursts: Heddle's, those of another
+build (--old) and, on a CPU, ONNX Runtime's. --constant-rows checks that layer normalisation of equal values gives 0."""
 
 import argparse
 import pathlib
@@ -24,7 +24,7 @@ from heddle_command import Heddle  # noqa: E402
 
 
 def pairwise(terms, axis):
-    """The sum along an axis in the terms' type, halves added to halves."""
+    """The sum along an axis in the type of the terms, adding halves to halves."""
     terms = np.moveaxis(terms, axis, 0)
     while len(terms) > 1:
         half = len(terms) // 2
@@ -34,7 +34,7 @@ def pairwise(terms, axis):
 
 
 class Case:
-    """One operator: `terms(inputs)` are what it adds up along the last axis, `finish` makes its result of the sums."""
+    """One operator: `terms(inputs)` are summed along the last axis, and `finish` turns the sums into its result."""
 
     def __init__(self, name, shapes, node, terms, finish=lambda sums, count: sums, initializers=(), **attributes):
         self.name, self.shapes, self.terms, self.finish = name, shapes, terms, finish
@@ -152,7 +152,7 @@ def cases(quick):
 
 
 def constant_rows(heddle, options, folder):
-    """What layer normalisation makes of rows of one value; the largest result."""
+    """True if layer normalisation of rows of equal values gives 0 only; prints the largest result."""
     worst = 0.0
     for rows, width in ((4, 768), (4, 1000), (3, 4099), (2, 30000), (5, 7)):
         node = helper.make_node("LayerNormalization", ["x", "s"], ["y"], axis=-1)
