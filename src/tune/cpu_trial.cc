@@ -102,9 +102,7 @@ void* CpuTrial::buffer_of(const schedule::Operand& operand, const schedule::Bind
 }
 
 void* CpuTrial::packed_of(const schedule::Operand& operand, uint32_t value, const Tensor& constant) {
-  std::vector<int64_t> key = operand.packing.params;
-  key.push_back(operand.packing.kind == "winograd_filter" ? 1 : 0);
-  const auto [at, is_new] = packed_.try_emplace({value, std::move(key)});
+  const auto [at, is_new] = packed_.try_emplace({value, operand.packing.kind, operand.packing.params});
   if (is_new) at->second = schedule::pack_constant(constant, operand.packing);
   return at->second.mutable_data();
 }

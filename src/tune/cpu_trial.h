@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,7 @@ class CpuTrial : public Trial {
   std::shared_ptr<const jit::Library> library_;
   std::vector<Program> programs_;
   std::map<uint32_t, Buffer> buffers_;  // by value
-  std::map<std::pair<uint32_t, std::vector<int64_t>>, Tensor> packed_;
+  std::map<std::tuple<uint32_t, std::string, std::vector<int64_t>>, Tensor> packed_;  // by value and packing
   std::vector<std::shared_ptr<std::byte>> workspaces_;
   std::shared_ptr<std::byte> scratch_, flush_;
   int64_t scratch_stride_ = 0, flush_bytes_;
