@@ -38,12 +38,12 @@ struct CompileOptions {
 
   bool tuned = true;  // take configurations that `heddle tune` found
 
-  // Input name -> shape, for inputs whose model shape is symbolic, and for those with a default (an initialiser of the
-  // model) that runs are going to give. A symbolic extent that nothing decides is guessed
-  // such that the model's operators accept it; an error after that names the guess.
+  // Input name -> shape, for inputs with symbolic extents in the model, and for inputs with a default (an initialiser)
+  // that runs will pass. A symbolic extent that nothing fixes is guessed such that the model's operators accept it; an
+  // error after that names the guess.
   std::map<std::string, Shape> shapes;
-  // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape) and for text. Of others only
-  // the shape is used.
+  // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape) and for text. For other inputs
+  // only the shape is used.
   std::map<std::string, Tensor> values;
 
   // Output name -> name of an input of the same type and shape whose memory the output may lie in: a cache of keys that
@@ -114,18 +114,17 @@ class HEDDLE_API Model {
   // The ports in the model's order, with the shapes that load() compiled for.
   const std::vector<PortInfo>& inputs() const;
   const std::vector<PortInfo>& outputs() const;
-  // Further inputs that run() takes: those whose default (an initialiser of the model) the plan of load() holds as a
-  // constant, with the shapes of the defaults. An input with a default that CompileOptions::shapes names is one of
-  // inputs() instead.
+  // Further inputs that run() accepts: those whose default (an initialiser) is a constant in the plan of load(), with
+  // the shapes of the defaults. An input with a default that CompileOptions::shapes names is in inputs() instead.
   const std::vector<PortInfo>& optional_inputs() const;
 
-  // Inputs by name; dtypes must match, and all are required but for those with a default. Which of these are given
-  // decides the plan as shapes do: defaults are folded into it. An input of text is compiled for, too. Shapes other
-  // than those of load() are compiled for when they occur (a model from a plan file refuses them), one after another;
-  // runs in known shapes do not wait for that. On a CPU their kernels take what varies as arguments, the batch from
-  // load() on, so that most shapes after the first few need no compiler; such kernels may round otherwise than those of
-  // load(). On a GPU see CompileOptions::background. Returns the outputs in order. Throws Error: kInvalidInput, and
-  // whatever compiling or running can throw.
+  // Inputs by name; dtypes must match, and every input without a default is required. Each choice of given defaults
+  // gets its own plan, as each set of shapes does, since defaults are folded into it; so does each value of a text
+  // input. New shapes are compiled when they first occur (a model from a plan file refuses them), one set at a time;
+  // runs in known shapes do not wait. On a CPU, their kernels take what varies as arguments (the batch from load() on),
+  // so most shapes after the first few need no compiler; such kernels may round differently from those of load(). On a
+  // GPU see CompileOptions::background. Returns the outputs in order. Throws Error: kInvalidInput, and whatever
+  // compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
   // The same with memory of the caller for outputs by name, of their dtypes and shapes; others get memory of their own.
   // It overlaps no other output and no input, but for that of PortInfo::alias, whose memory it may be from its first

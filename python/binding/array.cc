@@ -189,7 +189,7 @@ class NumpyFamily : public Family {
     array.data = view->buf;
     array.dtype = *dtype;
     array.read_only = view->readonly != 0;
-    // Exporters may leave out what follows from the rest, although both are asked for; ctypes does with the strides.
+    // Exporters may omit a field that follows from the others, even if it was requested; ctypes omits the strides.
     if (view->shape == nullptr) {
       if (view->ndim > 0) array.shape = {view->len / view->itemsize};
       return array;
@@ -297,7 +297,7 @@ class ExchangeFamily : public LibraryFamily {
   }
 
  private:
-  // What is borrowed has no flags. Tensors of torch are never read-only, and lending is cheaper.
+  // A borrowed tensor has no flags. Torch's tensors are never read-only, and borrowing is cheaper.
   Array view_with_flags(nb::handle object, const std::string& where, void* stream) const override {
     return library() == "torch" ? view(object, where, stream) : owned(object, where);
   }

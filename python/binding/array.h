@@ -13,7 +13,7 @@ namespace heddle::python {
 
 inline constexpr int kHost = -1;
 
-// An array of the caller. Its memory is there as long as the object that it is of, and `hold`.
+// A caller's array. Its memory lives as long as the object that it came from, and as `hold`.
 struct Array {
   void* data = nullptr;
   DType dtype = DType::kF32;
@@ -21,52 +21,52 @@ struct Array {
   std::vector<int64_t> strides;  // in elements; empty: dense
   int device = kHost;            // else the ordinal of a GPU
   bool read_only = false;
-  bool low_bits = false;  // elements narrower than a byte lie in the low bits of one, as those of ml_dtypes do
+  bool low_bits = false;  // elements narrower than a byte are in its low bits, as in ml_dtypes
   std::shared_ptr<const void> hold = {};
 
   bool is_dense() const;
   std::string place() const;  // "host memory", "cuda:0"
 };
 
-// A kind of arrays: those of one library. Its methods are called with the GIL.
+// The arrays of one library. Call the methods with the GIL.
 class Family {
  public:
   virtual ~Family() = default;
 
-  // `where`: "input x", for what is thrown. The array is used on `stream`: its producer's work is in front of that.
-  // Throws kInvalidInput where the object is no array of numbers, kUnsupportedType.
+  // `where`: "input x", for error messages. The array is used on `stream`, after its producer's work. Throws
+  // kInvalidInput if the object is not an array of numbers, or kUnsupportedType.
   virtual Array view(nanobind::handle object, const std::string& where, void* stream) const = 0;
-  // The same of an array that is to be written. Throws kInvalidInput where its memory is read-only, too.
+  // The same for an array to be written to. Also throws kInvalidInput if its memory is read-only.
   Array view_to_write(nanobind::handle object, const std::string& where, void* stream) const;
   // An array of this library in the memory of a tensor; no copy.
   virtual nanobind::object of_host(Tensor tensor) const = 0;
-  // A dense one on a GPU with any content, for work on `stream`, which is the current one of the library.
+  // An uninitialised dense array on a GPU, for work on `stream`, which is the library's current one.
   virtual nanobind::object empty(DType dtype, const Shape& shape, int device, void* stream) const = 0;
-  // The stream on which the library works now; null: the default one.
+  // The library's current stream; null for the default one.
   virtual void* current_stream(int device) const = 0;
-  // Whether empty() takes memory that was given up for further work on the same stream only, and in its order.
+  // True if the allocator reuses freed memory only for later work on the same stream, in stream order.
   virtual bool allocates_in_order() const = 0;
-  // What a user writes to get another dtype, dense memory, another place.
+  // What a user writes to get another dtype, dense memory or another device.
   virtual std::string how_to_convert(DType dtype) const = 0;
   virtual std::string how_to_make_dense() const = 0;
   virtual std::string how_to_move(int device) const = 0;
 
  private:
-  // view() with Array::read_only, where view() alone does not tell.
+  // view() that also sets Array::read_only, for libraries whose view() does not.
   virtual Array view_with_flags(nanobind::handle object, const std::string& where, void* stream) const {
     return view(object, where, stream);
   }
 };
 
-// Of the class of an object. Throws kInvalidInput, naming `where`, for an object that is no array.
+// The family of an object's class. Throws kInvalidInput, naming `where`, if the object is not an array.
 const Family& family_of(nanobind::handle object, const std::string& where);
-// That of arrays where nobody gave one.
+// The family of results if a call passes no array.
 const Family& numpy_family();
 
-// The C interface of a class of arrays; null where it has none of this version.
+// The C interface of a class of arrays; null if it has none of this version.
 const dlpack::ExchangeApi* exchange_api_of(nanobind::handle cls);
 
-// A handle of a stream: None, a number, or an object of torch, CuPy or cuda.core. Throws kInvalidArgument.
+// The handle of a stream given as None, a number, or an object of torch, CuPy or cuda.core. Throws kInvalidArgument.
 void* stream_of(nanobind::handle stream);
 
 }  // namespace heddle::python

@@ -13,9 +13,9 @@ namespace heddle::python {
 std::optional<DType> dtype_of(const dlpack::DataType& type);
 std::optional<dlpack::DataType> dlpack_type(DType type);
 
-// Of the buffer protocol: "f", "<q", "?". None for what is no single number, or has another byte order.
+// From a format of the buffer protocol: "f", "<q", "?". None for anything but a single number in native byte order.
 std::optional<DType> dtype_of_format(std::string_view format, size_t item_bytes);
-// Whether a format of the buffer protocol (">f", "!i") has the bytes of its numbers in the other order.
+// True if a format of the buffer protocol (">f", "!i") is in the other byte order.
 bool is_byte_swapped(std::string_view format, size_t item_bytes);
 // The format of a buffer; of types that the protocol lacks that of unsigned integers of their size.
 const char* buffer_format(DType type);

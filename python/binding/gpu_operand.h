@@ -11,7 +11,7 @@ namespace heddle::python {
 enum class Use : uint8_t { kRead, kWrite };
 
 // An operand of a single operator. `device`: that of the operands before it, kHost for the first one; becomes its own.
-// Throws kInvalidInput, naming `where`, for one in host memory or on another GPU, and for read-only memory that is
+// Throws kInvalidInput, naming `where`, for an array in host memory or on another GPU, or if read-only memory would be
 // written.
 Array gpu_operand(nanobind::handle object, const std::string& where, void* stream, int& device, Use use = Use::kRead);
 

@@ -9,16 +9,16 @@
 
 namespace heddle::python {
 
-// Lets Python's handlers of signals run while a thread waits for work without the GIL: what one raises, such as
-// KeyboardInterrupt, cancels the work. Handlers run on the main thread alone; on others this does nothing.
+// Runs Python's signal handlers while a thread waits for work without the GIL. An exception from a handler, such as
+// KeyboardInterrupt, cancels the work. Handlers run only on the main thread; on others this does nothing.
 class Interrupts : public Cancellation {
  public:
   Interrupts() : is_watching_(is_main_thread()) {}
-  // Null where nobody can interrupt the work.
+  // Null if the work cannot be interrupted.
   Cancellation* cancellation() { return is_watching_ ? this : Cancellation::current(); }
-  // With the GIL, when the work has ended: raises what a handler raised.
+  // Call with the GIL when the work has ended: raises what a handler raised.
   void raise_if_any();
-  // The same when it has failed, where a signal may be the reason that was not seen yet.
+  // The same after a failure, which a signal that has not been handled yet may have caused.
   void raise_if_pending();
 
  private:
@@ -29,7 +29,7 @@ class Interrupts : public Cancellation {
   std::optional<nanobind::python_error> raised_;
 };
 
-// Calls `work` without the GIL. Raises what handlers of signals raise meanwhile.
+// Calls `work` without the GIL. Raises what signal handlers raise meanwhile.
 template <typename Work>
 auto interruptible(const Work& work) {
   Interrupts interrupts;
@@ -48,13 +48,13 @@ auto interruptible(const Work& work) {
       return result;
     }
   } catch (...) {
-    // A compiler that got the signal, too, looks like one that failed.
+    // A compiler that also got the signal looks like one that failed.
     interrupts.raise_if_pending();
     throw;
   }
 }
 
-// The same for work that another thread of the program may cancel.
+// The same for work that another thread may cancel.
 template <typename Work>
 auto interruptible(Cancellation* by_others, const Work& work) {
   if (by_others == nullptr) return interruptible(work);
@@ -63,7 +63,7 @@ auto interruptible(Cancellation* by_others, const Work& work) {
   return work();
 }
 
-// Is called once, when the module is loaded.
+// Called once, when the module is loaded.
 void find_main_thread();
 
 }  // namespace heddle::python

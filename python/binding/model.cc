@@ -277,7 +277,7 @@ nb::list port_list(const std::vector<PortInfo>& ports) {
   return all;
 }
 
-// Arguments of a call in the order of the model's ports, those by position first; null: left to its default.
+// A call's arguments in the order of the model's ports, positional ones first; null for a default.
 std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& positional, const nb::dict& named) {
   const std::vector<PortInfo>&inputs = model.model().inputs(), &ports = model.model().impl().ports();
   const auto names = [&] {

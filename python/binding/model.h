@@ -23,7 +23,7 @@ class PyModel {
   explicit PyModel(const Source& source);
   ~PyModel();
 
-  // One array for each of Model::Impl::ports(), null for a default. Results in the model's order.
+  // One array for each of Model::Impl::ports(), null for a default. Returns the results in the model's order.
   nanobind::list run(const std::vector<nanobind::handle>& inputs, const CallOptions& call);
 
   const Model& model() const { return model_; }
@@ -34,15 +34,15 @@ class PyModel {
   std::shared_ptr<const EnqueueNeeds> needs(const std::vector<Shape>& shapes);
 
  private:
-  // Inputs that were looked at, in the order of Model::Impl::ports(): a family with its array, text, or neither where
-  // the call leaves an input to its default.
+  // The examined inputs, in the order of Model::Impl::ports(): a family with its array, text, or neither for an input
+  // that keeps its default.
   struct Given {
     std::vector<Array> arrays;
     std::vector<Tensor> texts;
     std::vector<const Family*> families;
     bool on_gpu = false;
 
-    const Family& family() const;  // of the first array, which results get
+    const Family& family() const;  // of the first array; results are of it, too
   };
   Given look_at(const std::vector<nanobind::handle>& inputs, void* stream) const;
   void* stream_for(const std::vector<nanobind::handle>& inputs, nanobind::handle given) const;

@@ -12,12 +12,12 @@ uint8_t mask_of(DType dtype) {
   return static_cast<uint8_t>((1u << bits_of(dtype)) - 1);
 }
 
-// The byte in which Heddle holds the element in the low bits of this one.
+// Heddle's byte for the element in the low bits of this one.
 class Widen {
  public:
   explicit Widen(DType dtype)
       : mask_(mask_of(dtype)), sign_(is_signed_int(dtype) ? static_cast<uint8_t>((mask_ >> 1) + 1) : uint8_t{0}) {}
-  // Flipping the sign bit and taking it away again extends it.
+  // Flipping the sign bit and subtracting it sign-extends the element.
   uint8_t operator()(uint8_t byte) const { return static_cast<uint8_t>(((byte & mask_) ^ sign_) - sign_); }
 
  private:

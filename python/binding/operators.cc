@@ -52,7 +52,7 @@ OperatorProgram call(nb::handle object, const OperatorNode& node) {
     }
     return program;
   } catch (nb::python_error& raised) {
-    if (!raised.matches(PyExc_Exception)) throw;  // KeyboardInterrupt is no error of the operator
+    if (!raised.matches(PyExc_Exception)) throw;  // KeyboardInterrupt is not the operator's error
     rethrow(raised, where);
   }
 }

@@ -45,7 +45,7 @@ ExtentRange range_of(nanobind::handle extents, const std::string& name);
 
 void register_source(nanobind::module_& module);
 
-// The caller's function while something compiles. Compiling threads call it; what it raises cancels the compilation.
+// The caller's progress function. Compiling threads call it; an exception from it cancels the compilation.
 class Source::Progress {
  public:
   explicit Progress(nanobind::object function) : function_(std::move(function)) {}

@@ -192,7 +192,7 @@ PyTensor tensor_of(nb::handle object, nb::handle dtype, const std::string& devic
   throw nb::buffer_error(why.c_str());
 }
 
-// What `dl_device` asks for: kHost, or the ordinal of a GPU.
+// The device that `dl_device` asks for: kHost, or the ordinal of a GPU.
 int device_asked(nb::handle dl_device, int otherwise) {
   if (dl_device.is_none()) return otherwise;
   std::pair<int, int> device;

@@ -54,11 +54,11 @@ class PyTensor {
   Tensor to_host() const;
   // A copy on a GPU, put onto `stream`; returns when the source may change.
   PyTensor to_device(int device, void* stream) const;
-  // A copy in memory of the same kind; on a GPU it is put onto the producer's stream.
+  // A copy on the same device; on a GPU it is enqueued on the producer's stream.
   PyTensor copy() const;
   // For a consumer that works on another stream than this tensor's producer.
   void wait_on(void* consumer) const;
-  // `is_copied`: the consumer alone has the memory.
+  // `is_copied`: the memory is the consumer's alone.
   nanobind::capsule to_dlpack(bool versioned, bool is_copied) const;
 
  private:

@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace heddle::python {
 namespace {
 
-// "U", "S", "T" for the kinds of text that NumPy has, "O" for objects, "" for what is no array of it.
+// "U", "S" or "T" for NumPy's kinds of text, "O" for objects, "" without a NumPy dtype.
 std::string kind_of(nb::handle object) {
   const nb::object dtype = nb::getattr(object, "dtype", nb::none());
   const nb::object kind = nb::getattr(dtype, "kind", nb::none());

@@ -8,17 +8,17 @@
 
 namespace heddle::python {
 
-// A path as the bytes that the file system has, which need not be UTF-8.
+// A path as the file system's bytes, which need not be UTF-8.
 std::string path_of(nanobind::handle path);
 
-// A path, or text that may name one, for Python: a path as os.fsdecode() has it, text with every character that no
-// terminal should obey escaped.
+// Converts a path, or text that may contain one, to Python: a path as os.fsdecode() does, text with control characters
+// escaped.
 nanobind::object path_object(const std::string& path);
 nanobind::object text_object(const std::string& text);
 
-// Whether an object is text or an array or list of it.
+// True for text and for an array or list of it.
 bool holds_text(nanobind::handle object);
-// Its tensor. Throws kInvalidInput, naming `where`, for what is no text.
+// The tensor of text. Throws kInvalidInput, naming `where`, for anything else.
 Tensor text_tensor(nanobind::handle object, const std::string& where);
 
 }  // namespace heddle::python

@@ -87,7 +87,7 @@ Verified with_checks(const Verified& given) {
   return checked;
 }
 
-// For the CPU or a GPU. `cancellation`: of a thread that compiles for another one.
+// For the CPU or a GPU. `cancellation`: set by the thread that waits for this one to compile.
 nb::object compile_for(const Verified& kernel, const std::string& target, Cancellation* cancellation) {
   if (target == "cpu") {
     return nb::cast(interruptible(cancellation, [&] {

@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-// An integer as the number that a float of few bits is rounded from. What double cannot hold is rounded to odd, so that
-// the next rounding sees on which side of a tie the integer lies.
+// Converts an integer that is about to be rounded to a narrow float. What a double cannot hold is rounded to odd, so
+// the second rounding still sees on which side of a tie the integer lies.
 inline double to_odd_double(uint64_t magnitude) {
   constexpr uint64_t kDropped = 0x7ff;
   if (magnitude >> 53 != 0 && (magnitude & kDropped) != 0) magnitude = (magnitude & ~kDropped) | (kDropped + 1);

@@ -38,7 +38,7 @@ std::string_view after(std::string_view text, std::string_view key, const std::s
   return text;
 }
 
-// Elements of text: bytes, or code points of 4 bytes each, padded with zeros.
+// Text elements: bytes, or code points of 4 bytes each, padded with zeros.
 struct TextType {
   bool wide = false;
   int64_t length = 0;
@@ -70,7 +70,7 @@ void append_utf8(std::string& text, uint32_t code) {
 std::string text_of(std::string_view element, const TextType& type, const std::string& path) {
   if (!type.wide) return std::string(element.substr(0, element.find_last_not_of('\0') + 1));
   std::string text;
-  size_t zeros = 0;  // they are text only where something follows
+  size_t zeros = 0;  // zeros belong to the text only if something follows them
   for (int64_t i = 0; i < type.length; ++i) {
     uint32_t code = 0;
     std::memcpy(&code, element.data() + 4 * i, sizeof code);

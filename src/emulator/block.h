@@ -124,12 +124,12 @@ struct Block : emulated::BlockInfo {
   std::vector<std::vector<Copy>> copies;  // by thread; empty where there never were any
   uint32_t free_registers = 0;
   uint64_t async_fences = 0;        // fence.proxy.async of all threads
-  uint64_t barrier_stamp = 0;       // counts its barriers
-  uint64_t resumed_since_poll = 0;  // threads that went on since one of them last polled
-  bool waited = false;              // a thread waited for the launch in front
+  uint64_t barrier_stamp = 0;       // counts the block's barriers
+  uint64_t resumed_since_poll = 0;  // threads resumed since one of them last polled
+  bool waited = false;              // a thread waited for the preceding launch
   bool unfenced_init = false;       // an mbarrier was initialised after the last fence.mbarrier_init
 
-  // Called when a thread goes on. Whether the block does anything but wait for memory, in a loop with a few barriers.
+  // Called when a thread resumes. True if the block does more than poll memory in a loop with a few barriers.
   bool works() { return ++resumed_since_poll > 64 * threads.size(); }
   // Poisons `bytes` of shared memory with their red zones; `base` is their 32-bit address.
   void set_shared(uint32_t bytes, uint32_t base);

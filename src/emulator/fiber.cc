@@ -114,15 +114,15 @@ void report_access() {
 void handle_fault(int signal, siginfo_t* info, void* context) {
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   if (::pthread_equal(watched.thread, ::pthread_self()) == 0 || !*watched.on_fiber) {
-    // The access is made again and meets whoever was there before.
+    // The access is repeated and reaches the previous handler.
     ::sigaction(signal, signal == SIGSEGV ? &watched.segment : &watched.bus, nullptr);
     return;
   }
   constexpr int64_t kWrites = 2;  // bit of the error code of a page fault
-  // The kernel of the host knows no address where none can be mapped.
+  // The host's kernel reports no address if none can be mapped there.
   const bool has_address = info->si_code != SI_KERNEL;
   watched.access = {reinterpret_cast<uint64_t>(info->si_addr), has_address, (registers[REG_ERR] & kWrites) != 0};
-  // The fiber's own stack may be what has overflowed. As behind a call: 8 bytes below a multiple of 16.
+  // The fiber's own stack may have overflowed. Aligned as after a call: 8 bytes below a multiple of 16.
   registers[REG_RSP] = reinterpret_cast<int64_t>(report_stack + sizeof report_stack - 72);
   registers[REG_RIP] = reinterpret_cast<int64_t>(&report_access);
 }

@@ -47,14 +47,15 @@ class FiberPool {
   std::vector<Fiber*> idle_;
 };
 
-// An access to memory that is not there.
+// An access to unmapped memory.
 struct BadAccess {
   uint64_t address = 0;
   bool has_address = false, writes = false;
 };
 
-// While one lives, a fiber of this thread that accesses memory where there is none goes on in `report`, which does not
-// return, on a stack of its own. Faults of other code go where they went before. One lives at a time.
+// While a guard exists, a fiber of this thread that accesses unmapped memory continues in `report`, on a separate
+// stack; `report` does not return. Faults of other code reach the previous handlers. At most one guard exists at a
+// time.
 class FaultGuard {
  public:
   FaultGuard(void (*report)(const BadAccess&), const bool& on_fiber);

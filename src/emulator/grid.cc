@@ -47,8 +47,8 @@ void Grid::begin(const LaunchShape& shape, Random& random) {
   const uint32_t cluster = shape.cluster.x * shape.cluster.y * shape.cluster.z;
   unstarted_.resize(size_t{shape.grid.x} * shape.grid.y * shape.grid.z / cluster);
   std::iota(unstarted_.rbegin(), unstarted_.rend(), 0);
-  // GPUs start blocks in the order of their numbers, so that one may wait for those before it, and nobody knows in
-  // which order those run that are on the device together.
+  // GPUs start blocks in the order of their numbers, so a block may wait for earlier ones; the order in which resident
+  // blocks run is unknown.
   const size_t together = std::max<size_t>(shape.resident / cluster, 1);
   for (size_t end = unstarted_.size(); end > 0; end -= std::min(together, end)) {
     const size_t begin = end - std::min(together, end);

@@ -47,20 +47,20 @@ class Grid {
   std::vector<Group*> free_groups_;
 };
 
-// How long blocks have done nothing but wait for memory, while all others wait for them.
+// How long blocks have only polled memory while all others wait for them.
 class Progress {
  public:
   void made() { stale_polls_ = 0; }
-  // What a thread read from memory that others may change, and whether it changed that itself.
+  // A value that a thread read from memory that others may change, and whether the thread changed it itself.
   void saw(const void* address, uint64_t bits, bool changed);
-  // One of so many threads polls. False: a few rounds without progress, which start more blocks; many with all of them
-  // running are a deadlock.
+  // One of `pollers` threads polls. False after a few rounds without progress, so that more blocks start; many rounds
+  // with all blocks running are a deadlock.
   bool may_poll(size_t pollers, const Grid& grid);
   void reset();
 
  private:
   uint64_t stale_polls_ = 0;
-  std::unordered_map<const void*, uint64_t> seen_;  // what threads read last
+  std::unordered_map<const void*, uint64_t> seen_;  // what threads last read
 };
 
 // Who waits for what, where no thread can go on.

@@ -43,7 +43,7 @@ uint64_t Memory::allocate(size_t bytes, uint64_t limit) {
     ::munmap(pages, mapped);
     return 0;
   }
-  // At the end of its pages, so that what reads far behind an array is seen as soon as what writes there.
+  // At the end of its pages, so that reads far past an array fault just as writes do.
   uint8_t* const raw = inside + (room - bytes - 2 * kZoneBytes) / kAlignment * kAlignment;
   uint8_t* start = raw + kZoneBytes;
   std::memset(raw, kZoneByte, kZoneBytes);

@@ -9,8 +9,7 @@ namespace heddle::emulator {
 
 struct BadAccess;
 
-// Device memory: memory of the host, filled with NaN when it is fresh and with red zones on both sides, behind which
-// nothing can be accessed.
+// Device memory: host memory, filled with NaN when fresh, between red zones beyond which nothing is mapped.
 class Memory {
  public:
   static constexpr size_t kZoneBytes = 1024;
@@ -35,7 +34,7 @@ class Memory {
  private:
   struct Allocation {
     uint8_t* raw;    // the first red zone
-    uint8_t* pages;  // with what guards them
+    uint8_t* pages;  // with the guards around them
     size_t mapped;
     size_t bytes;
   };

@@ -48,7 +48,7 @@ class Scheduler {
   void wait(Wait what, uint32_t detail, Place place);
   // Now and then the current thread is not the first to go on.
   void give_way(uint32_t one_in);
-  // Something happens that threads which poll may wait for.
+  // Something happened that polling threads may be waiting for.
   Progress progress;
 
   Transfers transfers;

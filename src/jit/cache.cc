@@ -139,7 +139,7 @@ std::string Cache::subfolder(std::string_view name) const {
 }
 
 std::string Cache::lack_of_room() const {
-  constexpr uint64_t kBytes = 16 << 20, kFiles = 256;  // what a compilation writes aside
+  constexpr uint64_t kBytes = 16 << 20, kFiles = 256;  // for a compilation's temporary files
   if (folder_.empty() || !file_exists(folder_)) return "";
   if (free_bytes(folder_) < kBytes) return fmt::format("the disk of the cache folder {} is full", folder_);
   if (free_files(folder_) >= kFiles) return "";

@@ -77,9 +77,9 @@ class Cache {
 
   // A folder with files of another kind, made where it is missing; "" where the cache cannot be used.
   std::string subfolder(std::string_view name) const;
-  // That for TempDirs of this user's compilations; "" also where its disk has no room for them.
+  // The folder for TempDirs of this user's compilations; "" also if its disk has no room for them.
   std::string scratch_folder() const;
-  // Why what is written in the folder may fail: its disk is full, or holds no more files. "" where neither is so.
+  // Why writing in the folder may fail: its disk is full or has no free inodes. "" if neither holds.
   std::string lack_of_room() const;
 
   CacheInfo info() const;

@@ -71,9 +71,10 @@ bool says(const std::string& output, std::initializer_list<const char*> words) {
                      [&](const char* word) { return output.find(word) != std::string::npos; });
 }
 
-constexpr const char* kSilence = "(it printed nothing)";  // or what it printed is gone with its folder
+constexpr const char* kSilence = "(it printed nothing)";  // or its output went with its folder
 
-// What the system refused to a compiler is no fault of its: it says so in English, whatever the user's locale.
+// Failures of the system rather than the compiler, recognised by its messages, which are in English whatever the user's
+// locale.
 [[noreturn]] void compiler_failed(const Compiler& compiler, const char* stage, const ProcessResult& result) {
   constexpr size_t kShown = 6000;
   std::string output = result.output.substr(0, kShown);
@@ -186,14 +187,15 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
   return std::string(MappedFile::read(library)->text());
 }
 
-// Whether a compilation may end otherwise in another folder: what it wrote or read is gone, or could not be written.
+// True if the compilation may succeed in another folder: a file it wrote or read is gone, or could not be written.
 bool is_about_files(const Error& error) {
   return error.code() == ErrorCode::kFile ||
          says(error.why(), {kSilence, "No such file or directory", "can't create", "cannot open",
                             "Read-only file system", "Permission denied", "Input/output error", "Stale file handle"});
 }
 
-// The cache folder may be full, or be removed meanwhile, with what a compiler writes aside in it; $TMPDIR has neither.
+// The cache folder may be full or be removed meanwhile, with the compiler's temporary files in it; $TMPDIR is
+// independent of it.
 std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units,
                             int jobs, bool use_cache, SharedObjects& shared) {
   std::string why;

@@ -68,13 +68,13 @@ Running& running() {
   for (;;) ::pause();
 }
 
-// A terminal sends these to this process as well.
+// A terminal sends these signals to this process as well.
 bool is_for_all(int signal) {
   return signal == SIGINT || signal == SIGHUP || signal == SIGTERM;
 }
 
-// Whether end_processes() was called, or is within a moment where that `may_follow`: a compiler may die of a key that
-// interrupts before this process has seen it.
+// True if end_processes() was called, or, if that `may_follow`, is called within a moment: Ctrl-C may kill a compiler
+// before this process sees the signal.
 bool is_ending(bool may_follow) {
   constexpr auto kMoment = std::chrono::milliseconds(300), kStep = std::chrono::milliseconds(5);
   for (auto waited = std::chrono::milliseconds(0);; waited += kStep) {
@@ -93,14 +93,14 @@ std::vector<pid_t> children_of(pid_t process) {
   return {std::istream_iterator<pid_t>(file), std::istream_iterator<pid_t>()};
 }
 
-// A compiler's driver that is ended leaves its compiler running. Nobody else gets the numbers of children before their
+// Ending a compiler's driver leaves the compiler itself running. The numbers of children are not reused before their
 // parent has ended.
 void end_tree(pid_t process) {
   for (const pid_t child : children_of(process)) end_tree(child);
   ::kill(process, SIGTERM);
 }
 
-// Waits for the end of a child, which it does not reap, and ends it if this work is cancelled.
+// Waits for a child to exit without reaping it, and kills it if this work is cancelled.
 void watch(pid_t child) {
   constexpr int kPause = 50;  // milliseconds
   Cancellation* const cancellation = Cancellation::current();

@@ -57,7 +57,7 @@ bool has_conv_on_tensor_cores(const ir::Graph& graph, const PassContext& context
   return context.target.has_tensor_cores() && has<ir::Op::kConv>(graph, context);
 }
 
-// Kernels on a GPU cut a long k by themselves.
+// GPU kernels split a long k themselves.
 bool has_dot_on_cpu(const ir::Graph& graph, const PassContext& context) {
   return !context.target.has_tensor_cores() && has<ir::Op::kDot>(graph, context);
 }
@@ -132,7 +132,7 @@ bool has_decision(const ir::Graph& graph, const PassContext&) {
   return std::find(feeds.begin(), feeds.end(), true) != feeds.end();
 }
 
-// The last one: what rewrites products would lose its marks.
+// Last, since passes that rewrite products would lose its marks.
 constexpr Pass kKeepRoundings{"keep_roundings", "products that a rounding to integers depends on keep their own",
                               keep_roundings, has_decision};
 

@@ -19,16 +19,16 @@ double share_of_run(const CallingContextTree& tree, int64_t time);
 // Advice on a node, without evidence, confidence and remedy.
 Advice advice_on(const Profile& profile, const char* rule, NodeId node, int64_t gain);
 
-// What a rule could advise on: a node, or a row of a table, and the time that it would save.
+// A candidate for advice: a node or a row of a table, and the time that the advice would save.
 struct Gain {
   uint32_t of = 0;
   int64_t ns = 0;
 };
 
-// As much advice as a profile shows.
+// The most advice that a profile shows.
 inline constexpr size_t kMostAdvice = 7;
 
-// Leaves the kMostAdvice largest, in their order. Texts are made of these only: a profile may have a gain in each row.
+// Keeps the kMostAdvice largest, in their order. Only these get texts, since every row of a profile may have a gain.
 void keep_largest(std::vector<Gain>& gains);
 
 // 1234567 -> "1.2 ms".

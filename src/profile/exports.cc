@@ -45,7 +45,7 @@ class StringTable {
   std::unordered_map<std::string, uint64_t> numbers_;
 };
 
-// These forms write the whole path of each row, so that a deep tree takes the square of its size.
+// These formats repeat the whole path for each row, so a deep tree takes the square of its size.
 void require_size(const Profile& profile, const char* form, uint64_t size, uint64_t most, const char* of) {
   if (size <= most) return;
   fail(ErrorCode::kInvalidInput, profile.title,
@@ -53,7 +53,8 @@ void require_size(const Profile& profile, const char* form, uint64_t size, uint6
        "Take --trace, --html or -o, which write each row once");
 }
 
-// Frames on the paths of the nodes, of each as often as `count_of` says; some number above `most` where it is larger.
+// The number of frames on the paths of all nodes, each path counted `count_of` times; if that exceeds `most`, any
+// number above `most`.
 template <typename CountOf>
 uint64_t frames_on_paths(const CallingContextTree& tree, uint64_t most, const CountOf& count_of) {
   std::vector<uint32_t> depth(tree.size(), 1);
@@ -91,7 +92,7 @@ std::string folded_stacks(const Profile& profile, size_t metric) {
   std::vector<std::string> names;  // by frame
   for (const Frame& frame : tree.frames()) {
     std::string& name = names.emplace_back(frame.name);
-    // What separates frames and lines is no part of a name.
+    // Separators of frames and lines cannot be part of a name.
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c == ';' || c == '\n' || c == '\r'; }, '_');
   }
@@ -285,16 +286,17 @@ class PerfettoWriter {
   bool is_first_ = true;
 };
 
-// Lanes from left to right, each with the end of the innermost slice that is open in it. The first lane in which a
-// slice fits is found in logarithmic time, however many overlap.
+// Lanes, each with the end of its innermost open slice. Finding the first lane in which a slice fits takes logarithmic
+// time, however many slices overlap.
 class OpenLanes {
  public:
-  // Ends slices at `start`, then gives the first lane whose innermost open slice, if any, ends no earlier than `end`.
+  // Closes the slices that end by `start`, then returns the first lane whose innermost open slice, if any, ends no
+  // earlier than `end`.
   size_t place(int64_t start, int64_t end) {
     while (!closing_.empty() && closing_.top().first <= start) {
       const auto [last, lane] = closing_.top();
       closing_.pop();
-      // Of the slices of a lane the innermost ends first.
+      // In a lane the innermost slice ends first.
       open_[lane].pop_back();
       set(lane, open_[lane].empty() ? kFree : open_[lane].back());
     }
@@ -321,7 +323,7 @@ class OpenLanes {
     most_[width_ + lane] = end;
     for (size_t at = (width_ + lane) / 2; at > 0; at /= 2) most_[at] = std::max(most_[2 * at], most_[2 * at + 1]);
   }
-  // Lanes that are not there yet are free.
+  // Lanes that do not exist yet are free.
   size_t first_from(int64_t end) const {
     if (most_[1] < end) return open_.size();
     size_t at = 1;
@@ -329,7 +331,7 @@ class OpenLanes {
     return at - width_;
   }
 
-  std::vector<std::vector<int64_t>> open_;  // by lane: where its open slices end, the innermost last
+  std::vector<std::vector<int64_t>> open_;  // by lane: ends of its open slices, the innermost last
   size_t width_ = 1;
   std::vector<int64_t> most_ = std::vector<int64_t>(2, kFree);  // a tree of maxima over lanes
   std::priority_queue<Closing, std::vector<Closing>, std::greater<>> closing_;

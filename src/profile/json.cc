@@ -191,7 +191,7 @@ class Reader {
   const std::string& where_;
 };
 
-// A frame has its texts to itself, and a small file may name one long string in many frames.
+// Every frame copies its texts, and a small file may refer to one long string from many frames.
 void require_short_texts(const Reader& r, const std::vector<Frame>& frames, const Frame& next, size_t& bytes) {
   constexpr size_t kMostBytes = size_t{256} << 20;
   bytes += next.kind.size() + next.name.size() + next.file.size();
@@ -217,7 +217,7 @@ std::vector<Frame> read_frames(const Reader& r, const json& all, const std::vect
   return frames;
 }
 
-// Views add up any of the values, also of several profiles.
+// Views may sum any of the values, also over several profiles.
 void require_small_sum(const Reader& r, const std::vector<int64_t>& column, const std::string& field) {
   int64_t sum = 0;
   for (const int64_t value : column) {
@@ -229,7 +229,7 @@ void require_small_sum(const Reader& r, const std::vector<int64_t>& column, cons
 void read_metrics(const Reader& r, const json& all, const json& values, const std::vector<NodeId>& nodes,
                   CallingContextTree& tree) {
   constexpr size_t kMost = 256, kMostMissing = size_t{1} << 22;
-  size_t missing = 0;  // values of metrics without a column, which cost memory and no byte of the file
+  size_t missing = 0;  // values of metrics without a column: they cost memory but no bytes in the file
   for (const json& metric : r.array(all, "metrics", "")) {
     const Metric m = {r.text(r.at(metric, "name", "metrics."), "metrics.name"),
                       r.text(r.at(metric, "unit", "metrics."), "metrics.unit"),
@@ -265,7 +265,7 @@ std::vector<NodeId> read_tree(const Reader& r, const json& all, const std::vecto
   r.require_rows(parents.size(), {frame.size()}, "nodes");
   if (parents.empty() || parents[0] != -1) r.refuse("nodes.parent", "node 0 is no root, whose parent is -1");
   tree = CallingContextTree(frames[static_cast<size_t>(frame[0])]);
-  // Looking a frame up compares its texts, which is done once for each.
+  // Looking up a frame compares its texts, so each is looked up once.
   std::vector<std::optional<FrameId>> ids(frames.size());
   std::vector<NodeId> nodes = {0};
   for (size_t i = 1; i < parents.size(); ++i) {
@@ -345,7 +345,7 @@ void read_rest(const Reader& r, const json& all, const std::vector<std::string>&
   }
 }
 
-// How deep values are within values.
+// How deep values nest.
 size_t nesting(std::string_view text) {
   size_t depth = 0, most = 0;
   bool in_string = false;
@@ -379,7 +379,7 @@ std::string to_json(const Difference& difference) {
 }
 
 Profile parse(std::string_view text, const std::string& where) {
-  constexpr size_t kMostNesting = 64;  // what a profile has, and room for fields that later versions add
+  constexpr size_t kMostNesting = 64;  // a profile's own depth, and room for fields of later versions
   const Reader r(where);
   if (nesting(text) > kMostNesting) {
     r.refuse("the file", fmt::format("it nests values deeper than {} levels", kMostNesting));

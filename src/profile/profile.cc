@@ -10,7 +10,7 @@
 namespace heddle::profile {
 namespace {
 
-// What the values of a metric sum to, signs aside; 0 without such a metric.
+// The sum of a metric's absolute values; 0 without such a metric.
 int64_t magnitude(const CallingContextTree& tree, const Metric& metric) {
   const std::vector<Metric>& all = tree.metrics();
   const auto found = std::find_if(all.begin(), all.end(), [&](const Metric& m) { return m.name == metric.name; });

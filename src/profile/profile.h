@@ -68,12 +68,12 @@ struct Profile {
   std::vector<Advice> advice = {};
 };
 
-// The most that the values of a metric may sum to, signs aside. A difference of two such sums can be computed.
+// The limit on the sum of a metric's absolute values. The difference of two such sums does not overflow.
 inline constexpr int64_t kMostTotal = int64_t{1} << 61;
 
 // Adds another profile of the same program: of more iterations, of another thread or rank. Equal paths become one,
-// facts that differ are listed both, tracks and slices are put beside those that are there. Throws kInvalidInput where
-// a sum would be above kMostTotal.
+// facts that differ are both listed, tracks and slices are added to the existing ones. Throws kInvalidInput if a sum
+// would exceed kMostTotal.
 void merge(Profile& into, const Profile& other);
 
 // The same profile with other frames: of each frame what `frame_for` makes of it. Where that is nothing, what was below

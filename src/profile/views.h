@@ -19,7 +19,7 @@ struct Row {
   Row(FrameId of, int64_t its_own, int64_t with_children) : frame(of), own(its_own), inclusive(with_children) {}
   Row(Row&&) noexcept = default;
   Row& operator=(Row&&) noexcept = default;
-  ~Row();  // without recursion: a tree may be deeper than the stack
+  ~Row();  // not recursive: a tree may be deeper than the stack
 };
 
 // The tree as it was called. The inclusive value of its root is the metric's total.
@@ -37,8 +37,8 @@ std::optional<size_t> find_metric(const CallingContextTree& tree, std::string_vi
 // anything was counted of.
 std::optional<size_t> time_metric(const CallingContextTree& tree);
 
-// "layers.3/attn/MatMul": the names of the frames from below the root to a node. Of a path too long to be read, only
-// the end, behind ".../".
+// "layers.3/attn/MatMul": the names of the frames below the root down to a node. A path too long to read is cut to its
+// end, after ".../".
 std::string path_text(const CallingContextTree& tree, NodeId node);
 
 // From the root the child with the largest inclusive value, as long as it has at least `share` of its parent's.

@@ -111,15 +111,15 @@ struct Alias {
   bool partial = true;
 };
 
-// An input or output that is text, which no step sees. That of an input decided the plan: a run must pass it. That of
-// an output does not depend on the numbers among the inputs.
+// A text input or output, which no step sees. The plan was made for an input's text: a run must pass the same. An
+// output's text does not depend on the numeric inputs.
 struct Text {
   uint32_t position;  // among all inputs or outputs of the model that the plan has
   std::string name;
   Tensor value;
 };
 
-// An input that has a default, which the plan holds as a constant unless it is one of Plan::inputs.
+// An input with a default, which is a constant in the plan unless it is one of Plan::inputs.
 struct DefaultInput {
   std::string name;
   DType dtype;

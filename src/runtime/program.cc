@@ -57,7 +57,7 @@ class Linker {
     scratch_ = std::max(scratch_, aligned(step.scratch_bytes));
   }
 
-  // Parts that take long against the calls that they cost.
+  // Parts that take long compared with the cost of a call.
   static int64_t longest_range(const Step& step, int64_t tasks) {
     constexpr double kPart = 0.03;  // seconds
     constexpr int64_t kUnknown = 16;

@@ -23,7 +23,7 @@ struct Program {
     // Kernels.
     jit::Kernel kernel = nullptr;
     size_t operands_at = 0;     // place of the operand pointers in the flat table
-    int64_t longest_range = 0;  // of tasks, where a kernel may take so long that a caller cancels it (each_part())
+    int64_t longest_range = 0;  // of tasks, if a kernel is long enough to be cancelled (each_part())
     bool fixed = false;         // all operands are constants or in the arena: their pointers never change
     // Reference steps.
     std::shared_ptr<const void> prepared;

@@ -46,7 +46,7 @@ class CpuBackend : public Backend {
   const BackToBackBackend& back_to_back() const override { return cpu_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
-    // Of f32, 1. Products of bytes fill four times the lanes where there are such instructions.
+    // 1 for f32. Byte products fill four times the lanes if the CPU has instructions for them.
     double lanes = 1;
     if (desc.compute == DType::kF64 || desc.compute == DType::kI64) lanes = 0.5;
     if (desc.compute == DType::kI32) lanes = 4;

@@ -13,7 +13,7 @@ double count_of(const ir::Graph& graph, ir::ValueId v) {
   return static_cast<double>(element_count(graph.shape(v)));
 }
 
-// Elements of operand i that `wanted` elements of the result need.
+// Elements of operand i that `wanted` elements of the result require.
 double needed(const ir::Graph& graph, const ir::Node& node, size_t i, double wanted) {
   const double all = count_of(graph, node.inputs[i]);
   switch (node.op) {
@@ -60,8 +60,8 @@ class CpuMemory : public Memory {
     return bytes / (target.cpu.copy_gbps * std::max(1.0, target.cpu.model.read_over_copy) * 1e9);
   }
   double least_seconds(double bytes, const Target& target) const override {
-    // Two vectors are loaded and one is stored in a cycle; no core has more than a line from its second-level cache in
-    // a cycle, or half of one from the third.
+    // A core loads two vectors and stores one per cycle; it gets at most one line per cycle from its second-level
+    // cache, and half a line from the third.
     constexpr double kVectors = 3, kSecondLevel = 64, kThirdLevel = 32;
     const CpuTarget& cpu = target.cpu;
     const double l1 = static_cast<double>(cpu.l1_bytes) * static_cast<double>(cpu.threads);
@@ -71,7 +71,7 @@ class CpuMemory : public Memory {
   }
 
  private:
-  // Of the caches that each core has for itself.
+  // The private caches of each core.
   static double own_bytes(const CpuTarget& cpu) {
     return static_cast<double>(cpu.l1_bytes + cpu.l2_bytes) * static_cast<double>(cpu.threads);
   }
@@ -142,7 +142,7 @@ double least_seconds(double bytes, const Target& target) {
 }
 
 double arithmetic_seconds(double cycles, const CpuTarget& cpu) {
-  // Against one operation of f32 in a cycle: two pipes multiply and add at once, or have four times the lanes.
+  // Relative to one f32 operation per cycle: two pipes multiply and add at once, or have four times the lanes.
   constexpr double kMost = 8;
   return cycles / kMost / (cpu.ghz * 1e9);
 }

@@ -71,7 +71,7 @@ struct ScheduledKernel {
   Config config;
   std::vector<Binding> bindings;  // one per operand
   std::string label;              // short and readable: "gemm 128x768x768 + bias + gelu"
-  double floor_seconds = 0;       // max(bytes / bandwidth, operations / peak) on one thread
+  double floor_seconds = 0;       // schedule/floor.h; on a CPU, with one thread
   StitchFacts stitch = {};        // of stitch kernels
 };
 

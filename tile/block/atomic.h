@@ -27,8 +27,7 @@ inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRel
 
 }  // namespace detail
 
-// Until all threads have come; other blocks see what each of them has written until now before what any of them writes
-// behind.
+// Waits for all threads. Other blocks see everything written before it before anything written after it.
 TILE_INLINE void sync_memory() {
   detail::fence<Scope::kDevice>();
   sync();

@@ -21,8 +21,8 @@ TILE_INLINE void fail_at([[maybe_unused]] T message) {
 #endif
 }
 
-// "( 3, 12)": where an element is, each coordinate as wide as the largest of its axis. A line is printed at once, so
-// that lines of other threads do not get in between.
+// "( 3, 12)": the place of an element, each coordinate padded to the width of the largest on its axis. A line is
+// printed by one call, so lines of threads do not mix.
 struct index_text {
   char text[kMaxRank * 12 + 4];
   int length = 0;

@@ -26,8 +26,8 @@ struct pointee<T*> {
 template <typename P>
 using pointee_t = typename pointee<P>::type;
 
-// How an access treats the caches. kVolatile: it happens, here, as often as it stands here. kAcquire: what others
-// released before they wrote what it reads is seen behind it, too.
+// How an access treats the caches. kVolatile: it happens here, exactly once for each execution. kAcquire: in addition,
+// later accesses see what the writer of the value released.
 enum class Access : uint8_t { kPlain, kVolatile, kAcquire };
 
 namespace detail {
@@ -252,7 +252,7 @@ TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type ot
 
 namespace detail {
 
-// f(register) of one of the threads that hold an element; the result goes to all of them.
+// Calls f(register) on one of the threads that hold an element and gives all of them the result.
 template <typename L, typename T, typename M, typename F, typename S>
 TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
   const Place here = L::here();
@@ -285,7 +285,7 @@ TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
     return old;
   }
 }
-// The same of one thread for the whole block, ordered against what all its threads do before and after.
+// The same on one thread for the whole block, ordered against accesses of all its threads before and after.
 template <typename T, typename F, typename S>
 TILE_INLINE T once(S shared, bool mask, F f) {
   sync();
@@ -297,8 +297,8 @@ TILE_INLINE T once(S shared, bool mask, F f) {
 
 }  // namespace detail
 
-// What other blocks write meanwhile is read by one thread for all that hold an element, so that they agree on it:
-// whoever waits for memory leaves the loop together.
+// One thread reads data that other blocks may be writing, for all threads that hold the element, so that they agree on
+// it and leave a waiting loop together.
 template <int V = 1, typename P, typename L, typename S, typename M, typename O>
 TILE_INLINE auto load_volatile(S shared, const Tile<P, L>& p, const M& mask, const O& other) {
   using T = pointee_t<P>;

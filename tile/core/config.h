@@ -25,8 +25,8 @@ using uint64_t = unsigned long;
 
 namespace heddle::tile {
 
-// Additions after which a running sum joins a compensated one. The error of a plain sum grows with the root of the
-// number of its terms, that of a compensated one does not.
+// Additions after which a running sum is added to a compensated one. The error of a plain sum grows with the square
+// root of its number of terms; that of a compensated sum does not.
 inline constexpr int64_t kLongSum = 128;
 
 }  // namespace heddle::tile

@@ -11,8 +11,8 @@ struct program_services {
   // `site` names the op; `values` are a buffer of its operand.
   void (*print)(void* self, int64_t site, int64_t operand, const int64_t* program, const void* values);
   void (*fail)(void* self, int64_t site, const int64_t* program, int64_t element);
-  // A loop reads the same again and again; of a null pointer nobody is told. Not 0: the program has to return.
-  // resume(): it goes on.
+  // Reports a loop that keeps reading the same values; may be null. Nonzero: the program must return. resume() reports
+  // that the loop made progress.
   int (*wait)(void* self, int64_t site, const int64_t* program);
   void (*resume)(void* self);
 };

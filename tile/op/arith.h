@@ -114,8 +114,8 @@ TILE_INLINE vec<To, W> cast(vec<T, W> a) {
   }
 }
 
-// A number as float for a type of fewer bits. What float cannot hold is rounded to odd, so that the rounding to the
-// narrow type sees on which side of a tie the number lies.
+// Converts a number to float on its way to a narrower type. What float cannot hold is rounded to odd, so the second
+// rounding still sees on which side of a tie the number lies.
 template <typename T, int W>
 TILE_INLINE vec<float, W> to_odd(vec<T, W> a) {
   if constexpr (is_same<T, double>) {
@@ -127,7 +127,7 @@ TILE_INLINE vec<float, W> to_odd(vec<T, W> a) {
     const vec<uint32_t, W> odd = select((bits & 1u) == zero<uint32_t, W>(), away, bits);
     return select(inexact, bit_cast<float>(odd), near);
   } else if constexpr (!is_float<T> && sizeof(T) == 8) {
-    // Double has 53 bits: a longer integer loses the 11 lowest ones to one bit that tells whether any was set.
+    // A double has 53 bits: the 11 lowest bits of a longer integer are replaced by one that says whether any was set.
     const vec<uint64_t, W> bits = bit_cast<uint64_t>(a), low = bits & uint64_t(0x7ff);
     const vec<uint64_t, W> shortened = select(low != zero<uint64_t, W>(), (bits ^ low) | uint64_t(0x800), bits);
     const auto is_long = bits + uint64_t(is_signed<T> ? int64_t(1) << 53 : 0) >= uint64_t(1) << (53 + is_signed<T>);

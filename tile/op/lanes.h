@@ -241,8 +241,8 @@ TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
   }
 }
 
-// The same in blocks, for accumulators that add up many terms: after each block settle(n) is told that none of them got
-// more than n.
+// The same in blocks, for accumulators that sum many terms: settle(n) is called after each block, in which no
+// accumulator got more than n terms.
 template <int W, int U, typename S, typename F>
 TILE_INLINE void for_lanes_settled(int64_t begin, int64_t end, S settle, F f) {
   for (int64_t next = 0; begin < end; begin = next) {

@@ -219,7 +219,7 @@ TILE_INLINE vec<compute_t<S>, W> from_bits(vec<uint_t<sizeof(S)>, W> bits) {
   return load<W>(static_cast<const S*>(buffer));
 }
 
-// One element as it is in memory now, for a program that others write to.
+// Reads one element from memory now, since other programs may write to it.
 template <typename T>
 TILE_INLINE vec<compute_t<T>, 1> load_now(vec<int64_t, 1> address) {
   const vec<uint_t<sizeof(T)>, 1> bits{bits_now<T>(address)};
@@ -489,7 +489,7 @@ TILE_INLINE compute_t<T> replace(int64_t address, const Update& update) {
   }
 }
 
-// What `replace` does, by the one instruction that does not try again, where there is one.
+// The same as `replace`, by a single instruction without retries if there is one.
 template <typename T, atomic_kind Kind>
 TILE_INLINE compute_t<T> update(int64_t address, compute_t<T> value) {
   constexpr bool is_integer = is_same<compute_t<T>, T> && !is_float<T>;

@@ -106,24 +106,24 @@ struct accumulator {
   }
 };
 
-// sum += v, where `error` keeps what rounding has added to the sum (Kahan 1965): the sum's own error stays at one
-// rounding however many terms there are.
+// sum += v with the rounding error kept in `error` (Kahan 1965): the error of the sum stays at about one rounding
+// however many terms there are.
 template <typename T, int W>
 TILE_INLINE void add_compensated(vec<T, W>& sum, vec<T, W>& error, vec<T, W> v) {
   const vec<T, W> term = v - error, after = sum + term;
-  // Where the sum has overflowed the difference is no number; the infinity shall stay.
+  // After an overflow the difference is NaN; the sum must stay infinite.
   const vec<T, W> lost = (after - sum) - term;
   sum = after;
   error = select(lost == lost, lost, zero<T, W>());
 }
 
-// A sum over a long row: what the registers of an accumulator hold joins a compensated sum now and then.
+// A sum over a long row: the registers of the accumulator are regularly added to a compensated sum.
 template <typename T, int W, int U>
 struct long_sum : accumulator<sum_of, T, W, U> {
   vec<T, W> total = zero<T, W>(), error = zero<T, W>();
   int64_t pending = 0;
 
-  // Up to `additions` more since the last call.
+  // At most `additions` terms were added to each register since the last call.
   TILE_INLINE void settle(int64_t additions) {
     pending += additions;
     if (pending >= kLongSum) fold();
@@ -146,7 +146,7 @@ struct long_sum : accumulator<sum_of, T, W, U> {
   }
 };
 
-// The sum so far, after every term of a long row.
+// The running sum of a long row, available after every term.
 template <typename T>
 struct running_sum {
   vec<T, 1> part = zero<T, 1>(), total = zero<T, 1>(), error = zero<T, 1>();

@@ -1,4 +1,4 @@
-// How programs of the tile language on a CPU read what others write meanwhile, and wait for it.
+// Reading and waiting for data that other programs of the tile language write, on a CPU.
 #pragma once
 
 #include "tile/arch/cpu/convert.h"
@@ -8,22 +8,22 @@ extern "C" int sched_yield(void) noexcept;
 
 namespace heddle::tile {
 
-// Accesses before it happen before those behind it: for the compiler, and for other threads that do the same.
+// Orders earlier accesses before later ones, for the compiler and for other threads that use it.
 TILE_INLINE void order_memory() {
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
 }
 
-// The bits of an element as they are in memory now.
+// Reads the bits of an element from memory now.
 template <typename T>
 TILE_INLINE uint_t<sizeof(T)> bits_now(vec<int64_t, 1> address) {
   return __atomic_load_n(reinterpret_cast<const uint_t<sizeof(T)>*>(address.v), __ATOMIC_ACQUIRE);
 }
 
-// Watches a loop that reads what other programs write. A trip that reads what the one before read is spent waiting: the
-// thread pauses, then lets others run, and tells who launched the programs, so that a wait without end is found.
+// Watches a loop that reads data written by other programs. A trip that reads the same values as the one before counts
+// as waiting: the thread pauses, then yields, and reports to the launcher, which detects endless waits.
 class spin_watch {
  public:
-  // What this trip has read, and what it hands to the next one.
+  // The values that this trip read, and those that it carries to the next trip.
   template <typename T>
   TILE_INLINE void saw(vec<T, 1> value) {
     read_ = mix(read_, value.v);
@@ -40,7 +40,7 @@ class spin_watch {
   }
   TILE_INLINE void carries(mask<4, 1> value) { carries(value.v); }
 
-  // The end of a trip. True: the wait has no end, and the program has to return. `site` names the loop.
+  // Ends a trip. True if the wait is endless and the program must return. `site` names the loop.
   TILE_INLINE bool turn(const program_services* services, int64_t site, const int64_t* program) {
     const bool reads_the_same = read_ == last_read_, spins = reads_the_same && carried_ == last_carried_;
     last_read_ = read_;
@@ -53,7 +53,7 @@ class spin_watch {
     }
     return ++same_ > kPauses ? give_way(services, site, program, spins) : pause();
   }
-  // Behind the loop.
+  // After the loop.
   TILE_INLINE void end(const program_services* services) {
     if (!reported_) return;
     services->resume(services->self);
@@ -61,7 +61,7 @@ class spin_watch {
   }
 
  private:
-  // A wait for a program that runs is over sooner, mostly.
+  // A wait for a running program is usually over sooner.
   static constexpr int64_t kPauses = 64;
   static constexpr int64_t kYieldsPerReport = 64;
 
@@ -78,7 +78,7 @@ class spin_watch {
   }
   __attribute__((noinline)) bool give_way(const program_services* services, int64_t site, const int64_t* program,
                                           bool spins) {
-    // A loop that goes on with work and reads the same again is not to lose time.
+    // A loop that does work while it reads the same values must not lose time.
     if (!spins) {
       end(services);
       waits_ = 0;

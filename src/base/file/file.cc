@@ -189,7 +189,7 @@ int copy_bytes(int from, int to, uint64_t bytes) {
 
 namespace {
 
-// 0 of a folder, else why it is none.
+// 0 for a folder, else the errno that says why it is not one.
 int why_no_folder(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return errno;

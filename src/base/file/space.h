@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-// How many files more the file system of `path` holds; UINT64_MAX when that is unknown or not limited.
+// How many more files the file system of `path` can hold; UINT64_MAX if that is unknown or unlimited.
 uint64_t free_files(const std::string& path);
 
 }  // namespace heddle

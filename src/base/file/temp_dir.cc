@@ -29,7 +29,7 @@ struct Live {
   std::mutex mutex;
   std::set<std::string> folders;
   std::set<std::string> swept;  // roots
-  bool ending = false;          // a signal ends the process: no folder is made any more
+  bool ending = false;          // a signal is ending the process: make no more folders
 };
 
 Live& live() {
@@ -76,7 +76,7 @@ std::string standard_root() {
 TempDir::TempDir(const std::string& prefix, const std::string& root) {
   const std::string parent = root.empty() ? standard_root() : root;
   sweep_once(parent);
-  // From before it exists until it is known, so that remove_temporary_folders() misses none.
+  // Held from before the folder exists until it is registered, so that remove_temporary_folders() misses none.
   const std::lock_guard lock(live().mutex);
   while (live().ending) ::pause();
   while (path_.empty()) {
@@ -86,8 +86,8 @@ TempDir::TempDir(const std::string& prefix, const std::string& root) {
            "Set TMPDIR to a folder that may be written");
     }
     lock_ = open_folder(name);
-    // Another process that sweeps may have taken it for a dead one's, by now or before it was opened. Where there are
-    // no locks nothing is swept.
+    // A process that sweeps may have taken the folder for a dead process's and removed it. Without locks nothing is
+    // swept.
     if (lock_.get() < 0 && errno == ENOENT) continue;
     if (lock_.get() >= 0 && ::flock(lock_.get(), LOCK_EX) == 0 && !is_named(lock_.get(), name)) continue;
     path_ = std::move(name);

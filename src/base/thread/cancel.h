@@ -11,15 +11,15 @@
 
 namespace heddle {
 
-// Thrown by work that was cancelled. It is no Error, so that no fallback takes it for a failure.
+// Thrown by cancelled work. Not an Error, so no fallback mistakes it for a failure.
 class Cancelled : public std::exception {
  public:
   const char* what() const noexcept override { return "the work was cancelled"; }
 };
 
-// A caller's means to end work that it started and that may take long. Work runs in a CancelScope and calls
-// check_cancelled() wherever it can stop; a thread pool is in the scope of who calls it with all of its workers, and
-// begins no range of a job that was cancelled. Thread-safe.
+// Lets a caller end long work that it started. The work runs in a CancelScope and calls check_cancelled() wherever it
+// can stop. The workers of a thread pool share the scope of its caller and start no range of a cancelled job.
+// Thread-safe.
 class Cancellation {
  public:
   Cancellation() = default;
@@ -28,10 +28,10 @@ class Cancellation {
   Cancellation& operator=(const Cancellation&) = delete;
 
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  // Takes some nanoseconds.
+  // Costs a few nanoseconds.
   bool is_cancelled();
 
-  // That of this thread's work; null: nobody can cancel it.
+  // The one for this thread's work; null if the work cannot be cancelled.
   static Cancellation* current() { return of_thread().cancellation; }
 
  private:
@@ -40,27 +40,27 @@ class Cancellation {
     Cancellation* cancellation = nullptr;
     bool asks = false;
   };
-  // Of the memory that a thread has from its start, so that libraries that are loaded later reach it as fast.
+  // In static thread-local storage, so access is just as fast from a library loaded at run time.
   static OfThread& of_thread() {
     [[gnu::tls_model("initial-exec")]] static thread_local OfThread state;
     return state;
   }
-  // Whether the caller wants the work to end. It is called by the thread of the CancelScope, now and then.
+  // True if the caller wants the work to end. Called now and then by the thread of the CancelScope.
   virtual bool asked() { return false; }
 
-  // asked() may wait for a lock each time, such as Python's.
+  // asked() may take a lock, such as Python's, so it is not called more often than this.
   static constexpr int64_t kPause = 200'000'000;
   static constexpr int64_t kNever = -1, kOnce = 0;
 
   std::atomic<bool> cancelled_{false};
-  int64_t next_ = kNever;  // when to ask again, in nanoseconds; of the thread that asks
+  int64_t next_ = kNever;  // when to ask again, in nanoseconds; used only by the thread that asks
 };
 
-// What this thread does until the end of the scope can be cancelled. Scopes nest; the inner one counts.
+// Makes this thread's work cancellable until the scope ends. Scopes nest; the innermost one counts.
 class CancelScope {
  public:
   enum class Asks : uint8_t { kNo, kYes };
-  // `asks`: whether this thread is the one that calls Cancellation's `asked`. Null: the work cannot be cancelled.
+  // `asks`: this thread calls Cancellation::asked(). With a null `cancellation` the work cannot be cancelled.
   explicit CancelScope(Cancellation* cancellation, Asks asks = Asks::kYes)
       : outer_(std::exchange(Cancellation::of_thread(), {cancellation, asks == Asks::kYes})) {}
   ~CancelScope() { Cancellation::of_thread() = outer_; }
@@ -75,12 +75,12 @@ inline bool Cancellation::is_cancelled() {
   if (cancelled_.load(std::memory_order_relaxed)) return true;
   const OfThread& here = of_thread();
   if (here.cancellation != this || !here.asks) return false;
-  // Short work asks for the time not once.
+  // Short work never reads the clock.
   if (next_ == kNever) {
     next_ = kOnce;
     return false;
   }
-  // The coarse clock takes no more than a few nanoseconds, and its tick is short against the pause.
+  // The coarse clock costs a few nanoseconds, and its tick is short compared with the pause.
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
   const int64_t now = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -96,8 +96,8 @@ inline void check_cancelled() {
   if (Cancellation::current() != nullptr && Cancellation::current()->is_cancelled()) throw Cancelled();
 }
 
-// Calls f(from, to) over [begin, end): at once, or if this thread's work can be cancelled in parts of at most `longest`
-// (0: of any length) with checks between them.
+// Calls f(from, to) over [begin, end): in one piece, or, if this thread's work can be cancelled, in parts of at most
+// `longest` (0: no limit) with a check between them.
 template <typename F>
 void each_part(int64_t begin, int64_t end, int64_t longest, const F& f) {
   if (longest <= 0 || Cancellation::current() == nullptr) return f(begin, end);

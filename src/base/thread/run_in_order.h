@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Calls body(task, worker) for the tasks [0, tasks) on the threads of a pool. They begin in order, each where a thread
-// is free, so that a task may wait for what an earlier one does. The body does not throw.
+// Calls body(task, worker) for the tasks [0, tasks) on the threads of a pool. Tasks start in order, each on the next
+// free thread, so a task may wait for an earlier one. The body must not throw.
 template <typename Body>
 void run_in_order(ThreadPool& pool, int64_t tasks, const Body& body) {
   std::atomic<int64_t> next{0};

@@ -11,11 +11,11 @@ namespace heddle {
 
 class ThreadPool;
 
-// What to do where the system starts no thread or no process.
+// The remedy to print if the system cannot start a thread or a process.
 inline constexpr const char* kMoreProcesses =
     "Raise the limit on processes and threads (ulimit -u, pids.max of the control group), or end some";
 
-// A thread that does `work`. Throws kOutOfMemory, naming `what`, where the system starts none.
+// Starts a thread that does `work`. Throws kOutOfMemory, naming `what`, if the system cannot start one.
 template <typename Work>
 std::thread start_thread(const char* what, Work&& work) {
   try {
@@ -25,8 +25,8 @@ std::thread start_thread(const char* what, Work&& work) {
   }
 }
 
-// A pool for work that nobody asked to be done by so many threads: where the system starts fewer it has some of them,
-// or none, and a warning says so.
+// A pool for work whose number of threads the user did not choose: if the system starts fewer threads, the pool has
+// fewer or none, and a warning says so.
 std::unique_ptr<ThreadPool> pool_of_up_to(int threads);
 
 }  // namespace heddle

@@ -25,7 +25,7 @@ inline void relax() {
 #endif
 }
 
-// A job whose caller can cancel it: workers are in the caller's scope, and no range is begun any more.
+// In a job that the caller can cancel, workers run in the caller's scope and start no range after it is cancelled.
 struct CancellableJob {
   void (*call)(void* context, int64_t begin, int64_t end, int worker);
   void* context;
@@ -134,8 +134,8 @@ void ThreadPool::work_on(const Job& job, int share, int worker) {
   while (true) {
     const int64_t taken = seen >> 32 == job.number ? static_cast<int64_t>(seen & UINT32_MAX) : 0;
     if (taken >= count || failed_.load(std::memory_order_relaxed)) return;
-    // The owner takes half of what is left, so that few takes do for many small tasks and the end stays balanced;
-    // others take what keeps all of them busy.
+    // The owner takes half of what is left, so that many small tasks need few takes and the end stays balanced; others
+    // take enough to keep all of them busy.
     const int64_t size = std::max<int64_t>(1, (count - taken) / (share == worker ? 2 : 2 * threads_));
     const uint64_t next = uint64_t{job.number} << 32 | static_cast<uint64_t>(taken + size);
     if (!cursor.compare_exchange_weak(seen, next, std::memory_order_relaxed)) continue;

@@ -35,7 +35,7 @@ std::string cut(const std::string& name, size_t most) {
   return name.substr(0, head) + "..." + name.substr(name.size() - tail);
 }
 
-// As much of a text as cut() can show: a name may be megabytes long and stand in every row.
+// As much of a text as cut() can show: a name may be megabytes long and repeat in every row.
 std::string shown_part(const std::string& text) {
   if (text.size() <= 2 * kNameColumns) return text;
   return text.substr(0, kNameColumns) + text.substr(text.size() - kNameColumns);
@@ -69,7 +69,7 @@ class Text {
   }
 
  private:
-  // What is deep in a recursion is beside what is somewhat less deep.
+  // Indentation is capped, so rows deep in a recursion line up.
   static std::string indent(size_t depth) { return std::string(2 * std::min<size_t>(depth, 20), ' '); }
 
   std::string value(int64_t v) const { return value_text(tree_.metrics()[metric_], v); }
@@ -84,7 +84,7 @@ class Text {
     if (path.size() < 2) return;
     begin("hot path");
     const std::vector<int64_t> inclusive = tree_.inclusive(metric_);
-    constexpr size_t kEnds = 30;  // rows of a deep path that are shown at its begin and at its end
+    constexpr size_t kEnds = 30;  // rows shown at each end of a deep path
     for (size_t i = 1; i < path.size(); ++i) {
       if (i == kEnds + 1 && path.size() > 2 * kEnds + 2) {
         i = path.size() - kEnds;
@@ -104,7 +104,7 @@ class Text {
     const int64_t least = std::max<int64_t>(values[std::min(top_, values.size()) - 1], 1);
     begin("by call");
     Table table({"share", "total", "own", "call"});
-    std::vector<std::pair<const Row*, size_t>> waiting = {{&root, 0}};  // with how deep they are, the next one last
+    std::vector<std::pair<const Row*, size_t>> waiting = {{&root, 0}};  // with their depths; the next row is last
     while (!waiting.empty()) {
       const auto [row, depth] = waiting.back();
       waiting.pop_back();
@@ -138,7 +138,7 @@ class Text {
                [&](profile::FrameId frame) { return frame_text(tree_.frames()[frame]); });
   }
 
-  // `name_of` is asked for the rows that are shown.
+  // `name_of` is called only for rows that are shown.
   template <typename NameOf>
   void print_rows(const char* title, const char* what, std::vector<std::pair<int64_t, uint32_t>> rows,
                   const NameOf& name_of) const {

@@ -246,7 +246,8 @@ std::optional<ShortForm> short_form_of(const ExprPool& pool, ExprId id, bool fas
     return ShortForm{std::move(ramp), {p->ramp.y}};
   }
   if (e.op != Op::kDiv) return std::nullopt;
-  // A constant divisor has its reciprocal at compile time. What divides in f32 is a sum by its count.
+  // The reciprocal of a constant divisor is known at compile time; in f32 such a division is a sum divided by its
+  // count.
   const bool constant = as_number(pool, e.args[1]).has_value();
   if (constant && e.dtype == DType::kF32) return std::nullopt;
   return ShortForm{constant ? "{0} * (tile::splat<{2}>(1.0f) / {1})" : "tile::fast::divide({0}, {1})", e.args};

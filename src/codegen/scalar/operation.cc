@@ -23,8 +23,8 @@ bool is_narrow_int(DType dtype) {
   return dtype == DType::kI4 || dtype == DType::kI2 || dtype == DType::kU4 || dtype == DType::kU2;
 }
 
-// Whether a cast to a narrow float would be rounded a first time where its operand becomes an f32. Integers that f32
-// rounds are beyond the largest number of all narrow floats but bf16.
+// True if a cast to a narrow float would round twice, first to f32. Integers that f32 rounds exceed the range of every
+// narrow float but bf16.
 bool rounds_in_float(DType from, DType to) {
   return from == DType::kF64 ? is_narrow_float(to) : to == DType::kBF16 && is_int(from) && bits_of(from) > 24;
 }

@@ -141,7 +141,7 @@ std::string joined(const std::string& first, const std::string& second) {
 }  // namespace
 
 std::vector<Writer::Line> Writer::folded(std::vector<Line> lines) {
-  // In identifiers: the length of numbers differs between kernels that are one pattern (numbers.h). Expressions of
+  // Only in identifiers, since the length of numbers differs between kernels of one pattern (numbers.h). Expressions of
   // numbers alone end as well.
   constexpr size_t kMost = 24, kMostCharacters = 4000;
   std::map<std::string, std::vector<size_t>, std::less<>> uses;  // of values: the lines, ascending

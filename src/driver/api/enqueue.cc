@@ -35,7 +35,7 @@ void check_type(const std::string& where, const runtime::Port& port, DType dtype
   }
 }
 
-// The memory of a run: of its inputs, which may share some, of its outputs, and of its workspace.
+// The memory ranges of a run: inputs, which may overlap, outputs and the workspace.
 class RunMemory {
  public:
   RunMemory(const runtime::Plan& plan, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& outputs)
@@ -48,17 +48,17 @@ class RunMemory {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const int64_t shared = runtime::alias_of(plan, i);
       const auto input = static_cast<size_t>(shared);
-      if (shared >= 0 && inputs[input] == outputs[i]) ranges_[input].end = inputs[input];  // it is the output
+      if (shared >= 0 && inputs[input] == outputs[i]) ranges_[input].end = inputs[input];  // the input is that output
       add(plan.outputs[i], outputs[i]);
     }
   }
   void add_workspace(uint64_t at, size_t bytes) { ranges_.push_back({at, at + bytes, ranges_.size()}); }
 
-  // Throws kInvalidInput where memory that is written overlaps any other.
+  // Throws kInvalidInput if memory that is written overlaps any other range.
   void check_overlaps() {
     std::erase_if(ranges_, [](const Range& range) { return range.begin == range.end; });
     std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-    Range last, last_written;  // of those in front, the ones that reach farthest
+    Range last, last_written;  // of the earlier ranges, those that reach farthest
     for (const Range& range : ranges_) {
       const Range& met = is_written(range) ? last : last_written;
       if (range.begin < met.end) {

@@ -10,8 +10,8 @@
 namespace heddle {
 
 // What Executor::enqueue() takes for tensors of the caller and a workspace of `bytes`. Throws kInvalidInput where one
-// is not what the plan takes: its type, its shape, where it lies, and where memory that is written (an output, the
-// workspace) overlaps any other but an input that is its alias.
+// is not what the plan takes: its type, its shape, where it lies; or if memory that is written (an output, the
+// workspace) overlaps anything but an input that is its alias.
 std::vector<uint64_t> addresses_of(const runtime::Plan& plan, const std::vector<DeviceTensor>& inputs,
                                    const std::vector<DeviceTensor>& outputs, const void* workspace, size_t bytes);
 

@@ -34,7 +34,7 @@ bool same_value(const Tensor& a, const Tensor& b) {
   return a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }
 
-// Values that plans depend on outlive the run that brought them: a plan is made with them in the background.
+// Values that plans depend on must outlive the run that passed them: plans are made from them in the background.
 Tensor copy_of(const Tensor& tensor) {
   if (tensor.dtype() == DType::kString) return tensor;
   Tensor copy(tensor.dtype(), tensor.shape());
@@ -70,7 +70,7 @@ std::vector<Tensor> operands_of(const ModelVariant& variant, const GivenInputs& 
   fail(code, "enqueue", why, "Use run() for this model");
 }
 
-// A plan file holds for what it was made for. `ports`: of the model that it is.
+// A plan file is valid only for what it was made for. `ports`: the ports of the model in it.
 [[noreturn]] void refuse(const ModelVariant& variant, const std::vector<PortInfo>& ports, const GivenInputs& given) {
   const runtime::Plan& plan = *variant.plan;
   std::vector<bool> taken(ports.size(), false);
@@ -111,7 +111,7 @@ void check_shapes(const std::string& path, const runtime::Plan& plan, const std:
   }
 }
 
-// Texts among the other ports; `position` counts all.
+// Puts text among the other ports; `position` counts all of them.
 void insert_texts(const std::vector<runtime::Text>& texts, std::vector<PortInfo>& ports) {
   for (const runtime::Text& text : texts) {
     const auto at = std::min<size_t>(text.position, ports.size());
@@ -338,7 +338,7 @@ void Model::Impl::improve(const Variant& variant, const CompileOptions& options)
   });
 }
 
-// `with_values`: the data lies on the host, where a plan may depend on it.
+// `with_values`: the data is in host memory, so a plan may depend on it.
 CompileOptions Model::Impl::options_for(const GivenInputs& given, bool with_values) const {
   CompileOptions options = options_;
   options.progress = nullptr;
@@ -361,7 +361,7 @@ CompileOptions Model::Impl::options_for(const GivenInputs& given, bool with_valu
 Model::Impl::Variant Model::Impl::variant_for(const GivenInputs& given, bool with_values) const {
   if (Variant variant = find_variant(given)) return variant;
   const auto compiling = lock_or_cancel(compiling_);
-  if (Variant variant = find_variant(given)) return variant;  // another thread's by now
+  if (Variant variant = find_variant(given)) return variant;  // made by another thread meanwhile
   if (is_plan_) refuse(primary(), ports_, given);
   const CompileOptions options = options_for(given, with_values);
   using Aim = driver::VariantMaker::Aim;
@@ -374,7 +374,7 @@ Model::Impl::Variant Model::Impl::variant_for(const GivenInputs& given, bool wit
   return variant;
 }
 
-// Shapes are checked later: another shape may have another plan.
+// Shapes are checked later, since another shape may have another plan.
 void Model::Impl::check_given(const GivenInputs& given) const {
   for (size_t i = 0; i < ports_.size(); ++i) {
     const PortInfo& port = ports_[i];

@@ -13,16 +13,16 @@
 
 namespace heddle {
 
-// A model for one set of input shapes (and of values of the inputs that decide shapes, and of inputs that are given).
+// A model for one set of input shapes, of values of the inputs that decide shapes, and of inputs that are given.
 struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;
   bool from_cache = false;
-  // Where Model::Impl::ports() has the plan's inputs and its inputs of text.
+  // Positions in Model::Impl::ports() of the plan's inputs and of its text inputs.
   std::vector<size_t> inputs, texts;
 };
 
-// What a run is given for each of Model::Impl::ports(); null: its default.
+// A run's value for each of Model::Impl::ports(); null for the default.
 using GivenInputs = std::vector<const Tensor*>;
 
 // The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, where there is
@@ -47,7 +47,7 @@ class Model::Impl {
   // In the order of inputs(), with their dtypes. `into`: for each output memory of the caller as run_into() wants it,
   // or an undefined tensor; or nothing at all.
   std::vector<Tensor> run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into = {}) const;
-  // The same in the order of ports(). Throws kInvalidInput where an input without a default is left out.
+  // The same in the order of ports(). Throws kInvalidInput if an input without a default is missing.
   std::vector<Tensor> run_given(const GivenInputs& given, std::vector<Tensor> into) const;
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,

@@ -94,7 +94,7 @@ void add_remarks(const onnx::Imported& imported, CompileReport& report) {
   }
 }
 
-// What the plan of a model has beyond its graph's: fixed inputs, text, defaults of inputs, ranges of indices.
+// Adds what the plan of a model has beyond its graph: fixed inputs, text, defaults of inputs, ranges of indices.
 void add_interface(const onnx::Imported& imported, const CompileOptions& options, runtime::Plan& plan) {
   for (const std::string& name : imported.specialised_inputs) {
     for (uint32_t i = 0; i < plan.inputs.size(); ++i) {
@@ -320,7 +320,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
       if (with_kernels) first.other_forms.add(texts(other).kernels);
     }
     CompiledModel model = compile(options, true, first);
-    // Once for all shapes that were looked at: a text may be of a kernel that only one of them has.
+    // Once for all shapes, since only one of them may have the kernel that a text belongs to.
     tell_used_texts(with_other_forms(model.kernels, first.other_forms));
     if (options.ranges.empty()) tell_unused_texts(path, first.settings(options).target);
     return model;

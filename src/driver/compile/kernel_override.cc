@@ -34,7 +34,7 @@ std::string located(const std::string& path, std::string_view content) {
   return fmt::format("#line 1 {}\n{}\n#line 1 \"generated\"\n", quoted(path), content);
 }
 
-// Of the folder, those that some kernel of this process took.
+// Texts in the folder that a kernel of this process used.
 struct UsedFiles {
   std::mutex mutex;
   std::set<std::string> paths;

@@ -20,8 +20,8 @@ std::map<std::string, EditedText> read_edited_texts(const std::string& folder, c
 
 // Warns of each edited text that is compiled in place of a generated one.
 void tell_used_texts(const KernelSet& kernels);
-// Warns of the texts in the folder, where it is set, that tell_used_texts() never was given: when all shapes of a model
-// were compiled that are known to be wanted.
+// Warns of the texts in the folder, if one is set, that tell_used_texts() never received. Call it once all shapes known
+// to be needed are compiled.
 void tell_unused_texts(const std::string& model, const Target& target);
 
 }  // namespace heddle::driver

@@ -259,7 +259,7 @@ class PlanBuilder {
 
   void note_constants(const schedule::ScheduledKernel& kernel, size_t index) {
     const ir::Group& group = result_.grouping.groups[group_];
-    if (group.kind == ir::GroupKind::kTile) return;  // nothing says which elements it reads
+    if (group.kind == ir::GroupKind::kTile) return;  // which elements it reads is unknown
     const std::vector<double> traffic = schedule::operand_traffic(graph_, group, kernel);
     ConstantReads reads{plan_.steps.size() - 1, position_, index, 0};
     for (size_t i = 0; i < traffic.size(); ++i) {
@@ -274,8 +274,8 @@ class PlanBuilder {
     if (reads.bytes > 0) constant_reads_.push_back(reads);
   }
 
-  // What of the constants the caches cannot hold from one run to the next comes from memory in each, an even share of
-  // every constant. Bodies of loops read theirs again at once.
+  // Constants beyond what the caches keep between runs come from memory in every run; each constant contributes the
+  // same share. Loop bodies reread theirs at once.
   void add_memory_to_floors() {
     double all = 0;
     for (const auto& [data, bytes] : distinct_constants_) all += bytes;
@@ -447,7 +447,7 @@ class PlanBuilder {
   GroupKernels kernels_of_;
   std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
   std::vector<ConstantReads> constant_reads_;
-  std::map<const void*, double> distinct_constants_;  // bytes that are read, by where the constant lies
+  std::map<const void*, double> distinct_constants_;  // bytes read, by address of the constant
 };
 
 }  // namespace

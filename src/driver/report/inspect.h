@@ -37,15 +37,15 @@ struct ModelSummary {
   int64_t ir_version = 0;                               // ONNX
   std::vector<std::pair<std::string, int64_t>> opsets;  // domain ("ai.onnx") and version
   std::vector<DeclaredPort> inputs, outputs;
-  std::vector<DeclaredPort> optional_inputs;  // those that have a default, with its extents
-  size_t nodes = 0;                           // with those inside of nodes and functions
+  std::vector<DeclaredPort> optional_inputs;  // with the extents of their defaults
+  size_t nodes = 0;                           // nested ones and those of functions included
   std::map<std::string, size_t> operators;
   int64_t parameters = 0, parameter_tensors = 0, parameter_bytes = 0, external_bytes = 0;
   std::vector<std::string> unsupported;  // every reason why Heddle cannot compile it that shows without trying
   std::vector<std::string> remarks;      // extents that were guessed and the like
   std::optional<RunEstimate> estimate;
-  std::string no_estimate;  // why there is none: what a run with these options would throw, too
-  int exit_code = 0;        // of that
+  std::string no_estimate;  // why there is no estimate: what a run with these options would throw
+  int exit_code = 0;        // the exit code of that error
 };
 
 // Reads a model file and, where all of it is supported, plans a run for the shapes of the options. Compiles nothing.

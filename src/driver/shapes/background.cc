@@ -20,7 +20,7 @@ Background::~Background() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Where the system starts no thread the task is left out: what it prepares is made when it is needed.
+// If the system cannot start a thread, the task is dropped: what it would prepare is made on demand.
 void Background::add(std::string what, std::function<void()> task) {
   const std::lock_guard lock(mutex_);
   try {

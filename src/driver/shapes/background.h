@@ -15,7 +15,7 @@ namespace heddle::driver {
 class Background {
  public:
   Background() = default;
-  // Cancels the task that runs and waits for its end; those behind it are dropped.
+  // Cancels the running task, waits for its end, and drops the tasks after it.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;

@@ -55,7 +55,7 @@ class TileGroup {
     scheduled.desc.body = std::make_shared<const schedule::TileDesc>(schedule::TileDesc{kernel.name});
     scheduled.label = fmt::format("tile {} {}x{}x{}", kernel.name, launch.grid[0], launch.grid[1], launch.grid[2]);
     const Backend& backend = backend_of(target_);
-    // Whether it reads all of its operands, nothing says.
+    // Nothing says whether it reads all of its operands.
     scheduled.floor_seconds = schedule::least_seconds(written, target_);
     made_.scheduled.kernels.push_back(std::move(scheduled));
     made_.sources.push_back(backend.tile_launch(kernel, launch, bytes, target_));

@@ -21,7 +21,7 @@ const Tensor* constant_in(const runtime::Plan& plan, uint32_t buffer) {
   return b.place == runtime::Place::kConstant ? &plan.constants[b.index] : nullptr;
 }
 
-// Iterations of a loop that every run takes: those of a constant count, unless a condition may end the loop.
+// Iterations of a loop that every run executes: its constant trip count, or none if a condition may end the loop.
 int64_t certain_trips(const runtime::Plan& plan, const runtime::LoopStep& loop) {
   const Tensor *trip = constant_in(plan, loop.trip), *condition = constant_in(plan, loop.condition);
   if (trip == nullptr || condition == nullptr || condition->values<bool>()[0] == false) return 0;

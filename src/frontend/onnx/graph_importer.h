@@ -123,8 +123,8 @@ std::vector<std::string_view> free_names(const GraphProto& graph);
 // kMalformedModel where a function calls itself. Both are computed without expanding.
 void check_expansion(const ModelState& state);
 
-// Throws kUnsupportedOperator listing every node that has no handler, and kMalformedModel where all have one and a
-// domain lacks its operator set.
+// Throws kUnsupportedOperator listing every node without a handler; if all have one, kMalformedModel if a domain lacks
+// its operator set.
 void check_supported(const ModelState& state);
 
 }  // namespace heddle::onnx

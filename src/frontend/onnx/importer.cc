@@ -315,7 +315,7 @@ Imported import_guessing(ModelState& state) {
     found = std::move(imported);
   };
   uint64_t furthest = 0;
-  bool fits = false;  // the operators accept its_guess, though they say that others suit them better
+  bool fits = false;  // the operators accept its guess but would prefer other extents
   for (bool more = true; more;) {
     state.guesses = search.guess();
     try {

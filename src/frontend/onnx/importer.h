@@ -18,8 +18,8 @@ namespace heddle::onnx {
 struct ImportOptions {
   // Input name -> shape, for inputs whose shape in the model is symbolic or unknown. An item of a sequence input `s` is
   // the input `s.0`, `s.1`, ...; a sequence has as many items as shapes are given for. Symbolic dimensions that nothing
-  // fixes are guessed (Imported::assumed). An input that has a default, an initialiser of its name, is an input where
-  // this or `values` names it, and else the constant that it is by default.
+  // fixes are guessed (Imported::assumed). An input with a default (an initialiser of its name) is an input if this or
+  // `values` names it, otherwise a constant.
   std::map<std::string, Shape> shapes;
   // Values of inputs, used only where the graph's shapes depend on them (then the input is specialised).
   std::map<std::string, Tensor> values;
@@ -66,14 +66,14 @@ struct Imported {
   std::string guess;  // Extents::describe() of them
   std::vector<FailingBranch> failing_branches;
 
-  // An input of text: its value, and its position among the inputs that the graph and the texts are.
+  // A text input: its value, and its position among all inputs.
   struct Text {
     uint32_t position = 0;
     std::string name;
     Tensor value;
   };
   std::vector<Text> texts;
-  // The inputs that have a default, whether or not they take it here.
+  // The inputs with a default, whether or not it is used here.
   struct Default {
     std::string name;
     DType dtype = DType::kF32;
@@ -95,8 +95,8 @@ class ModelFile {
 
   Imported import(const ImportOptions& options);
 
-  // The shapes as the model has them of the inputs that a caller with these options passes, of those with a known rank.
-  // A symbolic extent is -1 and has its symbol, "" where it has no name.
+  // The model's shapes of the inputs of known rank that a caller with these options passes. A symbolic extent is -1,
+  // with its symbol, "" if it has none.
   struct InputDims {
     std::string name;
     Shape extents;

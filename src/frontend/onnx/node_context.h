@@ -90,8 +90,8 @@ class NodeContext {
   size_t output_count() const { return node_.outputs.size(); }
   bool wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
   void set(size_t i, Value value);
-  // Dimension `dim` of an output as the model declares it, for itself or by a symbol that the options' shapes fix or
-  // that is guessed.
+  // Dimension `dim` of an output as the model declares it: a number, or a symbol that the options' shapes fix or that
+  // is guessed.
   std::optional<int64_t> declared_extent(size_t output, size_t dim) const;
   const std::vector<Value>& outputs() const { return outputs_; }
 

@@ -10,7 +10,7 @@
 namespace heddle::ir {
 namespace {
 
-// The one value of a constant, seen through broadcasts.
+// The value of a constant whose elements are all equal, seen through broadcasts.
 std::optional<double> constant(const Graph& graph, ValueId v) {
   while (graph.producer(v).op == Op::kBroadcast || graph.producer(v).op == Op::kReshape) {
     v = graph.producer(v).inputs[0];
@@ -19,8 +19,8 @@ std::optional<double> constant(const Graph& graph, ValueId v) {
   return value == nullptr || value->size() > 1 ? std::nullopt : splat_of(*value);
 }
 
-// A comparison that no rounding turns round to any effect: with an infinity, and with zero where it selects between the
-// number itself and something else, as activations do.
+// A comparison whose outcome rounding cannot change noticeably: with an infinity, or with zero if it selects between
+// the number itself and something else, as activations do.
 bool is_harmless(const Graph& graph, const Node& comparison, const std::vector<std::vector<NodeId>>& readers) {
   for (size_t i = 0; i < 2; ++i) {
     const auto bound = constant(graph, comparison.inputs[i]);
@@ -53,7 +53,7 @@ bool decides(const Graph& graph, const Node& node, const std::vector<std::vector
   }
 }
 
-// Functions that machines compute to within a few units of the last place.
+// Functions that are computed only to within a few units in the last place.
 bool is_approximate(Op op) {
   switch (op) {
     case Op::kNeg:
@@ -80,7 +80,7 @@ bool passes_on(Op op) {
   return is_elementwise(op) || kind == OpClass::kLayout || kind == OpClass::kIndexing;
 }
 
-// By value: whether it is computed from the result of such a function.
+// By value: true if it depends on the result of such a function.
 std::vector<bool> approximate_values(const Graph& graph) {
   std::vector<bool> approximate(graph.value_count());
   for (const Node& node : graph.nodes()) {

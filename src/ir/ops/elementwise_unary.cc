@@ -113,7 +113,7 @@ Array cast_from_int(const Array& x, DType to, bool saturate) {
     wrap(to, result.i());
     return result;
   }
-  // All floats but f64 are rounded from the double, now or when they are stored.
+  // Every float type but f64 is rounded from the double, now or when it is stored.
   const auto wide = [=](auto v) { return to == DType::kF64 ? static_cast<double>(v) : to_odd_double(v); };
   map_elements(
       result.f(), kCheap,

@@ -37,7 +37,7 @@ struct Nvrtc {
   int (*cubin_size)(Program program, size_t* bytes);
   int (*cubin)(Program program, char* bytes);
   const char* (*error_text)(int result);
-  // `asked` gets `payload` now and then, on any thread; 1 ends compile(). Null before CUDA 12.8.
+  // Called with `payload` now and then, on any thread; returning 1 ends compile(). Null before CUDA 12.8.
   int (*set_flow)(Program program, int (*asked)(void* payload, void*), void* payload);
   NvrtcInfo info;
   std::string why;  // empty: there is one
@@ -110,7 +110,7 @@ std::vector<std::string> options_for(const std::string& architecture, Lines line
   return options;
 }
 
-// One program with everything that NVRTC reads while it compiles it.
+// A program and everything that NVRTC reads while compiling it.
 struct Program {
   const Nvrtc& nvrtc;
   const std::string unit;
@@ -128,7 +128,7 @@ struct Program {
   }
 };
 
-// Compilations that nobody waits for any more. NVRTC cannot be left while it works, so the process ends after them.
+// Abandoned compilations. NVRTC cannot be interrupted, so the process exits only after they end.
 class Abandoned {
  public:
   ~Abandoned() {
@@ -149,8 +149,8 @@ int is_cancelled(void* program, void*) {
   return static_cast<Program*>(program)->cancelled ? 1 : 0;
 }
 
-// NVRTC asks whether it is cancelled between its phases, of which one may take seconds: where somebody may cancel the
-// work another thread compiles, and is left alone then.
+// NVRTC polls for cancellation only between its phases, and one may take seconds: work that can be cancelled is
+// therefore compiled on another thread, which is abandoned on cancellation.
 int compile_cancellably(const std::shared_ptr<Program>& program) {
   constexpr auto kPause = std::chrono::milliseconds(50);
   Cancellation* const cancellation = Cancellation::current();

@@ -46,7 +46,7 @@ class Emitter {
   Emitter(ir::Rewriter& rewriter, const RuleTable& rules) : rewriter_(rewriter), rules_(rules) {}
 
   const ir::Graph& graph() { return rewriter_.target(); }
-  // Whether what is emitted feeds a decision (ir/analysis/decisions.h): rules that round in other places stay away.
+  // True if the emitted value feeds a decision (ir/analysis/decisions.h): rules that move a rounding must not apply.
   bool feeds_decision() const { return feeds_decision_; }
   void set_feeds_decision(bool feeds) { feeds_decision_ = feeds; }
   ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {});

@@ -17,7 +17,7 @@ using ir::Op;
 using ir::Rewriter;
 using ir::ValueId;
 
-// A mean over `dims` of x whose squared deviations are summed over the same elements.
+// A mean of x over `dims` whose squared deviations are summed over the same elements.
 struct Mean {
   ValueId x, sum;
   Ints dims;
@@ -59,7 +59,7 @@ std::optional<ValueId> summed(const Graph& graph, ValueId v, double count) {
   return is_sum(graph.producer(sum)) ? std::optional(sum) : std::nullopt;
 }
 
-// The dimensions of `wide` along which it varies, for a value that is spread from `small` without a change of order.
+// The dimensions along which `wide` varies, if it broadcasts `small` without reordering dimensions.
 std::optional<Ints> varying_dims(const Graph& graph, ValueId wide, ValueId& small) {
   const Node& node = graph.producer(wide);
   if (node.op != Op::kBroadcast) return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<Ints> varying_dims(const Graph& graph, ValueId wide, ValueId& smal
   return std::is_sorted(varying.begin(), varying.end()) ? std::optional(varying) : std::nullopt;
 }
 
-// The mean from which the squares that `node` sums deviate.
+// The mean whose squared deviations `node` sums.
 std::optional<std::pair<ValueId, Mean>> mean_of_squares(const Graph& graph, const Node& node) {
   if (!is_sum(node)) return std::nullopt;
   const Node& square = graph.producer(node.inputs[0]);
@@ -103,7 +103,7 @@ std::optional<std::pair<ValueId, Mean>> mean_of_squares(const Graph& graph, cons
   return kept == *varying ? std::optional(std::pair{value, std::move(mean)}) : std::nullopt;
 }
 
-// What the corrected mean is made of, in the new graph.
+// The parts of the corrected mean in the new graph.
 struct Parts {
   ValueId centred, drift, shift;
 };
@@ -119,7 +119,7 @@ ValueId corrected(Rewriter& r, const Mean& mean, ValueId old, Parts& parts) {
   return b.reshape(b.add(first, parts.shift), r.source().shape(old));
 }
 
-// sum (x - m)^2 = sum (x - m0)^2 - (sum (x - m0))^2 / n, where m0 differs from m by roundings only.
+// sum (x - m)^2 = sum (x - m0)^2 - (sum (x - m0))^2 / n, where m0 and m differ only by rounding.
 ValueId corrected_squares(Rewriter& r, const Node& node, const Parts& parts) {
   ir::Builder b(r.target());
   b.set_origins(r.origins());
@@ -131,7 +131,7 @@ ValueId corrected_squares(Rewriter& r, const Node& node, const Parts& parts) {
 
 ir::Graph centre_means(const ir::Graph& graph, const PassContext&) {
   std::map<ValueId, Mean> means;          // by the mean's value
-  std::map<ValueId, ValueId> squares_of;  // sums of squares to the means that they deviate from
+  std::map<ValueId, ValueId> squares_of;  // sums of squared deviations, and their means
   for (const Node& node : graph.nodes()) {
     auto found = mean_of_squares(graph, node);
     if (!found) continue;

@@ -32,7 +32,7 @@ bool runs_no_iteration(const Graph& graph, const Node& node) {
   return trip != nullptr && trip->values<int64_t>()[0] <= 0;
 }
 
-// Whether running a node has an effect beside its results: calls may fail, in bodies too.
+// True if running a node has an effect besides its results: calls may fail, in bodies too.
 bool has_effect(const Node& node) {
   if (node.op == Op::kCall) return true;
   return std::any_of(node.attrs.begin(), node.attrs.end(), [](const auto& attr) {
@@ -45,7 +45,7 @@ bool is_source(Op op) {
   return op == Op::kParameter || op == Op::kConstant;
 }
 
-// Whether a node is to become broadcasts of a scalar because its results have no elements.
+// True if a node becomes broadcasts of a scalar because its results have no elements.
 bool becomes_empty(const Graph& graph, const Node& node) {
   if (is_source(node.op) || !all_empty(graph, node.outputs) || has_effect(node)) return false;
   return node.op != Op::kBroadcast || graph.producer(node.inputs[0]).op != Op::kConstant;
@@ -67,7 +67,7 @@ Tensor reduced_nothing(const std::string& kind, DType dtype) {
   return ir::to_tensor(ir::evaluate(graph, {}, {.round = true, .observe = {}})[0]);
 }
 
-// The result of a node of which an operand is empty but its result is not.
+// The result of a node that has an empty operand but a result with elements.
 std::optional<ValueId> combined_nothing(ir::Rewriter& r, const Node& node) {
   const Graph& graph = r.source();
   const ir::TensorType& type = graph.type(node.outputs[0]);

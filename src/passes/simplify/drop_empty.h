@@ -5,13 +5,13 @@
 
 namespace heddle::passes {
 
-// Removes everything that works on no elements, so that no later pass, schedule or kernel meets an extent of 0:
-// values without elements become empty broadcasts, and nodes that combine no elements become their result, the identity
-// of a reduction, zeros of a contraction, the padding of a pad. Loops that run no iteration become their initial
-// states. What remains of extent 0 are inputs of the graph and operands of loops, branches, calls and failing gathers.
+// Removes all work on no elements, so that no later pass, schedule or kernel meets an extent of 0. Values without
+// elements become empty broadcasts; nodes that combine no elements become their result: the identity of a reduction,
+// zeros for a contraction, the padding of a pad. Loops without iterations become their initial states. Extents of 0
+// remain only in inputs of the graph and in operands of loops, branches, calls and failing gathers.
 ir::Graph drop_empty(const ir::Graph& graph, const PassContext& context);
 
-// Whether a graph has a value without elements or a loop without iterations; bodies aside.
+// True if a graph, bodies aside, has a value without elements or a loop without iterations.
 bool has_empty(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

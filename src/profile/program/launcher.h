@@ -18,15 +18,15 @@ struct LaunchOptions {
 };
 
 struct LaunchedProgram {
-  std::optional<Profile> profile = {};  // of all of its processes; nothing where none could be profiled
-  std::string why_not = {};             // then
-  int status = 0;                       // what a shell has in $?: that of the program, 128 and the signal that ended it
+  std::optional<Profile> profile = {};  // of all of its processes; empty if none could be profiled
+  std::string why_not = {};             // if there is no profile
+  int status = 0;                       // as $? in a shell: the exit status, or 128 plus the fatal signal
 };
 
 // Runs a program with libheddle_profile.so in each Python that it starts, and in whatever uses CUDA, and returns when
 // it has ended. Its standard streams are those of this process. Throws kFile where the program or the library cannot be
-// found, kOutOfMemory where the system starts no process. Once the program has run its status is returned, whatever
-// becomes of its profiles.
+// found, kOutOfMemory if the system cannot start a process. Once the program has run, its status is returned, even if
+// profiling fails.
 LaunchedProgram profile_program(const LaunchOptions& options);
 
 }  // namespace heddle::profile

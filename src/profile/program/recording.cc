@@ -56,7 +56,7 @@ std::string process_name() {
   return rank.empty() ? fmt::format("process {}", ::getpid()) : "rank " + rank;
 }
 
-// A thread that is started meanwhile gets no signals: those of the program are for its own threads.
+// Threads started meanwhile inherit a mask of all signals: the program's signals are for its own threads.
 class NoSignals {
  public:
   NoSignals() {

@@ -106,8 +106,8 @@ class AttentionScheduler {
     name_result(desc_);
   }
 
-  // Pairs of a row and a key of one batch whose score has to be computed. Where a run says how many keys there are, it
-  // may be none.
+  // Pairs of a row and a key of one batch whose score must be computed; 0, a lower bound, if the number of keys is
+  // known only at run time.
   double pairs() const {
     if (desc_.length) return 0;
     if (desc_.ranges.empty()) return static_cast<double>(desc_.m) * static_cast<double>(desc_.n);

@@ -63,8 +63,8 @@ std::vector<ScheduledKernel> kernels_of(const ir::Graph& graph, const std::vecto
   return kernels;
 }
 
-// What the links hand to each other moves through caches only. A link whose own floor is no memory traffic's has it
-// from its arithmetic.
+// Values between the links move through caches only. A link whose floor exceeds its memory traffic's is bound by
+// arithmetic.
 double chain_floor(const ir::Graph& graph, const std::vector<ir::Group>& parts, const std::vector<ir::ValueId>& inner,
                    const std::vector<ScheduledKernel>& kernels, const Target& target) {
   double bytes = 0, arithmetic = 0;

@@ -20,7 +20,7 @@ int64_t even_block(int64_t count, int64_t blocks) {
 }
 
 // Steps of a long k: a block of A and the sums of a task, with their errors, share half of the second-level cache; a
-// panel of B is in the first-level cache while the block meets it.
+// panel of B stays in the first-level cache while the block passes over it.
 Config block_long_gemm(const GemmDesc& desc, DType compute, const Target& target, int64_t steps) {
   const tile::GemmShape& s = desc.shape;
   const int64_t element = static_cast<int64_t>(size_of(compute)), room = target.cpu.l2_bytes / 4;

@@ -16,8 +16,8 @@ Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, co
 Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking);
 Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
 
-// Steps of k that registers sum before these sums join compensated ones; 0 where k is so short, or its sums are so
-// exact, that they are the results. Shorter products would take a few hundredths longer for it.
+// Steps of k that registers sum before these sums join compensated ones; 0 if k is so short, or its sums so exact, that
+// no compensation is needed. It would slow shorter products by a few percent.
 int64_t summed_steps(DType compute, int64_t k);
 
 // Heights of micro tiles, the highest first, of which one or another cuts any number of rows.

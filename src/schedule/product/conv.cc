@@ -195,7 +195,7 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   desc.channel = s.c * s.groups == 1 ? 1 : view.strides.back();
   place_spatial({view.strides.begin() + 1, view.strides.end() - 1}, desc.stride);
   turn_columns(s, desc.stride);
-  // Zeros between the elements of x (lhs_dilation) take no multiplication.
+  // Zeros between the elements of x (lhs_dilation) need no multiplication.
   const int64_t spread = s.lhs_dilation[0] * s.lhs_dilation[1] * s.lhs_dilation[2];
   const double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) *
                        static_cast<double>(s.k()) / static_cast<double>(spread);

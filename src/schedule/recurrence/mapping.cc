@@ -159,7 +159,7 @@ Tensor pack_shares(const RecurrentDesc& desc, const RecurrentPhase& phase, const
   const auto sums = static_cast<int64_t>(product.sums.size());
   Tensor packed(DType::kF32, {m.cluster, share, sums, m.threads});
   float* to = packed.mutable_values<float>().data();
-  // Sums share them. Two views of one storage may begin at one address.
+  // Sums may share a matrix. Different views of one storage may begin at the same address.
   std::map<std::tuple<const void*, size_t, DType>, ir::Array> matrices;
   for (int64_t s = 0; s < sums; ++s) {
     const RecurrentSum& sum = product.sums[static_cast<size_t>(s)];

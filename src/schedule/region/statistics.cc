@@ -96,7 +96,7 @@ void split_deviation(LocalGraph& local, const Deviation& d, int64_t parts) {
     if (sums != 0) copier.to.paired.insert({sum, sums});
     return sum;
   };
-  // Around the mean of its own rows a part loses no digits; what the means lack is added part by part.
+  // A part loses no digits around the mean of its own rows; the differences between the means are added part by part.
   const auto split = [&] {
     ValueId mean = b.binary(Op::kDiv, sums, n);
     const ValueId own = b.sub(rows, spread(mean, cut, 1));

@@ -18,7 +18,7 @@
 #define TILE_AVX2 0
 #endif
 
-// A value that passes through neither is joined with what follows nor costs an instruction.
+// A barrier that keeps a value from being contracted with the next operation, at no cost in instructions.
 #if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
 #define TILE_ASSOC_BARRIER 1
 #else

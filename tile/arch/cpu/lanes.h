@@ -6,7 +6,7 @@
 
 namespace heddle::tile {
 
-// a * b, rounded before anything is added to it: compilers make no fused multiply-add of it.
+// a * b, rounded: compilers do not contract it to a fused multiply-add.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_wide<T, W>) {

@@ -304,7 +304,7 @@ template <typename T, int W>
 TILE_INLINE mask<int(sizeof(T)), W> is_nan(vec<T, W> a) {
   return a != a;
 }
-// a * b, rounded before anything is added to it: compilers make no fused multiply-add of it.
+// a * b, rounded: compilers do not contract it to a fused multiply-add.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T x, T y) -> T {

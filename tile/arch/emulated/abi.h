@@ -87,7 +87,7 @@ struct Api {
   void (*misaligned)(uint64_t address, uint32_t alignment, Place place);
   // Lets others run; for loops that wait for a value in memory.
   void (*poll)(Place place);
-  // Behind an access to memory that others may wait for: the bits that were there, and whether it changed them.
+  // Called after an access to memory that other threads may poll: the bits that it read, and whether it changed them.
   void (*saw)(const void* address, uint64_t bits, bool changed);
   // Barrier `id` of the block for `threads` threads (0: all); the result is that of the predicates.
   uint32_t (*barrier)(uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);

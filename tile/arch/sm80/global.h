@@ -35,7 +35,7 @@ __device__ inline Quad load_together(const Quad* from) {
           static_cast<uint32_t>(high >> 32)};
 }
 
-// A word of 1, 2, 4 or 8 bytes as it is in memory now. `Acquires`: what its writer released before is seen behind it.
+// Reads a word of 1, 2, 4 or 8 bytes from memory now. `Acquires`: later accesses see what its writer released.
 #define TILE_LOAD_NOW(T, SUFFIX, REGISTER, HELD)                                                          \
   template <bool Acquires>                                                                                \
   __device__ inline T load_now(const T* from) {                                                           \

@@ -25,7 +25,7 @@ struct moments_of {
   }
   template <typename T>
   TILE_INLINE static moment<T> apply(moment<T> a, moment<T> b) {
-    // Equal means stay what they are, also beside no values at all.
+    // Equal means are kept exactly, even if one side has no values.
     const T n = a.n + b.n, share = a.n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(1), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }
@@ -47,8 +47,8 @@ struct moments_of {
   }
 };
 
-// As sums over the values: theirs, and those of their differences, and squared differences, from sum / n, which
-// rounding keeps from being the mean.
+// Moments as sums over the values: of the values, of their differences from sum / n, which is not the exact mean
+// because of rounding, and of the squares of these differences.
 template <typename T>
 struct moment_sums {
   T sum, drift, squares;
@@ -64,7 +64,7 @@ TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& squares) 
   sum.v = m.mean * m.n;
   squares.v = m.squares;
 }
-// Of N values.
+// For N values.
 template <int64_t N, typename T>
 TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& drift, vec<T, 1>& squares) {
   const moment_sums<T> s(m, T(N));

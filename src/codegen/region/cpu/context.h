@@ -20,10 +20,10 @@ struct StitchContext {
   Writer& out;
   ScalarEmitter emitter;
   const bool marked;
-  uint64_t bound = 0;      // variables of the loops that are open
-  bool streams = false;    // some store passes the caches
-  int64_t unroll = 1;      // vectors of a row that are reduced at once, of the present stage
-  bool long_sums = false;  // of the present stage: sums of rows settle from time to time
+  uint64_t bound = 0;      // variables of the open loops
+  bool streams = false;    // some store bypasses the caches
+  int64_t unroll = 1;      // vectors of a row reduced at once in the current stage
+  bool long_sums = false;  // in the current stage, row sums settle from time to time
 
   // Numbers of the kernel's shape, with marks where the text has them (numbers.h); the second of those that may be 0 or
   // 1 in one shape only.
@@ -46,8 +46,8 @@ struct StitchContext {
 
   void open_loop(schedule::VarId v, const std::string& lo, const std::string& hi);
   void close_loop(schedule::VarId v);
-  // A loop over vectors: `unroll` of them at once, with `settle` after each block of them; or the first up to a
-  // boundary, `head` elements on.
+  // A loop over vectors: `unroll` of them at once with `settle` after each block, or only the first vectors, up to a
+  // boundary after `head` elements.
   void open_lanes(schedule::VarId v, const std::pair<std::string, std::string>& bounds, bool unrolls = false,
                   const std::string& head = "", const std::string& settle = "");
   void close_lanes(schedule::VarId v);

@@ -17,7 +17,8 @@ void combine_columns(StitchContext& c, const schedule::Reduction& r, const std::
 
 // Running results in registers.
 void declare_accumulators(StitchContext& c, const schedule::Stage& stage);
-// Whether a row's result is a sum that loses digits to its many additions; what its accumulators do after `count` more.
+// True if a row's result is a sum whose many additions lose digits; and the text that settles its accumulators after
+// `count` more terms.
 bool is_float_sum(const schedule::Reduction& r);
 std::string settle_sums(const schedule::Stage& stage, std::string_view count);
 // One step, of `count` lanes ("n"), the vectors of an unrolled loop told apart by `turn`.

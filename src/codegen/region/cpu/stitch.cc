@@ -155,7 +155,7 @@ class StitchWriter {
     return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
   }
 
-  // Whether each accumulator of a row gets many terms.
+  // True if each accumulator of a row sums many terms.
   bool sums_are_long(const Stage& stage) const {
     if ((stage.vertical && !stage.held) || stage.scan) return false;
     if (std::none_of(stage.reductions.begin(), stage.reductions.end(), is_float_sum)) return false;

@@ -8,7 +8,7 @@
 namespace heddle::onnx {
 namespace {
 
-// With the key of the extent where it is that of an input that the model leaves open.
+// With the extent's key if it belongs to an input that the model leaves open.
 ExtentTerm term_of(const NodeContext& ctx, const InputExtent& extent) {
   ExtentTerm term{"", ctx.shape(extent.input)[extent.dim]};
   const auto from = input_dim_of(ctx.b.graph(), ctx.in(extent.input), extent.dim);

@@ -12,8 +12,8 @@ struct InputExtent {
   size_t input, dim;
 };
 
-// Says that a dimension of an input of the node should be as long as these dimensions of inputs together. Where the
-// model leaves extents open they are chosen like that.
+// States that a dimension of a node's input should be as long as the given dimensions of its inputs together. Open
+// extents are chosen accordingly.
 void expect_extent(NodeContext& ctx, InputExtent total, std::initializer_list<InputExtent> parts);
 
 }  // namespace heddle::onnx

@@ -102,8 +102,8 @@ std::vector<int64_t> ExtentSearch::candidates(const Knob& knob) const {
   return values;
 }
 
-// Makes one open term of each sum what the others say: the total, else the part that was first, such as the length of
-// a cache before the elements that join it.
+// Derives one open term of each sum from the others: the total, else the first part, such as the length of a cache
+// before new elements join it.
 void ExtentSearch::settle() {
   constexpr int kMostPasses = 4;
   const auto value = [&](const ExtentTerm& term) { return term.key.empty() ? term.value : guess_.at(term.key); };
@@ -120,7 +120,7 @@ void ExtentSearch::settle() {
         if (part->key.empty()) continue;
         int64_t& extent = guess_[part->key];
         const bool is_last = std::none_of(part + 1, sum.parts.rend(), [](const auto& p) { return !p.key.empty(); });
-        // One that is too long alone leaves half of the total to those before it.
+        // A part longer than the total leaves half of the total to the parts before it.
         const int64_t wanted = is_last                    ? std::max<int64_t>(extent - surplus, 0)
                                : extent < sum.total.value ? extent
                                                           : std::max<int64_t>(sum.total.value / 2, 1);
@@ -138,7 +138,7 @@ bool ExtentSearch::learn(const std::vector<ExtentSum>& sums) {
     const auto is_total = [&](const ExtentTerm& term) { return is_open(term) && term.key == sum.total.key; };
     if (!is_open(sum.total) && std::none_of(sum.parts.begin(), sum.parts.end(), is_open)) continue;
     if (std::any_of(sum.parts.begin(), sum.parts.end(), is_total)) continue;
-    // Terms that are not open have the values of the last import.
+    // Fixed terms have their values from the last import.
     const auto keys = [](const ExtentSum& s) {
       std::vector<std::string> all{s.total.key};
       for (const ExtentTerm& part : s.parts) all.push_back(part.key);
@@ -154,7 +154,7 @@ bool ExtentSearch::learn(const std::vector<ExtentSum>& sums) {
   return true;
 }
 
-// After the last knob: whether all of them are varied once more. The last time it is by extents of 0, which operators
+// After the last knob: true if all of them are varied once more. The last round tries extents of 0, which operators
 // often accept although the model is not meant for them.
 bool ExtentSearch::begin_round() {
   knob_ = position_ = 0;
@@ -164,7 +164,7 @@ bool ExtentSearch::begin_round() {
 }
 
 bool ExtentSearch::is_spent() const {
-  if (only_empty_) return false;  // an import for each knob, of the first few
+  if (only_empty_) return false;  // one import for each of the first few knobs
   return imports_ >= kMostImports || (nodes_ >= kMostNodes && imports_ >= kFewImports);
 }
 

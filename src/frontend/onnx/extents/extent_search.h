@@ -17,8 +17,8 @@ struct Progress {
   std::vector<int64_t> extents;  // of the operands of that one
 };
 
-// What an operator says of extents of its operands: one is the sum of others. `key`: of the open extent that it is; ""
-// where it is none, and has `value`.
+// An operator's statement that one extent of its operands is the sum of others. `key` names an open extent; "" means a
+// fixed one, which is `value`.
 struct ExtentTerm {
   std::string key;
   int64_t value = 0;
@@ -42,8 +42,8 @@ class ExtentSearch {
   // Whether another guess could help against an error of this code.
   static bool can_help(ErrorCode code);
 
-  // After any import: takes what the operators said of its extents, which holds in every guess from now on. True where
-  // guess() became another one by that.
+  // Call it after every import: takes what the operators said of the extents, which holds for every later guess. True
+  // if that changes guess().
   bool learn(const std::vector<ExtentSum>& sums);
 
   // After an import with guess() that failed: moves on to another guess. False where the search is over; guess() is

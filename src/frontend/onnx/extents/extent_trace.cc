@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kMostTraced = 64;
 
-// Of a reshape that inserts or removes dimensions of extent 1 only.
+// For a reshape that only inserts or removes dimensions of extent 1.
 std::optional<size_t> dim_before_reshape(const Shape& from, const Shape& to, size_t dim) {
   Shape before, after;
   const auto not_one = [](int64_t extent) { return extent != 1; };

@@ -38,11 +38,11 @@ class Extents {
   // a sum, product or quotient of symbols that do) or from `guesses` (by key); 1 where neither has it.
   int64_t value(const std::string& input, size_t i, const Dimension& dim,
                 const std::map<std::string, int64_t>& guesses) const;
-  // Dimension `dim` of any value: what the model says, or what the options' shapes or the guesses say of its symbol;
-  // nullopt where neither does.
+  // Dimension `dim` of any value, from the model, or from the options' shapes or the guesses for its symbol; nullopt if
+  // none of them gives it.
   std::optional<int64_t> declared(std::string_view value, size_t dim,
                                   const std::map<std::string, int64_t>& guesses) const;
-  // The key of an input's dimension where it is open; "" where it is not.
+  // The key of an input's dimension; "" unless it is open.
   std::string open_key(const std::string& input, size_t dim) const;
   // The dimensions whose extents are `guesses`, and the shapes of their inputs in --shape's form:
   // "batch = 1, width = 320 (guessed; --shape x=1,3,48,320 sets them)"; "" where there are none.
@@ -66,7 +66,7 @@ class Extents {
 // The shape that the options give for an input, or null.
 const Shape* given_shape(const ImportOptions& options, const std::string& name);
 
-// The inputs that a caller passes: those without a default (an initialiser), and others that the options name.
+// The inputs that a caller passes: those without a default (an initialiser) and those that the options name.
 std::vector<const ValueInfoProto*> model_inputs(const GraphProto& graph, const ImportOptions& options);
 
 }  // namespace heddle::onnx

@@ -7,8 +7,8 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
-// An f64 as f32 in few bits, of which the last is set if any of the others was: rounding to nearest first could reach
-// the next power of two or the middle between two.
+// Shortens an f64 to an f32 of few bits, setting the last one if any dropped bit was set. Rounding to nearest first
+// could reach the next power of two or the midpoint between two values.
 ValueId shortened(Builder& b, ValueId x) {
   constexpr double kDropped = 0x1p40;
   const ValueId bits = b.emit(Op::kBitcast, {x}, {{"to", DType::kU64}});

@@ -22,14 +22,14 @@ ValueId int_constant(ir::Builder& b, Shape shape, Ints values, DType dtype = DTy
 void check_table(const NodeContext& ctx, const Shape& shape);
 // A vector over channels seen as [1, C, 1, 1, ...] for a tensor of the given rank.
 ValueId per_channel(ir::Builder& b, ValueId vector, int64_t rank);
-// The two operands of an elementwise operator. Before opset 7 the second one broadcasts only where `broadcast` is set,
-// and then its dimensions are those of the first one from `axis` on, or the last ones.
+// The two operands of an elementwise operator. Before opset 7 the second one broadcasts only if `broadcast` is set; its
+// dimensions then match the first one's from `axis` on, or its last ones.
 struct Operands {
   ValueId lhs, rhs;
 };
 Operands binary_operands(const NodeContext& ctx);
-// Before opset 7 `is_test` tells training from inference. Its default is training, which exporters that leave the
-// attribute out do not mean; so only an explicit 0 asks for it, which is refused (kUnsupportedOperator).
+// Before opset 7 `is_test` distinguishes inference from training. The default is training, but exporters that omit the
+// attribute mean inference; so only an explicit 0 counts as training, which is refused (kUnsupportedOperator).
 void require_inference(const NodeContext& ctx);
 // Inserts dimensions of extent 1 at these positions of the result (sorted).
 ValueId unsqueeze(ir::Builder& b, ValueId x, const Ints& axes);

@@ -16,12 +16,12 @@ bool is_half(DType dtype) {
   return dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-// Every number of such an integer type is one of f16, and of bf16 too.
+// f16 and bf16 represent every value of such an integer type.
 bool fits_half(DType dtype) {
   return is_half(dtype) || size_of(dtype) == 1;
 }
 
-// Whether a node rounds its result; others give the value of an operand, perhaps with another sign.
+// True if a node rounds its result; others return the value of an operand, perhaps with another sign.
 bool rounds(const ir::Graph& graph, const Node& node) {
   switch (node.op) {
     case Op::kNeg:
@@ -55,8 +55,8 @@ class Lowered {
     }
   }
 
-  // Whether a half that is no result is rounded, and may be stored: what is reduced, what depends on several inputs,
-  // which other kernels may make, and what is converted.
+  // True if a half inside the operator is rounded and may be stored: values that are reduced, that depend on several
+  // inputs (other kernels may make them), or that are converted.
   bool rounds_inside() {
     bool inside = false, stored = false;
     for (size_t i = first_; i < graph_.nodes().size(); ++i) {
@@ -80,13 +80,13 @@ class Lowered {
     return kind == OpClass::kContraction || kind == OpClass::kControl || node.op == Op::kCall || node.op == Op::kRandom;
   }
 
-  // Below what only changes the layout.
+  // Looks through nodes that only change the layout.
   ValueId source_of(ValueId v) const {
     while (ir::class_of(graph_.producer(v).op) == OpClass::kLayout) v = graph_.producer(v).inputs[0];
     return v;
   }
 
-  // The inputs of the operator, constants aside, that a node depends on.
+  // The operator's inputs, constants aside, that a node depends on.
   const std::set<ValueId>& reads(const Node& node) {
     std::set<ValueId>& all = reads_[node.outputs[0]];
     for (const ValueId v : node.inputs) {

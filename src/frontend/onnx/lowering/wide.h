@@ -5,10 +5,10 @@
 
 namespace heddle::onnx {
 
-// Lowers an operator so that f16 and bf16 hold nothing but its inputs and results. What a decomposition computes
-// between them is no value of the model: a square or a sum has f32, wherever kernels store it. An operator that rounds
-// inside of what it emits is lowered again, on inputs in f32. Products and convolutions keep their operands, and what
-// one tensor goes through element by element keeps its type, since it stays in registers.
+// Lowers an operator so that only its inputs and results are f16 or bf16. Intermediate values of its decomposition are
+// not values of the model, so squares and sums are f32, even if kernels store them. An operator whose decomposition
+// rounds is lowered again with its inputs in f32. Products and convolutions keep their operands; elementwise chains on
+// one tensor keep its type, since they stay in registers.
 void lower_wide(const OpHandler& handler, NodeContext& ctx);
 
 }  // namespace heddle::onnx

@@ -28,7 +28,7 @@ void prelu(NodeContext& ctx) {
   const ValueId x = ctx.in(0);
   const Shape shape = ctx.shape(0);
   ValueId slope = ctx.in(1);
-  // Before opset 7 a vector is one slope for each channel.
+  // Before opset 7 a vector holds one slope per channel.
   const bool per_channel_slope = ctx.version() < 7 && ctx.rank(1) == 1 && element_count(ctx.shape(1)) != 1;
   if (per_channel_slope && shape.size() > 1) slope = per_channel(ctx.b, slope, ctx.rank(0));
   const ValueId below = ctx.b.mul(x, slope);

@@ -75,11 +75,11 @@ ValueId softmax_of_visible(NodeContext& ctx, ValueId scores) {
   return ctx.b.select(empty, ctx.b.scalar(type, 0), weights);
 }
 
-// A mask is as long as all keys, though the operator takes a shorter one, too.
+// A mask should cover all keys, although the operator accepts a shorter one.
 void expect_extents(NodeContext& ctx) {
   const size_t length = ctx.rank(1) == 4 ? 2 : 1;
   if (ctx.has(4) && ctx.has(5)) expect_extent(ctx, {5, 2}, {{4, 2}});
-  if (!ctx.has(3) || ctx.rank(3) < 2 || ctx.shape(3).back() == 1) return;  // one that broadcasts says nothing
+  if (!ctx.has(3) || ctx.rank(3) < 2 || ctx.shape(3).back() == 1) return;  // a broadcast mask has no length
   const auto last = static_cast<size_t>(ctx.rank(3) - 1);
   if (ctx.has(4)) {
     expect_extent(ctx, {3, last}, {{4, 2}, {1, length}});

@@ -18,7 +18,7 @@ void gemm(NodeContext& ctx) {
   const bool trans_a = ctx.attr_int("transA", 0) != 0, trans_b = ctx.attr_int("transB", 0) != 0;
   const double alpha = ctx.attr_float("alpha", 1), beta = ctx.attr_float("beta", 1);
   const DType type = ctx.dtype(0);
-  // A product that its factor brings into range is kept in f32.
+  // A product that only its factor brings into range stays in f32.
   const DType sums = alpha != 1 && is_float(type) ? wide_dtype(type) : type;
   ValueId y = ctx.b.emit(Op::kDot, {ctx.in(0), ctx.in(1)},
                          {{"lhs_batch", Ints{}},

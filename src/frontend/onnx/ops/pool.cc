@@ -84,7 +84,7 @@ void average_pool(NodeContext& ctx) {
   ValueId y = window_reduce(ctx, p, "sum", ctx.b.cast(ctx.in(0), wide));
   const int64_t rank = static_cast<int64_t>(p.out.size()) + 2;
   double uniform = 1;
-  std::optional<ValueId> count;  // of each window, where they differ
+  std::optional<ValueId> count;  // per window, if windows differ
   for (size_t d = 0; d < p.out.size(); ++d) {
     std::vector<double> counts = counts_along(p, d, include_pad);
     const bool same = std::all_of(counts.begin(), counts.end(), [&](double c) { return c == counts[0]; });

@@ -115,13 +115,13 @@ Padding padding_of(NodeContext& ctx) {
   return p;
 }
 
-// What a Pad keeps of one dimension, and the padding around it.
+// The part of one dimension that a Pad keeps, and the padding around it.
 struct PaddedExtent {
   int64_t start = 0, limit = 0, low = 0, high = 0;
 };
 
-// Negative amounts crop. Position i of the result is position i - low of the input, so a crop that takes more than
-// there is leaves a result of padding alone, which the amount on the other side shortens.
+// Negative amounts crop. Position i of the result is position i - low of the input, so a crop larger than the input
+// leaves only padding, shortened by the amount on the other side.
 PaddedExtent padded_extent(NodeContext& ctx, int64_t extent, int64_t low, int64_t high) {
   int64_t result = 0;
   if (__builtin_add_overflow(extent, low, &result) || __builtin_add_overflow(result, high, &result) || result < 0) {

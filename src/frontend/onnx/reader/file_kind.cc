@@ -23,7 +23,7 @@ struct Signature {
 
 using namespace std::string_view_literals;
 
-// None of them is the beginning of a protobuf message of ONNX.
+// None of them can begin an ONNX protobuf message.
 constexpr Signature kSignatures[] = {
     {0, "\x1f\x8b"sv, {"compressed by gzip", kUnpack}},
     {0,
@@ -61,7 +61,7 @@ constexpr Signature kSignatures[] = {
      {"a program or library", "Name an ONNX, .hir or plan file"}},
 };
 
-// Formats of flatbuffers have their name behind the offset of their root.
+// Flatbuffers formats have their name after the root offset.
 constexpr Signature kFlatbuffers[] = {
     {4, "ORTM"sv, {"a model in ONNX Runtime's own format (.ort)", "Use the .onnx file that it was made from"}},
     {4, "TFL3"sv, {"a model of TensorFlow Lite", "Convert it: python -m tf2onnx.convert --tflite"}},
@@ -75,7 +75,7 @@ std::optional<FileKind> find(const Signature (&signatures)[N], std::string_view 
   return std::nullopt;
 }
 
-// A length of 8 bytes, then a header in JSON.
+// A length of 8 bytes, then a JSON header.
 bool is_safetensors(std::string_view bytes) {
   uint64_t length = 0;
   if (bytes.size() < sizeof length + 2) return false;
@@ -100,7 +100,7 @@ std::optional<FileKind> foreign_kind(std::string_view bytes) {
   if (text != std::string_view::npos && start[text] == '{' && start.find('"') != std::string_view::npos) {
     return FileKind{"a JSON file", "Name the model itself, a .onnx file"};
   }
-  // SavedModel: its schema's version, then a graph with what belongs to it.
+  // SavedModel: the schema version, then a MetaGraph.
   if (bytes.starts_with("\x08\x01\x12"sv) && bytes.find("saved_model") != std::string_view::npos) {
     return FileKind{"a SavedModel of TensorFlow", kFromTensorFlow};
   }

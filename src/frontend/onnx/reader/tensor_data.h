@@ -44,7 +44,7 @@ class TensorLoader {
   DataFolder folder_;
   std::set<std::string> locations_;  // all that the identity of the model covers
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;  // by location
-  // By proto, a map for each type: a struct and its first member share an address.
+  // By proto, with one map per type: a struct and its first member share an address.
   std::unordered_map<const TensorProto*, Tensor> dense_;
   std::unordered_map<const SparseTensorProto*, Tensor> sparse_;
   Budget* budget_ = nullptr;

@@ -21,9 +21,9 @@ ValueId first(const Match& m, size_t operand) {
 bool is_float(const Match& m) {
   return heddle::is_float(m.e.dtype(m.in[0]));
 }
-// Whether one more or one less rounding is no matter, as between a quotient and a product by a reciprocal. It is where
-// a decision follows, in f64, which is asked for by people who want every bit, and in f16, where the reciprocal of a
-// large number is subnormal.
+// True if one rounding more or less does not matter, as between a quotient and a product by a reciprocal. It matters if
+// a decision follows, in f64, which users choose to get every bit, and in f16, where the reciprocal of a large number
+// is subnormal.
 bool rounds_alike(const Match& m) {
   return m.e.dtype(m.in[0]) == DType::kF32 && !m.e.feeds_decision();
 }
@@ -130,7 +130,7 @@ Result mul_neg(const Match& m) {
   if (!c || !is_float(m) || !m.e.is(m.in[0], Op::kNeg)) return {};
   return m.e.binary(Op::kMul, first(m, 0), m.e.full_like(m.in[0], -*c));
 }
-// (x * a) * b = x * (a * b), where no x * a leaves the range that the result stays in.
+// (x * a) * b = x * (a * b), if no x * a overflows or underflows where the result does not.
 Result mul_twice(const Match& m) {
   const auto b = m.e.splat(m.in[1]);
   if (!b || !rounds_alike(m) || !m.e.is(m.in[0], Op::kMul)) return {};
@@ -141,7 +141,7 @@ Result mul_twice(const Match& m) {
   if ((first < 1 && second > 1) || (first > 1 && second < 1)) return {};
   return m.e.binary(Op::kMul, inner.inputs[0], m.e.full_like(m.in[0], *a * *b));
 }
-// A sum, which a count divides: a mean is rounded once.
+// A sum divided by its count stays a division, so that a mean is rounded once.
 bool is_sum(Emitter& e, ValueId v) {
   while (e.is(v, Op::kReshape) || e.is(v, Op::kBroadcast) || e.is(v, Op::kTranspose)) v = e.def(v).inputs[0];
   const Op op = e.def(v).op;
@@ -223,7 +223,7 @@ Result div_sqrt(const Match& m) {
   const ValueId root = m.e.unary(Op::kRsqrt, first(m, 1));
   return equals(m, 0, 1) ? root : m.e.binary(Op::kMul, m.in[0], root);
 }
-// Whether no element has a sign bit, NaN aside.
+// True if no element has its sign bit set, NaN aside.
 bool is_positive(Emitter& e, ValueId v, int depth = 0) {
   constexpr int kDeepest = 8;
   const DType type = e.dtype(v);
@@ -254,8 +254,7 @@ bool is_positive(Emitter& e, ValueId v, int depth = 0) {
       return false;
   }
 }
-// x^0.5 and x^-0.5 are the root and its reciprocal but for -infinity, of which the root is NaN, and -0, whose root has
-// its sign.
+// x^0.5 and x^-0.5 are the root and its reciprocal except at -infinity, whose root is NaN, and at -0, whose root is -0.
 ValueId root_power(const Match& m, Op root, double of_infinity) {
   const ValueId x = m.in[0], y = m.e.unary(root, x);
   if (is_positive(m.e, x)) return y;
@@ -314,7 +313,8 @@ Result cast_identity(const Match& m) {
   if (m.attrs.dtype("to") != m.e.dtype(m.in[0])) return {};
   return m.in[0];
 }
-// A detour through a wider type is none, but that floats saturate on their way to an integer type and integers wrap.
+// A cast through a wider type can be skipped, except that floats saturate on the way to an integer type and integers
+// wrap.
 Result cast_cast(const Match& m) {
   if (!m.e.is(m.in[0], Op::kCast)) return {};
   const ValueId x = first(m, 0);

@@ -44,8 +44,8 @@ struct CudaReduction {
   Over over = Over::kTeam;
   std::optional<uint32_t> scratch;  // buffer id
   Index at;
-  // Of a sum: the sum of squared deviations of its `count` values from their mean, computed in the same pass; with a
-  // drift, of their deviations from the rounded mean, too.
+  // For a sum: the sum of squared deviations of its `count` values from their mean, computed in the same pass; with a
+  // drift, also the sum of their deviations from the rounded mean.
   struct Result {
     uint32_t local = 0;
     std::optional<uint32_t> scratch;

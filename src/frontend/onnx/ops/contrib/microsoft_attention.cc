@@ -86,7 +86,7 @@ ValueId heads_first(NodeContext& ctx, ValueId x, int64_t heads) {
   return ctx.b.transpose(with_heads(ctx, x, heads), {0, 2, 1, 3});
 }
 
-// A mask or bias of scores is as long as the earlier keys and the new ones; a mask of one row counts keys.
+// A mask or bias of scores covers the past keys and the new ones; a mask of one row holds counts of keys.
 void expect_keys(NodeContext& ctx, size_t input, std::optional<InputExtent> past, InputExtent fresh) {
   if (!ctx.has(input) || ctx.rank(input) < 2) return;
   const InputExtent last{input, static_cast<size_t>(ctx.rank(input) - 1)};
