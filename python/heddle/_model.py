@@ -175,7 +175,7 @@ class Model:
 
     @property
     def optional_inputs(self) -> List[Port]:
-        """Further inputs that calls may give by name, whose default compile() took for a constant of the model.
+        """Further inputs that calls may pass by name; their defaults are constants of the compiled model.
 
         Which of them are given decides the plan, as shapes do. One that `shapes` of compile() names is one of `inputs`.
         """
