@@ -3,7 +3,7 @@
 A fenced block of a page that begins with `$ heddle` is a sample: commands, each with its output below it. CONTRIBUTING.md
 says which are run, what is compared, and how to mark a block that is not run.
 
-usage: samples_test.py HEDDLE ROOT DATA
+usage: samples_test.py HEDDLE ROOT DATA [--update]
 """
 import difflib
 import os
@@ -16,10 +16,11 @@ import sys
 import tempfile
 import unittest
 
-HEDDLE, ROOT, DATA = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+HEDDLE, ROOT, DATA = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+UPDATE = "--update" in sys.argv[4:]
 PAGES = [*ROOT.glob("*.md"),
          *(page for folder in ("bench", "docs", "examples", "tests") for page in sorted((ROOT / folder).rglob("*.md")))]
-BLOCK = re.compile(r"((?:^<!--.*-->\n)*)^```\w*\n(\$ heddle .*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n)*)^```\w*\n(\$ heddle .*?)^```$", re.MULTILINE | re.DOTALL)
 GIVEN = re.compile(r"^<!-- (\S+) is (\S+) of the test data -->$", re.MULTILINE)
 # Commands that neither compile a kernel nor run one.
 READS = {"explain", "inspect", "opt", "zoo"}
@@ -64,11 +65,20 @@ def first_difference(sample, printed):
     return "more is printed than the sample has"
 
 
+def renewed(sample, printed):
+    """The output in place of the sample, but for lines that are cut and still right; None where lines are left out."""
+    cut = [line for line in sample.splitlines() if "..." in line]
+    if any(line.strip() == "..." for line in cut):
+        return None
+    return "".join(next((line for line in cut if re.fullmatch(pattern_of([line]), now + "\n")), now) + "\n"
+                   for now in printed.strip("\n").splitlines())
+
+
 class Samples(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.compared = 0
-        self.printed = {}  # of a page, by command
+        self.printed = {}  # by command
 
     def can_run(self, arguments):
         """Whether the command needs no kernel, no device and no file that is absent."""
@@ -89,31 +99,36 @@ class Samples(unittest.TestCase):
                               stderr=subprocess.STDOUT, preexec_fn=lambda: os.sched_setaffinity(0, cores))
         return done.stdout
 
-    def check(self, arguments, sample):
+    def check(self, page, arguments, sample):
         cpu = CPU.search(sample)
         command = shlex.join(arguments)
         printed = self.printed[command] = self.printed.get(command) or self.run_command(arguments, cpu)
         here = CPU.search(printed)
         if cpu and here and cpu.group() != here.group():
             return  # of a machine with more cores or instructions
-        self.assertIsNone(first_difference(lines_of(sample), lines_of(printed)))
+        difference = first_difference(lines_of(sample), lines_of(printed))
         self.compared += 1
+        if UPDATE and difference and (new := renewed(sample, printed)):
+            page.write_text(page.read_text().replace(sample, new))
+        else:
+            self.assertIsNone(difference)
 
     def check_page(self, page):
         text = page.read_text()
-        for name, source in GIVEN.findall(text):
-            if (DATA / source).exists():
-                shutil.copy(DATA / source, self.folder / name)
-        for comments, block in BLOCK.findall(text):
+        blocks = BLOCK.findall(text)
+        commands = len(re.findall(r"^\$ heddle ", text, re.MULTILINE))
+        self.assertEqual(sum(len(re.findall(r"^\$ heddle ", block, re.MULTILINE)) for _, block in blocks), commands)
+        for comments, block in blocks:
             for (program, *arguments), sample in commands_of(block):
                 if program == "heddle" and "<!-- not run:" not in comments and self.can_run(arguments):
                     with self.subTest(f"{page.relative_to(ROOT)}: heddle {shlex.join(arguments)}"):
-                        self.check(arguments, sample)
-        self.printed.clear()
-        for file in self.folder.glob("*.*"):
-            file.unlink()
+                        self.check(page, arguments, sample)
 
     def test_samples_are_what_is_printed(self):
+        for name, source in {given for page in PAGES for given in GIVEN.findall(page.read_text())}:
+            self.assertFalse((self.folder / name).exists(), f"two files are {name}")
+            if (DATA / source).exists():
+                shutil.copy(DATA / source, self.folder / name)
         for page in PAGES:
             self.check_page(page)
         self.assertGreater(self.compared, 3)
