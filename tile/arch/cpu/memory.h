@@ -70,7 +70,8 @@ TILE_INLINE vec<T, W> load_raw_n(const T* p, int64_t n) {
 #elif TILE_AVX2
   } else if constexpr (W * sizeof(T) == 32 && sizeof(T) == 4) {
     vec<T, W> r;
-    r.v = (typename vec<T, W>::native)__builtin_ia32_maskloadps256((const vec<float, 8>::native*)p, lanes_below(int(n)));
+    r.v =
+        (typename vec<T, W>::native)__builtin_ia32_maskloadps256((const vec<float, 8>::native*)p, lanes_below(int(n)));
     return r;
   } else if constexpr (W * sizeof(T) == 32 && sizeof(T) == 8) {
     vec<T, W> r;

@@ -48,8 +48,8 @@ TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5)
 
 }  // namespace detail
 
-// Steps of k with accumulators of their own, so that a tile of few rows does not wait for its own additions: a multiply-add
-// takes four cycles, and two begin in each.
+// Steps of k with accumulators of their own, so that a tile of few rows does not wait for its own additions: a
+// multiply-add takes four cycles, and two begin in each.
 constexpr int micro_chains(int accumulators) {
   return accumulators <= 2 ? 4 : accumulators <= 4 ? 2 : 1;
 }
