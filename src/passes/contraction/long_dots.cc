@@ -16,7 +16,8 @@ using ir::ValueId;
 
 constexpr int64_t kLongSum = 4096;  // terms; of shorter sums a product takes no time worth the change
 constexpr int64_t kShortestPart = 4096;
-constexpr int64_t kTileRows = 6, kTileColumns = 16;  // of results that one task may have at the least
+constexpr int64_t kPartsPerThread = 4;
+constexpr int64_t kReuse = 16;  // times that the operands outweigh the sums of all parts at the least
 
 int64_t count_of(const Shape& shape, const Ints& dims) {
   int64_t count = 1;
@@ -114,10 +115,10 @@ class LongDot {
 
   std::optional<ValueId> in_parts() {
     if (threads_ <= 1 || a_.contract.size() != 1) return std::nullopt;
-    const int64_t tiles =
-        count_of(a_.shape, a_.batch) * ceil_div(a_.lines(), kTileRows) * ceil_div(x_.lines(), kTileColumns);
-    const int64_t parts = std::min(ceil_div(2 * threads_, tiles), a_.terms() / kShortestPart);
-    if (tiles >= threads_ || parts < 2) return std::nullopt;
+    const int64_t batches = count_of(a_.shape, a_.batch);
+    const int64_t parts = std::min(ceil_div(kPartsPerThread * threads_, batches), a_.terms() / kShortestPart);
+    const int64_t operands = a_.terms() * (a_.lines() + x_.lines()), sums = parts * a_.lines() * x_.lines();
+    if (batches >= threads_ || parts < 2 || operands < kReuse * sums) return std::nullopt;
     const int64_t length = a_.terms() / parts, rest = a_.terms() - parts * length;
     ValueId sum = b_.reduce("sum", part(0, parts, length), {0});
     if (rest > 0) sum = b_.add(sum, b_.reduce("sum", part(parts * length, 1, rest), {0}));

@@ -35,6 +35,16 @@ TILE_INLINE uint64_t first_bits(int64_t n) {
   return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
 }
 
+#if TILE_AVX2 && !TILE_AVX512
+// All ones in the first n lanes of a register.
+TILE_INLINE vec<int32_t, 8>::native lanes_below(int32_t n) {
+  return vec<int32_t, 8>::native{0, 1, 2, 3, 4, 5, 6, 7} < n;
+}
+TILE_INLINE vec<long long, 4>::native lanes_below(int64_t n) {
+  return vec<long long, 4>::native{0, 1, 2, 3} < static_cast<long long>(n);
+}
+#endif
+
 template <int W, typename T>
 TILE_INLINE vec<T, W> load_raw_n(const T* p, int64_t n) {
   if (__builtin_constant_p(n) && n >= W) return load_raw<W, T>(p);
@@ -56,6 +66,16 @@ TILE_INLINE vec<T, W> load_raw_n(const T* p, int64_t n) {
       r = zero<T, W>();
       __builtin_memcpy(&r.v, p, size_t(n) * sizeof(T));
     }
+    return r;
+#elif TILE_AVX2
+  } else if constexpr (W * sizeof(T) == 32 && sizeof(T) == 4) {
+    vec<T, W> r;
+    r.v =
+        (typename vec<T, W>::native)__builtin_ia32_maskloadps256((const vec<float, 8>::native*)p, lanes_below(int(n)));
+    return r;
+  } else if constexpr (W * sizeof(T) == 32 && sizeof(T) == 8) {
+    vec<T, W> r;
+    r.v = (typename vec<T, W>::native)__builtin_ia32_maskloadpd256((const vec<double, 4>::native*)p, lanes_below(n));
     return r;
 #endif
   } else if constexpr (W == 1) {
@@ -87,9 +107,13 @@ TILE_INLINE void store_raw_n(T* p, vec<T, W> a, int64_t n) {
   } else if constexpr (W == 1) {
     if (n > 0) p[0] = a.v;
   } else {
-    T buffer[W];
-    store_raw(buffer, a);
-    for (int64_t i = 0; i < n && i < W; ++i) p[i] = buffer[i];
+    constexpr int H = W / 2;
+    if (n >= H) {
+      store_raw(p, low_half(a));
+      store_raw_n(p + H, high_half(a), n - H);
+    } else {
+      store_raw_n(p, low_half(a), n);
+    }
   }
 }
 

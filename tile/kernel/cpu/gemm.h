@@ -111,15 +111,14 @@ struct StridedB {
     const TB* from = at.data + s.offset(index, at.batch) + first * at.col + steps.first * at.row;
     stride = nr;
     if constexpr (is_same<T, TB>) {
-      if (at.col == 1 && columns == nr && at.row < kDirectStride) {
+      // Behind a panel of fewer columns lie later rows, as long as there are such; the sums of those are not stored.
+      const bool fits = columns == nr || (s.k - steps.first - steps.count) * at.row + columns >= nr;
+      if (at.col == 1 && fits && at.row < kDirectStride) {
         stride = at.row;
         return from;
       }
     }
-    if (columns < nr) {
-      for (int64_t k = 0; k < steps.count; ++k) store_zero(scratch + k * nr + columns, nr - columns);
-    }
-    copy_matrix(scratch, nr, from, at.row, at.col, steps.count, columns);
+    copy_padded(scratch, nr, from, at.row, at.col, steps.count, columns);
     return scratch;
   }
 

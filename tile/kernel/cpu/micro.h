@@ -48,6 +48,12 @@ TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5)
 
 }  // namespace detail
 
+// Steps of k with accumulators of their own, so that a tile of few rows does not wait for its own additions: a
+// multiply-add takes four cycles, and two begin in each.
+constexpr int micro_chains(int accumulators) {
+  return accumulators <= 2 ? 4 : accumulators <= 4 ? 2 : 1;
+}
+
 // c[MR][NV * W] = A[MR][K] * B[K][NV * W] with K = segments * length; row k of B at b + k * b_stride. Elements of B
 // may be stored narrower than T. Cost: MR * NV multiply-adds and NV + MR loads a step; B streams once.
 template <typename T, typename TB, int MR, int NV>
@@ -56,8 +62,9 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   constexpr int W = kVectorBytes / int(sizeof(T));
   constexpr int Rows = detail::kRowsPerBase, Bases = (MR + Rows - 1) / Rows;
   using V = vec<T, W>;
-  V acc[MR][NV];
-  static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { acc[i][j] = zero<T, W>(); }); });
+  constexpr int Chains = micro_chains(MR * NV);
+  V acc[Chains][MR][NV];
+  static_for<Chains * MR * NV>([&](auto i) { acc[i / (MR * NV)][i / NV % MR][i % NV] = zero<T, W>(); });
   int64_t stride = op.row_stride * int64_t(sizeof(T)), stride3 = 3 * stride, stride5 = 5 * stride;
   asm("" : "+r"(stride), "+r"(stride3), "+r"(stride5));  // keeps the compiler from computing each row's distance
   for (int64_t s = 0; s < op.segments; ++s) {
@@ -70,23 +77,34 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
       for (int64_t i = 0; i < asked; ++i) __builtin_prefetch(ahead.lines[i]);
       ahead.lines += asked;
       ahead.count -= asked;
-      for (int64_t k = steps; k > 0; --k) {
+      const auto step = [&](auto chain) __attribute__((always_inline)) {
         V bv[NV];
         static_for<NV>([&](auto j) { bv[j] = convert<T>(load<W>(b + j * W)); });
         b += b_stride;
         static_for<MR>([&](auto i) {
           const int64_t at = detail::row_offset<i % Rows>(stride, stride3, stride5);
           const V av = splat<W>(*reinterpret_cast<const T*>(p[i / Rows] + at));
-          static_for<NV>([&](auto j) { acc[i][j] = fma(av, bv[j], acc[i][j]); });
+          static_for<NV>([&](auto j) { acc[chain][i][j] = fma(av, bv[j], acc[chain][i][j]); });
         });
         static_for<Bases>([&](auto i) {
           p[i] += sizeof(T);
           asm("" : "+r"(p[i]));  // keeps the compiler from one pointer per row, which would spill
         });
+      };
+      int64_t k = steps;
+      for (; k >= Chains; k -= Chains) static_for<Chains>(step);
+      if constexpr (Chains > 1) {
+        for (; k > 0; --k) step(index_constant<0>{});
       }
     }
   }
-  static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { store(c + (i * NV + j) * W, acc[i][j]); }); });
+  static_for<MR>([&](auto i) {
+    static_for<NV>([&](auto j) {
+      V sum = acc[0][i][j];
+      static_for<Chains - 1>([&](auto chain) { sum = sum + acc[chain + 1][i][j]; });
+      store(c + (i * NV + j) * W, sum);
+    });
+  });
 }
 
 // The micro-kernels of a problem: of tiles with `rows` rows and with one fewer; `narrow` ones are a single vector wide.

@@ -43,42 +43,90 @@ TILE_INLINE void store_zero(T* p, int64_t n) {
   for (int64_t i = 0; i < n; ++i) p[i] = T(0);
 }
 
+namespace detail {
+
+// dst[i][j] = src[i + j * col] for i, j < W, of which `rows` and `columns` are there: the last column stands in for
+// those behind it. Writes `rows` rows of `width` elements. `end`: elements behind src that may be read; a part of a row
+// reads what follows it, since loads and stores of parts cost several whole ones.
+template <bool WholeColumns, bool WholeRows, typename T, typename S>
+TILE_INLINE void transpose_block(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t col,
+                                 int64_t rows, int64_t columns, int64_t width, int64_t end) {
+  constexpr int W = kLanes;
+  vec<T, W> r[W];
+  static_for<W>([&](auto l) {
+    const int64_t at = (l < columns ? int64_t(l) : columns - 1) * col;
+    r[l] = convert<T>(WholeColumns || end - at >= W ? load<W>(src + at) : load_n<W>(src + at, end - at));
+  });
+  if constexpr (sizeof(T) * W > kVectorBytes) {
+    static_for<W>([&](auto l) {
+      if (l < width) store_strided_n(dst + l, dst_row, r[l], rows);
+    });
+  } else {
+    transpose_rows(r);
+    static_for<W>([&](auto l) {
+      if (!WholeColumns && l >= rows) return;
+      if constexpr (WholeRows) {
+        store(dst + l * dst_row, r[l]);
+      } else {
+        store_n(dst + l * dst_row, r[l], width);
+      }
+    });
+  }
+}
+
+// copy_matrix() with row == 1, which may write `width` columns.
+template <typename T, typename S>
+void copy_transposed(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t col, int64_t rows,
+                     int64_t cols, int64_t width) {
+  constexpr int W = kLanes;
+  const int64_t end = (col > 0 ? (cols - 1) * col : 0) + rows;
+  for (int64_t i = 0; i < rows; i += W) {
+    const int64_t height = rows - i < W ? rows - i : W;
+    for (int64_t j = 0; j < cols; j += W) {
+      const int64_t columns = cols - j < W ? cols - j : W, room = width - j < W ? width - j : W, at = i + j * col;
+      T* const out = dst + i * dst_row + j;
+      if (room < W) {
+        transpose_block<false, false>(out, dst_row, src + at, col, height, columns, room, end - at);
+      } else if (height < W) {
+        transpose_block<false, true>(out, dst_row, src + at, col, height, columns, W, end - at);
+      } else {
+        transpose_block<true, true>(out, dst_row, src + at, col, W, columns, W, end - at);
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
 // dst[i][j] = src[i * row + j * col] for i < rows, j < cols; dst has unit stride along j. Integers convert to the wider
 // type, 16-bit floats to float.
 template <typename T, typename S>
 void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t row, int64_t col,
                  int64_t rows, int64_t cols) {
   constexpr int W = kLanes;
-  int64_t i = 0;
+  // Shorter columns are copied one by one: a block would be mostly empty.
+  constexpr int64_t kFewest = W >= 16 ? 4 : W >= 8 ? 3 : 2;
   if (col == 1) {
-    for (; i < rows; ++i) {
+    for (int64_t i = 0; i < rows; ++i) {
       int64_t j = 0;
       for (; j + W <= cols; j += W) store(dst + i * dst_row + j, convert<T>(load<W>(src + i * row + j)));
       if (j < cols) store_n(dst + i * dst_row + j, convert<T>(load_n<W>(src + i * row + j, cols - j)), cols - j);
     }
-    return;
-  }
-  if (row == 1) {
-    for (; i + W <= rows; i += W) {
-      int64_t j = 0;
-      for (; j + W <= cols; j += W) {
-        vec<T, W> r[W];
-        static_for<W>([&](auto l) { r[l] = convert<T>(load<W>(src + i + (j + l) * col)); });
-        if constexpr (sizeof(T) * W <= kVectorBytes) {
-          transpose_rows(r);
-          static_for<W>([&](auto l) { store(dst + (i + l) * dst_row + j, r[l]); });
-        } else {
-          static_for<W>([&](auto l) { store_strided(dst + i * dst_row + j + l, dst_row, r[l]); });
-        }
-      }
-      for (; j < cols; ++j) store_strided(dst + i * dst_row + j, dst_row, convert<T>(load<W>(src + i + j * col)));
+  } else if (row == 1 && rows >= kFewest) {
+    detail::copy_transposed(dst, dst_row, src, col, rows, cols, cols);
+  } else {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < cols; ++j) dst[i * dst_row + j] = convert<T>(load<1>(src + i * row + j * col)).v;
     }
   }
-  for (; i < rows; ++i) {
-    for (int64_t j = 0; j < cols; ++j) {
-      dst[i * dst_row + j] = convert<T>(load<1>(src + i * row + j * col)).v;
-    }
-  }
+}
+
+// The same in rows of `width` elements, a whole number of vectors: what those behind the columns get is not defined.
+template <typename T, typename S>
+void copy_padded(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src, int64_t row, int64_t col,
+                 int64_t rows, int64_t cols) {
+  if (row == 1 && col != 1) return detail::copy_transposed(dst, width, src, col, rows, cols, width);
+  copy_matrix(dst, width, src, row, col, rows, cols);
 }
 
 }  // namespace heddle::tile

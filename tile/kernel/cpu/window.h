@@ -53,16 +53,24 @@ requires(!Op::kLong) TILE_INLINE
   }
 }
 
-// The same for sums over long windows: kLongSum taps at a time join compensated sums.
+// The same for sums over long windows: kLongSum taps at a time join compensated sums. A single pixel sums neighbouring
+// taps in accumulators of their own, so that it does not wait for each addition.
 template <int W, int Pixels, typename T, typename Op, typename N>
 requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],
                                     const Op& op, int64_t channel, N n, vec<compute_t<T>, W> (&total)[Pixels]) {
+  constexpr int Chains = Pixels == 1 ? 4 : 1;
   using V = vec<compute_t<T>, W>;
-  const int64_t row = s.in[2] * s.c, plane = row * s.in[1], step = s.stride[2] * s.c;
-  V acc[Pixels], error[Pixels];
-  const auto clear = [&] { static_for<Pixels>([&](auto i) { acc[i] = op.template start<W>(); }); };
-  const auto settle = [&] {
-    static_for<Pixels>([&](auto i) { add_compensated(total[i], error[i], acc[i]); });
+  const int64_t row = s.in[2] * s.c, plane = row * s.in[1], step = s.stride[2] * s.c, next = s.dilation[2] * s.c;
+  V acc[Chains][Pixels], error[Pixels];
+  const auto clear = [&]() __attribute__((always_inline)) {
+    static_for<Chains * Pixels>([&](auto i) { acc[i / Pixels][i % Pixels] = op.template start<W>(); });
+  };
+  const auto settle = [&]() __attribute__((always_inline)) {
+    static_for<Pixels>([&](auto i) {
+      V sum = acc[0][i];
+      static_for<Chains - 1>([&](auto chain) { sum = sum + acc[chain + 1][i]; });
+      add_compensated(total[i], error[i], sum);
+    });
     clear();
   };
   static_for<Pixels>([&](auto i) { total[i] = error[i] = op.template start<W>(); });
@@ -70,12 +78,25 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
   int64_t taps = 0;
   for (int64_t d = lo[0]; d < hi[0]; ++d) {
     for (int64_t y = lo[1]; y < hi[1]; ++y) {
-      const T* line = in + d * s.dilation[0] * plane + y * s.dilation[1] * row;
-      for (int64_t x = lo[2]; x < hi[2]; ++x) {
-        const T* p = line + x * s.dilation[2] * s.c;
-        const auto w = op.template weight<W>((d * s.kernel[1] + y) * s.kernel[2] + x, channel, n);
-        static_for<Pixels>([&](auto i) { acc[i] = op.step(acc[i], load_n<W>(p + i * step, n), w); });
-        if (++taps % kLongSum == 0) settle();
+      const T* p = in + d * s.dilation[0] * plane + y * s.dilation[1] * row + lo[2] * next;
+      int64_t tap = (d * s.kernel[1] + y) * s.kernel[2] + lo[2];
+      const auto add = [&](auto chain) __attribute__((always_inline)) {
+        const auto w = op.template weight<W>(tap, channel, n);
+        static_for<Pixels>([&](auto i) { acc[chain][i] = op.step(acc[chain][i], load_n<W>(p + i * step, n), w); });
+        p += next;
+        ++tap;
+      };
+      for (int64_t left = hi[2] - lo[2]; left > 0;) {
+        const int64_t count = left < kLongSum - taps ? left : kLongSum - taps;
+        int64_t x = 0;
+        for (; x + Chains <= count; x += Chains) static_for<Chains>(add);
+        if constexpr (Chains > 1) {
+          for (; x < count; ++x) add(index_constant<0>{});
+        }
+        left -= count;
+        if ((taps += count) < kLongSum) continue;
+        settle();
+        taps = 0;
       }
     }
   }

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/long_sums.h"
 
 namespace heddle::schedule {
 
@@ -90,6 +91,7 @@ std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTa
   for (const Family* family : cuda_families()) {
     for (CudaCandidate& candidate : family->candidates(task, target)) found.push_back(std::move(candidate));
   }
+  reject_long_chains(task, found);
   sort_by_prediction(found);
   const double more = apart_us(task, target);
   for (CudaCandidate& c : found) {

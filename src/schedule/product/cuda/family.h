@@ -47,6 +47,7 @@ std::string view_text(const OperandView& operand);
 struct CudaCandidate {
   Config config;
   std::string rejected = {};  // empty: it can
+  int64_t additions = 0;      // to one sum, one after the other
 };
 // The fastest first, those that cannot run last.
 void sort_by_prediction(std::vector<CudaCandidate>& candidates);

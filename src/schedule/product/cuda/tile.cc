@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "schedule/product/cuda/long_sums.h"
 #include "schedule/product/cuda/reduce.h"
 #include "target/argument_block.h"
 #include "tile/core/cuda_gemm.h"
@@ -150,12 +151,15 @@ int blocks_of_sm(int threads, int shared_bytes, int wanted, const CudaTarget& ta
   return std::max(1, std::min({by_registers, by_shared, 2048 / threads, 32}));
 }
 
-std::vector<int> splits_worth_trying(const TileProblem& p, const TileCut& cut, int least, const CudaTarget& target) {
+std::vector<int> splits_worth_trying(const TileProblem& p, const TileCut& cut, int least, int64_t joined,
+                                     const CudaTarget& target) {
   std::vector<int> found = {1};
   const int64_t k_tiles = ceil_div(p.k, cut.tile_k), tiles = cut.tiles(p);
-  if (tiles == 0 || tiles > target.sms) return found;
-  const int64_t full = target.sms / tiles;
-  for (const int64_t wanted : {int64_t{2}, int64_t{4}, full / 2, full, 2 * full}) {
+  if (tiles == 0) return found;
+  const int64_t full = target.sms / tiles, part = p.sum_bytes() * PartialSums{p.m, p.n, p.batch}.part();
+  const int64_t exact = std::min(fewest_parts(p.k, joined, p.out_bytes), kMaxWorkspace / std::max<int64_t>(part, 1));
+  for (const int64_t wanted : {int64_t{2}, int64_t{4}, full / 2, full, 2 * full, exact}) {
+    if (tiles > target.sms && wanted != exact) continue;
     const int64_t splits = std::min(wanted, k_tiles / least);
     if (splits > 1 && std::find(found.begin(), found.end(), splits) == found.end()) {
       found.push_back(static_cast<int>(splits));

@@ -84,8 +84,9 @@ struct TileCut {
   bool swapped;
   int64_t tiles(const TileProblem& problem) const;  // of D, over all batches
 };
-// Parts of k worth trying, each of at least `least` k-tiles: one, and as many as may fill the device.
-std::vector<int> splits_worth_trying(const TileProblem& problem, const TileCut& cut, int least,
+// Parts of k worth trying, each of at least `least` k-tiles: one, as many as may fill the device, and as many as a long
+// sum needs, an addition of which brings `joined` elements of k (schedule/product/cuda/long_sums.h).
+std::vector<int> splits_worth_trying(const TileProblem& problem, const TileCut& cut, int least, int64_t joined,
                                      const CudaTarget& target);
 
 // The launch of kernels that take GemmArgs: a block for each tile and part of k.
@@ -103,9 +104,9 @@ bool deals(const OperandView& operand, int64_t lines, int64_t rows, int64_t dept
 double multiply_rate(const TileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
 
-// For kernels that have the loop of the mma family in them: the share of latencies that so many warps of an SM hide, and
-// of memory's rate that so many blocks reach; cycles in which an SM stores so many results of so many bytes; registers
-// of a thread; the time of all tiles, without what comes once, while memory does not limit it.
+// For kernels that have the loop of the mma family in them: the share of latencies that so many warps of an SM hide,
+// and of memory's rate that so many blocks reach; cycles in which an SM stores so many results of so many bytes;
+// registers of a thread; the time of all tiles, without what comes once, while memory does not limit it.
 double hidden_share(double warps);
 double memory_share(int64_t blocks, const CudaTarget& target);
 double store_cycles(double results, double bytes, const CudaTarget& target);
@@ -126,6 +127,8 @@ class ViewFamilyOf : public ViewFamily {
  protected:
   virtual bool tensor_cores() const { return true; }  // else threads multiply, in the type of the sums
   virtual TileCut cut(const C& c) const = 0;
+  // Elements of k that an addition to a sum brings, over all that share the sum.
+  virtual int64_t joined(const TileProblem& p, const C& c) const = 0;
   // Those worth trying for a problem. reject() says why one cannot run; empty: it can. What holds for every family
   // (types, shared memory, workspace) is checked outside.
   virtual std::vector<C> configs(const TileProblem& p, const CudaTarget& target) const = 0;
@@ -142,7 +145,7 @@ class ViewFamilyOf : public ViewFamily {
 
   // For configs(): adds the configuration in as many parts of k as may fill the device.
   void add_splits(std::vector<C>& found, const TileProblem& p, C c, int least, const CudaTarget& target) const {
-    for (const int splits : splits_worth_trying(p, cut(c), least, target)) {
+    for (const int splits : splits_worth_trying(p, cut(c), least, joined(p, c), target)) {
       c.splits = splits;
       found.push_back(c);
     }
@@ -172,6 +175,7 @@ std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p,
     CudaCandidate candidate;
     candidate.config.choice = c;
     candidate.rejected = why();
+    candidate.additions = ceil_div(p.k, joined(p, c) * cut(c).splits);
     if (candidate.rejected.empty()) {
       candidate.config.predicted_us = with_reduction(p, predict_us(p, c, target), cut(c).splits, target);
     }

@@ -230,19 +230,29 @@ class Mapper {
     const VarId v = *mapping_.vector;
     const int64_t columns = exprs_.pool.indices.extent(v), lanes = cpu_.lanes_f32();
     const int64_t reduced = exprs_.volume(i.reduced);
-    if (i.node->op != ir::Op::kReduce || i.kept != bit(v) || columns * kFoldedRow > kFoldedTotal) return;
+    if (i.node->op != ir::Op::kReduce || (i.kept >> v & 1) == 0 || columns * kFoldedRow > kFoldedTotal) return;
     if (columns >= kFoldedRow && columns % lanes == 0) return;
     int64_t rows = lanes / std::gcd(columns, lanes);
     while (rows * columns < kFoldedRow) rows *= 2;
     if (rows < 2 || rows * columns > 8 * kFoldedRow || reduced < 64 * rows) return;
-    // Rows must be neighbours in memory: the operand is one load of a row-major matrix.
-    const Expr& load = exprs_.pool[i.operand];
-    const Expr& inner = load.kind == Expr::Kind::kOp && load.args.size() == 1 ? exprs_.pool[load.args[0]] : load;
-    if (inner.kind != Expr::Kind::kLoad || stride_along(exprs_.pool, inner.index, v) != 1) return;
-    for (VarId r = 0; r < 64; ++r) {
-      if ((i.reduced >> r & 1) && stride_along(exprs_.pool, inner.index, r) == columns) result_.fold = i.value;
+    for (VarId r = 0; r < exprs_.pool.indices.var_count(); ++r) {
+      if ((i.reduced >> r & 1) && is_row_major(i.operand, r, v)) result_.fold = i.value;
     }
     result_.fold_rows = rows;
+  }
+
+  // Whether all loads of an expression walk one matrix of `rows` by `columns` in the order of memory, so that several
+  // of its rows are one.
+  bool is_row_major(ExprId operand, VarId rows, VarId columns) const {
+    bool loads = false, all = true;
+    visit_exprs(exprs_.pool, {operand}, [&](ExprId e) {
+      const Expr& expr = exprs_.pool[e];
+      if (expr.kind != Expr::Kind::kLoad) return;
+      loads = true;
+      all = all && stride_along(exprs_.pool, expr.index, columns) == 1 &&
+            stride_along(exprs_.pool, expr.index, rows) == exprs_.pool.indices.extent(columns);
+    });
+    return loads && all;
   }
 
   void make_grid() {

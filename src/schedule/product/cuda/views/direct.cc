@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedule/product/cuda/long_sums.h"
 #include "schedule/product/cuda/tile.h"
 
 namespace heddle::schedule {
@@ -49,6 +50,9 @@ class RegisterDirectFamily : public ViewFamilyOf<RegisterDirectConfig> {
 
  private:
   TileCut cut(const RegisterDirectConfig& c) const override { return {c.tile_m, c.tile_n, 0, 1, false}; }
+  int64_t joined(const TileProblem& p, const RegisterDirectConfig& c) const override {
+    return c.warps_k * joined_by_tensor_cores(p.a_in);
+  }
   std::vector<RegisterDirectConfig> configs(const TileProblem& p, const CudaTarget& target) const override;
   std::string reject(const RegisterDirectConfig& c, const TileProblem& p, const CudaTarget& target) const override;
   // The sums of all warps but the first of each tile.

@@ -68,6 +68,7 @@ class KReductionFamily : public ViewFamilyOf<KReductionConfig> {
   TileCut cut(const KReductionConfig& c) const override {
     return {c.tile_m, c.tile_n, c.threads() * c.width, c.splits, false};
   }
+  int64_t joined(const TileProblem&, const KReductionConfig& c) const override { return c.threads(); }
   std::vector<KReductionConfig> configs(const TileProblem& p, const CudaTarget& target) const override;
   std::string reject(const KReductionConfig& c, const TileProblem& p, const CudaTarget& target) const override {
     if (!p.a.view || !p.b.view) return "a computed operand has no memory to stream";

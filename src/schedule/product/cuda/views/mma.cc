@@ -2,6 +2,7 @@
 // (tile/kernel/cuda/gemm/simt.h): which configurations a problem may take, and what they are expected to cost.
 #include <algorithm>
 
+#include "schedule/product/cuda/long_sums.h"
 #include "schedule/product/cuda/tile.h"
 #include "tile/core/cuda_gemm.h"
 
@@ -151,6 +152,7 @@ class TiledFamily : public ViewFamilyOf<C> {
  protected:
   bool tensor_cores() const override { return kMma; }
   TileCut cut(const C& c) const override { return {c.tile_m, c.tile_n, c.tile_k, c.splits, false}; }
+  int64_t joined(const TileProblem& p, const C&) const override { return kMma ? joined_by_tensor_cores(p.a_in) : 1; }
   std::string reject(const C& c, const TileProblem& p, const CudaTarget&) const override {
     return registers_of(p, c, kMma) > kMostRegisters ? "it needs more registers than a thread has" : "";
   }

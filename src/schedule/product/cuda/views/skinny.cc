@@ -55,6 +55,9 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& tar
 class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
   bool tensor_cores() const override { return false; }
   TileCut cut(const SkinnyConfig& c) const override { return {c.few, c.tile_n, c.tile_k, c.splits, c.swapped}; }
+  int64_t joined(const TileProblem& p, const SkinnyConfig& c) const override {
+    return wide_of(p, c).along_k ? 32 : c.warps;
+  }
   std::vector<SkinnyConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
     std::vector<SkinnyConfig> found;
     for (const bool swapped : {false, true}) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/divide.h"
+#include "schedule/product/cuda/long_sums.h"
 #include "schedule/product/cuda/reduce.h"
 #include "schedule/product/cuda/tile.h"
 #include "schedule/product/cuda/wgmma/wgmma.h"
@@ -232,6 +233,9 @@ class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
 
  private:
   TileCut cut(const UnalignedConfig& c) const override { return cut_of(c); }
+  int64_t joined(const TileProblem& p, const UnalignedConfig& c) const override {
+    return c.warps_k * c.cluster_k * joined_by_tensor_cores(p.a_in);
+  }
   std::vector<UnalignedConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
     return unaligned_configs(p, target);
   }

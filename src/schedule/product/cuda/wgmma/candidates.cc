@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/divide.h"
+#include "schedule/product/cuda/long_sums.h"
 #include "schedule/product/cuda/wgmma/wgmma.h"
 
 namespace heddle::schedule {
@@ -14,6 +15,11 @@ using tile::GemmStore;
 constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
 constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // stream-K: tiles and k-tiles of a block
 constexpr int64_t kMostSharers = 8;                    // blocks of a tile
+
+// Of the sums of one part of k.
+int64_t partial_bytes(const WgmmaProblem& p) {
+  return 4 * p.m * round_up(p.n, 4) * p.batch;
+}
 
 // Sums of a thread: more leave few of a consumer's 240 registers to what comes after.
 constexpr int kManySums = 128, kManySumsForRows = 160;
@@ -64,14 +70,17 @@ std::string reject_gate(const WgmmaConfig& c, const WgmmaProblem& p) {
   return c.tile_n % (2 * tile::kGemmGateColumns) == 0 ? "" : "a tile has parts of pairs of columns";
 }
 
-// Parts of k worth trying: as many as fill the device, each of at least 4 k-tiles.
+// Parts of k worth trying: as many as fill the device or as a long sum needs, each of at least 4 k-tiles.
 std::vector<int> splits_of(const WgmmaProblem& p, const Tile& tile, int64_t m, int64_t n, const CudaTarget& target) {
   const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
   const int64_t tiles = ceil_div(m, tile.m) * ceil_div(n, tile.n) * p.batch;
   std::vector<int> splits = {1};
-  if (tiles == 0 || tiles > target.sms) return splits;
-  const int64_t full = target.sms / tiles;
-  for (const int64_t wanted : {int64_t{2}, int64_t{3}, int64_t{4}, full / 2, full}) {
+  if (tiles == 0) return splits;
+  const int64_t full = target.sms / tiles, part = std::max<int64_t>(partial_bytes(p), 1);
+  const int64_t exact =
+      std::min(fewest_parts(p.k, joined_of(p), static_cast<int64_t>(size_of(p.out))), kMaxWorkspace / part);
+  for (const int64_t wanted : {int64_t{2}, int64_t{3}, int64_t{4}, full / 2, full, exact}) {
+    if (tiles > target.sms && wanted != exact) continue;
     const int64_t some = std::min(wanted, k_tiles / 4);
     if (some > 1 && std::find(splits.begin(), splits.end(), some) == splits.end()) {
       splits.push_back(static_cast<int>(some));
@@ -81,6 +90,11 @@ std::vector<int> splits_of(const WgmmaProblem& p, const Tile& tile, int64_t m, i
 }
 
 }  // namespace
+
+// The kernel for f32 in two parts adds up a k-tile before it joins the sums.
+int64_t joined_of(const WgmmaProblem& p) {
+  return p.split ? tile::kGemmRowBytes / static_cast<int64_t>(size_of(p.in)) : joined_by_tensor_cores(p.in);
+}
 
 int64_t padded_bytes(const WgmmaProblem& p, bool a) {
   const int64_t side = a ? p.m : p.n, batch = p.batches_of(a ? p.step_a : p.step_b);
@@ -161,7 +175,7 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget
 }
 
 std::string reject_partial_sums(const WgmmaProblem& p, int splits) {
-  const bool fits = splits == 1 || 4 * p.m * round_up(p.n, 4) * p.batch * splits <= kMaxWorkspace;
+  const bool fits = splits == 1 || partial_bytes(p) * splits <= kMaxWorkspace;
   return fits ? "" : "the partial sums exceed the workspace";
 }
 

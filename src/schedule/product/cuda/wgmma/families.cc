@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/divide.h"
 #include "schedule/product/cuda/tile.h"
 #include "schedule/product/cuda/wgmma/cluster_splitk.h"
 #include "schedule/product/cuda/wgmma/misaligned.h"
@@ -20,6 +21,14 @@ std::vector<WgmmaConfig> configs_of(const WgmmaProblem& p, const CudaTarget& tar
 std::vector<ClusterSplitKConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target,
                                             const ClusterSplitKConfig*) {
   return cluster_configs(p, target);
+}
+
+// Of k.
+int64_t parts_of(const WgmmaConfig& c) {
+  return c.splits;
+}
+int64_t parts_of(const ClusterSplitKConfig& c) {
+  return int64_t{c.splits} * c.cluster_k;
 }
 
 // A family whose configurations are of type C. What a subclass adds is how the operands arrive.
@@ -43,6 +52,7 @@ class WgmmaFamily : public Family {
     const C* type = nullptr;
     for (const auto& config : configs_of(*p, target, type)) {
       CudaCandidate candidate{{C{config}}, reject(config, *p, target)};
+      candidate.additions = ceil_div(p->k, joined_of(*p) * parts_of(config));
       if (candidate.rejected.empty()) candidate.config.predicted_us = predict_us(*p, config, target);
       found.push_back(std::move(candidate));
     }

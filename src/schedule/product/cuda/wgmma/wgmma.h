@@ -111,6 +111,9 @@ bool needs_repack(const WgmmaProblem& problem);
 // Bytes of copies of A, else of B, whose rows are padded to 16 bytes.
 int64_t padded_bytes(const WgmmaProblem& problem, bool a);
 
+// Elements of k that an addition to a sum brings.
+int64_t joined_of(const WgmmaProblem& problem);
+
 // Why copies of operands, or partial sums, do not fit; empty: they do.
 std::string reject_copies(const WgmmaProblem& problem);
 std::string reject_partial_sums(const WgmmaProblem& problem, int splits);
