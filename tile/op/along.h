@@ -92,9 +92,9 @@ TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, cons
 
 namespace detail {
 
-// The combination of the vectors within the first `all` of `most` elements, U at a time so that combinations overlap, of
-// which there are enough for that. `i`: the first element behind them. Each use of whole(i) costs compile time, so that
-// none is written which an `all` that is known to be `most` cannot reach.
+// The combination of the vectors within the first `all` of `most` elements, U at a time so that combinations overlap,
+// of which there are enough for that. `i`: the first element behind them. Each use of whole(i) costs compile time, so
+// that none is written which an `all` that is known to be `most` cannot reach.
 template <int W, int U, int64_t most, bool kAll, typename Whole, typename Combine>
 TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const Combine& combine) {
   decltype(whole(0)) part[U];
@@ -102,8 +102,7 @@ TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const
   i = U * W;
   if constexpr (most >= 2 * U * W) {
     for (; i + U * W <= all; i += U * W) {
-      static_for<U>([&](auto u)
-                        __attribute__((always_inline)) { part[u] = combine(part[u], whole(i + u * W)); });
+      static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = combine(part[u], whole(i + u * W)); });
     }
   }
   static_for<U>([&](auto u) __attribute__((always_inline)) {
@@ -139,8 +138,8 @@ TILE_INLINE auto reduce_lanes(const Element& element, const Combine& combine) {
   const auto r = detail::reduce_whole<W, U, length, true>(length, i, whole, combine);
   return detail::combine_lanes(detail::reduce_rest<W, length>(r, element, combine), combine);
 }
-// The same under masks: only vectors within the bounds are combined U at a time. `Alike`: all elements behind the bounds
-// are the same, and no more of them are combined than change the result.
+// The same under masks: only vectors within the bounds are combined U at a time. `Alike`: all elements behind the
+// bounds are the same, and no more of them are combined than change the result.
 template <int W, int U, int64_t length, bool Alike, typename Element, typename Combine>
 TILE_INLINE auto reduce_lanes(lane_bounds bounds, const Element& element, const Combine& combine) {
   static_assert(length >= U * W);
@@ -153,7 +152,9 @@ TILE_INLINE auto reduce_lanes(lane_bounds bounds, const Element& element, const 
   Result r;
   int64_t i = W;
   if (U * W <= all) {
-    const auto within = [&](int64_t at) __attribute__((always_inline)) { return whole(at, all_lanes{}); };
+    const auto within = [&](int64_t at) __attribute__((always_inline)) {
+      return whole(at, all_lanes{});
+    };
     r = detail::reduce_whole<W, U, length, false>(all, i, within, combine);
   } else {
     r = whole(0, some_lanes{});

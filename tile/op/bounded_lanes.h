@@ -1,6 +1,6 @@
-// Loops over vectors whose masks have bounds: lane i of a row is set where i is less than the bound. The body is compiled
-// in three forms: for vectors within all bounds, where the masks fold away, for vectors behind all of them, where what
-// the masks guard folds away, and for those between.
+// Loops over vectors whose masks have bounds: lane i of a row is set where i is less than the bound. The body is
+// compiled in three forms: for vectors within all bounds, where the masks fold away, for vectors behind all of them,
+// where what the masks guard folds away, and for those between.
 #pragma once
 
 #include "tile/op/lanes.h"

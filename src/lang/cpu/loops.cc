@@ -30,9 +30,10 @@ int results_at_once(int64_t extent) {
 void add_loop(Lines& row, const Lanes& lanes, int64_t extent) {
   const std::string width = vector_width(extent);
   const bool bounded = !lanes.bounds.empty();
-  row.block(fmt::format("for_{}lanes<{}, {}>({}[&]<int W>(int64_t c, auto n{}) __attribute__((always_inline))",
-                        bounded ? "bounded_" : "all_", width, extent, lanes.bounds.argument(), bounded ? ", auto form" : ""),
-            lanes.inner, "});");
+  row.block(
+      fmt::format("for_{}lanes<{}, {}>({}[&]<int W>(int64_t c, auto n{}) __attribute__((always_inline))",
+                  bounded ? "bounded_" : "all_", width, extent, lanes.bounds.argument(), bounded ? ", auto form" : ""),
+      lanes.inner, "});");
 }
 
 void Loops::enter(const Op& op, const Region& region) {

@@ -115,7 +115,10 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
             fmt::format("const auto reduced = reduce_lanes<{}, {}, {}{}>({}[&]<int W>(int64_t c, auto n, auto form) "
                         "__attribute__((always_inline))",
                         vector_width(shape.back()), results_at_once(shape.back()), shape.back(),
-                        lanes.bounds.empty() ? "" : alike ? ", true" : ", false", lanes.bounds.argument()),
+                        lanes.bounds.empty() ? ""
+                        : alike              ? ", true"
+                                             : ", false",
+                        lanes.bounds.argument()),
             lanes.inner, fmt::format("}}, {});", combine));
         const std::vector<int64_t> outer(shape.begin(), shape.end() - 1);
         const std::string at = Lanes::place(outer, {coords.begin(), coords.end() - 1}).offset;
