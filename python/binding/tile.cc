@@ -8,12 +8,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
-#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/thread/thread.h"
 #include "errors.h"
 #include "interrupt.h"
@@ -25,6 +26,7 @@
 #include "lang/ir/verify.h"
 #include "lang/passes/check_bounds.h"
 #include "launcher.h"
+#include "text.h"
 #include "tile_export.h"
 #include "tile_kernels.h"
 #include "tile_winners.h"
@@ -123,15 +125,25 @@ void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequ
 
 ThreadPool& tile_threads() {
   const auto wanted = [] {
-    const char* const text = std::getenv("HEDDLE_TILE_THREADS");
-    const int given = text == nullptr ? 0 : std::atoi(text);
-    return given > 0 ? given : Target::host_cpu().cpu.threads;
+    const std::optional<int64_t> given = integer_in_environment("HEDDLE_TILE_THREADS", 1, 4096);
+    return given ? static_cast<int>(*given) : Target::host_cpu().cpu.threads;
   };
   static const std::unique_ptr<ThreadPool> threads = pool_of_up_to(wanted());
   return *threads;
 }
 
 void register_tile(nb::module_& module) {
+  // Triton's exception, for tuners that pass over configurations by it.
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const lang::cuda::SharedMemoryError& error) {
+      const nb::object made =
+          nb::module_::import_("heddle.tile.compiler.errors")
+              .attr("OutOfResources")(error.required(), error.limit(), "shared memory", text_object(error.where()));
+      PyErr_SetObject(made.type().ptr(), made.ptr());
+    }
+  });
   nb::module_ tile = module.def_submodule("tile", "Kernels of the tile language. Use heddle.tile.");
   nb::class_<Cancellation>(tile, "Cancellation", "Ends what is compiled with it.")
       .def(nb::init<>())

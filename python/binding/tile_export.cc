@@ -18,7 +18,6 @@
 #include "lang/cpu/lower.h"
 #include "lang/cuda/kernel.h"
 #include "lang/ir/parse.h"
-#include "lang/passes/uniform_induction.h"
 #include "target/target.h"
 
 namespace nb = nanobind;
@@ -42,7 +41,6 @@ nb::list parameters(const std::string& ir) {
 // (text, symbol, bytes of scratch of a thread)
 nb::tuple cpu_text(const std::string& ir) {
   lang::Kernel kernel = lang::parse_and_verify(ir);
-  lang::uniform_induction(kernel);
   const lang::cpu::ProgramText made = lang::cpu::lower(kernel);
   return nb::make_tuple(made.text, made.symbol, made.scratch_bytes);
 }

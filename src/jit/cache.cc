@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/environment.h"
 #include "base/file/space.h"
 #include "base/file/sweep.h"
 #include "base/file/trust.h"
@@ -246,9 +247,8 @@ void Cache::stamp_plan(const Hash128& key) const {
 
 uint64_t Cache::default_limit() {
   constexpr uint64_t kGigabyte = 1000000000;
-  const std::string text = environment("HEDDLE_CACHE_GB");
-  const double gigabytes = text.empty() ? 20 : std::strtod(text.c_str(), nullptr);
-  return static_cast<uint64_t>(std::clamp(gigabytes, 0.0, 1e6) * static_cast<double>(kGigabyte));
+  const double gigabytes = number_in_environment("HEDDLE_CACHE_GB", 0, 1e6).value_or(20);
+  return static_cast<uint64_t>(gigabytes * static_cast<double>(kGigabyte));
 }
 
 void Cache::trim(uint64_t limit) const {

@@ -24,7 +24,7 @@ TEST(Fuzz, RandomProgramsAgreeWithTheInterpreter) {
 
 TEST(Fuzz, TextsOfRandomProgramsReadAsTheSame) {
   for (unsigned seed = 1000; seed < 1200; ++seed) {
-    const Kernel kernel = parse_and_verify(random_program(seed).text);
+    Kernel kernel = parse_and_verify(random_program(seed).text);
     ASSERT_EQ(print(parse(print(kernel))), print(kernel)) << "seed " << seed;
     cpu::lower(kernel);
   }
@@ -62,7 +62,8 @@ TEST(Fuzz, DamagedTextsAreRefusedOrRun) {
   for (unsigned i = 0; i < 1500; ++i) {
     const std::string text = damaged(random_program(i % 50).text, random);
     try {
-      cpu::lower(parse_and_verify(text));
+      Kernel kernel = parse_and_verify(text);
+      cpu::lower(kernel);
       ++verified;
     } catch (const Error& error) {
       ASSERT_NE(error.code(), ErrorCode::kInternal) << error.what() << "\n" << text;

@@ -40,6 +40,18 @@ def one_of_each(x, y, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
     tl.store(y + at, v * 0 + tl.expand_dims(tl.reduce(v, AXIS, one_of_two), AXIS))
 
 
+@triton.jit
+def too_large(a, b, c):
+    at = tl.arange(0, 512)[:, None] * 512 + tl.arange(0, 512)[None, :]
+    tl.store(c + at, tl.dot(tl.load(a + at), tl.load(b + at)).to(tl.float16))
+
+
+@triton.jit
+def assembly(x):
+    at = x + tl.arange(0, 64)
+    tl.store(at, tl.inline_asm_elementwise("add.s32 $0, $1, 1;", "=r,r", [tl.load(at)], dtype=tl.int32, is_pure=True, pack=1))
+
+
 class Device(unittest.TestCase):
     def test_vector_add(self):
         x, y = random.standard_normal((2, 1000)).astype(np.float32)
@@ -101,6 +113,24 @@ class Device(unittest.TestCase):
         scores[:, np.triu(np.ones((40, 40), bool), 1)] = -np.inf
         weights = np.exp(scores - scores.max(2, keepdims=True))
         np.testing.assert_allclose(out.numpy(), weights / weights.sum(2, keepdims=True) @ v.astype(np.float64), rtol=2e-2, atol=5e-3)
+
+    def test_tiles_that_do_not_fit_are_out_of_resources(self):
+        from heddle.tile.runtime.errors import OutOfResources
+
+        a, b, c = (on_device(np.zeros((512, 512), np.float16)) for _ in range(3))
+        with self.assertRaises(OutOfResources) as caught:
+            too_large[(1,)](a, b, c)
+        self.assertGreater(caught.exception.required, caught.exception.limit)
+        self.assertEqual(caught.exception.code, 404)
+        self.assertIn("shared memory", str(caught.exception))
+        self.assertIn("too_large", caught.exception.where)
+
+    def test_inline_assembly_is_refused_where_there_is_none(self):
+        if "emulator" not in os.environ["HEDDLE_CUDA_DRIVER"]:
+            self.skipTest("a GPU has assembly")
+        with self.assertRaises(heddle.UnsupportedError) as caught:
+            assembly[(1,)](on_device(np.zeros(64, np.int32)))
+        self.assertEqual(caught.exception.code, 301)
 
 
 if __name__ == "__main__":

@@ -90,56 +90,88 @@ TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, cons
   return r;
 }
 
-// The combination of `length` >= W elements; element.operator()<W>(i, n, form) gives a tuple of n of them. Vectors
-// within the bounds have U results, so that combinations overlap. `Alike`: all elements behind the bounds are the same,
-// and no more of them are combined than change the result.
-template <int W, int U, bool Alike, typename Element, typename Combine>
-TILE_INLINE auto reduce_lanes(lane_bounds bounds, int64_t length, const Element& element, const Combine& combine) {
+namespace detail {
+
+// The combination of the vectors within the first `all` of `most` elements, U at a time so that combinations overlap,
+// of which there are enough for that. `i`: the first element behind them. Each use of whole(i) costs compile time, so
+// that none is written which an `all` that is known to be `most` cannot reach.
+template <int W, int U, int64_t most, bool kAll, typename Whole, typename Combine>
+TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const Combine& combine) {
+  decltype(whole(0)) part[U];
+  static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = whole(u * W); });
+  i = U * W;
+  if constexpr (most >= 2 * U * W) {
+    for (; i + U * W <= all; i += U * W) {
+      static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = combine(part[u], whole(i + u * W)); });
+    }
+  }
+  static_for<U>([&](auto u) __attribute__((always_inline)) {
+    if constexpr (decltype(u)::value > 0) part[0] = combine(part[0], part[u]);
+  });
+  if constexpr (U > 1 && (!kAll || most % (U * W) >= W)) {
+    for (; i + W <= all; i += W) part[0] = combine(part[0], whole(i));
+  }
+  return part[0];
+}
+// What there is of a last vector, from `length - n` on, combined with the others.
+template <int W, int64_t length, typename Result, typename Element, typename Combine>
+TILE_INLINE Result reduce_rest(const Result& r, const Element& element, const Combine& combine) {
+  constexpr int64_t n = length % W;
+  if constexpr (n == 0) {
+    return r;
+  } else {
+    const auto last = combine(r, element.template operator()<W>(length - n, n, some_lanes{}));
+    return select_each<W>(n, last, r, make_indices<Result::kSize>{});
+  }
+}
+
+}  // namespace detail
+
+// The combination of `length` >= U * W elements; element.operator()<W>(i, n, form) gives a tuple of n of them.
+template <int W, int U, int64_t length, typename Element, typename Combine>
+TILE_INLINE auto reduce_lanes(const Element& element, const Combine& combine) {
+  static_assert(length >= U * W);
+  const auto whole = [&](int64_t i) __attribute__((always_inline)) {
+    return element.template operator()<W>(i, index_constant<W>{}, all_lanes{});
+  };
+  int64_t i = 0;
+  const auto r = detail::reduce_whole<W, U, length, true>(length, i, whole, combine);
+  return detail::combine_lanes(detail::reduce_rest<W, length>(r, element, combine), combine);
+}
+// The same under masks: only vectors within the bounds are combined U at a time. `Alike`: all elements behind the
+// bounds are the same, and no more of them are combined than change the result.
+template <int W, int U, int64_t length, bool Alike, typename Element, typename Combine>
+TILE_INLINE auto reduce_lanes(lane_bounds bounds, const Element& element, const Combine& combine) {
+  static_assert(length >= U * W);
+  constexpr int64_t end = length / W * W;
   const auto whole = [&](int64_t i, auto form) __attribute__((always_inline)) {
     return element.template operator()<W>(i, index_constant<W>{}, form);
   };
   using Result = decltype(whole(0, some_lanes{}));
   const int64_t all = smaller(bounds.all, length);
   Result r;
-  int64_t i = U * W;
-  if (i <= all) {
-    Result part[U];
-    static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = whole(u * W, all_lanes{}); });
-    for (; i + U * W <= all; i += U * W) {
-      static_for<U>([&](auto u)
-                        __attribute__((always_inline)) { part[u] = combine(part[u], whole(i + u * W, all_lanes{})); });
-    }
-    r = part[0];
-    static_for<U>([&](auto u) __attribute__((always_inline)) {
-      if constexpr (decltype(u)::value > 0) r = combine(r, part[u]);
-    });
-    if constexpr (U > 1) {
-      for (; i + W <= all; i += W) r = combine(r, whole(i, all_lanes{}));
-    }
+  int64_t i = W;
+  if (U * W <= all) {
+    const auto within = [&](int64_t at) __attribute__((always_inline)) {
+      return whole(at, all_lanes{});
+    };
+    r = detail::reduce_whole<W, U, length, false>(all, i, within, combine);
   } else {
     r = whole(0, some_lanes{});
-    i = W;
   }
-  for (; i + W <= length && i < bounds.any; i += W) r = combine(r, whole(i, some_lanes{}));
-  bool changes = true;
-  for (; i + W <= length && changes; i += W) {
-    const Result next = combine(r, whole(i, no_lanes{}));
-    if constexpr (Alike) changes = !detail::are_same_bits(next, r, detail::make_indices<Result::kSize>{});
-    r = next;
-  }
-  for (; i + W <= length; i += W) whole(i, no_lanes{});
-  if constexpr (W > 1) {
-    if (i < length) {
-      const auto last = combine(r, element.template operator()<W>(i, length - i, some_lanes{}));
-      r = detail::select_each<W>(length - i, last, r, detail::make_indices<Result::kSize>{});
+  if constexpr (end > W) {
+    for (; i < end && i < bounds.any; i += W) r = combine(r, whole(i, some_lanes{}));
+    bool changes = true;
+    for (; i < end && changes; i += W) {
+      const Result next = combine(r, whole(i, no_lanes{}));
+      if constexpr (Alike) changes = !detail::are_same_bits(next, r, detail::make_indices<Result::kSize>{});
+      r = next;
+    }
+    if constexpr (Alike) {
+      for (; i < end; i += W) whole(i, no_lanes{});
     }
   }
-  return detail::combine_lanes(r, combine);
-}
-// Without masks.
-template <int W, int U, bool Alike, typename Element, typename Combine>
-TILE_INLINE auto reduce_lanes(int64_t length, const Element& element, const Combine& combine) {
-  return reduce_lanes<W, U, Alike>(bounds_of(length), length, element, combine);
+  return detail::combine_lanes(detail::reduce_rest<W, length>(r, element, combine), combine);
 }
 
 // Sorts n numbers, `stride` apart; NaN is the largest. A heap: no memory, no bad cases.

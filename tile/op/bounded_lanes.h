@@ -1,6 +1,6 @@
-// Loops over vectors whose masks have bounds: lane i of a row is set where i is less than the bound. The body is compiled
-// in three forms: for vectors within all bounds, where the masks fold away, for vectors behind all of them, where what
-// the masks guard folds away, and for those between.
+// Loops over vectors whose masks have bounds: lane i of a row is set where i is less than the bound. The body is
+// compiled in three forms: for vectors within all bounds, where the masks fold away, for vectors behind all of them,
+// where what the masks guard folds away, and for those between.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -36,16 +36,15 @@ TILE_INLINE int64_t within(some_lanes, N n, int64_t bound) {
   return smaller(int64_t(n), bound);
 }
 
-// for_lanes; f.operator()<W>(i, n, form).
-template <int W, typename F>
-TILE_INLINE void for_bounded_lanes(lane_bounds bounds, int64_t end, const F& f) {
+// for_lanes from 0 to `end`; f.operator()<W>(i, n, form).
+template <int W, int64_t end, typename F>
+TILE_INLINE void for_bounded_lanes(lane_bounds bounds, const F& f) {
+  constexpr int64_t whole = end / W * W;
   int64_t i = 0;
-  for (; i + W <= smaller(bounds.all, end); i += W) f.template operator()<W>(i, index_constant<W>{}, all_lanes{});
-  for (; i + W <= end && i < bounds.any; i += W) f.template operator()<W>(i, index_constant<W>{}, some_lanes{});
-  for (; i + W <= end; i += W) f.template operator()<W>(i, index_constant<W>{}, no_lanes{});
-  if constexpr (W > 1) {
-    if (i < end) f.template operator()<W>(i, end - i, some_lanes{});
-  }
+  for (; i + W <= smaller(bounds.all, whole); i += W) f.template operator()<W>(i, index_constant<W>{}, all_lanes{});
+  for (; i < whole && i < bounds.any; i += W) f.template operator()<W>(i, index_constant<W>{}, some_lanes{});
+  for (; i < whole; i += W) f.template operator()<W>(i, index_constant<W>{}, no_lanes{});
+  if constexpr (whole < end) f.template operator()<W>(whole, end - whole, some_lanes{});
 }
 
 }  // namespace heddle::tile

@@ -201,11 +201,12 @@ TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
   }
 }
 
-// The same from 0 to a multiple of W.
+// The same from 0 to what is known: a body that no index needs is not compiled.
 template <int W, int64_t end, typename F>
 TILE_INLINE void for_all_lanes(F f) {
-  static_assert(end % W == 0);
-  for (int64_t i = 0; i < end; i += W) f.template operator()<W>(i, index_constant<W>{});
+  constexpr int64_t whole = end / W * W;
+  for (int64_t i = 0; i < whole; i += W) f.template operator()<W>(i, index_constant<W>{});
+  if constexpr (whole < end) f.template operator()<W>(whole, end - whole);
 }
 
 // How many elements lie between p and the next place where a vector of W of them can be streamed.

@@ -6,6 +6,7 @@
 #include "tile/core/cpu_program.h"
 #include "tile/core/tuple.h"
 #include "tile/op/along.h"
+#include "tile/op/functions.h"
 #include "tile/op/math.h"
 #include "tile/op/narrow.h"
 #include "tile/op/reduce.h"
@@ -303,58 +304,6 @@ TILE_INLINE vec<T, W> reverse_bits(vec<T, W> a) {
     for (size_t i = 0; i < 8 * sizeof(T); ++i, from = uint_t<sizeof(T)>(from >> 1)) to = (to << 1) | (from & 1);
     return T(to);
   });
-}
-
-#define TILE_PROGRAM_UNARY(NAME, LIBRARY)                                     \
-  template <typename T, int W>                                                \
-  TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                   \
-    if constexpr (is_same<T, float>) {                                        \
-      return map_lanes(a, [](float x) { return __builtin_##LIBRARY##f(x); }); \
-    } else {                                                                  \
-      return map_lanes(a, [](double x) { return __builtin_##LIBRARY(x); });   \
-    }                                                                         \
-  }
-TILE_PROGRAM_UNARY(log10, log10)
-TILE_PROGRAM_UNARY(cbrt, cbrt)
-TILE_PROGRAM_UNARY(erfc, erfc)
-TILE_PROGRAM_UNARY(round_away, round)
-#undef TILE_PROGRAM_UNARY
-
-#define TILE_PROGRAM_BINARY(NAME)                                                         \
-  template <typename T, int W>                                                            \
-  TILE_INLINE vec<T, W> NAME(vec<T, W> a, vec<T, W> b) {                                  \
-    if constexpr (is_same<T, float>) {                                                    \
-      return map_lanes(a, b, [](float x, float y) { return __builtin_##NAME##f(x, y); }); \
-    } else {                                                                              \
-      return map_lanes(a, b, [](double x, double y) { return __builtin_##NAME(x, y); });  \
-    }                                                                                     \
-  }
-TILE_PROGRAM_BINARY(hypot)
-TILE_PROGRAM_BINARY(nextafter)
-TILE_PROGRAM_BINARY(fdim)
-#undef TILE_PROGRAM_BINARY
-
-// 2^x, 1 ulp.
-template <int W>
-TILE_INLINE vec<float, W> exp2(vec<float, W> x) {
-  const vec<float, W> c = detail::clamp(x, -151.f, 129.f), n = round_even(c), r = (c - n) * 0.693147181f;
-  return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
-}
-template <int W>
-TILE_INLINE vec<double, W> exp2(vec<double, W> x) {
-  return map_lanes(x, [](double v) { return __builtin_exp2(v); });
-}
-template <typename T, int W>
-TILE_INLINE vec<T, W> exp10(vec<T, W> x) {
-  return map_lanes(x, [](T v) { return T(__builtin_pow(10.0, double(v))); });
-}
-template <int W>
-TILE_INLINE vec<float, W> log2(vec<float, W> x) {
-  return log(x) * 1.44269504f;
-}
-template <int W>
-TILE_INLINE vec<double, W> log2(vec<double, W> x) {
-  return map_lanes(x, [](double v) { return __builtin_log2(v); });
 }
 
 // ---- Products of tiles in buffers

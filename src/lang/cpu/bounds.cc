@@ -32,10 +32,10 @@ std::string Bounds::declare(Lines& row, const std::string& bound) {
   return name;
 }
 
-std::string Bounds::arguments(int64_t extent) const {
+std::string Bounds::argument() const {
   std::string names;
   for (size_t i = 0; i < texts_.size(); ++i) names += fmt::format("{}bound{}", i == 0 ? "" : ", ", i);
-  return empty() ? fmt::format("{}", extent) : fmt::format("bounds_of({}), {}", names, extent);
+  return empty() ? "" : fmt::format("bounds_of({}), ", names);
 }
 
 std::optional<std::string> Bounds::name_of(Lanes& lanes, const PrefixMask& mask) {

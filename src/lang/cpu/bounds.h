@@ -27,8 +27,8 @@ class Bounds {
   bool is_alike_behind(Lanes& lanes, ValueId value, const Coords& coords);
 
   bool empty() const { return texts_.empty(); }
-  // What a loop along an extent takes before its body.
-  std::string arguments(int64_t extent) const;
+  // What a loop over the vectors takes before its body: "bounds_of(bound0), ", or nothing.
+  std::string argument() const;
 
  private:
   std::string declare(Lines& row, const std::string& bound);

@@ -178,6 +178,13 @@ std::string expression(const Kernel& kernel, const Op& op, const Operands& a) {
       const std::string wide = lane_type(offset) == "int64_t" ? a[1] : fmt::format("convert<int64_t>({})", a[1]);
       return fmt::format("{} + {} * int64_t({})", a[0], wide, size_of(type.element));
     }
+    case OpCode::kRounded: {
+      const std::string to = fmt::format("rounding::{}", op.attributes.word("to"));
+      if (op.attributes.word("function") == "cast") {
+        return fmt::format("rounded_cast<{}, {}>({})", to, lane_type(result), a[0]);
+      }
+      return call(fmt::format("rounded_{}<{}>", op.attributes.word("function"), to), a);
+    }
     case OpCode::kIsNan:
       return fmt::format("convert_mask<4>(is_nan({}))", a[0]);
     case OpCode::kIsInf:

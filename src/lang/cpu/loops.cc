@@ -28,19 +28,12 @@ int results_at_once(int64_t extent) {
 }
 
 void add_loop(Lines& row, const Lanes& lanes, int64_t extent) {
-  const std::string width = vector_width(extent), arguments = lanes.bounds.arguments(extent);
-  // Without a rest of fewer lanes the body is compiled once.
-  const bool is_power = (extent & (extent - 1)) == 0;  // a vector has a power of two lanes
-  const bool whole = lanes.bounds.empty() && (is_power || extent % kMostLanes == 0);
-  row.block(whole ? fmt::format("for_all_lanes<{}, {}>([&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
-                                width, extent)
-            : lanes.bounds.empty()
-                ? fmt::format("for_lanes<{}>(0, {}, [&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
-                              width, arguments)
-                : fmt::format("for_bounded_lanes<{}>({}, [&]<int W>(int64_t c, auto n, auto form) "
-                              "__attribute__((always_inline))",
-                              width, arguments),
-            lanes.inner, "});");
+  const std::string width = vector_width(extent);
+  const bool bounded = !lanes.bounds.empty();
+  row.block(
+      fmt::format("for_{}lanes<{}, {}>({}[&]<int W>(int64_t c, auto n{}) __attribute__((always_inline))",
+                  bounded ? "bounded_" : "all_", width, extent, lanes.bounds.argument(), bounded ? ", auto form" : ""),
+      lanes.inner, "});");
 }
 
 void Loops::enter(const Op& op, const Region& region) {

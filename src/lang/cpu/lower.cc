@@ -73,9 +73,16 @@ std::vector<std::string> words_of(const Kernel& kernel, const Launch& launch) {
   return words;
 }
 
+void rewrite(Kernel& kernel) {
+  fold_accumulation(kernel);
+  uniform_induction(kernel);
+  shorten_offsets(kernel);
+}
+
 }  // namespace
 
-ProgramText lower(const Kernel& kernel) {
+ProgramText lower(Kernel& kernel) {
+  rewrite(kernel);
   State state(kernel);
   Lines body;
   body.add("using namespace tile;");
@@ -90,9 +97,7 @@ ProgramText lower(const Kernel& kernel) {
 }
 
 codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch) {
-  fold_accumulation(kernel);
-  uniform_induction(kernel);
-  shorten_offsets(kernel);
+  rewrite(kernel);
   State state(kernel);
   Lines body;
   body.add("using namespace tile;");

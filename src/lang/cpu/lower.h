@@ -15,8 +15,9 @@ struct ProgramText {
   int64_t scratch_bytes = 0;  // of a thread
 };
 
-// The text for a verified kernel. Throws kUnsupportedOperator for what only a GPU runs.
-ProgramText lower(const Kernel& kernel);
+// The text for a verified kernel, which is rewritten for a CPU first: the text names its ops by their numbers in what it
+// becomes. Throws kUnsupportedOperator for what only a GPU runs.
+ProgramText lower(Kernel& kernel);
 
 // A launch of a program as a kernel of a plan: its operands are those of memory_of(), numbers are
 // literals. Throws what lower() throws.

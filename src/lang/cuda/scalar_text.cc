@@ -59,6 +59,23 @@ std::string bitwise(char sign, const char* logical, Element e, const std::vector
   return fmt::format("{}({} {} {})", element_type(e), x[0], sign, x[1]);
 }
 
+// "__fadd_rd", "__ull2float_rz"
+std::string rounded_name(const Op& op, Element from, Element to) {
+  const std::string_view function = op.attributes.word("function"), word = op.attributes.word("to");
+  const char* const suffix = word == "rtne" ? "rn" : word == "rtn" ? "rd" : word == "rtp" ? "ru" : "rz";
+  const bool single = to == Element::kF32;
+  if (function == "fma") return fmt::format("__fma{}_{}", single ? "f" : "", suffix);
+  if (function != "cast") return fmt::format("__{}{}_{}", single ? "f" : "d", function, suffix);
+  const char* const source = is_float(from)          ? "double"
+                             : from == Element::kI32 ? "int"
+                             : from == Element::kU32 ? "uint"
+                             : from == Element::kI64 ? "ll"
+                                                     : "ull";
+  // Doubles have all integers of 32 bits, and no function that rounds them.
+  if (!single && bits_of(from) == 32) return fmt::format("__{}2double_rn", source);
+  return fmt::format("__{}2{}_{}", source, single ? "float" : "double", suffix);
+}
+
 // CUDA's own functions of float and double.
 std::string math(const Op& op, Element e, const std::vector<std::string>& x) {
   const bool single = e == Element::kF32;
@@ -66,7 +83,9 @@ std::string math(const Op& op, Element e, const std::vector<std::string>& x) {
   if (op.code == OpCode::kExp2 && single) return call("tile::cuda::exp2_approx", x);
   if (op.code == OpCode::kIsNan) return fmt::format("{0} != {0}", x[0]);
   if (op.code == OpCode::kIsInf) return fmt::format("block::abs({}) == {}", x[0], float_literal(INFINITY, e));
-  return call(fmt::format("::{}{}", to_string(op.code), single ? "f" : ""), x);
+  const std::string name = fmt::format("::{}{}", to_string(op.code), single ? "f" : "");
+  if (op.code == OpCode::kJn || op.code == OpCode::kYn) return call(name, {x[1], x[0]});
+  return call(name, x);
 }
 
 }  // namespace
@@ -186,6 +205,8 @@ std::string expression(const Kernel& kernel, const Op& op, const std::vector<std
       return fmt::format("{} + {}", x[0], x[1]);
     case OpCode::kHint:
       return x[0];
+    case OpCode::kRounded:
+      return call(rounded_name(op, e, result.element), x);
     case OpCode::kClz:
     case OpCode::kPopc:
     case OpCode::kFfs:

@@ -136,6 +136,13 @@ CudaUnit written(Emitter& emitter) {
 
 }  // namespace
 
+SharedMemoryError::SharedMemoryError(const std::string& kernel, int64_t required, int64_t limit)
+    : Error(ErrorCode::kOutOfMemory, "kernel " + kernel,
+            fmt::format("its tiles go through {} bytes of shared memory, a block has {}", required, limit),
+            "Make the tiles smaller"),
+      required_(required),
+      limit_(limit) {}
+
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   const int64_t warps = warps_of(kernel);
   expand_scaled_products(kernel);
@@ -153,10 +160,7 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
     CudaUnit unit = written(emitter);
     if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
     if (stages > 1) continue;
-    throw Error(ErrorCode::kOutOfMemory, "kernel " + kernel.name,
-                fmt::format("its tiles go through {} bytes of shared memory, a block has {}", unit.shared_bytes,
-                            target.shared_bytes_per_block),
-                "Make the tiles smaller");
+    throw SharedMemoryError(kernel.name, unit.shared_bytes, target.shared_bytes_per_block);
   }
 }
 

@@ -48,8 +48,19 @@ std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, st
 // that other kernels cannot stand in one unit with it.
 enum class Loads : uint8_t { kAny, kByComputing, kWithoutTensorMaps };
 
-// The unit of a verified kernel. Throws kUnsupportedOperator at the place of an op that no GPU runs, kOutOfMemory where
-// its tiles want more shared memory than a block has.
+// A kernel whose tiles want more shared memory than a block has (kOutOfMemory), in bytes.
+class SharedMemoryError : public Error {
+ public:
+  SharedMemoryError(const std::string& kernel, int64_t required, int64_t limit);
+
+  int64_t required() const { return required_; }
+  int64_t limit() const { return limit_; }
+
+ private:
+  int64_t required_, limit_;
+};
+
+// The unit of a verified kernel. Throws kUnsupportedOperator at the place of an op that no GPU runs, SharedMemoryError.
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads = Loads::kAny);
 
 // A launch of a program as a kernel of a plan, whose operands are those of memory_of(), of so many `bytes`. Tensor maps

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "tile/core/rounded.h"
+#include "tile/core/special.h"
 
 namespace heddle::lang {
 namespace {
@@ -65,11 +67,31 @@ Unary unary_function(OpCode code) {
     HEDDLE_FUNCTION(Cbrt, cbrt)
     HEDDLE_FUNCTION(Erf, erf)
     HEDDLE_FUNCTION(Erfc, erfc)
+    HEDDLE_FUNCTION(LGamma, lgamma)
+    HEDDLE_FUNCTION(TGamma, tgamma)
+    HEDDLE_FUNCTION(LogB, logb)
     HEDDLE_FUNCTION(Floor, floor)
     HEDDLE_FUNCTION(Ceil, ceil)
     HEDDLE_FUNCTION(Trunc, trunc)
     HEDDLE_FUNCTION(Round, round)
     HEDDLE_FUNCTION(Rint, nearbyint)
+#undef HEDDLE_FUNCTION
+#define HEDDLE_FUNCTION(Enum, name) \
+  case OpCode::k##Enum:             \
+    return tile::special::name;
+    HEDDLE_FUNCTION(Erfcx, erfcx)
+    HEDDLE_FUNCTION(ErfInv, erfinv)
+    HEDDLE_FUNCTION(ErfcInv, erfcinv)
+    HEDDLE_FUNCTION(NormCdf, normcdf)
+    HEDDLE_FUNCTION(NormCdfInv, normcdfinv)
+    HEDDLE_FUNCTION(SinPi, sinpi)
+    HEDDLE_FUNCTION(CosPi, cospi)
+    HEDDLE_FUNCTION(J0, j0)
+    HEDDLE_FUNCTION(J1, j1)
+    HEDDLE_FUNCTION(Y0, y0)
+    HEDDLE_FUNCTION(Y1, y1)
+    HEDDLE_FUNCTION(CylBesselI0, cyl_bessel_i0)
+    HEDDLE_FUNCTION(CylBesselI1, cyl_bessel_i1)
 #undef HEDDLE_FUNCTION
     case OpCode::kNeg:
       return [](double x) { return -x; };
@@ -112,9 +134,60 @@ Binary binary_function(const Op& op) {
       return [](double a, double b) { return std::copysign(a, b); };
     case OpCode::kFdim:
       return [](double a, double b) { return std::fdim(a, b); };
+    case OpCode::kRemainder:
+      return [](double a, double b) { return std::remainder(a, b); };
     default:
       return nullptr;
   }
+}
+
+double with_integer(OpCode code, double a, int n) {
+  if (code == OpCode::kLdexp) return std::ldexp(a, n);
+  return code == OpCode::kJn ? tile::special::jn(n, a) : tile::special::yn(n, a);
+}
+
+// ---- Rounding that is asked for
+
+tile::rounding rounding_of(const Op& op) {
+  const std::string_view to = op.attributes.word("to");
+  return to == "rtne"  ? tile::rounding::rtne
+         : to == "rtn" ? tile::rounding::rtn
+         : to == "rtp" ? tile::rounding::rtp
+                       : tile::rounding::rtz;
+}
+
+template <typename T>
+double rounded(const Op& op, Operands in, size_t i) {
+  const tile::rounding to = rounding_of(op);
+  const auto x = [&](size_t k) { return in.size() > k ? static_cast<T>((*in[k])[i].f) : T{}; };
+  const std::string_view function = op.attributes.word("function");
+  if (function == "add") return tile::rounded_add(to, x(0), x(1));
+  if (function == "sub") return tile::rounded_sub(to, x(0), x(1));
+  if (function == "mul") return tile::rounded_mul(to, x(0), x(1));
+  if (function == "div") return tile::rounded_div(to, x(0), x(1));
+  if (function == "rcp") return tile::rounded_rcp(to, x(0));
+  if (function == "sqrt") return tile::rounded_sqrt(to, x(0));
+  return tile::rounded_fma(to, x(0), x(1), x(2));
+}
+
+template <typename To>
+double rounded_cast(const Op& op, Element from, Cell value) {
+  const tile::rounding to = rounding_of(op);
+  if (is_float(from)) return tile::rounded_cast<To>(to, value.f);
+  if (from == Element::kU64) return tile::rounded_cast<To>(to, static_cast<uint64_t>(value.i));
+  return tile::rounded_cast<To>(to, value.i);
+}
+
+Cells evaluate_rounded(const Op& op, Element from, Element result, Operands in, size_t lanes) {
+  const bool single = result == Element::kF32;
+  if (op.attributes.word("function") != "cast") {
+    return each(lanes,
+                [&](size_t i) { return Cell{.f = single ? rounded<float>(op, in, i) : rounded<double>(op, in, i)}; });
+  }
+  const Cells& a = *in[0];
+  return each(lanes, [&](size_t i) {
+    return Cell{.f = single ? rounded_cast<float>(op, from, a[i]) : rounded_cast<double>(op, from, a[i])};
+  });
 }
 
 Cells evaluate_floats(const Op& op, Element element, Operands in, size_t lanes) {
@@ -125,6 +198,11 @@ Cells evaluate_floats(const Op& op, Element element, Operands in, size_t lanes) 
   const Cells& b = *in[1];
   if (const Binary f = binary_function(op)) {
     return each(lanes, [&](size_t i) { return Cell{.f = round_float(element, f(a[i].f, b[i].f))}; });
+  }
+  if (op.code == OpCode::kLdexp || op.code == OpCode::kJn || op.code == OpCode::kYn) {
+    return each(lanes, [&](size_t i) {
+      return Cell{.f = round_float(element, with_integer(op.code, a[i].f, static_cast<int>(b[i].i)))};
+    });
   }
   if (op.code == OpCode::kNextAfter) {
     return each(lanes, [&](size_t i) { return Cell{.f = next_after(element, a[i].f, b[i].f)}; });
@@ -331,6 +409,8 @@ Cells evaluate_elementwise(const Op& op, std::span<const Type* const> types, con
       const int64_t size = size_of(result.element);
       return each(lanes, [&](size_t i) { return Cell{.i = (*in[0])[i].i + (*in[1])[i].i * size}; });
     }
+    case OpCode::kRounded:
+      return evaluate_rounded(op, types[0]->element, result.element, in, lanes);
     case OpCode::kIsNan:
       return each(lanes, [&](size_t i) { return Cell{.i = std::isnan((*in[0])[i].f)}; });
     case OpCode::kIsInf:

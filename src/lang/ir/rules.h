@@ -53,16 +53,17 @@ void same(RuleContext& c) {
   same_types(c, kClasses);
 }
 
-#define HEDDLE_TILE_RULES(RULE)                                                                                   \
-  RULE(constant)                                                                                                  \
-  RULE(program_index)                                                                                             \
-  RULE(compare)                                                                                                   \
-  RULE(select) RULE(cast) RULE(bitcast) RULE(addptr) RULE(float_test) RULE(bit_count) RULE(iota) RULE(splat)      \
-      RULE(expand_dims) RULE(broadcast) RULE(reshape) RULE(permute) RULE(join) RULE(split) RULE(cat) RULE(gather) \
-          RULE(flip) RULE(slice) RULE(load) RULE(store) RULE(atomic_rmw) RULE(atomic_cas) RULE(make_view)         \
-              RULE(load_view) RULE(store_view) RULE(atomic_view) RULE(gather_view) RULE(scatter_view) RULE(dot)   \
-                  RULE(dot_scaled) RULE(reduce) RULE(scan) RULE(sort) RULE(histogram) RULE(map) RULE(for_loop)    \
-                      RULE(while_loop) RULE(branch) RULE(terminator) RULE(assertion) RULE(print) RULE(no_results) \
+#define HEDDLE_TILE_RULES(RULE)                                                                                        \
+  RULE(constant)                                                                                                       \
+  RULE(program_index)                                                                                                  \
+  RULE(compare)                                                                                                        \
+  RULE(select)                                                                                                         \
+  RULE(cast) RULE(bitcast) RULE(addptr) RULE(float_test) RULE(with_integer) RULE(rounded) RULE(bit_count) RULE(iota)   \
+      RULE(splat) RULE(expand_dims) RULE(broadcast) RULE(reshape) RULE(permute) RULE(join) RULE(split) RULE(cat)       \
+          RULE(gather) RULE(flip) RULE(slice) RULE(load) RULE(store) RULE(atomic_rmw) RULE(atomic_cas) RULE(make_view) \
+              RULE(load_view) RULE(store_view) RULE(atomic_view) RULE(gather_view) RULE(scatter_view) RULE(dot)        \
+                  RULE(dot_scaled) RULE(reduce) RULE(scan) RULE(sort) RULE(histogram) RULE(map) RULE(for_loop)         \
+                      RULE(while_loop) RULE(branch) RULE(terminator) RULE(assertion) RULE(print) RULE(no_results)      \
                           RULE(assume) RULE(hint) RULE(inline_asm)
 #define HEDDLE_TILE_RULE(name) void name(RuleContext& c);
 HEDDLE_TILE_RULES(HEDDLE_TILE_RULE)

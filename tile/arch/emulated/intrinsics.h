@@ -145,18 +145,6 @@ HEDDLE_ROUNDING(__double2uint, unsigned, double, )
 HEDDLE_ROUNDING(__double2ll, long long, double, )
 HEDDLE_ROUNDING(__double2ull, unsigned long long, double, )
 #undef HEDDLE_ROUNDING
-inline float __int2float_rn(int x) {
-  return static_cast<float>(x);
-}
-inline float __uint2float_rn(unsigned x) {
-  return static_cast<float>(x);
-}
-inline float __ll2float_rn(long long x) {
-  return static_cast<float>(x);
-}
-inline float __double2float_rn(double x) {
-  return static_cast<float>(x);
-}
 
 // Loads and stores with a hint for the caches.
 template <typename T>

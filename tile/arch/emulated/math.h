@@ -2,6 +2,8 @@
 #pragma once
 
 #include "tile/arch/emulated/abi.h"
+#include "tile/core/rounded.h"
+#include "tile/core/special.h"
 
 extern "C" {
 float acosf(float);
@@ -38,6 +40,18 @@ float fabsf(float);
 double fabs(double);
 float floorf(float);
 double floor(double);
+float j0f(float);
+double j0(double);
+float j1f(float);
+double j1(double);
+float jnf(int, float);
+double jn(int, double);
+float y0f(float);
+double y0(double);
+float y1f(float);
+double y1(double);
+float ynf(int, float);
+double yn(int, double);
 float lgammaf(float);
 double lgamma(double);
 float logf(float);
@@ -288,15 +302,23 @@ inline float exp10f(float x) {
 inline double exp10(double x) {
   return pow(10.0, x);
 }
-inline float sinpif(float x) {
-  return static_cast<float>(sin(static_cast<double>(x) * 3.14159265358979323846));
-}
-inline float cospif(float x) {
-  return static_cast<float>(cos(static_cast<double>(x) * 3.14159265358979323846));
-}
-inline float normcdff(float x) {
-  return 0.5f * erfcf(-0.70710678f * x);
-}
+#define HEDDLE_SPECIAL(NAME)                                   \
+  inline float NAME##f(float x) {                              \
+    return static_cast<float>(heddle::tile::special::NAME(x)); \
+  }                                                            \
+  inline double NAME(double x) {                               \
+    return heddle::tile::special::NAME(x);                     \
+  }
+HEDDLE_SPECIAL(sinpi)
+HEDDLE_SPECIAL(cospi)
+HEDDLE_SPECIAL(erfinv)
+HEDDLE_SPECIAL(erfcinv)
+HEDDLE_SPECIAL(erfcx)
+HEDDLE_SPECIAL(normcdf)
+HEDDLE_SPECIAL(normcdfinv)
+HEDDLE_SPECIAL(cyl_bessel_i0)
+HEDDLE_SPECIAL(cyl_bessel_i1)
+#undef HEDDLE_SPECIAL
 inline bool isnan(float x) {
   return x != x;
 }
@@ -462,3 +484,51 @@ HEDDLE_ROUNDED(__dadd_rn, double, +)
 HEDDLE_ROUNDED(__dsub_rn, double, -)
 HEDDLE_ROUNDED(__dmul_rn, double, *)
 #undef HEDDLE_ROUNDED
+
+// Rounded otherwise than to nearest.
+#define HEDDLE_DIRECTED(NAME, SUFFIX, TO)                                  \
+  inline float __f##NAME##_##SUFFIX(float x, float y = 0) {                \
+    return heddle::tile::rounded_##NAME(heddle::tile::rounding::TO, x, y); \
+  }                                                                        \
+  inline double __d##NAME##_##SUFFIX(double x, double y = 0) {             \
+    return heddle::tile::rounded_##NAME(heddle::tile::rounding::TO, x, y); \
+  }
+#define HEDDLE_DIRECTED_ALL(SUFFIX, TO)                                    \
+  HEDDLE_DIRECTED(add, SUFFIX, TO)                                         \
+  HEDDLE_DIRECTED(sub, SUFFIX, TO)                                         \
+  HEDDLE_DIRECTED(mul, SUFFIX, TO)                                         \
+  HEDDLE_DIRECTED(div, SUFFIX, TO)                                         \
+  HEDDLE_DIRECTED(rcp, SUFFIX, TO)                                         \
+  HEDDLE_DIRECTED(sqrt, SUFFIX, TO)                                        \
+  inline float __fmaf_##SUFFIX(float x, float y, float z) {                \
+    return heddle::tile::rounded_fma(heddle::tile::rounding::TO, x, y, z); \
+  }                                                                        \
+  inline double __fma_##SUFFIX(double x, double y, double z) {             \
+    return heddle::tile::rounded_fma(heddle::tile::rounding::TO, x, y, z); \
+  }
+HEDDLE_DIRECTED_ALL(rz, rtz)
+HEDDLE_DIRECTED_ALL(rd, rtn)
+HEDDLE_DIRECTED_ALL(ru, rtp)
+#undef HEDDLE_DIRECTED_ALL
+#undef HEDDLE_DIRECTED
+
+#define HEDDLE_CAST(FROM, TYPE, TO, SUFFIX, MODE)                           \
+  inline TO __##FROM##2##TO##_##SUFFIX(TYPE x) {                            \
+    return heddle::tile::rounded_cast<TO>(heddle::tile::rounding::MODE, x); \
+  }
+#define HEDDLE_CASTS(FROM, TYPE, TO)    \
+  HEDDLE_CAST(FROM, TYPE, TO, rn, rtne) \
+  HEDDLE_CAST(FROM, TYPE, TO, rz, rtz)  \
+  HEDDLE_CAST(FROM, TYPE, TO, rd, rtn)  \
+  HEDDLE_CAST(FROM, TYPE, TO, ru, rtp)
+HEDDLE_CASTS(double, double, float)
+HEDDLE_CASTS(int, int, float)
+HEDDLE_CASTS(uint, unsigned, float)
+HEDDLE_CASTS(ll, long long, float)
+HEDDLE_CASTS(ull, unsigned long long, float)
+HEDDLE_CASTS(ll, long long, double)
+HEDDLE_CASTS(ull, unsigned long long, double)
+HEDDLE_CAST(int, int, double, rn, rtne)
+HEDDLE_CAST(uint, unsigned, double, rn, rtne)
+#undef HEDDLE_CASTS
+#undef HEDDLE_CAST

@@ -82,10 +82,10 @@ class UnsupportedLanguageConstruct(CompilationError):
 class OutOfResources(MachineError):
     """A kernel that needs more of something than the device has."""
 
-    def __init__(self, required: int, limit: int, name: str):
+    def __init__(self, required: int, limit: int, name: str, where: str = ""):
         self.required, self.limit, self.name = required, limit, name
-        super().__init__(f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. Reducing block sizes or "
-                         "`num_stages` may help.", 401, "", name, "Reduce block sizes or num_stages")
+        super().__init__((f"{where}: " if where else "") + f"out of resource: {name}, Required: {required}, Hardware limit: {limit}. "
+                         "Reducing block sizes or `num_stages` may help.", 404, where, name, "Reduce block sizes or num_stages")
 
     def __reduce__(self):
-        return type(self), (self.required, self.limit, self.name)
+        return type(self), (self.required, self.limit, self.name, self.where)

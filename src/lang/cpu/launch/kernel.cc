@@ -14,9 +14,6 @@
 #include "lang/cpu/launch/waiting.h"
 #include "lang/interpret/number.h"
 #include "lang/interpret/report.h"
-#include "lang/passes/fold_accumulation.h"
-#include "lang/passes/shorten_offsets.h"
-#include "lang/passes/uniform_induction.h"
 #include "tile/core/cpu_program.h"
 
 namespace heddle::lang::cpu {
@@ -149,9 +146,6 @@ std::vector<std::shared_ptr<const CpuKernel>> CpuKernel::compile_all(std::vector
   std::vector<std::shared_ptr<CpuKernel>> made;
   std::vector<std::string> units, symbols;
   for (Kernel& kernel : kernels) {
-    fold_accumulation(kernel);
-    uniform_induction(kernel);
-    shorten_offsets(kernel);
     ProgramText program = lower(kernel);
     if (std::find(symbols.begin(), symbols.end(), program.symbol) == symbols.end()) {  // equal texts are one function
       units.push_back(program.text);

@@ -1,7 +1,8 @@
 #include "lang/cpu/launch/waiting.h"
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "base/environment.h"
 
 namespace heddle::lang::cpu {
 
@@ -47,10 +48,8 @@ bool Waiting::nothing_will_change(Clock::time_point now) const {
 }
 
 std::chrono::duration<double> patience() {
-  constexpr double kSeconds = 10;
-  const char* const text = std::getenv("HEDDLE_TILE_PATIENCE");
-  const double given = text == nullptr ? 0 : std::atof(text);
-  return std::chrono::duration<double>(given > 0 ? given : kSeconds);
+  constexpr double kSeconds = 10, kLeast = 1e-3, kMost = 1e6;
+  return std::chrono::duration<double>(number_in_environment("HEDDLE_TILE_PATIENCE", kLeast, kMost).value_or(kSeconds));
 }
 
 }  // namespace heddle::lang::cpu

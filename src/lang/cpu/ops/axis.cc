@@ -112,10 +112,13 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
       },
       [&](Lines& row, const Lanes& lanes, const Coords& coords) {
         row.block(
-            fmt::format("const auto reduced = reduce_lanes<{}, {}, {}>({}, [&]<int W>(int64_t c, auto n, auto form) "
+            fmt::format("const auto reduced = reduce_lanes<{}, {}, {}{}>({}[&]<int W>(int64_t c, auto n, auto form) "
                         "__attribute__((always_inline))",
-                        vector_width(shape.back()), results_at_once(shape.back()), alike,
-                        lanes.bounds.arguments(shape.back())),
+                        vector_width(shape.back()), results_at_once(shape.back()), shape.back(),
+                        lanes.bounds.empty() ? ""
+                        : alike              ? ", true"
+                                             : ", false",
+                        lanes.bounds.argument()),
             lanes.inner, fmt::format("}}, {});", combine));
         const std::vector<int64_t> outer(shape.begin(), shape.end() - 1);
         const std::string at = Lanes::place(outer, {coords.begin(), coords.end() - 1}).offset;
@@ -199,7 +202,7 @@ void scan(SinkContext& c, const Op& op) {
   Lines steps;
   steps.add(fmt::format("const int64_t row = (o * {} + {}) * {};", extent,
                         reverse ? fmt::format("{} - k", extent - 1) : "k", stride));
-  steps.block(fmt::format("for_lanes<{}>(0, {}, [&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
+  steps.block(fmt::format("for_all_lanes<{}, {}>([&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
                           vector_width(stride), stride),
               lanes, "});");
   Lines inner;

@@ -98,6 +98,28 @@ void float_test(RuleContext& c) {
   c.expect_result(c.operand(0).with_element(Element::kI1));
 }
 
+void with_integer(RuleContext& c) {
+  check_class(c, c.operand(0), kMath);
+  c.expect_operand(1, c.operand(0).with_element(Element::kI32));
+  c.expect_results(1);
+  c.expect_result(c.operand(0));
+}
+
+void rounded(RuleContext& c) {
+  const std::string_view function = c.op().attributes.word("function");
+  const size_t wanted = function == "fma" ? 3 : function == "sqrt" || function == "rcp" || function == "cast" ? 1 : 2;
+  if (c.operands() != wanted) c.fail(fmt::format("{} has {} operands, not {}", function, wanted, c.operands()));
+  if (function != "cast") return same_types(c, kMath);
+  c.expect_results(1);
+  const Element from = c.operand(0).element, to = c.result().element;
+  const bool narrows = from == Element::kF64 && to == Element::kF32;
+  const bool counts = is_int(from) && bits_of(from) >= 32 && (to == Element::kF32 || to == Element::kF64);
+  if (c.operand(0).pointer || (!narrows && !counts)) {
+    c.fail("a cast is rounded from f64 to f32, or from integers of 32 or 64 bits to f32 or f64");
+  }
+  c.expect_result(c.operand(0).with_element(to));
+}
+
 void bit_count(RuleContext& c) {
   check_class(c, c.operand(0), kInts);
   c.expect_results(1);

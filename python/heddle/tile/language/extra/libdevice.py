@@ -37,30 +37,56 @@ def _define(name, op, count=1, types=_FLOATS, result=None, **attributes):
     globals()[name] = compute
 
 
+def _define_with_integer(name, op, integer):
+    """Of floats and int32; `integer`: which argument those are."""
+    @_builtin
+    def compute(x, y):
+        values = _broadcast_together(_to_tensor(x), _to_tensor(y))
+        number, count = values[1 - integer], values[integer]
+        _check(name, [number], _FLOATS)
+        _check(name, [count], (_t.int32,))
+        return _a.elementwise(op, number, count)
+
+    compute.__name__ = compute.__qualname__ = name
+    globals()[name] = compute
+
+
 for _name in ("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-              "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "cbrt", "erf", "erfc", "floor", "ceil", "trunc", "round",
-              "rint"):
+              "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "cbrt", "erf", "erfc", "erfcx", "erfinv", "erfcinv", "normcdf",
+              "normcdfinv", "lgamma", "tgamma", "sinpi", "cospi", "j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1", "logb",
+              "floor", "ceil", "trunc", "round", "rint"):
     _define(_name, _name)
 for _name, _op in (("nearbyint", "rint"), ("fast_sinf", "sin"), ("fast_cosf", "cos"), ("fast_tanf", "tan"), ("fast_tanhf", "tanh"),
                    ("fast_expf", "exp"), ("fast_exp10f", "exp10"), ("fast_logf", "log"), ("fast_log2f", "log2"),
-                   ("fast_log10f", "log10"), ("rsqrt_rn", "rsqrt")):
+                   ("fast_log10f", "log10")):
     _define(_name, _op)
-for _name in ("pow", "atan2", "hypot", "copysign", "nextafter", "fdim"):
+for _name in ("pow", "atan2", "hypot", "copysign", "nextafter", "fdim", "remainder"):
     _define(_name, _name, 2)
 _define("fmod", "rem", 2)
 _define("fast_powf", "pow", 2)
 _define("fast_dividef", "div", 2)
-_define("div_rn", "div", 2, ieee=1)
-_define("sqrt_rn", "sqrt", ieee=1)
-for _name, _op in (("add_rn", "add"), ("sub_rn", "sub"), ("mul_rn", "mul")):
-    _define(_name, _op, 2)
 _define("fma", "fma", 3)
-_define("fma_rn", "fma", 3)
+for _name, _integer in (("ldexp", 1), ("jn", 0), ("yn", 0)):
+    _define_with_integer(_name, _name, _integer)
+_define_with_integer("scalbn", "ldexp", 1)
 _define("clz", "clz", types=_INTS, result=_t.int32)
 _define("popc", "popc", types=_INTS, result=_t.int32)
 _define("ffs", "ffs", types=_INTS, result=_t.int32)
 _define("brev", "brev", types=_INTS)
 _define("mulhi", "mulhi", 2, types=_INTS)
+
+_ROUNDINGS = {"rn": "rtne", "rz": "rtz", "rd": "rtn", "ru": "rtp"}
+for _function, _count in (("add", 2), ("sub", 2), ("mul", 2), ("div", 2), ("rcp", 1), ("sqrt", 1), ("fma", 3)):
+    for _suffix, _to in _ROUNDINGS.items():
+        _define(f"{_function}_{_suffix}", "rounded", _count, function=_function, to=_to)
+
+
+@_builtin
+def rsqrt_rn(x):
+    """1 / sqrt(x) of each float32, rounded to the nearest."""
+    x = _to_tensor(x)
+    _check("rsqrt_rn", [x], (_t.float32,))
+    return _cast(_a.truediv(1.0, _a.elementwise("sqrt", _cast(x, _t.float64))), _t.float32)
 
 
 @_builtin
@@ -114,46 +140,31 @@ def _reciprocal(of):
 
 
 rhypot, rcbrt = _reciprocal(globals()["hypot"]), _reciprocal(globals()["cbrt"])
-rcp_rn = _builtin(lambda x: _a.elementwise("div", _constant(1.0, x.type), x, ieee=1))
 
 
 @_builtin
 def norm3d(x, y, z):
     """The length of vectors of three."""
-    return globals()["sqrt"](_a.add(_a.add(_a.mul(x, x), _a.mul(y, y)), _a.mul(z, z)))
+    hypot = globals()["hypot"]
+    return hypot(hypot(x, y), z)
 
 
 @_builtin
 def norm4d(x, y, z, w):
     """The length of vectors of four."""
-    return globals()["sqrt"](_a.add(_a.add(_a.mul(x, x), _a.mul(y, y)), _a.add(_a.mul(z, z), _a.mul(w, w))))
+    hypot = globals()["hypot"]
+    return hypot(hypot(x, y), hypot(z, w))
 
 
 rnorm3d, rnorm4d = _reciprocal(norm3d), _reciprocal(norm4d)
 
 
 @_builtin
-def remainder(x, y):
-    """x - y * n, n being the integer nearest to x / y."""
-    x, y = _operands(x, y)
-    n = _a.elementwise("rint", _a.elementwise("div", x, y, ieee=1))
-    return _a.elementwise("fma", _a.elementwise("neg", n), y, x)
-
-
-@_builtin
-def ldexp(x, exponent):
-    """x times two to the power of an integer."""
+def ilogb(x):
+    """The exponent of each element as int32: the least int32 of 0 and NaN, the largest of infinity."""
     x = _to_tensor(x)
-    return _a.mul(x, globals()["exp2"](_cast(_to_tensor(exponent), x.type.scalar)))
-
-
-scalbn = ldexp
-
-
-@_builtin
-def normcdf(x):
-    """The distribution function of the normal distribution."""
-    return _a.mul(0.5, globals()["erfc"](_a.mul(_to_tensor(x), -0.7071067811865476)))
+    exponent = _cast(globals()["logb"](x), _t.int32)
+    return _a.where(_a.compare("eq", x, x), exponent, -0x80000000)
 
 
 def _define_cast(name, source, target, rounding):
@@ -165,7 +176,7 @@ def _define_cast(name, source, target, rounding):
         if source.is_floating() and target.is_int():
             step = {"rn": "rint", "rd": "floor", "ru": "ceil", "rz": "trunc"}[rounding]
             return _cast(_a.elementwise(step, x), target)
-        return _cast(x, target, "rtz" if rounding == "rz" and source.is_floating() else None)
+        return _a.elementwise("rounded", x, result=x.type.with_element_ty(target), function="cast", to=_ROUNDINGS[rounding])
 
     globals()[name] = convert
 
@@ -175,9 +186,10 @@ for _word, _type in _WORDS.items():
     for _float, _source in (("float", _t.float32), ("double", _t.float64)):
         for _rounding in ("rn", "rz", "rd", "ru"):
             _define_cast(f"{_float}2{_word}_{_rounding}", _source, _type, _rounding)
-        _define_cast(f"{_word}2{_float}_rn", _type, _source, "rn")
-_define_cast("double2float_rn", _t.float64, _t.float32, "rn")
-_define_cast("double2float_rz", _t.float64, _t.float32, "rz")
+            if _word in ("ll", "ull") or _float == "float" or _rounding == "rn":  # a double has every integer of 32 bits
+                _define_cast(f"{_word}2{_float}_{_rounding}", _type, _source, _rounding)
+for _rounding in _ROUNDINGS:
+    _define_cast(f"double2float_{_rounding}", _t.float64, _t.float32, _rounding)
 
 
 def _define_bits(name, source, target):
@@ -204,3 +216,73 @@ def llround(x):
     return _cast(_a.elementwise("round", _to_tensor(x)), _t.int64)
 
 
+# -- words and their parts
+
+def _define_words(name, compute, count, types):
+    @_builtin
+    def words(*arguments):
+        if len(arguments) != count:
+            raise TypeError(f"{name} takes {count} arguments, not {len(arguments)}")
+        values = _broadcast_together(*map(_to_tensor, arguments))
+        _check(name, values, types)
+        return compute(*values)
+
+    words.__name__ = words.__qualname__ = name
+    words.__doc__ = f"{name} of each element, of {' or '.join(map(str, types))}."
+    globals()[name] = words
+
+
+def _low_24(x):
+    """The low 24 bits, with the sign that the highest of them is in an int32."""
+    return _a.shr(_a.shl(x, 8), 8)
+
+
+def _distance(x, y, z):
+    """|x - y| + z"""
+    larger, smaller = (_bitcast(pick(x, y), _t.uint32) for pick in (_a.maximum, _a.minimum))
+    return _bitcast(_a.add(_a.sub(larger, smaller), _bitcast(z, _t.uint32)), x.type.scalar)
+
+
+def _pick_bytes(x, y, selector):
+    """Byte i of the result is the one of y, x (8 bytes) that bits 4 i to 4 i + 2 of the selector count."""
+    x, y, selector = (_bitcast(word, _t.uint32) for word in (x, y, selector))
+    result = None
+    for i in range(4):
+        at = _a.bit_and(_a.shr(selector, 4 * i), 7)
+        word = _a.where(_a.compare("lt", at, 4), x, y)
+        byte = _a.bit_and(_a.shr(word, _a.mul(_a.bit_and(at, 3), 8)), 0xff)
+        result = byte if result is None else _a.bit_or(result, _a.shl(byte, 8 * i))
+    return _bitcast(result, _t.int32)
+
+
+def _join_words(high, low):
+    high, low = _cast(high, _t.int64), _cast(_bitcast(low, _t.uint32), _t.int64)
+    return _bitcast(_a.bit_or(_a.shl(high, 32), low), _t.float64)
+
+
+def _without_low_word(x):
+    return _bitcast(_a.bit_and(_bitcast(x, _t.int64), -0x100000000), _t.float64)
+
+
+def _mean(x, y):
+    """(x + y) >> 1 without overflow."""
+    return _a.add(_a.bit_and(x, y), _a.shr(_a.bit_xor(x, y), 1))
+
+
+def _mean_up(x, y):
+    """(x + y + 1) >> 1 without overflow."""
+    return _a.sub(_a.bit_or(x, y), _a.shr(_a.bit_xor(x, y), 1))
+
+
+_WORD, _UNSIGNED = (_t.int32, _t.uint32), (_t.uint32,)
+for _name, _compute, _count, _types in (
+        ("mul24", lambda x, y: _a.mul(_low_24(x), _low_24(y)), 2, _WORD), ("sad", _distance, 3, _WORD),
+        ("hadd", _mean, 2, _WORD), ("rhadd", _mean_up, 2, _WORD), ("byte_perm", _pick_bytes, 3, _WORD),
+        ("hiloint2double", _join_words, 2, _WORD),
+        ("double2hiint", lambda x: _cast(_a.shr(_bitcast(x, _t.int64), 32), _t.int32), 1, (_t.float64,)),
+        ("double2loint", lambda x: _cast(_bitcast(x, _t.int64), _t.int32), 1, (_t.float64,)),
+        # The reciprocal of the high word, whose low word is 0.
+        ("rcp64h", lambda x: _without_low_word(_a.truediv(1.0, _without_low_word(x))), 1, (_t.float64,))):
+    _define_words(_name, _compute, _count, _types)
+    if _types is _WORD and _name in ("mul24", "sad", "hadd", "rhadd"):
+        _define_words({"mul24": "umul24", "sad": "usad", "hadd": "uhadd", "rhadd": "urhadd"}[_name], _compute, _count, _UNSIGNED)

@@ -1,0 +1,145 @@
+// Functions of CUDA's library that the C library lacks, in double; those of a float are rounded from it. For CPUs, the
+// emulated GPU and the interpreter.
+#pragma once
+
+namespace heddle::tile::special {
+
+// Of the C library, under names of their own: its header has others, and not all compilers know them.
+double j0(double) __asm__("j0");
+double j1(double) __asm__("j1");
+double y0(double) __asm__("y0");
+double y1(double) __asm__("y1");
+double jn(int, double) __asm__("jn");
+double yn(int, double) __asm__("yn");
+
+namespace detail {
+
+inline constexpr double kPi = 0x1.921fb54442d18p+1, kTwoBySqrtPi = 0x1.20dd750429b6dp+0;
+inline constexpr double kHalfSqrt = 0x1.6a09e667f3bcdp-1, kHalfSqrtRest = -0x1.bdd3413b26456p-55;  // of 1/2
+inline double infinity() {
+  return __builtin_inf();
+}
+inline double nan() {
+  return __builtin_nan("");
+}
+
+// e^(x^2): the square is exact in two parts.
+inline double exp_of_square(double x) {
+  const double high = x * x, low = __builtin_fma(x, x, -high);
+  return __builtin_exp(high) * (1 + low);
+}
+
+// sin or cos of pi * x, |x| <= 1/4.
+inline double sine(double x) {
+  return __builtin_sin(kPi * x);
+}
+inline double cosine(double x) {
+  return __builtin_cos(kPi * x);
+}
+
+// The sum of the series of I0 (order 0) or I1 in powers of x / 2; all terms are positive.
+inline double bessel_series(double x, int order) {
+  const double quarter = x * x / 4;
+  double term = order == 0 ? 1 : x / 2, sum = term;
+  for (int k = 1; term > sum * 0x1p-56; ++k) {
+    term *= quarter / (static_cast<double>(k) * (k + order));
+    sum += term;
+  }
+  return sum;
+}
+// The expansion of e^-x sqrt(2 pi x) I(x) for large x; half of the exponential is kept apart, which may overflow alone.
+inline double bessel_at_large(double x, int order) {
+  double term = 1, sum = 1;
+  for (int k = 1; k < 30 && __builtin_fabs(term) > 0x1p-56; ++k) {
+    const double odd = 2 * k - 1;
+    term *= (odd * odd - 4 * order) / (8 * x * k);
+    sum += term;
+  }
+  const double half = __builtin_exp(x / 2);
+  return sum / __builtin_sqrt(2 * kPi * x) * half * half;
+}
+
+}  // namespace detail
+
+// The argument is reduced exactly.
+inline double sinpi(double x) {
+  const double n = __builtin_rint(2 * x), t = x - n / 2;
+  if (!(__builtin_fabs(x) < detail::infinity())) return detail::nan();
+  if (t == 0 && __builtin_fmod(n, 2) == 0) return __builtin_copysign(0.0, x);
+  const int quadrant = static_cast<int>(__builtin_fmod(n, 4)) & 3;
+  const double r = quadrant % 2 == 0 ? detail::sine(t) : detail::cosine(t);
+  return quadrant < 2 ? r : -r;
+}
+inline double cospi(double x) {
+  const double n = __builtin_rint(2 * x), t = x - n / 2;
+  if (!(__builtin_fabs(x) < detail::infinity())) return detail::nan();
+  const int quadrant = static_cast<int>(__builtin_fmod(n, 4)) & 3;
+  if (t == 0 && quadrant % 2 == 1) return 0;
+  const double r = quadrant % 2 == 0 ? detail::cosine(t) : detail::sine(t);
+  return quadrant == 1 || quadrant == 2 ? -r : r;
+}
+
+// e^(x^2) erfc(x).
+inline double erfcx(double x) {
+  if (x < 10) return x < -27 ? detail::infinity() : detail::exp_of_square(x) * __builtin_erfc(x);
+  double term = 1, sum = 1;
+  for (int k = 1; k < 30 && __builtin_fabs(term) > 0x1p-56; ++k) {
+    term *= -(2 * k - 1) / (2 * x) / x;
+    sum += term;
+  }
+  return x != x ? x : sum * (detail::kTwoBySqrtPi / 2) / x;
+}
+
+inline double erfinv(double x);
+// Newton's steps: of erfc itself, or of its logarithm where that is nearly a line.
+inline double erfcinv(double y) {
+  if (!(y > 0 && y < 2)) return y == 0 ? detail::infinity() : y == 2 ? -detail::infinity() : detail::nan();
+  if (y > 1) return -erfcinv(2 - y);
+  if (y >= 0.5) return erfinv(1 - y);
+  const double log = __builtin_log(y);
+  double z = __builtin_sqrt(-log);
+  for (int i = 0; i < 12; ++i) {
+    const double scaled = erfcx(z);  // log erfc(z) = log(scaled) - z^2
+    const double step = (__builtin_log(scaled) - z * z - log) * scaled / detail::kTwoBySqrtPi;
+    z += step;
+    if (__builtin_fabs(step) < 0x1p-50 * z) break;
+  }
+  return z;
+}
+inline double erfinv(double x) {
+  const double a = __builtin_fabs(x);
+  if (!(a <= 1)) return detail::nan();
+  if (a > 0.5) return __builtin_copysign(erfcinv(1 - a), x);
+  double z = x / detail::kTwoBySqrtPi * (1 + detail::kPi / 12 * x * x);
+  for (int i = 0; i < 4; ++i) {
+    const double step = (x - __builtin_erf(z)) / detail::kTwoBySqrtPi * detail::exp_of_square(z);
+    z += step / (1 - z * step);  // Halley's
+  }
+  return z;
+}
+
+inline double normcdf(double x) {
+  // The argument of erfc and what rounding it loses, to which the tail is sensitive.
+  const double t = -x * detail::kHalfSqrt;
+  const double rest = __builtin_fma(-x, detail::kHalfSqrt, -t) - x * detail::kHalfSqrtRest;
+  if (!(__builtin_fabs(t) < 28)) return x != x ? x : x < 0 ? 0.0 : 1.0;
+  return 0.5 * (__builtin_erfc(t) - rest * detail::kTwoBySqrtPi / detail::exp_of_square(t));
+}
+inline double normcdfinv(double p) {
+  return -2 * detail::kHalfSqrt * erfcinv(2 * p);
+}
+
+inline double cyl_bessel_i0(double x) {
+  const double a = __builtin_fabs(x);
+  if (a < 30) return detail::bessel_series(a, 0);
+  return a < 800 ? detail::bessel_at_large(a, 0) : a + detail::infinity();
+}
+inline double cyl_bessel_i1(double x) {
+  const double a = __builtin_fabs(x);
+  const double r = a < 30    ? detail::bessel_series(a, 1)
+                   : a < 800 ? detail::bessel_at_large(a, 1)
+                             : a + detail::infinity();
+  return __builtin_copysign(r, x);
+}
+
+}  // namespace heddle::tile::special
