@@ -21,7 +21,7 @@ const std::string kFails =
 
 // A branch on a comparison of the input %sr with a number.
 std::string branching(const std::string& number, const std::string& then, const std::string& other) {
-  return "graph(%sr: i64[], %x: f32[2]) { %k = constant() {value = i64[] [" + number + R"(]}
+  return "graph(%sr: i64[], %x: f32[2]) { %k = constant() {value = i64[] {" + number + R"(}}
       %c = eq(%sr, %k)
       %y = if(%c, %sr, %x) {then = graph(%s: i64[], %a: f32[2]) { )" +
          then + R"( return "y" = %b }, else = graph(%s: i64[], %a: f32[2]) { )" + other +
@@ -36,7 +36,7 @@ TEST(BranchValues, AreWhatTheModelComparesTheInputWith) {
 
 // Also where the comparison is inside of a branch that does not hold.
 TEST(BranchValues, TakeBranchesThatHold) {
-  const std::string inner = R"(%k = constant() {value = i64[] [8000]}
+  const std::string inner = R"(%k = constant() {value = i64[] {8000}}
       %c = eq(%s, %k)
       %b = if(%c, %a) {then = graph(%p: f32[2]) { %q = exp(%p) return "y" = %q },
                        else = graph(%p: f32[2]) { %q = )" +
@@ -58,7 +58,7 @@ TEST(BranchValues, OfABoolAreGivenOnlyWhereOneFails) {
 }
 
 TEST(BranchValues, OfOtherInputsAreNone) {
-  EXPECT_THAT(branch_values(ir::parse(R"(graph(%m: i64[]) { %k = constant() {value = i64[] [5]}
+  EXPECT_THAT(branch_values(ir::parse(R"(graph(%m: i64[]) { %k = constant() {value = i64[] {5}}
       %c = eq(%m, %k)
       return "y" = %c })")),
               ElementsAre(std::nullopt));

@@ -52,7 +52,7 @@ TEST(KernelTimes, TheReasonIsTheLargestTerm) {
     return KernelTimes(report).excess(kernel).value_or(Excess{}).why;
   };
   EXPECT_THAT(why(product(1, 55, 96)), testing::AllOf(HasSubstr("wgmma"), testing::Not(HasSubstr("idle"))));
-  EXPECT_THAT(why(product(20, 60, 110)), HasSubstr("90 of 100 SMs idle in the last of 2 waves, 16.4 of 60.0 us"));
+  EXPECT_THAT(why(product(20, 61, 110)), HasSubstr("90 of 100 SMs idle in the last of 2 waves, 16.4 of 61.0 us"));
   KernelReport stitch = product(1, 0, 500);
   stitch.family.clear();
   stitch.stitch.mapping = "8 rows", stitch.stitch.predicted_seconds = 60 * kMicro;
@@ -84,12 +84,15 @@ TEST(KernelTimes, TimesOfABusyMachineAreFarFromNoFloor) {
 TEST(KernelTimes, TheThreadsOfACpuShareItsFloor) {
   CompileReport report = report_for("cpu-avx2");
   KernelReport kernel = product(40, 0, 0);
+  kernel.tasks = 8;
   kernel.measured_seconds = 39 * kMicro;
   report.groups[0].kernels = {kernel};
   const auto excess = KernelTimes(report).excess(kernel);
   ASSERT_TRUE(excess);
   EXPECT_DOUBLE_EQ(excess->times, 3.9);
   EXPECT_THAT(excess->why, HasSubstr("fastest by the model"));
+  kernel.tasks = 1;
+  EXPECT_THAT(KernelTimes(report).excess(kernel)->why, HasSubstr("3 of 4 threads idle, 29.0 of 39.0 us"));
 }
 
 }  // namespace
