@@ -3,7 +3,7 @@ BUILD := build/release
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: demo test build install setup test-setup check clean
+.PHONY: demo test build build-as-user install setup test-setup check clean
 
 demo: build
 	@scripts/demo.sh $(BUILD)/heddle
@@ -17,9 +17,14 @@ build: setup
 	cmake --preset release -DHEDDLE_TESTS=OFF
 	cmake --build $(BUILD) -j $(JOBS)
 
-# Honours DESTDIR.
-install: build
+# Honours DESTDIR. Under sudo the one who called it builds: a build of root's could not be built again without it.
+BUILDER := $(filter-out root,$(SUDO_USER))
+install: $(if $(BUILDER),build-as-user,build)
 	cmake --install $(BUILD) --prefix $(PREFIX)
+
+build-as-user:
+	@echo "building as $(BUILDER), installing as root"
+	@sudo -H -u $(BUILDER) $(MAKE) --no-print-directory build JOBS=$(JOBS)
 
 setup:
 	@scripts/setup.sh build

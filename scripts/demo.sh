@@ -17,3 +17,11 @@ for model in resnet50 bert-base; do
   step explain "$work/$model.onnx" --target cpu --svg "$work/$model.svg"
   step bench "$work/$model.onnx" --target cpu
 done
+
+cat <<END
+
+Your own model next, with $1 in place of heddle or after \`make install\`:
+  heddle inspect MODEL.onnx                    # inputs and extents, and whether all of it is supported
+  heddle run MODEL.onnx --input NAME=FILE.npy  # your data; --output-dir DIR keeps the results
+  heddle bench MODEL.onnx                      # how fast it is; heddle explain MODEL.onnx says why
+END

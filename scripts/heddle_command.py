@@ -61,7 +61,8 @@ class Heddle:
     def bench(self, model, threads, seconds):
         """The object that `heddle bench --json` prints; a model that is no plan is compiled with an empty cache."""
         return json.loads(
-            self("bench", model, "--target", "cpu", "--threads", threads, "--seconds", seconds, "--json").output
+            self("bench", model, "--target", "cpu", "--threads", threads, "--seconds", seconds, "--json",
+                 "--no-cache").output
         )
 
     def zoo_model(self, name, folder, options=()):

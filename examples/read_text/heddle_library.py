@@ -1,7 +1,9 @@
 """Runs models through Heddle's C interface (include/heddle/c_api.h) with ctypes."""
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
+import sys
+import time
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 
 import numpy as np
 
@@ -21,6 +23,8 @@ DTYPES = {
 }
 NUMPY_DTYPES = {number: dtype for dtype, number in DTYPES.items()}
 
+PROGRESS = CFUNCTYPE(None, c_char_p, c_double, c_void_p)
+
 # name -> (result, arguments); every function that can fail takes the error last.
 FUNCTIONS = {
     "heddle_error_message": (c_char_p, [c_void_p]),
@@ -28,6 +32,7 @@ FUNCTIONS = {
     "heddle_options_new": (c_void_p, []),
     "heddle_options_set": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p)]),
     "heddle_options_set_shape": (c_int, [c_void_p, c_char_p, POINTER(c_int64), c_size_t, POINTER(c_void_p)]),
+    "heddle_options_set_progress": (None, [c_void_p, PROGRESS, c_void_p]),
     "heddle_options_free": (None, [c_void_p]),
     "heddle_model_load": (c_void_p, [c_char_p, c_void_p, POINTER(c_void_p)]),
     "heddle_model_free": (None, [c_void_p]),
@@ -50,6 +55,31 @@ def shape_argument(shape):
     return (c_int64 * len(shape))(*shape), len(shape)
 
 
+class CompileProgress:
+    """Tells on stderr how far the compilation of a model is: one line on a terminal, else a line now and then."""
+
+    BETWEEN_LINES = 15  # seconds, where lines stay
+
+    def __init__(self, what):
+        self.what = what
+        self.counted_from = None  # (time, fraction): kernels give the pace
+        self.told = time.monotonic()
+
+    def show(self, stage, fraction, _context=None):
+        stage, now = stage.decode(), time.monotonic()
+        left = ""
+        if " of " in stage:
+            self.counted_from = self.counted_from or (now, fraction)
+            passed, done = now - self.counted_from[0], fraction - self.counted_from[1]
+            left = f", {passed * (1 - fraction) / done:.0f} s left" if done > 0 and passed > 1 else ""
+        text = f"{self.what}: {stage}, {fraction:.0%}{left}"
+        if sys.stderr.isatty():
+            print(f"\r{text}\033[K" if fraction < 1 else "\r\033[K", end="", file=sys.stderr, flush=True)
+        elif now - self.told >= self.BETWEEN_LINES:
+            self.told = now
+            print(text, file=sys.stderr, flush=True)
+
+
 class HeddleLibrary:
     """library: libheddle.so; models: name -> ONNX file. A model is compiled for the shapes of its inputs when they
     first occur (or taken from Heddle's cache) and kept."""
@@ -62,6 +92,7 @@ class HeddleLibrary:
         self.files = {name: str(path).encode() for name, path in models.items()}
         self.threads = str(threads).encode()
         self.loaded = {}  # (name, shapes of the inputs) -> handle
+        self.callbacks = []  # which models may call as long as they live
 
     def close(self):
         for handle in self.loaded.values():
@@ -82,7 +113,11 @@ class HeddleLibrary:
         key = (model, tuple((name, value.shape) for name, value in inputs.items()))
         if key not in self.loaded:
             options = self.library.heddle_options_new()
+            shapes = ", ".join("x".join(map(str, value.shape)) for value in inputs.values())
+            progress = PROGRESS(CompileProgress(f"compiling {model} for {shapes}").show)
             try:
+                self.callbacks.append(progress)
+                self.library.heddle_options_set_progress(options, progress, None)
                 self.call("heddle_options_set", options, b"threads", self.threads)
                 for name, value in inputs.items():
                     self.call("heddle_options_set_shape", options, name.encode(), *shape_argument(value.shape))

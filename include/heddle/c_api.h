@@ -66,6 +66,10 @@ HEDDLE_API int heddle_options_set_shape(heddle_options* options, const char* inp
  * dimension ("x.1"). Kernels for them are compiled in the background from heddle_model_load() on. */
 HEDDLE_API int heddle_options_set_range(heddle_options* options, const char* extent, int64_t min, int64_t max,
                                         heddle_error** error);
+/* Who is told how far loading a model is: at each stage and whenever kernels are done, with the share of all work done,
+ * by one thread at a time, also when a run makes its model compile for other shapes. NULL: nobody. */
+typedef void (*heddle_progress)(const char* stage, double fraction, void* context);
+HEDDLE_API void heddle_options_set_progress(heddle_options* options, heddle_progress progress, void* context);
 HEDDLE_API void heddle_options_free(heddle_options* options);
 
 /* Reads an ONNX file or a plan file and compiles it, or takes it from the cache. `options` may be NULL. */

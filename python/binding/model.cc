@@ -328,6 +328,7 @@ nb::dict bench(const PyModel& model, const nb::dict& inputs, double seconds, uin
   told["cpu_ms"] = times.cpu * 1e3;
   told["floor_ms"] = times.floor * 1e3;
   told["threads"] = times.threads;
+  told["waiting"] = times.waiting;
   if (!model.on_gpu()) return told;
   told["device_p10_ms"] = times.device_p10 * 1e3;
   told["device_p50_ms"] = times.device_p50 * 1e3;
@@ -347,7 +348,7 @@ void register_model(nb::module_& module) {
       .def_prop_ro("outputs", [](const PyModel& m) { return port_list(m.model().outputs()); })
       .def_prop_ro("device", [](const PyModel& m) { return m.on_gpu() ? fmt::format("cuda:{}", m.device()) : "cpu"; })
       .def_prop_ro("threads", [](const PyModel& m) { return m.model().impl().threads(); })
-      .def_prop_ro("from_cache", [](const PyModel& m) { return m.model().impl().primary().from_cache; })
+      .def_prop_ro("from_cache", [](const PyModel& m) { return m.model().impl().primary().from_cache.plan; })
       .def(
           "run",
           [](PyModel& m, const nb::tuple& positional, const nb::dict& named, nb::handle out, nb::handle workspace,

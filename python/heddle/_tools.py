@@ -35,7 +35,8 @@ class Report:
 @dataclass(frozen=True)
 class BenchResult:
     """Times of runs in milliseconds. `floor_ms`: the least time that the machine allows. Those of the device, and its
-    bytes in use, are None on a CPU; with host arrays a run has copies to and from the device beside them."""
+    bytes in use, are None on a CPU; `waiting`: the share of the time that a thread waited for a processor, more than
+    0.1 on a busy machine, where times say little; with host arrays a run has copies to and from the device beside them."""
 
     runs: int
     p10_ms: float
@@ -44,6 +45,7 @@ class BenchResult:
     cpu_ms: float
     floor_ms: float
     threads: int
+    waiting: float
     device_p10_ms: Optional[float] = None
     device_p50_ms: Optional[float] = None
     device_p90_ms: Optional[float] = None

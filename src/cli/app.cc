@@ -13,6 +13,8 @@
 namespace heddle::cli {
 namespace {
 
+constexpr const char* kNowhere = "";  // the group of options that help leaves out
+
 void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--target", a.options.target, "What to compile for; N: which GPU")
       ->type_name("cpu|cuda|cuda:N")
@@ -49,6 +51,16 @@ void add_compile_options(CLI::App* app, Arguments& a) {
       "--untuned", [&a] { a.options.tuned = false; }, "Leave aside what `heddle tune` found");
 }
 
+// What an option was called before: taken, with a hint, and listed nowhere.
+template <typename T>
+void add_former_name(CLI::App& app, const char* former, const char* name, T& value) {
+  const auto take = [former, name, &value](const T& given) {
+    value = given;
+    tell("note", fmt::format("{} is {} now", former, name));
+  };
+  app.add_option_function<T>(former, take)->group(kNowhere);
+}
+
 void add_input_data(CLI::App* app, Arguments& a) {
   app->add_option("--input", a.inputs,
                   "Data of an input: NAME=FILE.npy (may be repeated); others have their default or are random");
@@ -80,6 +92,18 @@ void add_explain(CLI::App& app, Arguments& a, Command& chosen) {
       ->add_flag(std::string("--kernels{") + kAllKernels + "}", a.kernels,
                  "Print the texts of all kernels; --kernels=N: of number N of those that -v lists")
       ->excludes(json);
+}
+
+void add_tune(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App* tune = add_model_command(app, a, tune_command, chosen, "tune",
+                                     "Measure the configurations of its kernels; later compilations use the winners");
+  tune->add_option("--seconds", a.tune_seconds, "Seconds after which nothing new is measured")->capture_default_str();
+  add_former_name<double>(*tune, "--budget", "--seconds", a.tune_seconds);
+  tune->add_option("--candidates", a.candidates, "Most configurations of one problem")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  tune->add_flag("--again", a.again, "Measure what is known already too");
+  tune->add_flag("--json", a.json, "Print JSON");
 }
 
 void add_compile(CLI::App& app, Arguments& a, Command& chosen) {
@@ -153,6 +177,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* inspect = add_model_command(app, a, inspect_command, chosen, "inspect",
                                         "Show inputs, outputs, operators and needs of a model; compiles nothing");
   add_input_data(inspect, a);
+  inspect->add_flag("--full", a.full, "Do not shorten names and formulas of extents to the width of the terminal");
   inspect->add_option("--svg", a.svg, "Write a picture of the model's nodes")->type_name("FILE");
   inspect->add_flag("--json", a.json, "Print JSON");
 
@@ -174,15 +199,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   add_explain(app, a, chosen);
   add_profile(app, a, chosen);
 
-  CLI::App* tune = add_model_command(app, a, tune_command, chosen, "tune",
-                                     "Measure the configurations of its kernels; later compilations use the winners");
-  tune->add_option("--budget", a.budget, "Seconds after which nothing new is measured")->capture_default_str();
-  tune->add_option("--candidates", a.candidates, "Most configurations of one problem")
-      ->check(CLI::Range(2, 1000))
-      ->capture_default_str();
-  tune->add_flag("--again", a.again, "Measure what is known already too");
-  tune->add_flag("--json", a.json, "Print JSON");
-
+  add_tune(app, a, chosen);
   add_compile(app, a, chosen);
 
   CLI::App* opt = app.add_subcommand("opt", "Run passes over textual IR");

@@ -68,12 +68,13 @@ struct Arguments {
   std::string svg;         // inspect, explain
   bool measure = false;    // explain
   bool verbose = false;    // explain
+  bool full = false;       // inspect
   std::string kernels;     // explain: kAllKernels or a number; "": none
   std::string emit;        // compile: a folder
   double seconds = 2;      // bench
-  double budget = 60;      // tune
-  int candidates = 12;     // tune
-  bool again = false;      // tune
+  double tune_seconds = 60;
+  int candidates = 12;  // tune
+  bool again = false;   // tune
   std::vector<std::string> passes;
   bool list = false;
   bool calibrate = false;                           // devices

@@ -49,7 +49,9 @@ CommandInfo describe(const CLI::App& app, const std::string& parent) {
   info.name = app.get_name();
   info.path = parent.empty() ? info.name : parent + " " + info.name;
   info.text = app.get_description();
-  for (const CLI::Option* option : app.get_options()) info.options.push_back(describe(*option));
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_group().empty()) info.options.push_back(describe(*option));  // else it is a former name
+  }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     info.commands.push_back(describe(*command, info.path));
   }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/printable.h"
@@ -109,16 +110,24 @@ void Table::add(std::vector<std::string> row) {
   rows_.push_back(std::move(row));
 }
 
-void Table::print() const {
+void Table::print(size_t most) const {
+  constexpr size_t kBetween = 2, kLeast = 8;  // columns between two cells, and of one that is clipped
   std::vector<size_t> widths(rows_[0].size());
   for (const auto& row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns(row[i]));
+  }
+  size_t all = std::accumulate(widths.begin(), widths.end(), kBetween * (widths.size() - 1));
+  for (; most > 0 && all > most; --all) {
+    size_t& widest = *std::max_element(widths.begin(), widths.end());
+    if (widest <= kLeast) break;
+    --widest;
   }
   for (size_t r = 0; r < rows_.size(); ++r) {
     std::string line, rule;
     for (size_t i = 0; i < rows_[r].size(); ++i) {
       const bool last = i + 1 == rows_[r].size();
-      line += rows_[r][i] + (last ? "" : std::string(widths[i] - columns(rows_[r][i]) + 2, ' '));
+      const std::string cell = clipped(rows_[r][i], widths[i]);
+      line += cell + (last ? "" : std::string(widths[i] - columns(cell) + kBetween, ' '));
       rule += std::string(widths[i], '-') + (last ? "" : "  ");
     }
     print_line(line, r == 0 ? Style::kBold : Style::kPlain);
@@ -152,6 +161,13 @@ void tell(std::string_view kind, std::string_view text) {
   const Style style = kind == "error" ? Style::kBad : Style::kBold;
   std::fprintf(stderr, "heddle: %s %s\n", styled(fmt::format("{}:", kind), style, STDERR_FILENO).c_str(),
                lines.c_str());
+}
+
+size_t output_columns() {
+  constexpr size_t kElsewhere = 120;
+  winsize window{};
+  const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1;
+  return known && captive() == nullptr ? window.ws_col : kElsewhere;
 }
 
 bool is_terminal(int stream) {

@@ -29,7 +29,8 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header);
   void add(std::vector<std::string> row);
-  void print() const;
+  // `most`: columns of a row, 0 for any number; the widest cells are clipped where a row has more.
+  void print(size_t most = 0) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
@@ -42,6 +43,9 @@ void tell(std::string_view kind, std::string_view text);
 // stderr that is a terminal.
 void show_status(std::string_view text);
 void clear_status();
+
+// Columns of the terminal that stdout is, or as many as are read with ease elsewhere.
+size_t output_columns();
 
 // Whether a stream is a terminal; whether styles may be used on it.
 bool is_terminal(int stream);

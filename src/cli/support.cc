@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/contention.h"
 #include "cli/npy.h"
 #include "cli/progress.h"
 #include "driver/compile/options.h"
@@ -112,6 +113,10 @@ void tell_guess(const Arguments& arguments, const CompileOptions& options, const
   if (!guess.empty()) std::fprintf(stderr, "heddle: %s\n", guess.c_str());
 }
 
+void tell_branches(const std::string& guess) {
+  if (!guess.empty()) tell("note", guess);
+}
+
 std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, const std::vector<PortInfo>& ports) {
   for (const PortInfo& port : ports) {
     if (const auto found = inputs.find(port.name); found != inputs.end()) {
@@ -119,6 +124,10 @@ std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, co
     }
   }
   return inputs;
+}
+
+void print_busy(double waiting, int threads) {
+  if (const std::string text = busy_text(waiting, threads); !text.empty()) print_line("note: " + text);
 }
 
 std::string human_bytes(double bytes) {

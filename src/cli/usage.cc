@@ -27,7 +27,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 // "--shape", "-o", ...
 std::vector<std::string> options_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options([](const CLI::Option*) { return true; })) {
+  for (const CLI::Option* option : app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); })) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     for (const std::string& name : option->get_snames()) names.push_back("-" + name);
   }

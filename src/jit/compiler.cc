@@ -153,19 +153,26 @@ class SharedObjects {
   std::vector<std::string> made_;  // "": it was in the cache
 };
 
-std::string build(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, int jobs,
-                  bool use_cache, SharedObjects& shared) {
+struct Built {
+  std::string library;
+  std::string lined;  // with tables of lines; "": the recipe wants none
+};
+
+Built build(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, int jobs,
+            bool use_cache, SharedObjects& shared) {
   const TempDir dir("heddle-jit", use_cache ? Cache::of_user().scratch_folder() : "");
   // Not beside the units: what lies there is found before every folder of headers.
   const std::string include = include_folder(dir.path() + "/headers", use_cache);
   const auto file = [&](size_t unit, const char* suffix) { return fmt::format("{}/k{}{}", dir.path(), unit, suffix); };
+  // Tables of lines have this name, and an object that is cached by itself is in other libraries, too.
+  const auto source = [&](size_t unit) { return fmt::format("{}/{}", dir.path(), unit_file(units[unit])); };
 
   const std::unique_ptr<ThreadPool> pool = pool_of_up_to(std::min(jobs, static_cast<int>(units.size())));
   pool->run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       if (!shared.take(i, file(i, ".o"))) {
-        write_file(file(i, ".cc"), units[i], Sync::kNo);
-        std::vector<std::string> command = {compiler.path, "-c", file(i, ".cc"), "-o", file(i, ".o")};
+        write_file(source(i), units[i], Sync::kNo);
+        std::vector<std::string> command = {compiler.path, "-c", source(i), "-o", file(i, ".o")};
         for (const std::string& folder : recipe.header_folders) command.insert(command.end(), {"-I", include + folder});
         command.insert(command.end(), recipe.flags.begin(), recipe.flags.end());
         const ProcessResult result = run_process(command, file(i, ".log"));
@@ -176,15 +183,19 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
     }
   });
 
-  const std::string library = dir.path() + "/kernels.so";
-  // Nothing but the C library is called, and that is in every process already.
-  std::vector<std::string> link = {compiler.path, "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o", library};
-  for (size_t i = 0; i < units.size(); ++i) link.push_back(file(i, ".o"));
-  link.insert(link.end(), recipe.link_flags.begin(), recipe.link_flags.end());
-  link.push_back("-lgcc");
-  const ProcessResult result = run_process(link, dir.path() + "/link.log");
-  if (result.status != 0 || !file_exists(library)) compiler_failed(compiler, "linking kernels", result);
-  return std::string(MappedFile::read(library)->text());
+  const auto link = [&](const char* name, bool with_lines) {
+    const std::string library = fmt::format("{}/{}", dir.path(), name);
+    // Nothing but the C library is called, and that is in every process already.
+    std::vector<std::string> command = {compiler.path, "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o", library};
+    if (!with_lines) command.push_back("-Wl,--strip-debug");
+    for (size_t i = 0; i < units.size(); ++i) command.push_back(file(i, ".o"));
+    command.insert(command.end(), recipe.link_flags.begin(), recipe.link_flags.end());
+    command.push_back("-lgcc");
+    const ProcessResult result = run_process(command, dir.path() + "/link.log");
+    if (result.status != 0 || !file_exists(library)) compiler_failed(compiler, "linking kernels", result);
+    return std::string(MappedFile::read(library)->text());
+  };
+  return {link("kernels.so", !recipe.lines), recipe.lines ? link("lined.so", true) : std::string()};
 }
 
 // True if the compilation may succeed in another folder: a file it wrote or read is gone, or could not be written.
@@ -196,8 +207,8 @@ bool is_about_files(const Error& error) {
 
 // The cache folder may be full or be removed meanwhile, with the compiler's temporary files in it; $TMPDIR is
 // independent of it.
-std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units,
-                            int jobs, bool use_cache, SharedObjects& shared) {
+Built build_somewhere(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, int jobs,
+                      bool use_cache, SharedObjects& shared) {
   std::string why;
   try {
     return build(compiler, recipe, units, jobs, use_cache, shared);
@@ -211,9 +222,9 @@ std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, cons
                         error.why().substr(0, error.why().find('\n')));
     }
   }
-  std::string library = build(compiler, recipe, units, jobs, false, shared);
+  Built built = build(compiler, recipe, units, jobs, false, shared);
   warn_once(why + "; compiled without it");
-  return library;
+  return built;
 }
 
 void check_library(const Compiler& compiler, const Recipe& recipe, const std::string& bytes, const Symbols& symbols) {
@@ -229,13 +240,27 @@ void check_library(const Compiler& compiler, const Recipe& recipe, const std::st
   }
 }
 
-std::string make_library(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units,
-                         int jobs, bool use_cache, const Symbols& symbols) {
+Built make_library(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, int jobs,
+                   bool use_cache, const Symbols& symbols) {
   SharedObjects shared(compiler, recipe, units, use_cache);
-  std::string bytes = build_somewhere(compiler, recipe, units, jobs, use_cache, shared);
-  check_library(compiler, recipe, bytes, symbols);
+  Built built = build_somewhere(compiler, recipe, units, jobs, use_cache, shared);
+  check_library(compiler, recipe, built.library, symbols);
   shared.store();
-  return bytes;
+  return built;
+}
+
+Hash128 lined_key(const Hash128& key) {
+  return Hasher().add("lined").add(key).finish();
+}
+
+// What both ways to a library do first. Unique symbols would keep a library in memory after dlclose().
+Hash128 complete(const Compiler& compiler, const std::vector<std::string>& units, Recipe& recipe) {
+  HEDDLE_CHECK(!units.empty());
+  if (!is_clang(compiler)) recipe.flags.push_back("-fno-gnu-unique");
+  if (recipe.lines) recipe.flags.push_back("-g1");
+  Hasher hasher = hasher_of(compiler, recipe);
+  for (const std::string& unit : units) hasher.add(unit);
+  return hasher.finish();
 }
 
 // A library of these units that is in the cache, or nothing.
@@ -306,30 +331,42 @@ CompiledLibrary compile(const std::vector<std::string>& units, const CpuTarget& 
 
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
                         const Symbols& symbols) {
-  HEDDLE_CHECK(!units.empty());
   const double start = wall_seconds();
   const Compiler compiler = find_compiler();
-  // Unique symbols would keep a library in memory after dlclose().
-  if (!is_clang(compiler)) recipe.flags.push_back("-fno-gnu-unique");
-
-  Hasher hasher = hasher_of(compiler, recipe);
-  for (const std::string& unit : units) hasher.add(unit);
-  const Hash128 key = hasher.finish();
-
+  const Hash128 key = complete(compiler, units, recipe);
   CompiledLibrary library;
   const Cache cache = Cache::of_user();
   if (!use_cache) {
-    library.bytes = make_library(compiler, recipe, units, jobs, use_cache, symbols);
+    library.bytes = make_library(compiler, recipe, units, jobs, use_cache, symbols).library;
   } else if (!take_cached(cache, key, library)) {
     FileLock lock = cache.lock(EntryKind::kLibrary, key);
     if (!lock.waited() || !take_cached(cache, key, library)) {
       if (lock.waited()) lock.release();  // who made it could not store it: all who waited make their own now
-      library.bytes = make_library(compiler, recipe, units, jobs, use_cache, symbols);
+      Built built = make_library(compiler, recipe, units, jobs, use_cache, symbols);
+      library.bytes = std::move(built.library);
+      if (recipe.lines) cache.store(EntryKind::kLibrary, lined_key(key), built.lined);
       if (cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
     }
   }
   library.seconds = wall_seconds() - start;
   return library;
+}
+
+std::string compile_lined(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
+                          const Symbols& symbols) {
+  recipe.lines = true;
+  const Compiler compiler = find_compiler();
+  const Hash128 key = lined_key(complete(compiler, units, recipe));
+  const Cache cache = Cache::of_user();
+  CompiledLibrary library;
+  if (use_cache && take_cached(cache, key, library)) return std::move(library.bytes);
+  std::string lined = make_library(compiler, recipe, units, jobs, use_cache, symbols).lined;
+  if (use_cache && cache.store(EntryKind::kLibrary, key, lined)) cache.trim();
+  return lined;
+}
+
+std::string unit_file(std::string_view unit) {
+  return fmt::format("k{}.cc", hash_bytes(unit.data(), unit.size()).hex());
 }
 
 }  // namespace heddle::jit

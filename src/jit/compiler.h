@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
@@ -29,7 +30,9 @@ struct Recipe {
   std::vector<std::string> header_folders = {""};  // searched in order; below the folder that holds the tile headers
   std::vector<std::string> link_flags = {};
   std::function<void(size_t unit)> compiled = {};  // told of each unit that is compiled, on the thread that compiled it
-  size_t shared = 0;       // so many units at the front are in other libraries, too: each object is cached by itself
+  size_t shared = 0;  // so many units at the front are in other libraries, too: each object is cached by itself
+  // With tables of lines: the library itself is without them, a twin with them is cached beside it (compile_lined()).
+  bool lines = false;
   bool loads_here = true;  // false: whoever runs the library completes its symbols first (src/emulator/driver/module.h)
 };
 
@@ -48,5 +51,11 @@ CompiledLibrary compile(const std::vector<std::string>& units, const CpuTarget& 
                         const Symbols& symbols = {});
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
                         const Symbols& symbols = {});
+
+// The twin of the library that compile() makes of the same arguments, with the same code and tables of lines: from the
+// cache, or compiled. The units are files of these names there.
+std::string compile_lined(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
+                          const Symbols& symbols = {});
+std::string unit_file(std::string_view unit);
 
 }  // namespace heddle::jit

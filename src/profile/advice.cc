@@ -13,7 +13,7 @@ std::vector<Advice> far_from_floor(const Profile& profile) {
   constexpr double kFar = 2, kReached = 1.2;  // times the floor
   std::vector<Advice> found;
   const std::optional<size_t> metric = time_metric(profile.tree);
-  if (!metric) return found;
+  if (!metric || is_of_busy_machine(profile)) return found;
   const auto own_of = [&](const RooflineRow& row) { return static_cast<double>(profile.tree.own(*metric)[row.node]); };
   std::vector<Gain> gains;
   for (size_t i = 0; i < profile.roofline.size(); ++i) {

@@ -9,6 +9,7 @@
 namespace heddle::profile {
 
 // Rows that take more than twice their floor: from there to 1.2 times it, which is what kernels reach.
+// Nothing of a busy machine.
 std::vector<Advice> far_from_floor(const Profile& profile);
 // Kernels that the reference evaluator stands in for, because no kernel can be made: all of their time.
 std::vector<Advice> reference_fallback(const Profile& profile);

@@ -57,6 +57,11 @@ void merge_roofline(Profile& into, const Profile& other, const std::vector<NodeI
 
 }  // namespace
 
+bool is_of_busy_machine(const Profile& profile) {
+  return std::any_of(profile.facts.begin(), profile.facts.end(),
+                     [](const auto& fact) { return fact.first == kBusyFact; });
+}
+
 void merge(Profile& into, const Profile& other) {
   for (const Metric& metric : other.tree.metrics()) {
     added(magnitude(into.tree, metric), magnitude(other.tree, metric), "metric " + metric.name);

@@ -68,6 +68,10 @@ struct Profile {
   std::vector<Advice> advice = {};
 };
 
+// The fact that times are too long for advice on how far they are from their floors.
+inline constexpr const char* kBusyFact = "busy machine";
+bool is_of_busy_machine(const Profile& profile);
+
 // The limit on the sum of a metric's absolute values. The difference of two such sums does not overflow.
 inline constexpr int64_t kMostTotal = int64_t{1} << 61;
 

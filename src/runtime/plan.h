@@ -95,6 +95,7 @@ struct Port {
   Shape shape;
   uint32_t buffer;
   int64_t index_bound = 0;  // an integer input that indexes tables: the smallest extent; 0: unknown
+  std::optional<int64_t> branch_value = {};  // of one integer or bool that decides branches: the value of made-up runs
 };
 
 // An input that decided shapes when the model was compiled: a run must pass this value.

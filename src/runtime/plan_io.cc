@@ -16,8 +16,9 @@ namespace heddle::runtime {
 namespace {
 
 // Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys; 6:
-// aliases; 7: text and defaults of inputs (plans of version 6 may hold wrong constants where a model has sparse ones).
-constexpr uint32_t kVersion = 7;
+// aliases; 7: text and defaults of inputs (plans of version 6 may hold wrong constants where a model has sparse ones);
+// 8: values of inputs that decide branches.
+constexpr uint32_t kVersion = 8;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int64_t kPage = 4096;
 
@@ -188,6 +189,11 @@ void describe(A& a, Port& port) {
   describe(a, port.shape);
   a.number(port.buffer);
   a.number(port.index_bound);
+  bool has_value = port.branch_value.has_value();
+  int64_t value = port.branch_value.value_or(0);
+  a.number(has_value);
+  a.number(value);
+  if constexpr (A::kReading) port.branch_value = has_value ? std::optional(value) : std::nullopt;
 }
 
 template <typename A>

@@ -128,7 +128,8 @@ std::string model_header(const ModelImage& image) {
 
 }  // namespace
 
-void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_bytes, const fs::path& path) {
+void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_bytes, const fs::path& path,
+                 const WriteProgress& progress) {
   int64_t weight_bytes = 0;
   for (const Initializer& weight : image.initializers) weight_bytes += byte_size(weight, image.real);
   const bool external = weight_bytes > max_inline_bytes;
@@ -144,6 +145,14 @@ void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_byte
   std::string header = model_header(image);
   append_length_field(header, onnx::Model::kGraph, graph_bytes);
 
+  uint64_t done = 0;
+  const auto put_weight = [&](const Initializer& weight, uint64_t offset, const PutPart& put) {
+    put_values(weight, image.real, seed, offset, [&](uint64_t at, std::span<const std::byte> values) {
+      put(at, values);
+      done += values.size();
+      if (progress) progress(done, static_cast<uint64_t>(weight_bytes));
+    });
+  };
   const auto put_model = [&](const PutPart& put) {
     put(0, bytes_of(header));
     put(header.size(), bytes_of(image.graph));
@@ -151,14 +160,14 @@ void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_byte
     for (size_t i = 0; i < places.size(); ++i) {
       put(at, bytes_of(places[i].head));
       at += places[i].head.size();
-      if (places[i].external_offset < 0) put_values(image.initializers[i], image.real, seed, at, put);
+      if (places[i].external_offset < 0) put_weight(image.initializers[i], at, put);
       at += static_cast<uint64_t>(places[i].inline_bytes);
     }
   };
   const auto put_data = [&](const PutPart& put) {
     for (size_t i = 0; i < places.size(); ++i) {
       if (places[i].external_offset < 0) continue;
-      put_values(image.initializers[i], image.real, seed, static_cast<uint64_t>(places[i].external_offset), put);
+      put_weight(image.initializers[i], static_cast<uint64_t>(places[i].external_offset), put);
     }
   };
   if (external) write_file(data_path.string(), data_bytes, put_data, Sync::kNo);

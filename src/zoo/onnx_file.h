@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,10 @@ struct ModelImage {
 };
 
 // Writes `image` to `path`; weights of more than `max_inline_bytes` bytes in all go to `path` + ".data" (tensors below
-// 1 KiB stay inline: shape inference wants to see them). Throws kFile; a failed call leaves no file behind.
-void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_bytes, const std::filesystem::path& path);
+// 1 KiB stay inline: shape inference wants to see them). `progress`: told how many of all bytes of weights are written.
+// Throws kFile; a failed call leaves no file behind.
+using WriteProgress = std::function<void(uint64_t done, uint64_t all)>;
+void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_bytes, const std::filesystem::path& path,
+                 const WriteProgress& progress = {});
 
 }  // namespace heddle::zoo

@@ -104,7 +104,7 @@ void write(std::string_view name, const Options& options, const std::filesystem:
   filled.width = checked(entry.info, "width", entry.info.width, options.width);
   GraphBuilder graph(std::string(name), entry.opset, options.real);
   entry.build(graph, filled);
-  write_model(graph.finish(), options.seed, options.max_inline_bytes, path);
+  write_model(graph.finish(), options.seed, options.max_inline_bytes, path, options.progress);
 }
 
 }  // namespace heddle::zoo

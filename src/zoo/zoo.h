@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -35,6 +36,8 @@ struct Options {
   DType real = DType::kF32;  // of weights, inputs and all between: f32, f16, bf16
   // Weights of more bytes in all than this go to a second file, FILE.data.
   int64_t max_inline_bytes = int64_t{1} << 30;
+  // Told now and then how many of all bytes of weights are written.
+  std::function<void(uint64_t done, uint64_t all)> progress = {};
 };
 
 // All models, in the order in which they are listed to users.

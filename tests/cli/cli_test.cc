@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ TEST_F(Cli, RunWritesOutputsAndPrintsATable) {
 
 TEST_F(Cli, TuneMeasuresAndLaterCommandsUseIt) {
   test::write_mlp(path("m.onnx"), 40);
-  const Outcome tune = heddle("tune m.onnx --threads 1 --budget 3 --candidates 2");
+  const Outcome tune = heddle("tune m.onnx --threads 1 --seconds 3 --candidates 2");
   EXPECT_EQ(tune.exit_code, 0) << tune.err;
   EXPECT_NE(tune.out.find("model's pick"), std::string::npos) << tune.out;
   EXPECT_NE(tune.err.find("1 of 2: gemm"), std::string::npos) << tune.err;  // no terminal: a line each
@@ -50,7 +51,11 @@ TEST_F(Cli, TuneMeasuresAndLaterCommandsUseIt) {
   EXPECT_GE(nlohmann::json::parse(heddle("cache info --json").out)["tuned"]["records"], 1);
   EXPECT_NE(heddle("cache clear").out.find("tuned problems"), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(heddle("cache info --json").out)["tuned"]["records"], 0);
-  expect_error(heddle("tune m.onnx --budget 0"), 2, "--budget");
+  expect_error(heddle("tune m.onnx --seconds 0"), 2, "--seconds");
+  const Outcome former = heddle("tune m.onnx --threads 1 --budget 3");
+  EXPECT_EQ(former.exit_code, 0);
+  EXPECT_NE(former.err.find("--budget is --seconds now"), std::string::npos) << former.err;
+  EXPECT_EQ(heddle("tune --help").out.find("--budget"), std::string::npos);
   EXPECT_EQ(heddle("compile m.onnx -o m.plan").exit_code, 0);
   expect_error(heddle("tune m.plan"), 2, "a plan no longer knows");
 }
@@ -81,11 +86,30 @@ TEST_F(Cli, CompileVerifyExplainBench) {
   EXPECT_TRUE(MappedFile::open(path("m.svg"))->text().starts_with("<svg"));
   EXPECT_FALSE(nlohmann::json::parse(heddle("explain m.onnx --json").out)["groups"].empty());
 
-  const auto bench = nlohmann::json::parse(heddle("bench m.onnx --seconds 0.05 --json").out);
+  const auto bench = nlohmann::json::parse(heddle("bench m.onnx --seconds 0.05 --json --no-cache").out);
   for (const char* key : {"p50_ms", "p10_ms", "p90_ms", "compile_s", "cached_s", "peak_bytes", "floor_ms"}) {
     EXPECT_TRUE(bench.contains(key)) << key;
   }
   EXPECT_LT(bench["cached_s"].get<double>(), 0.5);
+}
+
+// Compiling is most of what a user waits for: what one command compiled the next ones take.
+TEST_F(Cli, CommandsShareWhatOneCompiled) {
+  test::write_mlp(path("m.onnx"));
+  write_file(path("cxx"),
+             "#!/bin/sh\ncase \"$*\" in *-c*) echo \"$*\" >> " + path("calls") + ";; esac\nexec c++ \"$@\"\n");
+  ASSERT_EQ(::chmod(path("cxx").c_str(), 0755), 0);
+  const std::string compiler = "HEDDLE_CXX=" + path("cxx");
+  write_file(path("calls"), "");
+  EXPECT_EQ(heddle("run m.onnx --threads 1", compiler).exit_code, 0);
+  EXPECT_NE(MappedFile::read(path("calls"))->text(), "");
+  write_file(path("calls"), "");
+  for (const char* command : {"profile m.onnx --seconds 0.01", "bench m.onnx --seconds 0.01", "verify m.onnx",
+                              "explain m.onnx --measure", "compile m.onnx -o m.plan"}) {
+    const Outcome outcome = heddle(std::string(command) + " --threads 1", compiler);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(MappedFile::read(path("calls"))->text(), "") << command;
+  }
 }
 
 // Who writes into one plan, or damages it, touches no other and nothing in the cache.

@@ -228,6 +228,25 @@ class Inspect(Case):
         for said in ["f32[batch,8]", "[16,8]", "ai.onnx 17", "2 Relu", "memory: ", "floor: "]:
             self.assertIn(said, text)
 
+    def test_rows_fit_the_terminal_unless_all_is_asked_for(self):
+        formula = "floor(floor(floor(height/2 - 1/2)/2 + 1/2)/2) * floor(floor(floor(width/2 - 1/2)/2 + 1/2)/2)"
+        model = model_of([helper.make_node("Relu", ["x"], ["y"])], [value_info("x", ["height", "width"])],
+                         [value_info("y", [formula, "width" * 60])])
+        self.write("m.onnx", model)
+        rows = self.heddle("inspect", "m.onnx").stdout.splitlines()[1:5]
+        self.assertLessEqual(max(map(len, rows)), 120, rows)
+        self.assertIn("f32[f(height, width),f(width", rows[-1])
+        self.assertIn(formula, self.heddle("inspect", "m.onnx", "--full").stdout)
+        self.assertEqual(self.inspect("m.onnx")["outputs"][0]["extents"][0], formula)
+
+    def test_extents_without_a_name_have_one_form(self):
+        model = model_of([helper.make_node("Relu", ["x"], ["y"])], [value_info("x", [-1, 3, "?", None])],
+                         [value_info("y", ["-1", 3, "None", "?"])])
+        self.write("m.onnx", model)
+        report = self.inspect("m.onnx")
+        self.assertEqual([report[side][0]["type"] for side in ("inputs", "outputs")], ["f32[?,3,?,?]"] * 2)
+        self.refused(2, "HDL202", "[?,3,?,?]", arguments=["run", "m.onnx", "--shape", "x=1,2,3,4"])
+
     def test_what_cannot_be_compiled_is_shown_all_the_same(self):
         nodes = [helper.make_node("Frobnicate", ["x"], ["a"], name="frob"),
                  helper.make_node("Gizmo", ["a"], ["b"], name="giz", domain="com.example"),
@@ -265,6 +284,50 @@ class Inspect(Case):
         self.refused(2, "HDL101", "text.onnx", arguments=["inspect", self.write("text.onnx", b"no model\n" * 9)])
         self.refused(4, "HDL401", "none.onnx", arguments=["inspect", "none.onnx"])
         self.refused(4, "HDL401", "regular file", arguments=["inspect", "."])
+
+
+@unittest.skipUnless(os.path.exists("/proc/self/schedstat"), "the system does not count the time of waiting")
+class BusyMachine(Case):
+    """Times that are worth little are called so, by every command that tells times."""
+
+    def setUp(self):
+        super().setUp()
+        self.processor = {min(os.sched_getaffinity(0))}
+        for _ in range(2):
+            other = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=self.share)
+            self.addCleanup(other.wait)
+            self.addCleanup(other.kill)
+
+    def share(self):
+        os.sched_setaffinity(0, self.processor)
+
+    def test_it_is_told(self):
+        self.write("m.onnx", linear())
+        self.heddle("run", "m.onnx", "--threads", "1")
+        variables = {**os.environ, "HEDDLE_CACHE_DIR": str(self.folder / "cache")}
+        for arguments in [("profile", "m.onnx", "--seconds", "0.1"), ("explain", "m.onnx", "--measure"),
+                          ("bench", "m.onnx", "--seconds", "0.1")]:
+            with self.subTest(arguments):
+                done = subprocess.run([bad_input_test.HEDDLE, *arguments, "--threads", "1"], cwd=self.folder, env=variables,
+                                      capture_output=True, text=True, preexec_fn=self.share, timeout=120, check=True)
+                self.assertEqual(done.stdout.count("the machine is busy with other work"), 1, done.stdout)
+                self.assertNotIn("of it reached", done.stdout)
+                self.assertNotIn("far_from_floor", done.stdout)
+
+
+class Advice(Case):
+    """What explain says to try fits the run."""
+
+    def test_what_the_run_has_is_not_advised(self):
+        self.write("m.onnx", linear())
+        def tried(*options):
+            return next(line for line in self.heddle("explain", "m.onnx", "--target", "cuda", *options).stdout.splitlines()
+                        if line.startswith("try "))
+        self.assertIn("--precision bf16", tried())
+        self.assertRegex(tried("--threads", "1"), r"heddle tune MODEL --target cuda --threads 1\b")
+        self.assertNotIn("bf16", tried("--precision", "f16"))
+        self.assertIn("--precision f16", tried("--precision", "f16"))
+        self.assertNotIn("heddle tune", tried("--untuned"))
 
 
 class Inputs(Case):
@@ -335,7 +398,7 @@ class Guesses(Case):
         self.write("free.onnx", free.SerializeToString())
         line = "heddle: batch = 1 (guessed; --shape x=1,8 sets it)"
         for command in (["run"], ["verify"], ["compile", "-o", "free.plan"], ["bench", "--seconds", "0.01"],
-                        ["tune", "--budget", "1"]):
+                        ["tune", "--seconds", "1"]):
             done = self.heddle(command[0], "free.onnx", *command[1:])
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr.splitlines().count(line), 1, f"{command}: {done.stderr}")
@@ -384,6 +447,7 @@ class Terminal(Case):
             written = self.on_terminal("run", "m.onnx", "--no-cache", **variables)
             self.assertNotIn("\x1b", written)
             self.assertIn("\r[", written)
+        self.assertRegex(self.on_terminal("zoo", "resnet18"), r"\r\[#*\.*\] weights: [0-9.]+ MB of [0-9.]+ MB")
         failed = self.shown(self.on_terminal("run", "m.onnx", "--shape", "x=2,9"))
         self.assertTrue(failed[0].replace("\x1b[1;31m", "").startswith("heddle: error:"), failed)
 

@@ -445,7 +445,11 @@ TEST_F(Driver, CInterface) {
   EXPECT_EQ(heddle_error_code(error), 201);
   heddle_error_free(error);
   EXPECT_EQ(heddle_options_set(options, "threads", "1", &error), 1);
+  double done = 0;
+  heddle_options_set_progress(
+      options, [](const char*, double fraction, void* context) { *static_cast<double*>(context) = fraction; }, &done);
   heddle_model* model = heddle_model_load(file.c_str(), options, &error);
+  EXPECT_EQ(done, 1);
   heddle_options_free(options);
   ASSERT_NE(model, nullptr) << heddle_error_message(error);
   ASSERT_EQ(heddle_model_input_count(model), 1u);

@@ -45,6 +45,24 @@ TEST(KernelTimes, SaysWhatKeepsAKernelFromItsFloor) {
   EXPECT_THAT(excess(product(2, 9, 500)).why, HasSubstr("too little work to hide"));
 }
 
+// A term that explains little of the time is no reason, however visible it is.
+TEST(KernelTimes, TheReasonIsTheLargestTerm) {
+  CompileReport report = report_for("cuda-sm_90a");
+  const auto why = [&](const KernelReport& kernel) {
+    return KernelTimes(report).excess(kernel).value_or(Excess{}).why;
+  };
+  EXPECT_THAT(why(product(1, 55, 96)), testing::AllOf(HasSubstr("wgmma"), testing::Not(HasSubstr("idle"))));
+  EXPECT_THAT(why(product(20, 61, 110)), HasSubstr("90 of 100 SMs idle in the last of 2 waves, 16.4 of 61.0 us"));
+  KernelReport stitch = product(1, 0, 500);
+  stitch.family.clear();
+  stitch.stitch.mapping = "8 rows", stitch.stitch.predicted_seconds = 60 * kMicro;
+  EXPECT_THAT(why(stitch), HasSubstr("latencies inside it (8 rows), 49.0 of 60.0 us"));
+  KernelReport measured = product(1, 3, 500);
+  measured.measured_seconds = 55 * kMicro;
+  report.groups[0].kernels = {measured};
+  EXPECT_THAT(why(measured), HasSubstr("the cost model, which predicts 3.0 us, does not know why, 52.0 of 55.0 us"));
+}
+
 TEST(KernelTimes, MeasuredTimesCountWhereThereAreAny) {
   CompileReport report = report_for("cuda-sm_90a");
   report.groups[0].kernels = {product(10, 12, 500)};
@@ -54,15 +72,27 @@ TEST(KernelTimes, MeasuredTimesCountWhereThereAreAny) {
   EXPECT_DOUBLE_EQ(excess->times, 7);
 }
 
+TEST(KernelTimes, TimesOfABusyMachineAreFarFromNoFloor) {
+  CompileReport report = report_for("cpu-avx2");
+  report.groups[0].kernels = {product(40, 0, 0)};
+  report.groups[0].kernels[0].measured_seconds = 390 * kMicro;
+  EXPECT_TRUE(KernelTimes(report).excess(report.groups[0].kernels[0]));
+  report.waiting = 0.5;
+  EXPECT_FALSE(KernelTimes(report).excess(report.groups[0].kernels[0]));
+}
+
 TEST(KernelTimes, TheThreadsOfACpuShareItsFloor) {
   CompileReport report = report_for("cpu-avx2");
   KernelReport kernel = product(40, 0, 0);
+  kernel.tasks = 8;
   kernel.measured_seconds = 39 * kMicro;
   report.groups[0].kernels = {kernel};
   const auto excess = KernelTimes(report).excess(kernel);
   ASSERT_TRUE(excess);
   EXPECT_DOUBLE_EQ(excess->times, 3.9);
   EXPECT_THAT(excess->why, HasSubstr("fastest by the model"));
+  kernel.tasks = 1;
+  EXPECT_THAT(KernelTimes(report).excess(kernel)->why, HasSubstr("3 of 4 threads idle, 29.0 of 39.0 us"));
 }
 
 }  // namespace

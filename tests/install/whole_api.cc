@@ -16,7 +16,8 @@ int count(Functions... functions) {
 
 int count_model() {
   using heddle::Model;
-  return count(&Model::load, &Model::inputs, &Model::optional_inputs, &Model::outputs, &Model::run, &Model::run_into, &Model::save);
+  return count(&Model::load, &Model::inputs, &Model::optional_inputs, &Model::outputs, &Model::run, &Model::run_into,
+               &Model::save);
 }
 
 int count_tensor() {
@@ -44,12 +45,12 @@ int count_ops() {
 
 int count_c() {
   return count(&heddle_version, &heddle_error_code, &heddle_error_message, &heddle_error_free, &heddle_options_new,
-               &heddle_options_set, &heddle_options_set_shape, &heddle_options_free, &heddle_model_load,
-               &heddle_model_save, &heddle_model_free, &heddle_model_input_count, &heddle_model_output_count,
-               &heddle_model_input, &heddle_model_output, &heddle_model_optional_input_count,
-               &heddle_model_optional_input, &heddle_model_output_alias, &heddle_model_run, &heddle_model_run_into,
-               &heddle_tensor_new, &heddle_tensor_dtype, &heddle_tensor_rank, &heddle_tensor_shape,
-               &heddle_tensor_bytes, &heddle_tensor_data, &heddle_tensor_free);
+               &heddle_options_set, &heddle_options_set_shape, &heddle_options_set_progress, &heddle_options_free,
+               &heddle_model_load, &heddle_model_save, &heddle_model_free, &heddle_model_input_count,
+               &heddle_model_output_count, &heddle_model_input, &heddle_model_output,
+               &heddle_model_optional_input_count, &heddle_model_optional_input, &heddle_model_output_alias,
+               &heddle_model_run, &heddle_model_run_into, &heddle_tensor_new, &heddle_tensor_dtype, &heddle_tensor_rank,
+               &heddle_tensor_shape, &heddle_tensor_bytes, &heddle_tensor_data, &heddle_tensor_free);
 }
 
 // An exception of the library is caught as what it is: its type information is one on both sides.

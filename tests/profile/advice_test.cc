@@ -35,6 +35,14 @@ TEST(Advice, FarFromItsFloor) {
   EXPECT_THAT(far_from_floor(p), IsEmpty());
 }
 
+TEST(Advice, OfABusyMachineSaysNothingOfFloors) {
+  Profile p = profile_with(1000, 0);
+  p.roofline.push_back({2, 250, 4096, 100, "memory"});
+  ASSERT_THAT(advice_for(p), SizeIs(1));
+  p.facts.emplace_back(kBusyFact, "a thread waited");
+  EXPECT_THAT(advice_for(p), IsEmpty());
+}
+
 TEST(Advice, ReferenceFallback) {
   ASSERT_THAT(reference_fallback(profile_with(1000, 0, "~ reference: scan")), SizeIs(1));
   EXPECT_EQ(reference_fallback(profile_with(1000, 0, "reference: scan"))[0].node, 2U);

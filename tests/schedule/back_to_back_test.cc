@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdio>
+
 #include "ir/text/text.h"
 #include "product_chains.h"
 #include "schedule/back_to_back/cuda.h"
@@ -41,6 +43,23 @@ TEST(BackToBack, IsTwoWhereProductsTakeLonger) {
       ask(ProductChain{.conv = true, .images = 32, .height = 56, .width = 56, .k = 256, .n0 = 256, .n1 = 64}.text());
   EXPECT_FALSE(wide.yes);
   EXPECT_THAT(wide.reason, HasSubstr("us predicted"));
+}
+
+// A refusal whose figures would argue for one kernel names what decided.
+TEST(BackToBack, FiguresOfAReasonAgreeWithTheDecision) {
+  int small_gains = 0;
+  for (const int64_t n1 : {16, 32, 48, 64, 96, 128, 192, 256}) {
+    const Answer answer = ask(ProductChain{.m = 16384, .k = 256, .n0 = 64, .n1 = n1}.text());
+    double one = 0, two = 0;
+    const size_t figures = answer.reason.rfind(": ");
+    ASSERT_NE(figures, std::string::npos) << answer.reason;
+    ASSERT_EQ(std::sscanf(answer.reason.c_str() + figures, ": %lf us predicted, %lf us", &one, &two), 2)
+        << answer.reason;
+    const bool little = answer.reason.find("the gain is less than the 5%") != std::string::npos;
+    EXPECT_EQ(answer.yes, one < two && !little) << answer.reason;
+    small_gains += little ? 1 : 0;
+  }
+  EXPECT_GT(small_gains, 0);
 }
 
 TEST(BackToBack, RefusesWhatNoBlockHoldsOrMultiplies) {

@@ -75,6 +75,21 @@ TEST_P(ZooModel, WritesAGraphInOrderWithAllItsWeights) {
   for (const std::string& output : model.outputs) EXPECT_TRUE(known.contains(output)) << output;
 }
 
+// Weights in the model, and in a file beside it.
+TEST_F(ZooFile, TellsHowFarItIs) {
+  for (const int64_t most : {int64_t{1} << 30, int64_t{1}}) {
+    Options options = small_options("resnet18");
+    options.max_inline_bytes = most;
+    std::vector<uint64_t> told;
+    uint64_t total = 0;
+    options.progress = [&](uint64_t done, uint64_t all) { told.push_back(done), total = all; };
+    write("resnet18", options, folder_ / "model.onnx");
+    ASSERT_GT(told.size(), 10U);
+    EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+    EXPECT_EQ(told.back(), total);
+  }
+}
+
 TEST_F(ZooFile, TypesOfHalfTheSize) {
   for (const DType type : {DType::kF16, DType::kBF16}) {
     Options options = small_options("llama-step");

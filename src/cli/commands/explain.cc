@@ -14,6 +14,7 @@
 #include "driver/report/kernel_times.h"
 #include "driver/report/svg.h"
 #include "driver/tune/measure.h"
+#include "driver/verify/random_inputs.h"
 #include "runtime/plan_io.h"
 #include "schedule/region/stitch.h"
 
@@ -288,8 +289,8 @@ void print_aliases(const CompileReport& report) {
     bytes += static_cast<double>(alias.bytes);
   }
   if (in_place > 0) {
-    print_line(fmt::format("in place     {} outputs in the memory of inputs, {} not copied", in_place,
-                           human_bytes(bytes)));
+    print_line(
+        fmt::format("in place     {} outputs in the memory of inputs, {} not copied", in_place, human_bytes(bytes)));
   }
   for (const driver::AliasReport& alias : report.aliases) {
     if (alias.why_copied.empty()) continue;
@@ -301,10 +302,8 @@ void print_aliases(const CompileReport& report) {
 nlohmann::json aliases_json(const CompileReport& report) {
   nlohmann::json aliases = nlohmann::json::array();
   for (const driver::AliasReport& alias : report.aliases) {
-    aliases.push_back({{"output", alias.output},
-                       {"input", alias.input},
-                       {"bytes", alias.bytes},
-                       {"why_copied", alias.why_copied}});
+    aliases.push_back(
+        {{"output", alias.output}, {"input", alias.input}, {"bytes", alias.bytes}, {"why_copied", alias.why_copied}});
   }
   return aliases;
 }
@@ -338,6 +337,7 @@ nlohmann::json json_of(const CompileReport& report) {
           {"contractions", report.contractions},
           {"tuned", report.tuned},
           {"remarks", report.remarks},
+          {"waiting", report.waiting},
           {"aliases", aliases_json(report)},
           {"groups", std::move(groups)},
           {"decisions", std::move(decisions)},
@@ -346,6 +346,7 @@ nlohmann::json json_of(const CompileReport& report) {
 
 void print_report(const driver::CompiledModel& model, const Target& target, bool verbose) {
   print_overview(model.report);
+  print_busy(model.report.waiting, model.report.threads);
   for (const std::string& remark : model.report.remarks) print_line("note: " + remark);
   print_aliases(model.report);
   if (!verbose) return;
@@ -365,6 +366,7 @@ int explain_command(const Arguments& arguments) {
   const driver::Settings settings = driver::resolve(prepared.options);
   driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options, arguments.measure);
   if (arguments.measure) {
+    tell_branches(driver::branch_guess(*model.plan, prepared.inputs));
     constexpr double kSeconds = 1;
     driver::measure(model, settings.target.cpu.threads, prepared.inputs, arguments.seed, kSeconds, settings.device);
   }

@@ -1,9 +1,13 @@
 // `heddle inspect`: what a model file is and what running it would need.
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/file/file.h"
+#include "base/printable.h"
 #include "cli/commands/reports.h"
 #include "cli/support.h"
 #include "driver/report/kernel_times.h"
@@ -42,12 +46,41 @@ std::string chosen_shape(const std::vector<PortInfo>& ports, const DeclaredPort&
   return "-";
 }
 
-void print_ports(const ModelSummary& summary) {
+// "f(height, width)" in place of a long formula of an extent: the symbols are what a reader looks for.
+std::string short_extent(const std::string& extent) {
+  constexpr size_t kLong = 24;
+  if (columns(extent) <= kLong) return extent;
+  std::vector<std::string> symbols;
+  for (size_t at = 0; at < extent.size();) {
+    const auto is_letter = [&](size_t i) {
+      return std::isalnum(static_cast<unsigned char>(extent[i])) || extent[i] == '_';
+    };
+    size_t end = at;
+    while (end < extent.size() && is_letter(end)) ++end;
+    const bool is_symbol = end > at && !std::isdigit(static_cast<unsigned char>(extent[at])) &&
+                           (end == extent.size() || extent[end] != '(');
+    const std::string word = extent.substr(at, end - at);
+    if (is_symbol && std::find(symbols.begin(), symbols.end(), word) == symbols.end()) symbols.push_back(word);
+    at = std::max(end, at + 1);
+  }
+  return fmt::format("f({})", fmt::join(symbols, ", "));
+}
+
+// `full`: with the formulas of extents as they are.
+std::string type_of(const DeclaredPort& port, bool full) {
+  const size_t shape = port.type.find('[');
+  if (full || !port.extents || shape == std::string::npos) return port.type;
+  std::vector<std::string> extents;
+  for (const std::string& extent : *port.extents) extents.push_back(short_extent(extent));
+  return fmt::format("{}[{}]", port.type.substr(0, shape), fmt::join(extents, ","));
+}
+
+void print_ports(const ModelSummary& summary, bool full) {
   const bool planned = summary.estimate.has_value();
   Table table(planned ? std::vector<std::string>{"", "name", "type", "planned for"}
                       : std::vector<std::string>{"", "name", "type"});
   const auto add = [&](const char* what, const DeclaredPort& port, const std::vector<PortInfo>* chosen) {
-    std::vector<std::string> row = {what, port.name, port.type};
+    std::vector<std::string> row = {what, port.name, type_of(port, full)};
     if (chosen != nullptr) row.push_back(chosen_shape(*chosen, port));
     table.add(std::move(row));
   };
@@ -59,7 +92,7 @@ void print_ports(const ModelSummary& summary) {
     if (lists) add("optional", port, planned ? &summary.estimate->inputs : nullptr);
   }
   for (const DeclaredPort& port : summary.outputs) add("output", port, planned ? &summary.estimate->outputs : nullptr);
-  table.print();
+  table.print(full ? 0 : output_columns());
   if (!lists)
     print_line(fmt::format("optional inputs: {}, each with a weight for its default", summary.optional_inputs.size()));
 }
@@ -111,9 +144,9 @@ nlohmann::json json_of(const std::vector<DeclaredPort>& ports, const std::vector
 
 }  // namespace
 
-void print_report(const ModelSummary& summary) {
+void print_report(const ModelSummary& summary, bool full) {
   print_line(format_text(summary));
-  print_ports(summary);
+  print_ports(summary, full);
   if (summary.nodes > 0) print_operators(summary);
   if (summary.parameter_tensors > 0) {
     print_line(fmt::format("parameters: {} in {} tensors, {}", human_count(summary.parameters),
@@ -168,7 +201,7 @@ int inspect_command(const Arguments& arguments) {
   if (arguments.json) {
     print_json(json_of(summary));
   } else {
-    print_report(summary);
+    print_report(summary, arguments.full);
     if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
   }
   return summary.exit_code;

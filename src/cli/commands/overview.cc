@@ -178,12 +178,30 @@ void print_held_back(const CompileReport& report, const Overview& o) {
   if (const std::string text = refused(report); room && !text.empty()) say(text);
 }
 
+// Whether products are of f32 that a narrower type could stand in for.
+bool multiplies_f32(const CompileReport& report) {
+  return std::any_of(report.groups.begin(), report.groups.end(), [](const GroupReport& group) {
+    const bool multiplies = group.kind == ir::GroupKind::kContraction || group.kind == ir::GroupKind::kAttention ||
+                            group.kind == ir::GroupKind::kBackToBack;
+    return multiplies && std::any_of(group.kernels.begin(), group.kernels.end(), [](const KernelReport& kernel) {
+             return !kernel.operands.empty() && kernel.operands.front().dtype == DType::kF32;
+           });
+  });
+}
+
+// What fits this run: nothing that it has already.
 std::vector<std::string> advice(const CompileReport& report, const Overview& o) {
   std::vector<std::string> list;
-  if (!report.remarks.empty()) list.emplace_back("--shape for your own extents");
-  if (report.contractions > report.tuned) list.emplace_back("heddle tune MODEL");
+  if (report.has_guess) list.emplace_back("--shape for your own extents");
+  if (!report.takes_tuned) {
+    list.emplace_back("without --untuned");
+  } else if (report.contractions > report.tuned) {
+    std::string command = "heddle tune MODEL";
+    for (const std::string& option : report.options) command += " " + option;
+    list.push_back(std::move(command));
+  }
   const bool narrow = o.gpu || report.target.find("-bf16true") != std::string::npos;
-  if (narrow && o.memory_seconds < o.seconds) list.emplace_back("--precision bf16");
+  if (narrow && o.memory_seconds < o.seconds && multiplies_f32(report)) list.emplace_back("--precision bf16");
   if (!o.measured) list.emplace_back("--measure for measured times");
   list.emplace_back("-v for every decision");
   return list;

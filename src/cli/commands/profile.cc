@@ -7,6 +7,7 @@
 #include "cli/support.h"
 #include "driver/compile/options.h"
 #include "driver/report/profile_model.h"
+#include "driver/verify/random_inputs.h"
 #include "profile/exports.h"
 #include "profile/json.h"
 #include "profile/page.h"
@@ -59,6 +60,7 @@ int profile_command(const Arguments& arguments) {
   const driver::Settings settings = driver::resolve(prepared.options);
   driver::require_device(settings);
   const driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options);
+  tell_branches(driver::branch_guess(*model.plan, prepared.inputs));
   show(arguments, driver::profile_model(model, settings.target,
                                         {.seconds = arguments.seconds,
                                          .threads = settings.target.cpu.threads,

@@ -154,7 +154,7 @@ class Text {
   }
 
   void print_floors() const {
-    if (profile_.roofline.empty()) return;
+    if (profile_.roofline.empty() || profile::is_of_busy_machine(profile_)) return;
     std::vector<const profile::RooflineRow*> rows;
     for (const profile::RooflineRow& row : profile_.roofline) rows.push_back(&row);
     const std::vector<int64_t>& own = tree_.own(metric_);

@@ -17,7 +17,8 @@ nlohmann::json json_of(const driver::VerifyReport& report);
 
 // `verbose`: every group, kernel and decision, too.
 void print_report(const driver::CompiledModel& model, const Target& target, bool verbose);
-void print_report(const driver::ModelSummary& summary);
+// `full`: names and formulas of extents as long as they are, else rows fit the terminal.
+void print_report(const driver::ModelSummary& summary, bool full = false);
 void print_report(const driver::TuneReport& report);
 void print_report(const driver::VerifyReport& report);
 

@@ -144,10 +144,11 @@ int run_command(const Arguments& arguments) {
   double start = wall_seconds();
   const Model model = Model::load(arguments.model, prepared.options);
   ran.load_seconds = wall_seconds() - start;
-  ran.from_cache = model.impl().primary().from_cache;
+  ran.from_cache = model.impl().primary().from_cache.plan;
   ran.from_plan = runtime::is_plan_file(arguments.model);
   ran.ports = model.outputs();
   tell_guess(arguments, prepared.options, model.inputs());
+  tell_branches(driver::branch_guess(*model.impl().primary().plan, prepared.inputs));
   const auto inputs = driver::random_inputs(*model.impl().primary().plan, arguments.seed,
                                             fit_types(std::move(prepared.inputs), model.inputs()));
   start = wall_seconds();

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/file/file.h"
+#include "cli/progress.h"
 #include "cli/support.h"
 #include "driver/compile/options.h"
 #include "jit/cache.h"
@@ -71,6 +72,12 @@ int zoo_command(const Arguments& arguments) {
   options.width = arguments.width;
   options.seed = arguments.seed;
   options.real = *parse_dtype(arguments.zoo_type);
+  Progress line;
+  options.progress = [&](uint64_t done, uint64_t all) {
+    const auto bytes = [](uint64_t count) { return human_bytes(static_cast<double>(count)); };
+    line.show(fmt::format("weights: {} of {}", bytes(done), bytes(all)),
+              static_cast<double>(done) / static_cast<double>(all));
+  };
   zoo::write(arguments.model, options, path);
   print_line(path);
   return 0;

@@ -88,7 +88,8 @@ void print_report(const TuneReport& report) {
                            t.pick_us / t.winner_us));
   }
   print_line(fmt::format("took {}; results in {}", human_seconds(report.seconds), report.database));
-  if (t.missing > 0) print_line("run it again, or with a larger --budget, for those that were not reached");
+  print_busy(report.waiting, report.threads);
+  if (t.missing > 0) print_line("run it again, or with more --seconds, for those that were not reached");
   if (!report.note.empty()) print_line("note: " + report.note);
 }
 
@@ -113,19 +114,21 @@ nlohmann::json json_of(const TuneReport& report) {
   return {{"model", report.model},     {"target", report.target},     {"problems", std::move(problems)},
           {"pick_us", t.pick_us},      {"winner_us", t.winner_us},    {"measured", t.measured},
           {"known", t.known},          {"not_reached", t.missing},    {"failed", t.failed},
-          {"seconds", report.seconds}, {"database", report.database}, {"note", report.note}};
+          {"seconds", report.seconds}, {"database", report.database}, {"note", report.note},
+          {"waiting", report.waiting}};
 }
 
 int tune_command(const Arguments& arguments) {
   if (runtime::is_plan_file(arguments.model)) {
     fail(ErrorCode::kInvalidArgument, arguments.model, "a plan no longer knows how it was made", "Tune the ONNX model");
   }
-  if (!(arguments.budget > 0)) {
-    fail(ErrorCode::kInvalidArgument, "--budget", fmt::format("{} is no number of seconds above 0", arguments.budget));
+  if (!(arguments.tune_seconds > 0)) {
+    fail(ErrorCode::kInvalidArgument, "--seconds",
+         fmt::format("{} is no number of seconds above 0", arguments.tune_seconds));
   }
   const Prepared prepared = prepare(arguments);
   driver::TuneOptions options;
-  options.budget_seconds = arguments.budget;
+  options.budget_seconds = arguments.tune_seconds;
   options.most = arguments.candidates;
   options.again = arguments.again;
   Progress progress;

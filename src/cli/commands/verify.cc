@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/contention.h"
 #include "cli/commands/reports.h"
 #include "cli/support.h"
 
@@ -36,7 +37,8 @@ nlohmann::json json_of(const driver::VerifyReport& report) {
   nlohmann::json all = {{"ok", report.ok},
                         {"outputs", std::move(outputs)},
                         {"run_s", report.run_seconds},
-                        {"reference_s", report.reference_seconds}};
+                        {"reference_s", report.reference_seconds},
+                        {"waiting", report.waiting}};
   if (report.first) {
     all["first_diverging_group"] = to_json(report.first->comparison);
     all["first_diverging_group"]["group"] = report.first->group;
@@ -62,6 +64,7 @@ void print_report(const driver::VerifyReport& report) {
   }
   print_line(fmt::format("{}; one run {}, float64 reference {}", report.ok ? "verified" : "verification FAILED",
                          human_seconds(report.run_seconds), human_seconds(report.reference_seconds)));
+  print_busy(report.waiting, report.threads);
   if (report.ok) return;
   if (!report.first) {
     print_line("every group by itself is within its bound: the passes changed the result, or errors add up");
@@ -80,6 +83,7 @@ int verify_command(const Arguments& arguments) {
   const driver::VerifyReport report =
       driver::verify(arguments.model, prepared.options, prepared.inputs, arguments.seed);
   tell_guess(arguments, prepared.options, report.inputs);
+  tell_branches(report.branch_guess);
   if (arguments.json) {
     print_json(json_of(report));
   } else {

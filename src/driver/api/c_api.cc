@@ -165,6 +165,15 @@ int heddle_options_set_range(heddle_options* options, const char* extent, int64_
   });
 }
 
+void heddle_options_set_progress(heddle_options* options, heddle_progress progress, void* context) {
+  if (options == nullptr) return;
+  options->options.progress = nullptr;
+  if (progress == nullptr) return;
+  options->options.progress = [=](const std::string& stage, double fraction) {
+    progress(stage.c_str(), fraction, context);
+  };
+}
+
 void heddle_options_free(heddle_options* options) {
   delete options;
 }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/near_miss.h"
+#include "base/thread/cancel.h"
 #include "driver/api/enqueue.h"
 #include "driver/api/model_impl.h"
 #include "driver/compile/compile.h"
@@ -132,7 +132,7 @@ std::vector<PortInfo> output_infos(const runtime::Plan& plan) {
 struct PlanOf {
   std::shared_ptr<const runtime::Plan> plan;
   std::string file;  // of the cache that holds it; "": none
-  bool from_cache = false;
+  FromCache from_cache;
 };
 
 // A plan holds for what the tuner's database says of its problems, which are known since it was first compiled.
@@ -143,7 +143,7 @@ std::optional<PlanOf> find_plan(const driver::PlanCache& cache, const Hash128& b
   const Hash128 key = driver::tuned_key(base, driver::current_winners(*problems, target, options.tuned));
   auto plan = cache.find(key, threads);
   if (plan == nullptr) return std::nullopt;
-  return PlanOf{std::move(plan), cache.path_of(key), true};
+  return PlanOf{std::move(plan), cache.path_of(key), {true, true}};
 }
 
 // `is_same`: whether the model's files still are what the key says.
@@ -154,26 +154,28 @@ PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const 
   driver::TuningChoices choices;
   std::shared_ptr<runtime::Plan> plan;
   runtime::ConstantMakers makers;
+  FromCache from_cache;
   {
     driver::CompiledModel compiled = driver::compile_model(path, options, true, false);
     choices = std::move(compiled.choices);
     plan = std::move(compiled.built.plan);
     makers = std::move(compiled.built.makers);
+    from_cache.kernels = compiled.report.library_from_cache;
   }
   if (is_same()) {
     const Hash128 key = driver::tuned_key(base, choices.winners);
     cache.store_problems(base, choices.text());
-    if (auto stored = cache.store(key, *plan, makers)) return {std::move(stored), cache.path_of(key)};
+    if (auto stored = cache.store(key, *plan, makers)) return {std::move(stored), cache.path_of(key), from_cache};
   } else {
     log(LogLevel::kWarning, fmt::format("{} changed while it was compiled; its plan is not cached", path));
   }
   runtime::make_constants(*plan, makers);
-  return {std::move(plan), ""};
+  return {std::move(plan), "", from_cache};
 }
 
 PlanOf plan_for(const std::string& path, const CompileOptions& options) {
   // Plans of edited kernels are no plans of the model.
-  if (!options.use_cache || driver::override_folder()) return {driver::compile_model(path, options).plan, ""};
+  if (!options.use_cache || driver::override_folder()) return {driver::compile_model(path, options).plan, "", {}};
   const driver::Settings settings = driver::resolve(options);
   const int threads = Target::host_cpu().cpu.threads;
   const Hash128 model = driver::model_hash(path, options, threads);
@@ -204,7 +206,7 @@ PlanOf plan_for(const std::string& path, const CompileOptions& options) {
 
 // Values of inputs are used only where shapes depend on them, which shows when it does not work without.
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
-                                                   bool* from_cache, std::string* file) {
+                                                   FromCache* from_cache, std::string* file) {
   const auto take = [&](const CompileOptions& chosen) {
     PlanOf found = plan_for(path, chosen);
     if (from_cache != nullptr) *from_cache = found.from_cache;

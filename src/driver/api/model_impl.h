@@ -13,11 +13,16 @@
 
 namespace heddle {
 
+// What the cache had: the plan, or the kernels for it.
+struct FromCache {
+  bool plan = false, kernels = false;
+};
+
 // A model for one set of input shapes, of values of the inputs that decide shapes, and of inputs that are given.
 struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;
-  bool from_cache = false;
+  FromCache from_cache;
   // Positions in Model::Impl::ports() of the plan's inputs and of its text inputs.
   std::vector<size_t> inputs, texts;
 };
@@ -28,7 +33,7 @@ using GivenInputs = std::vector<const Tensor*>;
 // The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, where there is
 // one.
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
-                                                   bool* from_cache = nullptr, std::string* file = nullptr);
+                                                   FromCache* from_cache = nullptr, std::string* file = nullptr);
 
 class Model::Impl {
  public:

@@ -2,14 +2,15 @@
 
 #include <set>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread/cancel.h"
 #include "driver/backend.h"
 #include "driver/compile/kernel_override.h"
 #include "driver/plan/alias.h"
+#include "driver/shapes/branch_values.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/index_bounds.h"
 #include "driver/shapes/open_batch.h"
@@ -84,7 +85,8 @@ void check_extents(const std::string& model, const ir::Graph& graph) {
 }
 
 void add_remarks(const onnx::Imported& imported, CompileReport& report) {
-  if (!imported.guess.empty()) report.remarks.push_back(imported.guess);
+  report.has_guess = !imported.guess.empty();
+  if (report.has_guess) report.remarks.push_back(imported.guess);
   for (const onnx::FailingBranch& branch : imported.failing_branches) {
     report.remarks.push_back(fmt::format("the {} of {} does not hold for these shapes; a run that takes it fails: {}",
                                          branch.branch, branch.node, branch.error.what()));
@@ -114,7 +116,11 @@ void add_interface(const onnx::Imported& imported, const CompileOptions& options
     if (output.kind == onnx::OutputInfo::Kind::kStrings) plan.texts.push_back({i, output.name, output.strings});
   }
   const std::vector<int64_t> bounds = index_bounds(imported.graph);
-  for (size_t i = 0; i < plan.inputs.size(); ++i) plan.inputs[i].index_bound = bounds[i];
+  const std::vector<std::optional<int64_t>> values = branch_values(imported.graph);
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    plan.inputs[i].index_bound = bounds[i];
+    plan.inputs[i].branch_value = values[i];
+  }
 }
 
 // The values that have memory of their own in every plan. Others may exist as parts only, inside of a kernel.
@@ -217,6 +223,27 @@ void prepare_fusion(passes::FusionPolicy policy, CompileReport& report, ir::Grap
   if (policy == passes::FusionPolicy::kStitch) graph = inline_neighbours(graph, report.decisions);
 }
 
+// What another command has to be given for the same kernels.
+std::vector<std::string> shared_options(const CompileOptions& options) {
+  const CompileOptions defaults;
+  std::vector<std::string> texts;
+  if (options.target != defaults.target) texts.push_back("--target " + options.target);
+  if (options.precision != defaults.precision) texts.push_back("--precision " + options.precision);
+  if (options.threads != defaults.threads) texts.push_back(fmt::format("--threads {}", options.threads));
+  return texts;
+}
+
+CompileReport report_for(const std::string& path, const CompileOptions& options, const Target& target) {
+  CompileReport report;
+  report.model = path;
+  report.target = target.fingerprint();
+  report.options = shared_options(options);
+  report.takes_tuned = options.tuned;
+  report.threads = target.cpu.threads;
+  report.sms = target.cuda.sms;
+  return report;
+}
+
 // `guess` is what the import took for open extents.
 CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
                              bool with_constants, Session& session, std::string& guess) {
@@ -225,11 +252,8 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   const bool takes_numbers = session.takes_numbers(options) && (is_variant || session.batch_is_open);
   CompiledModel result;
   CompileReport& report = result.report;
+  report = report_for(path, options, settings.target);
   Stages stages(options, report);
-  report.model = path;
-  report.target = settings.target.fingerprint();
-  report.threads = settings.target.cpu.threads;
-  report.sms = settings.target.cuda.sms;
 
   stages.begin("import", 0);
   onnx::Imported imported = session.import(options);
@@ -288,7 +312,8 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   report.distinct_kernels = kernels.size();
   if (with_kernels && kernels.size() > 0) {
     stages.begin("kernels", 0.4);
-    add_machine_code(with_other_forms(kernels, session.other_forms), settings.target, options, report, plan);
+    result.compiled = with_other_forms(kernels, session.other_forms);
+    add_machine_code(result.compiled, settings.target, options, report, plan);
   }
   stages.end();
   runtime::validate(plan);

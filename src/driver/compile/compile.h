@@ -27,6 +27,7 @@ struct CompiledModel {
   BuiltPlan built;
   TuningChoices choices;
   KernelSet kernels;
+  KernelSet compiled;   // what the plan's library has: these, and forms that other batches have
   KnownChoices chosen;  // with a session
 };
 

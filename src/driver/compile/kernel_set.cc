@@ -299,12 +299,11 @@ std::vector<KernelUnit> library_units(const KernelSet& kernels, int jobs) {
 LinedLibrary compile_lined_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache) {
   LinedLibrary library;
   jit::Recipe recipe{jit::compile_flags(target)};
-  recipe.flags.push_back("-g1");
   for (KernelUnit& unit : library_units(kernels, jobs)) {
     library.units.push_back(std::move(unit.text));
     recipe.shared += unit.shared;
   }
-  library.bytes = jit::compile(library.units, std::move(recipe), jobs, use_cache, kernels.step_symbols()).bytes;
+  library.bytes = jit::compile_lined(library.units, std::move(recipe), jobs, use_cache, kernels.step_symbols());
   return library;
 }
 
@@ -314,6 +313,8 @@ MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, i
   Tally tally(units, progress);
   std::vector<std::string> texts;
   jit::Recipe recipe{jit::compile_flags(target), {""}, {}, [&](size_t unit) { tally.add(unit); }};
+  // Lines take a compiler little more time, and a profile would have to compile all of it once more without.
+  recipe.lines = true;
   for (KernelUnit& unit : units) {
     texts.push_back(std::move(unit.text));
     recipe.shared += unit.shared;

@@ -84,8 +84,8 @@ MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int 
 // The same for one kind of target, where there are kernels (driver/backend.h).
 MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache,
                             const KernelProgress& progress);
-// The library of compile_library() once more, with tables of lines (-g1), and the texts of its units, of which the
-// first is the file k0.cc there.
+// The library of compile_library() with tables of lines, which is in the cache with it, and the texts of its units,
+// which are files of the names jit::unit_file() there.
 struct LinedLibrary {
   std::string bytes;
   std::vector<std::string> units;

@@ -70,8 +70,11 @@ struct AliasReport {
 
 struct CompileReport {
   std::string model, target;
-  int threads = 1;  // of a CPU
-  int sms = 0;      // of a GPU
+  std::vector<std::string> options;  // of the command line: target, precision and threads that are no defaults
+  bool takes_tuned = true;           // configurations that `heddle tune` found
+  int threads = 1;                   // of a CPU
+  int sms = 0;                       // of a GPU
+  double waiting = 0;                // Contention::waiting() while kernels were measured on a CPU
   std::vector<StageTime> stages;
   size_t nodes_imported = 0, nodes_optimised = 0;
   size_t model_nodes = 0;  // distinct origins: the kernels of a runtime that runs node by node
@@ -80,6 +83,7 @@ struct CompileReport {
   std::vector<ir::Decision> decisions;
   std::vector<AliasReport> aliases;
   int64_t arena_bytes = 0, constant_bytes = 0;
+  bool has_guess = false;            // extents were guessed: the first of the remarks
   std::vector<std::string> remarks;  // assumed dimensions and the like
   bool library_from_cache = false;
   size_t contractions = 0, tuned = 0;  // distinct problems that have a choice; those whose choice was measured

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "driver/compile/report.h"
 
@@ -11,7 +12,7 @@ namespace heddle::driver {
 std::string machine_of(const std::string& target);
 
 // How many times its floor a kernel takes, the least time that its arithmetic and its memory traffic allow, and what
-// keeps it there.
+// most of the difference goes to, with how much that is.
 struct Excess {
   double times = 1;
   std::string why;
@@ -28,12 +29,18 @@ class KernelTimes {
   bool measured() const { return measured_; }
   double seconds(const KernelReport& kernel) const;
   double floor(const KernelReport& kernel) const { return kernel.floor_seconds / threads_; }
-  // Of a kernel far from its floor.
+  // Of a kernel far from its floor. Times that were measured on a busy machine say that of none.
   std::optional<Excess> excess(const KernelReport& kernel) const;
 
  private:
+  struct Term {
+    double seconds = 0;
+    std::string why;
+  };
+  std::vector<Term> terms_of(const KernelReport& kernel, double takes, double least) const;
+
   int threads_, sms_;  // sms_: 0 on a CPU
-  bool measured_ = false;
+  bool measured_ = false, busy_ = false;
 };
 
 }  // namespace heddle::driver

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/contention.h"
 #include "driver/report/inside/sample_gpu.h"
 #include "driver/report/inside/sample_inside.h"
 #include "driver/report/kernel_times.h"
@@ -246,6 +247,9 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
                    {"time of a run", fmt::format("{:.3f} ms", static_cast<double>(total) * 1e-6)},
                    {"kernels of a run", fmt::format("{}", launches)}};
   profile.facts.insert(profile.facts.end(), timing.begin(), timing.end());
+  if (const std::string busy = busy_text(times.waiting, options.threads); !busy.empty()) {
+    profile.facts.emplace_back(profile::kBusyFact, busy);
+  }
   profile.facts.emplace_back("names with ~", "the time of a kernel for several nodes, divided by an estimate");
   if (gpu) executor.reset();  // its memory is needed for the one that is sampled
   const InsideShares inside =

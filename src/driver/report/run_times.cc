@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/contention.h"
 #include "driver/api/model_impl.h"
 #include "driver/tune/measure.h"
 
@@ -19,6 +20,7 @@ void time_host(const Model& model, const std::map<std::string, Tensor>& inputs, 
   constexpr size_t kLeast = 5, kMost = 1000000;
   for (int i = 0; i < kWarm; ++i) model.run(inputs);
   std::vector<double> times, cpu_times;
+  const Contention contention;
   const double start = wall_seconds();
   while (times.size() < kMost && (times.size() < kLeast || wall_seconds() - start < seconds)) {
     const double begin = wall_seconds();
@@ -27,6 +29,7 @@ void time_host(const Model& model, const std::map<std::string, Tensor>& inputs, 
     cpu_times.push_back(process_seconds() - cpu_begin);
     times.push_back(wall_seconds() - begin);
   }
+  m.waiting = contention.waiting();
   std::sort(times.begin(), times.end());
   std::sort(cpu_times.begin(), cpu_times.end());
   m.cpu = cpu_times[cpu_times.size() / 2];

@@ -13,7 +13,8 @@ namespace heddle::driver {
 struct RunTimes {
   size_t runs = 0;
   double p10 = 0, p50 = 0, p90 = 0;
-  double cpu = 0;  // of processor time of one run, over all threads, median
+  double cpu = 0;      // of processor time of one run, over all threads, median
+  double waiting = 0;  // Contention::waiting() of the runs
   double floor = 0;
   int threads = 1;
   // On a GPU: its own time for one run, without copies from and to the host, and bytes of its memory that are in use.

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/contention.h"
 #include "runtime/cuda/step_scope.h"
 
 namespace heddle::driver {
@@ -83,6 +84,7 @@ StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tenso
   StepTimes times;
   times.steps.assign(executor.plan().steps.size(), 0);
   times.one_run.resize(times.steps.size());
+  const Contention contention;
   const double begin = wall_seconds();
   while (times.runs < kMost && (times.runs < kFewest || wall_seconds() - begin < seconds)) {
     const double start = wall_seconds();
@@ -99,6 +101,7 @@ StepTimes time_on_cpu(const runtime::Executor& executor, const std::vector<Tenso
     times.rest += std::max<int64_t>(nanoseconds(wall_seconds() - start) - in_steps, 0);
     ++times.runs;
   }
+  times.waiting = contention.waiting();
   average(times.steps, times.runs);
   times.rest /= times.runs;
   return times;

@@ -19,6 +19,7 @@ struct StepTimes {
   std::vector<int64_t> steps;
   int64_t rest = 0;  // of a run, in no step
   int64_t runs = 0;
+  double waiting = 0;          // Contention::waiting() of the runs on a CPU
   std::vector<Slice> one_run;  // by records: one of the median length
   // Where the device's own records are known: `steps` has each instant once, for what began first.
   std::vector<int64_t> kernels;   // by step: of its kernels, as recorded; empty: not known

@@ -6,13 +6,9 @@
 #include "base/dag_walk.h"
 
 namespace heddle::driver {
-namespace {
-
 bool passes_values_on(ir::Op op) {
   return op == ir::Op::kCast || (class_of(op) == ir::OpClass::kLayout && op != ir::Op::kPad);
 }
-
-}  // namespace
 
 std::vector<int64_t> index_bounds(const ir::Graph& graph) {
   const std::vector<std::vector<ir::NodeId>> users = ir::users(graph);

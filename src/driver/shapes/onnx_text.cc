@@ -18,7 +18,7 @@ std::string element_text(int32_t type) {
 }  // namespace
 
 std::string extent_text(const onnx::Dimension& dimension) {
-  if (dimension.value && *dimension.value >= 0) return std::to_string(*dimension.value);
+  if (dimension.value) return std::to_string(*dimension.value);
   return dimension.param.empty() ? "?" : std::string(dimension.param);
 }
 
@@ -29,7 +29,10 @@ std::string type_text(const onnx::TypeProto& type) {
     case Kind::kTensor: {
       if (!type.shape) return element_text(type.elem_type) + "[...]";
       std::string extents;
-      for (const onnx::Dimension& d : *type.shape) extents += (extents.empty() ? "" : ",") + extent_text(d);
+      for (const onnx::Dimension& d : *type.shape) {
+        if (!extents.empty()) extents += ',';
+        extents += extent_text(d);
+      }
       return fmt::format("{}[{}]", element_text(type.elem_type), extents);
     }
     case Kind::kSequence:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/contention.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"
 #include "runtime/executor.h"
@@ -57,6 +58,7 @@ void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> in
     return;
   }
   std::vector<std::vector<double>> times(model.plan->steps.size());
+  const Contention contention;
   const Clock::time_point start = Clock::now();
   for (size_t n = 0; n < kMost && (n < kFewest || seconds_between(start, Clock::now()) < seconds); ++n) {
     Clock::time_point last = Clock::now();
@@ -66,6 +68,7 @@ void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> in
       last = Clock::now();
     });
   }
+  model.report.waiting = contention.waiting();
   for (size_t step = 0; step < times.size(); ++step) {
     std::sort(times[step].begin(), times[step].end());
     report(step, times[step][times[step].size() / 2]);

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/contention.h"
 #include "base/log.h"
+#include "base/thread/cancel.h"
 #include "driver/backend.h"
 #include "driver/compile/options.h"
 #include "driver/plan/plan_builder.h"
@@ -142,6 +143,8 @@ class ModelTuner {
     }
     return reports;
   }
+  // Contention::waiting() of all contests.
+  double waiting() const { return timed_ > 0 ? waited_ / timed_ : 0; }
 
  private:
   // What a model of any size leaves in no cache; a virtual machine may report the last-level cache of a whole socket.
@@ -181,7 +184,11 @@ class ModelTuner {
     const std::unique_ptr<tune::Trial> trial = make_trial(*task.graph, std::move(groups));
     tune::TunerOptions options;
     options.budget_seconds = std::max(0.0, remaining - (wall_seconds() - start));
+    const Contention contention;
+    const double contest = wall_seconds();
     const tune::TunerResult result = tune::choose_fastest(*trial, options);
+    const double timed = wall_seconds() - contest;
+    waited_ += contention.waiting() * timed, timed_ += timed;
     seconds_per_candidate_ = (wall_seconds() - start) / static_cast<double>(count);
     for (size_t i = 0; i < count; ++i) {
       const tune::CandidateTimes& times = result.times[i];
@@ -217,6 +224,7 @@ class ModelTuner {
   const int64_t flush_bytes_;
   const double start_ = wall_seconds();
   double seconds_per_candidate_ = 0.5;
+  double waited_ = 0, timed_ = 0;
 };
 
 }  // namespace
@@ -235,7 +243,10 @@ TuneReport tune_model(const std::string& path, const CompileOptions& options, co
   report.model = path;
   report.inputs = inputs_of(imported.graph);
   report.target = settings.target.fingerprint();
-  report.problems = ModelTuner(settings, tuning, collector.constants()).run(collector.tasks());
+  ModelTuner tuner(settings, tuning, collector.constants());
+  report.problems = tuner.run(collector.tasks());
+  if (settings.device < 0) report.waiting = tuner.waiting();
+  report.threads = settings.target.cpu.threads;
   report.database = tune::user_database().path();
   report.note = tune::user_database().note();
   report.seconds = wall_seconds() - start;

@@ -30,10 +30,12 @@ struct TuneOptions {
 
 struct TuneReport {
   std::string model, target;
-  std::vector<PortInfo> inputs;  // in the shapes that were taken
+  std::vector<PortInfo> inputs;        // in the shapes that were taken
   std::vector<TunedProblem> problems;  // heaviest first
   std::string database, note;          // its path; what is wrong with it, "" for nothing
   double seconds = 0;
+  double waiting = 0;  // Contention::waiting() while candidates were timed on a CPU
+  int threads = 1;
 };
 
 // Measures the configurations of a model's contractions and stores the winners for later compilations. Throws what

@@ -1,7 +1,11 @@
 #include "driver/verify/random_inputs.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstring>
 #include <random>
+#include <vector>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -34,7 +38,9 @@ Tensor random_tensor(const runtime::Port& port, uint64_t seed) {
   std::normal_distribution<double> normal;
   const uint64_t bound = port.index_bound > 0 ? static_cast<uint64_t>(port.index_bound) : 2;
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (is_float(port.dtype)) {
+    if (port.branch_value) {
+      put(tensor, i, static_cast<uint64_t>(*port.branch_value));
+    } else if (is_float(port.dtype)) {
       put_float(tensor, i, normal(generator));
     } else {
       put(tensor, i, generator() % bound);
@@ -53,6 +59,19 @@ std::map<std::string, Tensor> random_inputs(const runtime::Plan& plan, uint64_t 
     if (!given.contains(port.name)) given.emplace(port.name, random_tensor(port, seed));
   }
   return given;
+}
+
+std::string branch_guess(const runtime::Plan& plan, const std::map<std::string, Tensor>& given) {
+  std::vector<std::string> values;
+  std::string example;
+  for (const runtime::Port& port : plan.inputs) {
+    if (!port.branch_value || given.contains(port.name)) continue;
+    values.push_back(fmt::format("{} = {}", port.name, *port.branch_value));
+    if (example.empty()) example = port.name;
+  }
+  if (values.empty()) return "";
+  return fmt::format("{} (guessed, as branches depend on it; --input {}=FILE.npy sets it)", fmt::join(values, ", "),
+                     example);
 }
 
 }  // namespace heddle::driver

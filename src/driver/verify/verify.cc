@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/contention.h"
 #include "driver/compile/compile.h"
 #include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"
@@ -128,10 +129,14 @@ VerifyReport verify(const std::string& path, const CompileOptions& options, std:
   const auto pool = std::make_shared<ThreadPool>(settings.target.cpu.threads);
   const auto executor = runtime::make_executor(model.plan, pool, reference_interpreter(), settings.device);
   check_memory(path, executor->bytes_per_run(), "its intermediate values and outputs");
+  const std::string guess = branch_guess(*model.plan, given);
   const std::vector<Tensor> inputs = in_order(*model.plan, random_inputs(*model.plan, seed, std::move(given)));
 
   VerifyReport report;
   report.inputs = inputs_of(*model.plan);
+  report.branch_guess = guess;
+  report.threads = settings.target.cpu.threads;
+  const Contention contention;
   const double run_start = wall_seconds();
   const std::vector<Tensor> outputs = executor->run(inputs);
   report.run_seconds = wall_seconds() - run_start;
@@ -139,6 +144,7 @@ VerifyReport verify(const std::string& path, const CompileOptions& options, std:
   const double reference_start = wall_seconds();
   const std::vector<ir::Array> expected = ir::evaluate(*model.imported, to_arrays(inputs));
   report.reference_seconds = wall_seconds() - reference_start;
+  report.waiting = contention.waiting();
   std::vector<double> bounds = ir::error_bounds(*model.optimised);
   const std::vector<double> imported_bounds = ir::error_bounds(*model.imported);
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -34,9 +34,12 @@ struct Divergence {
 struct VerifyReport {
   bool ok = true;
   std::vector<PortInfo> inputs;  // in the shapes that were taken
+  std::string branch_guess;      // random_inputs.h
   std::vector<OutputCheck> outputs;
   std::optional<Divergence> first;  // when not ok; absent where every group is within its bound
   double run_seconds = 0, reference_seconds = 0;
+  double waiting = 0;  // Contention::waiting() of both
+  int threads = 1;
 };
 
 // Compiles the model, runs it once, and compares its outputs with the float64 evaluation of the graph as imported,

@@ -114,7 +114,7 @@ class InputBinder {
       bool fits = !type.shape || type.shape->size() == given->size();
       for (size_t i = 0; fits && type.shape && i < given->size(); ++i) {
         const Dimension& dim = (*type.shape)[i];
-        fits = !dim.value || *dim.value < 0 || *dim.value == (*given)[i];
+        fits = !dim.value || *dim.value == (*given)[i];
       }
       if (!fits) {
         fail(ErrorCode::kInvalidInput, where,
@@ -129,7 +129,7 @@ class InputBinder {
     Shape shape;
     for (size_t i = 0; i < type.shape->size(); ++i) {
       const Dimension& dim = (*type.shape)[i];
-      if (dim.value && *dim.value >= 0) {
+      if (dim.value) {
         shape.push_back(*dim.value);
         continue;
       }
@@ -390,8 +390,8 @@ std::vector<ModelFile::InputDims> ModelFile::input_dims(const ImportOptions& opt
     InputDims& dims = inputs.emplace_back();
     dims.name = input->name;
     for (const Dimension& dim : *input->type.shape) {
-      dims.extents.push_back(dim.value && *dim.value >= 0 ? *dim.value : -1);
-      dims.symbols.emplace_back(dim.param == "?" ? "" : dim.param);  // no name: two of them need not be equal
+      dims.extents.push_back(dim.value.value_or(-1));
+      dims.symbols.emplace_back(dim.param);
     }
   }
   return inputs;

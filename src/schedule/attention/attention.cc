@@ -178,10 +178,12 @@ bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& ta
     const AttentionBackend& backend = backend_of(target).attention();
     const double separate = backend.separate_us(scheduler.desc(), target);
     const auto& pages = scheduler.desc().pages;
+    const bool yes = fused < separate;
     *reason = fmt::format(
-        "scores stay in {}{}: {:.1f} us predicted, {:.1f} us as product, softmax and product", backend.scores_place(),
+        "{}{}: {:.1f} us predicted, {:.1f} us as product, softmax and product",
+        yes ? fmt::format("scores stay in {}", backend.scores_place()) : std::string("as one kernel it is slower"),
         pages ? fmt::format(", keys are read in pages of {} through their table", pages->keys) : "", fused, separate);
-    return fused < separate;
+    return yes;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
     *reason = error.why();

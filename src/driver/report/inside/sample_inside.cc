@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "driver/report/inside/fused_kernels.h"
+#include "jit/compiler.h"
 #include "jit/library.h"
 #include "profile/code/elf.h"
 #include "profile/code/line_table.h"
@@ -57,7 +58,7 @@ InsideShares sample_inside(const CompiledModel& model, const Target& target, dou
   LinedLibrary lined;
   profile::code::LineTable table;
   try {
-    lined = compile_lined_library(model.kernels, target.cpu, Target::host_cpu().cpu.threads);
+    lined = compile_lined_library(model.compiled, target.cpu, Target::host_cpu().cpu.threads);
     table = profile::code::LineTable::of(lined.bytes);
   } catch (const Error& error) {
     result.why_none = error.why();
@@ -73,7 +74,7 @@ InsideShares sample_inside(const CompiledModel& model, const Target& target, dou
   for (size_t unit = 0; unit < lined.units.size(); ++unit) {
     for (const auto& [symbol, kernel] : kernels.all()) {
       for (const auto& [of_text, lines] : kernel.lines) {
-        places.add(fmt::format("k{}.cc", unit), lined.units[unit],
+        places.add(jit::unit_file(lined.units[unit]), lined.units[unit],
                    codegen::without_comments(model.kernels.text_of(of_text).text), of_text);
       }
     }

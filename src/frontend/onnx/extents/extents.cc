@@ -12,12 +12,7 @@ namespace heddle::onnx {
 namespace {
 
 bool is_open(const Dimension& dim) {
-  return !dim.value || *dim.value < 0;
-}
-
-// Some writers put this for a dimension that has no name; two of them need not be equal.
-std::string_view symbol_of(const Dimension& dim) {
-  return dim.param == "?" ? std::string_view() : dim.param;
+  return !dim.value;
 }
 
 const TypeProto* tensor_type(const ValueInfoProto& input) {
@@ -197,7 +192,7 @@ Extents::Extents(const ModelProto& model, const ImportOptions& options) : model_
     inputs_.emplace_back(name, &*type->shape);
     for (size_t i = 0; i < type->shape->size(); ++i) {
       const Dimension& dim = (*type->shape)[i];
-      const std::string key = key_of(name, i, dim), symbol(symbol_of(dim));
+      const std::string key = key_of(name, i, dim), symbol(dim.param);
       if (!is_open(dim) || known(dim) || seen.contains(key)) continue;
       if (looks_like_formula(symbol) && evaluate(symbol, {})) continue;  // follows from other symbols
       seen.insert(key);
@@ -214,8 +209,8 @@ void Extents::learn(const ModelProto& model, const ImportOptions& options) {
     const Shape* given = given_shape(options, std::string(input->name));
     for (size_t i = 0; i < type->shape->size(); ++i) {
       const Dimension& dim = (*type->shape)[i];
-      if (!is_open(dim) || symbol_of(dim).empty()) continue;
-      const std::string symbol(symbol_of(dim));
+      if (!is_open(dim) || dim.param.empty()) continue;
+      const std::string symbol(dim.param);
       if (!looks_like_formula(symbol)) symbols_.insert(symbol);
       if (given != nullptr && given->size() == type->shape->size()) known_.emplace(symbol, (*given)[i]);
     }
@@ -223,7 +218,7 @@ void Extents::learn(const ModelProto& model, const ImportOptions& options) {
 }
 
 std::string Extents::key_of(const std::string& input, size_t i, const Dimension& dim) {
-  return symbol_of(dim).empty() ? fmt::format("{}[{}]", input, i) : std::string(dim.param);
+  return dim.param.empty() ? fmt::format("{}[{}]", input, i) : std::string(dim.param);
 }
 
 // With no guess for a symbol that exists, any value tells whether the text is a formula.
@@ -239,7 +234,7 @@ std::optional<int64_t> Extents::evaluate(std::string_view text, const std::map<s
 }
 
 bool Extents::known(const Dimension& dim) const {
-  return known_.contains(std::string(symbol_of(dim)));
+  return known_.contains(std::string(dim.param));
 }
 
 int64_t Extents::value(const std::string& input, size_t i, const Dimension& dim,
@@ -269,7 +264,7 @@ std::optional<int64_t> Extents::declared(std::string_view value, size_t dim,
       const Dimension& of = (*info.type.shape)[dim];
       if (!is_open(of)) return of.value;
       for (const auto* extents : {&known_, &guesses}) {
-        if (const auto at = extents->find(std::string(symbol_of(of))); at != extents->end()) return at->second;
+        if (const auto at = extents->find(std::string(of.param)); at != extents->end()) return at->second;
       }
       return std::nullopt;
     }
@@ -284,7 +279,7 @@ std::vector<AssumedDim> Extents::assumed(const std::map<std::string, int64_t>& g
       const Dimension& dim = (*shape)[i];
       const auto guess = guesses.find(key_of(name, i, dim));
       if (!is_open(dim) || guess == guesses.end()) continue;
-      dims.push_back({name, static_cast<int>(i), std::string(symbol_of(dim)), guess->second});
+      dims.push_back({name, static_cast<int>(i), std::string(dim.param), guess->second});
     }
   }
   return dims;

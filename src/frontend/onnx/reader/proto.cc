@@ -18,6 +18,13 @@ using protozero::pbf_wire_type;
 constexpr uint64_t kMessageBytes = std::max({sizeof(NodeProto), sizeof(AttributeProto), sizeof(TensorProto),
                                              sizeof(SparseTensorProto), sizeof(ValueInfoProto), sizeof(FunctionProto)});
 
+// Writers put these for an extent that is not known and has no name; two of them need not be equal.
+Dimension normalised(Dimension dim) {
+  if (dim.value && *dim.value < 0) dim.value.reset();
+  if (dim.param == "?" || dim.param == "-1" || dim.param == "None") dim.param = {};
+  return dim;
+}
+
 struct Decoder {
   std::string where;
   Budget& budget;
@@ -208,7 +215,7 @@ std::vector<Dimension> Decoder::shape(pbf_reader r) const {
         d.skip();
       }
     }
-    out.push_back(dim);
+    out.push_back(normalised(dim));
   }
   return out;
 }

@@ -38,7 +38,7 @@ struct SparseTensorProto {
 };
 
 struct Dimension {
-  std::optional<int64_t> value;
+  std::optional<int64_t> value;  // not negative
   std::string_view param;  // the symbol, where value is empty; may be empty too
 };
 
