@@ -16,6 +16,7 @@
 #include "errors.h"
 #include "interrupt.h"
 #include "narrow.h"
+#include "report.h"
 #include "tensor.h"
 #include "text.h"
 
@@ -314,27 +315,13 @@ std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& position
   return given;
 }
 
-nb::dict bench(const PyModel& model, const nb::dict& inputs, double seconds, uint64_t seed) {
+nb::tuple bench(const PyModel& model, const nb::dict& inputs, double seconds, uint64_t seed) {
   std::map<std::string, Tensor> given = host_tensors(inputs);
   const driver::RunTimes times = interruptible([&] {
     const auto all = driver::random_inputs(*model.model().impl().primary().plan, seed, std::move(given));
     return driver::time_runs(model.model(), all, seconds);
   });
-  nb::dict told;
-  told["runs"] = times.runs;
-  told["p10_ms"] = times.p10 * 1e3;
-  told["p50_ms"] = times.p50 * 1e3;
-  told["p90_ms"] = times.p90 * 1e3;
-  told["cpu_ms"] = times.cpu * 1e3;
-  told["floor_ms"] = times.floor * 1e3;
-  told["threads"] = times.threads;
-  if (!model.on_gpu()) return told;
-  told["device_p10_ms"] = times.device_p10 * 1e3;
-  told["device_p50_ms"] = times.device_p50 * 1e3;
-  told["device_p90_ms"] = times.device_p90 * 1e3;
-  told["device_cold_p50_ms"] = times.device_cold * 1e3;
-  told["device_bytes"] = times.device_bytes;
-  return told;
+  return told(times);
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "cli/capture.h"
 #include "cli/commands/kernel_texts.h"
 #include "cli/commands/profile_text.h"
-#include "cli/commands/reports.h"
 #include "driver/compile/options.h"
 #include "driver/report/profile_model.h"
 #include "driver/report/svg.h"
@@ -24,6 +23,7 @@
 #include "profile/exports.h"
 #include "profile/json.h"
 #include "profile/page.h"
+#include "report.h"
 #include "runtime/plan_io.h"
 #include "text.h"
 
@@ -150,14 +150,6 @@ nb::list kernels(const Source& source) {
     all.append(nb::make_tuple(texts.symbol(n), texts.file_name(n), text_object(texts.file(n))));
   }
   return all;
-}
-
-// What a tool reports: as text for people, and as JSON.
-template <typename Report>
-nb::tuple told(const Report& report) {
-  const std::string text = cli::captured([&] { cli::print_report(report); });
-  const std::string json = cli::json_of(report).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  return nb::make_tuple(text, json);
 }
 
 nb::tuple verify(const Source& source, const nb::dict& inputs, uint64_t seed) {

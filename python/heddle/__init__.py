@@ -14,7 +14,8 @@ from heddle._errors import Error, InputError, InternalError, MachineError, Model
 from heddle._model import Explanation, Kernel, Model, Port, compile
 from heddle._profile import Profile
 from heddle._recording import Recording, profile
-from heddle._tools import BenchResult, Report, bench, inspect, tune, verify
+from heddle._report import Report
+from heddle._tools import BenchResult, bench, inspect, tune, verify
 
 __version__ = _version()
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence,
 from heddle import _core, _html, _nvrtc
 from heddle._errors import make
 from heddle._profile import Profile
+from heddle._report import Report
 
 _OPTIONS = frozenset({
     "target", "precision", "shapes", "dims", "values", "threads", "fusion", "cache", "tuned", "background", "max_plans",
@@ -48,18 +49,15 @@ class Kernels(List[Kernel]):
         return "".join(_html.details(f"{i + 1}: {k.file_name}", _html.text(k.text)) for i, k in enumerate(self))
 
 
-class Explanation(str):
-    """What became of a model: print it, or let a notebook show it with a picture of the kernels.
+class Explanation(Report):
+    """What became of a model: `text` is a summary, which a notebook shows with a picture of the kernels.
 
-    `data` has the same in full: every group, kernel and decision with its reason (`heddle explain --json`).
+    As a mapping it has every group, kernel and decision with its reason (`heddle explain --json`).
     """
 
-    _source: Any
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """What `heddle explain --json` prints."""
-        return json.loads(self._source.explain_json())
+    def __init__(self, source: Any, verbose: bool):
+        super().__init__(source.explain(verbose), source.explain_json)
+        self._source = source
 
     @property
     def svg(self) -> str:
@@ -67,7 +65,7 @@ class Explanation(str):
         return self._source.svg()
 
     def _repr_html_(self) -> str:
-        return _html.text(self) + self.svg
+        return super()._repr_html_() + self.svg
 
 
 def _refuse(where: str, why: str, remedy: str):
@@ -258,9 +256,7 @@ class Model:
 
     def explain(self, verbose: bool = False) -> Explanation:
         """What was fused, where the time goes, what holds it back; `verbose`: every decision and why."""
-        told = Explanation(self._source.explain(verbose))
-        told._source = self._source
-        return told
+        return Explanation(self._source, verbose)
 
     def profile(self, inputs: Optional[Mapping[str, Any]] = None, *, seconds: float = 1, seed: int = 0) -> Profile:
         """Runs the model for about `seconds` and tells which of its nodes take the time.
@@ -269,10 +265,7 @@ class Model:
         nodes is divided among them by samples of program counters, by an estimate where these lack; the rows are those of one run, on average, and sum to its time. Raises heddle.InputError for a
         model from a plan file.
         """
-        text, form = self._source.profile(_arrays_by_name(inputs), seconds, seed)
-        told = Profile(text)
-        told._json = form
-        return told
+        return Profile(*self._source.profile(_arrays_by_name(inputs), seconds, seed))
 
     def kernels(self) -> Kernels:
         """The texts of the model's kernels. Raises heddle.InputError for a model from a plan file."""

@@ -1,39 +1,11 @@
 """verify, tune, bench and inspect."""
-import json
-from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
-from heddle import _html
 from heddle._model import Model, _arrays_by_name, compile, source_of
+from heddle._report import Report
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a tool found: `text` as the command `heddle` prints it, `data` as its --json."""
-
-    text: str = field(repr=False)
-    data: Mapping[str, Any]
-
-    @property
-    def ok(self) -> bool:
-        """False where verification failed or a problem could not be measured."""
-        return bool(self.data.get("ok", not self.data.get("failed")))
-
-    def __bool__(self) -> bool:
-        return self.ok
-
-    def __getitem__(self, name: str) -> Any:
-        return self.data[name]
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        return _html.text(self.text)
-
-
-@dataclass(frozen=True)
-class BenchResult:
+class BenchResult(Report):
     """Times of runs in milliseconds. `floor_ms`: the least time that the machine allows. Those of the device, and its
     bytes in use, are None on a CPU; with host arrays a run has copies to and from the device beside them."""
 
@@ -50,9 +22,9 @@ class BenchResult:
     device_cold_p50_ms: Optional[float] = None
     device_bytes: Optional[int] = None
 
-
-def _report(pair) -> Report:
-    return Report(pair[0], json.loads(pair[1]))
+    def __init__(self, text: str, form: str):
+        super().__init__(text, form)
+        self.__dict__.update(self.data)
 
 
 def verify(model: Any, inputs: Optional[Mapping[str, Any]] = None, *, seed: int = 0, **options: Any) -> Report:
@@ -63,7 +35,7 @@ def verify(model: Any, inputs: Optional[Mapping[str, Any]] = None, *, seed: int 
     output is within the bound of its type, and names the first group of nodes that diverges where one is not. Raises
     heddle.Error, for a plan file, too, which has no graph.
     """
-    return _report(source_of(model, options).verify(_arrays_by_name(inputs), seed))
+    return Report(*source_of(model, options).verify(_arrays_by_name(inputs), seed))
 
 
 def tune(model: Any, *, seconds: float = 60, candidates: int = 12, again: bool = False, **options: Any) -> Report:
@@ -72,12 +44,12 @@ def tune(model: Any, *, seconds: float = 60, candidates: int = 12, again: bool =
     Measuring ends after about `seconds`, the heaviest problems first; `candidates` is the most for one problem; `again`
     measures what is known already. `model` and `options` as for verify(). Raises heddle.Error.
     """
-    return _report(source_of(model, options).tune(seconds, candidates, again))
+    return Report(*source_of(model, options).tune(seconds, candidates, again))
 
 
 def inspect(model: Any, **options: Any) -> Report:
     """Inputs, outputs, operators, memory and what is not supported of a model; compiles nothing."""
-    return _report(source_of(model, options).inspect())
+    return Report(*source_of(model, options).inspect())
 
 
 def bench(model: Any, inputs: Optional[Mapping[str, Any]] = None, *, seconds: float = 2, seed: int = 0,
@@ -87,4 +59,4 @@ def bench(model: Any, inputs: Optional[Mapping[str, Any]] = None, *, seconds: fl
     `inputs` that lack are random by `seed`. `model` and `options` as for verify(). Raises heddle.Error.
     """
     compiled = model if isinstance(model, Model) and not options else compile(model, **options)
-    return BenchResult(**compiled._core.bench(_arrays_by_name(inputs), seconds, seed))
+    return BenchResult(*compiled._core.bench(_arrays_by_name(inputs), seconds, seed))
