@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/near_miss.h"
 #include "driver/api/model_impl.h"
 #include "driver/compile/options.h"
 #include "driver/report/run_times.h"
@@ -307,7 +308,11 @@ std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& position
   for (const auto [key, value] : named) {
     const std::string name = nb::cast<std::string>(key);
     const auto at = std::find_if(ports.begin(), ports.end(), [&](const PortInfo& port) { return port.name == name; });
-    if (at == ports.end()) refuse_input("input " + name, "the model has no such input", names());
+    if (at == ports.end()) {
+      std::vector<std::string> known;
+      for (const PortInfo& port : ports) known.push_back(port.name);
+      refuse_input("input " + name, "the model has no such input", did_you_mean(name, known) + names());
+    }
     if (static_cast<size_t>(at - ports.begin()) < positional.size()) {
       refuse_input("input " + name, "it is given twice", "Give it by position or by name");
     }

@@ -50,7 +50,7 @@ void require_size(const Profile& profile, const char* form, uint64_t size, uint6
   if (size <= most) return;
   fail(ErrorCode::kInvalidInput, profile.title,
        fmt::format("its calls are nested so deep that {} would take more than {} {}", form, most, of),
-       "Take --trace, --html or -o, which write each row once");
+       "Take the trace, the page or the profile's own form, which write each row once");
 }
 
 // Frames on the paths of the nodes, of each as often as `count_of` says; some number above `most` where it is larger.

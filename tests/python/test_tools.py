@@ -109,6 +109,11 @@ class Tools(unittest.TestCase):
                 self.assertIn(key, report)
                 self.assertEqual(dict(report), report.data)
 
+    def test_reports_name_a_model_that_is_bytes(self):
+        model = heddle.compile(self.mlp.proto, threads=1)
+        for report in (model.explain(), model.profile(seconds=0.01), heddle.inspect(self.mlp.proto)):
+            self.assertTrue(repr(report).startswith("model.onnx"), repr(report))
+
     def test_inspect(self):
         report = heddle.inspect(models.Mlp("rows").proto)
         self.assertEqual(report["inputs"][0]["extents"], ["rows", "8"])

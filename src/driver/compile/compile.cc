@@ -2,11 +2,12 @@
 
 #include <set>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/interface/option.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread/cancel.h"
 #include "driver/backend.h"
 #include "driver/compile/kernel_override.h"
 #include "driver/plan/alias.h"
@@ -78,7 +79,7 @@ void check_extents(const std::string& model, const ir::Graph& graph) {
       const std::string of = node.origins.empty() ? "" : " of " + graph.origin(node.origins[0]).node;
       fail(ErrorCode::kOutOfMemory, model,
            fmt::format("{}{} makes a value {}, which fits no memory", ir::to_string(node.op), of, ir::to_string(type)),
-           "Reduce the batch, the sequence length or the picture (--shape)");
+           fmt::format("Reduce the batch, the sequence length or the picture ({})", option::shape()));
     }
   }
 }
@@ -143,7 +144,7 @@ void check_values(const std::string& model, const ir::Graph& graph, const Target
       fail(ErrorCode::kOutOfMemory, model,
            fmt::format("{} makes a value {}, {:.1f} GB are available", to_string(node.op), to_string(graph.type(v)),
                        static_cast<double>(memory) * 1e-9),
-           "Reduce the batch or the sequence length (--shape)");
+           fmt::format("Reduce the batch or the sequence length ({})", option::shape()));
     }
   }
 }
@@ -156,7 +157,7 @@ void check_memory(const std::string& model, int64_t needed, const char* what) {
   fail(ErrorCode::kOutOfMemory, model,
        fmt::format("{} need {:.1f} GB, {:.1f} GB are available", what, static_cast<double>(needed) * 1e-9,
                    static_cast<double>(available) * 1e-9),
-       "Reduce the batch or the sequence length (--shape), or close other programs");
+       fmt::format("Reduce the batch or the sequence length ({}), or close other programs", option::shape()));
 }
 
 Session::Session(const std::string& path, const CompileOptions& options, Kind kind) : path_(path), kind_(kind) {
