@@ -5,6 +5,7 @@ of a folder can be compiled together, that each folder has a README, and that th
 Exit status 1 with one line per finding. Limits that are exceeded are findings, not warnings.
 """
 import ast
+import functools
 import pathlib
 import re
 import sys
@@ -377,6 +378,30 @@ def check_choices(path, findings):
             findings.append(f"{path.relative_to(ROOT)}:{number}: a comparison of an algorithm; ask its family instead")
 
 
+OPTION_GIVEN = re.compile(r'add_(?:option|flag)\("(?:-\w,)?--([\w-]+)')
+LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+@functools.cache
+def options_of_the_command():
+    return {name for source in (ROOT / "src/cli").glob("*.cc") for name in OPTION_GIVEN.findall(source.read_text())}
+
+
+def check_messages(path, findings):
+    """Python's users read the library's messages, too: options stand in them by the functions of base/interface/option.h.
+
+    The whole of a command, `heddle opt --list`, is the same for all.
+    """
+    relative = path.relative_to(ROOT)
+    if relative.parts[0] != "src" or relative.parts[1] in {"cli", "emulator"} or relative.parts[1:3] == ("base", "interface"):
+        return
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for literal in LITERAL.findall(re.sub(r"//.*", "", line)):
+            for name in re.findall(r"(?<![\w-])--([\w-]+)", re.sub(r"heddle \w+ --[\w-]+", "", literal)):
+                if name in options_of_the_command():
+                    findings.append(f"{relative}:{number}: --{name} is an option of the command only; use option:: of base/interface/option.h")
+
+
 def main():
     findings = []
     for path in tracked_sources():
@@ -389,6 +414,7 @@ def main():
             check_figures(path, findings)
             check_target(path, findings)
             check_choices(path, findings)
+            check_messages(path, findings)
             if path.relative_to(ROOT).parts[0] in {"src", "include"}:
                 check_parameters(path, findings)
         check_words(path, findings)

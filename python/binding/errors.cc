@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "base/file/file_error.h"
 #include "base/thread/cancel.h"
 #include "text.h"
 
@@ -14,10 +15,12 @@ namespace heddle::python {
 namespace {
 
 void set(const Error& error) {
+  const auto* const of_file = dynamic_cast<const FileError*>(&error);
   const nb::object made =
       nb::module_::import_("heddle._errors")
           .attr("make")(static_cast<int>(error.code()), text_object(error.where()), text_object(error.why()),
-                        text_object(error.remedy()), text_object(error.what()));
+                        text_object(error.remedy()), text_object(error.what()),
+                        of_file == nullptr ? nb::object(nb::none()) : nb::cast(of_file->number()));
   PyErr_SetObject(made.type().ptr(), made.ptr());
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/near_miss.h"
 #include "driver/api/model_impl.h"
 #include "driver/compile/options.h"
 #include "driver/report/run_times.h"
@@ -16,6 +17,7 @@
 #include "errors.h"
 #include "interrupt.h"
 #include "narrow.h"
+#include "report.h"
 #include "tensor.h"
 #include "text.h"
 
@@ -306,7 +308,11 @@ std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& position
   for (const auto [key, value] : named) {
     const std::string name = nb::cast<std::string>(key);
     const auto at = std::find_if(ports.begin(), ports.end(), [&](const PortInfo& port) { return port.name == name; });
-    if (at == ports.end()) refuse_input("input " + name, "the model has no such input", names());
+    if (at == ports.end()) {
+      std::vector<std::string> known;
+      for (const PortInfo& port : ports) known.push_back(port.name);
+      refuse_input("input " + name, "the model has no such input", did_you_mean(name, known) + names());
+    }
     if (static_cast<size_t>(at - ports.begin()) < positional.size()) {
       refuse_input("input " + name, "it is given twice", "Give it by position or by name");
     }
@@ -314,28 +320,13 @@ std::vector<nb::handle> in_order(const PyModel& model, const nb::tuple& position
   return given;
 }
 
-nb::dict bench(const PyModel& model, const nb::dict& inputs, double seconds, uint64_t seed) {
+nb::tuple bench(const PyModel& model, const nb::dict& inputs, double seconds, uint64_t seed) {
   std::map<std::string, Tensor> given = host_tensors(inputs);
   const driver::RunTimes times = interruptible([&] {
     const auto all = driver::random_inputs(*model.model().impl().primary().plan, seed, std::move(given));
     return driver::time_runs(model.model(), all, seconds);
   });
-  nb::dict told;
-  told["runs"] = times.runs;
-  told["p10_ms"] = times.p10 * 1e3;
-  told["p50_ms"] = times.p50 * 1e3;
-  told["p90_ms"] = times.p90 * 1e3;
-  told["cpu_ms"] = times.cpu * 1e3;
-  told["floor_ms"] = times.floor * 1e3;
-  told["threads"] = times.threads;
-  told["waiting"] = times.waiting;
-  if (!model.on_gpu()) return told;
-  told["device_p10_ms"] = times.device_p10 * 1e3;
-  told["device_p50_ms"] = times.device_p50 * 1e3;
-  told["device_p90_ms"] = times.device_p90 * 1e3;
-  told["device_cold_p50_ms"] = times.device_cold * 1e3;
-  told["device_bytes"] = times.device_bytes;
-  return told;
+  return told(times);
 }
 
 }  // namespace

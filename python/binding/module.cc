@@ -1,10 +1,13 @@
 #include <fcntl.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <vector>
 
+#include "base/interface/option.h"
+#include "base/near_miss.h"
 #include "cli/arguments.h"
 #include "errors.h"
 #include "heddle/version.h"
@@ -36,7 +39,11 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // torch keeps operators, and with them models, to the end of the process
   module.doc() = "What heddle has in C++. Use the package heddle.";
   module.def("version", [] { return std::string(heddle::version()); });
+  module.def("near_miss", [](const std::string& word, const std::vector<std::string>& known) {
+    return std::string(heddle::near_miss(word, {known.begin(), known.end()}));
+  });
   module.def("command", &command, nb::arg("words"));
+  heddle::speak_of(heddle::Interface::kPython);
   heddle::python::find_main_thread();
   heddle::python::register_errors();
   heddle::python::register_tensor(module);

@@ -12,7 +12,6 @@
 #include "cli/capture.h"
 #include "cli/commands/kernel_texts.h"
 #include "cli/commands/profile_text.h"
-#include "cli/commands/reports.h"
 #include "driver/compile/options.h"
 #include "driver/report/profile_model.h"
 #include "driver/report/svg.h"
@@ -24,6 +23,7 @@
 #include "profile/exports.h"
 #include "profile/json.h"
 #include "profile/page.h"
+#include "report.h"
 #include "runtime/plan_io.h"
 #include "text.h"
 
@@ -74,6 +74,29 @@ void take_aliases(const nb::dict& given, CompileOptions& options) {
   }
 }
 
+void take_limits(const nb::dict& given, ImportLimits& limits) {
+  nb::dict named;
+  take(given, "limits", named);
+  for (const auto [key, value] : named) {
+    const std::string name = nb::cast<std::string>(key);
+    const auto take_one = [&](auto& limit) {
+      if (!nb::try_cast(value, limit))
+        refuse_argument("limits", fmt::format("what is given for {} is no number", name));
+    };
+    if (name == "nodes") {
+      take_one(limits.nodes);
+    } else if (name == "bytes") {
+      take_one(limits.bytes);
+    } else if (name == "depth") {
+      take_one(limits.depth);
+    } else if (name == "seconds") {
+      take_one(limits.seconds);
+    } else {
+      refuse_argument("limits", fmt::format("there is no limit {}", name), "They are nodes, bytes, depth and seconds");
+    }
+  }
+}
+
 CompileOptions options_of(const nb::dict& given) {
   CompileOptions options;
   take(given, "target", options.target);
@@ -96,6 +119,7 @@ CompileOptions options_of(const nb::dict& given) {
     options.shapes[key] = shape_of(shape, key);
   }
   take_aliases(given, options);
+  take_limits(given, options.limits);
   for (const auto [name, extents] : dims) {
     const std::string key = nb::cast<std::string>(name);
     options.ranges[key] = range_of(extents, key);
@@ -121,8 +145,10 @@ void require_model(const Source& source, const char* remedy) {
 
 driver::CompiledModel compiled(const Source& source) {
   require_model(source, "Name the ONNX model");
-  return source.with_progress(
+  driver::CompiledModel model = source.with_progress(
       [&](const CompileOptions& options) { return driver::compile_model(source.path(), options, false); });
+  model.report.model = source.name();
+  return model;
 }
 
 std::string explain(const Source& source, bool verbose) {
@@ -152,14 +178,6 @@ nb::list kernels(const Source& source) {
   return all;
 }
 
-// What a tool reports: as text for people, and as JSON.
-template <typename Report>
-nb::tuple told(const Report& report) {
-  const std::string text = cli::captured([&] { cli::print_report(report); });
-  const std::string json = cli::json_of(report).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  return nb::make_tuple(text, json);
-}
-
 nb::tuple verify(const Source& source, const nb::dict& inputs, uint64_t seed) {
   const std::map<std::string, Tensor> given = host_tensors(inputs);
   return told(source.with_progress([&](CompileOptions options) {
@@ -187,7 +205,9 @@ nb::tuple profile_of(const Source& source, const nb::dict& inputs, double second
     }
     const driver::Settings settings = driver::resolve(options);
     driver::require_device(settings);
-    return driver::profile_model(driver::compile_model(source.path(), options), settings.target,
+    driver::CompiledModel model = driver::compile_model(source.path(), options);
+    model.report.model = source.name();
+    return driver::profile_model(model, settings.target,
                                  {.seconds = seconds,
                                   .threads = settings.target.cpu.threads,
                                   .device = settings.device,
@@ -232,8 +252,10 @@ nb::tuple tune(const Source& source, double seconds, int candidates, bool again)
 }
 
 nb::tuple inspect(const Source& source) {
-  return told(source.with_progress(
-      [&](const CompileOptions& options) { return driver::inspect_model(source.path(), options); }));
+  driver::ModelSummary summary = source.with_progress(
+      [&](const CompileOptions& options) { return driver::inspect_model(source.path(), options); });
+  summary.path = source.name();
+  return told(summary);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ class Source {
   Source(nanobind::handle model, const nanobind::dict& options);
 
   const std::string& path() const { return path_; }
+  // What reports call the model: bytes have no path that means anything to their owner.
+  std::string name() const { return file_ == nullptr ? path_ : "model.onnx"; }
   // Without progress().
   const CompileOptions& options() const { return options_; }
 

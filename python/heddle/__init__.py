@@ -10,16 +10,21 @@ target="cuda", on its GPU. Results are arrays of the library that the inputs cam
 from heddle import ops
 from heddle._core import Tensor, empty, tensor
 from heddle._core import version as _version
-from heddle._errors import Error, InputError, InternalError, MachineError, ModelError, UnsupportedError
+from heddle._errors import (
+    Error, FileError, ForbiddenFileError, InputError, InternalError, MachineError, MissingFileError, ModelError, UnsupportedError,
+)
 from heddle._model import Explanation, Kernel, Model, Port, compile
+from heddle._options import Options
 from heddle._profile import Profile
 from heddle._recording import Recording, profile
-from heddle._tools import BenchResult, Report, bench, inspect, tune, verify
+from heddle._report import Report
+from heddle._tools import BenchResult, bench, inspect, tune, verify
 
 __version__ = _version()
 
 __all__ = [
-    "BenchResult", "Error", "Explanation", "InputError", "InternalError", "Kernel", "MachineError", "Model", "ModelError",
-    "Port", "Profile", "Recording", "Report", "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops",
-    "profile", "tensor", "tune", "verify",
+    "BenchResult", "Error", "Explanation", "FileError", "ForbiddenFileError", "InputError", "InternalError", "Kernel",
+    "MachineError", "MissingFileError", "Model", "ModelError", "Options", "Port", "Profile", "Recording", "Report",
+    "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops", "profile", "tensor", "tune",
+    "verify",
 ]

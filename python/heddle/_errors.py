@@ -1,4 +1,6 @@
 """The exceptions of heddle. All are heddle.Error; their classes are the families of docs/errors."""
+import os
+from typing import Any, Optional
 
 
 class Error(Exception):
@@ -17,7 +19,10 @@ class Error(Exception):
         super().__init__(message)
         self.code, self.where, self.why, self.remedy = code, where, why, remedy
 
-    def __reduce__(self):  # what crosses processes keeps its parts
+    def __str__(self) -> str:  # OSError would write its own
+        return str(self.args[0])
+
+    def __reduce__(self) -> Any:  # what crosses processes keeps its parts
         return type(self), (str(self), self.code, self.where, self.why, self.remedy)
 
 
@@ -37,13 +42,35 @@ class MachineError(Error, RuntimeError):
     """4xx: files, compilers, memory or devices."""
 
 
+class FileError(MachineError, OSError):
+    """401 with the system's reason: `errno`, `strerror` and `filename` are those of an OSError."""
+
+    def __init__(self, message: str, code: int = 401, where: str = "", why: str = "", remedy: str = "", number: int = 0):
+        super().__init__(message, code, where, why, remedy)
+        self.errno, self.strerror, self.filename = number, os.strerror(number), where
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.code, self.where, self.why, self.remedy, self.errno)
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no such file."""
+
+
+class ForbiddenFileError(FileError, PermissionError):
+    """The system does not let this user read or write the file."""
+
+
 class InternalError(Error, RuntimeError):
     """5xx: a fault of Heddle."""
 
 
 _FAMILIES = {1: ModelError, 2: InputError, 3: UnsupportedError, 4: MachineError}
+_OF_FILES = {FileNotFoundError: MissingFileError, PermissionError: ForbiddenFileError}
 
 
-def make(code: int, where: str, why: str, remedy: str, message: str) -> Error:
-    """The exception for an error of the library."""
+def make(code: int, where: str, why: str, remedy: str, message: str, number: Optional[int] = None) -> Error:
+    """The exception for an error of the library; `number`: the errno of a file that could not be read or written."""
+    if number is not None:
+        return _OF_FILES.get(type(OSError(number, "")), FileError)(message, code, where, why, remedy, number)
     return _FAMILIES.get(code // 100, InternalError)(message, code, where, why, remedy)

@@ -2,16 +2,12 @@
 import json
 import os
 from dataclasses import dataclass, field
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union, Unpack
 
 from heddle import _core, _html, _nvrtc
-from heddle._errors import make
+from heddle._options import Options, did_you_mean, refuse, require_known
 from heddle._profile import Profile
-
-_OPTIONS = frozenset({
-    "target", "precision", "shapes", "dims", "values", "threads", "fusion", "cache", "tuned", "background", "max_plans",
-    "max_plan_bytes", "external_data_links", "progress", "kernels", "alias",
-})
+from heddle._report import Report
 
 
 class Port(NamedTuple):
@@ -48,18 +44,15 @@ class Kernels(List[Kernel]):
         return "".join(_html.details(f"{i + 1}: {k.file_name}", _html.text(k.text)) for i, k in enumerate(self))
 
 
-class Explanation(str):
-    """What became of a model: print it, or let a notebook show it with a picture of the kernels.
+class Explanation(Report):
+    """What became of a model: `text` is a summary, which a notebook shows with a picture of the kernels.
 
-    `data` has the same in full: every group, kernel and decision with its reason (`heddle explain --json`).
+    As a mapping it has every group, kernel and decision with its reason (`heddle explain --json`).
     """
 
-    _source: Any
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """What `heddle explain --json` prints."""
-        return json.loads(self._source.explain_json())
+    def __init__(self, source: Any, verbose: bool):
+        super().__init__(source.explain(verbose), source.explain_json)
+        self._source = source
 
     @property
     def svg(self) -> str:
@@ -67,18 +60,12 @@ class Explanation(str):
         return self._source.svg()
 
     def _repr_html_(self) -> str:
-        return _html.text(self) + self.svg
+        return super()._repr_html_() + self.svg
 
 
-def _refuse(where: str, why: str, remedy: str):
-    raise make(201, where, why, remedy, f"{where}: {why}. {remedy}")
-
-
-def source_of(model: Any, options: Mapping[str, Any]) -> Any:
-    """A _core.Source of what compile() and the tools are called with."""
-    unknown = sorted(set(options) - _OPTIONS)
-    if unknown:
-        _refuse("heddle.compile", f"there is no option {unknown[0]}", f"Use {', '.join(sorted(_OPTIONS))}")
+def source_of(model: Any, options: Mapping[str, Any], where: str) -> Any:
+    """A _core.Source of what compile() and the tools are called with; `where`: the function that is called."""
+    require_known(options, where)
     if options.get("kernels"):
         options = {**options, "kernels": _operators(options["kernels"])}
     if str(options.get("target", "")).startswith("cuda"):
@@ -99,10 +86,10 @@ def _path_or_bytes(model: Any) -> Union[str, bytes]:
         try:
             return model.SerializeToString()
         except Exception as reason:  # protobuf has a limit of 2 GB
-            _refuse("model", f"the ModelProto cannot be serialised: {reason}",
-                    "Save it with onnx.save(..., save_as_external_data=True) and give the path")
-    _refuse("model", f"a {type(model).__name__} is no model",
-            "Give the path of an ONNX or plan file, its bytes, or an onnx.ModelProto")
+            refuse("model", f"the ModelProto cannot be serialised: {reason}",
+                   "Save it with onnx.save(..., save_as_external_data=True) and give the path")
+    refuse("model", f"a {type(model).__name__} is no model",
+           "Give the path of an ONNX or plan file, its bytes, or an onnx.ModelProto")
 
 
 def _operators(kernels: Any) -> dict:
@@ -110,13 +97,13 @@ def _operators(kernels: Any) -> dict:
     from heddle.tile.runtime.operators import Operator, operator
 
     if not isinstance(kernels, Mapping):
-        _refuse("kernels", f"a {type(kernels).__name__} is no mapping", 'Write kernels={"domain::Name": operator}')
+        refuse("kernels", f"a {type(kernels).__name__} is no mapping", 'Write kernels={"domain::Name": operator}')
     for name, given in kernels.items():
         if not isinstance(name, str) or name.count("::") != 1:
-            _refuse("kernels", f"{name!r} names no operator of a model", 'Write "domain::Name"')
+            refuse("kernels", f"{name!r} names no operator of a model", 'Write "domain::Name"')
         if hasattr(given, "inline") or not (isinstance(given, Operator) or callable(given)):
-            _refuse("kernels", f"what is given for {name} is {'a kernel' if hasattr(given, 'inline') else type(given).__name__} and no operator",
-                    "Give a function that makes the results and launches the kernel, under @heddle.tile.operator")
+            refuse("kernels", f"what is given for {name} is {'a kernel' if hasattr(given, 'inline') else type(given).__name__} and no operator",
+                   "Give a function that makes the results and launches the kernel, under @heddle.tile.operator")
     return {name: operator(given) for name, given in kernels.items()}
 
 
@@ -124,10 +111,7 @@ def _arrays_by_name(inputs: Optional[Mapping[str, Any]]) -> dict:
     return dict(inputs or {})
 
 
-def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: Optional[Mapping[str, Sequence[int]]] = None,
-            dims: Optional[Mapping[str, Union[int, Tuple[int, int]]]] = None, threads: int = 0,
-            kernels: Optional[Mapping[str, Any]] = None, alias: Union[None, str, Mapping[str, str]] = None,
-            progress: Optional[Callable[[str, float], None]] = None, **options: Any) -> "Model":
+def compile(model: Any, **options: Unpack[Options]) -> "Model":
     """Compiles a model, or takes it from the cache.
 
     model: the path of an ONNX file, textual IR or plan file; the bytes of an ONNX file; or an onnx.ModelProto.
@@ -143,18 +127,20 @@ def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: 
     alias: outputs in the memory of inputs, such as the caches of a decoder: {"present.*": "past.*"}, or "auto" for all
         outputs that are inputs with some elements replaced. A call with the input as `out` writes these elements only.
     progress: called with a stage and the share of the work that is done, from 0 to 1, while it compiles.
-
-    Further options: `fusion` ("none", "basic", "stitch"); `cache=False` compiles what is known already; `tuned=False`
-    leaves aside what heddle.tune() found; `background=False` waits for the best kernels of each new shape; `max_plans`
-    and `max_plan_bytes` limit what is kept for shapes; `values` of inputs that decide shapes, and of text; `external_data_links`
-    follows symbolic links to a model's data.
+    values: of inputs that decide shapes, and of text, by name.
+    fusion: "none", "basic" or "stitch".
+    cache: False compiles what is known already.
+    tuned: False leaves aside what heddle.tune() found.
+    background: False waits for the best kernels of each new shape.
+    max_plans, max_plan_bytes: limit what is kept for shapes.
+    limits: what reading the model may take: {"nodes": 5_000_000, "bytes": ..., "depth": ..., "seconds": ...}.
+    external_data_links: True follows symbolic links to the model's data.
 
     Other threads run meanwhile. Raises heddle.ModelError, heddle.UnsupportedError (all operators that lack at once),
     heddle.InputError, heddle.MachineError.
     """
-    given = {"target": target, "precision": precision, "shapes": shapes, "dims": dims, "threads": threads,
-             "kernels": kernels, "alias": alias, "progress": progress, **options}
-    return Model(_path_or_bytes(model), {name: value for name, value in given.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    return Model(_path_or_bytes(model), given)
 
 
 class Model:
@@ -164,7 +150,7 @@ class Model:
 
     def __init__(self, model: Union[str, bytes], options: Mapping[str, Any]):
         self._given, self._options = model, dict(options)
-        self._source = source_of(model, options)
+        self._source = source_of(model, options, "heddle.compile")
         self._core = _core.Model(self._source)
         self._options.pop("progress", None)
 
@@ -223,12 +209,14 @@ class Model:
             stream: Any = None) -> dict:
         """The same with arrays by name, for inputs and results; results without an array in `out` get a new one."""
         names = [port[0] for port in self._core.outputs]
+        given = None
         if out is not None:
             unknown = [name for name in out if name not in names]
             if unknown:
-                _refuse("out", f"the model has no output {unknown[0]}", f"The model's outputs are {', '.join(names)}")
-            out = [out.get(name) for name in names]
-        return dict(zip(names, self._core.run((), dict(inputs), out, workspace, stream)))
+                refuse("out", f"the model has no output {unknown[0]}",
+                       f"{did_you_mean(unknown[0], names)}The model's outputs are {', '.join(names)}")
+            given = [out.get(name) for name in names]
+        return dict(zip(names, self._core.run((), dict(inputs), given, workspace, stream)))
 
     def workspace_bytes(self, *shapes: Sequence[int]) -> int:
         """Bytes of device memory that a run on inputs of these shapes takes beside them; compiles for them.
@@ -250,7 +238,7 @@ class Model:
         options = {name: value for name, value in self._options.items() if name != "dims"}
         told = json.loads(_core.Source(self._given, {**options, "shapes": by_name}).inspect()[1])
         if told["no_estimate"]:
-            _refuse("output_shapes", told["no_estimate"], "Run the model on these shapes")
+            refuse("output_shapes", told["no_estimate"], "Run the model on these shapes")
         return [tuple(port["shape"]) for port in told["outputs"]]
 
     def _shapes(self, shapes: Sequence[Sequence[int]]) -> List[Tuple[int, ...]]:
@@ -258,9 +246,7 @@ class Model:
 
     def explain(self, verbose: bool = False) -> Explanation:
         """What was fused, where the time goes, what holds it back; `verbose`: every decision and why."""
-        told = Explanation(self._source.explain(verbose))
-        told._source = self._source
-        return told
+        return Explanation(self._source, verbose)
 
     def profile(self, inputs: Optional[Mapping[str, Any]] = None, *, seconds: float = 1, seed: int = 0) -> Profile:
         """Runs the model for about `seconds` and tells which of its nodes take the time.
@@ -269,10 +255,7 @@ class Model:
         nodes is divided among them by samples of program counters, by an estimate where these lack; the rows are those of one run, on average, and sum to its time. Raises heddle.InputError for a
         model from a plan file.
         """
-        text, form = self._source.profile(_arrays_by_name(inputs), seconds, seed)
-        told = Profile(text)
-        told._json = form
-        return told
+        return Profile(*self._source.profile(_arrays_by_name(inputs), seconds, seed))
 
     def kernels(self) -> Kernels:
         """The texts of the model's kernels. Raises heddle.InputError for a model from a plan file."""

@@ -36,8 +36,13 @@ class Recording:
         if form is None:
             self._failure = _library.why() or "it was ended by somebody else"
         else:
-            self._profile = Profile(_core.profile_text(form))
-            self._profile._json = form
+            self._profile = Profile(_core.profile_text(form), form)
+
+    def __repr__(self) -> str:
+        return "heddle.Recording that has not ended" if self._profile is None else repr(self._profile)
+
+    def _repr_html_(self) -> Optional[str]:
+        return None if self._profile is None else self._profile._repr_html_()
 
 
 @contextlib.contextmanager

@@ -45,7 +45,8 @@ Hash128 hash_pieces(size_t bytes, int threads, HashPiece hash_piece) {
 }
 
 [[noreturn]] void fail_read(const std::string& path, int error) {
-  fail(ErrorCode::kFile, path, fmt::format("reading failed: {}", error == 0 ? "it ended early" : std::strerror(error)));
+  if (error != 0) fail_errno(path, "reading", error);
+  fail(ErrorCode::kFile, path, "reading failed: it ended early");
 }
 
 Hash128 hash_piece_of(int fd, const std::string& path, size_t offset, size_t bytes) {

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 
 namespace heddle {
 namespace {
@@ -90,7 +91,7 @@ void fail_allocation(std::string what, uint64_t bytes) {
   fail(ErrorCode::kOutOfMemory, std::move(what),
        available == UINT64_MAX ? fmt::format("{} bytes cannot be allocated", bytes)
                                : fmt::format("{} bytes cannot be allocated, about {} are available", bytes, available),
-       "Reduce the batch or the sequence length (--shape), or close other programs");
+       fmt::format("Reduce the batch or the sequence length ({}), or close other programs", option::shape()));
 }
 
 uint64_t peak_memory() {

@@ -3,6 +3,7 @@
 #include <new>
 #include <sstream>
 
+#include "base/interface/option.h"
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -439,6 +440,7 @@ int parse_and_run(int argc, const char* const* argv) {
 
 int main(int argc, const char* const* argv) {
   const int code = guarded([&] {
+    speak_of(Interface::kCommandLine);
     clean_up_on_signals();
     return parse_and_run(argc, argv);
   });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/interface/option.h"
 #include "driver/compile/compile.h"
 #include "driver/tune/cuda_trial.h"
 #include "heddle/error.h"
@@ -49,10 +50,11 @@ class CudaBackend : public Backend {
     int64_t needed = plan.arena_bytes;
     for (const Tensor& constant : plan.constants) needed += static_cast<int64_t>(constant.bytes());
     if (needed <= memory) return;
-    fail(ErrorCode::kOutOfMemory, model,
-         fmt::format("weights and intermediate values need {} bytes ({:.1f} GB), the GPU has {} ({:.1f} GB)", needed,
-                     static_cast<double>(needed) * 1e-9, memory, static_cast<double>(memory) * 1e-9),
-         "Reduce the batch or the sequence length (--shape), or use --target cpu");
+    fail(
+        ErrorCode::kOutOfMemory, model,
+        fmt::format("weights and intermediate values need {} bytes ({:.1f} GB), the GPU has {} ({:.1f} GB)", needed,
+                    static_cast<double>(needed) * 1e-9, memory, static_cast<double>(memory) * 1e-9),
+        fmt::format("Reduce the batch or the sequence length ({}), or use {}", option::shape(), option::target("cpu")));
   }
   std::string_view text_suffix() const override { return ".cu"; }
   MachineCode compile(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,

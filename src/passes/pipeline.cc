@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/near_miss.h"
+#include "base/thread/cancel.h"
 #include "ir/analysis/decisions.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
@@ -91,8 +91,8 @@ constexpr Pass kMergeDots{"merge_dots", "products of one value with several matr
                           has_where<&TargetTraits::merges_dots, Op::kDot>};
 constexpr Pass kScaleScores{"scale_scores", "constant factors of queries and keys, on their products (GPU)",
                             scale_scores, has_where<&TargetTraits::scales_products, Op::kExp>};
-constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision,
-                          below_f32};
+constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits, as the precision says",
+                          precision, below_f32};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes,
                                has<Op::kTranspose>};
 
@@ -108,8 +108,8 @@ bool has_alias(const ir::Graph& graph, const PassContext&) {
                      [](const ir::Graph::Port& port) { return port.alias != ir::Graph::kNoAlias; });
 }
 
-constexpr Pass kUpdateInPlace{"update_in_place", "changed copies of inputs in the memory of those (--alias)",
-                              update_in_place, has_alias};
+constexpr Pass kUpdateInPlace{"update_in_place", "changed copies of inputs in the memory of those", update_in_place,
+                              has_alias};
 
 constexpr Pass kEpilogueReductions{"epilogue_reductions",
                                    "reductions of large products, begun in their epilogues (GPU)", epilogue_reductions,

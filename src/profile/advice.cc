@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/interface/option.h"
 #include "profile/advice_rule.h"
 #include "profile/gpu_advice.h"
 #include "profile/views.h"
@@ -70,7 +71,7 @@ std::vector<Advice> small_steps(const Profile& profile) {
   a.confidence = "bound";
   a.remedy = "A larger batch gives each step more to do";
   const bool cpu = profile.tree.metrics()[*metric] == metrics::kCpu;
-  if (cpu) a.remedy += "; fewer threads take less time to start and stop (--threads)";
+  if (cpu) a.remedy += fmt::format("; fewer threads take less time to start and stop ({})", option::threads());
   return {a};
 }
 

@@ -2,7 +2,7 @@
 # Run as: cmake -DROOT=... -DOUTPUT=... -P embed_page.cmake
 # Each script stands behind those that it imports, so that the imports can be left out; names at the top of a script are unique.
 set(SCRIPTS
-    core/decode core/tree core/rows core/search core/format core/flame core/difference core/timeline core/roofline core/source
+    core/decode core/tree core/rows core/search core/format core/flame core/difference core/timeline core/roofline core/source core/advice
     view/dom view/help view/flame view/flames view/table view/tables view/timeline view/roofline view/details view/overview
     view/app view/main)
 set(SCRIPT "")

@@ -50,7 +50,7 @@ void require_size(const Profile& profile, const char* form, uint64_t size, uint6
   if (size <= most) return;
   fail(ErrorCode::kInvalidInput, profile.title,
        fmt::format("its calls are nested so deep that {} would take more than {} {}", form, most, of),
-       "Take --trace, --html or -o, which write each row once");
+       "Take the trace, the page or the profile's own form, which write each row once");
 }
 
 // The number of frames on the paths of all nodes, each path counted `count_of` times; if that exceeds `most`, any

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 #include "target/calibration.h"
 
 namespace heddle {
@@ -130,7 +131,8 @@ const CudaDriver* CudaDriver::find(std::string* why) {
 const CudaDriver& CudaDriver::get() {
   std::string why;
   if (const CudaDriver* driver = find(&why)) return *driver;
-  fail(ErrorCode::kDevice, "cuda", why, "Use --target cpu, or install a driver of CUDA 12 or later");
+  fail(ErrorCode::kDevice, "cuda", why,
+       fmt::format("Use {}, or install a driver of CUDA 12 or later", option::target("cpu")));
 }
 
 void CudaDriver::check(Result result, const char* what) const {

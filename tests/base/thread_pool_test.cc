@@ -175,7 +175,7 @@ TEST(ThreadPoolDeath, ThreadsThatDoNotStartAreAnError) {
         }
         std::_Exit(5);
       },
-      testing::ExitedWithCode(3), "1000 threads.* of 999.*--threads");
+      testing::ExitedWithCode(3), "1000 threads.* of 999.*CompileOptions::threads");
 }
 
 TEST(ThreadPool, ForkAndJoinIsCheap) {

@@ -91,7 +91,10 @@ TEST_F(DefaultInput, APlanFileHoldsForOneOfThem) {
   const Model with_default = Model::load(path("default.plan"), one_thread());
   EXPECT_THAT(values(with_default.run({{"x", x}})), ElementsAre(11, 41));
   EXPECT_THAT(names(with_default.optional_inputs()), ElementsAre("a"));
-  EXPECT_THAT(error_of([&] { with_default.run({{"x", x}, {"a", a}}); }).what(), HasSubstr("--shape a=2"));
+  EXPECT_THAT(error_of([&] {
+                with_default.run({{"x", x}, {"a", a}});
+              }).what(),
+              HasSubstr("CompileOptions::shapes = {{\"a\", {2}}}"));
   CompileOptions options = one_thread();
   options.shapes["a"] = {2};
   Model::load(model(), options).save(path("given.plan"));

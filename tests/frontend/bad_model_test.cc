@@ -197,7 +197,7 @@ TEST(BadModel, Inputs) {
   options.values = {{"x", longs({2, 3}, {1, 2, 3, 4, 5, 6})}};
   EXPECT_THAT(error_of(m.bytes(), ErrorCode::kInvalidInput, options), AllOf(HasSubstr("i64[2,3]"), HasSubstr("f32")));
   m.inputs = {value_info("x", tensor_type(kFloat, {}, false))};
-  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kUnknownShape), HasSubstr("--shape x="));
+  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kUnknownShape), HasSubstr("CompileOptions::shapes[\"x\"]"));
 }
 
 TEST(BadModel, NodesThatBreakTheirRules) {

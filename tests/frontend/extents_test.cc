@@ -39,7 +39,9 @@ TEST(Extents, ABatchIsOneAndAPictureHasATypicalSize) {
   m.input("x", kFloat, {"batch", 3, "height", "width"});
   const Imported model = import(m.bytes());
   EXPECT_EQ(shape_of(model, "x"), (Shape{1, 3, 224, 224}));
-  EXPECT_EQ(model.guess, "batch = 1, height = 224, width = 224 (guessed; --shape x=1,3,224,224 sets them)");
+  EXPECT_EQ(
+      model.guess,
+      "batch = 1, height = 224, width = 224 (guessed; CompileOptions::shapes = {{\"x\", {1, 3, 224, 224}}} sets them)");
 }
 
 TEST(Extents, NothingIsGuessedThatIsGiven) {
@@ -110,7 +112,7 @@ TEST(Extents, TheErrorAfterAGuessNamesTheOption) {
   const Error error = test::error_of([&] { import(m.bytes()); });
   EXPECT_EQ(error.code(), ErrorCode::kInvalidNode);
   EXPECT_THAT(error.what(), HasSubstr("steps = "));
-  EXPECT_THAT(error.what(), HasSubstr("guessed; --shape x=1,"));
+  EXPECT_THAT(error.what(), HasSubstr("guessed; CompileOptions::shapes = {{\"x\", {1, "));
 }
 
 TEST(Extents, ABranchThatHoldsIsPreferred) {

@@ -101,7 +101,7 @@ TEST_F(ExternalData, LinksAreNotFollowed) {
   const Error error = test::error_of([&] { imported("models/m.onnx"); });
   EXPECT_EQ(error.code(), ErrorCode::kMissingData);
   EXPECT_THAT(error.what(), AllOf(HasSubstr("initializer 'w'"), HasSubstr("w.bin"), HasSubstr("symbolic link"),
-                                  HasSubstr("--external-data-links")));
+                                  HasSubstr("CompileOptions::external_data_links")));
   EXPECT_EQ(imported("models/m.onnx", DataLinks::kFollow), 7);
 }
 

@@ -357,7 +357,7 @@ Corpus ports() {
          m.inputs = {value_info("x", tensor_type(kFloat, {}, false))};
          return m.bytes();
        },
-       ErrorCode::kUnknownShape, "--shape x="},
+       ErrorCode::kUnknownShape, "shapes[\"x\"]"},
       {"graph/input-of-an-unknown-type",
        [] {
          ModelWriter m = relu_model();

@@ -54,6 +54,12 @@ def product(size):
                   [_value("c", [size, size])])
 
 
+def outer():
+    """y = a b, which is much larger than a and b"""
+    return _model([helper.make_node("MatMul", ["a", "b"], ["y"])], [_value("a", ["rows", 1]), _value("b", [1, "columns"])],
+                  [_value("y", ["rows", "columns"])])
+
+
 def custom(domain, name):
     """A node that Heddle does not know"""
     proto = _model([helper.make_node(name, ["x"], ["y"], domain=domain)], [_value("x", [4])], [_value("y", [4])])

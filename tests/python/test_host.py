@@ -173,7 +173,7 @@ class Inputs(unittest.TestCase):
             pathlib.Path(path).write_bytes(mlp.proto.SerializeToString())
             for given in (path, pathlib.Path(path)):
                 model = heddle.compile(given, threads=1)
-                self.assertIn("kernels", model.explain())
+                self.assertIn("kernels", str(model.explain()))
                 self.assertIn("m\\xff.onnx", str(heddle.inspect(given)))
                 model.save(path + ".plan")
                 heddle.compile(path + ".plan", threads=1)

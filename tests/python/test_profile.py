@@ -41,7 +41,7 @@ class InThisProcess(unittest.TestCase):
         rows = Rows(recording.profile.data)
         self.assertEqual(rows.form["title"], "a block")
         self.assertGreater(rows.total("busy"), 0.5 * rows.total("all"))
-        self.assertIn("busy", recording.profile)
+        self.assertIn("busy", str(recording.profile))
         self.assertIn("busy", recording.profile.html)
 
     def test_what_could_not_be_finished_says_why(self):

@@ -213,7 +213,7 @@ class Neighbours(unittest.TestCase):
 
     def check(self, compiled, inputs, expected, kernels, tolerance=2e-6):
         np.testing.assert_allclose(compiled(**inputs), expected, rtol=tolerance, atol=tolerance)
-        explained = compiled.explain(verbose=True)
+        explained = str(compiled.explain(verbose=True))
         self.assertIn(f" {kernels} kernels (", explained)
         self.assertTrue(heddle.verify(compiled))
         return explained

@@ -29,10 +29,10 @@ class Tools(unittest.TestCase):
 
     def test_explain(self):
         told = self.model.explain()
-        self.assertRegex(told, r"model\.onnx on cpu-.*\nfused +4 operators -> \d+ kernel")
-        self.assertNotIn("\x1b", told)
-        self.assertIn("Groups", self.model.explain(verbose=True))
-        self.assertGreater(told.data["kernels"], 0)
+        self.assertRegex(str(told), r"model\.onnx on cpu-.*\nfused +4 operators -> \d+ kernel")
+        self.assertNotIn("\x1b", str(told))
+        self.assertIn("Groups", str(self.model.explain(verbose=True)))
+        self.assertGreater(told["kernels"], 0)
         xml.etree.ElementTree.fromstring(told.svg)
         shown = told._repr_html_()
         self.assertIn("<pre", shown)
@@ -40,7 +40,7 @@ class Tools(unittest.TestCase):
 
     def test_profile(self):
         told = self.model.profile({"x": np.ones((4, 8), np.float32)}, seconds=0.01)
-        self.assertRegex(told, r"runs timed +\d+\n")
+        self.assertRegex(str(told), r"runs timed +\d+\n")
         data = told.data
         names = {data["strings"][i] for i in data["frames"]["name"]}
         self.assertTrue(any("gemm" in name for name in names), names)
@@ -89,6 +89,30 @@ class Tools(unittest.TestCase):
             self.assertLessEqual(result.p10_ms, result.p50_ms)
             self.assertLessEqual(result.p50_ms, result.p90_ms)
             self.assertIsNone(result.device_p50_ms)
+
+    def test_a_prompt_and_a_notebook_show_tables(self):
+        reports = {
+            "explain": (self.model.explain(), "kernels", "fused "),
+            "profile": (self.model.profile(seconds=0.01), "nodes", "runs timed"),
+            "verify": (heddle.verify(self.path), "outputs", "error"),
+            "tune": (heddle.tune(self.path, seconds=0, threads=1), "problems", "problem"),
+            "bench": (heddle.bench(self.model, seconds=0.01), "p50_ms", "one run, median"),
+            "inspect": (heddle.inspect(self.path), "operators", "operators: 4"),
+        }
+        for name, (report, key, words) in reports.items():
+            with self.subTest(name):
+                self.assertIsInstance(report, heddle.Report)
+                self.assertIn(words, repr(report))
+                self.assertEqual(repr(report), str(report).rstrip("\n"))
+                self.assertNotIn("{", repr(report))
+                self.assertTrue(report._repr_html_().startswith("<"))
+                self.assertIn(key, report)
+                self.assertEqual(dict(report), report.data)
+
+    def test_reports_name_a_model_that_is_bytes(self):
+        model = heddle.compile(self.mlp.proto, threads=1)
+        for report in (model.explain(), model.profile(seconds=0.01), heddle.inspect(self.mlp.proto)):
+            self.assertTrue(repr(report).startswith("model.onnx"), repr(report))
 
     def test_inspect(self):
         report = heddle.inspect(models.Mlp("rows").proto)

@@ -1,15 +1,16 @@
 #include "base/file/descriptor.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cstring>
 
-#include "base/check.h"
+#include "base/file/file_error.h"
 
 namespace heddle {
 
 void fail_errno(const std::string& path, const char* action, int error, std::string remedy) {
-  fail(ErrorCode::kFile, path, fmt::format("{} failed: {}", action, std::strerror(error)), std::move(remedy));
+  throw FileError(path, fmt::format("{} failed: {}", action, std::strerror(error)), error, std::move(remedy));
 }
 
 bool is_named(int fd, const std::string& path) {

@@ -82,8 +82,7 @@ TempDir::TempDir(const std::string& prefix, const std::string& root) {
   while (path_.empty()) {
     std::string name = fmt::format("{}/{}{}.XXXXXX", parent, kMark, prefix);
     if (::mkdtemp(name.data()) == nullptr) {
-      fail(ErrorCode::kFile, name, fmt::format("creating a temporary folder failed: {}", std::strerror(errno)),
-           "Set TMPDIR to a folder that may be written");
+      fail_errno(name, "creating a temporary folder", errno, "Set TMPDIR to a folder that may be written");
     }
     lock_ = open_folder(name);
     // A process that sweeps may have taken the folder for a dead process's and removed it. Without locks nothing is

@@ -5,10 +5,11 @@
 #include <system_error>
 #include <utility>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
+#include "base/interface/option.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread/cancel.h"
 #include "base/thread/thread.h"
 
 namespace heddle {
@@ -56,7 +57,7 @@ ThreadPool::ThreadPool(int threads)
     fail(ErrorCode::kOutOfMemory, fmt::format("{} threads", threads_),
          fmt::format("the system started {} of {}, and about {} bytes are available: {}", started, threads_ - 1,
                      available_memory(), error.what()),
-         "Ask for fewer (--threads), or raise the limits of this process (ulimit -a)");
+         fmt::format("Ask for fewer ({}), or raise the limits of this process (ulimit -a)", option::threads()));
   }
 }
 

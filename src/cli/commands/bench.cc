@@ -9,6 +9,7 @@
 #include "base/contention.h"
 #include "base/file/file.h"
 #include "base/memory.h"
+#include "cli/commands/reports.h"
 #include "cli/support.h"
 #include "driver/api/model_impl.h"
 #include "driver/report/run_times.h"
@@ -82,34 +83,7 @@ Measurement measure(const Arguments& arguments) {
   return m;
 }
 
-}  // namespace
-
-int bench_command(const Arguments& arguments) {
-  if (!(arguments.seconds >= 0)) {
-    fail(ErrorCode::kInvalidArgument, "--seconds", fmt::format("{} is no number of seconds", arguments.seconds));
-  }
-  const Measurement m = measure(arguments);
-  const driver::RunTimes& r = m.runs;
-  if (arguments.json) {
-    nlohmann::json all = {{"p50_ms", r.p50 * 1e3}, {"p10_ms", r.p10 * 1e3},    {"p90_ms", r.p90 * 1e3},
-                          {"cpu_ms", r.cpu * 1e3}, {"runs", r.runs},           {"runs_per_s", 1 / r.p50},
-                          {"threads", r.threads},  {"waiting", r.waiting},     {"cached_s", m.cached},
-                          {"peak_bytes", m.peak},  {"floor_ms", r.floor * 1e3}};
-    if (m.cold > 0) {
-      all["compile_s"] = m.cold;
-      all["compile_peak_bytes"] = m.compile_peak;
-    }
-    if (m.ranges > 0) all["ranges_s"] = m.ranges;
-    if (r.device_p50 > 0) {
-      all["device_p50_ms"] = r.device_p50 * 1e3;
-      all["device_p10_ms"] = r.device_p10 * 1e3;
-      all["device_p90_ms"] = r.device_p90 * 1e3;
-      all["device_cold_p50_ms"] = r.device_cold * 1e3;
-      all["device_bytes"] = r.device_bytes;
-    }
-    print_json(all);
-    return 0;
-  }
+Table table_of(const driver::RunTimes& r) {
   Table table({"what", "value"});
   table.add({"one run, median", human_seconds(r.p50)});
   table.add({"p10 .. p90", fmt::format("{} .. {} ({} runs)", human_seconds(r.p10), human_seconds(r.p90), r.runs)});
@@ -126,14 +100,61 @@ int bench_command(const Arguments& arguments) {
                                   : fmt::format("{:.0f}% of it reached", 100 * r.floor / (gpu ? r.device_p50 : r.p50));
   table.add({"hardware floor", fmt::format("{} ({})", human_seconds(r.floor), reached)});
   table.add({"threads", fmt::format("{}", r.threads)});
+  if (gpu) table.add({"memory of the GPU", human_bytes(static_cast<double>(r.device_bytes))});
+  return table;
+}
+
+}  // namespace
+
+nlohmann::json json_of(const driver::RunTimes& r) {
+  nlohmann::json all = {{"p50_ms", r.p50 * 1e3},
+                        {"p10_ms", r.p10 * 1e3},
+                        {"p90_ms", r.p90 * 1e3},
+                        {"cpu_ms", r.cpu * 1e3},
+                        {"runs", r.runs},
+                        {"runs_per_s", 1 / r.p50},
+                        {"threads", r.threads},
+                        {"waiting", r.waiting},
+                        {"floor_ms", r.floor * 1e3}};
+  if (r.device_p50 > 0) {
+    all["device_p50_ms"] = r.device_p50 * 1e3;
+    all["device_p10_ms"] = r.device_p10 * 1e3;
+    all["device_p90_ms"] = r.device_p90 * 1e3;
+    all["device_cold_p50_ms"] = r.device_cold * 1e3;
+    all["device_bytes"] = r.device_bytes;
+  }
+  return all;
+}
+
+void print_report(const driver::RunTimes& times) {
+  table_of(times).print();
+}
+
+int bench_command(const Arguments& arguments) {
+  if (!(arguments.seconds >= 0)) {
+    fail(ErrorCode::kInvalidArgument, "--seconds", fmt::format("{} is no number of seconds", arguments.seconds));
+  }
+  const Measurement m = measure(arguments);
+  if (arguments.json) {
+    nlohmann::json all = json_of(m.runs);
+    if (m.cold > 0) {
+      all["compile_s"] = m.cold;
+      all["compile_peak_bytes"] = m.compile_peak;
+    }
+    all["cached_s"] = m.cached;
+    all["peak_bytes"] = m.peak;
+    if (m.ranges > 0) all["ranges_s"] = m.ranges;
+    print_json(all);
+    return 0;
+  }
+  Table table = table_of(m.runs);
   table.add({"load, cold", m.cold > 0 ? human_seconds(m.cold) : "not measured: the cache has it (--no-cache)"});
   table.add({"load, cached", human_seconds(m.cached)});
   if (m.ranges > 0) table.add({"kernels for ranges, cold", human_seconds(m.ranges)});
   table.add({"peak memory", human_bytes(static_cast<double>(m.peak))});
   if (m.cold > 0) table.add({"peak memory while compiling", human_bytes(static_cast<double>(m.compile_peak))});
-  if (gpu) table.add({"memory of the GPU", human_bytes(static_cast<double>(r.device_bytes))});
   table.print();
-  print_busy(r.waiting, r.threads);
+  print_busy(m.runs.waiting, m.runs.threads);
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "driver/compile/compile.h"
 #include "driver/report/inspect.h"
+#include "driver/report/run_times.h"
 #include "driver/tune/tune_model.h"
 #include "driver/verify/verify.h"
 
@@ -12,6 +13,7 @@ namespace heddle::cli {
 // What commands tell of their results: as JSON, and as text that is printed.
 nlohmann::json json_of(const driver::CompileReport& report);
 nlohmann::json json_of(const driver::ModelSummary& summary);
+nlohmann::json json_of(const driver::RunTimes& times);
 nlohmann::json json_of(const driver::TuneReport& report);
 nlohmann::json json_of(const driver::VerifyReport& report);
 
@@ -19,6 +21,7 @@ nlohmann::json json_of(const driver::VerifyReport& report);
 void print_report(const driver::CompiledModel& model, const Target& target, bool verbose);
 // `full`: names and formulas of extents as long as they are, else rows fit the terminal.
 void print_report(const driver::ModelSummary& summary, bool full = false);
+void print_report(const driver::RunTimes& times);
 void print_report(const driver::TuneReport& report);
 void print_report(const driver::VerifyReport& report);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 #include "base/log.h"
 #include "base/near_miss.h"
 #include "base/thread/cancel.h"
@@ -92,7 +93,8 @@ std::vector<Tensor> operands_of(const ModelVariant& variant, const GivenInputs& 
     if (given[i] == nullptr || taken[i]) continue;
     fail(ErrorCode::kInvalidInput, fmt::format("input {}", ports[i].name),
          "it is given, and the plan was made with its default",
-         fmt::format("Compile the ONNX model with --shape {}={}", ports[i].name, fmt::join(given[i]->shape(), ",")));
+         fmt::format("Compile the ONNX model with {}",
+                     option::shape({option::NamedShape(ports[i].name, given[i]->shape())})));
   }
   fail(ErrorCode::kInvalidInput, "plan",
        "an input that decides shapes or is text has another value than at compile time",

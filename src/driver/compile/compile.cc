@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/interface/option.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread/cancel.h"
@@ -79,7 +80,7 @@ void check_extents(const std::string& model, const ir::Graph& graph) {
       const std::string of = node.origins.empty() ? "" : " of " + graph.origin(node.origins[0]).node;
       fail(ErrorCode::kOutOfMemory, model,
            fmt::format("{}{} makes a value {}, which fits no memory", ir::to_string(node.op), of, ir::to_string(type)),
-           "Reduce the batch, the sequence length or the picture (--shape)");
+           fmt::format("Reduce the batch, the sequence length or the picture ({})", option::shape()));
     }
   }
 }
@@ -149,7 +150,7 @@ void check_values(const std::string& model, const ir::Graph& graph, const Target
       fail(ErrorCode::kOutOfMemory, model,
            fmt::format("{} makes a value {}, {:.1f} GB are available", to_string(node.op), to_string(graph.type(v)),
                        static_cast<double>(memory) * 1e-9),
-           "Reduce the batch or the sequence length (--shape)");
+           fmt::format("Reduce the batch or the sequence length ({})", option::shape()));
     }
   }
 }
@@ -162,7 +163,7 @@ void check_memory(const std::string& model, int64_t needed, const char* what) {
   fail(ErrorCode::kOutOfMemory, model,
        fmt::format("{} need {:.1f} GB, {:.1f} GB are available", what, static_cast<double>(needed) * 1e-9,
                    static_cast<double>(available) * 1e-9),
-       "Reduce the batch or the sequence length (--shape), or close other programs");
+       fmt::format("Reduce the batch or the sequence length ({}), or close other programs", option::shape()));
 }
 
 Session::Session(const std::string& path, const CompileOptions& options, Kind kind) : path_(path), kind_(kind) {

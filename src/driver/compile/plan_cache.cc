@@ -87,7 +87,7 @@ Hash128 content_hash(int fd, const std::string& path, int threads) {
   std::vector<char> sample(kSampleBytes);
   for (int64_t i = 0; i < kSamples; ++i) {
     const ssize_t got = ::pread(fd, sample.data(), sample.size(), i * stride);
-    if (got < 0) fail(ErrorCode::kFile, path, fmt::format("it cannot be read: {}", std::strerror(errno)));
+    if (got < 0) fail_errno(path, "reading", errno);
     hasher.add(hash_bytes(sample.data(), static_cast<size_t>(got)));
   }
   return hasher.finish();
@@ -96,7 +96,7 @@ Hash128 content_hash(int fd, const std::string& path, int threads) {
 Hash128 content_hash(const std::string& path, int threads) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
-    fail(ErrorCode::kFile, path, fmt::format("it cannot be read: {}", std::strerror(errno)), "Check the path");
+    fail_errno(path, "opening the file", errno, "Check the path");
   }
   return content_hash(file.get(), path, threads);
 }

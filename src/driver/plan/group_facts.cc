@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 #include "runtime/plan.h"
 
 namespace heddle::driver {
@@ -55,7 +56,7 @@ int64_t bytes_of(const ir::TensorType& type) {
   const int64_t bytes = runtime::dense_bytes(type.dtype, type.shape);
   if (bytes >= 0 && bytes <= kMost) return bytes;
   fail(ErrorCode::kOutOfMemory, "a value " + ir::to_string(type), "no machine has memory for it",
-       "Reduce the batch or the sequence length (--shape)");
+       fmt::format("Reduce the batch or the sequence length ({})", option::shape()));
 }
 
 int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group) {

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/interface/option.h"
 
 namespace heddle::driver {
 namespace {
@@ -30,7 +31,8 @@ void put_float(Tensor& tensor, int64_t index, double value) {
 
 Tensor random_tensor(const runtime::Port& port, uint64_t seed) {
   if (port.dtype == DType::kString) {
-    fail(ErrorCode::kUnsupportedType, "input " + port.name, "text cannot be made at random", "Pass it with --input");
+    fail(ErrorCode::kUnsupportedType, "input " + port.name, "text cannot be made at random",
+         "Pass it: " + option::input(port.name));
   }
   Tensor tensor(port.dtype, port.shape);
   // Seeded by the name, so that one input's data does not depend on what other inputs there are.

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/file/file.h"
+#include "base/interface/option.h"
 #include "base/memory.h"
 #include "base/near_miss.h"
 #include "frontend/onnx/extents/extent_search.h"
@@ -123,8 +124,7 @@ class InputBinder {
       return *given;
     }
     if (!type.shape) {
-      fail(ErrorCode::kUnknownShape, where, "the model does not say its shape",
-           fmt::format("Give it: --shape {}=...", name));
+      fail(ErrorCode::kUnknownShape, where, "the model does not say its shape", "Give it: " + option::shape_of(name));
     }
     Shape shape;
     for (size_t i = 0; i < type.shape->size(); ++i) {
@@ -158,7 +158,7 @@ class InputBinder {
     if (type.dtype == DType::kString) {
       if (value == nullptr) {
         fail(ErrorCode::kUnknownShape, where, "it is text, whose value must be known when the model is compiled",
-             fmt::format("Give it: --input {}=...", name));
+             "Give it: " + option::value_of(name));
       }
       specialise(name);
       const size_t before = importer_.builder().graph().inputs().size() + result_.texts.size();
@@ -292,7 +292,7 @@ Imported import_specialised(ModelState& state) {
         state.needs_value = true;
         fail(ErrorCode::kUnknownShape, wanted.where,
              fmt::format("a shape depends on the value of input {}", fmt::join(unknown, ", ")),
-             "Give its value when compiling: --input NAME=FILE.npy");
+             "Give its value when compiling: " + option::value_of(unknown[0]));
       }
       if (!progress) fail(ErrorCode::kUnknownShape, wanted.where, "a shape cannot be computed while importing");
     }

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 
 namespace heddle::runtime {
 namespace {
@@ -133,7 +134,8 @@ CudaBuffer::CudaBuffer(const CudaContext& context, size_t bytes, const char* wha
     fail(ErrorCode::kOutOfMemory, context.device().name,
          fmt::format("{} needs {} bytes ({:.2f} GB); {} bytes of {} ({:.2f} of {:.2f} GB) are free", what, bytes,
                      gigabytes(bytes), free_bytes, total, gigabytes(free_bytes), gigabytes(total)),
-         "Reduce the batch or the sequence length (--shape), run fewer models at once, or use --target cpu");
+         fmt::format("Reduce the batch or the sequence length ({}), run fewer models at once, or use {}",
+                     option::shape(), option::target("cpu")));
   }
   context.check(result, "cuMemAlloc");
 }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { groupedAdvice } from "../../../src/profile/page/core/advice.js";
 import { decode } from "../../../src/profile/page/core/decode.js";
 import { difference } from "../../../src/profile/page/core/difference.js";
 import { bottomUpFlame, sandwich, topDownFlame } from "../../../src/profile/page/core/flame.js";
@@ -319,4 +320,12 @@ test("names that attack are shown as text", () => {
   const profile = read(hostile());
   for (const name of profile.frames.name) assert.match(printable(name), /^[^\u0000-\u001f\u007f-\u009f\u202e\u2028]*$/);
   assert.equal(printable("a\nb\u202e\ud800"), "a\\u{a}b\\u{202e}\\u{d800}");
+});
+
+test("advice of one rule is one group with its places, the largest gain first", () => {
+  const one = (rule, node, gain) => ({ rule, node, gain, share: gain / 100, evidence: `at ${node}`, confidence: "bound", remedy: `mend ${rule}` });
+  const groups = groupedAdvice([one("b", 1, 30), one("a", 2, 5), one("a", 3, 7), ...[4, 5, 6, 7].map((node) => one("a", node, 6))]);
+  assert.deepEqual(groups.map(({ rule, gain, places }) => [rule, gain, places.map(({ node }) => node)]), [["a", 36, [3, 4, 5, 6, 7, 2]], ["b", 30, [1]]]);
+  assert.ok(Math.abs(groups[0].share - 0.36) < 1e-9);
+  assert.equal(groupedAdvice([one("a", 1, 1), { ...one("a", 2, 1), remedy: "another" }]).length, 2);
 });

@@ -202,7 +202,21 @@ class Page(unittest.TestCase):
         self.assertEqual(self.value("[heddle.state.view, heddle.state.node, heddle.state.metric, document.getElementById('search').value]"), ["top-down", 40, "CPU", "conv"])
         self.assertIn(self.value("heddle.names[heddle.tree.frame[40]]"), self.rows())
         self.open("training", "view=nothing&node=99999999&metric=none&group=x")
-        self.assertEqual(self.value("heddle.state.view"), "overview")
+        self.assertEqual(self.value("heddle.state.view"), "flame")
+
+    def test_the_flame_graph_comes_first_and_advice_is_grouped(self):
+        self.open("training")
+        self.assertEqual(self.value("[heddle.state.view, document.querySelector('[role=tab]').id]"), ["flame", "tab-flame"])
+        self.browser.click_on("#tab-overview")
+        self.value("""(() => {
+            const { advice } = heddle.profile, one = advice[0];
+            for (let node = 1; node < 8; node++) advice.push({ ...one, node, rule: "far_from_floor" });
+            heddle.generation++;
+            heddle.set({});
+        })()""")
+        titles = self.value("[...document.querySelectorAll('.advice-head strong')].map(e => e.textContent)")
+        self.assertEqual(titles.count("far from floor"), 1)
+        self.assertIn("7 places", self.value("document.querySelector('.advice').textContent"))
 
     def compare(self):
         older = self.pages["slower"].read_text()

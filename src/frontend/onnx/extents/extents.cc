@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 
 namespace heddle::onnx {
 namespace {
@@ -286,7 +287,8 @@ std::vector<AssumedDim> Extents::assumed(const std::map<std::string, int64_t>& g
 }
 
 std::string Extents::describe(const std::map<std::string, int64_t>& guesses) const {
-  std::vector<std::string> values, options;
+  std::vector<std::string> values;
+  std::vector<option::NamedShape> shapes;
   std::set<std::string> seen;
   for (const AssumedDim& dim : assumed(guesses)) {
     const std::string name = dim.symbol.empty() ? fmt::format("{}[{}]", dim.input, dim.dim) : dim.symbol;
@@ -300,11 +302,11 @@ std::string Extents::describe(const std::map<std::string, int64_t>& guesses) con
       guessed = guessed || (is_open(dim) && guesses.contains(key_of(name, i, dim)));
       shape.push_back(is_open(dim) ? value(name, i, dim, guesses) : *dim.value);
     }
-    if (guessed) options.push_back(fmt::format("--shape {}={}", name, fmt::join(shape, ",")));
+    if (guessed) shapes.emplace_back(name, std::move(shape));
   }
   if (values.empty()) return {};
-  return fmt::format("{} (guessed; {} {} {})", fmt::join(values, ", "), fmt::join(options, " "),
-                     options.size() == 1 ? "sets" : "set", values.size() == 1 ? "it" : "them");
+  return fmt::format("{} (guessed; {} {} {})", fmt::join(values, ", "), option::shape(shapes),
+                     shapes.size() == 1 ? "sets" : "set", values.size() == 1 ? "it" : "them");
 }
 
 }  // namespace heddle::onnx

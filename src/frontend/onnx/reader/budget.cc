@@ -1,18 +1,18 @@
 #include "frontend/onnx/reader/budget.h"
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/interface/option.h"
 #include "base/memory.h"
+#include "base/thread/cancel.h"
 
 namespace heddle::onnx {
 namespace {
 
 constexpr int kMostDepth = 512;  // the importer recurses over graphs in graphs
 
-[[noreturn]] void exceeded(const std::string& where, std::string why, const char* option) {
-  fail(ErrorCode::kLimit, where, std::move(why),
-       fmt::format("If you trust the model, raise the limit: --limit {}=...", option));
+[[noreturn]] void exceeded(const std::string& where, std::string why, const char* name) {
+  fail(ErrorCode::kLimit, where, std::move(why), "If you trust the model, raise the limit: " + option::limit(name));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 
 namespace heddle::onnx {
 namespace {
@@ -141,7 +142,7 @@ Descriptor DataFolder::open(std::string_view location, const std::string& where)
   if (error == ELOOP) {
     fail(ErrorCode::kMissingData, where,
          fmt::format("external data file {}: a symbolic link is on the way to it, which may lead anywhere", path),
-         "Put the file itself there, or pass --external-data-links if you trust the folder");
+         fmt::format("Put the file itself there, or pass {} if you trust the folder", option::external_data_links()));
   }
   fail(ErrorCode::kMissingData, where,
        fmt::format("external data file {}: opening the file failed: {}", path, std::strerror(error)),

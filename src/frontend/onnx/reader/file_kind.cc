@@ -44,7 +44,7 @@ constexpr Signature kSignatures[] = {
      "version https://git-lfs.github.com/spec/"sv,
      {"a pointer of git-lfs in place of the model", "Fetch the model with: git lfs pull"}},
     {0, "GGUF"sv, {"a GGUF file, which holds weights without a network", "Export the network to ONNX"}},
-    {0, "\x93NUMPY"sv, {"an array of NumPy", "Name the model; arrays are its inputs: --input NAME=FILE.npy"}},
+    {0, "\x93NUMPY"sv, {"an array of NumPy", "Name the model; arrays are its inputs"}},
     {0, "\x80\2"sv, {"a file of Python's pickle, such as a PyTorch file", kExport}},
     {0, "\x80\4"sv, {"a file of Python's pickle", kExport}},
     {0, "\x80\5"sv, {"a file of Python's pickle", kExport}},

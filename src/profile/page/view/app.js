@@ -16,13 +16,13 @@ import { tablePanels } from "./tables.js";
 import { TimelinePanel } from "./timeline.js";
 
 const TITLES = {
-  overview: "Overview", flame: "Flame graph", "top-down": "Top-down", "bottom-up": "Bottom-up", flat: "Flat",
+  flame: "Flame graph", overview: "Overview", "top-down": "Top-down", "bottom-up": "Bottom-up", flat: "Flat",
   sandwich: "Sandwich", timeline: "Timeline", roofline: "Roofline",
 };
 
 /** What the fragment keeps, and where it starts. */
 const START = {
-  view: "overview", metric: "", node: -1, query: "", filter: false, width: "now", direction: "down", order: "heavy",
+  view: "flame", metric: "", node: -1, query: "", filter: false, width: "now", direction: "down", order: "heavy",
   root: "top", group: "frame", columns: "", context: "model",
 };
 
@@ -63,7 +63,7 @@ export class App {
     this.panels = new Map();
     this.state = { ...START, metric: this.startMetric(), ...state };
     this.makers = {
-      overview: () => new OverviewPanel(this), flame: () => new FlamePanel(this), ...tablePanels(this),
+      flame: () => new FlamePanel(this), overview: () => new OverviewPanel(this), ...tablePanels(this),
       sandwich: () => new SandwichPanel(this),
     };
     if (profile.timeline?.count > 0) this.makers.timeline = () => new TimelinePanel(this);
@@ -159,7 +159,7 @@ export class App {
     this.state = { ...before, ...patch };
     const { state } = this;
     if (!Array.isArray(state.columns)) state.columns = state.columns ? state.columns.split(",") : [];
-    if (!Object.hasOwn(this.makers, state.view)) state.view = "overview";
+    if (!Object.hasOwn(this.makers, state.view)) state.view = START.view;
     if (this.metricOf(state.metric).name !== state.metric) state.metric = this.startMetric();
     if (!(state.node < this.tree.count)) state.node = -1;
     if (!Object.hasOwn(CONTEXTS, state.context)) state.context = START.context;

@@ -1,5 +1,6 @@
-// The first tab: what the run took, its hot path, what to do, and the rows with the most cost of their own.
+// What the run took, its hot path, what to do, and the rows with the most cost of their own.
 
+import { groupedAdvice } from "../core/advice.js";
 import { BottomUp, TopDown, openHotPath } from "../core/rows.js";
 import { frameName, growth, place, percent, printable, quantity, signed } from "../core/format.js";
 import { changeClass, changeColour, chip, h, kindChip } from "./dom.js";
@@ -74,15 +75,20 @@ export class OverviewPanel {
     const { app } = this;
     const { advice, frames } = app.profile;
     if (advice.length === 0) return null;
-    return this.card("Advice", advice.slice().sort((a, b) => b.gain - a.gain).map((entry) => {
-      const frame = app.tree.frame[entry.node];
+    const saved = (gain, share) => `saves ${quantity(gain, "ns")}${share > 0 ? `, ${percent(share, 1)}` : ""}`;
+    return this.card("Advice", groupedAdvice(advice).map(({ rule, remedy, confidence, gain, share, places }) => {
+      const isOne = places.length === 1;
+      const confident = CONFIDENCE[confidence] ?? printable(confidence);
       return h("article", { class: "advice" },
-               h("div", { class: "advice-head" }, h("strong", {}, printable(entry.rule.replaceAll("_", " "))),
-                 h("span", { class: "gain", title: `The gain is ${CONFIDENCE[entry.confidence] ?? printable(entry.confidence)}` }, `saves ${quantity(entry.gain, "ns")}${entry.share > 0 ? `, ${percent(entry.share, 1)}` : ""}`),
-                 h("span", { class: "badge" }, CONFIDENCE[entry.confidence] ?? printable(entry.confidence))),
-               h("p", {}, printable(entry.evidence)),
-               h("p", { class: "remedy" }, printable(entry.remedy)),
-               h("button", { class: "link", onclick: () => { app.set({ view: "top-down" }); app.select(entry.node); } }, `${frameName(frames, frame)} ${place(frames, frame)}`));
+               h("div", { class: "advice-head" }, h("strong", {}, printable(rule.replaceAll("_", " "))),
+                 h("span", { class: "gain", title: `The gain is ${confident}` }, saved(gain, share)),
+                 h("span", { class: "badge" }, confident),
+                 isOne ? null : h("span", { class: "badge" }, `${places.length} places`)),
+               h("p", { class: "remedy" }, printable(remedy)),
+               places.map((entry) => h("p", { class: "advice-place" }, printable(entry.evidence), " ",
+                                       h("button", { class: "link", onclick: () => { app.set({ view: "top-down" }); app.select(entry.node); } },
+                                         `${frameName(frames, app.tree.frame[entry.node])} ${place(frames, app.tree.frame[entry.node])}`),
+                                       isOne ? null : h("span", { class: "muted" }, ` ${saved(entry.gain, entry.share)}`))));
     }));
   }
 

@@ -1,0 +1,86 @@
+#include "base/interface/option.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <atomic>
+
+namespace heddle {
+namespace {
+
+std::atomic<Interface> spoken{Interface::kLibrary};
+
+std::string in_words(std::string library, std::string command_line, std::string python) {
+  switch (spoken.load(std::memory_order_relaxed)) {
+    case Interface::kCommandLine:
+      return command_line;
+    case Interface::kPython:
+      return python;
+    case Interface::kLibrary:
+      break;
+  }
+  return library;
+}
+
+std::string tuple(const Shape& shape) {
+  return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+}
+
+}  // namespace
+
+void speak_of(Interface interface) {
+  spoken.store(interface, std::memory_order_relaxed);
+}
+
+namespace option {
+
+std::string shape() {
+  return in_words("CompileOptions::shapes", "--shape", "`shapes` or `dims`");
+}
+
+std::string shape(const std::vector<NamedShape>& shapes) {
+  std::vector<std::string> library, words, items;
+  for (const auto& [name, extents] : shapes) {
+    library.push_back(fmt::format("{{\"{}\", {{{}}}}}", name, fmt::join(extents, ", ")));
+    words.push_back(fmt::format("--shape {}={}", name, fmt::join(extents, ",")));
+    items.push_back(fmt::format("\"{}\": {}", name, tuple(extents)));
+  }
+  return in_words(fmt::format("CompileOptions::shapes = {{{}}}", fmt::join(library, ", ")),
+                  fmt::format("{}", fmt::join(words, " ")), fmt::format("shapes={{{}}}", fmt::join(items, ", ")));
+}
+
+std::string shape_of(std::string_view input) {
+  return in_words(fmt::format("CompileOptions::shapes[\"{}\"]", input), fmt::format("--shape {}=...", input),
+                  fmt::format("shapes={{\"{}\": ...}}", input));
+}
+
+std::string target(std::string_view value) {
+  return in_words(fmt::format("CompileOptions::target = \"{}\"", value), fmt::format("--target {}", value),
+                  fmt::format("target=\"{}\"", value));
+}
+
+std::string threads() {
+  return in_words("CompileOptions::threads", "--threads", "`threads`");
+}
+
+std::string value_of(std::string_view input) {
+  return in_words(fmt::format("CompileOptions::values[\"{}\"]", input), fmt::format("--input {}=FILE.npy", input),
+                  fmt::format("values={{\"{}\": ...}}", input));
+}
+
+std::string input(std::string_view name) {
+  return in_words(fmt::format("inputs[\"{}\"]", name), fmt::format("--input {}=FILE.npy", name),
+                  fmt::format("inputs={{\"{}\": ...}}", name));
+}
+
+std::string limit(std::string_view name) {
+  return in_words(fmt::format("CompileOptions::limits.{}", name), fmt::format("--limit {}=...", name),
+                  fmt::format("limits={{\"{}\": ...}}", name));
+}
+
+std::string external_data_links() {
+  return in_words("CompileOptions::external_data_links", "--external-data-links", "external_data_links=True");
+}
+
+}  // namespace option
+}  // namespace heddle
