@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "base/thread/thread.h"
 #include "errors.h"
 #include "interrupt.h"

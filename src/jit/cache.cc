@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/environment.h"
+#include "base/system/environment.h"
 #include "base/file/space.h"
 #include "base/file/sweep.h"
 #include "base/file/trust.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/environment.h"
+#include "base/system/environment.h"
 
 namespace heddle::lang::cpu {
 

@@ -1,4 +1,4 @@
-#include "base/environment.h"
+#include "base/system/environment.h"
 
 #include <fmt/format.h>
 
