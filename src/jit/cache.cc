@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/system/environment.h"
 #include "base/file/space.h"
 #include "base/file/sweep.h"
 #include "base/file/trust.h"
 #include "base/log.h"
+#include "base/system/environment.h"
 
 namespace heddle::jit {
 namespace {
