@@ -122,6 +122,7 @@ nlohmann::json json_of(const driver::RunTimes& r) {
 
 void print_report(const driver::RunTimes& times) {
   table_of(times).print();
+  print_busy(times.waiting, times.threads);
 }
 
 int bench_command(const Arguments& arguments) {
