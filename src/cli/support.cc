@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "base/contention.h"
+#include "base/thread/contention.h"
 #include "cli/npy.h"
 #include "cli/progress.h"
 #include "driver/compile/options.h"

@@ -27,7 +27,7 @@ void tell_branches(const std::string& guess);
 // `inputs` with integer files seen as the types that the model wants (read_npy()).
 std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, const std::vector<PortInfo>& ports);
 
-// Says what times that were measured on a busy machine are worth (base/contention.h).
+// Says what times that were measured on a busy machine are worth (base/thread/contention.h).
 void print_busy(double waiting, int threads);
 
 // "1.5 GB", "12 KB"

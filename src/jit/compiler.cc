@@ -114,7 +114,7 @@ std::string include_folder(const std::string& fallback, bool use_cache) {
 // What a library depends on besides the units.
 Hasher hasher_of(const Compiler& compiler, const Recipe& recipe) {
   Hasher hasher;
-  hasher.add("library 2").add(compiler.version).add(headers_hash());
+  hasher.add("library 3").add(compiler.version).add(headers_hash());
   for (const auto* list : {&recipe.flags, &recipe.header_folders, &recipe.link_flags}) {
     for (const std::string& text : *list) hasher.add(text);
   }

@@ -6,9 +6,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/contention.h"
 #include "base/file/file.h"
 #include "base/memory.h"
+#include "base/thread/contention.h"
 #include "cli/commands/reports.h"
 #include "cli/support.h"
 #include "driver/api/model_impl.h"
@@ -107,15 +107,9 @@ Table table_of(const driver::RunTimes& r) {
 }  // namespace
 
 nlohmann::json json_of(const driver::RunTimes& r) {
-  nlohmann::json all = {{"p50_ms", r.p50 * 1e3},
-                        {"p10_ms", r.p10 * 1e3},
-                        {"p90_ms", r.p90 * 1e3},
-                        {"cpu_ms", r.cpu * 1e3},
-                        {"runs", r.runs},
-                        {"runs_per_s", 1 / r.p50},
-                        {"threads", r.threads},
-                        {"waiting", r.waiting},
-                        {"floor_ms", r.floor * 1e3}};
+  nlohmann::json all = {{"p50_ms", r.p50 * 1e3}, {"p10_ms", r.p10 * 1e3}, {"p90_ms", r.p90 * 1e3},
+                        {"cpu_ms", r.cpu * 1e3}, {"runs", r.runs},        {"runs_per_s", 1 / r.p50},
+                        {"threads", r.threads},  {"waiting", r.waiting},  {"floor_ms", r.floor * 1e3}};
   if (r.device_p50 > 0) {
     all["device_p50_ms"] = r.device_p50 * 1e3;
     all["device_p10_ms"] = r.device_p10 * 1e3;
@@ -128,6 +122,7 @@ nlohmann::json json_of(const driver::RunTimes& r) {
 
 void print_report(const driver::RunTimes& times) {
   table_of(times).print();
+  print_busy(times.waiting, times.threads);
 }
 
 int bench_command(const Arguments& arguments) {

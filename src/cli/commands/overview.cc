@@ -197,7 +197,10 @@ std::vector<std::string> advice(const CompileReport& report, const Overview& o) 
     list.emplace_back("without --untuned");
   } else if (report.contractions > report.tuned) {
     std::string command = "heddle tune MODEL";
-    for (const std::string& option : report.options) command += " " + option;
+    const driver::Asked defaults, &asked = report.asked;
+    if (asked.target != defaults.target) command += " --target " + asked.target;
+    if (asked.precision != defaults.precision) command += " --precision " + asked.precision;
+    if (asked.threads != defaults.threads) command += fmt::format(" --threads {}", asked.threads);
     list.push_back(std::move(command));
   }
   const bool narrow = o.gpu || report.target.find("-bf16true") != std::string::npos;

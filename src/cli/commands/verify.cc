@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
-#include "base/contention.h"
+#include "base/thread/contention.h"
 #include "cli/commands/reports.h"
 #include "cli/support.h"
 

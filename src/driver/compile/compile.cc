@@ -224,21 +224,11 @@ void prepare_fusion(passes::FusionPolicy policy, CompileReport& report, ir::Grap
   if (policy == passes::FusionPolicy::kStitch) graph = inline_neighbours(graph, report.decisions);
 }
 
-// What another command has to be given for the same kernels.
-std::vector<std::string> shared_options(const CompileOptions& options) {
-  const CompileOptions defaults;
-  std::vector<std::string> texts;
-  if (options.target != defaults.target) texts.push_back("--target " + options.target);
-  if (options.precision != defaults.precision) texts.push_back("--precision " + options.precision);
-  if (options.threads != defaults.threads) texts.push_back(fmt::format("--threads {}", options.threads));
-  return texts;
-}
-
 CompileReport report_for(const std::string& path, const CompileOptions& options, const Target& target) {
   CompileReport report;
   report.model = path;
   report.target = target.fingerprint();
-  report.options = shared_options(options);
+  report.asked = {options.target, options.precision, options.threads};
   report.takes_tuned = options.tuned;
   report.threads = target.cpu.threads;
   report.sms = target.cuda.sms;

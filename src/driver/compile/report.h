@@ -68,13 +68,19 @@ struct AliasReport {
   std::string why_copied;  // why its bytes are copied all the same; "": they are not
 };
 
+// What the options said.
+struct Asked {
+  std::string target = "cpu", precision = "f32";
+  int threads = 0;
+};
+
 struct CompileReport {
   std::string model, target;
-  std::vector<std::string> options;  // of the command line: target, precision and threads that are no defaults
-  bool takes_tuned = true;           // configurations that `heddle tune` found
-  int threads = 1;                   // of a CPU
-  int sms = 0;                       // of a GPU
-  double waiting = 0;                // Contention::waiting() while kernels were measured on a CPU
+  Asked asked;
+  bool takes_tuned = true;  // configurations that `heddle tune` found
+  int threads = 1;          // of a CPU
+  int sms = 0;              // of a GPU
+  double waiting = 0;       // Contention::waiting() while kernels were measured on a CPU
   std::vector<StageTime> stages;
   size_t nodes_imported = 0, nodes_optimised = 0;
   size_t model_nodes = 0;  // distinct origins: the kernels of a runtime that runs node by node

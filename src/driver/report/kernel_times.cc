@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/contention.h"
+#include "base/thread/contention.h"
 
 namespace heddle::driver {
 namespace {

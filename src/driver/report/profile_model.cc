@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/contention.h"
+#include "base/thread/contention.h"
 #include "driver/report/inside/sample_gpu.h"
 #include "driver/report/inside/sample_inside.h"
 #include "driver/report/kernel_times.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/contention.h"
+#include "base/thread/contention.h"
 #include "driver/api/model_impl.h"
 #include "driver/tune/measure.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/contention.h"
+#include "base/thread/contention.h"
 #include "runtime/cuda/step_scope.h"
 
 namespace heddle::driver {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/contention.h"
+#include "base/thread/contention.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"
 #include "runtime/executor.h"

@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/contention.h"
 #include "base/log.h"
 #include "base/thread/cancel.h"
+#include "base/thread/contention.h"
 #include "driver/backend.h"
 #include "driver/compile/options.h"
 #include "driver/plan/plan_builder.h"

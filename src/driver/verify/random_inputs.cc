@@ -72,8 +72,8 @@ std::string branch_guess(const runtime::Plan& plan, const std::map<std::string, 
     if (example.empty()) example = port.name;
   }
   if (values.empty()) return "";
-  return fmt::format("{} (guessed, as branches depend on it; --input {}=FILE.npy sets it)", fmt::join(values, ", "),
-                     example);
+  return fmt::format("{} (guessed, as branches depend on it; {} sets it)", fmt::join(values, ", "),
+                     option::input(example));
 }
 
 }  // namespace heddle::driver

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/contention.h"
+#include "base/thread/contention.h"
 #include "driver/compile/compile.h"
 #include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"

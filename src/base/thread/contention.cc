@@ -1,4 +1,4 @@
-#include "base/contention.h"
+#include "base/thread/contention.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/interface/option.h"
 
 namespace heddle {
 namespace {
@@ -52,7 +53,7 @@ std::string busy_text(double waiting, int threads) {
   return fmt::format(
       "{}: while times were measured, a thread waited {:.0f}% of them for a processor. They may be far too long; "
       "measure again when the machine is idle{}",
-      why, 100 * waiting, threads > processors ? ", with fewer --threads" : "");
+      why, 100 * waiting, threads > processors ? fmt::format(", with fewer threads ({})", option::threads()) : "");
 }
 
 }  // namespace heddle
