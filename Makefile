@@ -3,7 +3,7 @@ BUILD := build/release
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: demo test build install setup test-setup check clean
+.PHONY: demo test build install wheel setup test-setup check clean
 
 demo: build
 	@scripts/demo.sh $(BUILD)/heddle
@@ -20,6 +20,10 @@ build: setup
 # Honours DESTDIR.
 install: build
 	cmake --install $(BUILD) --prefix $(PREFIX)
+
+# In dist/, for any Linux on x86-64 with glibc 2.28; arguments of the script choose the Pythons.
+wheel:
+	@scripts/wheel.sh
 
 setup:
 	@scripts/setup.sh build
