@@ -3,7 +3,7 @@ BUILD := build/release
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: demo test build build-as-user install setup test-setup check clean
+.PHONY: demo test build build-as-user install wheel setup test-setup check clean
 
 demo: build
 	@scripts/demo.sh $(BUILD)/heddle
@@ -25,6 +25,10 @@ install: $(if $(BUILDER),build-as-user,build)
 build-as-user:
 	@echo "building as $(BUILDER), installing as root"
 	@sudo -H -u $(BUILDER) $(MAKE) --no-print-directory build JOBS=$(JOBS)
+
+# In dist/, for any Linux on x86-64 with glibc 2.28; arguments of the script choose the Pythons.
+wheel:
+	@scripts/wheel.sh
 
 setup:
 	@scripts/setup.sh build
