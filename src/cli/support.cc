@@ -121,6 +121,10 @@ std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, co
   return inputs;
 }
 
+driver::Modules modules_of(const Arguments& arguments) {
+  return arguments.unfold ? driver::Modules::kOpen : driver::Modules::kFolded;
+}
+
 std::string human_bytes(double bytes) {
   if (bytes >= 1e9) return fmt::format("{:.2f} GB", bytes * 1e-9);
   if (bytes >= 1e6) return fmt::format("{:.1f} MB", bytes * 1e-6);

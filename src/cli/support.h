@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/output.h"
+#include "driver/report/modules.h"
 
 namespace heddle::cli {
 
@@ -23,6 +24,9 @@ void tell_guess(const Arguments& arguments, const CompileOptions& options, const
 
 // `inputs` with integer files seen as the types that the model wants (read_npy()).
 std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, const std::vector<PortInfo>& ports);
+
+// What a picture shows.
+driver::Modules modules_of(const Arguments& arguments);
 
 // "1.5 GB", "12 KB"
 std::string human_bytes(double bytes);
