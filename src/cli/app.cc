@@ -81,12 +81,17 @@ CLI::App* add_model_command(CLI::App& app, Arguments& a, Command command, Comman
   return sub;
 }
 
+void add_svg(CLI::App& command, Arguments& a, const char* help) {
+  CLI::Option* svg = command.add_option("--svg", a.svg, help)->type_name("FILE");
+  command.add_flag("--unfold", a.unfold, "In the picture of a large model, draw what its modules hold")->needs(svg);
+}
+
 void add_explain(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* explain = add_model_command(app, a, explain_command, chosen, "explain", "Show what was fused, and why");
   add_inputs(explain, a);
   explain->add_flag("--measure", a.measure, "Compile and time every kernel, too");
   explain->add_flag("-v,--verbose", a.verbose, "Every group, kernel and decision, too");
-  explain->add_option("--svg", a.svg, "Write a picture of the graph")->type_name("FILE");
+  add_svg(*explain, a, "Write a picture of the graph");
   CLI::Option* json = explain->add_flag("--json", a.json, "Print JSON");
   // A flag, which takes a value behind "=" only: what follows it may be the model.
   explain
@@ -179,7 +184,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
                                         "Show inputs, outputs, operators and needs of a model; compiles nothing");
   add_input_data(inspect, a);
   inspect->add_flag("--full", a.full, "Do not shorten names and formulas of extents to the width of the terminal");
-  inspect->add_option("--svg", a.svg, "Write a picture of the model's nodes")->type_name("FILE");
+  add_svg(*inspect, a, "Write a picture of the model's nodes");
   inspect->add_flag("--json", a.json, "Print JSON");
 
   CLI::App* run = add_model_command(app, a, run_command, chosen, "run", "Compile (or load from the cache) and run");

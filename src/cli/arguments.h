@@ -66,6 +66,7 @@ struct Arguments {
   std::string output;      // -o
   std::string output_dir;  // run
   std::string svg;         // inspect, explain
+  bool unfold = false;     // inspect, explain: of the picture
   bool measure = false;    // explain
   bool verbose = false;    // explain
   bool full = false;       // inspect

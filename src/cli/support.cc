@@ -130,6 +130,10 @@ void print_busy(double waiting, int threads) {
   if (const std::string text = busy_text(waiting, threads); !text.empty()) print_line("note: " + text);
 }
 
+driver::Modules modules_of(const Arguments& arguments) {
+  return arguments.unfold ? driver::Modules::kOpen : driver::Modules::kFolded;
+}
+
 std::string human_bytes(double bytes) {
   if (bytes >= 1e9) return fmt::format("{:.2f} GB", bytes * 1e-9);
   if (bytes >= 1e6) return fmt::format("{:.1f} MB", bytes * 1e-6);

@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/output.h"
+#include "driver/report/modules.h"
 
 namespace heddle::cli {
 
@@ -29,6 +30,9 @@ std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, co
 
 // Says what times that were measured on a busy machine are worth (base/thread/contention.h).
 void print_busy(double waiting, int threads);
+
+// What a picture shows.
+driver::Modules modules_of(const Arguments& arguments);
 
 // "1.5 GB", "12 KB"
 std::string human_bytes(double bytes);

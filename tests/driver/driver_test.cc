@@ -19,6 +19,7 @@
 #include "driver/api/model_impl.h"
 #include "driver/compile/collapse.h"
 #include "driver/compile/compile.h"
+#include "driver/report/inspect.h"
 #include "driver/report/svg.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"
@@ -405,6 +406,20 @@ TEST_F(Driver, APictureOfManyKernelsShowsModulesOnOneSheet) {
       2);
   EXPECT_LT(width, 2500);
   EXPECT_LT(height, 2000);
+}
+
+TEST_F(Driver, APictureOfManyNodesShowsModulesUnlessTheyAreUnfolded) {
+  const std::string file = path("unet.onnx");
+  zoo::write("sd-unet", {.size = 8, .width = 32}, file);
+  const auto boxes = [](const std::string& svg) {
+    size_t count = 0;
+    for (size_t at = svg.find("<g><title>"); at != std::string::npos; at = svg.find("<g><title>", at + 1)) ++count;
+    return count;
+  };
+  const std::string svg = driver::draw_model_svg(file, two_threads());
+  EXPECT_LT(boxes(svg), 60u);
+  EXPECT_NE(svg.find(">down.7<"), std::string::npos);
+  EXPECT_GT(boxes(driver::draw_model_svg(file, two_threads(), driver::Modules::kOpen)), 300u);
 }
 
 TEST(Collapse, FindsTheLayersOfANetwork) {

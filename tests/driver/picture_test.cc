@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
+#include <regex>
 
 #include "driver/report/modules.h"
 #include "driver/report/picture_layout.h"
@@ -106,6 +108,104 @@ TEST(Picture, LegendNamesTheKindsThatOccurAndOnlyThose) {
   EXPECT_NE(svg.find("a&lt;b&gt;"), std::string::npos);
   EXPECT_EQ(svg.find("attention</text>"), std::string::npos);
   EXPECT_EQ(svg.find("repeated"), std::string::npos);
+}
+
+// Where the texts of an SVG that Picture wrote end, at most: characters are as wide as their class lets them be.
+std::vector<Rectangle> texts_in(const std::string& svg) {
+  static const std::regex kText(
+      "<text class=\"(.)\" x=\"([0-9.]+)\" y=\"([0-9.]+)\"( text-anchor=\"middle\")?>([^<]*)</text>");
+  const std::map<std::string, double> widths = {{"h", 11}, {"n", 7.9}, {"m", 6.3}};
+  std::smatch moved;
+  EXPECT_TRUE(std::regex_search(svg, moved, std::regex("<g transform=\"translate\\(([0-9.]+) ([0-9.]+)\\)\">")));
+  std::vector<Rectangle> texts;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), kText), end; at != end; ++at) {
+    const std::smatch& match = *at;
+    const bool inside = match.position() > moved.position();
+    const double width = widths.at(match[1]) * static_cast<double>(match[5].length());
+    double x = std::stod(match[2]), y = std::stod(match[3]);
+    if (match[4].matched) x -= width / 2;
+    if (inside) x += std::stod(moved[1]), y += std::stod(moved[2]);
+    texts.push_back({x, y - 10, x + width, y + 3});
+  }
+  return texts;
+}
+
+TEST(Picture, AllTextLiesInTheViewBox) {
+  Picture picture;
+  picture.heading("bert.onnx", "cpu: 300 operators in 90 kernels (12 distinct), 3.21 ms measured");
+  size_t last = picture.add({"x", {"f32[4]"}, Picture::Kind::kPort, "x"});
+  for (int kind = 0; kind <= static_cast<int>(Picture::Kind::kModule); ++kind) {
+    const auto of = static_cast<Picture::Kind>(kind);
+    const size_t box = picture.add({std::string(60, 'm'), {std::string(80, 'w'), "to f32[4]"}, of, "", {{of, 0.3}}});
+    picture.connect(last, box);
+    last = box;
+  }
+  picture.frame({1, 2}, 12);
+  const std::string svg = picture.svg();
+  std::smatch box;
+  ASSERT_TRUE(std::regex_search(svg, box, std::regex("viewBox=\"0 0 ([0-9]+) ([0-9]+)\"")));
+  const std::vector<Rectangle> texts = texts_in(svg);
+  EXPECT_GT(texts.size(), 40u);
+  for (const Rectangle& text : texts) {
+    EXPECT_TRUE(text.left >= 0 && text.top >= 0) << text.left << " " << text.top;
+    EXPECT_TRUE(text.right <= std::stod(box[1]) && text.bottom <= std::stod(box[2]))
+        << text.right << " " << text.bottom;
+  }
+  // Entries of the legend in two rows are not in the way of each other or of the heading.
+  for (size_t a = 0; a < texts.size(); ++a) {
+    for (size_t b = 0; b < a; ++b) EXPECT_FALSE(texts[a].meets(texts[b])) << a << " " << b;
+  }
+}
+
+TEST(Modules, ManyItemsAreShownByTheirModulesUnlessTheyStayOpen) {
+  std::vector<std::string> names, signatures;
+  std::vector<std::vector<size_t>> reads;
+  for (size_t i = 0; i < 300; ++i) {
+    names.push_back("/block." + std::to_string(i / 10) + "/" + (i % 10 < 5 ? "attention" : "mlp") + "/Op");
+    signatures.push_back(std::to_string(i));
+    reads.push_back(i == 0 ? std::vector<size_t>() : std::vector<size_t>{i - 1});
+  }
+  const driver::FoldedItems folded = driver::fold_items(names, reads, signatures, driver::Modules::kFolded);
+  EXPECT_LE(folded.shown(), 60u);
+  for (const ModuleBox& part : folded.parts) EXPECT_TRUE(part.name.starts_with("block.")) << part.name;
+  EXPECT_EQ(driver::fold_items(names, reads, signatures, driver::Modules::kOpen).shown(), 300u);
+  // Blocks that are equal are one.
+  for (size_t i = 0; i < signatures.size(); ++i) signatures[i] = std::to_string(i % 10);
+  const driver::FoldedItems repeated = driver::fold_items(names, reads, signatures, driver::Modules::kFolded);
+  EXPECT_EQ(repeated.shown(), 10u);  // which are few enough to be drawn
+  EXPECT_EQ(repeated.times()[0], 30u);
+}
+
+TEST(Modules, ItemsWhoseNamesTellNothingAreShownInStretchesBetweenBlocks) {
+  // Blocks of 9 items whose first one is read by the last one, too.
+  std::vector<std::string> names, signatures;
+  std::vector<std::vector<size_t>> reads;
+  for (size_t i = 0; i < 270; ++i) {
+    names.push_back("node." + std::to_string(i));
+    signatures.push_back(std::to_string(i));
+    reads.push_back(i == 0 ? std::vector<size_t>() : std::vector<size_t>{i - 1});
+    if (i % 9 == 8) reads.back().push_back(i - 8);
+  }
+  const driver::FoldedItems folded = driver::fold_items(names, reads, signatures, driver::Modules::kFolded);
+  EXPECT_LE(folded.shown(), 48u);
+  size_t next = 0;
+  for (const ModuleBox& part : folded.parts) {
+    EXPECT_EQ(part.items.front(), next);
+    EXPECT_EQ(part.items.size(), 9u);
+    next = part.items.back() + 1;
+  }
+  EXPECT_EQ(next, 270u);
+  EXPECT_EQ(folded.parts[0].name, "node.0 .. node.8");
+}
+
+TEST(Modules, ANameOfAMillionSlashesIsTaken) {
+  std::vector<std::string> names(100, "a/b");
+  std::vector<std::string> signatures;
+  for (size_t i = 0; i < names.size(); ++i) signatures.push_back(std::to_string(i));
+  for (size_t i = 0; i < 1000000; ++i) names[7] += "/a";
+  const driver::FoldedItems folded =
+      driver::fold_items(names, std::vector<std::vector<size_t>>(100), signatures, driver::Modules::kFolded);
+  EXPECT_LE(folded.shown(), 96u);
 }
 
 // By item: the box that has it.

@@ -370,7 +370,7 @@ int explain_command(const Arguments& arguments) {
     constexpr double kSeconds = 1;
     driver::measure(model, settings.target.cpu.threads, prepared.inputs, arguments.seed, kSeconds, settings.device);
   }
-  if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
+  if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model, modules_of(arguments)), Sync::kNo);
   if (arguments.json) {
     print_json(json_of(model.report));
     return 0;

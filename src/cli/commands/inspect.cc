@@ -196,7 +196,8 @@ int inspect_command(const Arguments& arguments) {
   const Prepared prepared = prepare(arguments);
   const ModelSummary summary = driver::inspect_model(arguments.model, prepared.options);
   if (!arguments.svg.empty()) {
-    write_file(arguments.svg, driver::draw_model_svg(arguments.model, prepared.options), Sync::kNo);
+    write_file(arguments.svg, driver::draw_model_svg(arguments.model, prepared.options, modules_of(arguments)),
+               Sync::kNo);
   }
   if (arguments.json) {
     print_json(json_of(summary));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "driver/report/modules.h"
 #include "heddle/model.h"
 
 namespace heddle::driver {
@@ -53,8 +54,9 @@ struct ModelSummary {
 ModelSummary inspect_model(const std::string& path, const CompileOptions& options);
 
 // The nodes of an ONNX model as a picture, with the types that it declares; those that Heddle does not know are red.
-// Layers that repeat are drawn once. Textual IR is drawn as draw_svg() does it. Throws as inspect_model() does, and
+// Layers that repeat are drawn once; of a model of many nodes modules are drawn, or stretches of nodes whose names tell
+// of none, unless they are to stay open. Textual IR is drawn as draw_svg() does it. Throws as inspect_model() does, and
 // kInvalidArgument for a plan.
-std::string draw_model_svg(const std::string& path, const CompileOptions& options);
+std::string draw_model_svg(const std::string& path, const CompileOptions& options, Modules modules = Modules::kFolded);
 
 }  // namespace heddle::driver

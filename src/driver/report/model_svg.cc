@@ -1,15 +1,17 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <unordered_map>
 
 #include "base/check.h"
 #include "base/file/file.h"
-#include "driver/compile/collapse.h"
 #include "driver/compile/compile.h"
 #include "driver/report/inspect.h"
+#include "driver/report/modules.h"
 #include "driver/report/picture.h"
 #include "driver/report/svg.h"
 #include "driver/shapes/import.h"
@@ -21,7 +23,8 @@
 namespace heddle::driver {
 namespace {
 
-constexpr size_t kMostNodes = 4000;  // of a graph that is drawn; the rest is told in a box
+constexpr size_t kMostNodeBoxes = 4000;  // of a graph that is drawn; the rest is told in a box
+constexpr size_t kNotDrawn = std::string::npos;
 
 std::string dims_text(const onnx::TensorProto& tensor) {
   return fmt::format("[{}]", fmt::join(tensor.dims, ","));
@@ -35,17 +38,16 @@ class NodePicture {
     for (const onnx::ValueInfoProto& value : graph_.value_infos) types_.emplace(value.name, &value.type);
     for (const onnx::FunctionProto& f : model.functions) functions_.emplace(f.domain, f.name);
     for (const onnx::NodeProto& node : graph_.nodes) {
-      if (node.op_type == "Constant" || nodes_.size() == kMostNodes) continue;
-      nodes_.push_back(&node);
+      if (node.op_type != "Constant") nodes_.push_back(&node);
     }
   }
 
-  std::string draw() {
+  std::string draw(Modules modules) {
     std::unordered_map<std::string_view, size_t> made_by;
     for (const onnx::ValueInfoProto& input : graph_.inputs) {
       if (!weights_.contains(input.name)) made_by[input.name] = picture_.add(terminal(input));
     }
-    add_nodes();
+    add_nodes(modules);
     for (size_t n = 0; n < nodes_.size(); ++n) {
       for (const std::string_view input : nodes_[n]->inputs) connect(made_by, input, box_of_[n]);
       for (const std::string_view output : nodes_[n]->outputs) made_by[output] = box_of_[n];
@@ -54,37 +56,95 @@ class NodePicture {
       types_.emplace(output.name, &output.type);
       connect(made_by, output.name, picture_.add(terminal(output)));
     }
-    const auto constants = static_cast<size_t>(std::count_if(
-        graph_.nodes.begin(), graph_.nodes.end(), [](const auto& node) { return node.op_type == "Constant"; }));
-    if (const size_t left = graph_.nodes.size() - constants - nodes_.size(); left > 0) {
-      picture_.add({fmt::format("and {} nodes more, which are not drawn", left), {}, Picture::Kind::kView, ""});
-    }
     return picture_.svg();
   }
 
  private:
-  // A box for each node; blocks of equal nodes in a row are drawn once.
-  void add_nodes() {
+  // A box for each node, or for each module of a large graph.
+  void add_nodes(Modules modules) {
     std::vector<std::string> signatures;
     for (const onnx::NodeProto* node : nodes_) signatures.push_back(signature(*node));
-    std::vector<size_t> shown_as(nodes_.size());
-    for (size_t n = 0; n < nodes_.size(); ++n) shown_as[n] = n;
-    std::vector<Repeat> repeats = find_repeats(signatures);
-    repeats.erase(std::remove_if(repeats.begin(), repeats.end(), [](const Repeat& r) { return r.period < 2; }),
-                  repeats.end());
-    for (const Repeat& repeat : repeats) {
-      for (size_t i = 0; i < repeat.period * repeat.count; ++i) {
-        shown_as[repeat.begin + i] = repeat.begin + i % repeat.period;
+    const FoldedItems folded = fold_items(module_names(), node_reads(), signatures, modules);
+    std::vector<size_t> box_of_part(folded.parts.size(), kNotDrawn);
+    box_of_.assign(nodes_.size(), kNotDrawn);
+    size_t drawn = 0, left = 0;
+    for (size_t p = 0; p < folded.parts.size(); ++p) {
+      const ModuleBox& part = folded.parts[p];
+      if (folded.shown_as[p] != p) {
+        box_of_part[p] = box_of_part[folded.shown_as[p]];
+      } else if (drawn < kMostNodeBoxes) {
+        box_of_part[p] = picture_.add(part.name.empty() ? box(*nodes_[part.items.front()]) : module_box(part));
+        ++drawn;
+      } else {
+        left += part.items.size();
       }
+      for (const size_t n : part.items) box_of_[n] = box_of_part[p];
     }
-    box_of_.assign(nodes_.size(), 0);
+    if (left > 0) {
+      picture_.add({fmt::format("and {} nodes more, which are not drawn", left), {}, Picture::Kind::kView, ""});
+    }
+    for (const Repeat& repeat : folded.repeats) {
+      const auto begin = box_of_part.begin() + static_cast<std::ptrdiff_t>(repeat.begin);
+      std::vector<size_t> boxes(begin, begin + static_cast<std::ptrdiff_t>(repeat.period));
+      std::erase(boxes, kNotDrawn);
+      if (!boxes.empty()) picture_.frame(std::move(boxes), repeat.count);
+    }
+  }
+
+  // By node: its name, or that of its first result, with slashes between modules. Writers that have no slashes put
+  // dots.
+  std::vector<std::string> module_names() const {
+    std::vector<std::string> names;
+    for (const onnx::NodeProto* node : nodes_) {
+      names.emplace_back(!node->name.empty() || node->outputs.empty() ? node->name : node->outputs.front());
+    }
+    const auto has_slash = [](const std::string& name) { return name.find('/') != std::string::npos; };
+    if (std::none_of(names.begin(), names.end(), has_slash)) {
+      for (std::string& name : names) std::replace(name.begin(), name.end(), '.', '/');
+    }
+    return names;
+  }
+
+  // By node: the nodes that made its inputs.
+  std::vector<std::vector<size_t>> node_reads() const {
+    std::unordered_map<std::string_view, size_t> made_by;
+    std::vector<std::vector<size_t>> reads(nodes_.size());
     for (size_t n = 0; n < nodes_.size(); ++n) {
-      box_of_[n] = shown_as[n] == n ? picture_.add(box(*nodes_[n])) : box_of_[shown_as[n]];
+      for (const std::string_view input : nodes_[n]->inputs) {
+        if (const auto maker = made_by.find(input); maker != made_by.end()) reads[n].push_back(maker->second);
+      }
+      for (const std::string_view output : nodes_[n]->outputs) made_by[output] = n;
     }
-    for (const Repeat& repeat : repeats) {
-      const auto begin = box_of_.begin() + static_cast<int64_t>(repeat.begin);
-      picture_.frame({begin, begin + static_cast<int64_t>(repeat.period)}, repeat.count);
+    return reads;
+  }
+
+  bool is_missing(const onnx::NodeProto& node) const {
+    return !functions_.contains({node.domain, node.op_type}) &&
+           onnx::find_handler(node.domain, node.op_type, onnx::version_of(model_.opset_imports, node.domain)) ==
+               nullptr;
+  }
+
+  Picture::Box module_box(const ModuleBox& part) const {
+    constexpr size_t kMostOperators = 4;
+    std::map<std::string, size_t> counts;
+    std::set<std::string> missing;
+    for (const size_t n : part.items) {
+      ++counts[operator_name(*nodes_[n])];
+      if (is_missing(*nodes_[n])) missing.insert(operator_name(*nodes_[n]));
     }
+    std::vector<std::pair<std::string, size_t>> order(counts.begin(), counts.end());
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    Picture::Box box{part.name, {}, missing.empty() ? Picture::Kind::kModule : Picture::Kind::kMissing, part.name};
+    std::string text;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const std::string one = fmt::format("{} {}", order[i].second, order[i].first);
+      box.title += "\n" + one;
+      if (i < kMostOperators) text += (i == 0 ? "" : ", ") + one;
+    }
+    box.lines.push_back(fmt::format("{} nodes", part.items.size()));
+    box.lines.push_back(text + (order.size() > kMostOperators ? ", ..." : ""));
+    if (!missing.empty()) box.lines.push_back(fmt::format("not supported: {}", fmt::join(missing, ", ")));
+    return box;
   }
 
   std::string weights_of(const onnx::NodeProto& node) const {
@@ -104,9 +164,7 @@ class NodePicture {
     box.name = operator_name(node);
     if (const std::string weights = weights_of(node); !weights.empty()) box.lines.push_back("weights" + weights);
     if (!node.name.empty()) box.lines.emplace_back(node.name);
-    const bool missing =
-        !functions_.contains({node.domain, node.op_type}) &&
-        onnx::find_handler(node.domain, node.op_type, onnx::version_of(model_.opset_imports, node.domain)) == nullptr;
+    const bool missing = is_missing(node);
     if (missing) box.lines.emplace_back("not supported");
     if (!node.outputs.empty()) {
       const auto type = types_.find(node.outputs.front());
@@ -123,7 +181,8 @@ class NodePicture {
 
   void connect(const std::unordered_map<std::string_view, size_t>& made_by, std::string_view value, size_t to) {
     const auto maker = made_by.find(value);
-    if (maker != made_by.end()) picture_.connect(maker->second, to);
+    if (maker == made_by.end() || maker->second == kNotDrawn || to == kNotDrawn) return;
+    picture_.connect(maker->second, to);
   }
 
   const onnx::ModelProto& model_;
@@ -138,14 +197,14 @@ class NodePicture {
 
 }  // namespace
 
-std::string draw_model_svg(const std::string& path, const CompileOptions& options) {
+std::string draw_model_svg(const std::string& path, const CompileOptions& options, Modules modules) {
   if (runtime::is_plan_file(path)) {
     fail(ErrorCode::kInvalidArgument, path, "a plan no longer has the graph of its model", "Draw the ONNX model");
   }
-  if (is_ir_file(path)) return draw_svg(compile_model(path, options, false, false));
+  if (is_ir_file(path)) return draw_svg(compile_model(path, options, false, false), modules);
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   const onnx::ModelProto model = onnx::parse_model(file->text(), file, path);
-  return NodePicture(model, path).draw();
+  return NodePicture(model, path).draw(modules);
 }
 
 }  // namespace heddle::driver

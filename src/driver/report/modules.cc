@@ -7,6 +7,9 @@
 namespace heddle::driver {
 namespace {
 
+constexpr size_t kMostItems = 60;     // shown one by one; of more, modules are
+constexpr size_t kMostModules = 48;   // boxes of a picture of modules
+constexpr size_t kMostDepth = 32;     // of modules in modules; a name may have any number of slashes
 constexpr size_t kMostToJoin = 2000;  // boxes; whether two may be joined takes a walk over the graph
 
 // A module and what lies in it. The path of an item is that of its module.
@@ -36,10 +39,11 @@ class Tree {
 
  private:
   void add(size_t item, const std::string& name) {
-    size_t at = 0, begin = 0;
+    size_t at = 0, begin = 0, depth = 0;
     ++modules_[0].items;
     for (size_t end = name.find('/'); end != std::string::npos; begin = end + 1, end = name.find('/', begin)) {
       if (end == begin) continue;
+      if (++depth > kMostDepth) break;
       const auto [child, added] = modules_[at].children.try_emplace(name.substr(begin, end - begin), modules_.size());
       const size_t next = child->second;
       if (added) {
@@ -180,6 +184,89 @@ class Joiner {
 };
 
 }  // namespace
+
+namespace {
+
+FoldedItems collapsed(std::vector<ModuleBox> parts, const std::vector<std::string>& signatures, size_t shortest) {
+  FoldedItems folded{std::move(parts), {}, {}};
+  std::vector<std::string> texts;
+  for (const ModuleBox& part : folded.parts) {
+    std::string& text = texts.emplace_back();
+    for (const size_t item : part.items) text += signatures[item] + "\n";
+    folded.shown_as.push_back(folded.shown_as.size());
+  }
+  for (const Repeat& repeat : find_repeats(texts)) {
+    if (repeat.period < shortest) continue;
+    for (size_t i = 0; i < repeat.period * repeat.count; ++i) {
+      folded.shown_as[repeat.begin + i] = repeat.begin + i % repeat.period;
+    }
+    folded.repeats.push_back(repeat);
+  }
+  return folded;
+}
+
+// By place in the sequence: how many earlier items are read there or later.
+std::vector<size_t> crossings(const std::vector<std::vector<size_t>>& reads) {
+  std::vector<size_t> last(reads.size());  // by item: its last reader
+  for (size_t i = 0; i < reads.size(); ++i) {
+    last[i] = i;
+    for (const size_t from : reads[i]) last[from] = i;
+  }
+  std::vector<size_t> count(reads.size() + 1);
+  for (size_t i = 0; i < reads.size(); ++i) {
+    if (last[i] > i) ++count[i + 1], --count[last[i] + 1];  // modulo: sums are never negative
+  }
+  for (size_t i = 1; i < count.size(); ++i) count[i] += count[i - 1];
+  return count;
+}
+
+// Stretches of the sequence, which end where few values pass: between the blocks of a network whose names tell nothing.
+std::vector<ModuleBox> gather_stretches(const std::vector<std::string>& names,
+                                        const std::vector<std::vector<size_t>>& reads, size_t most) {
+  const std::vector<size_t> passing = crossings(reads);
+  const size_t wanted = (names.size() + most - 1) / most;
+  std::vector<ModuleBox> boxes;
+  for (size_t begin = 0; begin < names.size();) {
+    size_t end = std::min(begin + wanted, names.size());
+    const size_t furthest = std::min(begin + 2 * wanted, names.size());
+    for (size_t at = end + 1; at <= furthest; ++at) {
+      if (passing[at] < passing[end]) end = at;
+    }
+    ModuleBox box;
+    for (size_t i = begin; i < end; ++i) box.items.push_back(i);
+    if (box.items.size() > 1) box.name = names[begin] + " .. " + names[end - 1];
+    boxes.push_back(std::move(box));
+    begin = end;
+  }
+  return boxes;
+}
+
+}  // namespace
+
+size_t FoldedItems::shown() const {
+  size_t count = 0;
+  for (size_t p = 0; p < shown_as.size(); ++p) count += shown_as[p] == p ? 1 : 0;
+  return count;
+}
+
+std::vector<size_t> FoldedItems::times() const {
+  std::vector<size_t> times(parts.size(), 1);
+  for (const Repeat& repeat : repeats) {
+    for (size_t i = 0; i < repeat.period; ++i) times[repeat.begin + i] = repeat.count;
+  }
+  return times;
+}
+
+FoldedItems fold_items(const std::vector<std::string>& names, const std::vector<std::vector<size_t>>& reads,
+                       const std::vector<std::string>& signatures, Modules modules) {
+  std::vector<ModuleBox> single;
+  for (size_t i = 0; i < names.size(); ++i) single.push_back({"", {i}});
+  FoldedItems items = collapsed(std::move(single), signatures, 2);  // a few equal boxes in a row say more than a frame
+  if (modules == Modules::kOpen || items.shown() <= kMostItems) return items;
+  FoldedItems folded = collapsed(gather_modules(names, reads, kMostModules), signatures, 1);
+  if (folded.shown() <= 2 * kMostModules) return folded;
+  return collapsed(gather_stretches(names, reads, kMostModules), signatures, 1);
+}
 
 std::vector<ModuleBox> gather_modules(const std::vector<std::string>& names,
                                       const std::vector<std::vector<size_t>>& reads, size_t most) {

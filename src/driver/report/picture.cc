@@ -119,9 +119,10 @@ std::string Picture::svg() {
   LayoutRequest request{sizes_, edges_, {}};
   for (const Frame& frame : frames_) request.frames.push_back(frame.boxes);
   layout_ = lay_out(request);
-  const double head = kHead;
   const double title = std::max(text_width(title_, 11), text_width(note_, kLineWidth));
-  const double width = std::max({layout_.width, title, 640.0}) + 2 * kMargin, height = layout_.height + head + kMargin;
+  const double width = std::max({layout_.width, title, 640.0}) + 2 * kMargin;
+  const Legend legend = make_legend(72, width - kMargin);
+  const double head = kHead + legend.below, height = layout_.height + head + kMargin;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
       "{1:.0f}\">\n"
@@ -130,7 +131,7 @@ std::string Picture::svg() {
       "<rect class=\"s\" width=\"100%\" height=\"100%\"/>\n<text class=\"h\" x=\"{3}\" y=\"32\">{4}</text>\n"
       "<text class=\"m\" x=\"{3}\" y=\"50\">{5}</text>\n",
       width, height, kCss, kMargin, escape(title_), escape(note_));
-  svg += legend_svg(72);
+  svg += legend.svg;
   svg += fmt::format("<g transform=\"translate({} {})\">\n", kMargin, head);
   for (const Frame& frame : frames_) svg += frame_svg(frame, false);
   for (size_t e = 0; e < edges_.size(); ++e) svg += edge_svg(e);
@@ -139,12 +140,21 @@ std::string Picture::svg() {
   return svg + "</g>\n</svg>\n";
 }
 
-std::string Picture::legend_svg(double y) const {
+Picture::Legend Picture::make_legend(double y, double right) const {
+  constexpr double kRow = 18;
   double x = kMargin;
-  std::string svg;
-  const auto entry = [&](const std::string& mark, double width, const std::string& text) {
-    svg += mark + fmt::format("<text class=\"m\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", x + width + 5, y, text);
-    x += width + 5 + text_width(text, 6.1) + 16;
+  Legend legend;
+  // `mark` writes what is explained at x, y.
+  const auto entry = [&](const auto& mark, double width, const std::string& text) {
+    const double needed = width + 5 + text_width(text, kLineWidth);
+    if (x > kMargin && x + needed > right) {
+      x = kMargin;
+      y += kRow;
+      legend.below += kRow;
+    }
+    legend.svg += mark();
+    legend.svg += fmt::format("<text class=\"m\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", x + width + 5, y, text);
+    x += needed + 16;
   };
   for (const KindStyle& s : kStyles) {
     const bool occurs = std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) {
@@ -152,19 +162,21 @@ std::string Picture::legend_svg(double y) const {
              std::any_of(box.time.begin(), box.time.end(), [&](const auto& part) { return part.first == s.kind; });
     });
     if (!occurs) continue;
-    entry(fmt::format("<rect class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"16\" height=\"11\" rx=\"3\"/>", s.css, x,
-                      y - 9),
-          16, s.legend);
+    const auto box = [&] {
+      return fmt::format("<rect class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"16\" height=\"11\" rx=\"3\"/>", s.css, x,
+                         y - 9);
+    };
+    entry(box, 16, s.legend);
   }
-  if (!frames_.empty()) {
-    entry(fmt::format("<rect class=\"f\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"20\" height=\"11\" rx=\"3\"/>", x, y - 9),
-          20, "repeated");
-  }
-  if (longest_ > 0) {
-    entry(fmt::format("<rect class=\"b\" x=\"{0:.0f}\" y=\"{1:.0f}\" width=\"24\" height=\"5\" rx=\"2\"/>", x, y - 6),
-          24, fmt::format("share of the time, whole bar {:.0f}%", 100 * longest_));
-  }
-  return svg;
+  const auto frame = [&] {
+    return fmt::format("<rect class=\"f\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"20\" height=\"11\" rx=\"3\"/>", x, y - 9);
+  };
+  if (!frames_.empty()) entry(frame, 20, "repeated");
+  const auto bar = [&] {
+    return fmt::format("<rect class=\"b\" x=\"{0:.0f}\" y=\"{1:.0f}\" width=\"24\" height=\"5\" rx=\"2\"/>", x, y - 6);
+  };
+  if (longest_ > 0) entry(bar, 24, fmt::format("share of the time, whole bar {:.0f}%", 100 * longest_));
+  return legend;
 }
 
 // A rectangle in each column that the frame is in. It is drawn below everything, its label above.

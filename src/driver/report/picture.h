@@ -40,8 +40,13 @@ class Picture {
     size_t count;
   };
 
-  LayoutRequest request() const;
-  std::string legend_svg(double y) const;
+  struct Legend {
+    std::string svg;
+    double below = 0;  // the height of its rows after the first
+  };
+
+  // In rows that end before `right`, the first one with its text at `y`.
+  Legend make_legend(double y, double right) const;
   std::string frame_svg(const Frame& frame, bool label) const;
   std::string edge_svg(size_t edge) const;
   std::string box_svg(size_t box) const;

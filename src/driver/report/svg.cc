@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 
-#include "driver/compile/collapse.h"
 #include "driver/report/kernel_times.h"
 #include "driver/report/modules.h"
 #include "driver/report/picture.h"
@@ -18,8 +17,6 @@ namespace {
 using Box = Picture::Box;
 using Kind = Picture::Kind;
 
-constexpr size_t kMostGroups = 60;   // drawn one by one; of more, modules are
-constexpr size_t kMostModules = 48;  // boxes of a picture of modules
 constexpr size_t kMostBoxes = 4000;  // drawn; the rest is told in a box
 constexpr size_t kNoBox = std::string::npos;
 
@@ -90,11 +87,13 @@ class GroupPicture {
     heading(model.report);
   }
 
-  std::string draw() {
-    find_readers();
-    for (size_t g = 0; g < groups_.size(); ++g) parts_.push_back({"", {g}});
-    collapse(2);  // a few equal boxes in a row say more than a frame
-    if (shown() > kMostGroups) show_modules();
+  std::string draw(Modules modules) {
+    std::vector<std::string> names, signatures;
+    for (const GroupReport* report : reports_) {
+      names.push_back(report->origins.substr(0, report->origins.find(',')));
+      signatures.push_back(signature(*report));
+    }
+    folded_ = fold_items(names, group_reads(), signatures, modules);
     add_boxes();
     add_edges();
     return picture_.svg();
@@ -110,74 +109,39 @@ class GroupPicture {
                                  times_.measured() ? "measured" : "predicted"));
   }
 
-  void find_readers() {
+  // By group: the groups that made its inputs.
+  std::vector<std::vector<size_t>> group_reads() const {
     std::map<ir::ValueId, size_t> made_by;
-    reads_.resize(groups_.size());
+    std::vector<std::vector<size_t>> reads(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (const ir::ValueId value : groups_[g].inputs) {
-        if (const auto maker = made_by.find(value); maker != made_by.end()) reads_[g].push_back(maker->second);
+        if (const auto maker = made_by.find(value); maker != made_by.end()) reads[g].push_back(maker->second);
       }
       for (const ir::ValueId value : groups_[g].outputs) made_by[value] = g;
     }
-  }
-
-  // Part -> the part of the first block of its repeat.
-  void collapse(size_t shortest) {
-    std::vector<std::string> signatures;
-    for (const ModuleBox& part : parts_) {
-      std::string& text = signatures.emplace_back();
-      for (const size_t g : part.items) text += signature(*reports_[g]) + "\n";
-    }
-    repeats_.clear();
-    shown_as_.resize(parts_.size());
-    for (size_t p = 0; p < parts_.size(); ++p) shown_as_[p] = p;
-    for (const Repeat& repeat : find_repeats(signatures)) {
-      if (repeat.period < shortest) continue;
-      for (size_t i = 0; i < repeat.period * repeat.count; ++i) {
-        shown_as_[repeat.begin + i] = repeat.begin + i % repeat.period;
-      }
-      repeats_.push_back(repeat);
-    }
-  }
-
-  size_t shown() const {
-    size_t count = 0;
-    for (size_t p = 0; p < shown_as_.size(); ++p) count += shown_as_[p] == p ? 1 : 0;
-    return count;
-  }
-
-  // Modules in place of groups, if the names of nodes tell of fewer.
-  void show_modules() {
-    std::vector<std::string> names;
-    for (const GroupReport* report : reports_) names.push_back(report->origins.substr(0, report->origins.find(',')));
-    std::vector<ModuleBox> modules = gather_modules(names, reads_, kMostModules);
-    if (modules.size() >= shown()) return;
-    parts_ = std::move(modules);
-    collapse(1);
+    return reads;
   }
 
   void add_boxes() {
     for (const ir::Graph::Port& port : graph_.inputs()) input_box_[port.value] = picture_.add(terminal(port));
-    std::vector<size_t> times(parts_.size(), 1);
-    for (const Repeat& repeat : repeats_) {
-      for (size_t i = 0; i < repeat.period; ++i) times[repeat.begin + i] = repeat.count;
-    }
+    const std::vector<ModuleBox>& parts = folded_.parts;
+    const std::vector<size_t> times = folded_.times();
     box_of_.assign(groups_.size(), 0);
-    std::vector<size_t> box_of_part(parts_.size(), kNoBox);
+    std::vector<size_t> box_of_part(parts.size(), kNoBox);
     size_t drawn = 0, left = 0;
-    for (size_t p = 0; p < parts_.size(); ++p) {
-      if (shown_as_[p] != p) {
-        box_of_part[p] = box_of_part[shown_as_[p]];
+    for (size_t p = 0; p < parts.size(); ++p) {
+      if (folded_.shown_as[p] != p) {
+        box_of_part[p] = box_of_part[folded_.shown_as[p]];
       } else if (drawn < kMostBoxes) {
-        box_of_part[p] = picture_.add(make_box(parts_[p], times[p]));
+        box_of_part[p] = picture_.add(make_box(parts[p], times[p]));
         ++drawn;
       } else {
         ++left;
       }
-      for (const size_t g : parts_[p].items) box_of_[g] = box_of_part[p];
+      for (const size_t g : parts[p].items) box_of_[g] = box_of_part[p];
     }
     if (left > 0) picture_.add({fmt::format("and {} groups more, which are not drawn", left), {}, Kind::kView, ""});
-    for (const Repeat& repeat : repeats_) {
+    for (const Repeat& repeat : folded_.repeats) {
       std::vector<size_t> boxes(box_of_part.begin() + static_cast<std::ptrdiff_t>(repeat.begin),
                                 box_of_part.begin() + static_cast<std::ptrdiff_t>(repeat.begin + repeat.period));
       std::erase(boxes, kNoBox);
@@ -294,18 +258,16 @@ class GroupPicture {
   std::vector<const GroupReport*> reports_;
   std::vector<double> seconds_;  // of a group, with the bodies of its loops
   double all_ = 0;
-  std::vector<std::vector<size_t>> reads_;  // by group: the groups that made its inputs
-  std::vector<ModuleBox> parts_;            // what a box may stand for
-  std::vector<Repeat> repeats_;             // of parts
-  std::vector<size_t> shown_as_, box_of_;
+  FoldedItems folded_;
+  std::vector<size_t> box_of_;
   std::map<ir::ValueId, size_t> input_box_;
   Picture picture_;
 };
 
 }  // namespace
 
-std::string draw_svg(const CompiledModel& model) {
-  return GroupPicture(model).draw();
+std::string draw_svg(const CompiledModel& model, Modules modules) {
+  return GroupPicture(model).draw(modules);
 }
 
 }  // namespace heddle::driver
