@@ -325,10 +325,10 @@ TEST_F(CudaModelTest, KernelsThatBeginEarlyGiveTheSame) {
 TEST_F(CudaModelTest, PlansAreSavedAndTakenFromTheCache) {
   test::write_mlp(path("m.onnx"));
   const Model first = Model::load(path("m.onnx"), options_);
-  EXPECT_FALSE(first.impl().primary().from_cache);
+  EXPECT_FALSE(first.impl().primary().from_cache.plan);
   const Model second = Model::load(path("m.onnx"), options_);
-  EXPECT_TRUE(second.impl().primary().from_cache);
-  EXPECT_FALSE(Model::load(path("m.onnx")).impl().primary().from_cache) << "the CPU's plan is another";
+  EXPECT_TRUE(second.impl().primary().from_cache.plan);
+  EXPECT_FALSE(Model::load(path("m.onnx")).impl().primary().from_cache.plan) << "the CPU's plan is another";
   first.save(path("m.plan"));
   const Model loaded = Model::load(path("m.plan"));
   const Tensor x = random_floats({2, 8}, 3);

@@ -135,7 +135,7 @@ TEST_F(DefaultInput, TextIsCompiledFor) {
   const Tensor x = floats({2}, {1, 2});
   for (int again = 0; again < 2; ++again) {  // the second time from the cache
     const Model m = Model::load(path("t.onnx"), options);
-    EXPECT_EQ(m.impl().primary().from_cache, again == 1);
+    EXPECT_EQ(m.impl().primary().from_cache.plan, again == 1);
     EXPECT_THAT(names(m.inputs()), ElementsAre("x", "t"));
     EXPECT_THAT(values(m.run({{"x", x}, {"t", text("cat", "dog")}})), ElementsAre(3, 10));
     EXPECT_THAT(values(m.run({{"x", x}, {"t", text("dog", "dog")}})), ElementsAre(5, 10));
@@ -145,7 +145,7 @@ TEST_F(DefaultInput, TextIsCompiledFor) {
   // Another text is another plan.
   options.values["t"] = text("dog", "cat");
   const Model other = Model::load(path("t.onnx"), options);
-  EXPECT_FALSE(other.impl().primary().from_cache);
+  EXPECT_FALSE(other.impl().primary().from_cache.plan);
   EXPECT_THAT(values(other.run({{"x", x}, {"t", text("dog", "cat")}})), ElementsAre(5, 6));
   other.save(path("t.plan"));
   const Model plan = Model::load(path("t.plan"), one_thread());

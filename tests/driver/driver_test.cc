@@ -76,7 +76,7 @@ TEST_F(Driver, LoadsRunsAndTakesThePlanFromTheCache) {
   const std::string file = mlp();
   const Tensor x = random_floats({2, 8}, 1);
   const Model cold = Model::load(file, two_threads());
-  EXPECT_FALSE(cold.impl().primary().from_cache);
+  EXPECT_FALSE(cold.impl().primary().from_cache.plan);
   ASSERT_EQ(cold.inputs().size(), 1u);
   EXPECT_EQ(cold.inputs()[0].name, "x");
   EXPECT_EQ(cold.inputs()[0].shape, (Shape{2, 8}));
@@ -84,13 +84,13 @@ TEST_F(Driver, LoadsRunsAndTakesThePlanFromTheCache) {
   const std::vector<float> y = run_mlp(cold, x);
   EXPECT_NEAR(y[0] + y[1] + y[2] + y[3], 1, 1e-5);
   const Model cached = Model::load(file, two_threads());
-  EXPECT_TRUE(cached.impl().primary().from_cache);
+  EXPECT_TRUE(cached.impl().primary().from_cache.plan);
   EXPECT_EQ(run_mlp(cached, x), y);
   CompileOptions other = two_threads();
   other.fusion = "none";
-  EXPECT_FALSE(Model::load(file, other).impl().primary().from_cache);
+  EXPECT_FALSE(Model::load(file, other).impl().primary().from_cache.plan);
   test::write_mlp(file, 2, 99);  // other weights under the same name
-  EXPECT_FALSE(Model::load(file, two_threads()).impl().primary().from_cache);
+  EXPECT_FALSE(Model::load(file, two_threads()).impl().primary().from_cache.plan);
 }
 
 TEST_F(Driver, AProfileOfAModelSumsToItsRun) {
@@ -302,12 +302,12 @@ TEST_F(Driver, ADamagedCachedPlanIsMadeAgain) {
     text[at] = static_cast<char>(text[at] ^ 4);
     write_file(plan, text, Sync::kNo);
     const Model again = Model::load(file, two_threads());
-    EXPECT_FALSE(again.impl().primary().from_cache) << at;
+    EXPECT_FALSE(again.impl().primary().from_cache.plan) << at;
     EXPECT_EQ(run_mlp(again, x), y);
   }
   write_file(plan, whole.substr(0, 1000), Sync::kNo);
   EXPECT_EQ(run_mlp(Model::load(file, two_threads()), x), y);
-  EXPECT_TRUE(Model::load(file, two_threads()).impl().primary().from_cache);
+  EXPECT_TRUE(Model::load(file, two_threads()).impl().primary().from_cache.plan);
 }
 
 TEST_F(Driver, ProcessesThatCompileTheSameAtOnceAndThatAreKilledLeaveAGoodCache) {
@@ -340,7 +340,7 @@ TEST_F(Driver, ProcessesThatCompileTheSameAtOnceAndThatAreKilledLeaveAGoodCache)
       ::waitpid(children[c], &status, 0);
       EXPECT_TRUE(status == 0 || (c == 0 && kill_one)) << status;
     }
-    EXPECT_TRUE(Model::load(file, two_threads()).impl().primary().from_cache);
+    EXPECT_TRUE(Model::load(file, two_threads()).impl().primary().from_cache.plan);
   }
 }
 

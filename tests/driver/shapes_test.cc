@@ -331,7 +331,7 @@ TEST_F(Batches, AnotherBatchRunsTheKernelsOfLoad) {
   for (const bool cached : {false, true}) {
     SCOPED_TRACE(cached);
     const Model m = Model::load(path, options);
-    EXPECT_EQ(m.impl().primary().from_cache, cached);
+    EXPECT_EQ(m.impl().primary().from_cache.plan, cached);
     const KernelsThere counted;
     for (const int64_t batch : {5, 7, 8, 12, 16, 24}) {
       SCOPED_TRACE(batch);
@@ -352,7 +352,7 @@ TEST_F(Batches, LoadsOfSeveralBatchesShareLibraries) {
     SCOPED_TRACE(batch);
     options.shapes["x"] = {batch, 16, 18, 18};
     const Model m = Model::load(path, options);
-    EXPECT_FALSE(m.impl().primary().from_cache);
+    EXPECT_FALSE(m.impl().primary().from_cache.plan);
     const std::map<std::string, Tensor> inputs{{"x", random_floats({batch, 16, 18, 18}, 7)}};
     expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
   }

@@ -143,7 +143,7 @@ TEST_F(TuneModel, EveryCandidateGivesTheSameResults) {
 }
 
 TEST_F(TuneModel, PlansAreCachedByTheirChoices) {
-  const auto from_cache = [&] { return Model::load(model_, options_).impl().primary().from_cache; };
+  const auto from_cache = [&] { return Model::load(model_, options_).impl().primary().from_cache.plan; };
   EXPECT_FALSE(from_cache());
   EXPECT_TRUE(from_cache());
   const TuneReport report = tune_model(model_, options_, tuning_);
