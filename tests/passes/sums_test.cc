@@ -44,11 +44,11 @@ TEST(LongDots, ProductsWithAVectorAreSumsOfProducts) {
 }
 
 TEST(LongDots, FewResultsAreMadeInPartsForEachThread) {
-  const std::string whole = R"(graph(%a: f32[3,16384], %b: f32[16384,5]) {
+  const std::string whole = R"(graph(%a: f32[3,40000], %b: f32[40000,5]) {
     %y = dot(%a, %b) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
     return "y" = %y
   })";
-  const std::string rest = R"(graph(%a: f32[2,12346,3], %b: f32[2,5,12346]) {
+  const std::string rest = R"(graph(%a: f32[2,30001,3], %b: f32[2,5,30001]) {
     %y = dot(%a, %b) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [1], rhs_contract = [2]}
     return "y" = %y
   })";

@@ -15,7 +15,8 @@ using ir::Op;
 using ir::ValueId;
 
 constexpr int64_t kLongSum = 4096;  // terms; of shorter sums a product takes no time worth the change
-constexpr int64_t kShortestPart = 4096;
+// Products of more than 8192 terms are summed exactly (schedule::summed_steps), and so must their parts be.
+constexpr int64_t kShortestPart = 8200;
 constexpr int64_t kPartsPerThread = 4;
 constexpr int64_t kReuse = 16;  // times that the operands outweigh the sums of all parts at the least
 

@@ -16,7 +16,7 @@ void place_in_scratch(CpuDrafts& k, const ReductionSite& i, uint64_t loops, Redu
   uint32_t holds = *r.scratch;
   // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
   const bool vertical = k.mapping.vector && (loops >> *k.mapping.vector & 1);
-  const bool is_long = k.volume(i.reduced) > tile::kLongSum;
+  const bool is_long = k.volume(i.reduced) >= tile::kLongSum;
   if (vertical && is_long && !is_arg(r.combine) && r.combine == Combine::kSum && is_float(r.dtype)) {
     r.error_buffer = k.new_scratch(result, k.loop_volume(loops));
   }
