@@ -191,7 +191,7 @@ void describe(A& a, Port& port) {
   a.number(port.index_bound);
   bool has_value = port.branch_value.has_value();
   int64_t value = port.branch_value.value_or(0);
-  a.number(has_value);
+  a.flag(has_value);
   a.number(value);
   if constexpr (A::kReading) port.branch_value = has_value ? std::optional(value) : std::nullopt;
 }

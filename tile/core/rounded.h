@@ -3,6 +3,8 @@
 // what happens between the switches of the mode.
 #pragma once
 
+#ifndef __CUDACC__  // CUDA has them itself
+
 namespace heddle::tile {
 
 enum class rounding { rtne, rtn, rtp, rtz };  // to nearest, down, up, toward zero: as the machine counts them
@@ -57,3 +59,5 @@ inline To rounded_cast(rounding to, From a) {
 }
 
 }  // namespace heddle::tile
+
+#endif

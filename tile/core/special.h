@@ -2,6 +2,8 @@
 // emulated GPU and the interpreter.
 #pragma once
 
+#ifndef __CUDACC__  // CUDA has them itself
+
 namespace heddle::tile::special {
 
 // Of the C library, under names of their own: its header has others, and not all compilers know them.
@@ -143,3 +145,5 @@ inline double cyl_bessel_i1(double x) {
 }
 
 }  // namespace heddle::tile::special
+
+#endif
