@@ -3,7 +3,7 @@
 // what happens between the switches of the mode.
 #pragma once
 
-#ifndef __CUDACC__  // CUDA has them itself
+#if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has them itself
 
 namespace heddle::tile {
 

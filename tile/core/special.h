@@ -2,7 +2,7 @@
 // emulated GPU and the interpreter.
 #pragma once
 
-#ifndef __CUDACC__  // CUDA has them itself
+#if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has them itself
 
 namespace heddle::tile::special {
 
