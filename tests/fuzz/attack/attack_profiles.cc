@@ -136,7 +136,9 @@ std::string damaged(Rng& rng) {
   if (rng.chance(0.1)) replace_timeline(document, rng);
   if (rng.chance(0.1)) edit_table(document[rng.chance(0.5) ? "frames" : "roofline"], rng);
   if (rng.chance(0.05)) document["metrics"] = json::array();
-  if (rng.chance(0.05)) document["metrics"].push_back(json(document["metrics"].front()));
+  if (rng.chance(0.05) && !document["metrics"].empty()) {
+    document["metrics"].push_back(json(document["metrics"].front()));
+  }
   for (int64_t edits = rng.range(0, 3); edits > 0; --edits) edit_part(document, rng);
   std::string text = document.dump(-1, ' ', false, json::error_handler_t::replace);
   if (rng.chance(0.03)) text = std::string(static_cast<size_t>(rng.range(1, 1000000)), rng.chance(0.5) ? '[' : '{');
