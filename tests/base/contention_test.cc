@@ -37,7 +37,7 @@ TEST(Contention, CountsTheTimeThatThreadsWaitForAProcessor) {
   if (!std::ifstream("/proc/self/schedstat")) GTEST_SKIP() << "the system does not count it";
   EXPECT_GT(waiting_of_a_shared_processor(), 0.25);
   const Contention contention;
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // wants no processor
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // wants no processor
   EXPECT_FALSE(is_busy(contention.waiting()));
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <atomic>
+#include <utility>
 
 namespace heddle {
 namespace {
@@ -20,6 +21,12 @@ std::string in_words(std::string library, std::string command_line, std::string 
       break;
   }
   return library;
+}
+
+// The value of a key of an option that is a map, `field` in C++ and `keyword` in Python.
+std::string entry(std::string_view field, std::string_view keyword, std::string command_line, std::string_view key) {
+  return in_words(fmt::format("{}[\"{}\"]", field, key), std::move(command_line),
+                  fmt::format("{}={{\"{}\": ...}}", keyword, key));
 }
 
 std::string tuple(const Shape& shape) {
@@ -50,8 +57,7 @@ std::string shape(const std::vector<NamedShape>& shapes) {
 }
 
 std::string shape_of(std::string_view input) {
-  return in_words(fmt::format("CompileOptions::shapes[\"{}\"]", input), fmt::format("--shape {}=...", input),
-                  fmt::format("shapes={{\"{}\": ...}}", input));
+  return entry("CompileOptions::shapes", "shapes", fmt::format("--shape {}=...", input), input);
 }
 
 std::string target(std::string_view value) {
@@ -64,13 +70,11 @@ std::string threads() {
 }
 
 std::string value_of(std::string_view input) {
-  return in_words(fmt::format("CompileOptions::values[\"{}\"]", input), fmt::format("--input {}=FILE.npy", input),
-                  fmt::format("values={{\"{}\": ...}}", input));
+  return entry("CompileOptions::values", "values", fmt::format("--input {}=FILE.npy", input), input);
 }
 
 std::string input(std::string_view name) {
-  return in_words(fmt::format("inputs[\"{}\"]", name), fmt::format("--input {}=FILE.npy", name),
-                  fmt::format("inputs={{\"{}\": ...}}", name));
+  return entry("inputs", "inputs", fmt::format("--input {}=FILE.npy", name), name);
 }
 
 std::string limit(std::string_view name) {

@@ -162,7 +162,7 @@ void print_held_back(const CompileReport& report, const Overview& o) {
                     o.reference));
   }
   if (o.seconds > 0) {
-    const double memory = percent(o.memory_seconds, o.seconds);
+    const double memory = std::min(percent(o.memory_seconds, o.seconds), 100.0);  // sums round
     say(fmt::format("arithmetic of matrix products and convolutions {:.0f}%, memory {:.0f}% of the time", 100 - memory,
                     memory));
   }
