@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: the direction of includes, the length of files, functions and folders, words, that files
-of a folder can be compiled together, that each folder has a README, and that the links of the documentation lead somewhere and the files that it names exist.
+can be compiled together, that each folder has a README, and that the links of the documentation lead somewhere and the files that it names exist.
 
 Exit status 1 with one line per finding. Limits that are exceeded are findings, not warnings.
 """
@@ -343,29 +343,54 @@ def check_mirror(findings):
         findings.append(f"scripts/check_tree.py: tests/{name} is in order, leave it out of UNMIRRORED")
 
 
-# A class, a constant and a function at the beginning of a line.
-LOCAL = [re.compile(text) for text in (r"(?:struct|class) (\w+) (?:final )?(?::.*)?\{", r"(?:constexpr|const|inline|static)[^(=;]*?\b(k[A-Z]\w*)(?:\[\])? ?[={]",
+# A type, an alias, a constant and a function at the beginning of a line.
+LOCAL = [re.compile(text) for text in (r"(?:enum )?(?:struct|class) (\w+)", r"using (\w+ = .*);", r"(?:constexpr|const|inline|static)[^(=;]*?\b(k[A-Z]\w*)(?:\[\])? ?[={]",
                                        r"(?!TEST|INSTANTIATE|return)[A-Za-z][\w:<>,*& ]*?[ *&](\w+\([^()=]*)")]
 
 
+def local_names(path):
+    """(namespace, name, whether it is in an unnamed namespace) of what a file defines, overloads of a function by their parameters."""
+    spaces = []
+    for line in path.read_text().splitlines():
+        if match := re.match(r"(?:inline )?namespace ([\w:]*) ?\{", line):
+            spaces.append(match[1])
+        elif line.startswith("}  // namespace"):
+            spaces.pop()
+        else:
+            for match in filter(None, (pattern.match(line) for pattern in LOCAL)):
+                yield "::".join(filter(None, spaces)), match[1], "" in spaces
+
+
+def hidden_by(space, name, declared):
+    """The header that declares a name in this namespace or one around it."""
+    parts = space.split("::")
+    return next(filter(None, (declared.get(("::".join(parts[:count]), name)) for count in range(len(parts), 0, -1))), None)
+
+
 def check_unity(findings):
-    """Files of a folder may be one unit (HEDDLE_UNITY), where each name of an unnamed namespace is there once."""
-    seen = {}
+    """Files of src/X, and those of a folder of tests, may be one unit (HEDDLE_UNITY): a name in an unnamed namespace occurs once."""
+    seen, declared = {}, {}
     for path in tracked_sources():
-        if path.suffix != ".cc" or path.relative_to(ROOT).parts[0] not in {"src", "tests"}:
+        parts = path.relative_to(ROOT).parts
+        if path.suffix not in {".h", ".cc"} or parts[0] not in {"src", "tests"}:
             continue
-        spaces = []
-        for line in path.read_text().splitlines():
-            if match := re.match(r"namespace ([\w:]*) ?\{", line):
-                spaces.append(match[1])
-            elif line.startswith("}  // namespace"):
-                spaces.pop()
-            elif "" in spaces:
-                for name in filter(None, (pattern.match(line) for pattern in LOCAL)):
-                    seen.setdefault((path.parent, "::".join(spaces), name[1]), set()).add(path)
-    for (folder, _, name), paths in seen.items():
-        if len(paths) > 1:
-            names = ", ".join(sorted(path.name for path in paths))
+        folder = ROOT / parts[0] / parts[1] if parts[0] == "src" else path.parent
+        for space, name, unnamed in local_names(path):
+            if path.suffix == ".cc" and unnamed:
+                seen.setdefault((folder, space, name), set()).add(path)
+            elif path.suffix == ".h" and "(" not in name:
+                declared.setdefault((space, name.split(" ")[0]), path)
+    aliases = {}
+    for folder, space, name in [key for key in seen if " = " in key[2]]:
+        paths = seen.pop((folder, space, name))  # the same alias may occur again
+        aliases.setdefault((folder, space, name.split(" ")[0]), []).append(paths)
+    for key, paths in aliases.items():
+        if len(paths) > 1 or key in seen or hidden_by(key[1], key[2], declared):
+            seen[key] = set.union(seen.get(key, set()), *paths)
+    for (folder, space, name), paths in seen.items():
+        hidden = hidden_by(space, name, declared)
+        if len(paths) > 1 or hidden:
+            names = ", ".join(sorted(path.relative_to(folder).as_posix() for path in paths) + ([str(hidden.relative_to(ROOT))] if hidden else []))
             findings.append(f"{folder.relative_to(ROOT)}: {name.split('(')[0]} is defined in {names}, which may be compiled together")
 
 

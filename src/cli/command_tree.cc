@@ -29,7 +29,7 @@ void read_type(const std::string& type, OptionInfo& option) {
   }
 }
 
-OptionInfo describe(const CLI::Option& option) {
+OptionInfo option_info(const CLI::Option& option) {
   OptionInfo info;
   info.positional = option.get_positional();
   if (info.positional) info.names.push_back(option.get_name(true));
@@ -50,7 +50,7 @@ CommandInfo describe(const CLI::App& app, const std::string& parent) {
   info.path = parent.empty() ? info.name : parent + " " + info.name;
   info.text = app.get_description();
   for (const CLI::Option* option : app.get_options()) {
-    if (!option->get_group().empty()) info.options.push_back(describe(*option));  // else it is a former name
+    if (!option->get_group().empty()) info.options.push_back(option_info(*option));  // else it is a former name
   }
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     info.commands.push_back(describe(*command, info.path));

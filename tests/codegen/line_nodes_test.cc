@@ -5,7 +5,7 @@
 namespace heddle::codegen {
 namespace {
 
-using Lines = std::vector<std::vector<uint32_t>>;
+using NodeLines = std::vector<std::vector<uint32_t>>;
 
 TEST(LineNodes, CommentsNameTheNodesOfALine) {
   EXPECT_EQ(node_tag(12), "@12");
@@ -13,8 +13,8 @@ TEST(LineNodes, CommentsNameTheNodesOfALine) {
                           "x = t1 + c;  // add of @7, mul of @12, add of @7\n"
                           "put(x);\n"
                           "y = 1;  // add of Add\n"),
-            (Lines{{12}, {7, 12}, {}, {}}));
-  EXPECT_EQ(nodes_by_line(""), Lines{});
+            (NodeLines{{12}, {7, 12}, {}, {}}));
+  EXPECT_EQ(nodes_by_line(""), NodeLines{});
 }
 
 TEST(LineNodes, WhatIsLoadedIsOfTheLineThatUsesIt) {
@@ -22,7 +22,7 @@ TEST(LineNodes, WhatIsLoadedIsOfTheLineThatUsesIt) {
                           "const auto t1 = tile::load<1>(q);\n"
                           "const auto t2 = t0 + t1;  // add of @3\n"
                           "const auto t3 = tile::load<1>(r);"),
-            (Lines{{3}, {3}, {3}, {}}));
+            (NodeLines{{3}, {3}, {3}, {}}));
 }
 
 TEST(LineNodes, ReductionsAreNamedInFrontOfTheirStage) {
@@ -35,7 +35,7 @@ TEST(LineNodes, ReductionsAreNamedInFrontOfTheirStage) {
                           "// sum of @9\n"
                           "tile::put(s0, tile::sum_of::apply(tile::fetch<W>(s0, n), t8), n);\n"
                           "const auto sum0 = a0.result();\n"),
-            (Lines{{}, {}, {4}, {5}, {2, 4}, {5}, {}, {9}, {4}}));
+            (NodeLines{{}, {}, {4}, {5}, {2, 4}, {5}, {}, {9}, {4}}));
 }
 
 }  // namespace

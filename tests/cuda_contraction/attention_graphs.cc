@@ -10,9 +10,9 @@
 namespace heddle::testing {
 namespace {
 
-class Writer {
+class GraphWriter {
  public:
-  explicit Writer(const AttentionProblem& problem)
+  explicit GraphWriter(const AttentionProblem& problem)
       : p_(problem), element_(p_.type == "tf32" ? "f32" : p_.type), may_round_(p_.type == "tf32" ? ", tf32 = 1" : "") {}
 
   std::string text() {
@@ -237,7 +237,7 @@ class Writer {
 }  // namespace
 
 std::string attention_text(const AttentionProblem& problem) {
-  return Writer(problem).text();
+  return GraphWriter(problem).text();
 }
 
 std::vector<AttentionProblem> attention_sizes() {

@@ -36,7 +36,7 @@ AttentionConfig config_of(const Problem& p, const Target& target = h200()) {
 }
 
 // By warpgroups and by warps.
-void add(CudaBatch& batch, const Problem& p, CudaBatch::Options options = {}) {
+void add_wide(CudaBatch& batch, const Problem& p, CudaBatch::Options options = {}) {
   for (const int sm : {90, 80}) {
     options.sm = sm;
     testing::add_attention(batch, p, options);
@@ -48,36 +48,36 @@ void add(CudaBatch& batch, const Problem& p, CudaBatch::Options options = {}) {
 TEST(CudaWideAttention, HeadSizes) {
   CudaBatch batch;
   for (const int64_t width : {264, 320, 384, 512}) {
-    add(batch, {.type = width % 3 == 0 ? "bf16" : "f16", .m = 70, .n = 150, .depth = width, .width = width});
+    add_wide(batch, {.type = width % 3 == 0 ? "bf16" : "f16", .m = 70, .n = 150, .depth = width, .width = width});
   }
-  add(batch, {.heads = 3, .m = 33, .n = 77, .depth = 40, .width = 400, .layout = "dense"});
-  add(batch, {.m = 130, .n = 90, .depth = 512, .width = 24});
-  add(batch, {.m = 20, .n = 100, .depth = 576, .width = 512, .scores = "causal", .layout = "shared"});
+  add_wide(batch, {.heads = 3, .m = 33, .n = 77, .depth = 40, .width = 400, .layout = "dense"});
+  add_wide(batch, {.m = 130, .n = 90, .depth = 512, .width = 24});
+  add_wide(batch, {.m = 20, .n = 100, .depth = 576, .width = 512, .scores = "causal", .layout = "shared"});
   // Rows that begin at multiples of 8 bytes.
-  add(batch, {.heads = 2, .m = 50, .n = 77, .depth = 300, .width = 260, .layout = "dense"});
+  add_wide(batch, {.heads = 2, .m = 50, .n = 77, .depth = 300, .width = 260, .layout = "dense"});
   testing::compile_and_run(batch);
 }
 
 TEST(CudaWideAttention, ScoresAndMasks) {
   CudaBatch batch;
   for (const char* scores : {"plain", "mask", "rows", "causal", "finite", "window", "biased", "few"}) {
-    add(batch, {.batch = 2, .m = 77, .n = 140, .depth = 288, .width = 272, .scores = scores, .layout = "dense"});
+    add_wide(batch, {.batch = 2, .m = 77, .n = 140, .depth = 288, .width = 272, .scores = scores, .layout = "dense"});
   }
   for (const char* scores : {"length", "past"}) {
-    add(batch, {.batch = 7, .heads = 2, .m = 70, .n = 201, .depth = 264, .width = 320, .scores = scores});
+    add_wide(batch, {.batch = 7, .heads = 2, .m = 70, .n = 201, .depth = 264, .width = 320, .scores = scores});
   }
   // Units of different lengths, more than a wave: sections of batches and panels.
-  add(batch, {.batch = 4, .heads = 12, .m = 150, .n = 150, .depth = 16, .width = 264, .scores = "causal"});
+  add_wide(batch, {.batch = 4, .heads = 12, .m = 150, .n = 150, .depth = 16, .width = 264, .scores = "causal"});
   testing::compile_and_run(batch);
 }
 
 TEST(CudaWideAttention, Layouts) {
   CudaBatch batch;
-  add(batch, {.batch = 3, .m = 77, .n = 77, .depth = 320, .width = 320, .layout = "sliced"});
-  add(batch, {.type = "bf16", .batch = 2, .m = 9, .n = 136, .depth = 512, .width = 384, .layout = "keys"});
-  add(batch, {.batch = 2, .m = 100, .n = 72, .depth = 336, .width = 264, .layout = "keys"});
-  add(batch, {.batch = 2, .heads = 6, .m = 77, .n = 130, .depth = 272, .width = 288, .layout = "shared"});
-  add(batch, {.batch = 3, .heads = 4, .m = 1, .n = 500, .depth = 512, .width = 512, .layout = "shared"});
+  add_wide(batch, {.batch = 3, .m = 77, .n = 77, .depth = 320, .width = 320, .layout = "sliced"});
+  add_wide(batch, {.type = "bf16", .batch = 2, .m = 9, .n = 136, .depth = 512, .width = 384, .layout = "keys"});
+  add_wide(batch, {.batch = 2, .m = 100, .n = 72, .depth = 336, .width = 264, .layout = "keys"});
+  add_wide(batch, {.batch = 2, .heads = 6, .m = 77, .n = 130, .depth = 272, .width = 288, .layout = "shared"});
+  add_wide(batch, {.batch = 3, .heads = 4, .m = 1, .n = 500, .depth = 512, .width = 512, .layout = "shared"});
   testing::compile_and_run(batch);
 }
 
@@ -88,7 +88,7 @@ TEST(CudaWideAttention, Candidates) {
   for (unsigned i = 0; i < count; ++i) {
     CudaBatch::Options options;
     options.skip = i * 24 / count, options.family = "attention";
-    add(batch, {.heads = 3, .m = 150, .n = 300, .depth = 384, .width = 328, .scores = "causal", .layout = "dense"},
+    add_wide(batch, {.heads = 3, .m = 150, .n = 300, .depth = 384, .width = 328, .scores = "causal", .layout = "dense"},
         options);
   }
   testing::compile_and_run(batch);
@@ -101,8 +101,8 @@ TEST(CudaWideAttention, PartsOfTheKeys) {
   for (unsigned i = 0; i < count; ++i) {
     CudaBatch::Options options;
     options.skip = i * 24 / count, options.family = "attention", options.split = true;
-    add(batch, {.type = "bf16", .m = 70, .n = 600, .depth = 512, .width = 512, .layout = "dense"}, options);
-    add(batch, {.m = 40, .n = 400, .depth = 264, .width = 392, .scores = "mask", .layout = "dense"}, options);
+    add_wide(batch, {.type = "bf16", .m = 70, .n = 600, .depth = 512, .width = 512, .layout = "dense"}, options);
+    add_wide(batch, {.m = 40, .n = 400, .depth = 264, .width = 392, .scores = "mask", .layout = "dense"}, options);
   }
   testing::compile_and_run(batch);
 }
@@ -114,12 +114,12 @@ TEST(CudaWideAttention, FewRows) {
   for (unsigned i = 0; i < count; ++i) {
     CudaBatch::Options options;
     options.skip = i * 24 / count, options.named = "key_warps";
-    add(batch, {.heads = 3, .m = 1, .n = 321, .depth = 512, .width = 512}, options);
-    add(batch, {.type = "bf16", .m = 16, .n = 200, .depth = 320, .width = 264, .scores = "mask", .layout = "dense"},
+    add_wide(batch, {.heads = 3, .m = 1, .n = 321, .depth = 512, .width = 512}, options);
+    add_wide(batch, {.type = "bf16", .m = 16, .n = 200, .depth = 320, .width = 264, .scores = "mask", .layout = "dense"},
         options);
     options.split = true;
-    add(batch, {.m = 7, .n = 700, .depth = 264, .width = 400, .scores = "causal"}, options);
-    add(batch,
+    add_wide(batch, {.m = 7, .n = 700, .depth = 264, .width = 400, .scores = "causal"}, options);
+    add_wide(batch,
         {.batch = 7, .heads = 2, .m = 1, .n = 600, .depth = 288, .width = 288, .scores = "length", .layout = "shared"},
         options);
   }
@@ -173,14 +173,14 @@ TEST(CudaWideAttention, LargeOnesDoNotSpill) {
   CudaBatch batch;
   for (const auto& [depth, width] : {std::pair{512, 512}, {576, 512}, {320, 320}, {264, 384}, {512, 64}}) {
     const Problem p = {.batch = 8, .heads = 4, .m = 2048, .n = 2048, .depth = depth, .width = width, .layout = "dense"};
-    add(batch, p);
+    add_wide(batch, p);
     Problem other = p;
     other.scores = "causal";
-    add(batch, other);
+    add_wide(batch, other);
     other.m = other.n = 384, other.scores = "mask", other.layout = "heads";
-    add(batch, other);
+    add_wide(batch, other);
     other = p, other.batch = 4, other.heads = 1, other.m = 1, other.n = 8192;
-    add(batch, other);
+    add_wide(batch, other);
   }
   batch.compile();
 }

@@ -11,10 +11,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-using Attributes = std::map<std::string, AttrSpec>;
+using AttrMap = std::map<std::string, AttrSpec>;
 
 // One node on inputs "0", "1", ...; those of integers are initializers.
-ir::Array run(const std::string& op, const std::vector<Tensor>& inputs, const Attributes& attributes, int64_t opset) {
+ir::Array run(const std::string& op, const std::vector<Tensor>& inputs, const AttrMap& attributes, int64_t opset) {
   NodeSpec node{op, {}, {"y"}, attributes};
   GraphSpec graph{{}, {}, {"y"}, {}};
   std::map<std::string, Tensor> given;
@@ -32,7 +32,7 @@ ir::Array run(const std::string& op, const std::vector<Tensor>& inputs, const At
   return run_spec(graph, given, opset).at("y");
 }
 
-std::string refusal(const std::string& op, const std::vector<Tensor>& inputs, const Attributes& attributes,
+std::string refusal(const std::string& op, const std::vector<Tensor>& inputs, const AttrMap& attributes,
                     int64_t opset) {
   return test::error_of([&] { run(op, inputs, attributes, opset); }).what();
 }
@@ -48,9 +48,9 @@ Tensor bools(Shape shape, const std::vector<uint8_t>& values) {
 }
 
 TEST(OldOpset, TheSecondOperandBroadcastsAsAttributesSay) {
-  const Attributes from_0 = {{"broadcast", int64_t{1}}, {"axis", int64_t{0}}};
-  const Attributes from_1 = {{"broadcast", int64_t{1}}, {"axis", int64_t{1}}};
-  const Attributes last = {{"broadcast", int64_t{1}}};
+  const AttrMap from_0 = {{"broadcast", int64_t{1}}, {"axis", int64_t{0}}};
+  const AttrMap from_1 = {{"broadcast", int64_t{1}}, {"axis", int64_t{1}}};
+  const AttrMap last = {{"broadcast", int64_t{1}}};
   for (const int64_t opset : {1, 6}) {
     EXPECT_THAT(run("Add", {counting({2, 2}), floats({2}, {10, 20})}, from_0, opset).f(), ElementsAre(10, 11, 22, 23));
     EXPECT_THAT(run("Add", {counting({2, 2}), floats({2}, {10, 20})}, last, opset).f(), ElementsAre(10, 21, 12, 23));
@@ -91,7 +91,7 @@ TEST(OldOpset, SlopesAreOfChannels) {
 
 TEST(OldOpset, NormalisationAndDropoutAreThoseOfInference) {
   const Tensor x = counting({1, 2, 2}), one = floats({2}, {1, 1}), zero = floats({2}, {0, 0});
-  const Attributes test = {{"is_test", int64_t{1}}, {"epsilon", 0.0F}};
+  const AttrMap test = {{"is_test", int64_t{1}}, {"epsilon", 0.0F}};
   for (const int64_t opset : {1, 6}) {
     EXPECT_THAT(run("BatchNormalization", {x, floats({2}, {2, 3}), zero, floats({2}, {0, 1}), one}, test, opset).f(),
                 ElementsAre(0, 2, 3, 6));
@@ -102,7 +102,7 @@ TEST(OldOpset, NormalisationAndDropoutAreThoseOfInference) {
                 HasSubstr("training"));
   }
   // Statistics of each element of a sample.
-  const Attributes elements = {{"spatial", int64_t{0}}, {"epsilon", 0.0F}};
+  const AttrMap elements = {{"spatial", int64_t{0}}, {"epsilon", 0.0F}};
   const Tensor ones = floats({2, 2}, {1, 1, 1, 1}), means = floats({2, 2}, {0, 1, 1, 1});
   for (const int64_t opset : {6, 8}) {
     EXPECT_THAT(run("BatchNormalization", {x, ones, ones, means, ones}, elements, opset).f(), ElementsAre(1, 1, 2, 3));
@@ -136,7 +136,7 @@ TEST(OldOpset, AttributesThatBecameInputs) {
 }
 
 TEST(OldOpset, ARecurrenceIgnoresWhetherItsSequenceIsAskedFor) {
-  const Attributes attributes = {{"hidden_size", int64_t{1}}, {"output_sequence", int64_t{1}}};
+  const AttrMap attributes = {{"hidden_size", int64_t{1}}, {"output_sequence", int64_t{1}}};
   const Tensor x = floats({2, 1, 1}, {1, 2}), w = floats({1, 1, 1}, {1}), r = floats({1, 1, 1}, {0});
   for (const int64_t opset : {1, 6}) {
     EXPECT_NEAR(run("RNN", {x, w, r}, attributes, opset).f()[1], std::tanh(2.0), 1e-6);

@@ -14,7 +14,7 @@ using onnx::testing::tensor_attr;
 using onnx::testing::tensor_type;
 using onnx::testing::value_info;
 
-constexpr int64_t kLarge = int64_t{1} << 40, kHuge = int64_t{1} << 62;
+constexpr int64_t kLarge = int64_t{1} << 40, kGiant = int64_t{1} << 62;
 
 // A vector of extents that the node reads as its last input.
 std::string shaped(const std::string& op, const std::vector<int64_t>& extents, const std::string& attribute = "") {
@@ -118,13 +118,13 @@ Corpus extents() {
       {"giant/input", [] { return one_node("Relu", {"x"}, {kLarge}).bytes(); }, kMemory, "Reduce its shape"},
       {"giant/input-that-overflows",
        [] {
-         return one_node("Relu", {"x"}, {kHuge, kHuge}).bytes();
+         return one_node("Relu", {"x"}, {kGiant, kGiant}).bytes();
        },
        ErrorCode::kInvalidInput, "overflow"},
-      {"giant/reshape-to-another-size", [] { return shaped("Reshape", {kHuge}); }, kInvalid, ""},
+      {"giant/reshape-to-another-size", [] { return shaped("Reshape", {kGiant}); }, kInvalid, ""},
       {"giant/reshape-that-overflows",
        [] {
-         return shaped("Reshape", {kHuge, kHuge});
+         return shaped("Reshape", {kGiant, kGiant});
        },
        kInvalid, ""},
       {"giant/reshape-two-unknown",
@@ -149,7 +149,7 @@ Corpus extents() {
        kInvalid, ""},
       {"giant/expand-that-overflows",
        [] {
-         return shaped("Expand", {kHuge, kHuge, 2, 3});
+         return shaped("Expand", {kGiant, kGiant, 2, 3});
        },
        kInvalid, ""},
       {"giant/expand-negative",
@@ -159,7 +159,7 @@ Corpus extents() {
        kInvalid, ""},
       {"giant/tile-that-overflows",
        [] {
-         return shaped("Tile", {kHuge, kHuge});
+         return shaped("Tile", {kGiant, kGiant});
        },
        kInvalid, ""},
       {"giant/tile-negative",
@@ -170,7 +170,7 @@ Corpus extents() {
       {"giant/tile-of-another-rank", [] { return shaped("Tile", {2}); }, kInvalid, ""},
       {"giant/pad-that-overflows",
        [] {
-         return shaped("Pad", {kHuge, kHuge, kHuge, kHuge});
+         return shaped("Pad", {kGiant, kGiant, kGiant, kGiant});
        },
        kInvalid, ""},
       {"giant/pad-smallest",
@@ -194,11 +194,11 @@ Corpus extents() {
 Corpus computed() {
   return {
       {"giant/computed-shape", [] { return shape_of_computed(int64_t{1} << 34); }, kMemory, "too large"},
-      {"giant/computed-shape-that-overflows", [] { return shape_of_computed(kHuge); }, kMemory, "too large"},
+      {"giant/computed-shape-that-overflows", [] { return shape_of_computed(kGiant); }, kMemory, "too large"},
       {"giant/computed-product", [] { return square_of_constant(5000); }, ErrorCode::kLimit, ""},
       {"giant/range",
        [] {
-         return one_node("Range", {"a", "b", "c"}, {1}, {}, {scalar("a", 0), scalar("b", kHuge), scalar("c", 1)})
+         return one_node("Range", {"a", "b", "c"}, {1}, {}, {scalar("a", 0), scalar("b", kGiant), scalar("c", 1)})
              .bytes();
        },
        kInvalid, ""},
@@ -222,7 +222,7 @@ Corpus operators() {
       {"giant/one-hot",
        [] {
          return one_node("OneHot", {"i", "d", "v"}, {1}, {},
-                         {longs("i", {0, 1}), scalar("d", kHuge), raw_tensor<float>("v", kFloat, {2}, {0, 1})})
+                         {longs("i", {0, 1}), scalar("d", kGiant), raw_tensor<float>("v", kFloat, {2}, {0, 1})})
              .bytes();
        },
        kInvalid, ""},
@@ -233,7 +233,7 @@ Corpus operators() {
        kMemory, ""},
       {"giant/window",
        [] {
-         return one_node("MaxPool", {"x"}, {1, 1, 8, 8}, {onnx::testing::ints_attr("kernel_shape", {kHuge, kHuge})})
+         return one_node("MaxPool", {"x"}, {1, 1, 8, 8}, {onnx::testing::ints_attr("kernel_shape", {kGiant, kGiant})})
              .bytes();
        },
        kInvalid, ""},
@@ -241,7 +241,7 @@ Corpus operators() {
        [] {
          return one_node("MaxPool", {"x"}, {1, 1, 8, 8},
                          {onnx::testing::ints_attr("kernel_shape", {2, 2}),
-                          onnx::testing::ints_attr("dilations", {kHuge, kHuge})})
+                          onnx::testing::ints_attr("dilations", {kGiant, kGiant})})
              .bytes();
        },
        kInvalid, ""},

@@ -12,15 +12,15 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
-Target target(int threads = 2) {
+Target cpu_of(int threads = 2) {
   Target t;
   t.cpu.isa = CpuIsa::kAvx512;
   t.cpu.threads = threads;
   return t;
 }
 
-ScheduledGroup schedule_all(const ir::Graph& graph, const StitchOptions& options = {},
-                            const Target& target = heddle::schedule::target()) {
+ScheduledGroup schedule_stitched(const ir::Graph& graph, const StitchOptions& options = {},
+                            const Target& target = cpu_of()) {
   return schedule(graph, testing::whole_graph(graph), target, nullptr, options);
 }
 
@@ -38,7 +38,7 @@ ir::Graph rows_and_columns(int64_t rows, int64_t columns) {
 TEST(StitchSchedule, RowsAndColumnsOfLargeDataShareOneRead) {
   const int64_t rows = 16384, columns = 768;
   for (int threads : {1, 2}) {
-    const ScheduledGroup group = schedule_all(rows_and_columns(rows, columns), {}, target(threads));
+    const ScheduledGroup group = schedule_stitched(rows_and_columns(rows, columns), {}, cpu_of(threads));
     ASSERT_EQ(group.kernels.size(), 2u) << "parts of the columns with the rows, then the sum of the parts";
     EXPECT_EQ(group.kernels[0].desc.operands.size(), 3u) << "x, y and the parts";
     const double compulsory = 2.0 * 4 * rows * columns;
@@ -56,17 +56,17 @@ TEST(StitchSchedule, SwitchesLeavePartsOut) {
   const ValueId x = two.parameter("x", {DType::kF32, {64, 300}});
   two.output("sum", b.reduce("sum", x, {1}));
   two.output("max", b.reduce("max", x, {1}));
-  for (const Target& target : {target(), Target::cuda_h200()}) {
-    EXPECT_EQ(schedule_all(softmax, {}, target).kernels.size(), 1u);
-    EXPECT_EQ(schedule_all(softmax, {.data_reuse = false}, target).kernels.size(), 3u);
-    EXPECT_EQ(schedule_all(two, {}, target).kernels.size(), 1u);
-    EXPECT_EQ(schedule_all(two, {.dominant_merging = false}, target).kernels.size(), 2u);
+  for (const Target& target : {cpu_of(), Target::cuda_h200()}) {
+    EXPECT_EQ(schedule_stitched(softmax, {}, target).kernels.size(), 1u);
+    EXPECT_EQ(schedule_stitched(softmax, {.data_reuse = false}, target).kernels.size(), 3u);
+    EXPECT_EQ(schedule_stitched(two, {}, target).kernels.size(), 1u);
+    EXPECT_EQ(schedule_stitched(two, {.dominant_merging = false}, target).kernels.size(), 2u);
   }
   // A million rows of 8 are not a block's each, unless nothing adapts to them.
   ir::Graph rows;
   rows.output("y", Builder(rows).softmax(rows.parameter("x", {DType::kF32, {1 << 20, 8}}), {1}));
   const auto blocks = [&](const StitchOptions& options) {
-    return schedule_all(rows, options, Target::cuda_h200()).kernels.at(0).config.tasks;
+    return schedule_stitched(rows, options, Target::cuda_h200()).kernels.at(0).config.tasks;
   };
   EXPECT_LT(blocks({}), 1 << 16);
   EXPECT_EQ(blocks({.adaptive_mapping = false}), 1 << 20);
@@ -77,9 +77,9 @@ TEST(Bundle, ShortKernelsRunInARow) {
   Builder b(graph);
   graph.output("a", b.unary(Op::kTanh, graph.parameter("x", {DType::kF32, {40}})));
   graph.output("b", b.unary(Op::kNeg, graph.parameter("y", {DType::kF32, {3, 5}})));
-  const ScheduledGroup apart = schedule_all(graph);
+  const ScheduledGroup apart = schedule_stitched(graph);
   ASSERT_EQ(apart.kernels.size(), 2u);
-  const ScheduledGroup group = bundle_kernels(apart, target());
+  const ScheduledGroup group = bundle_kernels(apart, cpu_of());
   ASSERT_EQ(group.kernels.size(), 1u);
   EXPECT_EQ(group.kernels[0].config.tasks, 1);
   EXPECT_EQ(group.kernels[0].bindings.size(), 4u);
@@ -90,9 +90,9 @@ TEST(Bundle, LongKernelsThatDoNotMeetRunSideBySide) {
   Builder b(graph);
   graph.output("a", b.unary(Op::kTanh, graph.parameter("x", {DType::kF32, {400000}})));
   graph.output("b", b.unary(Op::kTanh, graph.parameter("y", {DType::kF32, {300000}})));
-  const ScheduledGroup apart = schedule_all(graph);
+  const ScheduledGroup apart = schedule_stitched(graph);
   ASSERT_EQ(apart.kernels.size(), 2u);
-  const ScheduledGroup group = bundle_kernels(apart, target());
+  const ScheduledGroup group = bundle_kernels(apart, cpu_of());
   ASSERT_EQ(group.kernels.size(), 1u);
   EXPECT_EQ(group.kernels[0].config.tasks, apart.kernels[0].config.tasks + apart.kernels[1].config.tasks);
 }
@@ -101,7 +101,7 @@ TEST(Bundle, AKernelWaitsForWhatItReads) {
   ir::Graph graph;
   Builder b(graph);
   graph.output("y", b.reduce("sum", graph.parameter("x", {DType::kF32, {1 << 22}}), {0}));
-  EXPECT_EQ(bundle_kernels(schedule_all(graph), target()).kernels.size(), 2u);
+  EXPECT_EQ(bundle_kernels(schedule_stitched(graph), cpu_of()).kernels.size(), 2u);
 }
 
 }  // namespace

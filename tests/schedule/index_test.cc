@@ -76,7 +76,7 @@ TEST(Index, ReshapeChainsCollapse) {
     for (const Shape& second : shapes) {
       const Index through = pool.linear(pool.delinear(flat, first), first);
       EXPECT_EQ(pool.linear(pool.delinear(through, second), second), flat)
-          << to_string(first) << " " << to_string(second);
+          << heddle::to_string(first) << " " << heddle::to_string(second);
     }
   }
 }

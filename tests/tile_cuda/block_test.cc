@@ -182,11 +182,11 @@ std::string unit() {
 }
 
 constexpr int kM = 30, kN = 44;
-using Matrix = std::vector<double>;
-double at(const Matrix& x, int i, int j) {
+using BlockMatrix = std::vector<double>;
+double at(const BlockMatrix& x, int i, int j) {
   return x[static_cast<size_t>(i * kN + j)];
 }
-using Expected = std::function<double(const Matrix& x, int at)>;
+using Expected = std::function<double(const BlockMatrix& x, int at)>;
 
 class Block : public emulator::EmulatorTest {
  protected:
@@ -216,87 +216,87 @@ class Block : public emulator::EmulatorTest {
       ADD_FAILURE() << kernel << ": element " << i << " is " << got[static_cast<size_t>(i)] << ", not " << want;
     }
   }
-  Matrix x;
+  BlockMatrix x;
 };
 
-double row_sum(const Matrix& x, int i) {
+double row_sum(const BlockMatrix& x, int i) {
   double sum = 0;
   for (int j = 0; j < kN; ++j) sum += at(x, i, j);
   return sum;
 }
-double row_max(const Matrix& x, int i) {
+double row_max(const BlockMatrix& x, int i) {
   return *std::max_element(x.begin() + i * kN, x.begin() + (i + 1) * kN);
 }
 
 TEST_F(Block, EveryLayout) {
   for (int n = 0; n < 3; ++n) {
     const auto name = [&](const char* kernel) { return kernel + std::to_string(n); };
-    const auto same = [](const Matrix& m, int k) { return m[static_cast<size_t>(k)]; };
+    const auto same = [](const BlockMatrix& m, int k) { return m[static_cast<size_t>(k)]; };
     check(name("copy"), kM * kN, same);
     check(name("convert"), kM * kN, same);
-    check(name("narrow"), kM * kN, [](const Matrix& m, int k) { return m[k] > 0 ? m[k] : -1; });
-    check(name("window"), kM * kN, [](const Matrix& m, int k) {
+    check(name("narrow"), kM * kN, [](const BlockMatrix& m, int k) { return m[k] > 0 ? m[k] : -1; });
+    check(name("window"), kM * kN, [](const BlockMatrix& m, int k) {
       const int i = k / kN - 3, j = k % kN + 5;
       return i < 0 || j >= kN ? 7 : at(m, i, j);
     });
     check(name("rows"), kM, row_sum);
-    check(name("all"), 128, [](const Matrix& m, int) {
+    check(name("all"), 128, [](const BlockMatrix& m, int) {
       double sum = 0;
       for (const double e : m) sum += e;
       return sum;
     });
-    check(name("columns"), kN, [](const Matrix& m, int j) {
+    check(name("columns"), kN, [](const BlockMatrix& m, int j) {
       double best = at(m, 0, j);
       for (int i = 1; i < kM; ++i) best = std::max(best, at(m, i, j));
       return best;
     });
-    check(name("argmax"), kM, [](const Matrix& m, int i) {
+    check(name("argmax"), kM, [](const BlockMatrix& m, int i) {
       return static_cast<double>(std::max_element(m.begin() + i * kN, m.begin() + (i + 1) * kN) - m.begin() - i * kN);
     });
-    check(name("scan"), kM * kN, [](const Matrix& m, int k) {
+    check(name("scan"), kM * kN, [](const BlockMatrix& m, int k) {
       double sum = 0;
       for (int j = 0; j <= k % kN; ++j) sum += at(m, k / kN, j);
       return sum;
     });
-    check(name("back"), kM * kN, [](const Matrix& m, int k) {
+    check(name("back"), kM * kN, [](const BlockMatrix& m, int k) {
       double sum = 0;
       for (int i = k / kN; i < kM; ++i) sum += at(m, i, k % kN);
       return sum;
     });
-    check(name("affine"), kM * kN, [](const Matrix& m, int k) {
+    check(name("affine"), kM * kN, [](const BlockMatrix& m, int k) {
       double sum = 0;
       for (int j = 0; j <= k % kN; ++j) sum = 0.5 * sum + at(m, k / kN, j);
       return sum;
     });
-    check(name("center"), kM * kN, [](const Matrix& m, int k) { return m[k] - row_max(m, k / kN); });
-    check(name("turn"), kM * kN, [](const Matrix& m, int k) { return at(m, k % kM, k / kM); });
-    check(name("joined"), kM * kN, [](const Matrix& m, int k) { return -m[k]; });
+    check(name("center"), kM * kN, [](const BlockMatrix& m, int k) { return m[k] - row_max(m, k / kN); });
+    check(name("turn"), kM * kN, [](const BlockMatrix& m, int k) { return at(m, k % kM, k / kM); });
+    check(name("joined"), kM * kN, [](const BlockMatrix& m, int k) { return -m[k]; });
   }
 }
 
 TEST_F(Block, ThroughSharedMemory) {
   for (int n = 0; n < 3; ++n) {
     const auto name = [&](const char* kernel) { return kernel + std::to_string(n); };
-    check(name("flip"), kM * kN, [](const Matrix& m, int k) { return at(m, k / kN, kN - 1 - k % kN); });
-    check(name("gather"), kM * kN, [](const Matrix& m, int k) { return at(m, k / kN, (k % kN * 7 + k / kN) % kN); });
-    check(name("extract"), kM * 11, [](const Matrix& m, int k) { return at(m, k / 11, k % 11 + 9); });
-    check(name("cat"), 2 * kM * kN, [](const Matrix& m, int k) { return m[k % (kM * kN)]; });
-    check(name("sort"), kM * kN, [](const Matrix& m, int k) {
-      Matrix row(m.begin() + k / kN * kN, m.begin() + (k / kN + 1) * kN);
+    check(name("flip"), kM * kN, [](const BlockMatrix& m, int k) { return at(m, k / kN, kN - 1 - k % kN); });
+    check(name("gather"), kM * kN, [](const BlockMatrix& m, int k) { return at(m, k / kN, (k % kN * 7 + k / kN) % kN); });
+    check(name("extract"), kM * 11, [](const BlockMatrix& m, int k) { return at(m, k / 11, k % 11 + 9); });
+    check(name("cat"), 2 * kM * kN, [](const BlockMatrix& m, int k) { return m[k % (kM * kN)]; });
+    check(name("sort"), kM * kN, [](const BlockMatrix& m, int k) {
+      BlockMatrix row(m.begin() + k / kN * kN, m.begin() + (k / kN + 1) * kN);
       std::sort(row.begin(), row.end());
       return row[k % kN];
     });
-    check(name("unsort"), kM * kN, [](const Matrix& m, int k) {
-      Matrix column;
+    check(name("unsort"), kM * kN, [](const BlockMatrix& m, int k) {
+      BlockMatrix column;
       for (int i = 0; i < kM; ++i) column.push_back(-at(m, i, k % kN));
       std::sort(column.begin(), column.end());
       return -column[k / kN];
     });
-    check(name("count"), 11, [](const Matrix& m, int bin) {
+    check(name("count"), 11, [](const BlockMatrix& m, int bin) {
       return static_cast<double>(
           std::count_if(m.begin(), m.end(), [&](double e) { return e > -1 && static_cast<int>(e * 4 + 8) == bin; }));
     });
-    check(name("atomic"), 256, [](const Matrix& m, int k) {
+    check(name("atomic"), 256, [](const BlockMatrix& m, int k) {
       if (k >= 128) return -77 * 10.0 - 75;
       if (k == 120) return -73.0;
       const int j = k % 64;
@@ -312,7 +312,7 @@ TEST_F(Block, ThroughSharedMemory) {
 }
 
 TEST_F(Block, Products) {
-  const auto product = [](const Matrix& m, int k) {
+  const auto product = [](const BlockMatrix& m, int k) {
     double sum = 1;
     for (int j = 0; j < kN; ++j) sum += at(m, k / kM, j) * at(m, k % kM, j);
     return sum;
@@ -322,7 +322,7 @@ TEST_F(Block, Products) {
     check(kernel, kM * kM, product);
   }
   check("dot_f16_sums", kM * kM, product, 1e-3);
-  check("dot_f8", kM * kM, [](const Matrix& m, int k) {
+  check("dot_f8", kM * kM, [](const BlockMatrix& m, int k) {
     // Four bits of mantissa, ties to even.
     const auto f8 = [](double e) {
       if (e == 0) return e;
@@ -333,7 +333,7 @@ TEST_F(Block, Products) {
     for (int j = 0; j < kN; ++j) sum += f8(at(m, k / kM, j)) * f8(at(m, k % kM, j));
     return sum;
   });
-  check("dot_i8", kM * kM, [](const Matrix& m, int k) {
+  check("dot_i8", kM * kM, [](const BlockMatrix& m, int k) {
     double sum = 1;
     for (int j = 0; j < kN; ++j) sum += std::trunc(at(m, k / kM, j)) * std::trunc(at(m, k % kM, j));
     return sum;

@@ -15,12 +15,12 @@ using schedule::BackToBackConfig;
 using schedule::BackToBackTasks;
 
 // All that the text is made of.
-struct Parts {
+struct ProductParts {
   OperandText a, w0, w1;
   CudaFunctor between, epilogue;
 };
 
-Parts parts_of(const BackToBackTasks& tasks) {
+ProductParts parts_of(const BackToBackTasks& tasks) {
   const schedule::Product& second = tasks.second.product;
   OperandTexts first = operand_texts(tasks.first, schedule::LinesOf::kNone);
   return {std::move(first.a), std::move(first.b), matrix_text(second.b, second.n, false, "OperandW1"),
@@ -43,7 +43,7 @@ std::string config_text(const BackToBackTasks& tasks, const BackToBackConfig& c)
       narrow ? 8 : 4, c.warps_m, c.warps_n, c.in_registers);
 }
 
-std::string text_of(const Parts& parts, const std::string& config, int threads, const KernelHead& head) {
+std::string text_of(const ProductParts& parts, const std::string& config, int threads, const KernelHead& head) {
   const std::string& symbol = head.symbol;
   const std::string types =
       fmt::format("using A = {};\nusing W0 = {};\nusing W1 = {};\n", parts.a.type, parts.w0.type, parts.w1.type);
@@ -73,7 +73,7 @@ std::string operators(const schedule::Epilogue& epilogue) {
 KernelSource emit_cuda_back_to_back(const schedule::KernelPlan& plan, const schedule::BackToBackDesc& desc) {
   const auto& config = plan.config.as<BackToBackConfig>();
   const BackToBackTasks tasks = schedule::tasks_of(desc, plan.desc.operands);
-  const Parts parts = parts_of(tasks);
+  const ProductParts parts = parts_of(tasks);
   KernelSource source;
   source.includes = {"tile/kernel/cuda/back_to_back.h", "tile/kernel/cuda/operand/operand.h", "tile/kernel/cuda/row.h",
                      "tile/op/cuda/stitch.h"};

@@ -26,7 +26,7 @@ using lang::Elementwise;
 using lang::OpCode;
 using Leaf = Elementwise::Leaf;
 
-constexpr size_t kMostNodes = 16;  // around one operand or result
+constexpr size_t kMostInlined = 16;  // around one operand or result
 
 // The ops of kernels that do what nodes do, of floats.
 std::optional<OpCode> code_of(Op op) {
@@ -209,7 +209,7 @@ class Call {
     const Node& node = graph_.node(id);
     const bool known = std::find(tree.nodes.begin(), tree.nodes.end(), id) != tree.nodes.end();
     if (known) return true;
-    if (!is_only_read_by(value, reader) || !is_supported(id) || tree.nodes.size() >= kMostNodes) return false;
+    if (!is_only_read_by(value, reader) || !is_supported(id) || tree.nodes.size() >= kMostInlined) return false;
     for (const ValueId input : node.inputs) {
       if (!collect(input, id, tree) && std::find(tree.leaves.begin(), tree.leaves.end(), input) == tree.leaves.end()) {
         tree.leaves.push_back(input);

@@ -14,19 +14,19 @@ constexpr int64_t kColsBlock = 256;   // a right block of 256 x 256 stays in L2
 constexpr int64_t kRowsBlock = 16 * kPanelRows;
 
 template <typename T>
-struct Lanes;
+struct LanesOf;
 template <>
-struct Lanes<double> {
+struct LanesOf<double> {
   using Type = double __attribute__((vector_size(64)));
 };
 template <>
-struct Lanes<uint64_t> {
+struct LanesOf<uint64_t> {
   using Type = uint64_t __attribute__((vector_size(64)));
 };
 
 template <typename T>
 inline __attribute__((always_inline)) void panel_product(int64_t depth, const T* a, const T* b, T* tile) {
-  using V = typename Lanes<T>::Type;
+  using V = typename LanesOf<T>::Type;
   V sums[kPanelRows] = {};
   for (int64_t k = 0; k < depth; ++k) {
     V column;

@@ -195,20 +195,20 @@ Result through_reshape(const Match& m) {
 // ---- merges of dimensions behind a transpose ----
 
 // A reshape that only merges dimensions of a transpose: the transpose, and for each dimension those that it merges.
-struct Merge {
+struct FineMerge {
   ValueId inner;
   std::vector<Ints> groups;
 };
-std::optional<Merge> merge_of(const Match& m, ValueId v) {
+std::optional<FineMerge> merge_of(const Match& m, ValueId v) {
   if (!m.e.is(v, Op::kReshape) || !m.e.is(under(m, v), Op::kTranspose) || m.e.count(v) == 0) return std::nullopt;
   const Shape& inner = m.e.shape(under(m, v));
   const auto fine = refine(inner, m.e.shape(v));
   if (!fine || fine->extents != inner) return std::nullopt;
-  return Merge{under(m, v), fine->to};
+  return FineMerge{under(m, v), fine->to};
 }
 
 // A broadcast, seen in the shape before the merge.
-Result unmerged_broadcast(const Match& m, ValueId v, const Merge& merge) {
+Result unmerged_broadcast(const Match& m, ValueId v, const FineMerge& merge) {
   const Shape& inner = m.e.shape(merge.inner);
   const Node& wide = m.e.def(v);
   const Shape& small = m.e.shape(wide.inputs[0]);
@@ -226,7 +226,7 @@ Result unmerged_broadcast(const Match& m, ValueId v, const Merge& merge) {
 }
 
 Result merge_through_elementwise(const Match& m) {
-  std::optional<Merge> merge;
+  std::optional<FineMerge> merge;
   for (ValueId v : m.in) {
     if (!merge) merge = merge_of(m, v);
   }
@@ -264,7 +264,7 @@ Result merge_through_reduce(const Match& m) {
   return m.e.reshape(m.e.emit(Op::kReduce, {merge->inner}, attrs), to);
 }
 
-std::vector<Rule> make_rules() {
+std::vector<Rule> make_sinking_rules() {
   std::vector<Rule> rules = {
       {Op::kSlice, "through_per_dim", through_per_dim},
       {Op::kPad, "through_per_dim", through_per_dim},
@@ -289,7 +289,7 @@ std::vector<Rule> make_rules() {
 }  // namespace
 
 ir::Graph sink_transposes(const ir::Graph& graph, const PassContext&) {
-  static const std::vector<Rule> rules = make_rules();
+  static const std::vector<Rule> rules = make_sinking_rules();
   static const RuleTable table{arithmetic_rules(), layout_rules(), indexing_rules(), contraction_rules(), rules};
   return apply_rules(graph, table);
 }

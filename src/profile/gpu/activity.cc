@@ -13,7 +13,7 @@ namespace {
 
 using Kind = GpuOperation::Kind;
 using Direction = GpuOperation::Direction;
-using Sync = GpuOperation::Sync;
+using GpuSync = GpuOperation::Sync;
 
 constexpr size_t kLongestName = size_t{64} << 10;
 
@@ -109,7 +109,7 @@ bool synchronisation(std::span<const uint8_t> bytes, GpuOperation& operation) {
   if (!read(bytes, r)) return false;
   set_common(r, operation);
   operation.kind = Kind::kSync;
-  if (r.type >= 1 && r.type <= 4) operation.sync = static_cast<Sync>(r.type);
+  if (r.type >= 1 && r.type <= 4) operation.sync = static_cast<GpuSync>(r.type);
   return true;
 }
 
@@ -141,7 +141,7 @@ bool overhead(std::span<const uint8_t> bytes, GpuOperation& operation, bool& own
 
 enum class Parsed { kOperation, kUnknown, kCutOff };
 
-Parsed parse(std::span<const uint8_t> bytes, GpuOperation& operation, bool& own_overhead) {
+Parsed parse_record(std::span<const uint8_t> bytes, GpuOperation& operation, bool& own_overhead) {
   const auto result = [](bool complete) { return complete ? Parsed::kOperation : Parsed::kCutOff; };
   uint32_t kind = 0;
   if (!read(bytes, kind)) return Parsed::kCutOff;
@@ -179,7 +179,7 @@ void parse_activity(std::span<const uint8_t> buffer, const NextRecord& next, std
     bool own_overhead = false;
     Parsed parsed = Parsed::kCutOff;
     if (at >= begin && at < end && (previous == nullptr || at > address(previous))) {
-      parsed = parse(buffer.subspan(at - begin), operation, own_overhead);
+      parsed = parse_record(buffer.subspan(at - begin), operation, own_overhead);
     }
     if (parsed == Parsed::kCutOff) {
       ++counts.malformed;

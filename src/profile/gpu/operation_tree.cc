@@ -13,7 +13,7 @@ namespace {
 
 using Kind = GpuOperation::Kind;
 using Direction = GpuOperation::Direction;
-using Sync = GpuOperation::Sync;
+using GpuSync = GpuOperation::Sync;
 
 // A name like "a" would be that of a type.
 std::string demangled(const std::string& name) {
@@ -51,8 +51,8 @@ Frame frame_of(const GpuOperation& operation) {
     case Kind::kMemset:
       return {"memset", "memset"};
     case Kind::kSync:
-      return {"sync", operation.sync == Sync::kEvent    ? "wait for an event"
-                      : operation.sync == Sync::kStream ? "wait for a stream"
+      return {"sync", operation.sync == GpuSync::kEvent    ? "wait for an event"
+                      : operation.sync == GpuSync::kStream ? "wait for a stream"
                                                         : "wait for the device"};
     case Kind::kAllocate:
       return {"memory", "allocate"};
@@ -78,7 +78,7 @@ void OperationTree::add(std::span<const GpuOperation> operations) {
 }
 
 void OperationTree::add_one(const GpuOperation& operation) {
-  const bool device_waits = operation.kind == Kind::kSync && operation.sync == Sync::kStreamWait;
+  const bool device_waits = operation.kind == Kind::kSync && operation.sync == GpuSync::kStreamWait;
   if (operation.kind == Kind::kOverhead || device_waits) return;
   const NodeId parent = parent_of(operation);
   const NodeId leaf = leaf_of(operation, parent);

@@ -10,7 +10,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kElement = sizeof(float);
+constexpr int64_t kCostElement = sizeof(float);
 
 // Bytes that a core's second-level cache, the last-level cache and memory move in the time in which memory copies one.
 constexpr double kCachedRate = 1.25;
@@ -43,7 +43,7 @@ double CpuChainCosts::conv_cycles(const ConvDesc& conv, const CpuConvConfig& con
   const tile::ConvShape& s = conv.shape;
   const int64_t tiles = ceil_div(s.out[2], config.micro_m), height = ceil_div(s.out[2], tiles);
   double cycles = static_cast<double>(rows * tiles * s.groups) * micro_.tiles(height, s.o, config.micro_n, s.k());
-  if (!conv.direct) cycles += micro_.packing(s.groups * s.block_elements(rows, kElement));
+  if (!conv.direct) cycles += micro_.packing(s.groups * s.block_elements(rows, kCostElement));
   return cycles;
 }
 

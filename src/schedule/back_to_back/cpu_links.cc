@@ -42,14 +42,14 @@ Map map_of(const ContractionDesc& c) {
 
 // The distances of batches, rows and columns in memory, where batches are one run of rows or have a distance of their
 // own.
-struct Place {
+struct StoredMap {
   int64_t offset = 0, batch = 0, row = 0, column = 0;
 };
 
 // Where a product finds its operand A.
-std::optional<Place> read_by(const GemmDesc& gemm) {
+std::optional<StoredMap> read_by(const GemmDesc& gemm) {
   if (gemm.a.form == GemmOperand::Form::kComputed) return std::nullopt;
-  Place place{gemm.a.offset, 0, gemm.a.row, gemm.a.col};
+  StoredMap place{gemm.a.offset, 0, gemm.a.row, gemm.a.col};
   int64_t inner = 1;
   for (int d = tile::kBatchDims - 1; d >= 0; --d) {
     const int64_t extent = gemm.shape.batch[d];
@@ -62,11 +62,11 @@ std::optional<Place> read_by(const GemmDesc& gemm) {
 }
 
 // Whether two matrices are the same rows in the same order.
-bool agree(const Map& made, Place stored, const Map& read, Place at) {
+bool agree(const Map& made, StoredMap stored, const Map& read, StoredMap at) {
   if (stored.offset != at.offset || (stored.column != at.column && made.channels > 1)) return false;
   if (made.all_pixels() != read.all_pixels()) return false;
   // A batch of one row, or one batch, has the distance that rows of all batches would have.
-  const auto complete = [](const Map& map, Place& place) {
+  const auto complete = [](const Map& map, StoredMap& place) {
     const int64_t rows = map.rows * map.pixels;
     if (rows == 1) place.row = place.batch;
     if (map.images == 1) place.batch = place.row * rows;
@@ -102,7 +102,7 @@ class Linker {
     if (e.stores.size() != 1 || !e.reductions.empty()) refuse_back_to_back("the first one has other results");
     const auto stored = affine_place(e, e.stores[0].at);
     if (!stored) refuse_back_to_back("what the first one makes is stored in no order of rows");
-    const Place made{(*stored)[3], (*stored)[0], (*stored)[1], (*stored)[2]};
+    const StoredMap made{(*stored)[3], (*stored)[0], (*stored)[1], (*stored)[2]};
     ContractionDesc& next = bodies_[i + 1];
     Map read = maps_[i + 1];
     if (auto* gemm = std::get_if<GemmDesc>(&next.problem)) {
@@ -115,7 +115,7 @@ class Linker {
     } else if (const auto* window = std::get_if<WindowDesc>(&next.problem)) {
       const tile::WindowShape& s = window->shape;
       read.rows = s.in[1], read.pixels = s.in[2];
-      const Place dense{0, s.in[1] * s.in[2] * s.c, s.c, 1};
+      const StoredMap dense{0, s.in[1] * s.in[2] * s.c, s.c, 1};
       // Winograd's form makes four rows at a time.
       const bool by_four = std::holds_alternative<WinogradDesc>(bodies_[i].problem);
       if (by_four || s.c != maps_[i].channels || !agree(maps_[i], made, read, dense)) {

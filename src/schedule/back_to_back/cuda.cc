@@ -16,7 +16,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int kHalfBytes = 2, kMostRegisters = 250;
+constexpr int kElementBytes = 2, kMostRegisters = 250;
 constexpr int64_t kMostColumns = 256;  // of D0: what accumulators and shared memory hold
 
 tile::BackToBackTile tile_of(const BackToBackTasks& tasks, const BackToBackConfig& c) {
@@ -25,11 +25,11 @@ tile::BackToBackTile tile_of(const BackToBackTasks& tasks, const BackToBackConfi
 }
 
 int64_t shared_bytes(const BackToBackTasks& tasks, const BackToBackConfig& c) {
-  const int64_t weights = tasks.steps(c) * c.tile_n * tasks.columns0(c) * kHalfBytes;
+  const int64_t weights = tasks.steps(c) * c.tile_n * tasks.columns0(c) * kElementBytes;
   constexpr int64_t kMost = 1 << 20;
   return weights > kMost
              ? weights
-             : tile::back_to_back_shared(tile_of(tasks, c), static_cast<int>(tasks.steps(c)), kHalfBytes).total;
+             : tile::back_to_back_shared(tile_of(tasks, c), static_cast<int>(tasks.steps(c)), kElementBytes).total;
 }
 
 // The first product as one of the mma family.
@@ -58,7 +58,7 @@ std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const
                    const CudaTarget& target) {
   const Product &p = tasks.first.product, &q = tasks.second.product;
   const int64_t columns0 = tasks.columns0(c);
-  const int slice = tile::back_to_back_slice(static_cast<int>(columns0), kHalfBytes);
+  const int slice = tile::back_to_back_slice(static_cast<int>(columns0), kElementBytes);
   if (columns0 > kMostColumns) return "D0 has too many columns for a block";
   if (shared_bytes(tasks, c) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
   if (registers_of(tasks, first, c) > kMostRegisters) return "it needs more registers than a thread has";
@@ -88,9 +88,9 @@ double predict_us(const BackToBackTasks& tasks, const TileProblem& first, const 
   const auto rows = static_cast<double>(c.tile_m), depth = static_cast<double>(tasks.columns0(c));
   const auto columns = static_cast<double>(tasks.steps(c) * c.tile_n);
   const double multiply = rows * columns * depth / multiply_rate(second, true, target);
-  const double weights = columns * depth * kHalfBytes;
+  const double weights = columns * depth * kElementBytes;
   const double read =
-      c.in_registers ? 0 : rows * depth * kHalfBytes * (1 + static_cast<double>(tasks.steps(c)) * c.warps_n);
+      c.in_registers ? 0 : rows * depth * kElementBytes * (1 + static_cast<double>(tasks.steps(c)) * c.warps_n);
   const double loads = (weights * (1 + c.warps_m) + read) / model.shared_per_cycle;
   const double hidden = hidden_share(busy * c.threads() / 32);
   const double product = busy * std::max(multiply, loads) / hidden + busy * weights / model.l2_per_cycle;

@@ -17,7 +17,7 @@ namespace {
 using ir::NodeId;
 using ir::Op;
 
-bool is_view(Op op) {
+bool is_view_op(Op op) {
   return op == Op::kTranspose || op == Op::kReshape || op == Op::kBroadcast || op == Op::kSlice;
 }
 
@@ -53,7 +53,7 @@ BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group)
   BackToBackForm form;
   form.inner = last.inputs[0];
   std::set<NodeId> second = all, first;
-  while (is_view(graph.producer(form.inner).op) && all.contains(graph.value(form.inner).producer)) {
+  while (is_view_op(graph.producer(form.inner).op) && all.contains(graph.value(form.inner).producer)) {
     form.inner = graph.producer(form.inner).inputs[0];
   }
   std::vector<NodeId> open = {graph.value(form.inner).producer};

@@ -8,7 +8,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr size_t kMostParts = 64;  // of one bundle: its text is compiled as one function
+constexpr size_t kMostBundled = 64;  // of one bundle: its text is compiled as one function
 
 std::shared_ptr<const StitchDesc> stitch_of(const ScheduledKernel& kernel) {
   const auto* body = std::get_if<std::shared_ptr<const StitchDesc>>(&kernel.desc.body);
@@ -111,7 +111,7 @@ ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target) {
   constexpr double kShort = 4;  // boundaries
   const bool in_a_row =
       std::all_of(kernels.begin(), kernels.end(), [](const ScheduledKernel& k) { return k.config.tasks <= 1; }) &&
-      kernels.size() <= kMostParts && (target.cpu.threads == 1 || seconds < kShort * target.cpu.barrier_us * 1e-6);
+      kernels.size() <= kMostBundled && (target.cpu.threads == 1 || seconds < kShort * target.cpu.barrier_us * 1e-6);
   const std::vector<int> levels = in_a_row ? std::vector<int>(kernels.size(), 0) : levels_of(kernels);
   std::vector<ScheduledKernel> joined;
   const int last = *std::max_element(levels.begin(), levels.end());
@@ -119,7 +119,7 @@ ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target) {
     std::vector<ScheduledKernel> beside;
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (levels[i] != level) continue;
-      if (beside.size() == kMostParts) joined.push_back(join(std::exchange(beside, {}), in_a_row, target));
+      if (beside.size() == kMostBundled) joined.push_back(join(std::exchange(beside, {}), in_a_row, target));
       beside.push_back(std::move(kernels[i]));
     }
     if (!beside.empty()) joined.push_back(join(std::move(beside), in_a_row, target));

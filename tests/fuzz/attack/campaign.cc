@@ -211,9 +211,9 @@ double children_cpu_seconds() {
 }
 
 // Removes parts of the case's main file as long as it fails in the same way.
-class Reducer {
+class CaseReducer {
  public:
-  Reducer(Attack& attack, const CampaignOptions& options, uint64_t seed, std::string kind)
+  CaseReducer(Attack& attack, const CampaignOptions& options, uint64_t seed, std::string kind)
       : attack_(attack), options_(options), seed_(seed), kind_(std::move(kind)) {}
 
   void reduce(const std::string& folder) {
@@ -334,7 +334,7 @@ class Campaign {
       write_bytes(kept + ".log", what + "\n" + log.substr(0, 1 << 20));
       const std::string again = run_case(attack_, seed, kept, options_);
       if (is_failure(again, failure.kind)) {
-        Reducer(attack_, options_, seed, failure.kind).reduce(kept);
+        CaseReducer(attack_, options_, seed, failure.kind).reduce(kept);
       } else {
         fmt::print("  alone it ends otherwise: {}\n", again);
       }

@@ -49,7 +49,7 @@ uint64_t type_of(WireMessage& tensor) {
   return type == nullptr ? 0 : type->varint;
 }
 
-uint64_t element_count(WireMessage& tensor) {
+uint64_t wire_elements(WireMessage& tensor) {
   uint64_t count = 1;
   for (const WireField* dim : all_fields(tensor, field::kTensorDim)) count *= dim->varint;
   return count;
@@ -60,8 +60,8 @@ constexpr uint64_t kMostData = 1 << 16;
 // Makes the raw data as long as type and shape say, repeating what is there.
 void fit_data(WireMessage& tensor) {
   WireField* raw = first_field(tensor, field::kTensorRaw);
-  const uint64_t bytes = element_count(tensor) * element_bytes(type_of(tensor));
-  if (raw == nullptr || element_count(tensor) > kMostData || bytes > kMostData) return;
+  const uint64_t bytes = wire_elements(tensor) * element_bytes(type_of(tensor));
+  if (raw == nullptr || wire_elements(tensor) > kMostData || bytes > kMostData) return;
   const std::string before = raw->bytes.empty() ? std::string(1, '\1') : raw->bytes;
   raw->bytes.clear();
   while (raw->bytes.size() < bytes) raw->bytes += before.substr(0, bytes - raw->bytes.size());

@@ -70,7 +70,7 @@ void transpose_packed(CpuDrafts& k, CpuDraft& d, Stage& stage) {
   }
 }
 
-void transpose_loads(CpuDrafts& k, CpuDraft& d, Stage& stage) {
+void transpose_stage_loads(CpuDrafts& k, CpuDraft& d, Stage& stage) {
   if (!k.mapping.transposed || !d.reductions.empty()) return;
   const GridDim *rows = k.blocked(*k.mapping.transposed), *columns = k.blocked(*k.mapping.vector);
   if (rows == nullptr || columns == nullptr || d.loops != (bit(rows->var) | bit(columns->var))) return;
@@ -107,7 +107,7 @@ Stage finish(CpuDrafts& k, CpuDraft& d) {
   if (k.mapping.packed) {
     transpose_packed(k, d, stage);
   } else {
-    transpose_loads(k, d, stage);
+    transpose_stage_loads(k, d, stage);
   }
   Piece whole;
   for (VarId v : stage.loops) whole.ranges.push_back({0, k.pool.indices.extent(v) - 1});

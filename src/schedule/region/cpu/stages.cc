@@ -9,7 +9,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr StageStep<CpuDrafts> kSteps[] = {
+constexpr StageStep<CpuDrafts> kCpuSteps[] = {
     {"place_results", "results of reductions: a local where an iteration has one, else scratch", place_results},
     {"draft_reductions", "a stage for each set of loops that is reduced", draft_reductions},
     {"draft_stores", "stores go with the first stage over their points that comes late enough", draft_stores},
@@ -24,7 +24,7 @@ constexpr StageStep<CpuDrafts> kSteps[] = {
 }  // namespace
 
 std::span<const StageStep<CpuDrafts>> cpu_stage_steps() {
-  return kSteps;
+  return kCpuSteps;
 }
 
 std::string describe(const CpuDrafts& k) {

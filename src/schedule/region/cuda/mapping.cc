@@ -15,7 +15,7 @@ namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kTile = 32;                  // of a transposed block in both directions, in elements of 4 bytes
-constexpr int64_t kTileMinimum = 8;            // dimensions shorter than this are not worth a transposition
+constexpr int64_t kCudaTileMinimum = 8;            // dimensions shorter than this are not worth a transposition
 constexpr int64_t kRowThreads = 128;           // of a block that has several rows, or
 constexpr int64_t kFewRowThreads = 64;         // where they are long enough
 constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread,
@@ -119,7 +119,7 @@ std::optional<VarId> vector_variable(const KernelExprs& exprs, const ir::Graph& 
 }
 
 // A variable along which loads lie side by side while they jump along the vector variable.
-std::optional<VarId> transposed_variable(const KernelExprs& exprs, VarId vector, uint64_t parallel) {
+std::optional<VarId> most_transposed_variable(const KernelExprs& exprs, VarId vector, uint64_t parallel) {
   std::map<VarId, int64_t> votes;
   visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
     const Expr& expr = exprs.pool[id];
@@ -127,12 +127,12 @@ std::optional<VarId> transposed_variable(const KernelExprs& exprs, VarId vector,
     for (const auto& [atom_id, c] : expr.index.terms) {
       const Atom& atom = exprs.pool.indices.atom(atom_id);
       if (atom.kind != Atom::Kind::kVar || c != 1 || atom.id == vector || !(parallel & bit(atom.id))) continue;
-      if (exprs.pool.indices.extent(atom.id) >= kTileMinimum)
+      if (exprs.pool.indices.extent(atom.id) >= kCudaTileMinimum)
         votes[atom.id] += static_cast<int64_t>(size_of(expr.dtype));
     }
   });
   const auto best = std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
-  if (best == votes.end() || exprs.pool.indices.extent(vector) < kTileMinimum) return std::nullopt;
+  if (best == votes.end() || exprs.pool.indices.extent(vector) < kCudaTileMinimum) return std::nullopt;
   // Few elements along the vector: where neighbouring threads lie along the loads, these need no tile.
   const auto other =
       std::find_if(exprs.domain.vars.rbegin(), exprs.domain.vars.rend(), [&](VarId v) { return v != vector; });
@@ -264,7 +264,7 @@ class CudaMapper {
     work_ = result_.work = work_of(exprs_, graph_, target_.cpu);
     mapping_.vector = vector_variable(exprs_, graph_, mapping_.serial);
     if (mapping_.vector && exprs_.sites.empty()) {
-      mapping_.transposed = transposed_variable(exprs_, *mapping_.vector, parallel_);
+      mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
     }
     if (exprs_.sites.empty()) {
       map_points();

@@ -34,7 +34,7 @@ int64_t broadcast_index(int64_t at, const Shape& to, const Shape& from) {
   return index;
 }
 
-void lower_concat(NodeContext& ctx) {
+void lower_string_concat(NodeContext& ctx) {
   const Tensor &x = text_input(ctx, 0), &y = text_input(ctx, 1);
   const Shape shape = ir::broadcast_shapes(x.shape(), y.shape());
   std::vector<std::string> values;
@@ -62,7 +62,7 @@ std::vector<std::string> split(const std::string& text, const std::string& delim
   return parts;
 }
 
-void lower_split(NodeContext& ctx) {
+void lower_string_split(NodeContext& ctx) {
   const Tensor& x = text_input(ctx, 0);
   const std::string delimiter = ctx.attr_string("delimiter", "");
   const int64_t most = ctx.has_attr("maxsplit") ? ctx.attr_int("maxsplit") : -1;
@@ -133,12 +133,12 @@ void lower_regex(NodeContext& ctx) {
 
 // The n-grams of a TfIdfVectorizer by length: sequence of items -> position in the pool.
 template <typename T>
-using Pool = std::vector<std::map<std::vector<T>, size_t>>;
+using GramPool = std::vector<std::map<std::vector<T>, size_t>>;
 
 template <typename T>
-Pool<T> read_pool(const NodeContext& ctx, const std::vector<T>& items, size_t grams) {
+GramPool<T> read_pool(const NodeContext& ctx, const std::vector<T>& items, size_t grams) {
   const Ints starts = ctx.attr_ints("ngram_counts");
-  Pool<T> pool(starts.size() + 1);
+  GramPool<T> pool(starts.size() + 1);
   size_t position = 0;
   for (size_t n = 1; n <= starts.size(); ++n) {
     const int64_t end = n < starts.size() ? starts[n] : static_cast<int64_t>(items.size());
@@ -155,7 +155,7 @@ Pool<T> read_pool(const NodeContext& ctx, const std::vector<T>& items, size_t gr
 }
 
 template <typename T>
-std::vector<double> count_grams(const NodeContext& ctx, const Pool<T>& pool, std::span<const T> row, size_t width,
+std::vector<double> count_grams(const NodeContext& ctx, const GramPool<T>& pool, std::span<const T> row, size_t width,
                                 const Ints& columns, std::vector<double> weights) {
   const int64_t least = ctx.attr_int("min_gram_length"), most = ctx.attr_int("max_gram_length");
   const int64_t skips = ctx.attr_int("max_skip_count");
@@ -197,7 +197,7 @@ void vectorize(NodeContext& ctx, const std::vector<T>& items, std::span<const T>
     ctx.invalid("an index of ngram_indexes is out of range");
   }
   const auto width = static_cast<size_t>(*std::max_element(columns.begin(), columns.end()) + 1);
-  const Pool<T> pool = read_pool<T>(ctx, items, columns.size());
+  const GramPool<T> pool = read_pool<T>(ctx, items, columns.size());
   const int64_t rows = shape.size() == 2 ? shape[0] : 1;
   const auto length = static_cast<size_t>(shape.back());
   std::vector<double> out;
@@ -226,9 +226,9 @@ void lower_tf_idf(NodeContext& ctx) {
 std::span<const OpHandler> text_ops() {
   static constexpr std::array kTable = {
       OpHandler{"", "RegexFullMatch", 20, kAnyVersion, lower_regex},
-      OpHandler{"", "StringConcat", 20, kAnyVersion, lower_concat},
+      OpHandler{"", "StringConcat", 20, kAnyVersion, lower_string_concat},
       OpHandler{"", "StringNormalizer", 10, kAnyVersion, lower_normalize},
-      OpHandler{"", "StringSplit", 20, kAnyVersion, lower_split},
+      OpHandler{"", "StringSplit", 20, kAnyVersion, lower_string_split},
       OpHandler{"", "TfIdfVectorizer", 9, kAnyVersion, lower_tf_idf},
   };
   return kTable;

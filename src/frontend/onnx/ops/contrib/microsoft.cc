@@ -183,11 +183,11 @@ void expand_dims(NodeContext& ctx) {
 }
 
 // One that the standard took over later.
-void grid_sample(NodeContext& ctx) {
+void microsoft_grid_sample(NodeContext& ctx) {
   find_handler("", "GridSample", 16)->lower(ctx);
 }
 
-void trilu(NodeContext& ctx) {
+void microsoft_trilu(NodeContext& ctx) {
   find_handler("", "Trilu", kNewestOpset)->lower(ctx);
 }
 
@@ -204,7 +204,7 @@ std::span<const OpHandler> microsoft_ops() {
       OpHandler{kMicrosoft, "FusedGemm", 1, kAnyVersion, fused_contraction<false>},
       OpHandler{kMicrosoft, "FusedMatMul", 1, kAnyVersion, fused_matmul},
       OpHandler{kMicrosoft, "Gelu", 1, kAnyVersion, fused_gelu},
-      OpHandler{kMicrosoft, "GridSample", 1, kAnyVersion, grid_sample},
+      OpHandler{kMicrosoft, "GridSample", 1, kAnyVersion, microsoft_grid_sample},
       OpHandler{kMicrosoft, "GroupNorm", 1, kAnyVersion, plain_group_norm},
       OpHandler{kMicrosoft, "NhwcConv", 1, kAnyVersion, conv_channels_last},
       OpHandler{kMicrosoft, "QuickGelu", 1, kAnyVersion, quick_gelu},
@@ -213,7 +213,7 @@ std::span<const OpHandler> microsoft_ops() {
       OpHandler{kMicrosoft, "SkipLayerNormalization", 1, kAnyVersion, skip_layer_norm<false>},
       OpHandler{kMicrosoft, "SkipSimplifiedLayerNormalization", 1, kAnyVersion, skip_layer_norm<true>},
       OpHandler{kMicrosoft, "TransposeMatMul", 1, kAnyVersion, fused_matmul},
-      OpHandler{kMicrosoft, "Trilu", 1, kAnyVersion, trilu},
+      OpHandler{kMicrosoft, "Trilu", 1, kAnyVersion, microsoft_trilu},
   };
   return kTable;
 }

@@ -21,7 +21,7 @@ void refuse_input(NodeContext& ctx, size_t i, const char* name) {
 }
 
 // Queries [B, N, S, D], keys [B, G, T, D], values [B, G, T, E].
-struct Operands {
+struct Projections {
   ValueId q, k, v;
 };
 
@@ -57,7 +57,7 @@ ValueId earlier_keys(ir::Builder& b, int64_t past, int64_t queries, int64_t keys
 
 // Attention with masks as ONNX Runtime applies them: what a mask hides loses `mask_filter_value` (a row that is hidden
 // as a whole keeps its order), what lies in the future is never seen. Statistics are in f32 at least.
-ValueId masked_attention(NodeContext& ctx, const Operands& x, int64_t past, std::optional<size_t> mask,
+ValueId masked_attention(NodeContext& ctx, const Projections& x, int64_t past, std::optional<size_t> mask,
                          std::optional<size_t> bias) {
   ir::Builder& b = ctx.b;
   const Shape q = b.shape(x.q), k = b.shape(x.k), v = b.shape(x.v);
@@ -109,7 +109,7 @@ void packed_attention(NodeContext& ctx, ValueId projected, const Ints& sizes, si
   const auto part = [&](int64_t from, int64_t size) {
     return heads_first(ctx, b.slice_dim(projected, 2, from, from + size), heads);
   };
-  Operands x{part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0] + sizes[1], sizes[2])};
+  Projections x{part(0, sizes[0]), part(sizes[0], sizes[1]), part(sizes[0] + sizes[1], sizes[2])};
   int64_t past = 0;
   if (ctx.has(past_input)) {
     const Shape shape = ctx.shape(past_input);
@@ -129,7 +129,7 @@ void packed_attention(NodeContext& ctx, ValueId projected, const Ints& sizes, si
   ctx.set(1, b.concat(present, 0));
 }
 
-void attention(NodeContext& ctx) {
+void microsoft_attention(NodeContext& ctx) {
   ir::Builder& b = ctx.b;
   refuse_input(ctx, 6, "past_sequence_length");
   ValueId projected = b.matmul(ctx.in(0), ctx.in(1));
@@ -157,7 +157,7 @@ void quantized_attention(NodeContext& ctx) {
 
 // The queries, keys and values of MultiHeadAttention, of which one tensor may hold several and which may have heads
 // already; a bias is added to those that are projections.
-Operands standalone_operands(NodeContext& ctx, int64_t heads) {
+Projections standalone_operands(NodeContext& ctx, int64_t heads) {
   ir::Builder& b = ctx.b;
   int64_t taken = 0;
   const auto projection = [&](ValueId x) {
@@ -190,7 +190,7 @@ void multi_head_attention(NodeContext& ctx) {
   refuse_input(ctx, 8, "past_sequence_length");
   refuse_input(ctx, 9, "cache_indirection");
   if (ctx.wants(3)) ctx.unsupported("its output qk is not supported");
-  Operands x = standalone_operands(ctx, ctx.attr_int("num_heads"));
+  Projections x = standalone_operands(ctx, ctx.attr_int("num_heads"));
   const int64_t past = ctx.has(6) ? ctx.shape(6).at(2) : 0;
   const std::optional<InputExtent> earlier = ctx.has(6) ? std::optional(InputExtent{6, 2}) : std::nullopt;
   const size_t keys = ctx.has(1) ? 1 : 0;
@@ -216,7 +216,7 @@ ValueId positions_of(NodeContext& ctx, size_t input, int64_t length) {
   return b.add(b.reshape(given, {1, 1}), b.iota(DType::kI64, {1, length}, 1));
 }
 
-void rotary_embedding(NodeContext& ctx) {
+void microsoft_rotary_embedding(NodeContext& ctx) {
   ir::Builder& b = ctx.b;
   refuse_attribute(ctx, "is_packed_batching");
   if (ctx.attr_float("scale", 1) != 1) ctx.unsupported("a scale is not supported");
@@ -341,10 +341,10 @@ void check_group_query(NodeContext& ctx) {
 }
 
 // Queries, keys and values as [B, S, heads, D], normalised and rotated.
-Operands group_query_operands(NodeContext& ctx, int64_t heads, int64_t groups, const Cache& cache) {
+Projections group_query_operands(NodeContext& ctx, int64_t heads, int64_t groups, const Cache& cache) {
   ir::Builder& b = ctx.b;
   const ValueId whole = ctx.in(0);
-  Operands x;
+  Projections x;
   if (ctx.has(1)) {
     x = {with_heads(ctx, whole, heads), with_heads(ctx, ctx.in(1), groups), with_heads(ctx, ctx.in(2), groups)};
   } else {
@@ -375,7 +375,7 @@ void group_query_attention(NodeContext& ctx) {
   const int64_t heads = ctx.attr_int("num_heads"), groups = ctx.attr_int("kv_num_heads");
   if (groups < 1 || heads % groups != 0) ctx.invalid("kv_num_heads does not divide num_heads");
   const Cache cache = cache_of(ctx, ctx.shape(0)[0], ctx.shape(0)[1]);
-  const Operands x = group_query_operands(ctx, heads, groups, cache);
+  const Projections x = group_query_operands(ctx, heads, groups, cache);
   const ValueId q = b.transpose(x.q, {0, 2, 1, 3});
   const ValueId k = updated(ctx, cache, 3, b.transpose(x.k, {0, 2, 1, 3}));
   const ValueId v = updated(ctx, cache, 4, b.transpose(x.v, {0, 2, 1, 3}));
@@ -417,12 +417,12 @@ void embed_layer_norm(NodeContext& ctx) {
 
 std::span<const OpHandler> microsoft_attention_ops() {
   static constexpr std::array kTable = {
-      OpHandler{kMicrosoft, "Attention", 1, kAnyVersion, attention},
+      OpHandler{kMicrosoft, "Attention", 1, kAnyVersion, microsoft_attention},
       OpHandler{kMicrosoft, "EmbedLayerNormalization", 1, kAnyVersion, embed_layer_norm},
       OpHandler{kMicrosoft, "GroupQueryAttention", 1, kAnyVersion, group_query_attention},
       OpHandler{kMicrosoft, "MultiHeadAttention", 1, kAnyVersion, multi_head_attention},
       OpHandler{kMicrosoft, "QAttention", 1, kAnyVersion, quantized_attention},
-      OpHandler{kMicrosoft, "RotaryEmbedding", 1, kAnyVersion, rotary_embedding},
+      OpHandler{kMicrosoft, "RotaryEmbedding", 1, kAnyVersion, microsoft_rotary_embedding},
   };
   return kTable;
 }

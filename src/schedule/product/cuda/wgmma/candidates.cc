@@ -12,7 +12,7 @@ namespace {
 
 using tile::GemmStore;
 
-constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
+constexpr int64_t kMaxPartialSums = int64_t{64} << 20;
 constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // stream-K: tiles and k-tiles of a block
 constexpr int64_t kMostSharers = 8;                    // blocks of a tile
 
@@ -24,13 +24,13 @@ int64_t partial_bytes(const WgmmaProblem& p) {
 // Sums of a thread: more leave few of a consumer's 240 registers to what comes after.
 constexpr int kManySums = 128, kManySumsForRows = 160;
 
-struct Tile {
+struct WgmmaTile {
   int m, n, consumers;
   bool ping_pong;
 };
 // Two warpgroups that each have a tile of their own (true) hide the store of one under the multiplication of the other.
 // At most 192 accumulator registers a thread. Widths between the powers of two fill the last wave of tiles.
-constexpr Tile kTiles[] = {
+constexpr WgmmaTile kTiles[] = {
     {128, 256, 2, false}, {128, 240, 2, false}, {128, 224, 2, false}, {128, 208, 2, false}, {128, 192, 2, false},
     {128, 176, 2, false}, {128, 160, 2, false}, {128, 144, 2, false}, {128, 128, 2, false}, {128, 112, 2, false},
     {128, 96, 2, false},  {128, 64, 2, false},  {128, 32, 2, false},  {128, 16, 2, false},  {256, 192, 2, false},
@@ -43,7 +43,7 @@ constexpr Tile kTiles[] = {
     {64, 112, 1, false},  {64, 96, 1, false},   {64, 64, 1, false},   {64, 32, 1, false},   {64, 16, 1, false}};
 
 // Tiles wider than a narrow side waste the tensor cores, and no other reason needs them.
-bool too_wide(const Tile& tile, int64_t m, int64_t n) {
+bool too_wide(const WgmmaTile& tile, int64_t m, int64_t n) {
   return tile.n >= 2 * round_up(std::max<int64_t>(n, 1), 16) || (tile.m > 64 && tile.m >= 2 * std::max<int64_t>(m, 1));
 }
 
@@ -71,7 +71,7 @@ std::string reject_gate(const WgmmaConfig& c, const WgmmaProblem& p) {
 }
 
 // Parts of k worth trying: as many as fill the device or as a long sum needs, each of at least 4 k-tiles.
-std::vector<int> splits_of(const WgmmaProblem& p, const Tile& tile, int64_t m, int64_t n, const CudaTarget& target) {
+std::vector<int> splits_of(const WgmmaProblem& p, const WgmmaTile& tile, int64_t m, int64_t n, const CudaTarget& target) {
   const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
   const int64_t tiles = ceil_div(m, tile.m) * ceil_div(n, tile.n) * p.batch;
   std::vector<int> splits = {1};
@@ -169,13 +169,13 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget
     if (units > kMostStreamed * int64_t{target.sms}) return "so many tiles leave little to even out";
     if (units * kMostSharers < target.sms) return "one block would add up the sums of too many";
     if (units * k_tiles < kLeastShare * int64_t{target.sms}) return "too few k-tiles for each block";
-    if (int64_t{4} * c.tile_m * c.tile_n * target.sms > kMaxWorkspace) return "the partial sums exceed the workspace";
+    if (int64_t{4} * c.tile_m * c.tile_n * target.sms > kMaxPartialSums) return "the partial sums exceed the workspace";
   }
   return reject_partial_sums(p, c.splits);
 }
 
 std::string reject_partial_sums(const WgmmaProblem& p, int splits) {
-  const bool fits = splits == 1 || partial_bytes(p) * splits <= kMaxWorkspace;
+  const bool fits = splits == 1 || partial_bytes(p) * splits <= kMaxPartialSums;
   return fits ? "" : "the partial sums exceed the workspace";
 }
 
@@ -185,7 +185,7 @@ std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& p, const CudaTarget& 
   for (const bool swapped : {false, true}) {
     const int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
     if (swapped && n > kNarrow) continue;
-    for (const Tile& tile : kTiles) {
+    for (const WgmmaTile& tile : kTiles) {
       if (too_wide(tile, m, n)) continue;
       for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
         for (const int splits : splits_of(p, tile, m, n, target)) {

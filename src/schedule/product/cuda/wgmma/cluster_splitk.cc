@@ -22,23 +22,23 @@ constexpr ClusterTile kClusterTiles[] = {{64, 16, 1},  {64, 32, 1},  {64, 48, 1}
 // Of windows. Wider ones leave no room for the stages that k-tiles from memory are waited for in.
 constexpr ClusterTile kWindowTiles[] = {{64, 32, 1},  {64, 64, 1},  {64, 96, 1},  {64, 128, 1},
                                         {64, 160, 1}, {64, 192, 1}, {128, 96, 2}, {128, 128, 2}};
-constexpr int kMostParts = 8;  // a portable cluster
+constexpr int kMostClusterParts = 8;  // a portable cluster
 
 // The problem as the kernel sees it.
-struct View {
+struct Sides {
   int64_t m, n;
   bool a_k, b_k;
   int64_t k_tiles;
 };
-View view_of(const WgmmaProblem& p, bool swapped) {
+Sides sides_of(const WgmmaProblem& p, bool swapped) {
   const auto element = static_cast<int64_t>(size_of(p.in));
   const int64_t k_tiles = ceil_div(p.k * element, tile::kGemmRowBytes);
-  return swapped ? View{p.n, p.m, p.b_k_major, p.a_k_major, k_tiles}
-                 : View{p.m, p.n, p.a_k_major, p.b_k_major, k_tiles};
+  return swapped ? Sides{p.n, p.m, p.b_k_major, p.a_k_major, k_tiles}
+                 : Sides{p.m, p.n, p.a_k_major, p.b_k_major, k_tiles};
 }
 
 int64_t tiles_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
-  const View v = view_of(p, c.swapped);
+  const Sides v = sides_of(p, c.swapped);
   if (p.classed) {
     const int64_t classes = classes_of(p, c.swapped);
     return classes * ceil_div(ceil_div(v.m, classes), c.tile_m) * ceil_div(v.n, c.tile_n);
@@ -83,7 +83,7 @@ std::vector<ClusterSplitKConfig> misaligned_configs(const WgmmaProblem& p, const
     if (classes_of(p, swapped) == 0) continue;
     ClusterSplitKConfig c;
     c.swapped = swapped;
-    c.tile_n = static_cast<int>(ceil_div(view_of(p, swapped).n, 16) * 16);
+    c.tile_n = static_cast<int>(ceil_div(sides_of(p, swapped).n, 16) * 16);
     for (const int consumers : {1, 2}) {
       c.consumers = consumers, c.tile_m = 64 * consumers;
       for (const int parts : {1, 2, 3, 4}) {
@@ -103,7 +103,7 @@ std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const Cu
       p.windows ? std::span<const ClusterTile>(kWindowTiles) : std::span<const ClusterTile>(kClusterTiles);
   for (const bool swapped : {false, true}) {
     if (p.windows && swapped) continue;  // windows are rows of A
-    const View v = view_of(p, swapped);
+    const Sides v = sides_of(p, swapped);
     for (const ClusterTile& tile : tiles_to_try) {
       constexpr int kMostSplit = 96;
       if (p.split && tile.n > kMostSplit) continue;
@@ -137,9 +137,9 @@ std::string reject(const ClusterSplitKConfig& c, const WgmmaProblem& p, const Cu
   if (std::string why = reject_copies(p); !why.empty()) return why;
   if (std::string why = reject_partial_sums(p, c.splits); !why.empty()) return why;
   constexpr int64_t kMostGrid = 65535;
-  const View v = view_of(p, c.swapped);
+  const Sides v = sides_of(p, c.swapped);
   if (c.stages < 1) return "not one stage fits in shared memory";
-  if (c.cluster_k > kMostParts || c.cluster_k > target.sms) return "more blocks than a cluster has";
+  if (c.cluster_k > kMostClusterParts || c.cluster_k > target.sms) return "more blocks than a cluster has";
   if (p.views && ((!v.a_k && c.tile_m % 64 != 0) || (!v.b_k && c.tile_n % 64 != 0))) {
     return "rows along memory come in strips of 64";
   }
@@ -158,13 +158,13 @@ int cluster_threads(const ClusterSplitKConfig& c, const WgmmaProblem& p) {
 }
 
 ClusterBlocks cluster_blocks(const ClusterSplitKConfig& c, const WgmmaProblem& p) {
-  const int64_t k_tiles = p.classed ? class_k_tiles(p) : view_of(p, c.swapped).k_tiles;
+  const int64_t k_tiles = p.classed ? class_k_tiles(p) : sides_of(p, c.swapped).k_tiles;
   const int64_t parts = int64_t{c.cluster_k} * c.splits;
   return {tiles_of(p, c) * parts, ceil_div(k_tiles, parts)};
 }
 
 int shared_bytes(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
-  const View v = view_of(p, c.swapped);
+  const Sides v = sides_of(p, c.swapped);
   return tile::gemm_parts_shared_bytes(c.tile_m, c.tile_n, v.a_k, v.b_k, c.stages, c.cluster_k, c.swapped, p.split);
 }
 
@@ -205,7 +205,7 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   // One block of a SM whose ring leaves room for another one has too little under way.
   const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
   const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
-  const auto k_tiles = static_cast<double>(tiles_of(p, c) * view_of(p, c.swapped).k_tiles);
+  const auto k_tiles = static_cast<double>(tiles_of(p, c) * sides_of(p, c.swapped).k_tiles);
   const double l2 = p.classed ? 0
                               : k_tiles * (c.tile_m + c.tile_n) * tile::kGemmRowBytes /
                                     (p.windows ? s.windows_l2_per_us : s.l2_per_us);
@@ -227,7 +227,7 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
 }
 
 CudaLaunch cluster_launch(const WgmmaProblem& p, const ClusterSplitKConfig& c, int workspace) {
-  const View v = view_of(p, c.swapped);
+  const Sides v = sides_of(p, c.swapped);
   const PartialSums sums{p.m, p.n, p.batch};
   tile::GemmPartsArgs args{};
   args.m = static_cast<int32_t>(v.m);

@@ -28,7 +28,7 @@ TensorMapDesc::Element element_of(const WgmmaProblem& p) {
 }
 
 // One operand as it lies in memory after repacking.
-struct Operand {
+struct RepackedOperand {
   int index;
   int64_t rows, k, leading, stride;  // rows: of m or n
   bool k_major;
@@ -37,7 +37,7 @@ struct Operand {
 };
 
 // The map of an operand whose tile has `tile` rows, of which each block of the cluster loads one of `shares`.
-TensorMapDesc operand_map(const Operand& o, const WgmmaProblem& p, int tile, int shares) {
+TensorMapDesc operand_map(const RepackedOperand& o, const WgmmaProblem& p, int tile, int shares) {
   const int64_t batch = o.step > 0 ? p.batch / p.heads : p.batches_of(o.step);
   const auto element = static_cast<int64_t>(size_of(p.in));
   const auto depth = static_cast<uint32_t>(tile::kGemmRowBytes / element);
@@ -144,7 +144,7 @@ tile::GemmWindowsArgs windows_args(const WgmmaProblem& p) {
 }
 
 // Rows of `leading` elements to rows of a multiple of 16 bytes, at `offset` of the workspace.
-tile::GemmRepackPart repack_part(Operand& o, DType type, int64_t batch, int64_t offset) {
+tile::GemmRepackPart repack_part(RepackedOperand& o, DType type, int64_t batch, int64_t offset) {
   const auto element = static_cast<int64_t>(size_of(type));
   const int64_t row = o.k_major ? o.k : o.rows, rows = o.k_major ? o.rows : o.k;
   tile::GemmRepackPart part{};
@@ -166,12 +166,12 @@ tile::GemmRepackPart repack_part(Operand& o, DType type, int64_t batch, int64_t 
 }
 
 // One launch for both operands, where they need it; adds to the bytes of the workspace. Arguments: GemmRepackArgs.
-void add_repack(KernelLaunches& result, const WgmmaProblem& p, Operand& a, Operand& b) {
+void add_repack(KernelLaunches& result, const WgmmaProblem& p, RepackedOperand& a, RepackedOperand& b) {
   tile::GemmRepackArgs args{};
   CudaLaunch launch;
   launch.grid[0] = 0;
   int parts = 0;
-  for (Operand* o : {&a, &b}) {
+  for (RepackedOperand* o : {&a, &b}) {
     if (!(o == &a ? repacks_a(p) : repacks_b(p))) continue;
     const int at = parts * static_cast<int>(sizeof(tile::GemmRepackPart));
     launch.pointers.push_back({0, at + static_cast<int>(offsetof(tile::GemmRepackPart, from)), o->index});
@@ -189,8 +189,8 @@ void add_repack(KernelLaunches& result, const WgmmaProblem& p, Operand& a, Opera
 }
 
 // The product of operands as they lie after repacking. `a` has the kernel's own rows.
-CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target, const Operand& a,
-                           const Operand& b) {
+CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target, const RepackedOperand& a,
+                           const RepackedOperand& b) {
   const PartialSums sums{p.m, p.n, p.batch};
   const auto element = static_cast<int64_t>(size_of(p.in));
   const int cluster = c.cluster_m * c.cluster_n;
@@ -247,10 +247,10 @@ CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const Cu
 }
 
 // What comes before the product where operands are copied, and how they lie then.
-std::pair<Operand, Operand> add_copies(KernelLaunches& result, const WgmmaProblem& p, bool swapped) {
+std::pair<RepackedOperand, RepackedOperand> add_copies(KernelLaunches& result, const WgmmaProblem& p, bool swapped) {
   const auto element = static_cast<int64_t>(size_of(p.in));
-  Operand a{Use::kA, p.m, p.k, p.lda, p.stride_a, p.a_k_major, p.offset_a * element, p.step_a};
-  Operand b{Use::kB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major, p.offset_b * element, p.step_b};
+  RepackedOperand a{Use::kA, p.m, p.k, p.lda, p.stride_a, p.a_k_major, p.offset_a * element, p.step_a};
+  RepackedOperand b{Use::kB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major, p.offset_b * element, p.step_b};
   if (p.k > 0 && !p.views) add_repack(result, p, a, b);
   if (swapped) std::swap(a, b);
   return {a, b};

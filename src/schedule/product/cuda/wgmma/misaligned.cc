@@ -17,19 +17,19 @@ int64_t element_bytes(const WgmmaProblem& p) {
 }
 
 // An operand of the kernel, in bytes.
-struct Lines {
+struct MatrixLines {
   int operand;
   int64_t rows, row, offset;
 };
-Lines lines_of(const WgmmaProblem& p, bool is_a) {
+MatrixLines lines_of(const WgmmaProblem& p, bool is_a) {
   const int64_t element = element_bytes(p);
-  return is_a ? Lines{0, p.m, p.lda * element, p.offset_a * element}
-              : Lines{1, p.n, p.ldb * element, p.offset_b * element};
+  return is_a ? MatrixLines{0, p.m, p.lda * element, p.offset_a * element}
+              : MatrixLines{1, p.n, p.ldb * element, p.offset_b * element};
 }
-Lines long_of(const WgmmaProblem& p, bool swapped) {
+MatrixLines long_of(const WgmmaProblem& p, bool swapped) {
   return lines_of(p, !swapped);
 }
-Lines short_of(const WgmmaProblem& p, bool swapped) {
+MatrixLines short_of(const WgmmaProblem& p, bool swapped) {
   return lines_of(p, swapped);
 }
 
@@ -46,7 +46,7 @@ int classes_of(const WgmmaProblem& p, bool swapped) {
   constexpr int64_t kMostShort = 128, kLeastRows = 256;
   if (p.views || p.windows || p.split || p.batch != 1 || p.heads > 1 || p.k == 0 || !p.a_k_major || !p.b_k_major)
     return 0;
-  const Lines a = long_of(p, swapped), b = short_of(p, swapped);
+  const MatrixLines a = long_of(p, swapped), b = short_of(p, swapped);
   if (b.rows > kMostShort || a.rows < kLeastRows) return 0;
   const int64_t classes = kPiece / std::gcd(a.row, kPiece);
   // TMA's strides.
@@ -70,7 +70,7 @@ int64_t misaligned_copies_bytes(const WgmmaProblem& p, bool swapped) {
 }
 
 CudaLaunch misaligned_copies_launch(const WgmmaProblem& p, bool swapped, int workspace) {
-  const Lines b = short_of(p, swapped);
+  const MatrixLines b = short_of(p, swapped);
   tile::GemmClassCopiesArgs args{};
   args.from_offset = b.offset;
   args.from_row = b.row;
@@ -92,7 +92,7 @@ CudaLaunch misaligned_copies_launch(const WgmmaProblem& p, bool swapped, int wor
 }
 
 std::vector<TensorMapDesc> class_maps(const WgmmaProblem& p, const ClusterSplitKConfig& c, int workspace) {
-  const Lines a = long_of(p, c.swapped), b = short_of(p, c.swapped);
+  const MatrixLines a = long_of(p, c.swapped), b = short_of(p, c.swapped);
   const int64_t element = element_bytes(p), classes = classes_of(p, c.swapped);
   const auto word = [](int64_t x) { return static_cast<uint64_t>(x); };
   TensorMapDesc map;

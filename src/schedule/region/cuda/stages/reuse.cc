@@ -9,7 +9,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kWorthSpreading = 8;  // how often a costly value must be used to get a sweep of its own
+constexpr int64_t kWorthSweep = 8;  // how often a costly value must be used to get a sweep of its own
 
 bool reads_stream(const CudaDrafts& k, ExprId e) {
   bool reads = false;
@@ -109,7 +109,7 @@ void store_shared_columns(CudaDrafts& k) {
   const auto take = [&](const CudaDraft& d, ExprId e) {
     const uint64_t own = k.inner(k.pool.vars(e));
     if (k.pool[e].kind != Expr::Kind::kOp || own == d.loops || own == 0) return false;
-    return (own & ~outer_loops(d.layout)) != 0 && k.loop_volume(d.loops) >= kWorthSpreading * k.loop_volume(own) &&
+    return (own & ~outer_loops(d.layout)) != 0 && k.loop_volume(d.loops) >= kWorthSweep * k.loop_volume(own) &&
            k.cycles(e) >= kWorthStoring && k.fits_shared(k.loop_volume(own) * 8);
   };
   const auto begin = [&](CudaDraft& d) {

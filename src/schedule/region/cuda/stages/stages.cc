@@ -13,7 +13,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr StageStep<CudaDrafts> kSteps[] = {
+constexpr StageStep<CudaDrafts> kCudaSteps[] = {
     {"place_results", "results of reductions: a register where an iteration has one, else shared memory",
      place_results},
     {"draft_reductions", "a sweep for each set of loops that is reduced", draft_reductions},
@@ -61,7 +61,7 @@ std::string describe(const CudaDraft& d) {
 }  // namespace
 
 std::span<const StageStep<CudaDrafts>> cuda_stage_steps() {
-  return kSteps;
+  return kCudaSteps;
 }
 
 std::string describe(const CudaDrafts& k) {
