@@ -9,6 +9,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # libheddle.so exports what include/heddle marks with HEDDLE_API.
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+# The compiler itself walks over small graphs: -O3 doubles the time of a build and shows in no model. What computes over the
+# elements of tensors is for heddle_optimise().
+string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
@@ -48,6 +51,14 @@ endfunction()
 
 add_library(heddle_options INTERFACE)
 target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Collecting its garbage takes GCC a tenth of its time before it holds as much as this (in KiB).
+  target_compile_options(heddle_options INTERFACE --param=ggc-min-heapsize=524288)
+endif()
+if(HEDDLE_UNITY AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  # fmt's checks of format strings while compiling take a while: builds with ccache and the preset debug have them.
+  target_compile_definitions(heddle_options INTERFACE FMT_CONSTEVAL=)
+endif()
 target_include_directories(heddle_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
                                                     ${PROJECT_SOURCE_DIR})
 # Tells builds of one version apart, wherever they are copied to (base/build_id.h).
@@ -65,22 +76,38 @@ if(HEDDLE_SANITIZE)
   target_compile_definitions(heddle_options INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
-# heddle_unite(TARGET SOURCE...): units of TARGET are compiled together, up to eight of one folder, so that a cold build reads
-# their headers once.
+# heddle_unite(TARGET SOURCE...): units of TARGET are compiled together, those of src/X apart from those of src/Y. Half of the
+# time of a small unit goes into what it shares with the others: headers, and instances of the standard library.
 function(heddle_unite TARGET)
   if(NOT HEDDLE_UNITY)
     return()
   endif()
   set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set(LARGEST 240000)  # bytes of text: some 6,000 lines
   foreach(SOURCE ${ARGN})
-    cmake_path(GET SOURCE PARENT_PATH FOLDER)
-    string(SHA1 KEY ${FOLDER})
-    string(SUBSTRING ${KEY} 0 12 KEY)
-    list(APPEND IN_${KEY} ${SOURCE})
-    list(LENGTH IN_${KEY} COUNT)
-    math(EXPR BATCH "(${COUNT} - 1) / 8")
-    set_source_files_properties(${SOURCE} PROPERTIES UNITY_GROUP "${KEY}_${BATCH}")
+    cmake_path(ABSOLUTE_PATH SOURCE NORMALIZE)
+    set(KEY united)
+    cmake_path(RELATIVE_PATH SOURCE BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/src OUTPUT_VARIABLE PATH)
+    if(PATH MATCHES "^([a-z]+)/")
+      set(KEY ${CMAKE_MATCH_1})
+    endif()
+    file(SIZE ${SOURCE} BYTES)
+    if(NOT DEFINED BATCH_${KEY})
+      set(BATCH_${KEY} 0)
+      set(BYTES_${KEY} 0)
+    endif()
+    math(EXPR BYTES_${KEY} "${BYTES_${KEY}} + ${BYTES}")
+    if(BYTES_${KEY} GREATER LARGEST)
+      math(EXPR BATCH_${KEY} "${BATCH_${KEY}} + 1")
+      set(BYTES_${KEY} ${BYTES})
+    endif()
+    set_source_files_properties(${SOURCE} PROPERTIES UNITY_GROUP ${KEY}_${BATCH_${KEY}})
   endforeach()
+endfunction()
+
+# heddle_optimise(TARGET): TARGET computes over the elements of tensors.
+function(heddle_optimise TARGET)
+  target_compile_options(${TARGET} PRIVATE $<$<CONFIG:Release>:-O3>)
 endfunction()
 
 # heddle_library(NAME [DEPS lib...] [EXTERNAL lib...]): all .cc files below the calling folder become heddle_NAME.
@@ -114,22 +141,20 @@ function(heddle_gpu_test TARGET)
   endif()
 endfunction()
 
-# heddle_test_options(TARGET): how a binary of tests is compiled. It runs for less time than optimising it takes.
+# heddle_test_options(TARGET): how a binary of tests is compiled.
 function(heddle_test_options TARGET)
   target_link_libraries(${TARGET} PRIVATE heddle_options GTest::gtest_main GTest::gmock)
-  target_compile_options(${TARGET} PRIVATE $<$<CONFIG:Release>:-O1>)
   heddle_precompile(${TARGET} base_tests <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
-# heddle_test(NAME [DEPS lib...] [LABELS label...] [APART]): one GoogleTest binary from every *_test.cc in the calling folder.
-# APART: names in them are those of other files, too, so that each is compiled alone.
+# heddle_test(NAME [SOURCES file...] [DEPS lib...] [LABELS label...]): one GoogleTest binary from every *_test.cc in the calling
+# folder and the files that are named.
 function(heddle_test NAME)
-  cmake_parse_arguments(ARG "APART" "" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   file(GLOB SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  list(APPEND SOURCES ${ARG_SOURCES})
   add_executable(${NAME}_tests ${SOURCES})
-  if(NOT ARG_APART)
-    heddle_unite(${NAME}_tests ${SOURCES})
-  endif()
+  heddle_unite(${NAME}_tests ${SOURCES})
   heddle_test_options(${NAME}_tests)
   foreach(DEP ${ARG_DEPS})
     target_link_libraries(${NAME}_tests PRIVATE heddle_${DEP})

@@ -78,7 +78,7 @@ std::vector<int> splits_of(const WgmmaProblem& p, const WgmmaTile& tile, int64_t
   if (tiles == 0) return splits;
   const int64_t full = target.sms / tiles, part = std::max<int64_t>(partial_bytes(p), 1);
   const int64_t exact =
-      std::min(fewest_parts(p.k, joined_of(p), static_cast<int64_t>(size_of(p.out))), kMaxWorkspace / part);
+      std::min(fewest_parts(p.k, joined_of(p), static_cast<int64_t>(size_of(p.out))), kMaxPartialSums / part);
   for (const int64_t wanted : {int64_t{2}, int64_t{3}, int64_t{4}, full / 2, full, exact}) {
     if (tiles > target.sms && wanted != exact) continue;
     const int64_t some = std::min(wanted, k_tiles / 4);
