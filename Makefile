@@ -3,15 +3,21 @@ BUILD := build/release
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: demo test build build-as-user install wheel setup test-setup check clean
+.PHONY: demo test quick build build-as-user install wheel setup test-setup test-configure check clean
 
-demo: build
+# Nothing but the command.
+demo: setup
+	cmake --preset release -DHEDDLE_TESTS=OFF
+	cmake --build $(BUILD) -j $(JOBS) --target heddle
 	@scripts/demo.sh $(BUILD)/heddle
 
-test: build test-setup check
-	@cmake -S . -B $(BUILD) -DHEDDLE_TESTS=ON -DHEDDLE_PYTHON=$(CURDIR)/build/venv/bin/python -DHEDDLE_PYTHON_PACKAGE=ON >/dev/null
+test: test-configure check
 	cmake --build $(BUILD) -j $(JOBS)
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+# The tests that a change touches, some two minutes of them.
+quick: test-configure check
+	@scripts/quick.py --build $(BUILD) --jobs $(JOBS)
 
 build: setup
 	cmake --preset release -DHEDDLE_TESTS=OFF
@@ -33,8 +39,11 @@ wheel:
 setup:
 	@scripts/setup.sh build
 
-test-setup:
+test-setup: setup
 	@scripts/setup.sh test
+
+test-configure: test-setup
+	@cmake --preset release -DHEDDLE_TESTS=ON -DHEDDLE_PYTHON=$(CURDIR)/build/venv/bin/python -DHEDDLE_PYTHON_PACKAGE=ON >/dev/null
 
 check:
 	@python3 scripts/check_tree.py
