@@ -10,8 +10,12 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 # The compiler itself walks over small graphs: -O3 doubles the time of a build and shows in no model. What computes over the
-# elements of tensors is for heddle_optimise().
-string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+# elements of tensors is for heddle_optimise(). GCC's -Og leaves out the passes that take it longest.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  string(REPLACE "-O3" "-Og" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+else()
+  string(REPLACE "-O3" "-O1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
@@ -105,9 +109,15 @@ function(heddle_unite TARGET)
   endforeach()
 endfunction()
 
-# heddle_optimise(TARGET): TARGET computes over the elements of tensors.
+# heddle_optimise(TARGET [SOURCE...]): TARGET, or those units of it, computes over the elements of tensors. They read no precompiled
+# headers: GCC 12 crashes on those that were made with another level of optimisation.
 function(heddle_optimise TARGET)
-  target_compile_options(${TARGET} PRIVATE $<$<CONFIG:Release>:-O3>)
+  if(ARGN)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3> UNITY_GROUP "" SKIP_PRECOMPILE_HEADERS ON)
+  else()
+    target_compile_options(${TARGET} PRIVATE $<$<CONFIG:Release>:-O3>)
+    set_target_properties(${TARGET} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
 endfunction()
 
 # heddle_library(NAME [DEPS lib...] [EXTERNAL lib...]): all .cc files below the calling folder become heddle_NAME.

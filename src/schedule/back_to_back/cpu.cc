@@ -40,12 +40,16 @@ Config for_rows(const CpuLink& link, const Counts& counts, const Target& target)
     c.micro_m = common_height(counts, link.pixels, limit);
     c.tile_m = most * link.pixels;
     config.choice = c;
-  } else if (auto* conv = std::get_if<CpuConvConfig>(&config.choice)) {
-    conv->rows = most;
-  } else if (auto* winograd = std::get_if<CpuWinogradConfig>(&config.choice)) {
+  } else if (const auto* conv = config.get<CpuConvConfig>()) {
+    CpuConvConfig c = *conv;
+    c.rows = most;
+    config.choice = c;
+  } else if (const auto* winograd = config.get<CpuWinogradConfig>()) {
     const tile::WinogradShape& s = std::get<WinogradDesc>(link.body().problem).shape;
-    winograd->tiles = ceil_div(most, tile::kWinogradOut) * s.tiles_x();
-    winograd->micro_m = tile::split_rows(winograd->tiles, limit).mr;
+    CpuWinogradConfig c = *winograd;
+    c.tiles = ceil_div(most, tile::kWinogradOut) * s.tiles_x();
+    c.micro_m = tile::split_rows(c.tiles, limit).mr;
+    config.choice = c;
   }
   return config;
 }

@@ -1,9 +1,34 @@
 #include "schedule/config/config.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
+#include <variant>
 #include <vector>
 
+#define HEDDLE_FAMILIES(F)                                                                                      \
+  F(LoopConfig) F(ScatterElementsConfig) F(ScatterSlicesConfig) F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) \
+  F(CpuConvConfig) F(CpuWinogradConfig) F(WindowConfig) F(RegisterTiledWindowConfig) F(AttentionConfig)           \
+  F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)           \
+  F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig)             \
+  F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig) F(BackToBackConfig)
+
 namespace heddle::schedule {
+#define HEDDLE_ALTERNATIVE(C) , C
+using AnyFamily = std::variant<NoChoice HEDDLE_FAMILIES(HEDDLE_ALTERNATIVE)>;
+#undef HEDDLE_ALTERNATIVE
+
+struct Choice::Value {
+  AnyFamily family;
+};
+
+struct ChoiceReader {
+  static const AnyFamily& read(const Choice& choice) {
+    static const AnyFamily none;
+    return choice.value_ == nullptr ? none : choice.value_->family;
+  }
+};
+
 namespace {
 
 template <typename C>
@@ -74,21 +99,50 @@ std::optional<Choice> parse_any(std::string_view name, const std::variant<C...>*
 
 }  // namespace
 
+template <typename C>
+  requires requires(C& c) { C::fields(c, c); }
+Choice::Choice(C c) : value_(std::make_shared<const Value>(Value{std::move(c)})) {}
+
+template <typename T>
+const T* Choice::get() const {
+  return std::visit(
+      [](const auto& c) -> const T* {
+        if constexpr (std::is_base_of_v<T, std::decay_t<decltype(c)>>) {
+          return &c;
+        } else {
+          return nullptr;
+        }
+      },
+      ChoiceReader::read(*this));
+}
+
+#define HEDDLE_INSTANTIATE(C) \
+  template Choice::Choice(C); \
+  template const C* Choice::get<C>() const;
+HEDDLE_INSTANTIATE(NoChoice)
+HEDDLE_FAMILIES(HEDDLE_INSTANTIATE)
+#undef HEDDLE_INSTANTIATE
+
+bool Choice::operator==(const Choice& other) const {
+  return value_ == other.value_ || ChoiceReader::read(*this) == ChoiceReader::read(other);
+}
+
 std::string_view family_of(const Config& config) {
-  return std::visit([](const auto& c) { return family_name(c); }, config.choice);
+  return std::visit([](const auto& c) { return family_name(c); }, ChoiceReader::read(config.choice));
 }
 
 std::string name_of(const Config& config) {
   return std::visit([](const auto& c) { return print(c, [](auto& of, auto&& f) { of.fields(of, f); }); },
-                    config.choice);
+                    ChoiceReader::read(config.choice));
 }
 
 std::string tile_name(const Config& config) {
-  return std::visit([](const auto& c) { return print(c, [](auto& of, auto&& f) { of.tile(of, f); }); }, config.choice);
+  return std::visit([](const auto& c) { return print(c, [](auto& of, auto&& f) { of.tile(of, f); }); },
+                    ChoiceReader::read(config.choice));
 }
 
 std::optional<Choice> parse_choice(std::string_view name) {
-  return parse_any(name, static_cast<const Choice*>(nullptr));
+  return parse_any(name, static_cast<const AnyFamily*>(nullptr));
 }
 
 }  // namespace heddle::schedule

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
-#include <variant>
 
 #include "base/check.h"
 
@@ -321,12 +320,26 @@ struct BackToBackConfig {
   bool operator==(const BackToBackConfig&) const = default;
 };
 
-using Choice = std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig,
-                            CpuGemmConfig, CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig,
-                            RegisterTiledWindowConfig, AttentionConfig, CpuAttentionConfig, CpuBackToBackConfig,
-                            WgmmaConfig, WgmmaIm2colConfig, WgmmaGatherConfig, ClusterSplitKConfig, GatherSplitKConfig,
-                            Im2colSplitKConfig, MisalignedConfig, MmaConfig, SimtConfig, SkinnyConfig, UnalignedConfig,
-                            RegisterDirectConfig, KReductionConfig, BackToBackConfig>;
+// One of the structs above: which family, and its members. Copies share the value, which never changes. The header has no
+// std::variant of this many types: what copies and compares one is a tenth of the code of each unit that has a Config.
+class Choice {
+ public:
+  Choice() = default;  // a NoChoice without a name
+  template <typename C>
+    requires requires(C& c) { C::fields(c, c); }
+  Choice(C c);
+
+  // The value where it is a T or derived from one, else null.
+  template <typename T>
+  const T* get() const;
+
+  bool operator==(const Choice& other) const;
+
+ private:
+  friend struct ChoiceReader;
+  struct Value;
+  std::shared_ptr<const Value> value_;
+};
 
 // How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
 struct Config {
@@ -337,7 +350,9 @@ struct Config {
 
   // The choice where it is a T or derived from one, else null.
   template <typename T>
-  const T* get() const;
+  const T* get() const {
+    return choice.get<T>();
+  }
   // The same where it has to be one.
   template <typename T>
   const T& as() const;
@@ -353,19 +368,6 @@ std::string name_of(const Config& config);
 std::string tile_name(const Config& config);
 // What a name says; nullopt where it is none.
 std::optional<Choice> parse_choice(std::string_view name);
-
-template <typename T>
-const T* Config::get() const {
-  return std::visit(
-      [](const auto& c) -> const T* {
-        if constexpr (std::is_base_of_v<T, std::decay_t<decltype(c)>>) {
-          return &c;
-        } else {
-          return nullptr;
-        }
-      },
-      choice);
-}
 
 template <typename T>
 const T& Config::as() const {

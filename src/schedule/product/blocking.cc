@@ -103,8 +103,10 @@ Config with_common_height(Config config, int64_t rows, const Target& target) {
   const std::vector<int64_t> heights = common_heights(target);
   const int64_t height =
       *std::find_if(heights.begin(), heights.end(), [&](int64_t h) { return rows >= ceil_div(rows, h) * (h - 1); });
-  if (auto* conv = std::get_if<CpuConvConfig>(&config.choice)) {
-    conv->micro_m = height;
+  if (const auto* found = config.get<CpuConvConfig>()) {
+    CpuConvConfig conv = *found;
+    conv.micro_m = height;
+    config.choice = conv;
   } else {
     CpuGemmConfig gemm = config.as<CpuGemmConfig>();
     gemm.tile_m = std::max<int64_t>(1, gemm.tile_m / height) * height;
@@ -116,14 +118,16 @@ Config with_common_height(Config config, int64_t rows, const Target& target) {
 
 Config with_wide_panels(Config config, const Target& target, DType compute) {
   const int64_t width = 2 * micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute));
-  std::visit(
-      [&](auto& c) {
-        if constexpr (std::is_base_of_v<CpuGemmConfig, std::decay_t<decltype(c)>>) {
-          c.micro_n = width;
-          c.tile_n = ceil_div(c.tile_n, width) * width;
-        }
-      },
-      config.choice);
+  const auto widen = [&](auto c) {
+    c.micro_n = width;
+    c.tile_n = ceil_div(c.tile_n, width) * width;
+    config.choice = c;
+  };
+  if (const auto* gemv = config.get<CpuGemvConfig>()) {
+    widen(*gemv);
+  } else if (const auto* gemm = config.get<CpuGemmConfig>()) {
+    widen(*gemm);
+  }
   return config;
 }
 
