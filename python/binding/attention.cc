@@ -16,17 +16,17 @@ namespace nb = nanobind;
 namespace heddle::python {
 namespace {
 
-constexpr const char* kWhere = "heddle.ops.attention";
+constexpr const char* kAttentionWhere = "heddle.ops.attention";
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why, const std::string& remedy = {}) {
-  fail(ErrorCode::kInvalidInput, fmt::format("{}: {}", kWhere, name), why, remedy);
+  fail(ErrorCode::kInvalidInput, fmt::format("{}: {}", kAttentionWhere, name), why, remedy);
 }
 
 // A call: its operands, from which the problem is read, and what options say.
 class AttentionCall {
  public:
   AttentionCall(nb::handle q, const nb::dict& options)
-      : options_(options), family_(family_of(q, fmt::format("{}: q", kWhere))) {
+      : options_(options), family_(family_of(q, fmt::format("{}: q", kAttentionWhere))) {
     const nb::object given = option("stream");
     stream_ = stream_of(given);
     q_ = on_gpu(q, "q");
@@ -82,7 +82,7 @@ class AttentionCall {
     if (!value.is_none()) to = nb::cast<T>(value);
   }
   Array on_gpu(nb::handle object, const std::string& name, Use use = Use::kRead) {
-    return gpu_operand(object, fmt::format("{}: {}", kWhere, name), stream_, device_, use);
+    return gpu_operand(object, fmt::format("{}: {}", kAttentionWhere, name), stream_, device_, use);
   }
   ops::AttentionStrides strides(const Array& array, const std::string& name) const {
     if (array.shape.size() != q_.shape.size()) {

@@ -21,10 +21,10 @@ namespace nb = nanobind;
 namespace heddle::python {
 namespace {
 
-constexpr const char* kWhere = "heddle.ops.gemm";
+constexpr const char* kGemmWhere = "heddle.ops.gemm";
 
 [[noreturn]] void refuse_operand(const std::string& name, const std::string& why, const std::string& remedy = {}) {
-  fail(ErrorCode::kInvalidInput, fmt::format("{}: {}", kWhere, name), why, remedy);
+  fail(ErrorCode::kInvalidInput, fmt::format("{}: {}", kGemmWhere, name), why, remedy);
 }
 
 // A matrix, or equal ones one behind another, as the client API counts them.
@@ -96,7 +96,7 @@ ops::Operand operand_of(const Array& array, const std::string& name, const ops::
 }
 
 Array on_gpu(nb::handle object, const std::string& name, void* stream, int& device, Use use = Use::kRead) {
-  return gpu_operand(object, fmt::format("{}: {}", kWhere, name), stream, device, use);
+  return gpu_operand(object, fmt::format("{}: {}", kGemmWhere, name), stream, device, use);
 }
 
 void fill_sizes(ops::GemmProblem& p, const Array& a, const Array& b, const Family& family) {
@@ -138,7 +138,7 @@ DType result_type(DType in, nb::handle given) {
 
 nb::object gemm(nb::handle a, nb::handle b, const std::string& epilogue, const nb::dict& operands, nb::handle out,
                 const nb::dict& options) {
-  const Family& family = family_of(a, fmt::format("{}: a", kWhere));
+  const Family& family = family_of(a, fmt::format("{}: a", kGemmWhere));
   const auto option = [&](const char* name) {
     return options.contains(name) ? nb::object(options[name]) : nb::object(nb::none());
   };
