@@ -43,7 +43,7 @@ Tensor counting(const Shape& shape) {
   return floats(shape, values);
 }
 
-Tensor bools(Shape shape, const std::vector<uint8_t>& values) {
+Tensor bool_bytes(Shape shape, const std::vector<uint8_t>& values) {
   return Tensor::of<uint8_t>(DType::kBool, std::move(shape), std::span(values));
 }
 
@@ -61,9 +61,9 @@ TEST(OldOpset, TheSecondOperandBroadcastsAsAttributesSay) {
     EXPECT_THAT(run("Div", {counting({3}), floats({1, 1}, {2})}, last, opset).f(), ElementsAre(0, 0.5, 1));
     EXPECT_THAT(run("Pow", {counting({2, 2}), floats({2}, {1, 2})}, from_0, opset).f(), ElementsAre(0, 1, 4, 9));
     EXPECT_THAT(run("Greater", {counting({2, 2}), floats({2}, {0, 2})}, from_0, opset).i(), ElementsAre(0, 1, 0, 1));
-    EXPECT_THAT(run("And", {bools({2, 2}, {1, 1, 1, 0}), bools({2}, {0, 1})}, from_0, opset).i(),
+    EXPECT_THAT(run("And", {bool_bytes({2, 2}, {1, 1, 1, 0}), bool_bytes({2}, {0, 1})}, from_0, opset).i(),
                 ElementsAre(0, 0, 1, 0));
-    EXPECT_THAT(run("Equal", {bools({2, 2}, {1, 1, 1, 0}), bools({2}, {1, 0})}, last, opset).i(),
+    EXPECT_THAT(run("Equal", {bool_bytes({2, 2}, {1, 1, 1, 0}), bool_bytes({2}, {1, 0})}, last, opset).i(),
                 ElementsAre(1, 0, 1, 1));
     EXPECT_THAT(run("Add", {counting({2}), counting({2})}, {}, opset).f(), ElementsAre(0, 2));
     EXPECT_THAT(refusal("Add", {counting({2, 2}), counting({2})}, {}, opset), HasSubstr("broadcast"));

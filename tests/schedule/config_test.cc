@@ -8,25 +8,27 @@
 namespace heddle::schedule {
 namespace {
 
-// One of each family with a value of its own in each member.
-template <typename... C>
-std::vector<Config> one_of_each(const std::variant<C...>*) {
-  std::vector<Config> all;
-  const auto add = [&]<typename T>(T c) {
-    int64_t next = 100;
-    c.fields(c, [&](std::string_view, auto& member) {
-      using Member = std::decay_t<decltype(member)>;
-      member = std::is_same_v<Member, bool> ? Member(true) : static_cast<Member>(++next);
-    });
-    all.push_back({c});
-  };
-  (add(C{}), ...);
-  return all;
+// A configuration whose members have values of their own, none the initial one.
+template <typename C>
+Config with_own_values() {
+  C c;
+  int64_t next = 100;
+  C::fields(c, [&](std::string_view, auto& member) {
+    using Member = std::decay_t<decltype(member)>;
+    member = std::is_same_v<Member, bool> ? Member(true) : static_cast<Member>(++next);
+  });
+  return {c};
+}
+
+std::vector<Config> one_of_each() {
+#define HEDDLE_ONE(C) with_own_values<C>(),
+  return {HEDDLE_CONFIG_FAMILIES(HEDDLE_ONE)};
+#undef HEDDLE_ONE
 }
 
 TEST(Config, NamesAreReadBack) {
   std::set<std::string> names, families;
-  for (const Config& config : one_of_each(static_cast<const Choice*>(nullptr))) {
+  for (const Config& config : one_of_each()) {
     const std::string name = name_of(config);
     EXPECT_TRUE(names.insert(name).second) << name;
     if (family_of(config).empty()) continue;

@@ -6,16 +6,9 @@
 #include <variant>
 #include <vector>
 
-#define HEDDLE_FAMILIES(F)                                                                                      \
-  F(LoopConfig) F(ScatterElementsConfig) F(ScatterSlicesConfig) F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) \
-  F(CpuConvConfig) F(CpuWinogradConfig) F(WindowConfig) F(RegisterTiledWindowConfig) F(AttentionConfig)           \
-  F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)           \
-  F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig)             \
-  F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig) F(BackToBackConfig)
-
 namespace heddle::schedule {
 #define HEDDLE_ALTERNATIVE(C) , C
-using AnyFamily = std::variant<NoChoice HEDDLE_FAMILIES(HEDDLE_ALTERNATIVE)>;
+using AnyFamily = std::variant<NoChoice HEDDLE_CONFIG_FAMILIES(HEDDLE_ALTERNATIVE)>;
 #undef HEDDLE_ALTERNATIVE
 
 struct Choice::Value {
@@ -100,7 +93,9 @@ std::optional<Choice> parse_any(std::string_view name, const std::variant<C...>*
 }  // namespace
 
 template <typename C>
-  requires requires(C& c) { C::fields(c, c); }
+requires requires(C& c) {
+  C::fields(c, c);
+}
 Choice::Choice(C c) : value_(std::make_shared<const Value>(Value{std::move(c)})) {}
 
 template <typename T>
@@ -120,7 +115,7 @@ const T* Choice::get() const {
   template Choice::Choice(C); \
   template const C* Choice::get<C>() const;
 HEDDLE_INSTANTIATE(NoChoice)
-HEDDLE_FAMILIES(HEDDLE_INSTANTIATE)
+HEDDLE_CONFIG_FAMILIES(HEDDLE_INSTANTIATE)
 #undef HEDDLE_INSTANTIATE
 
 bool Choice::operator==(const Choice& other) const {

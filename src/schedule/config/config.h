@@ -320,13 +320,23 @@ struct BackToBackConfig {
   bool operator==(const BackToBackConfig&) const = default;
 };
 
-// One of the structs above: which family, and its members. Copies share the value, which never changes. The header has no
-// std::variant of this many types: what copies and compares one is a tenth of the code of each unit that has a Config.
+// The structs above but for NoChoice: F(C) of each.
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                                    \
+  F(LoopConfig)                                                                                                      \
+  F(ScatterElementsConfig) F(ScatterSlicesConfig) F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) \
+      F(CpuWinogradConfig) F(WindowConfig) F(RegisterTiledWindowConfig) F(AttentionConfig) F(CpuAttentionConfig)     \
+          F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig)     \
+              F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) F(SimtConfig)             \
+                  F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig) F(BackToBackConfig)
+
+// One of the structs above: which family, and its members. Copies share the value, which never changes. The header has
+// no std::variant of this many types: what copies and compares one is a tenth of the code of each unit that has a
+// Config.
 class Choice {
  public:
   Choice() = default;  // a NoChoice without a name
   template <typename C>
-    requires requires(C& c) { C::fields(c, c); }
+  requires requires(C& c) { C::fields(c, c); }
   Choice(C c);
 
   // The value where it is a T or derived from one, else null.
