@@ -124,5 +124,25 @@ TEST(RepeatedValues, AreHandedOverToManyReaders) {
   }
 }
 
+// Steps that read eight computed places of the step before, as sampling an image by interpolation does: a kernel that
+// goes back several steps would compute 8^n places and take minutes to compile.
+TEST(RepeatedValues, AreHandedOverToManyGathers) {
+  const Target target = machine_of(TargetKind::kCpu);
+  ir::Graph graph;
+  Builder b(graph);
+  ValueId t = graph.parameter("x", {DType::kF32, {37}});
+  std::vector<ValueId> places;
+  for (int i = 0; i < 8; ++i) places.push_back(graph.parameter(fmt::format("i{}", i), {DType::kI32, {37}}));
+  for (int step = 0; step < 8; ++step) {
+    ValueId sum = b.gather(t, places[0], 0);
+    for (size_t i = 1; i < places.size(); ++i) sum = b.add(sum, b.gather(t, places[i], 0));
+    t = sum;
+  }
+  graph.output("y", t);
+  for (const ScheduledKernel& kernel : schedule(graph, testing::whole_graph(graph), target).kernels) {
+    EXPECT_LT(codegen::emit(plan_kernel(kernel, target), target, nullptr).text.size(), 32 << 10);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::schedule

@@ -14,6 +14,7 @@ using ir::Op;
 namespace {
 
 constexpr int kMaxRebuilds = 24;
+constexpr int kOften = 8;  // places at which a kernel may compute a value
 
 // Of what guards choose from or between, the largest that is a kernel of moderate size. `sizes` are statements of
 // sides of guards; `made` are the values that may be handed over and their expressions.
@@ -181,9 +182,16 @@ std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Ind
 // Whether computing a value here, too, is more than one kernel should do. Then `needed` says what to make before.
 bool KernelExprs::outgrows(ir::ValueId value, const std::vector<Index>& at) {
   if (too_large) return true;
-  ++places_[value];
+  const int places = ++places_[value];
   uint32_t size = 0;
   for (const Index& index : at) size = std::max(size, pool.indices.size(index));
+  // Chains of gathers multiply the places, and texts load lane by lane at each of them.
+  if (places >= kOften && ir::is_elementwise(context_.graph.producer(value).op) && may_be_made_before(value) &&
+      std::any_of(at.begin(), at.end(), [this](const Index& index) { return pool.indices.reads_values(index); })) {
+    too_large = true;
+    needed.insert(value);
+    return true;
+  }
   if (size > kMostIndexSize && can_be_handed_over(context_.graph, value)) {
     too_large = true;
     needed.insert(value);
@@ -196,7 +204,6 @@ bool KernelExprs::outgrows(ir::ValueId value, const std::vector<Index>& at) {
 // Every way to a value makes expressions of its own where the ways change the index: 2^n for n such steps. What is
 // computed at several places is made before, as late as possible.
 std::optional<ir::ValueId> KernelExprs::repeated() const {
-  constexpr int kOften = 8;
   const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const auto& place) {
     return place.second >= kOften && may_be_made_before(place.first);
   });
