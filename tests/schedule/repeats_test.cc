@@ -87,7 +87,8 @@ ir::Graph random_reuse(uint32_t seed) {
       const ValueId sum = graph.emit(Op::kReduce, {recent(rows)}, {{"kind", "sum"}, {"dims", ir::Ints{1}}});
       rows.push_back(graph.emit(Op::kBroadcast, {sum}, {{"shape", ir::Ints{32, 48}}, {"dims", ir::Ints{0}}}));
     } else {
-      rows.push_back(graph.emit(Op::kReverse, {recent(rows)}, {{"dims", ir::Ints{static_cast<int64_t>(random() % 2)}}}));
+      rows.push_back(
+          graph.emit(Op::kReverse, {recent(rows)}, {{"dims", ir::Ints{static_cast<int64_t>(random() % 2)}}}));
     }
   }
   for (int i = 0; i < 6; ++i) graph.output(fmt::format("o{}", i), recent(rows));

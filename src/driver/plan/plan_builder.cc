@@ -5,8 +5,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
+#include "base/thread/cancel.h"
 #include "base/thread/thread_pool.h"
 #include "driver/backend.h"
 #include "driver/compile/group_kernels.h"

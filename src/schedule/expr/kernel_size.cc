@@ -157,9 +157,9 @@ class SizeCutter {
     std::unordered_set<NodeId> costly;  // to compute, with all below
     for (const NodeId id : cone) {
       const ir::Node& node = graph_.node(id);
-      const bool is_costly = ir::is_costly(node.op) || std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
-                               return costly.contains(producer(v));
-                             });
+      const bool is_costly =
+          ir::is_costly(node.op) ||
+          std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return costly.contains(producer(v)); });
       if (!is_costly) continue;
       costly.insert(id);
       const auto& readers = users()[result_of(id)];

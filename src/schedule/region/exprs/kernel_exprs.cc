@@ -36,6 +36,13 @@ std::optional<ir::ValueId> largest_shared(const ExprPool& pool, const std::map<E
   return best ? std::optional(best->second) : std::nullopt;
 }
 
+// Whether a computed value is read at computed indices. Chains of gathers multiply the places where it is computed, and
+// texts load lane by lane at each of them.
+bool is_gathered(const ir::Graph& graph, const IndexPool& indices, ir::ValueId value, const std::vector<Index>& at) {
+  return ir::is_elementwise(graph.producer(value).op) &&
+         std::any_of(at.begin(), at.end(), [&](const Index& index) { return indices.reads_values(index); });
+}
+
 // An element of a value that lies in memory, which becomes one of the inputs.
 ExprId load(ExprPool& pool, std::vector<InputOperand>& inputs, const ir::Graph& graph, ir::ValueId value,
             const std::vector<Index>& at) {
@@ -182,17 +189,11 @@ std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Ind
 // Whether computing a value here, too, is more than one kernel should do. Then `needed` says what to make before.
 bool KernelExprs::outgrows(ir::ValueId value, const std::vector<Index>& at) {
   if (too_large) return true;
-  const int places = ++places_[value];
   uint32_t size = 0;
   for (const Index& index : at) size = std::max(size, pool.indices.size(index));
-  // Chains of gathers multiply the places, and texts load lane by lane at each of them.
-  if (places >= kOften && ir::is_elementwise(context_.graph.producer(value).op) && may_be_made_before(value) &&
-      std::any_of(at.begin(), at.end(), [this](const Index& index) { return pool.indices.reads_values(index); })) {
-    too_large = true;
-    needed.insert(value);
-    return true;
-  }
-  if (size > kMostIndexSize && can_be_handed_over(context_.graph, value)) {
+  const bool is_often_gathered = ++places_[value] >= kOften && is_gathered(context_.graph, pool.indices, value, at);
+  if ((is_often_gathered && may_be_made_before(value)) ||
+      (size > kMostIndexSize && can_be_handed_over(context_.graph, value))) {
     too_large = true;
     needed.insert(value);
   } else if (pool.size() > (values_.size() > 1 ? kMostExprs : kMostExprs / 4)) {
