@@ -39,6 +39,37 @@ OpCost cost_of(Op op) {
   return kOps[static_cast<size_t>(op)].cost;
 }
 
+bool is_costly(Op op) {
+  switch (op) {
+    case Op::kNeg:
+    case Op::kAbs:
+    case Op::kSign:
+    case Op::kFloor:
+    case Op::kCeil:
+    case Op::kRound:
+    case Op::kTrunc:
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kMax:
+    case Op::kMin:
+    case Op::kSelect:
+    case Op::kCast:
+    case Op::kBitcast:
+    case Op::kIsNan:
+    case Op::kIsInf:
+    case Op::kNot:
+    case Op::kAnd:
+    case Op::kOr:
+    case Op::kXor:
+    case Op::kShl:
+    case Op::kShr:
+      return false;
+    default:
+      return !is_comparison(op) && (is_elementwise(op) || op == Op::kRandom);
+  }
+}
+
 std::string_view text_of(Op op) {
   return kOps[static_cast<size_t>(op)].text;
 }

@@ -45,6 +45,8 @@ std::string_view to_string(Op op);
 std::optional<Op> parse_op(std::string_view name);
 OpClass class_of(Op op);
 OpCost cost_of(Op op);
+// Functions, divisions and random numbers: not to be computed again where that is to be avoided.
+bool is_costly(Op op);
 // What kernels write for an elementwise op: "tile::exp", "+". Empty where that depends on types or attributes.
 std::string_view text_of(Op op);
 

@@ -85,6 +85,7 @@ struct ScheduledGroup {
   std::vector<Workspace> workspaces;
   std::vector<std::string> notes;    // choices and why, for `explain`
   std::vector<Boundary> boundaries;  // inside a stitch group
+  double most_repeats = 0;           // how often its kernels compute the costly value that they compute most often
 };
 
 class ConfigSource;  // schedule/config/config_source.h

@@ -5,8 +5,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
+#include "base/thread/cancel.h"
 #include "base/thread/thread_pool.h"
 #include "driver/backend.h"
 #include "driver/compile/group_kernels.h"
@@ -260,12 +260,18 @@ class PlanBuilder {
   void note_constants(const schedule::ScheduledKernel& kernel, size_t index) {
     const ir::Group& group = result_.grouping.groups[group_];
     if (group.kind == ir::GroupKind::kTile) return;  // which elements it reads is unknown
+    const auto is_constant = [this](const schedule::Binding& binding) {
+      return binding.kind == schedule::Binding::Kind::kTensor ||
+             (binding.kind == schedule::Binding::Kind::kValue && graph_.constant_of(binding.value) != nullptr);
+    };
+    // The traffic of each kernel is found by a walk over the whole group.
+    if (std::none_of(kernel.bindings.begin(), kernel.bindings.end(), is_constant)) return;
     const std::vector<double> traffic = schedule::operand_traffic(graph_, group, kernel);
     ConstantReads reads{plan_.steps.size() - 1, position_, index, 0};
     for (size_t i = 0; i < traffic.size(); ++i) {
       const schedule::Binding& binding = kernel.bindings[i];
+      if (!is_constant(binding)) continue;
       const bool is_value = binding.kind == schedule::Binding::Kind::kValue;
-      if (is_value && graph_.constant_of(binding.value) == nullptr) continue;
       reads.bytes += traffic[i];
       const void* data = is_value ? graph_.constant_of(binding.value)->data() : binding.tensor.data();
       double& once = distinct_constants_[data];

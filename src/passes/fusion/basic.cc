@@ -14,45 +14,6 @@ using ir::NodeId;
 using ir::Op;
 using ir::ValueId;
 
-// Functions and divisions of floats: not to be computed twice.
-bool is_costly(const Node& node) {
-  switch (node.op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kTrunc:
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kMax:
-    case Op::kMin:
-    case Op::kSelect:
-    case Op::kCast:
-    case Op::kBitcast:
-    case Op::kIsNan:
-    case Op::kIsInf:
-      return false;
-    case Op::kEq:
-    case Op::kNe:
-    case Op::kLt:
-    case Op::kLe:
-    case Op::kGt:
-    case Op::kGe:
-    case Op::kNot:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-    case Op::kShl:
-    case Op::kShr:
-      return false;
-    default:
-      return ir::is_elementwise(node.op) || node.op == Op::kRandom;
-  }
-}
-
 bool is_reduction(Op op) {
   return ir::class_of(op) == ir::OpClass::kReduction;
 }
@@ -70,7 +31,7 @@ std::vector<int64_t> copies_of(const ir::Graph& graph) {
   std::vector<int64_t> copies(graph.nodes().size(), 1);
   for (NodeId id = static_cast<NodeId>(graph.nodes().size()); id-- > 0;) {
     const Node& node = graph.node(id);
-    if (!ir::is_memory_bound(node.op) || is_reduction(node.op) || node.op == Op::kConstant || is_costly(node)) {
+    if (!ir::is_memory_bound(node.op) || is_reduction(node.op) || node.op == Op::kConstant || ir::is_costly(node.op)) {
       continue;
     }
     const ValueId v = node.outputs[0];
@@ -124,7 +85,7 @@ ir::Graph duplicate_cheap_producers(const ir::Graph& graph) {
 void fuse_basic(FusionContext& context) {
   const auto has_costly = [&](NodeId id) {
     const auto& nodes = context.partition.nodes(context.partition.cluster_of(id));
-    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return is_costly(context.graph.node(n)); });
+    return std::any_of(nodes.begin(), nodes.end(), [&](NodeId n) { return ir::is_costly(context.graph.node(n).op); });
   };
   for_each_memory_edge(context, [&](NodeId producer, NodeId consumer) {
     const Node& node = context.graph.node(producer);

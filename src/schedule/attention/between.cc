@@ -29,11 +29,17 @@ bool NodesBetween::look_above(ir::ValueId value) {
 }
 
 std::vector<NodeId> NodesBetween::products() const {
+  std::set<NodeId> feeding;  // exponentials, and what they are computed from
   std::vector<NodeId> result;
-  for (const NodeId id : above_) {
-    if (graph_.node(id).op == Op::kDot) result.push_back(id);
+  for (auto at = above_.rbegin(); at != above_.rend(); ++at) {
+    const Node& node = graph_.node(*at);
+    if (node.op != Op::kExp && !feeding.contains(*at)) continue;
+    if (node.op == Op::kDot) {
+      result.push_back(*at);
+      continue;
+    }
+    for (const ir::ValueId v : node.inputs) feeding.insert(graph_.value(v).producer);
   }
-  std::reverse(result.begin(), result.end());
   return result;
 }
 

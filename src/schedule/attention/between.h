@@ -20,7 +20,8 @@ class NodesBetween {
 
   // Looks at all nodes above a value; false where there are too many.
   bool look_above(ir::ValueId value);
-  // The products among them, the last one first.
+  // The products among them from which exponentials are computed, the last one first. A deep network has many others
+  // above: its residual sums reach back to its input.
   std::vector<ir::NodeId> products() const;
   // What depends on `product`, which lies above.
   void set_product(ir::NodeId product);

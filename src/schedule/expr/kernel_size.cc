@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "schedule/expr/expr_walk.h"
 #include "schedule/expr/inline.h"
@@ -79,7 +82,7 @@ class SizeCutter {
   explicit SizeCutter(const ir::Graph& graph)
       : graph_(graph), most_(graph.nodes().size()), cut_(graph.nodes().size()) {}
 
-  std::set<ValueId> run() {
+  std::map<ValueId, uint32_t> run() {
     for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
       const ir::Node& node = graph_.node(id);
       most_[id] = weight_of(node);
@@ -93,6 +96,8 @@ class SizeCutter {
   }
 
  private:
+  static constexpr int64_t kMostRest = kMostWeight / 2;  // of what is left for a node after a cut
+
   NodeId producer(ValueId v) const { return graph_.value(v).producer; }
   // Whether readers load a value.
   bool stands_for_itself(ValueId v) const {
@@ -123,49 +128,131 @@ class SizeCutter {
   }
 
   // The value through which nearly all of what a node is computed from reaches it, if there is one: the smallest such
-  // value, then the nearest. Else its largest operands.
+  // value, then the nearest. Else, or where others would compute again what lies behind that value, the values between
+  // two halves.
   void cut_above(NodeId id) {
-    std::vector<NodeId> open;
-    above(id, id, [&](NodeId other, bool is_loaded) {
-      if (!is_loaded && other != id && can_be_handed_over(graph_, graph_.node(other).outputs[0])) open.push_back(other);
-    });
+    const std::vector<NodeId> cone = made_for(id);
+    const int64_t all = weight(id, id);
     std::optional<std::tuple<int64_t, int64_t, NodeId>> best;
-    for (const NodeId other : open) {
+    for (const NodeId other : cone) {
+      // most_ is an upper bound, so that at least the difference is left.
+      if (other == id || all - most_[other] > kMostRest || !can_be_handed_over(graph_, result_of(other))) continue;
       const int64_t rest = weight(id, other);
       const std::tuple found(bytes(other), rest, other);
-      if (rest <= kMostWeight / 2 && (!best || found < *best)) best = found;
+      if (rest <= kMostRest && (!best || found < *best)) best = found;
     }
-    if (best) cut(std::get<NodeId>(*best));
-    while (!best && weight(id, id) > kMostWeight) {
-      std::optional<std::pair<int64_t, NodeId>> heaviest;
-      for (const ValueId v : graph_.node(id).inputs) {
-        if (stands_for_itself(v) || !can_be_handed_over(graph_, v)) continue;
-        const std::pair found(weight(producer(v), id), producer(v));
-        if (!heaviest || *heaviest < found) heaviest = found;
-      }
-      if (!heaviest) break;
-      cut(heaviest->second);
+    if (best && !is_read_inside(std::get<NodeId>(*best))) {
+      cut(std::get<NodeId>(*best));
+    } else {
+      cut_between(cone);
     }
+    ++boundaries_;
     most_[id] = weight(id, id);
   }
+
+  // Whether others read what a value is computed from, so that they would compute costly values again.
+  bool is_read_inside(NodeId end) {
+    const std::vector<NodeId> cone = made_for(end);
+    const std::unordered_set<NodeId> inside(cone.begin(), cone.end());
+    std::unordered_set<NodeId> costly;  // to compute, with all below
+    for (const NodeId id : cone) {
+      const ir::Node& node = graph_.node(id);
+      const bool is_costly =
+          ir::is_costly(node.op) ||
+          std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return costly.contains(producer(v)); });
+      if (!is_costly) continue;
+      costly.insert(id);
+      const auto& readers = users()[result_of(id)];
+      if (id != end && !std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return inside.contains(r); })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // What is computed for a node, operands first.
+  std::vector<NodeId> made_for(NodeId root) const {
+    std::vector<NodeId> order;
+    DagWalk().run(
+        root,
+        [this](NodeId id, const auto& next) {
+          for (const ValueId v : graph_.node(id).inputs) next(producer(v));
+        },
+        [&](NodeId id) { return id == root || !stands_for_itself(result_of(id)); },
+        [&](NodeId id) { order.push_back(id); });
+    return order;
+  }
+
+  // Cuts all values that lead from the nodes up to some place in an order to others, so that neither side computes
+  // again what the other does: at the place with the fewest bytes, then the latest.
+  void cut_between(const std::vector<NodeId>& order) {
+    std::unordered_map<NodeId, size_t> place;
+    for (size_t i = 0; i < order.size(); ++i) place.emplace(order[i], i);
+    const size_t last = order.size() - 1;
+    std::vector<size_t> wanted_until(order.size());  // the place of the last reader
+    std::vector<std::vector<size_t>> done(order.size());
+    for (size_t i = 0; i < last; ++i) {
+      for (const NodeId user : users()[result_of(order[i])]) {
+        const auto at = place.find(user);
+        wanted_until[i] = std::max(wanted_until[i], at == place.end() ? last : at->second);
+      }
+      done[wanted_until[i]].push_back(i);
+    }
+    int64_t rest = 0, handed = 0, count = 0;
+    for (const NodeId id : order) rest += weight_of(graph_.node(id));
+    std::optional<std::tuple<int64_t, int64_t, size_t>> best;
+    for (size_t i = 0; i < last; ++i) {
+      rest -= weight_of(graph_.node(order[i]));
+      handed += handed_bytes(order[i]);
+      ++count;
+      for (const size_t of : done[i]) handed -= handed_bytes(order[of]), --count;
+      const int64_t weight = rest + kLoadWeight * count;
+      const std::tuple found(handed, weight, i);
+      if ((weight <= kMostRest || i + 1 == last) && (!best || found < *best)) best = found;
+    }
+    if (!best) return;
+    const size_t end = std::get<size_t>(*best);
+    for (size_t i = 0; i <= end; ++i) {
+      if (wanted_until[i] <= end) continue;
+      const NodeId id = handed_for(order[i]);
+      if (can_be_handed_over(graph_, result_of(id))) cut(id);
+    }
+  }
+
+  // Of a broadcast, what it repeats.
+  NodeId handed_for(NodeId id) const {
+    while (graph_.node(id).op == Op::kBroadcast) id = producer(graph_.node(id).inputs[0]);
+    return id;
+  }
+  int64_t handed_bytes(NodeId id) const {
+    const NodeId handed = handed_for(id);
+    return can_be_handed_over(graph_, result_of(handed)) ? bytes(handed) : 0;
+  }
+  const std::vector<std::vector<NodeId>>& users() {
+    if (users_.empty()) users_ = ir::users(graph_);
+    return users_;
+  }
+  ValueId result_of(NodeId id) const { return graph_.node(id).outputs[0]; }
   int64_t bytes(NodeId id) const {
-    const ir::TensorType& type = graph_.type(graph_.node(id).outputs[0]);
+    const ir::TensorType& type = graph_.type(result_of(id));
     return element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype));
   }
   void cut(NodeId id) {
     cut_[id] = true;
-    cuts_.insert(graph_.node(id).outputs[0]);
+    cuts_.emplace(result_of(id), boundaries_);
   }
 
   const ir::Graph& graph_;
   std::vector<int64_t> most_;  // by node: at least its weight
   std::vector<bool> cut_;
-  std::set<ValueId> cuts_;
+  std::map<ValueId, uint32_t> cuts_;
+  uint32_t boundaries_ = 0;
+  std::vector<std::vector<NodeId>> users_;
 };
 
 }  // namespace
 
-std::set<ValueId> cuts_for_size(const ir::Graph& graph) {
+std::map<ValueId, uint32_t> cuts_for_size(const ir::Graph& graph) {
   return SizeCutter(graph).run();
 }
 

@@ -25,8 +25,9 @@ int64_t compile_weight(const ExprPool& pool, const std::vector<ExprId>& roots);
 // How many statements the texts of an expression and of the sides of the guards below it have.
 std::map<ExprId, double> statements(const ExprPool& pool, ExprId root);
 
-// Values of a group's graph that kernels hand to each other so that none computes more than kMostWeight.
-std::set<ir::ValueId> cuts_for_size(const ir::Graph& graph);
+// Values of a group's graph that kernels hand to each other so that none computes more than kMostWeight, with the number
+// of the boundary that they lie on. Values on one boundary are made from each other or alike: together.
+std::map<ir::ValueId, uint32_t> cuts_for_size(const ir::Graph& graph);
 
 // Whether a value may be made by a kernel and read by another instead of being computed where it is read.
 bool can_be_handed_over(const ir::Graph& graph, ir::ValueId value);

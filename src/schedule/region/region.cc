@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "schedule/expr/kernel_size.h"
 #include "schedule/region/exprs/targets.h"
+#include "schedule/region/repeats.h"
 #include "schedule/region/standalone.h"
 
 namespace heddle::schedule {
@@ -48,9 +49,14 @@ Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, std::vector<i
 
 namespace {
 
+constexpr uint32_t kNoBoundary = ~0u;  // of a value that is apart from all others
+
 class RegionScheduler {
  public:
-  RegionScheduler(Region& region, RegionBackend& backend) : region_(region), backend_(backend) {}
+  RegionScheduler(Region& region, RegionBackend& backend)
+      : region_(region),
+        backend_(backend),
+        repeats_(backend.context(), [&region](ir::ValueId v) { return region.apart.count(v) != 0; }) {}
 
   ScheduledGroup run() {
     constexpr int kMostRewrites = 24;
@@ -58,11 +64,13 @@ class RegionScheduler {
     for (int rewrites = 0; rewrites < kMostRewrites;) {
       begin();
       while (!region_.pending.empty() && !rewritten_ && !again_) next_kernel();
+      if (!rewritten_ && !again_) cut_repeated();
       if (rewritten_) {
         ++rewrites;
       } else if (!again_) {
         result_.boundaries = std::move(splits_);
         result_.boundaries.insert(result_.boundaries.end(), boundaries_.begin(), boundaries_.end());
+        result_.most_repeats = repeats_.most();
         return backend_.finish(std::move(result_));
       }
     }
@@ -73,6 +81,7 @@ class RegionScheduler {
   void begin() {
     result_ = {};
     workspace_.clear();
+    repeats_.clear();
     rewritten_ = again_ = false;
     region_.pending.clear();
     region_.made.clear();
@@ -81,9 +90,9 @@ class RegionScheduler {
       if (element_count(graph().shape(port.value)) > 0) region_.pending.insert(port.value);
     }
     region_.cut.insert(region_.local.forced.begin(), region_.local.forced.end());
-    for (ir::ValueId v : cuts_for_size(graph())) {
+    for (const auto& [v, boundary] : cuts_for_size(graph())) {
       cut(v, kTooLarge);
-      region_.apart.insert(v);
+      region_.apart.emplace(v, boundary);
     }
     region_.pending.insert(region_.cut.begin(), region_.cut.end());
     region_.users = ir::users(graph());
@@ -136,13 +145,24 @@ class RegionScheduler {
     }
   }
 
+  // Where kernels compute costly values too often, they are handed over; the group begins again. A kernel that makes
+  // and reads such a value may still compute it at many places: then it is made apart.
+  void cut_repeated() {
+    for (const ir::ValueId v : repeats_.to_hand_over(region_.users)) {
+      if (!cut(v, "it would be computed many times")) region_.apart.emplace(v, kNoBoundary);
+      again_ = true;
+    }
+  }
+
   // Values that kernels before this one have to make.
   void cut_for(const Candidate& kernel) {
     const std::set<ir::ValueId>& cuts = kernel.result.cuts;
     const bool too_large = kernel.exprs->too_large;
-    if (too_large) region_.apart.insert(cuts.begin(), cuts.end());
     bool progress = false;
-    for (ir::ValueId v : cuts) progress = cut(v, kernel.result.reason) || progress;
+    for (ir::ValueId v : cuts) {
+      progress = cut(v, kernel.result.reason) || progress;
+      if (too_large) region_.apart.emplace(v, kNoBoundary);
+    }
     HEDDLE_CHECK(progress, "a cut repeats");
     // A kernel that is made already may be the one to hand the new value over, so the group begins again. A value
     // that is too large for its reader gets a kernel of its own: a new beginning for each takes quadratic time.
@@ -204,7 +224,13 @@ class RegionScheduler {
       return region_.apart.count(v) != 0 || handed_over.count(v) != 0;
     };
     const auto reads = [this](ir::ValueId root, ir::ValueId v) { return region_.sources.of(root).count(v) != 0; };
+    const auto together = [this](ir::ValueId a, ir::ValueId b) {
+      const auto first = region_.apart.find(a), second = region_.apart.find(b);
+      const bool both = first != region_.apart.end() && second != region_.apart.end();
+      return both && first->second == second->second && first->second != kNoBoundary;
+    };
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
+      if (together(root, other)) return false;
       if (paired.count({other, root}) != 0 || paired.count({root, other}) != 0) return false;
       return (forced(root) && reads(other, root)) || (forced(other) && reads(root, other));
     });
@@ -230,6 +256,7 @@ class RegionScheduler {
     kernel.label = "stitch " + title;
     kernel.config.reason = from.result.mapping->reason;
     kernel.stitch.bytes_moved = from.result.work.bytes;
+    repeats_.add(*from.exprs);
     backend_.lower(from, title, kernel);
     for (const InputOperand& leaf : from.exprs->inputs) {
       kernel.desc.operands.push_back({Operand::Role::kInput, leaf.dtype, leaf.shape, {}});
@@ -262,6 +289,7 @@ class RegionScheduler {
 
   Region& region_;
   RegionBackend& backend_;
+  Repeats repeats_;
   ScheduledGroup result_;
   bool rewritten_ = false, again_ = false;
   std::vector<Boundary> boundaries_, splits_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,8 +27,9 @@ struct Region {
   LocalGraph local;
   std::set<ir::ValueId> pending;  // roots that no kernel makes yet
   std::set<ir::ValueId> made;
-  std::set<ir::ValueId> cut;    // to be handed from kernel to kernel
-  std::set<ir::ValueId> apart;  // those of them that would make one kernel too large
+  std::set<ir::ValueId> cut;  // to be handed from kernel to kernel
+  // Those of them that would make one kernel too large, with the number of the boundary that they lie on.
+  std::map<ir::ValueId, uint32_t> apart;
   std::vector<std::vector<ir::NodeId>> users;
   Sources sources;
 

@@ -221,14 +221,26 @@ std::optional<std::vector<Value>> emit_loop(NodeContext& ctx, const LoopParts& p
   return std::vector<Value>(values.begin(), values.end());
 }
 
+// Whether a body hands its condition on as it is, so that only the trip count ends the loop.
+bool hands_condition_on(const GraphProto& body) {
+  std::string_view name = body.outputs[0].name;
+  for (auto node = body.nodes.rbegin(); node != body.nodes.rend(); ++node) {
+    const bool is_copy = node->op_type == "Identity" && node->domain.empty() && node->inputs.size() == 1;
+    if (is_copy && node->outputs.size() == 1 && node->outputs[0] == name) name = node->inputs[0];
+  }
+  return name == body.inputs[1].name;
+}
+
 // Repeats the body in the graph itself. The number of iterations must be known.
 std::vector<Value> unroll_loop(NodeContext& ctx, const LoopParts& parts) {
   const int64_t trip = ctx.has(0) ? ctx.constant_int(0) : std::numeric_limits<int64_t>::max();
   bool running = !ctx.has(1) || truth(ctx.constant(1));
   std::vector<Value> states = parts.states;
   std::vector<std::vector<ValueId>> slices(parts.slices);
+  // A loop that is known to be too long is refused before its first iteration: thousands of them take seconds.
+  const bool is_counted = hands_condition_on(parts.body);
   for (int64_t i = 0; running && i < trip; ++i) {
-    if (i == kMostUnrolled) {
+    if (i == kMostUnrolled || (is_counted && trip > kMostUnrolled)) {
       ctx.unsupported(fmt::format("the loop would have to be unrolled more than {} times", kMostUnrolled));
     }
     std::vector<Value> inputs = {ctx.b.constant(Tensor::of<int64_t>(DType::kI64, {}, {i})),

@@ -14,6 +14,7 @@ using ir::Op;
 namespace {
 
 constexpr int kMaxRebuilds = 24;
+constexpr int kOften = 8;  // places at which a kernel may compute a value
 
 // Of what guards choose from or between, the largest that is a kernel of moderate size. `sizes` are statements of
 // sides of guards; `made` are the values that may be handed over and their expressions.
@@ -33,6 +34,13 @@ std::optional<ir::ValueId> largest_shared(const ExprPool& pool, const std::map<E
     if (size <= kModerate && (!best || *best < std::pair(size, value))) best = {size, value};
   }
   return best ? std::optional(best->second) : std::nullopt;
+}
+
+// Whether a computed value is read at computed indices. Chains of gathers multiply the places where it is computed, and
+// texts load lane by lane at each of them.
+bool is_gathered(const ir::Graph& graph, const IndexPool& indices, ir::ValueId value, const std::vector<Index>& at) {
+  return ir::is_elementwise(graph.producer(value).op) &&
+         std::any_of(at.begin(), at.end(), [&](const Index& index) { return indices.reads_values(index); });
 }
 
 // An element of a value that lies in memory, which becomes one of the inputs.
@@ -181,10 +189,11 @@ std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Ind
 // Whether computing a value here, too, is more than one kernel should do. Then `needed` says what to make before.
 bool KernelExprs::outgrows(ir::ValueId value, const std::vector<Index>& at) {
   if (too_large) return true;
-  ++places_[value];
   uint32_t size = 0;
   for (const Index& index : at) size = std::max(size, pool.indices.size(index));
-  if (size > kMostIndexSize && can_be_handed_over(context_.graph, value)) {
+  const bool is_often_gathered = ++places_[value] >= kOften && is_gathered(context_.graph, pool.indices, value, at);
+  if ((is_often_gathered && may_be_made_before(value)) ||
+      (size > kMostIndexSize && can_be_handed_over(context_.graph, value))) {
     too_large = true;
     needed.insert(value);
   } else if (pool.size() > (values_.size() > 1 ? kMostExprs : kMostExprs / 4)) {
@@ -196,7 +205,6 @@ bool KernelExprs::outgrows(ir::ValueId value, const std::vector<Index>& at) {
 // Every way to a value makes expressions of its own where the ways change the index: 2^n for n such steps. What is
 // computed at several places is made before, as late as possible.
 std::optional<ir::ValueId> KernelExprs::repeated() const {
-  constexpr int kOften = 8;
   const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const auto& place) {
     return place.second >= kOften && may_be_made_before(place.first);
   });

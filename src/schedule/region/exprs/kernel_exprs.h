@@ -51,6 +51,8 @@ class KernelExprs {
   uint64_t all_root_vars() const;
   // What reductions read, and roots.
   std::vector<ExprId> values() const;
+  // What is computed for the roots, or loaded, at each of its places.
+  const std::vector<std::pair<ir::ValueId, ExprId>>& made() const { return made_; }
 
  private:
   using ExtraKey = std::pair<Shape, int>;
