@@ -221,7 +221,7 @@ kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   auto memory = buffer(400);
   memory.write(x.data(), 400);
   const uint64_t slots[] = {memory.address(), 99};
-  add.launch({1, 1, 1}, slots, nullptr);
+  add.launch({1, 1, 1}, slots, context->stream());
   context->synchronize();
   const auto got = read<float>(memory);
   EXPECT_EQ(got[98], 3);
@@ -244,7 +244,7 @@ kernel @prints(%n: i32) {num_warps = 1} {
                           target_name(context->device().target));
   const uint64_t slots[] = {12};
   ::testing::internal::CaptureStdout();
-  prints.launch({1, 1, 1}, slots, nullptr);
+  prints.launch({1, 1, 1}, slots, context->stream());
   context->synchronize();
   std::istringstream text(::testing::internal::GetCapturedStdout());
   std::vector<std::string> lines;
@@ -297,7 +297,7 @@ TEST_F(Kernels, RowsThatRunBackwards) {
     slots.push_back(static_cast<uint64_t>(n));
     arguments.push_back(Argument::of(n));
   }
-  matmul.launch({kGrid, 1, 1}, slots, nullptr);
+  matmul.launch({kGrid, 1, 1}, slots, context->stream());
   context->synchronize();
   interpret(kernel, {kGrid, 1, 1}, arguments);
   compare(kernel, kernel.parameters[0], c, memory_c);

@@ -25,7 +25,7 @@ class Waits : public emulator::EmulatorTest {
     flags.write(zero.data(), zero.size());
     const uint64_t slots[] = {flags.address(), out.address()};
     try {
-      kernel.launch({programs, 1, 1}, slots, nullptr);
+      kernel.launch({programs, 1, 1}, slots, context->stream());
       context->synchronize();
     } catch (const Error& error) {
       return error.what();
