@@ -108,7 +108,8 @@ TEST(Wide, ScaledProducts) {
 TEST(Wide, ActivationsKeepTheirType) {
   for (const char* op : {"Sigmoid", "Softplus", "HardSigmoid", "Elu"}) {
     const GraphSpec graph{{{op, {"x"}, {"y"}}}, {{"x", DType::kF16, {8}}}, {"y"}};
-    for (const ir::Node& node : import_spec(graph).graph.nodes()) EXPECT_NE(node.op, ir::Op::kCast) << op;
+    const Imported imported = import_spec(graph);
+    for (const ir::Node& node : imported.graph.nodes()) EXPECT_NE(node.op, ir::Op::kCast) << op;
   }
 }
 
