@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "model_bytes.h"
@@ -102,6 +103,26 @@ TEST(Loop, StatesThatGrowAreUnrolled) {
   const auto result = run_spec(graph, {{"x", floats({1}, {7})}, {"trip", longs({}, {3})}});
   EXPECT_EQ(result.at("y").f(), (std::vector<double>{7, 1, 1, 1}));
   EXPECT_THROW(run_spec(graph, {{"x", floats({1}, {7})}, {"trip", longs({}, {1 << 20})}}), Error);
+}
+
+TEST(Loop, UnrollingIsRefusedBeforeItTakesLong) {
+  GraphSpec body{{{"Concat", {"s", "one"}, {"v0"}, {{"axis", int64_t{0}}}}, {"Identity", {"c"}, {"c2"}}},
+                 {kIteration, kCondition, {"s", DType::kF32, {-1}}},
+                 {"c2", "v60"}};
+  for (int i = 0; i < 60; ++i) body.nodes.push_back({"Sin", {fmt::format("v{}", i)}, {fmt::format("v{}", i + 1)}});
+  GraphSpec graph{{{"Loop", {"trip", "", "x"}, {"y"}, {{"body", body}}}},
+                  {{"x", DType::kF32, {1}}},
+                  {"y"},
+                  {{"one", floats({1}, {1})}, {"trip", longs({}, {4000})}}};
+  try {
+    import_spec(graph);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupportedOperator);
+    EXPECT_NE(std::string(error.what()).find("into more than 100000 nodes"), std::string::npos) << error.what();
+  }
+  graph.initializers["trip"] = longs({}, {3});
+  EXPECT_EQ(run_spec(graph, {{"x", floats({1}, {7})}}).at("y").shape, (Shape{4}));
 }
 
 // A loop of constants that never ends must not hang the import that wants to know its result.

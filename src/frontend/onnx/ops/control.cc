@@ -15,7 +15,8 @@ using ir::Op;
 using ir::TensorType;
 using ir::ValueId;
 
-constexpr int64_t kMostUnrolled = 4096;
+// Of a loop that is repeated in the graph itself: iterations, and nodes of all of them.
+constexpr int64_t kMostUnrolled = 4096, kMostUnrolledNodes = 100'000;
 
 std::vector<std::string> merge(std::vector<std::string> names, const std::vector<std::string>& more) {
   for (const std::string& name : more) {
@@ -237,11 +238,16 @@ std::vector<Value> unroll_loop(NodeContext& ctx, const LoopParts& parts) {
   bool running = !ctx.has(1) || truth(ctx.constant(1));
   std::vector<Value> states = parts.states;
   std::vector<std::vector<ValueId>> slices(parts.slices);
-  // A loop that is known to be too long is refused before its first iteration: thousands of them take seconds.
+  // A loop that is known to be too long is refused before its second iteration: thousands of them take seconds.
   const bool is_counted = hands_condition_on(parts.body);
+  const size_t before = ctx.b.graph().nodes().size();
   for (int64_t i = 0; running && i < trip; ++i) {
     if (i == kMostUnrolled || (is_counted && trip > kMostUnrolled)) {
       ctx.unsupported(fmt::format("the loop would have to be unrolled more than {} times", kMostUnrolled));
+    }
+    const auto nodes = static_cast<int64_t>(ctx.b.graph().nodes().size() - before);
+    if (i > 0 && (is_counted ? nodes / i * trip : nodes) > kMostUnrolledNodes) {
+      ctx.unsupported(fmt::format("the loop would have to be unrolled into more than {} nodes", kMostUnrolledNodes));
     }
     std::vector<Value> inputs = {ctx.b.constant(Tensor::of<int64_t>(DType::kI64, {}, {i})),
                                  ctx.b.scalar(DType::kBool, 1)};
