@@ -38,17 +38,22 @@ struct Dim {
 };
 
 Dim dim_of(const Attrs& attrs, const Shape& x, const Shape& w, const Shape& y, size_t d) {
-  return {x[1 + d], w[2 + d], y[1 + d], attrs.ints("strides")[d], attrs.ints("dilations")[d],
-          attrs.ints("lhs_dilations")[d], attrs.ints("low")[d]};
+  return {x[1 + d],
+          w[2 + d],
+          y[1 + d],
+          attrs.ints("strides")[d],
+          attrs.ints("dilations")[d],
+          attrs.ints("lhs_dilations")[d],
+          attrs.ints("low")[d]};
 }
 
 // All phases of a dimension as channels: result `spread * q + phase - crop`.
 struct Merged {
-  int64_t window = 1;   // taps of each phase
-  int64_t count = 0;    // results of each phase
-  int64_t crop = 0;     // results before the first one
-  int64_t first = 0;    // the element of the image under the first tap of the first results
-  int64_t before = 0;   // zeros before the first tap, for the last phase to begin with a whole tap
+  int64_t window = 1;  // taps of each phase
+  int64_t count = 0;   // results of each phase
+  int64_t crop = 0;    // results before the first one
+  int64_t first = 0;   // the element of the image under the first tap of the first results
+  int64_t before = 0;  // zeros before the first tap, for the last phase to begin with a whole tap
 };
 
 std::optional<Merged> merge(const Dim& d) {
@@ -206,7 +211,8 @@ class Phases {
       }
       parts.push_back(e_.reshape(part, with_phase));
     }
-    const ValueId all = parts.size() == 1 ? parts[0] : e_.emit(Op::kConcat, parts, {{"dim", static_cast<int64_t>(2 + d)}});
+    const ValueId all =
+        parts.size() == 1 ? parts[0] : e_.emit(Op::kConcat, parts, {{"dim", static_cast<int64_t>(2 + d)}});
     Shape together = of_phase;
     together[1 + d] *= s.phases;
     return cut(e_.reshape(all, together), Ints(y.size(), 0), y);
@@ -217,7 +223,8 @@ class Phases {
     Attrs changed = attrs;
     std::vector<Merged> phases(spatial);
     Ints spreads = attrs.ints("lhs_dilations"), crops(y.size(), 0);
-    if (std::all_of(spreads.begin(), spreads.end(), [](int64_t s) { return s == 1; })) return e_.emit(Op::kConv, {x, w}, attrs);
+    if (std::all_of(spreads.begin(), spreads.end(), [](int64_t s) { return s == 1; }))
+      return e_.emit(Op::kConv, {x, w}, attrs);
     for (size_t d = 0; d < spatial; ++d) {
       if (spreads[d] == 1) continue;
       const Dim dim = dim_of(attrs, e_.shape(x), e_.shape(w), y, d);
@@ -270,7 +277,8 @@ class Phases {
     perm.push_back(1), perm.push_back(2);
     perm.insert(perm.end(), of_windows.begin(), of_windows.end());
     const ValueId zero = e_.constant(ir::splat(e_.dtype(w), {}, 0));
-    const ValueId whole = e_.emit(Op::kPad, {w, zero}, {{"low", low}, {"high", high}, {"mode", std::string("constant")}});
+    const ValueId whole =
+        e_.emit(Op::kPad, {w, zero}, {{"low", low}, {"high", high}, {"mode", std::string("constant")}});
     const ValueId taps = e_.emit(Op::kReverse, {e_.reshape(whole, split)}, {{"dims", turned}});
     return e_.reshape(e_.transpose(taps, perm), result);
   }
