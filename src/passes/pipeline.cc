@@ -7,6 +7,7 @@
 #include "ir/analysis/decisions.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "passes/contraction/conv_phases.h"
 #include "passes/contraction/epilogue_reductions.h"
 #include "passes/contraction/fold_batch_norm.h"
 #include "passes/contraction/gate_dots.h"
@@ -96,6 +97,17 @@ constexpr Pass kPrecision{"precision", "f32 contractions and what is near them i
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes,
                                has<Op::kTranspose>};
 
+bool has_spread_conv(const ir::Graph& graph, const PassContext&) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Node& node) {
+    if (node.op != ir::Op::kConv) return false;
+    const ir::Ints& spreads = node.attrs.ints("lhs_dilations");
+    return std::any_of(spreads.begin(), spreads.end(), [](int64_t s) { return s != 1; });
+  });
+}
+
+constexpr Pass kConvPhases{"conv_phases", "transposed convolutions as dense ones, by phases of their stride",
+                           conv_phases, has_spread_conv};
+
 constexpr Pass kSpaceToDepth{"space_to_depth", "images of few channels with pixels of whole 16 bytes (GPU)",
                              space_to_depth, has_conv_on_tensor_cores};
 
@@ -152,6 +164,7 @@ constexpr Pass kPipeline[] = {
     kScaleScores,
     kUpdateInPlace,  // before outputs are casts
     kPrecision,
+    kConvPhases,
     kSpaceToDepth,
     kKnownScatters,
     kLongDots,

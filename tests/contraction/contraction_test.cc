@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "phase_graphs.h"
 #include "testing.h"
 
 namespace heddle {
@@ -245,6 +246,13 @@ TEST(Conv, WinogradOnOddSizes) {
       }
     }
   }
+}
+
+TEST(Conv, StoresPhasesWithinBounds) {
+  for (const std::string& text : testing::phase_graphs("f32")) {
+    check_graph(parse_with_random_weights(text, 5), 5e-6, {.threads = 2});
+  }
+  check_graph(parse_with_random_weights(testing::phase_graphs("f16")[0], 5), 2e-3);
 }
 
 TEST(Conv, FiltersThatAreNotConstant) {

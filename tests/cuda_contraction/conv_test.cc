@@ -1,6 +1,7 @@
 // Convolutions and pooling on the emulated GPU.
 #include <fmt/format.h>
 
+#include "../contraction/phase_graphs.h"
 #include "testing.h"
 
 namespace heddle {
@@ -43,6 +44,15 @@ void add_convolutions(CudaBatch& batch, const std::string& t, const CudaBatch::O
               "[1,4,19,37]");
   add_windows("depthwise of 16", "[2,7,9,16]", "[16,1,3,5]",
               attributes("[1,2]", "[1,2]", "[1,2]", "[1,1]", "[1,1]", 16), "[2,7,5,16]");
+}
+
+TEST(CudaConv, StorePhasesWithinBounds) {
+  CudaBatch batch;
+  for (const char* type : {"f32", "f16"}) {
+    const CudaBatch::Options options{.tolerance = type[1] == '3' ? 1e-5 : 4e-3};
+    for (const std::string& text : testing::phase_graphs(type)) batch.add(type, text, options);
+  }
+  compile_and_run(batch);
 }
 
 TEST(CudaConv, Threads) {

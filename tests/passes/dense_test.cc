@@ -1,10 +1,13 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "ir/reference/eval.h"
 #include "ir/reference/scalar.h"
+#include "ir/text/text.h"
 #include "passes/simplify/constant_kernels.h"
 
 namespace heddle::passes {
@@ -111,6 +114,26 @@ TEST(Dense, ViewsWithStepsOffsetsAndRepeats) {
         EXPECT_EQ(ir::real_at(y, i), ir::real_at(x, 8 + 14 * a + 2 * c));
       }
     }
+  }
+}
+
+TEST(Dense, ReversalsAndPaddingAreThoseOfTheReference) {
+  for (const char* type : {"i8", "bf16", "f32", "i64"}) {
+    const std::string text = fmt::format(R"(graph(%x: {}[3,1,4], %v: {}[]) {{
+      %r = reverse(%x) {{dims = [0,2]}}
+      %p = pad(%r, %v) {{low = [1,0,2], high = [0,2,1], mode = "constant"}}
+      return "r" = %r, "p" = %p }})",
+                                         type, type);
+    const ir::Graph graph = ir::parse(text);
+    const DType dtype = graph.dtype(0);
+    const Tensor x = random_tensor(dtype, {3, 1, 4}, 3), v = random_tensor(dtype, {}, 4);
+    const auto expected = ir::evaluate(graph, std::vector{ir::to_array(x), ir::to_array(v)});
+    const Tensor r = *evaluate_dense(graph.producer(graph.outputs()[0].value), std::vector{x});
+    const Tensor p = *evaluate_dense(graph.producer(graph.outputs()[1].value), std::vector{r, v});
+    EXPECT_EQ(ir::to_array(r).shape, expected[0].shape);
+    for (int64_t i = 0; i < r.size(); ++i) ASSERT_EQ(ir::real_at(r, i), ir::real_at(ir::to_tensor(expected[0]), i));
+    ASSERT_EQ(p.shape(), expected[1].shape);
+    for (int64_t i = 0; i < p.size(); ++i) ASSERT_EQ(ir::real_at(p, i), ir::real_at(ir::to_tensor(expected[1]), i));
   }
 }
 

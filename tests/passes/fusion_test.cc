@@ -1,5 +1,6 @@
 #include "passes/fusion/fusion.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "pass_test_util.h"
@@ -124,17 +125,59 @@ TEST(Fusion, NoCycleThroughAnotherKernel) {
 }
 
 TEST(Fusion, EpilogueTakesTheStoreLayoutAndTheOperandsView) {
-  const std::string text = R"(graph(%q: f32[2,5,12], %k: f32[2,5,12]) {
+  const auto stored_by = [](const std::string& perm, const std::string& shape) {
+    return groups_of(R"(graph(%q: f32[2,5,12], %k: f32[2,5,12]) {
       %q4 = reshape(%q) {shape = [2,5,3,4]}
       %k4 = reshape(%k) {shape = [2,5,3,4]}
       %s = dot(%q4, %k4) {lhs_batch = [0,2], rhs_batch = [0,2], lhs_contract = [3], rhs_contract = [3]}
       %n = neg(%s)
-      %t = transpose(%n) {perm = [0,2,1,3]}
-      %r = reshape(%t) {shape = [2,5,15]}
+      %t = transpose(%n) {perm = )" + perm + "}\n%r = reshape(%t) {shape = " + shape + R"(}
       %e = exp(%r)
       return "y" = %e
-    })";
-  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot neg transpose", "stitch: exp"));
+    })");
+  };
+  // Rows move as a whole.
+  EXPECT_THAT(stored_by("[0,2,1,3]", "[2,5,15]"), ElementsAre("contraction: dot neg transpose exp"));
+  EXPECT_THAT(stored_by("[0,1,3,2]", "[2,3,25]"), ElementsAre("contraction: dot neg transpose", "stitch: exp"));
+}
+
+// On a GPU, where the L2 writes sectors.
+TEST(Fusion, LargeResultsAreNotScattered) {
+  const auto groups = [](int64_t rows) {
+    const ir::Graph graph = ir::parse(fmt::format(
+        "graph(%a: f16[{},64], %w: f16[64,64]) {{ %d = dot(%a, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = "
+        "[1], rhs_contract = [0]}} %n = neg(%d) %t = transpose(%n) {{perm = [1,0]}} return \"y\" = %t }}",
+        rows));
+    return summary(graph, fuse(graph, Target::cuda_h200(), {}));
+  };
+  EXPECT_THAT(groups(64), ElementsAre("contraction: dot neg transpose"));
+  EXPECT_THAT(groups(1 << 17), ElementsAre("contraction: dot neg", "stitch: transpose"));
+}
+
+TEST(Fusion, EpiloguesComputeAmongPhases) {
+  const std::string phases = R"(graph(%x: f32[1,3,4,8], %w: f32[32,8,2,2], %b: f32[8]) {
+      %c = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"}
+      %s = reshape(%c) {shape = [1,4,5,2,2,8]}
+      %t = transpose(%s) {perm = [0,1,3,2,4,5]}
+      %y = reshape(%t) {shape = [1,8,10,8]}
+      %part = slice(%y) {starts = [0,1,1,0], limits = [1,7,9,8], strides = [1,1,1,1]}
+      %bias = broadcast(%b) {shape = [1,6,8,8], dims = [3]}
+      %sum = add(%part, %bias)
+      %r = exp(%sum))";
+  EXPECT_THAT(groups_of(phases + "return \"r\" = %r }"), ElementsAre("contraction: conv transpose slice add exp"));
+  // Whole, too.
+  EXPECT_THAT(groups_of(phases + "return \"r\" = %r, \"y\" = %y }"),
+              ElementsAre("contraction: conv transpose", "stitch: slice add exp"));
+  EXPECT_THAT(groups_of(phases + "%n = neg(%c) return \"r\" = %r, \"n\" = %n }"),
+              ElementsAre("contraction: conv neg", "stitch: transpose slice add exp"));
+}
+
+// Square matrices have one shape in both orders.
+TEST(Fusion, EpiloguesDoNotMixOrders) {
+  EXPECT_THAT(groups_of("graph(%a: f32[4,4,8], %w: f32[8,8]) { %d = dot(%a, %w) {lhs_batch = [], rhs_batch = [], "
+                        "lhs_contract = [2], rhs_contract = [0]} %n = neg(%d) %e = exp(%d) "
+                        "%t = transpose(%e) {perm = [1,0,2]} %y = add(%n, %t) return \"y\" = %y }"),
+              ElementsAre("contraction: dot neg exp transpose", "stitch: add"));
 }
 
 TEST(Fusion, ASideBroadcastStaysWithItsVector) {

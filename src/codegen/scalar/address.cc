@@ -173,12 +173,12 @@ bool AddressEmitter::aligned_at(ExprId load) const {
   return fmt::format("{}", alignment(expr.index)) == lanes_->width;
 }
 
-std::string AddressEmitter::condition(const Expr& guard) {
-  const schedule::Range r = pool_.indices.range(guard.index);
-  const std::string at = index(guard.index);
+std::string AddressEmitter::within(const Index& index, int64_t lo, int64_t hi) {
+  const schedule::Range r = pool_.indices.range(index);
+  const std::string at = this->index(index);
   std::string text;
-  if (r.lo < guard.lo) text = fmt::format("{} >= {}", at, extent(guard.lo));
-  if (r.hi >= guard.hi) text += fmt::format("{}{} < {}", text.empty() ? "" : " && ", at, extent(guard.hi));
+  if (r.lo < lo) text = fmt::format("{} >= {}", at, extent(lo));
+  if (r.hi >= hi) text += fmt::format("{}{} < {}", text.empty() ? "" : " && ", at, extent(hi));
   return text.empty() ? "true" : text;
 }
 

@@ -51,6 +51,8 @@ class AddressEmitter {
   std::string index(const schedule::Index& at);
   // The coefficient of the vector variable in an index that is affine in it (0: independent); nullopt: not affine.
   std::optional<int64_t> lane_stride(const schedule::Index& at) const;
+  // The condition lo <= index < hi.
+  std::string within(const schedule::Index& index, int64_t lo, int64_t hi);
   // Whether a load's lanes are side by side from a multiple of their number on, and where lane 0 is.
   bool aligned_at(schedule::ExprId load) const;
   std::string place(schedule::ExprId load);
@@ -74,7 +76,7 @@ class AddressEmitter {
   // The statement that stores a vec of the current width.
   std::string store(const std::string& buffer, const schedule::Index& at, const std::string& value, bool stream);
   // Of a guard.
-  std::string condition(const schedule::Expr& guard);
+  std::string condition(const schedule::Expr& guard) { return within(guard.index, guard.lo, guard.hi); }
   bool same_for_all_lanes(const schedule::Expr& guard) const;
 
   const schedule::ExprPool& pool_;

@@ -20,11 +20,44 @@ using Role = FusionContext::Role;
 constexpr size_t kMostKernelNodes = 128;  // of one kernel: epilogues are parts of larger texts
 constexpr size_t kMostReaders = 1024;     // that are looked at
 
+// The innermost dimension of more than one element; the rank where there is none.
+size_t innermost(const Shape& shape) {
+  size_t last = shape.size();
+  while (last > 0 && shape[last - 1] == 1) --last;
+  return last > 0 ? last - 1 : shape.size();
+}
+
+// Whether a change of layout leaves the innermost dimension alone.
+bool keeps_columns(const ir::Graph& graph, const Node& node) {
+  const size_t from = innermost(graph.shape(node.inputs[0])), to = innermost(graph.shape(node.outputs[0]));
+  if (node.op == Op::kTranspose) {
+    const ir::Ints& perm = node.attrs.ints("perm");
+    return to == perm.size() || static_cast<size_t>(perm[to]) == from;
+  }
+  if (node.op != Op::kReverse) return true;
+  const ir::Ints& dims = node.attrs.ints("dims");
+  return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return static_cast<size_t>(d) < from; });
+}
+
+// Why neighbours of a row had better be stored side by side and moved by a kernel of their own. On a GPU the L2 writes
+// a whole sector for each that lies alone.
+std::string scattered_stores(const Target& target, const ir::TensorType& result) {
+  if (!target.has_tensor_cores()) return {};
+  constexpr double kSectorBytes = 32;
+  const auto bytes = static_cast<double>(size_of(result.dtype)),
+             count = static_cast<double>(element_count(result.shape));
+  const double apart = (kSectorBytes - bytes) * count / target.cuda.model.wgmma.wave_per_us;
+  const double copy =
+      2 * bytes * count / target.copy_bytes_per_second() * 1e6 + target.cuda.model.chip.graph_boundary_us;
+  if (apart < copy) return {};
+  return fmt::format("its stores, a sector for each element, take about {:.3g} us longer, a copy {:.3g}", apart, copy);
+}
+
 // Grows the epilogue of one anchor from its result outwards, in topological order.
 class Epilogue {
  public:
   Epilogue(FusionContext& context, NodeId anchor, const Target& target)
-      : c_(context), graph_(context.graph), anchor_(anchor) {
+      : c_(context), graph_(context.graph), target_(target), anchor_(anchor) {
     ValueId result = graph_.node(anchor).outputs[0];
     if (target.traits().gates_products && take_gate()) {
       result = graph_.node(gate_->meet).outputs[0];
@@ -32,7 +65,8 @@ class Epilogue {
       matrix_ = ir::result_matrix(graph_, graph_.node(anchor));
     }
     count_ = element_count(graph_.shape(result));
-    inside_[result] = false;
+    result_ = result;
+    inside_[result] = {result, true};
     enqueue_users(result);
   }
 
@@ -84,7 +118,7 @@ class Epilogue {
     const auto found = partial_reduction(id);
     if (!found) return false;
     const auto value = inside_.find(found->value);
-    return value != inside_.end() && !value->second;
+    return value != inside_.end() && value->second.order == result_;
   }
   // Whether a node makes the operand of such reductions and nothing else.
   bool leads_to_reductions(NodeId id, int depth = 0) const {
@@ -97,14 +131,20 @@ class Epilogue {
                        [&](NodeId user) { return partial_reduction(user) || leads_to_reductions(user, depth + 1); });
   }
 
-  // Whether it is a value of the epilogue behind a transpose.
-  bool is_permuted(ValueId v) const {
+  // A value of the epilogue.
+  struct Inside {
+    ValueId order;  // the value whose elements have its order, after the last change of layout
+    bool columns;   // neighbours in a row of the result are still neighbours
+  };
+  // Whether it is a value of the epilogue in another order than the result.
+  bool is_moved(ValueId v) const {
     const auto found = inside_.find(v);
-    return found != inside_.end() && found->second;
+    return found != inside_.end() && found->second.order != result_;
   }
 
   std::string accepted(NodeId id) const {
     if (reduces(id)) return "it reduces a few neighbours of the result, while they are in registers";
+    if (graph_.node(id).op == Op::kSlice) return "decides what is stored";
     return is_store_layout(graph_.node(id).op) ? "changes the index of the store only"
                                                : "one element of the result decides one of it";
   }
@@ -115,18 +155,16 @@ class Epilogue {
     if (c_.role[id] == Role::kReference) return "runs by the reference evaluator";
     if (is_full()) return fmt::format("its kernel has {} nodes already", kMostKernelNodes);
     const ValueId result = node.outputs[0];
-    if (reduces(id) || (leads_to_reductions(id) && !is_permuted(node.inputs[0]))) return {};
+    if (reduces(id) || (leads_to_reductions(id) && !is_moved(node.inputs[0]))) return {};
+    if (node.op == Op::kSlice && takes_slices()) return refuse_slice(node, id);
     if (is_store_layout(node.op)) {
-      if (node.op == Op::kReverse && !keeps_columns(node)) return "its vectors would be stored backwards";
+      if (node.op == Op::kReverse && !keeps_columns(graph_, node)) return "its vectors would be stored backwards";
       if (!c_.only_read_by(node.inputs[0], id)) return "its operand is needed in the old layout, too";
-      return {};
+      return keeps_columns(graph_, node) ? "" : scattered_stores(target_, graph_.type(result));
     }
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
-    if (element_count(graph_.shape(result)) != count_) return "it has more elements than the result";
     if (std::string reason = kernel_of_the_readers(node); !reason.empty()) return reason;
-    if (std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_permuted(v); })) {
-      return "it computes in a permuted layout";
-    }
+    if (std::string reason = refuse_order(node); !reason.empty()) return reason;
     const bool trailing = c_.users[result].empty() || c_.is_output[result];
     if (node.op == Op::kCast && !trailing && size_of(graph_.dtype(result)) > size_of(graph_.dtype(node.inputs[0]))) {
       return widening_refusal(result);
@@ -134,13 +172,37 @@ class Epilogue {
     return {};
   }
 
-  // Whether a reversal leaves the innermost dimension alone.
-  bool keeps_columns(const Node& node) const {
-    const auto& dims = node.attrs.ints("dims");
-    const Shape& shape = graph_.shape(node.outputs[0]);
-    size_t last = shape.size();
-    while (last > 0 && shape[last - 1] == 1) --last;
-    return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return static_cast<size_t>(d) + 1 < last; });
+  // Why an elementwise node cannot compute in the order of its operands.
+  std::string refuse_order(const Node& node) const {
+    const Inside* first = nullptr;
+    for (const ValueId v : node.inputs) {
+      const auto found = inside_.find(v);
+      if (found == inside_.end()) continue;
+      if (!found->second.columns) return "it computes in a permuted layout";
+      if (first && first->order != found->second.order) return "its operands have different orders";
+      first = &found->second;
+    }
+    return {};
+  }
+
+  // Slices of dots are pushed to their operands; those of the phases of transposed convolutions cannot be.
+  bool takes_slices() const { return graph_.node(anchor_).op == Op::kConv && !gate_; }
+  std::string refuse_slice(const Node& node, NodeId id) const {
+    const ValueId whole = node.inputs[0];
+    const auto& steps = node.attrs.ints("strides");
+    if (!c_.only_read_by(whole, id)) return "its operand is needed whole, too";
+    if (std::any_of(steps.begin(), steps.end(), [](int64_t step) { return step != 1; })) return "it leaves gaps";
+    if (2 * element_count(graph_.shape(node.outputs[0])) < element_count(graph_.shape(whole))) {
+      return "it leaves less than half of the result";
+    }
+    // All results lie behind it, so that one condition decides what is stored.
+    for (const auto& [v, inside] : inside_) {
+      const bool ends = c_.users[v].empty() || c_.is_output[v] ||
+                        std::any_of(c_.users[v].begin(), c_.users[v].end(),
+                                    [&](NodeId user) { return user != id && !c_.partition.same(user, anchor_); });
+      if (ends) return "other results are whole";
+    }
+    return {};
   }
 
   // A reader that no epilogue can have: memory-bound, but not elementwise; reshapes are looked through.
@@ -213,9 +275,14 @@ class Epilogue {
     if (!c_.partition.merge(id, anchor_)) return false;
     c_.role[id] = Role::kEpilogue;
     if (reduces(id)) return true;
-    bool permuted = node.op == Op::kTranspose || node.op == Op::kReverse;
-    for (ValueId v : node.inputs) permuted |= is_permuted(v);
-    inside_[node.outputs[0]] = permuted;
+    const ValueId made = node.outputs[0];
+    const auto from =
+        std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return inside_.contains(v); });
+    Inside inside = inside_.at(*from);
+    if (node.op == Op::kTranspose || node.op == Op::kReverse || node.op == Op::kSlice) {
+      inside = {made, inside.columns && keeps_columns(graph_, node)};
+    }
+    inside_[made] = inside;
     return true;
   }
 
@@ -275,11 +342,13 @@ class Epilogue {
 
   FusionContext& c_;
   const ir::Graph& graph_;
+  const Target& target_;
   const NodeId anchor_;
   std::optional<ir::GatedProduct> gate_;
   std::optional<ir::ResultMatrix> matrix_;  // of which kernels of the target can reduce parts
   int64_t count_;
-  std::unordered_map<ValueId, bool> inside_;  // values of the epilogue; true: behind a transpose
+  ValueId result_ = 0;
+  std::unordered_map<ValueId, Inside> inside_;
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> queue_;
   std::unordered_set<NodeId> seen_;
 };

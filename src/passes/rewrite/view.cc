@@ -80,6 +80,14 @@ std::optional<StridedView> apply(const StridedView& view, const ir::Node& node) 
       }
       return result;
     }
+    case ir::Op::kReverse: {
+      for (const int64_t dim : node.attrs.ints("dims")) {
+        const auto d = static_cast<size_t>(dim);
+        result.offset += (view.shape[d] - 1) * view.strides[d];
+        result.strides[d] = -view.strides[d];
+      }
+      return result;
+    }
     case ir::Op::kReshape:
       return reshape(view, node.attrs.ints("shape"));
     default:

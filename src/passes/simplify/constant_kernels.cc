@@ -132,6 +132,36 @@ Tensor concatenated(std::span<const Tensor> parts, size_t dim) {
   return result;
 }
 
+// A tensor amid copies of a value. Nothing where something is cut off, too.
+std::optional<Tensor> padded(const Tensor& x, const Tensor& value, const ir::Node& pad) {
+  const Ints &low = pad.attrs.ints("low"), &high = pad.attrs.ints("high");
+  const auto crops = [](int64_t n) { return n < 0; };
+  if (pad.attrs.text("mode") != "constant" || x.dtype() == DType::kString || x.shape().empty() ||
+      std::any_of(low.begin(), low.end(), crops) || std::any_of(high.begin(), high.end(), crops)) {
+    return std::nullopt;
+  }
+  Shape shape = x.shape();
+  for (size_t d = 0; d < shape.size(); ++d) shape[d] += low[d] + high[d];
+  Tensor result = gather_view(value, {shape, Ints(shape.size(), 0), 0});
+  if (x.size() == 0) return result;
+  const Ints pitches = StridedView::dense(shape).strides;
+  const int64_t line = x.shape().back(), lines = x.size() / line;
+  const size_t bytes = size_of(x.dtype());
+  const auto* from = static_cast<const std::byte*>(x.data());
+  auto* to = static_cast<std::byte*>(result.mutable_data());
+  ir::parallel_for(lines, line, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t place = low.back(), rest = i;
+      for (size_t d = shape.size() - 1; d-- > 0; rest /= x.shape()[d]) {
+        place += (rest % x.shape()[d] + low[d]) * pitches[d];
+      }
+      std::memcpy(to + static_cast<size_t>(place) * bytes, from + static_cast<size_t>(i * line) * bytes,
+                  static_cast<size_t>(line) * bytes);
+    }
+  });
+  return result;
+}
+
 inline uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, quiet = (bits >> 16) | 0x40;
@@ -327,9 +357,10 @@ Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> fa
 
 std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tensor> operands) {
   if (node.op == Op::kReshape) return operands[0].reshaped(node.attrs.ints("shape"));
-  if (node.op == Op::kTranspose || node.op == Op::kSlice || node.op == Op::kBroadcast) {
+  if (node.op == Op::kTranspose || node.op == Op::kSlice || node.op == Op::kBroadcast || node.op == Op::kReverse) {
     return gather_view(operands[0], *apply(StridedView::dense(operands[0].shape()), node));
   }
+  if (node.op == Op::kPad) return padded(operands[0], operands[1], node);
   if (node.op == Op::kConcat) return concatenated(operands, static_cast<size_t>(node.attrs.integer("dim")));
   if (node.op == Op::kGather) return gathered(operands[0], operands[1], static_cast<size_t>(node.attrs.integer("dim")));
   if (node.op == Op::kCast) return converted(operands[0], node.attrs.dtype("to"));

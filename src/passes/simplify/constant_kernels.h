@@ -19,8 +19,8 @@ std::optional<Tensor> converted(const Tensor& tensor, DType to);
 // x[...] * factor, where factor has one f32 for each index of `dim` of an f32 tensor.
 Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> factors);
 
-// A node of transpose, reshape, slice, broadcast, concat, cast or common f32 arithmetic; nothing where there is no such
-// kernel. Rounds like the reference evaluator with `round`.
+// A node of transpose, reshape, slice, reverse, pad, broadcast, concat, cast or common f32 arithmetic; nothing where
+// there is no such kernel. Rounds like the reference evaluator with `round`.
 std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tensor> operands);
 
 }  // namespace heddle::passes

@@ -76,6 +76,7 @@ BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group)
 }
 
 void check_rows(const Epilogue& first, int64_t batches, int64_t rows, int64_t columns, const MatrixPlace& read) {
+  if (!first.bounds.empty()) refuse_back_to_back("the second one multiplies a part of what the first one makes");
   const auto place = affine_place(first, first.stores.at(0).at);
   if (!place) refuse_back_to_back("what the first one makes is stored in no order of rows");
   const auto& [batch, row, column, offset] = *place;

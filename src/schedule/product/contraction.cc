@@ -148,10 +148,11 @@ bool is_affine(const ExprPool& pool, const Index& index, VarId var) {
   return true;
 }
 
-// Indices of every epilogue value at the coordinates of the accumulators, `first`, walking outwards from it.
+// Indices of every epilogue value at the coordinates of the accumulators, `first`, walking outwards from it. What
+// slices leave is in `bounds`; fusion takes none beside which other values go on.
 std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, const ir::Group& group,
                                                         ir::ValueId first, std::vector<Index> coordinates,
-                                                        IndexPool& indices) {
+                                                        IndexPool& indices, std::vector<Epilogue::Bound>& bounds) {
   std::map<ir::ValueId, std::vector<Index>> at;
   at[first] = std::move(coordinates);
   for (ir::NodeId id : group.nodes) {
@@ -172,6 +173,12 @@ std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, 
         Index& i = index[static_cast<size_t>(dim)];
         i = indices.offset(indices.scale(i, -1), graph.shape(*from)[static_cast<size_t>(dim)] - 1);
       }
+    } else if (node.op == Op::kSlice) {
+      const Shape &whole = graph.shape(*from), &part = graph.shape(node.outputs[0]);
+      for (size_t d = 0; d < index.size(); ++d) {
+        index[d] = indices.offset(index[d], -node.attrs.ints("starts")[d]);
+        if (part[d] != whole[d]) bounds.push_back({index[d], part[d]});
+      }
     } else if (node.op == Op::kReduce) {
       continue;  // ContractionBuilder::add_reduction()
     } else if (!ir::is_elementwise(node.op)) {
@@ -180,6 +187,19 @@ std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, 
     at[node.outputs[0]] = std::move(index);
   }
   return at;
+}
+
+}  // namespace
+
+namespace {
+
+// A value whose lanes outside of the bounds load nothing.
+ExprId bounded(Epilogue& e, ExprId value) {
+  if (!e.bounds_columns()) return value;
+  const DType dtype = e.pool[value].dtype;
+  const ExprId zero = is_float(dtype) ? e.pool.constant(dtype, 0) : e.pool.integer(dtype, 0);
+  for (const Epilogue::Bound& bound : e.bounds) value = e.pool.guard(bound.index, 0, bound.end, value, zero);
+  return value;
 }
 
 }  // namespace
@@ -218,7 +238,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
   e.accumulator = graph_.dtype(result);
   const Index column = indices.add(indices.scale(indices.var(e.col_outer), split), indices.var(e.col));
   const std::vector<Index> here = coordinates(indices, indices.var(e.batch), indices.var(e.row), column);
-  const auto at = walk_epilogue(graph_, group_, result, here, indices);
+  const auto at = walk_epilogue(graph_, group_, result, here, indices, e.bounds);
   if (gate_) {
     Inliner pairs(graph_, e.pool);
     bind(pairs, [&](ir::ValueId value) -> std::optional<ExprId> {
@@ -236,7 +256,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
     // It was added in more bits.
     return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
   });
-  bool affine = true;
+  bool affine = !e.bounds_columns();
   for (ir::ValueId output : group_.outputs) {
     const ir::NodeId producer = graph_.value(output).producer;
     if (graph_.node(producer).op == Op::kReduce) {
@@ -251,7 +271,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
       fail(ErrorCode::kUnsupportedOperator, to_string(graph_.type(output)), "it does not depend on the contraction");
     }
     const Index position = indices.linear(known->second, graph_.shape(output));
-    e.stores.push_back({this->output(output), position, inliner.at(output, known->second)});
+    e.stores.push_back({this->output(output), position, bounded(e, inliner.at(output, known->second))});
     affine = affine && is_affine(e.pool, position, e.col);
   }
   for (ExprId id = 0; id < e.pool.size(); ++id) {
@@ -272,6 +292,11 @@ void ContractionBuilder::bind(Inliner& inliner, const std::function<std::optiona
         }
         return pool.load(graph_.dtype(value), input(value), pool.indices.linear(index, graph_.shape(value)));
       });
+}
+
+bool Epilogue::bounds_columns() const {
+  return std::any_of(bounds.begin(), bounds.end(),
+                     [this](const Bound& bound) { return (pool.vars(bound.index) >> col & 1) != 0; });
 }
 
 std::vector<ExprId> Epilogue::values() const {

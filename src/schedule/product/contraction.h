@@ -22,6 +22,11 @@ struct Epilogue {
     Index at;
     ExprId value;
   };
+  // Where the results are a part of what a template computes (of the phases of a transposed convolution).
+  struct Bound {
+    Index index;
+    int64_t end;
+  };
   // On a GPU: ir::kPartialColumns neighbours of a row, or ir::kPartialRows of a column, become one f32.
   struct Reduction {
     uint32_t operand;
@@ -43,9 +48,12 @@ struct Epilogue {
   std::vector<Store> stores;  // may be empty where there are reductions
   std::vector<Reduction> reductions;
   std::optional<Gate> gate;
+  std::vector<Bound> bounds;  // nothing is loaded or stored unless all indices lie in [0, end)
 
   // What is computed from the accumulators, and what these are computed from.
   std::vector<ExprId> values() const;
+  // Whether some columns of a run are within the bounds and others are not.
+  bool bounds_columns() const;
 };
 
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.

@@ -34,6 +34,12 @@ void split_column(Writer& out, const FunctorMembers& members, const Epilogue& e)
   out.line("col %= {};", split);
 }
 
+std::string bounds_condition(ScalarEmitter& emitter, const Epilogue& e) {
+  std::vector<std::string> all;
+  for (const Epilogue::Bound& bound : e.bounds) all.push_back(emitter.within(bound.index, 0, bound.end));
+  return fmt::format("{}", fmt::join(all, " && "));
+}
+
 }  // namespace
 
 std::string argument(const KernelDesc& desc, uint32_t operand) {
@@ -109,6 +115,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
     members.use(store.at);
     members.use(store.value);
   }
+  for (const Epilogue::Bound& bound : e.bounds) members.use(bound.index);
   if (!sizes.shared()) members.drop_numbers();
   if (sizes.marked()) members.mark_numbers();
   out.open("struct Epilogue {");
@@ -120,19 +127,22 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
                   computed_type(e.accumulator)));
   ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
   split_column(out, members, e);
+  const bool lanes_differ = e.bounds_columns();
+  if (!e.bounds.empty() && !lanes_differ) out.line("if (!({})) return;", bounds_condition(emitter, e));
   emitter.set_lanes(Lanes{e.col, "W", "n"});
   for (const Epilogue::Store& store : e.stores) {
     const std::string buffer = fmt::format("p{}", store.operand);
     const DType storage = desc.operands[store.operand].dtype;
-    if (emitter.lane_stride(store.at)) {
+    if (!lanes_differ && emitter.lane_stride(store.at)) {
       emitter.store(buffer, storage, store.at, store.value);
       continue;
     }
-    // The lanes of a vector lie in several runs of the result.
+    // The lanes of a vector lie in several runs of the result, or beside it.
     const std::string value = emitter.vector(store.value);
     const bool mask = storage == DType::kBool && emitter.value(store.value).mask_bytes > 0;
     emitter.names().vars[e.col] = "(col + k)";
     out.open("for (int64_t k = 0; k < n; ++k) {");
+    if (lanes_differ) out.line("if (!({})) continue;", bounds_condition(emitter, e));
     const std::string lane = fmt::format("tile::lane({}, k)", value);
     out.line("tile::store({} + {}, {});", buffer, emitter.index(store.at),
              mask ? fmt::format("tile::from_mask<uint8_t>({})", lane) : lane);

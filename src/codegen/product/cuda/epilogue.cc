@@ -25,6 +25,7 @@ class EpilogueWriter {
       members_.use_operand(e.stores[i].operand);
       members_.use(e.stores[i].at);
     }
+    for (const Epilogue::Bound& bound : e.bounds) members_.use(bound.index);
     if (e.gate) members_.use(e.gate->value);
     for (const Epilogue::Reduction& r : e.reductions) {
       members_.use(r.value);
@@ -143,8 +144,11 @@ class EpilogueWriter {
     std::vector<ExprId> roots;
     if (part.value) roots = {*part.value};
     for (size_t i = 0; !part.value && i < e_.stores.size(); ++i) roots.push_back(facts_.stored(i));
-    hoist_shared(emitter, roots);
-    load_neighbours(emitter, roots);
+    if (!facts_.bounds_lanes()) {  // else nothing is loaded before it is known which lanes are within
+      if (!e_.bounds.empty()) out_.line("if (!({})) return;", within_bounds(emitter));
+      hoist_shared(emitter, roots);
+      load_neighbours(emitter, roots);
+    }
     for (size_t i = 0; !part.value && i < e_.stores.size(); ++i) {
       if (returned_ == i || !facts_.in_row(i)) continue;
       out_.line("{} r{}[W];", storage_type(operands_[e_.stores[i].operand].dtype), i);
@@ -166,6 +170,7 @@ class EpilogueWriter {
     } else {
       inside.vars[e_.col] = fmt::format("({} + i)", facts_.first_column());
     }
+    if (facts_.bounds_lanes()) out_.line("if (!({})) continue;", within_bounds(emitter));
     for (const auto& [id, buffer] : loaded_) {
       inside.cached[id] = loaded_value(fmt::format("tile::load<1>(&{}[i])", buffer), e_.pool[id].dtype);
     }
@@ -218,6 +223,11 @@ class EpilogueWriter {
     }
     out_.raw("template <typename F>");
     out_.line("__device__ void {}(F f, int batch, int row, int col) const {{{} }}", function, calls);
+  }
+  std::string within_bounds(ScalarEmitter& emitter) const {
+    std::vector<std::string> all;
+    for (const Epilogue::Bound& bound : e_.bounds) all.push_back(emitter.within(bound.index, 0, bound.end));
+    return fmt::format("{}", fmt::join(all, " && "));
   }
   void hoist_shared(ScalarEmitter& emitter, const std::vector<ExprId>& roots) {
     uint64_t bound = uint64_t{1} << e_.batch | uint64_t{1} << e_.row;

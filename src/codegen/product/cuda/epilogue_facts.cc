@@ -129,7 +129,8 @@ bool EpilogueFacts::needs_accumulator(ExprId value, ExprId known) const {
 EpilogueFacts::Rows EpilogueFacts::rows(const FunctorMembers& members) const {
   constexpr size_t kPiece = 16;
   Rows rows;
-  if (e_.gate) return rows;  // kernels ask for them by columns of B
+  if (e_.gate) return rows;             // kernels ask for them by columns of B
+  if (!e_.bounds.empty()) return rows;  // and wherever there are sums
   const auto enter = [&](ExprId id) {
     const Expr& e = e_.pool[id];
     if (e.kind == Expr::Kind::kGuard) return false;

@@ -25,7 +25,9 @@ class EpilogueFacts {
   const char* first_column() const { return split() && whole() ? "first" : "int64_t(col)"; }
   // Whether lanes lie side by side at an index, and at that of a store.
   bool lanes_adjoin(const schedule::Index& at) const;
-  bool in_row(size_t store) const { return lanes_adjoin(e_.stores[store].at); }
+  bool in_row(size_t store) const { return !bounds_lanes() && lanes_adjoin(e_.stores[store].at); }
+  // Whether some lanes of a call may be within the bounds and others not.
+  bool bounds_lanes() const { return !e_.bounds.empty() && ((split() && !whole()) || e_.bounds_columns()); }
 
   // Whether nothing is stored but what is returned.
   bool returns_only() const { return returned_ && e_.stores.size() == 1 && whole(); }

@@ -141,6 +141,7 @@ Problem problem_of(const ProductTask& task) {
     text += fmt::format(" {}", to_string(task.operands[store.operand].dtype));
   for (const Epilogue::Reduction& r : e.reductions) text += r.rows ? " reduced rows" : " reduced columns";
   if (e.gate) text += " gated";
+  if (!e.bounds.empty()) text += " cut";
   text += fmt::format(" expressions {}", e.pool.size());
   return {fmt::format("cuda gemm {}x{}{}", d.batch, d.m, text), "cuda gemm" + text};
 }

@@ -64,8 +64,8 @@ std::optional<ExprId> load_of_residual(const ProductTask& task) {
   const Product& d = task.product;
   const Epilogue& e = task.epilogue;
   constexpr int64_t kPiece = 8;
-  if (e.stores.size() != 1 || !e.reductions.empty() || e.gate || e.pool.indices.extent(e.col_outer) > 1 ||
-      e.split % kPiece != 0)
+  if (e.stores.size() != 1 || !e.reductions.empty() || e.gate || !e.bounds.empty() ||
+      e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0)
     return std::nullopt;
   std::optional<ExprId> found;
   for (const ExprId id : unconditional(e.pool, {e.stores.front().value})) {
@@ -128,7 +128,7 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
   const bool fits = p.in == DType::kI8 ? p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal
                                        : p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
   const int64_t columns = task.columns();
-  const bool matrix = place && (*place)[3] == 0 && ((*place)[2] == 1 || columns == 1) &&
+  const bool matrix = place && epilogue.bounds.empty() && (*place)[3] == 0 && ((*place)[2] == 1 || columns == 1) &&
                       ((*place)[1] >= columns || d.m == 1) &&
                       (d.batch == 1 || (*place)[0] >= (*place)[1] * d.m ||
                        ((*place)[0] >= columns && (*place)[1] >= (*place)[0] * d.batch));  // batches within rows

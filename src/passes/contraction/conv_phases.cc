@@ -1,0 +1,346 @@
+#include "passes/contraction/conv_phases.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "base/check.h"
+#include "base/divide.h"
+#include "ir/reference/scalar.h"
+#include "passes/rewrite/emitter.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Attrs;
+using ir::Ints;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+constexpr int64_t kMostConvolutions = 32;  // of one: each is a kernel
+
+int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b < 0 ? 1 : 0);
+}
+int64_t ceil_of(int64_t a, int64_t b) {
+  return -floor_div(-a, b);
+}
+int64_t mod(int64_t a, int64_t b) {
+  return a - floor_div(a, b) * b;
+}
+
+// A spatial dimension of a convolution.
+struct Dim {
+  int64_t in, kernel, out;
+  int64_t stride, dilation, spread, low;
+};
+
+Dim dim_of(const Attrs& attrs, const Shape& x, const Shape& w, const Shape& y, size_t d) {
+  return {x[1 + d],
+          w[2 + d],
+          y[1 + d],
+          attrs.ints("strides")[d],
+          attrs.ints("dilations")[d],
+          attrs.ints("lhs_dilations")[d],
+          attrs.ints("low")[d]};
+}
+
+// All phases of a dimension as channels: result `spread * q + phase - crop`.
+struct Merged {
+  int64_t window = 1;  // taps of each phase
+  int64_t count = 0;   // results of each phase
+  int64_t crop = 0;    // results before the first one
+  int64_t first = 0;   // the element of the image under the first tap of the first results
+  int64_t before = 0;  // zeros before the first tap, for the last phase to begin with a whole tap
+};
+
+std::optional<Merged> merge(const Dim& d) {
+  if (d.stride != 1 || d.dilation != 1) return std::nullopt;
+  const int64_t s = d.spread;
+  std::optional<Merged> best;
+  // Windows of ceil(kernel / spread) taps do for all phases if these begin at one of some places, the last of which may
+  // be the only one that crops nothing.
+  const int64_t slack = ceil_of(d.kernel, s) * s - d.kernel + 1;
+  for (const int64_t crop : {int64_t{0}, mod(-(d.low + slack), s)}) {
+    Merged m;
+    m.crop = crop;
+    m.first = ceil_of(-crop - d.low, s);
+    m.window = floor_div(s - 1 - crop - d.low + d.kernel - 1, s) - m.first + 1;
+    m.count = ceil_div(d.out + crop, s);
+    m.before = s - 1 - (d.low + crop + m.first * s);
+    if (!best || m.window * m.count < best->window * best->count) best = m;
+  }
+  return best;
+}
+
+// One phase of a dimension: results phase, phase + phases, ...
+struct Phase {
+  int64_t first_tap = 0, taps = 0;
+  int64_t first = 0;  // the element of the image under the first tap of the first result; may be negative
+};
+
+// What all phases of a dimension have in common.
+struct Separate {
+  explicit Separate(const Dim& d)
+      : phases(d.spread / std::gcd(d.spread, d.stride)),
+        count(ceil_div(d.out, phases)),
+        stride(d.stride / std::gcd(d.spread, d.stride)),
+        dilation(d.dilation / std::gcd(d.spread, d.dilation)),
+        tap_step(d.spread / std::gcd(d.spread, d.dilation)) {}
+  int64_t phases, count;
+  int64_t stride, dilation;
+  int64_t tap_step;
+
+  Phase phase(const Dim& d, int64_t which) const {
+    for (int64_t tap = 0; tap < std::min(tap_step, d.kernel); ++tap) {
+      const int64_t place = which * d.stride + tap * d.dilation - d.low;
+      if (mod(place, d.spread) == 0) return {tap, ceil_div(d.kernel - tap, tap_step), floor_div(place, d.spread)};
+    }
+    return {};
+  }
+  // Taps of all phases together.
+  int64_t taps(const Dim& d) const {
+    int64_t all = 0;
+    for (int64_t i = 0; i < phases; ++i) all += phase(d, i).taps;
+    return all;
+  }
+};
+
+double products_per_second(const Target& target, DType type, bool tf32) {
+  if (!target.has_tensor_cores()) return target.cpu.peak_gflops() * 1e9 / 2 * target.cpu.threads;
+  // f32 is three products of tf32, which has half the rate of 16-bit operands.
+  const double slower = size_of(type) <= 2 ? 1 : tf32 ? 2 : 6;
+  return target.cuda.model.chip.sustained_tflops * 1e12 / 2 / slower;
+}
+
+class Phases {
+ public:
+  Phases(Emitter& e, const Target& target, const Shape& result) : e_(e), target_(target), result_(result) {}
+
+  std::optional<ValueId> run(ValueId x, ValueId w, const Attrs& attrs) {
+    const size_t spatial = e_.shape(x).size() - 2;
+    groups_ = attrs.integer("groups");
+    if (attrs.text("layout") != "nhwc" || element_count(result_) == 0 || e_.count(x) == 0 || e_.count(w) == 0) {
+      return std::nullopt;
+    }
+    std::vector<Dim> dims;
+    for (size_t d = 0; d < spatial; ++d) dims.push_back(dim_of(attrs, e_.shape(x), e_.shape(w), result_, d));
+    if (std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.spread == 1; })) return std::nullopt;
+    const auto apart = fastest(dims, w, x, attrs);
+    if (!apart) return std::nullopt;
+    apart_ = *apart;
+    return convolution(x, w, attrs, result_);
+  }
+
+ private:
+  // Which dimensions' phases are convolutions of their own.
+  std::optional<std::vector<bool>> fastest(const std::vector<Dim>& dims, ValueId w, ValueId x, const Attrs& attrs) {
+    const Shape& filters = e_.shape(w);
+    const bool depthwise = groups_ > 1 && filters[1] == 1 && filters[0] == groups_;
+    const bool tf32 = attrs.has("tf32") && attrs.integer("tf32") != 0;
+    const double rate = products_per_second(target_, e_.dtype(x), tf32);
+    const double copied = 2.0 * static_cast<double>(element_count(result_)) * static_cast<double>(size_of(e_.dtype(x)));
+    const double copy = copied / target_.copy_bytes_per_second();
+    std::optional<std::vector<bool>> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (unsigned set = 0; set < 1u << dims.size(); ++set) {
+      double products = static_cast<double>(result_[0] * filters[0] * filters[1]), kernels = 1;
+      std::vector<bool> apart(dims.size());
+      bool possible = true;
+      for (size_t i = 0; i < dims.size() && possible; ++i) {
+        const Dim& d = dims[i];
+        apart[i] = (set >> i & 1) != 0;
+        if (d.spread == 1) {
+          possible = !apart[i];
+          products *= static_cast<double>(d.out * d.kernel);
+        } else if (apart[i]) {
+          const Separate s(d);
+          possible = s.phases <= kMostConvolutions;
+          if (possible) products *= static_cast<double>(s.count * s.taps(d));
+          kernels *= static_cast<double>(s.phases);
+        } else {
+          const auto m = merge(d);
+          possible = m && !depthwise;
+          if (possible) products *= static_cast<double>(m->count * d.spread * m->window);
+        }
+      }
+      if (!possible || kernels > kMostConvolutions) continue;
+      // Interleaving is one more pass over the result.
+      const double seconds = products / rate + (set != 0 ? copy + (kernels + 1) * launch_seconds() : 0);
+      if (seconds < least) least = seconds, best = apart;
+    }
+    return best;
+  }
+  double launch_seconds() const {
+    return target_.has_tensor_cores() ? target_.cuda.model.chip.graph_boundary_us * 1e-6
+                                      : target_.cpu.barrier_us * 1e-6;
+  }
+
+  // The convolution with a result of the shape `y`; some dimensions may have been done.
+  ValueId convolution(ValueId x, ValueId w, const Attrs& attrs, const Shape& y) {
+    for (size_t d = 0; d < apart_.size(); ++d) {
+      if (apart_[d] && attrs.ints("lhs_dilations")[d] != 1) return separate(x, w, attrs, y, d);
+    }
+    return merged(x, w, attrs, y);
+  }
+
+  ValueId separate(ValueId x, ValueId w, const Attrs& attrs, const Shape& y, size_t d) {
+    const Dim dim = dim_of(attrs, e_.shape(x), e_.shape(w), y, d);
+    const Separate s(dim);
+    Shape of_phase = y;
+    of_phase[1 + d] = s.count;
+    Shape with_phase = of_phase;
+    with_phase.insert(with_phase.begin() + 2 + static_cast<int64_t>(d), 1);
+    std::vector<ValueId> parts;
+    for (int64_t i = 0; i < s.phases; ++i) {
+      const Phase phase = s.phase(dim, i);
+      const int64_t reach = phase.first + (s.count - 1) * s.stride + (phase.taps - 1) * s.dilation + 1;
+      ValueId part;
+      if (phase.taps == 0 || phase.first >= dim.in || reach <= 0) {
+        part = e_.broadcast(e_.constant(ir::splat(result_type(x, attrs), {}, 0)), of_phase, {});
+      } else {
+        Ints starts(e_.shape(w).size(), 0), steps(starts.size(), 1);
+        starts[2 + d] = phase.first_tap, steps[2 + d] = s.tap_step;
+        const ValueId filters = e_.slice(w, starts, e_.shape(w), steps);
+        Attrs changed = attrs;
+        set(changed, "strides", d, s.stride), set(changed, "dilations", d, s.dilation);
+        const ValueId image = placed(x, changed, d, {phase.first, reach, phase.taps == 1});
+        part = convolution(image, filters, changed, of_phase);
+      }
+      parts.push_back(e_.reshape(part, with_phase));
+    }
+    const ValueId all =
+        parts.size() == 1 ? parts[0] : e_.emit(Op::kConcat, parts, {{"dim", static_cast<int64_t>(2 + d)}});
+    Shape together = of_phase;
+    together[1 + d] *= s.phases;
+    return cut(e_.reshape(all, together), Ints(y.size(), 0), y);
+  }
+
+  ValueId merged(ValueId x, ValueId w, const Attrs& attrs, const Shape& y) {
+    const size_t spatial = y.size() - 2;
+    Attrs changed = attrs;
+    std::vector<Merged> phases(spatial);
+    Ints spreads = attrs.ints("lhs_dilations"), crops(y.size(), 0);
+    if (std::all_of(spreads.begin(), spreads.end(), [](int64_t s) { return s == 1; }))
+      return e_.emit(Op::kConv, {x, w}, attrs);
+    for (size_t d = 0; d < spatial; ++d) {
+      if (spreads[d] == 1) continue;
+      const Dim dim = dim_of(attrs, e_.shape(x), e_.shape(w), y, d);
+      phases[d] = *merge(dim);
+      crops[1 + d] = phases[d].crop;
+      const Merged& m = phases[d];
+      x = placed(x, changed, d, {m.first, m.first + m.count + m.window - 1, m.window == 1});
+    }
+    const ValueId wide = e_.emit(Op::kConv, {x, filters_of_phases(w, phases, spreads)}, changed);
+    return cut(interleaved(wide, spreads), crops, y);
+  }
+
+  // The elements of a dimension that windows reach.
+  struct Reach {
+    int64_t first, end;
+    bool pointwise;  // windows of one tap
+  };
+  // Sets the padding of a dimension. What lies in front of the first window is cut off, since kernels want no negative
+  // padding, and so is what lies after the last window of one tap: kernels want a plain product.
+  ValueId placed(ValueId x, Attrs& attrs, size_t d, const Reach& reach) {
+    const int64_t in = e_.shape(x)[1 + d];
+    const bool cuts = reach.first > 0 || reach.pointwise;
+    set(attrs, "lhs_dilations", d, 1);
+    set(attrs, "low", d, std::max<int64_t>(-reach.first, 0));
+    set(attrs, "high", d, cuts ? std::max<int64_t>(reach.end - in, 0) : reach.end - in);
+    Ints starts(e_.shape(x).size(), 0), limits = e_.shape(x);
+    starts[1 + d] = std::max<int64_t>(reach.first, 0);
+    if (cuts) limits[1 + d] = std::min(reach.end, in);
+    return e_.slice(x, starts, limits, Ints(starts.size(), 1));
+  }
+
+  // [groups * o, c, kernel...] -> [groups * phases... * o, c, window...]
+  ValueId filters_of_phases(ValueId w, const std::vector<Merged>& phases, const Ints& spreads) {
+    const Shape shape = e_.shape(w);
+    Ints low(shape.size(), 0), high(shape.size(), 0), turned, of_phases, of_windows;
+    Shape split = {groups_, shape[0] / groups_, shape[1]}, result = {shape[0], shape[1]};
+    for (size_t d = 0; d < phases.size(); ++d) {
+      const int64_t taps = spreads[d] == 1 ? shape[2 + d] : phases[d].window;
+      if (spreads[d] != 1) {
+        low[2 + d] = phases[d].before;
+        high[2 + d] = taps * spreads[d] - shape[2 + d] - phases[d].before;
+      }
+      of_windows.push_back(static_cast<int64_t>(split.size())), of_phases.push_back(of_windows.back() + 1);
+      split.push_back(taps), split.push_back(spreads[d]);
+      if (spreads[d] != 1) turned.push_back(of_phases.back());
+      result[0] *= spreads[d], result.push_back(taps);
+    }
+    Ints perm = {0};
+    perm.insert(perm.end(), of_phases.begin(), of_phases.end());
+    perm.push_back(1), perm.push_back(2);
+    perm.insert(perm.end(), of_windows.begin(), of_windows.end());
+    const ValueId zero = e_.constant(ir::splat(e_.dtype(w), {}, 0));
+    const ValueId whole =
+        e_.emit(Op::kPad, {w, zero}, {{"low", low}, {"high", high}, {"mode", std::string("constant")}});
+    const ValueId taps = e_.emit(Op::kReverse, {e_.reshape(whole, split)}, {{"dims", turned}});
+    return e_.reshape(e_.transpose(taps, perm), result);
+  }
+
+  // [N, q..., groups * phases... * o] -> [N, q * phases..., groups * o]
+  ValueId interleaved(ValueId wide, const Ints& spreads) {
+    const Shape shape = e_.shape(wide);
+    const auto spatial = static_cast<int64_t>(spreads.size());
+    Shape split(shape.begin(), shape.end() - 1), result = {shape[0]};
+    split.push_back(groups_);
+    int64_t features = shape.back();
+    Ints perm = {0};
+    for (int64_t d = 0; d < spatial; ++d) {
+      split.push_back(spreads[at(d)]);
+      result.push_back(shape[at(1 + d)] * spreads[at(d)]);
+      features /= spreads[at(d)];
+      perm.push_back(1 + d), perm.push_back(2 + spatial + d);
+    }
+    split.push_back(features / groups_);
+    result.push_back(features);
+    perm.push_back(1 + spatial), perm.push_back(2 + 2 * spatial);
+    return e_.reshape(e_.transpose(e_.reshape(wide, split), perm), result);
+  }
+
+  // The elements from `starts` on in the shape of a result.
+  ValueId cut(ValueId v, const Ints& starts, const Shape& result) {
+    Ints limits = starts;
+    for (size_t d = 0; d < limits.size(); ++d) limits[d] += result[d];
+    return e_.slice(v, starts, limits, Ints(starts.size(), 1));
+  }
+
+  DType result_type(ValueId x, const Attrs& attrs) {
+    if (attrs.has("out")) return attrs.dtype("out");
+    const DType type = e_.dtype(x);
+    return type == DType::kI8 || type == DType::kU8 ? DType::kI32 : type;
+  }
+
+  static void set(Attrs& attrs, const char* name, size_t d, int64_t value) {
+    Ints all = attrs.ints(name);
+    all[d] = value;
+    attrs.set(name, all);
+  }
+
+  Emitter& e_;
+  const Target& target_;
+  const Shape result_;
+  int64_t groups_ = 1;
+  std::vector<bool> apart_;
+};
+
+}  // namespace
+
+ir::Graph conv_phases(const ir::Graph& graph, const PassContext& context) {
+  ir::Rewriter rewriter(graph);
+  Emitter e(rewriter, canonical_rules());
+  return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+    if (node.op != Op::kConv) return std::nullopt;
+    const std::vector<ValueId> in = r(node.inputs);
+    const auto result = Phases(e, context.target, graph.shape(node.outputs[0])).run(in[0], in[1], node.attrs);
+    if (!result) return std::nullopt;
+    return std::vector{*result};
+  });
+}
+
+}  // namespace heddle::passes
