@@ -296,6 +296,17 @@ TEST(Window, Pooling) {
     %0 = window_reduce(%x) {kind = "max", window = [5], strides = [1], low = [2], high = [2], dilations = [1]} : u8[40]
     return "y" = %0
   })");
+  check(R"(graph g(%x: f16[2,3,13,45], %c: f16[13,45]) {
+    %0 = window_reduce(%x) {kind = "sum", window = [1,1,5,7], strides = [1,1,1,1], low = [0,0,2,3], high = [0,0,2,3], dilations = [1,1,1,1]} : f16[2,3,13,45]
+    %1 = broadcast(%c) {shape = [2,3,13,45], dims = [2,3]} : f16[2,3,13,45]
+    %2 = mul(%0, %1) : f16[2,3,13,45]
+    return "y" = %2
+  })",
+        1e-3);
+  check(R"(graph g(%x: i64[3,5,6,7,10]) {
+    %0 = window_reduce(%x) {kind = "max", window = [1,1,3,2,4], strides = [1,1,1,2,3], low = [0,0,1,1,2], high = [0,0,1,0,3], dilations = [1,1,1,2,1]} : i64[3,5,6,3,4]
+    return "y" = %0
+  })");
   for (const char* dtype : {"i4", "u4", "i2", "u2"}) {  // sums wrap
     check(fmt::format(R"(graph g(%x: {0}[6,9]) {{
       %0 = window_reduce(%x) {{kind = "sum", window = [3,2], strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1]}} : {0}[4,8]

@@ -7,12 +7,12 @@
 
 namespace heddle::tile {
 
-// The part of the input under a block of output rows, as the micro-kernel addresses it: element (kd, y, x, c) of the
-// window that begins at the block's first output lies at data[kd * plane + y * row + x * pixel + c].
+// The part of the input under a block of output rows, as the micro-kernel addresses it: channel c under line ky of the
+// windows, y lines and x pixels from the block's first output, is data[kd * plane + ky * tap + y * row + x * pixel + c].
 template <typename T>
 struct ConvWindow {
   const T* data;
-  int64_t plane, row, pixel;
+  int64_t plane, tap, row, pixel;
 };
 
 // ---- Forms of the input.
@@ -26,7 +26,8 @@ struct DirectX {
   ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t, T*) const {
     const int64_t pixel = s.groups * s.c, row = pixel * s.in[2], plane = row * s.in[1];
     const int64_t d = od * s.stride[0] - s.low[0], y = oh * s.stride[1] - s.low[1], x = -s.low[2];
-    return {data + n * s.in[0] * plane + d * plane + y * row + x * pixel + g * s.c, plane * s.dilation[0], row, pixel};
+    return {data + n * s.in[0] * plane + d * plane + y * row + x * pixel + g * s.c,
+            plane * s.dilation[0], row * s.dilation[1], row, pixel};
   }
 };
 
@@ -46,13 +47,14 @@ struct CopiedX {
   static constexpr bool kCopies = true;
   ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t rows,
                         T* scratch) const {
-    const int64_t pixel = s.copied_pixel(sizeof(T)), width = s.reach(2, s.out[2]), height = s.reach(1, rows);
-    const ConvWindow<T> window{scratch, height * width * pixel, width * pixel, pixel};
+    const int64_t pixel = s.copied_pixel(sizeof(T)), width = s.reach(2, s.out[2]), row = width * pixel;
+    const int64_t height = s.copied_lines(rows), some = s.leaves_lines(rows) ? s.lines_of_tap(rows) : height;
+    const ConvWindow<T> window{scratch, height * row, (some < height ? some : s.dilation[1]) * row, row, pixel};
     for (int64_t kd = 0; kd < s.kernel[0]; ++kd) {
       const int64_t d = source(s, 0, od * s.stride[0] + kd * s.dilation[0]);
       for (int64_t y = 0; y < height; ++y) {
-        copy_row(s, n, g, d, source(s, 1, oh * s.stride[1] + y), width, pixel,
-                 scratch + kd * window.plane + y * window.row);
+        const int64_t line = oh * s.stride[1] + y / some * s.dilation[1] + y % some;
+        copy_row(s, n, g, d, source(s, 1, line), width, pixel, scratch + kd * window.plane + y * row);
       }
     }
     return window;
@@ -104,7 +106,7 @@ inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t
   for (int64_t d = 0; d < s.kernel[0]; ++d) {
     for (int64_t y = 0; y < s.kernel[1]; ++y) {
       for (int64_t x = 0; x < steps; ++x)
-        offsets[count++] = d * w.plane + y * s.dilation[1] * w.row + x * s.dilation[2] * w.pixel;
+        offsets[count++] = d * w.plane + y * w.tap + x * s.dilation[2] * w.pixel;
     }
   }
   return count;

@@ -270,8 +270,8 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
   Sizes& z = e.sizes;
   const std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
   const std::string in = z.list(s.in), out = z.list(s.out);
-  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, {}}};", constness(z), extents, in, out,
-             list(s.low),
+  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, .dilation = {}, {}}};", constness(z),
+             extents, in, out, list(s.low), list(s.dilation),
              z.fields({{"block_tiles", s.block_tiles},
                        {"row_tiles", s.row_tiles},
                        {"tall", s.tall},
@@ -283,11 +283,14 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
 }
 
 void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window) {
-  e.includes = {"tile/kernel/cpu/window.h", "tile/op/lanes.h", "tile/op/math.h"};
+  e.includes = {window.rows ? "tile/kernel/cpu/window_rows.h" : "tile/kernel/cpu/window.h", "tile/op/lanes.h",
+                "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   const tile::WindowShape& s = window.shape;
-  const bool is_long = schedule::summed_steps(c.compute, s.kernel[0] * s.kernel[1] * s.kernel[2]) > 0;
+  const int64_t lines = s.kernel[0] * s.kernel[1];
+  const int64_t taps = window.rows ? std::max(lines, s.kernel[2]) : lines * s.kernel[2];
+  const bool is_long = schedule::summed_steps(c.compute, taps) > 0;
   const char* long_sum = is_long && (window.filters || window.kind == "sum") ? ", true" : "";
   e.tasks = s.tasks();
   open_kernel(e, desc);
@@ -307,7 +310,9 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
   if (e.place != nullptr) {
     e.out.line("const int64_t begin = part.image * {} + part.row, end = begin + part.rows;", e.sizes(s.out[1]));
   }
-  e.out.line("tile::window(shape, {}, op, epilogue, begin, end);", argument(desc, 0));
+  if (window.rows) e.scratch_bytes = s.scratch_bytes(static_cast<int64_t>(size_of(c.compute)));
+  e.out.line("tile::window{}(shape, {}, op, epilogue, {}begin, end);", window.rows ? "_rows" : "", argument(desc, 0),
+             window.rows ? "scratch, " : "");
   e.out.close();
 }
 
