@@ -270,6 +270,23 @@ TEST(Conv, ReadsChannelsFirstImageThroughItsPrologue) {
         1e-3);
 }
 
+// Planes of channels: vectors of results run along pixels.
+TEST(Conv, ChannelsFirstResults) {
+  check(R"(graph g(%x: f32[2,9,13,3], %w: f32[21,3,3,3], %b: f32[21], %r: f32[2,21,9,13]) {
+    %0 = conv(%x, %w) {strides = [1,1], low = [2,1], high = [2,1], dilations = [2,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,9,13,21]
+    %1 = broadcast(%b) {shape = [2,9,13,21], dims = [3]} : f32[2,9,13,21]
+    %2 = add(%0, %1) : f32[2,9,13,21]
+    %3 = transpose(%2) {perm = [0,3,1,2]} : f32[2,21,9,13]
+    %4 = add(%3, %r) : f32[2,21,9,13]
+    return "y" = %4
+  })");
+  check(R"(graph g(%x: f32[1,9,23,8], %w: f32[21,8,1,1]) {
+    %0 = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[1,9,23,21]
+    %1 = transpose(%0) {perm = [0,3,1,2]} : f32[1,21,9,23]
+    return "y" = %1
+  })");
+}
+
 TEST(Conv, BytesGiveIntegers) {
   check(R"(graph g(%x: u8[1,7,9,5], %w: i8[6,5,3,3]) {
     %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : i32[1,7,9,6]

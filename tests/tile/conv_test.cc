@@ -96,6 +96,11 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
   conv<NV>(micro, s, image, packed.data(), epilogue, scratch, 0, tasks / 3);
   conv<NV>(micro, s, image, packed.data(), epilogue, scratch, tasks / 3, tasks);
   EXPECT_TRUE(y.intact());
+  const testing::Scratch larger(s.scratch_bytes(MR, NR, sizeof(T), X::kCopies, true));
+  Guarded<T> planes(y.size());
+  const testing::StoreColumns<T> by_channels{planes.data(), pixels * filters, pixels};
+  conv<NV>(micro, s, image, packed.data(), by_channels, larger, 0, tasks);
+  EXPECT_TRUE(planes.intact());
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t n = i / (pixels * filters), pixel = i / filters % pixels, o = i % filters, g = o / p.o;
     double want = 0;
@@ -105,6 +110,7 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
     });
     ASSERT_EQ(writes[static_cast<size_t>(i)], 1) << "element " << i;
     ASSERT_NEAR(to_double(y[i]), want, std::is_integral_v<T> ? 0 : 1e-4) << "element " << i;
+    ASSERT_EQ(to_double(planes[(n * filters + o) * pixels + pixel]), to_double(y[i])) << "element " << i;
   }
 }
 
@@ -249,7 +255,8 @@ void check_window(const Problem& p) {
   };
   const double inf = std::is_integral_v<T> ? to_double(highest<C>()) : INFINITY;
   const double minus_inf = std::is_integral_v<T> ? to_double(lowest<C>()) : -INFINITY;
-  check(DepthwiseOp<C>{w.data(), p.c}, 0, [](double a, double v, double f) { return a + v * f; }, false);
+  check(
+      DepthwiseOp<C>{w.data(), p.c}, 0, [](double a, double v, double f) { return a + v * f; }, false);
   const auto larger = [](double a, double v, double) { return std::max(a, v); };
   const auto smaller = [](double a, double v, double) { return std::min(a, v); };
   const auto sum = [](double a, double v, double) { return a + v; };

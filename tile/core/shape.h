@@ -65,6 +65,8 @@ struct GemmShape {
 
   // Elements of scratch: the accumulators, a panel of B, a block of A; each begins on a cache line.
   constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
+  // Micro tiles that are finished together where the results of neighbouring rows are neighbours in memory.
+  static constexpr int64_t kTilesTogether = 16;
   constexpr int64_t panel_elements(int64_t width) const { return (depth() * width + 15) / 16 * 16; }
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
     return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(depth(), element_bytes);
@@ -76,9 +78,11 @@ struct GemmShape {
                         : 2 * (block_tiles < tiles ? block_tiles : tiles) *
                               (block_panels < panels ? block_panels : panels) * accumulator_elements(mr, width);
   }
-  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies_a, bool packs_b) const {
-    return element_bytes * (accumulator_elements(mr, width) + sum_elements(mr, width) +
-                            (packs_b ? panel_elements(width) : 0) + (copies_a ? block_elements(mr, element_bytes) : 0));
+  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies_a, bool packs_b,
+                                  bool along_rows = false) const {
+    return element_bytes *
+           ((along_rows ? kTilesTogether : 1) * accumulator_elements(mr, width) + sum_elements(mr, width) +
+            (packs_b ? panel_elements(width) : 0) + (copies_a ? block_elements(mr, element_bytes) : 0));
   }
 };
 
@@ -120,10 +124,15 @@ struct ConvShape {
     return kernel[0] * copied_lines(rows) * reach(2, out[2]) * copied_pixel(element_bytes);
   }
   constexpr int64_t offset_bytes() const { return (taps() * 8 + 63) / 64 * 64; }
-  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies) const {
-    const int64_t rows = block_rows < out[1] ? block_rows : out[1], sums = block_k > 0 ? 2 * tiles : 0;
+  // Accumulators of micro tiles: those of a row of outputs where neighbouring pixels are neighbours in memory.
+  constexpr int64_t accumulators(bool along_rows) const {
+    return along_rows && tiles > 0 ? tiles : block_k > 0 ? 1 + 2 * tiles : 1;
+  }
+  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies,
+                                  bool along_rows = false) const {
+    const int64_t rows = block_rows < out[1] ? block_rows : out[1];
     return offset_bytes() +
-           element_bytes * ((1 + sums) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
+           element_bytes * (accumulators(along_rows) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
   }
 };
 
@@ -154,9 +163,7 @@ struct WindowShape {
   constexpr int64_t line_pixels() const { return (block_pixels() - 1) * stride[2] + reach() + 1; }
   constexpr int64_t line_elements() const { return line_pixels() * c + kLineSlack; }
   // A line's pixels by their place within a stride; one line if that is 1.
-  constexpr int64_t phase_elements() const {
-    return (line_pixels() + stride[2] - 1) / stride[2] * c + kLineSlack;
-  }
+  constexpr int64_t phase_elements() const { return (line_pixels() + stride[2] - 1) / stride[2] * c + kLineSlack; }
   constexpr int64_t lines() const {
     const int64_t fit = kLineElements / line_elements();
     return fit < 1 ? 1 : fit > kMostLines ? kMostLines : fit;

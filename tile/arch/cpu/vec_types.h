@@ -258,8 +258,8 @@ TILE_INLINE mask<B, W> operator~(mask<B, W> a) {
   return {~a.v};
 }
 
-// A vector of these lanes. Setting the lanes of a vector one by one is no way to make one: GCC 12 takes truth values that
-// are set in two lanes for masks, so that 1 becomes -1.
+// A vector of these lanes. Setting the lanes of a vector one by one is no way to make one: GCC 12 takes truth values
+// that are set in two lanes for masks, so that 1 becomes -1.
 template <typename T, int W>
 TILE_INLINE vec<T, W> of_lanes(const T (&lanes)[W]) {
   vec<T, W> r;

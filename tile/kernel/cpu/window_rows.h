@@ -169,11 +169,11 @@ void window_rows(const WindowShape& s, const T* x, const Op& op, const Epilogue&
       for (int64_t i = 0; i < some; ++i) {
         const C* line = lines + i * length;
         if (s.stride[2] > 1) detail::split_phases(s, line, span, phases);
-        detail::fold_pixels(s, s.stride[2] > 1 ? phases : line, op, count * s.c,
-                            [&](int64_t at, vec<C, W> v, auto n) __attribute__((always_inline)) {
-                              epilogue.template operator()<W>(v, (task + i) / rows, (task + i) % rows, ow * s.c + at,
-                                                              n);
-                            });
+        detail::fold_pixels(
+            s, s.stride[2] > 1 ? phases : line, op,
+            count * s.c, [&](int64_t at, vec<C, W> v, auto n) __attribute__((always_inline)) {
+              epilogue.template operator()<W>(v, (task + i) / rows, (task + i) % rows, ow * s.c + at, n);
+            });
       }
     }
     task += some;

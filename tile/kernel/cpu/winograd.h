@@ -1,5 +1,6 @@
-// 3x3 convolution of stride 1, of any dilation, by Winograd's F(4x4, 3x3): a quarter of the multiplications. Per block of tiles the
-// transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in the second-level cache.
+// 3x3 convolution of stride 1, of any dilation, by Winograd's F(4x4, 3x3): a quarter of the multiplications. Per block
+// of tiles the transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in the
+// second-level cache.
 #pragma once
 
 #include "tile/core/winograd.h"
@@ -110,9 +111,9 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
     }
     const WinogradTile at = winograd_tile(s, first + i);
     const int64_t y = at.y - s.low[0], left = at.x - s.low[1];
-    const int64_t inside[4] = {
-        winograd_count(y, down, 0, kWinogradIn), winograd_count(y, down, s.in[0], kWinogradIn),
-        winograd_count(left, across, 0, kWinogradIn), winograd_count(left, across, s.in[1], kWinogradIn)};
+    const int64_t inside[4] = {winograd_count(y, down, 0, kWinogradIn), winograd_count(y, down, s.in[0], kWinogradIn),
+                               winograd_count(left, across, 0, kWinogradIn),
+                               winograd_count(left, across, s.in[1], kWinogradIn)};
     const TX* from = x + at.n * s.in[0] * row + y * row + left * s.c;
     int64_t c = 0;
     for (; c + W <= s.c; c += W) {
