@@ -278,6 +278,23 @@ TEST(Conv, ReadsChannelsFirstImageThroughItsPrologue) {
         1e-3);
 }
 
+// Planes of channels: vectors of results run along pixels.
+TEST(Conv, ChannelsFirstResults) {
+  check(R"(graph g(%x: f32[2,9,13,3], %w: f32[21,3,3,3], %b: f32[21], %r: f32[2,21,9,13]) {
+    %0 = conv(%x, %w) {strides = [1,1], low = [2,1], high = [2,1], dilations = [2,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,9,13,21]
+    %1 = broadcast(%b) {shape = [2,9,13,21], dims = [3]} : f32[2,9,13,21]
+    %2 = add(%0, %1) : f32[2,9,13,21]
+    %3 = transpose(%2) {perm = [0,3,1,2]} : f32[2,21,9,13]
+    %4 = add(%3, %r) : f32[2,21,9,13]
+    return "y" = %4
+  })");
+  check(R"(graph g(%x: f32[1,9,23,8], %w: f32[21,8,1,1]) {
+    %0 = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[1,9,23,21]
+    %1 = transpose(%0) {perm = [0,3,1,2]} : f32[1,21,9,23]
+    return "y" = %1
+  })");
+}
+
 TEST(Conv, BytesGiveIntegers) {
   check(R"(graph g(%x: u8[1,7,9,5], %w: i8[6,5,3,3]) {
     %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : i32[1,7,9,6]
@@ -302,6 +319,17 @@ TEST(Window, Pooling) {
   })");
   check(R"(graph g(%x: u8[40]) {
     %0 = window_reduce(%x) {kind = "max", window = [5], strides = [1], low = [2], high = [2], dilations = [1]} : u8[40]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: f16[2,3,13,45], %c: f16[13,45]) {
+    %0 = window_reduce(%x) {kind = "sum", window = [1,1,5,7], strides = [1,1,1,1], low = [0,0,2,3], high = [0,0,2,3], dilations = [1,1,1,1]} : f16[2,3,13,45]
+    %1 = broadcast(%c) {shape = [2,3,13,45], dims = [2,3]} : f16[2,3,13,45]
+    %2 = mul(%0, %1) : f16[2,3,13,45]
+    return "y" = %2
+  })",
+        1e-3);
+  check(R"(graph g(%x: i64[3,5,6,7,10]) {
+    %0 = window_reduce(%x) {kind = "max", window = [1,1,3,2,4], strides = [1,1,1,2,3], low = [0,0,1,1,2], high = [0,0,1,0,3], dilations = [1,1,1,2,1]} : i64[3,5,6,3,4]
     return "y" = %0
   })");
   for (const char* dtype : {"i4", "u4", "i2", "u2"}) {  // sums wrap

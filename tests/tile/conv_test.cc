@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "testing.h"
-#include "tile/kernel/cpu/window.h"
+#include "tile/kernel/cpu/window_rows.h"
 #include "tile/kernel/cpu/winograd.h"
 
 namespace heddle::tile {
@@ -96,6 +96,11 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
   conv<NV>(micro, s, image, packed.data(), epilogue, scratch, 0, tasks / 3);
   conv<NV>(micro, s, image, packed.data(), epilogue, scratch, tasks / 3, tasks);
   EXPECT_TRUE(y.intact());
+  const testing::Scratch larger(s.scratch_bytes(MR, NR, sizeof(T), X::kCopies, true));
+  Guarded<T> planes(y.size());
+  const testing::StoreColumns<T> by_channels{planes.data(), pixels * filters, pixels};
+  conv<NV>(micro, s, image, packed.data(), by_channels, larger, 0, tasks);
+  EXPECT_TRUE(planes.intact());
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t n = i / (pixels * filters), pixel = i / filters % pixels, o = i % filters, g = o / p.o;
     double want = 0;
@@ -105,6 +110,7 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
     });
     ASSERT_EQ(writes[static_cast<size_t>(i)], 1) << "element " << i;
     ASSERT_NEAR(to_double(y[i]), want, std::is_integral_v<T> ? 0 : 1e-4) << "element " << i;
+    ASSERT_EQ(to_double(planes[(n * filters + o) * pixels + pixel]), to_double(y[i])) << "element " << i;
   }
 }
 
@@ -119,6 +125,8 @@ const Problem kProblems[] = {
     {1, 1, 8, 9, {kNone, {8, 3, 1, 1, -1, -2}, {9, 1, 2, 1, -1, 0}}},
     {1, 1, 512, 4, {kNone, {3, 1}, {5, 3, 1, 1, 1, 1}}},
     {0, 1, 3, 4, {kNone, {3, 1}, {5, 3}}},
+    {1, 1, 5, 9, {kNone, {13, 3, 1, 5, 5, 5}, {11, 3, 1, 4, 4, 4}}},
+    {1, 2, 3, 4, {{4, 2, 1, 2, 0, 1}, {12, 3, 2, 6, 3, 4}, {6, 2, 1, 2}}},
 };
 
 TEST(Conv, AgreesWithDoubleForAnyWindow) {
@@ -152,6 +160,7 @@ void check_winograd(const Problem& p, int64_t block_panels) {
   s.batch = p.batch, s.c = p.c, s.o = p.o;
   for (int d = 0; d < 2; ++d) {
     s.in[d] = p.dims[d + 1].in, s.out[d] = p.dims[d + 1].out(), s.low[d] = p.dims[d + 1].low;
+    s.dilation[d] = p.dims[d + 1].dilation;
   }
   s.block_tiles = BlockTiles, s.row_tiles = rows.tiles, s.tall = rows.tall, s.block_panels = block_panels;
   const int64_t in_pixels = s.in[0] * s.in[1], pixels = s.out[0] * s.out[1];
@@ -189,6 +198,8 @@ TEST(Conv, WinogradAgreesWithDouble) {
       {1, 1, 8, 8, {kNone, {3, 3}, {9, 3, 1, 1, 2, 3}}},
       {1, 1, 33, 70, {kNone, {9, 3, 1, 1, 0, 2}, {6, 3, 1, 1, -1, 0}}},
       {0, 1, 8, 8, {kNone, {8, 3}, {8, 3}}},
+      {2, 1, 9, 11, {kNone, {23, 3, 1, 3, 3, 3}, {14, 3, 1, 2, 1, 2}}},
+      {1, 1, 8, 8, {kNone, {5, 3, 1, 9, 9, 9}, {17, 3, 1, 4, 4, 5}}},
   };
   for (const Problem& p : problems) {
     check_winograd<float, 5, 2>(p, 1);
@@ -211,12 +222,22 @@ void check_window(const Problem& p) {
   Guarded<C> w(taps * p.c);
   testing::fill(x, random);
   testing::fill(w, random);
-  const auto check = [&](const auto& op, double start, auto fold) {
+  const auto check = [&](const auto& op, double start, auto fold, bool rows) {
     Guarded<C> y(p.batch * pixels * p.c);
     std::vector<int> writes(static_cast<size_t>(y.size()));
-    const testing::StoreAll<C> epilogue{y.data(), writes.data(), pixels * p.c, p.c};
-    window(s, x.data(), op, epilogue, 0, s.tasks() / 2);
-    window(s, x.data(), op, epilogue, s.tasks() / 2, s.tasks());
+    const testing::StoreAll<C> epilogue{y.data(), writes.data(), pixels * p.c, rows ? s.out[2] * p.c : p.c};
+    if constexpr (std::is_empty_v<std::decay_t<decltype(op)>>) {
+      Guarded<char> scratch(rows ? s.scratch_bytes(sizeof(C)) : 0);
+      if (rows) {
+        window_rows(s, x.data(), op, epilogue, scratch.data(), 0, s.tasks() / 2);
+        window_rows(s, x.data(), op, epilogue, scratch.data(), s.tasks() / 2, s.tasks());
+      }
+      EXPECT_TRUE(scratch.intact());
+    }
+    if (!rows) {
+      window(s, x.data(), op, epilogue, 0, s.tasks() / 2);
+      window(s, x.data(), op, epilogue, s.tasks() / 2, s.tasks());
+    }
     EXPECT_TRUE(y.intact());
     for (int64_t i = 0; i < y.size(); ++i) {
       const int64_t n = i / (pixels * p.c), pixel = i / p.c % pixels, c = i % p.c;
@@ -234,10 +255,17 @@ void check_window(const Problem& p) {
   };
   const double inf = std::is_integral_v<T> ? to_double(highest<C>()) : INFINITY;
   const double minus_inf = std::is_integral_v<T> ? to_double(lowest<C>()) : -INFINITY;
-  check(DepthwiseOp<C>{w.data(), p.c}, 0, [](double a, double v, double f) { return a + v * f; });
-  check(PoolOp<WindowKind::kSum, C>{}, 0, [](double a, double v, double) { return a + v; });
-  check(PoolOp<WindowKind::kMax, C>{}, minus_inf, [](double a, double v, double) { return std::max(a, v); });
-  check(PoolOp<WindowKind::kMin, C>{}, inf, [](double a, double v, double) { return std::min(a, v); });
+  check(
+      DepthwiseOp<C>{w.data(), p.c}, 0, [](double a, double v, double f) { return a + v * f; }, false);
+  const auto larger = [](double a, double v, double) { return std::max(a, v); };
+  const auto smaller = [](double a, double v, double) { return std::min(a, v); };
+  const auto sum = [](double a, double v, double) { return a + v; };
+  for (const bool rows : {false, true}) {
+    check(PoolOp<WindowKind::kSum, C>{}, 0, sum, rows);
+    check(PoolOp<WindowKind::kSum, C, true>{}, 0, sum, rows);
+    check(PoolOp<WindowKind::kMax, C>{}, minus_inf, larger, rows);
+    check(PoolOp<WindowKind::kMin, C>{}, inf, smaller, rows);
+  }
 }
 
 TEST(Window, DepthwiseAndPoolingAgreeWithDouble) {
@@ -248,6 +276,11 @@ TEST(Window, DepthwiseAndPoolingAgreeWithDouble) {
       {1, 1, 3, 0, {kNone, {3, 3, 1, 1, 4, 4}, {2, 2, 1, 1, 3, 3}}},
       {1, 1, 64, 0, {kNone, {7, 7}, {7, 7}}},
       {1, 1, 1, 0, {kNone, kNone, {50, 3, 2, 1, 1, 0}}},
+      {3, 1, 1, 0, {{3, 2}, {6, 4, 1, 1, 2, 1}, {37, 6, 1, 1, 3, 2}}},
+      {1, 1, 1, 0, {kNone, kNone, {5000, 140, 3, 2, 70, 70}}},
+      {1, 1, 3, 0, {kNone, {2, 1}, {3000, 5, 4, 3, 1, 20}}},
+      {1, 1, 40, 0, {kNone, {4, 2, 2}, {300, 3, 1, 1, 1, 1}}},
+      {1, 1, 1, 0, {kNone, {3, 1, 3, 1, 2, 2}, {4, 2, 5, 1, 7, 9}}},
   };
   for (const Problem& p : problems) {
     check_window<float>(p);
@@ -255,6 +288,29 @@ TEST(Window, DepthwiseAndPoolingAgreeWithDouble) {
     check_window<double>(p);
     check_window<int32_t>(p);
   }
+}
+
+// A NaN is in the result of each window that holds it, whichever way windows are folded.
+TEST(Window, NanSpreadsToItsWindows) {
+  const Problem p = {1, 1, 1, 0, {kNone, {7, 3, 1, 1, 1, 1}, {21, 5, 1, 1, 2, 2}}};
+  WindowShape s;
+  set_dims(s, p);
+  s.c = 1;
+  std::vector<float> x(7 * 21, -1.0f), y(x.size());
+  constexpr int64_t kRow = 3, kColumn = 8;
+  x[kRow * 21 + kColumn] = NAN;
+  std::vector<int> writes(y.size());
+  std::vector<char> scratch(static_cast<size_t>(s.scratch_bytes(sizeof(float))));
+  const auto check = [&](const auto& run, int64_t columns) {
+    run(testing::StoreAll<float>{y.data(), writes.data(), 7 * 21, columns});
+    for (int64_t i = 0; i < 7 * 21; ++i) {
+      const bool holds = std::abs(i / 21 - kRow) <= 1 && std::abs(i % 21 - kColumn) <= 2;
+      EXPECT_EQ(std::isnan(y[static_cast<size_t>(i)]), holds) << "element " << i;
+    }
+  };
+  const PoolOp<WindowKind::kMax, float> op;
+  check([&](const auto& epilogue) { window(s, x.data(), op, epilogue, 0, s.tasks()); }, 1);
+  check([&](const auto& epilogue) { window_rows(s, x.data(), op, epilogue, scratch.data(), 0, s.tasks()); }, 21);
 }
 
 }  // namespace

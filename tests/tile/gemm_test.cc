@@ -53,6 +53,14 @@ void check(const GemmProblem& p, int64_t block_tiles, int64_t block_panels) {
     constexpr auto micro = narrow ? with_narrow(wide, micro_kernels<T, typename B::element, MR, 1>()) : wide;
     gemm<NV, narrow>(micro, s, fa, fb, epilogue, scratch, 0, tasks / 2);
     gemm<NV, narrow>(micro, s, fa, fb, epilogue, scratch, tasks / 2, tasks);
+    const testing::Scratch larger(s.scratch_bytes(MR, NR, sizeof(T), A::kCopies, B::kCopies, true));
+    Guarded<T> columns(c.size());
+    gemm<NV, narrow>(micro, s, fa, fb, testing::StoreColumns<T>{columns.data(), p.m * p.n, p.m}, larger, 0, tasks);
+    EXPECT_TRUE(columns.intact());
+    for (int64_t i = 0; i < c.size(); ++i) {
+      const int64_t g = i / (p.m * p.n), row = i / p.n % p.m, col = i % p.n;
+      ASSERT_EQ(to_double(columns[g * p.m * p.n + col * p.m + row]), to_double(c[i])) << "element " << i;
+    }
   };
   using A = std::conditional_t<Direct, DirectA<T>, CopiedA<T, TA>>;
   const A fa{at};

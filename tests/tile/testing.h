@@ -105,4 +105,17 @@ struct StoreAll {
   }
 };
 
+// The same with columns in place of rows, stored as vectors of rows.
+template <typename T>
+struct StoreColumns {
+  static constexpr bool kAlongRows = true;
+  T* out;
+  int64_t batch_stride, column_stride;
+
+  template <int W, typename N>
+  void operator()(vec<T, W> acc, int64_t batch, int64_t row, int64_t col, N n) const {
+    store_n(out + batch * batch_stride + col * column_stride + row, acc, n);
+  }
+};
+
 }  // namespace heddle::tile::testing

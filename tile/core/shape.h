@@ -65,6 +65,8 @@ struct GemmShape {
 
   // Elements of scratch: the accumulators, a panel of B, a block of A; each begins on a cache line.
   constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
+  // Micro tiles that are finished together where the results of neighbouring rows are neighbours in memory.
+  static constexpr int64_t kTilesTogether = 16;
   constexpr int64_t panel_elements(int64_t width) const { return (depth() * width + 15) / 16 * 16; }
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
     return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(depth(), element_bytes);
@@ -76,9 +78,11 @@ struct GemmShape {
                         : 2 * (block_tiles < tiles ? block_tiles : tiles) *
                               (block_panels < panels ? block_panels : panels) * accumulator_elements(mr, width);
   }
-  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies_a, bool packs_b) const {
-    return element_bytes * (accumulator_elements(mr, width) + sum_elements(mr, width) +
-                            (packs_b ? panel_elements(width) : 0) + (copies_a ? block_elements(mr, element_bytes) : 0));
+  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies_a, bool packs_b,
+                                  bool along_rows = false) const {
+    return element_bytes *
+           ((along_rows ? kTilesTogether : 1) * accumulator_elements(mr, width) + sum_elements(mr, width) +
+            (packs_b ? panel_elements(width) : 0) + (copies_a ? block_elements(mr, element_bytes) : 0));
   }
 };
 
@@ -108,25 +112,66 @@ struct ConvShape {
   constexpr int64_t copied_pixel(int64_t element_bytes) const {
     return c * stride[2] * element_bytes % 2048 == 0 ? c + 64 / element_bytes : c;
   }
+  // Lines of the input under one line of windows of `rows` output rows, and under all: a copied block has those of each
+  // line of windows for itself where dilation leaves lines between them.
+  constexpr int64_t lines_of_tap(int64_t rows) const { return (rows - 1) * stride[1] + 1; }
+  constexpr bool leaves_lines(int64_t rows) const { return kernel[1] > 1 && dilation[1] > lines_of_tap(rows); }
+  constexpr int64_t copied_lines(int64_t rows) const {
+    return leaves_lines(rows) ? kernel[1] * lines_of_tap(rows) : reach(1, rows);
+  }
   // Elements of a copied block of `rows` output rows.
   constexpr int64_t block_elements(int64_t rows, int64_t element_bytes) const {
-    return kernel[0] * reach(1, rows) * reach(2, out[2]) * copied_pixel(element_bytes);
+    return kernel[0] * copied_lines(rows) * reach(2, out[2]) * copied_pixel(element_bytes);
   }
   constexpr int64_t offset_bytes() const { return (taps() * 8 + 63) / 64 * 64; }
-  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies) const {
-    const int64_t rows = block_rows < out[1] ? block_rows : out[1], sums = block_k > 0 ? 2 * tiles : 0;
+  // Accumulators of micro tiles: those of a row of outputs where neighbouring pixels are neighbours in memory.
+  constexpr int64_t accumulators(bool along_rows) const {
+    return along_rows && tiles > 0 ? tiles : block_k > 0 ? 1 + 2 * tiles : 1;
+  }
+  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies,
+                                  bool along_rows = false) const {
+    const int64_t rows = block_rows < out[1] ? block_rows : out[1];
     return offset_bytes() +
-           element_bytes * ((1 + sums) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
+           element_bytes * (accumulators(along_rows) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
   }
 };
 
-// Problem of window(). Dimensions as in ConvShape. One task is one row of output pixels.
+// Problem of window() and window_rows(). Dimensions as in ConvShape. One task is one row of output pixels.
 struct WindowShape {
   int64_t batch = 1, c = 0;
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0};
 
   constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
+
+  // The rest is about window_rows(), which folds the lines of a few rows of outputs, a block of pixels each, into a
+  // line apiece that stays in the first-level cache.
+
+  static constexpr int64_t kLineElements = 2048, kMostLines = 16;
+  static constexpr int64_t kLineSlack = 64;  // whole vectors are read and written at the end of a line
+  // Pixels that a block of outputs reads beyond those at its strides.
+  constexpr int64_t reach() const { return (kernel[2] - 1) * dilation[2]; }
+  // Blocks begin at whole vectors of any type. Blocks much longer than a window read few pixels twice.
+  constexpr int64_t block_pixels() const {
+    int64_t step = kLineSlack;
+    while (step > 1 && c * (step / 2) % kLineSlack == 0) step /= 2;
+    int64_t pixels = kLineElements / (c * stride[2]);
+    if (pixels < 4 * reach()) pixels = 4 * reach();
+    pixels = (pixels + step - 1) / step * step;
+    return pixels < step ? step : pixels > out[2] ? out[2] : pixels;
+  }
+  constexpr int64_t line_pixels() const { return (block_pixels() - 1) * stride[2] + reach() + 1; }
+  constexpr int64_t line_elements() const { return line_pixels() * c + kLineSlack; }
+  // A line's pixels by their place within a stride; one line if that is 1.
+  constexpr int64_t phase_elements() const { return (line_pixels() + stride[2] - 1) / stride[2] * c + kLineSlack; }
+  constexpr int64_t lines() const {
+    const int64_t fit = kLineElements / line_elements();
+    return fit < 1 ? 1 : fit > kMostLines ? kMostLines : fit;
+  }
+  constexpr int64_t scratch_bytes(int64_t element_bytes) const {
+    const int64_t phases = stride[2] > 1 ? stride[2] * phase_elements() : 0;
+    return element_bytes * (lines() * line_elements() + phases);
+  }
 };
 
 }  // namespace heddle::tile

@@ -20,15 +20,28 @@ struct WinogradPoints {
 };
 
 // Problem and blocking of winograd(): 3x3 windows, stride 1, two spatial dimensions. Tiles are counted over all images.
+// The pixels of a tile are `dilation` apart, as those of a window are, and neighbouring tiles begin at neighbouring
+// pixels until the gaps are filled.
 struct WinogradShape {
   int64_t batch = 1, c = 0, o = 0;
-  int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0};
+  int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0}, dilation[2] = {1, 1};
   int64_t block_tiles = 1;          // output tiles of one task; the rows of its products, cut by split_rows()
   int64_t row_tiles = 0, tall = 0;  // split_rows(block_tiles)
   int64_t block_panels = 1;         // panels of filters of one task
 
-  constexpr int64_t tiles_y() const { return (out[0] + kWinogradOut - 1) / kWinogradOut; }
-  constexpr int64_t tiles_x() const { return (out[1] + kWinogradOut - 1) / kWinogradOut; }
+  // Tiles that fill each other's gaps.
+  constexpr int64_t phases(int d) const { return dilation[d] < out[d] ? dilation[d] : out[d] < 1 ? 1 : out[d]; }
+  constexpr int64_t tiles_along(int d) const {
+    const int64_t reach = kWinogradOut * dilation[d];
+    return (out[d] + reach - 1) / reach * phases(d);
+  }
+  constexpr int64_t tiles_y() const { return tiles_along(0); }
+  constexpr int64_t tiles_x() const { return tiles_along(1); }
+  // The first output of a tile along a dimension.
+  constexpr int64_t first_output(int d, int64_t tile) const {
+    const int64_t gaps = phases(d);
+    return tile / gaps * kWinogradOut * dilation[d] + tile % gaps;
+  }
   constexpr int64_t tiles() const { return batch * tiles_y() * tiles_x(); }
   constexpr int64_t blocks() const { return (tiles() + block_tiles - 1) / block_tiles; }
   constexpr int64_t n_blocks(int64_t width) const { return (panel_count(o, width) + block_panels - 1) / block_panels; }

@@ -30,6 +30,7 @@ Map map_of(const ContractionDesc& c) {
   }
   if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
     const tile::WinogradShape& s = winograd->shape;
+    if (s.dilation[0] != 1) refuse_back_to_back("the rows of a dilated convolution are made out of order");
     return {s.batch, s.out[0], s.out[1], s.o, true};
   }
   if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {

@@ -101,6 +101,7 @@ struct WindowDesc {
   uint32_t filter_operand = 1;
   bool packed = true;  // filters lie [tap][channel], else [channel][tap] (on a GPU only)
   std::string kind;    // pooling: "sum", "prod", "max", "min"
+  bool rows = false;   // pooling on a CPU: lanes run along (pixel, channel) of a row (tile/kernel/cpu/window_rows.h)
 };
 
 // Writes a constant-like operand that is not a constant in packed form; its one input is dense.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/floor.h"
 #include "schedule/product/blocking.h"
 #include "schedule/product/candidates.h"
@@ -128,8 +129,8 @@ std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
   tile::WinogradShape w;
   w.batch = s.batch, w.c = s.c, w.o = s.o;
   for (int d = 1; d < 3; ++d) {
-    if (s.kernel[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1 || s.lhs_dilation[d] != 1) return std::nullopt;
-    w.in[d - 1] = s.in[d], w.out[d - 1] = s.out[d], w.low[d - 1] = s.low[d];
+    if (s.kernel[d] != 3 || s.stride[d] != 1 || s.lhs_dilation[d] != 1) return std::nullopt;
+    w.in[d - 1] = s.in[d], w.out[d - 1] = s.out[d], w.low[d - 1] = s.low[d], w.dilation[d - 1] = s.dilation[d];
   }
   return w;
 }
@@ -236,6 +237,18 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
 }
 
+// Whether to fold windows one side at a time, with lanes along rows, and not tap by tap along the channels. Compares
+// loads for a vector of results; a place in a stride's order costs a scalar load and store an element, unless rows have
+// one channel and every other pixel.
+bool prefer_rows(const tile::WindowShape& s, int64_t lanes) {
+  const auto [depth, height, width] = s.kernel;
+  const double vectors = static_cast<double>(ceil_div(s.c, lanes) * lanes) / static_cast<double>(s.c);
+  const double by_taps = static_cast<double>(depth * height * width) * vectors;
+  const int64_t sorted = s.stride[2] == 1 ? 0 : s.stride[2] == 2 && s.c == 1 ? 1 : lanes;
+  const auto by_rows = static_cast<double>((depth * height + 1 + sorted) * s.stride[2] + width);
+  return by_rows < by_taps;
+}
+
 ScheduledGroup schedule_window(ContractionBuilder& builder) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
@@ -245,14 +258,18 @@ ScheduledGroup schedule_window(ContractionBuilder& builder) {
   const DType compute = compute_dtype(problem.desc.x);
   builder.desc().compute = compute;
   builder.input(node.inputs[0]);
-  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, lanes_of(builder, compute),
-                        [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
-                          return problem.coordinates(pool, y, image, pixel, channel);
+  const int64_t lanes = lanes_of(builder, compute);
+  problem.desc.rows = problem.first < problem.last && prefer_rows(s, lanes);
+  const int64_t rows = s.out[0] * s.out[1] * (problem.desc.rows ? 1 : s.out[2]);
+  builder.make_epilogue(s.batch, rows, problem.desc.rows ? s.out[2] * s.c : s.c, lanes,
+                        [&](IndexPool& pool, const Index& image, const Index& row, const Index& col) {
+                          return problem.coordinates(pool, y, image, row, col);
                         });
   Config config;
   config.choice = NoChoice{"window"};
   config.tasks = s.tasks();
-  config.reason = "lanes along the channels, one row of pixels a task";
+  config.reason = problem.desc.rows ? "lanes along rows, windows folded one side at a time, one row of pixels a task"
+                                    : "lanes along the channels, one row of pixels a task";
   std::string label = problem.label();
   const double operations = products_inside(problem.desc.shape);
   builder.desc().problem = std::move(problem.desc);

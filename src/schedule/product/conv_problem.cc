@@ -56,6 +56,7 @@ std::string conv_label(const tile::ConvShape& s) {
   std::string text = fmt::format("{} {}->{}", dims(s.in), s.groups * s.c, s.groups * s.o);
   text += " k" + dims(s.kernel);
   if (s.stride[1] > 1 || s.stride[2] > 1) text += fmt::format(" s{}", std::max(s.stride[1], s.stride[2]));
+  if (s.dilation[1] > 1 || s.dilation[2] > 1) text += fmt::format(" d{}", std::max(s.dilation[1], s.dilation[2]));
   if (s.groups > 1) text += fmt::format(" g{}", s.groups);
   return text;
 }
@@ -101,10 +102,11 @@ WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node) {
 }
 
 std::vector<Index> WindowProblem::coordinates(IndexPool& pool, const Shape& result, const Index& image,
-                                              const Index& pixel, const Index& channel) const {
+                                              const Index& row, const Index& col) const {
+  const size_t column = desc.rows ? last - 1 : last;
   std::vector<Index> at = pool.delinear(image, sub_shape(result, 0, first));
-  for (const Index& i : pool.delinear(pixel, sub_shape(result, first, last))) at.push_back(i);
-  for (const Index& i : pool.delinear(channel, sub_shape(result, last, result.size()))) at.push_back(i);
+  for (const Index& i : pool.delinear(row, sub_shape(result, first, column))) at.push_back(i);
+  for (const Index& i : pool.delinear(col, sub_shape(result, column, result.size()))) at.push_back(i);
   return at;
 }
 

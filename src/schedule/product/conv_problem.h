@@ -18,7 +18,7 @@ Shape sub_shape(const Shape& shape, size_t first, size_t last);
 tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node);
 // Every window is one pixel: a plain matrix product.
 bool is_pointwise(const tile::ConvShape& shape);
-// "56x56 64->64 k3x3 s1"
+// "56x56 64->64 k3x3 s2 d2"
 std::string conv_label(const tile::ConvShape& shape);
 
 // The indices of [N, spatial..., C] at (image, pixel, channel).
@@ -30,9 +30,9 @@ struct WindowProblem {
   WindowDesc desc;
   size_t first = 0, last = 0;
 
-  // The indices of the result at (image, pixel, channel).
-  std::vector<Index> coordinates(IndexPool& pool, const Shape& result, const Index& image, const Index& pixel,
-                                 const Index& channel) const;
+  // The indices of the result at (image, pixel, channel); with desc.rows at (image, line, pixel and channel).
+  std::vector<Index> coordinates(IndexPool& pool, const Shape& result, const Index& image, const Index& row,
+                                 const Index& col) const;
   std::string label() const;
 };
 WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node);

@@ -145,6 +145,25 @@ TILE_INLINE vec<T, W * 2> join(vec<T, W> lo, vec<T, W> hi) {
   }
 }
 
+namespace detail {
+
+template <int First, typename T, int W, int... I>
+TILE_INLINE vec<T, W> every_other(vec<T, W> a, vec<T, W> b, indices<I...>) {
+  return {__builtin_shufflevector(a.v, b.v, (2 * I + First)...)};
+}
+
+}  // namespace detail
+
+// Lanes 0, 2, 4, ... of a and then of b; lanes 1, 3, 5, ...
+template <typename T, int W>
+TILE_INLINE vec<T, W> even_lanes(vec<T, W> a, vec<T, W> b) {
+  return detail::every_other<0>(a, b, detail::make_indices<W>{});
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> odd_lanes(vec<T, W> a, vec<T, W> b) {
+  return detail::every_other<1>(a, b, detail::make_indices<W>{});
+}
+
 // ---- Arithmetic. A scalar operand stands for its splat.
 
 #define TILE_BINARY(OP)                                             \
@@ -239,8 +258,8 @@ TILE_INLINE mask<B, W> operator~(mask<B, W> a) {
   return {~a.v};
 }
 
-// A vector of these lanes. Setting the lanes of a vector one by one is no way to make one: GCC 12 takes truth values that
-// are set in two lanes for masks, so that 1 becomes -1.
+// A vector of these lanes. Setting the lanes of a vector one by one is no way to make one: GCC 12 takes truth values
+// that are set in two lanes for masks, so that 1 becomes -1.
 template <typename T, int W>
 TILE_INLINE vec<T, W> of_lanes(const T (&lanes)[W]) {
   vec<T, W> r;

@@ -7,12 +7,13 @@
 
 namespace heddle::tile {
 
-// The part of the input under a block of output rows, as the micro-kernel addresses it: element (kd, y, x, c) of the
-// window that begins at the block's first output lies at data[kd * plane + y * row + x * pixel + c].
+// The part of the input under a block of output rows, as the micro-kernel addresses it: channel c under line ky of the
+// windows, y lines and x pixels from the block's first output, is data[kd * plane + ky * tap + y * row + x * pixel +
+// c].
 template <typename T>
 struct ConvWindow {
   const T* data;
-  int64_t plane, row, pixel;
+  int64_t plane, tap, row, pixel;
 };
 
 // ---- Forms of the input.
@@ -26,7 +27,8 @@ struct DirectX {
   ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t, T*) const {
     const int64_t pixel = s.groups * s.c, row = pixel * s.in[2], plane = row * s.in[1];
     const int64_t d = od * s.stride[0] - s.low[0], y = oh * s.stride[1] - s.low[1], x = -s.low[2];
-    return {data + n * s.in[0] * plane + d * plane + y * row + x * pixel + g * s.c, plane * s.dilation[0], row, pixel};
+    return {data + n * s.in[0] * plane + d * plane + y * row + x * pixel + g * s.c, plane * s.dilation[0],
+            row * s.dilation[1], row, pixel};
   }
 };
 
@@ -46,13 +48,14 @@ struct CopiedX {
   static constexpr bool kCopies = true;
   ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t rows,
                         T* scratch) const {
-    const int64_t pixel = s.copied_pixel(sizeof(T)), width = s.reach(2, s.out[2]), height = s.reach(1, rows);
-    const ConvWindow<T> window{scratch, height * width * pixel, width * pixel, pixel};
+    const int64_t pixel = s.copied_pixel(sizeof(T)), width = s.reach(2, s.out[2]), row = width * pixel;
+    const int64_t height = s.copied_lines(rows), some = s.leaves_lines(rows) ? s.lines_of_tap(rows) : height;
+    const ConvWindow<T> window{scratch, height * row, (some < height ? some : s.dilation[1]) * row, row, pixel};
     for (int64_t kd = 0; kd < s.kernel[0]; ++kd) {
       const int64_t d = source(s, 0, od * s.stride[0] + kd * s.dilation[0]);
       for (int64_t y = 0; y < height; ++y) {
-        copy_row(s, n, g, d, source(s, 1, oh * s.stride[1] + y), width, pixel,
-                 scratch + kd * window.plane + y * window.row);
+        const int64_t line = oh * s.stride[1] + y / some * s.dilation[1] + y % some;
+        copy_row(s, n, g, d, source(s, 1, line), width, pixel, scratch + kd * window.plane + y * row);
       }
     }
     return window;
@@ -103,8 +106,7 @@ inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t
   int64_t count = 0;
   for (int64_t d = 0; d < s.kernel[0]; ++d) {
     for (int64_t y = 0; y < s.kernel[1]; ++y) {
-      for (int64_t x = 0; x < steps; ++x)
-        offsets[count++] = d * w.plane + y * s.dilation[1] * w.row + x * s.dilation[2] * w.pixel;
+      for (int64_t x = 0; x < steps; ++x) offsets[count++] = d * w.plane + y * w.tap + x * s.dilation[2] * w.pixel;
     }
   }
   return count;
@@ -133,6 +135,27 @@ TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     const TB* bp = filters + (block.g * panels + panel) * k * nr;
     for (int64_t y = 0; y < block.rows; ++y) {
+      if constexpr (kAlongRows<Epilogue>) {
+        const int64_t col = block.g * s.o + panel * nr, left = s.o - panel * nr;
+        const int64_t row = (block.od * s.out[1] + block.oh + y) * s.out[2], pixel = s.stride[2] * block.window.pixel;
+        const bool narrow = NarrowTail && left <= nr / NV;
+        for (int64_t tile = 0; tile < s.tiles; ++tile) {
+          const int64_t ow = s.tile_pixel(tile, micro.rows);
+          const T* a = block.window.data + y * s.stride[1] * block.window.row + ow * pixel;
+          const MicroA<T> op{a, pixel, block.offsets, block.segments, block.length};
+          if (narrow) {
+            micro.template run<NarrowTail>(tile < s.tall, op, bp, nr, c + ow * (nr / NV));
+          } else {
+            micro.template run<false>(tile < s.tall, op, bp, nr, c + ow * nr);
+          }
+        }
+        if (narrow) {
+          finish_along_rows<T, NarrowTail ? 1 : NV>(c, s.out[2], row, block.n, col, left, epilogue);
+        } else {
+          finish_along_rows<T, NV>(c, s.out[2], row, block.n, col, left, epilogue);
+        }
+        continue;
+      }
       for (int64_t tile = 0; tile < s.tiles; ++tile) {
         const int64_t ow = s.tile_pixel(tile, micro.rows), pixel = s.stride[2] * block.window.pixel;
         const T* a = block.window.data + y * s.stride[1] * block.window.row + ow * pixel;
@@ -217,9 +240,9 @@ void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const
 }  // namespace detail
 
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T),
-// X::kCopies). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of gemm(): batch is the
-// image, row the output pixel in row-major order, col the output channel. Long: sums of parts of k are compensated,
-// s.block_k products each.
+// X::kCopies, kAlongRows<Epilogue>). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of
+// gemm(): batch is the image, row the output pixel in row-major order, col the output channel. Long: sums of parts of k
+// are compensated, s.block_k products each.
 template <int NV, bool NarrowTail = false, bool Long = false, typename T, typename TB, typename X, typename Epilogue>
 void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end) {
@@ -227,7 +250,7 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
   const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr);
   int64_t* const offsets = static_cast<int64_t*>(scratch);
   T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
-  T* const x_scratch = c + (1 + (Long ? 2 * s.tiles : 0)) * micro.rows * nr;
+  T* const x_scratch = c + s.accumulators(detail::kAlongRows<Epilogue>) * micro.rows * nr;
   detail::ConvRows<T> at{};
   at.offsets = offsets;
   int64_t ready = -1;

@@ -170,6 +170,37 @@ TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batc
   }
 }
 
+// Epilogues with a member kAlongRows take lanes along rows: operator()(acc, batch, row, col, n) sees rows row ..
+// row+n-1 of column col. Their results lie so that neighbouring rows are neighbours in memory.
+template <typename Epilogue>
+inline constexpr bool kAlongRows = requires {
+  Epilogue::kAlongRows;
+};
+
+// As finish_tile(), for such an epilogue: of any number of rows, each NV vectors.
+template <typename T, int NV, typename Epilogue>
+TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
+                                   const Epilogue& from) {
+  constexpr int W = kVectorBytes / int(sizeof(T));
+  const Epilogue epilogue = from;
+  for (int64_t j = 0; j < NV * W && j < columns; j += W) {
+    const int64_t some = columns - j < W ? columns - j : W;
+    const auto square = [&](int64_t i, auto n) __attribute__((always_inline)) {
+      vec<T, W> r[W];
+      static_for<W>([&](auto l) __attribute__((always_inline)) {
+        r[l] = l < n ? load<W>(c + (i + l) * NV * W + j) : zero<T, W>();
+      });
+      transpose_rows(r);
+      static_for<W>([&](auto l) __attribute__((always_inline)) {
+        if (l < some) epilogue.template operator()<W>(r[l], batch, row + i, col + j + l, n);
+      });
+    };
+    int64_t i = 0;
+    for (; i + W <= rows; i += W) square(i, index_constant<W>{});
+    if (i < rows) square(i, rows - i);
+  }
+}
+
 // Rows of a tile from which it is worth to ask for lines: fewer are bound by reading B.
 inline constexpr int64_t kAskingRows = 4;
 
@@ -227,6 +258,30 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
     const bool narrow = NarrowTail && s.n - col <= nr / NV;
     const T* a = block.a;
     int64_t row = block.row;
+    if constexpr (kAlongRows<Epilogue>) {
+      int64_t made = 0;  // rows that are not finished
+      for (int64_t tile = 0; tile < block.tiles; ++tile) {
+        const bool tall = tile < block.tall;
+        const int64_t rows = micro.rows - (tall ? 0 : 1);
+        const MicroA<T> op{a, block.a_stride, &one_segment, 1, s.k};
+        if (narrow) {
+          micro.template run<NarrowTail>(tall, op, bp, b_stride, c + made * (nr / NV));
+        } else {
+          micro.template run<false>(tall, op, bp, b_stride, c + made * nr);
+        }
+        made += rows;
+        a += rows * block.a_stride;
+        if ((tile + 1) % GemmShape::kTilesTogether != 0 && tile + 1 < block.tiles) continue;
+        if (narrow) {
+          finish_along_rows<T, NarrowTail ? 1 : NV>(c, made, row, block.batch, col, s.n - col, epilogue);
+        } else {
+          finish_along_rows<T, NV>(c, made, row, block.batch, col, s.n - col, epilogue);
+        }
+        row += made;
+        made = 0;
+      }
+      continue;
+    }
     for (int64_t tile = 0; tile < block.tiles; ++tile) {
       const bool tall = tile < block.tall;
       const int64_t rows = micro.rows - (tall ? 0 : 1);
@@ -249,16 +304,17 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
 }  // namespace detail
 
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>) by micro-kernels of NV vectors and at most kMicroRows rows.
-// Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies). NarrowTail: a last panel
-// of one vector of columns or less is computed at that width.
+// Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies, kAlongRows<Epilogue>).
+// NarrowTail: a last panel of one vector of columns or less is computed at that width.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
   static_assert(is_same<TB, typename B::element>);
   const int64_t m_blocks = s.m_blocks(), n_blocks = s.n_blocks(nr), panels = panel_count(s.n, nr);
+  constexpr int64_t together = detail::kAlongRows<Epilogue> ? GemmShape::kTilesTogether : 1;
   T* const c = static_cast<T*>(scratch);
-  T* const b_scratch = c + s.accumulator_elements(micro.rows, nr);
+  T* const b_scratch = c + together * s.accumulator_elements(micro.rows, nr);
   T* const a_scratch = b_scratch + (B::kCopies ? s.panel_elements(nr) : 0);
   detail::GemmRows<T> rows{};
   int64_t ready = -1;

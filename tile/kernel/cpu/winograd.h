@@ -1,5 +1,6 @@
-// 3x3 convolution of stride 1 by Winograd's F(4x4, 3x3): a quarter of the multiplications. Per block of tiles the
-// transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in the second-level cache.
+// 3x3 convolution of stride 1, of any dilation, by Winograd's F(4x4, 3x3): a quarter of the multiplications. Per block
+// of tiles the transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in the
+// second-level cache.
 #pragma once
 
 #include "tile/core/winograd.h"
@@ -86,14 +87,20 @@ struct WinogradTile {
 };
 TILE_INLINE WinogradTile winograd_tile(const WinogradShape& s, int64_t tile) {
   const int64_t across = s.tiles_x(), down = s.tiles_y();
-  return {tile / across / down, tile / across % down * kWinogradOut, tile % across * kWinogradOut};
+  return {tile / across / down, s.first_output(0, tile / across % down), s.first_output(1, tile % across)};
+}
+
+// How many of the positions at, at + step, ... lie below `end`: at least 0, at most `most`.
+TILE_INLINE int64_t winograd_count(int64_t at, int64_t step, int64_t end, int64_t most) {
+  const int64_t count = at >= end ? 0 : (end - at + step - 1) / step;
+  return count < most ? count : most;
 }
 
 template <typename TX>
 inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, int64_t last, float* v) {
   constexpr int W = kLanes;
   const int64_t stride = s.channel_stride(), point = s.block_tiles * stride;
-  const int64_t row = s.in[1] * s.c;
+  const int64_t row = s.in[1] * s.c, down = s.dilation[0], across = s.dilation[1];
   for (int64_t i = 0; i < s.block_tiles; ++i) {
     float* out = v + i * stride;
     if (first + i >= last) {  // rows behind the last tile are computed too, and not used
@@ -104,14 +111,15 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
     }
     const WinogradTile at = winograd_tile(s, first + i);
     const int64_t y = at.y - s.low[0], left = at.x - s.low[1];
-    const auto clip = [](int64_t value) { return value < 0 ? 0 : value > kWinogradIn ? kWinogradIn : value; };
-    const int64_t inside[4] = {clip(-y), clip(s.in[0] - y), clip(-left), clip(s.in[1] - left)};
+    const int64_t inside[4] = {winograd_count(y, down, 0, kWinogradIn), winograd_count(y, down, s.in[0], kWinogradIn),
+                               winograd_count(left, across, 0, kWinogradIn),
+                               winograd_count(left, across, s.in[1], kWinogradIn)};
     const TX* from = x + at.n * s.in[0] * row + y * row + left * s.c;
     int64_t c = 0;
     for (; c + W <= s.c; c += W) {
-      winograd_input<W>(from + c, row, s.c, inside, out + c, point, index_constant<W>{});
+      winograd_input<W>(from + c, down * row, across * s.c, inside, out + c, point, index_constant<W>{});
     }
-    if (c < s.c) winograd_input<W>(from + c, row, s.c, inside, out + c, point, s.c - c);
+    if (c < s.c) winograd_input<W>(from + c, down * row, across * s.c, inside, out + c, point, s.c - c);
   }
 }
 
@@ -124,8 +132,8 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last,
   const int64_t point = s.block_tiles * nr;
   for (int64_t i = 0; i < s.block_tiles && first + i < last; ++i) {
     const WinogradTile at = winograd_tile(s, first + i);
-    const int64_t rows = s.out[0] - at.y < kWinogradOut ? s.out[0] - at.y : kWinogradOut;
-    const int64_t columns = s.out[1] - at.x < kWinogradOut ? s.out[1] - at.x : kWinogradOut;
+    const int64_t rows = winograd_count(at.y, s.dilation[0], s.out[0], kWinogradOut);
+    const int64_t columns = winograd_count(at.x, s.dilation[1], s.out[1], kWinogradOut);
     for (int64_t j = 0; j < NV; ++j) {
       const int64_t col = panel * nr + j * W, n = s.o - col;
       if (n <= 0) break;
@@ -133,7 +141,7 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last,
       winograd_output<W>(m + i * nr + j * W, point, out);
       for (int64_t y = 0; y < rows; ++y) {
         for (int64_t x = 0; x < columns; ++x) {
-          const int64_t pixel = (at.y + y) * s.out[1] + at.x + x;
+          const int64_t pixel = (at.y + y * s.dilation[0]) * s.out[1] + at.x + x * s.dilation[1];
           const vec<float, W> acc = out[y * kWinogradOut + x];
           if (n >= W) {
             epilogue.template operator()<W>(acc, at.n, pixel, col, index_constant<W>{});
@@ -193,7 +201,7 @@ void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, c
 }
 
 // All channels of output rows [oh, oh + rows) of an image, where oh is a multiple of 4 and a block has the tiles of
-// `rows` rows at least. Scratch as for winograd().
+// `rows` rows at least; without dilation. Scratch as for winograd().
 template <int NV, typename TX, typename Epilogue>
 void winograd_rows(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
                    const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows) {

@@ -158,7 +158,8 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   if (gemm.b.form == GemmOperand::Form::kComputed) {
     computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB", e.sizes));
   }
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
+  const bool along_rows = e.place == nullptr && !is_long && runs_along_rows(c.epilogue);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true, along_rows);
   tile::GemmShape s = gemm.shape;
   // Of a chain each part of the rows is cut for itself.
   const tile::RowSplit rows = split_into(e.place != nullptr ? config.tile_m : s.m, config.micro_m);
@@ -169,8 +170,8 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.tasks = s.tasks(config.micro_n);
   const bool copies_a = gemm.a.form != GemmOperand::Form::kDirect;
   const bool packs_b = gemm.b.form != GemmOperand::Form::kPacked;
-  e.scratch_bytes =
-      s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a, packs_b);
+  e.scratch_bytes = s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a,
+                                    packs_b, along_rows);
   const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
   const MicroProblem micro = {compute, as_stored ? storage_type(gemm.b.dtype) : compute, s.n, lanes, true, !as_stored};
   e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
@@ -216,16 +217,17 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                const CpuConvConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
+  const bool is_long = e.place == nullptr && schedule::summed_steps(c.compute, conv.shape.k()) > 0;
+  const bool along_rows = e.place == nullptr && !is_long && runs_along_rows(c.epilogue);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true, along_rows);
   tile::ConvShape s = conv.shape;
   const tile::RowSplit rows = split_into(s.out[2], config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_rows = config.rows, s.block_panels = config.tile_n / config.micro_n;
-  s.block_k = e.place != nullptr ? 0 : schedule::summed_steps(c.compute, s.k());
-  const bool is_long = s.block_k > 0;
+  s.block_k = is_long ? schedule::summed_steps(c.compute, s.k()) : 0;
   e.tasks = s.tasks(config.micro_n);
-  e.scratch_bytes =
-      s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), !conv.direct);
+  e.scratch_bytes = s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)),
+                                    !conv.direct, along_rows);
   e.micro = micro_tables({compute, storage_type(desc.operands[1].dtype), s.o, lanes}, config.micro_m, config.micro_n,
                          target, e.sizes.marked());
   open_kernel(e, desc);
@@ -270,8 +272,8 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
   Sizes& z = e.sizes;
   const std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
   const std::string in = z.list(s.in), out = z.list(s.out);
-  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, {}}};", constness(z), extents, in, out,
-             list(s.low),
+  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, .dilation = {}, {}}};", constness(z),
+             extents, in, out, list(s.low), list(s.dilation),
              z.fields({{"block_tiles", s.block_tiles},
                        {"row_tiles", s.row_tiles},
                        {"tall", s.tall},
@@ -283,11 +285,14 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
 }
 
 void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window) {
-  e.includes = {"tile/kernel/cpu/window.h", "tile/op/lanes.h", "tile/op/math.h"};
+  e.includes = {window.rows ? "tile/kernel/cpu/window_rows.h" : "tile/kernel/cpu/window.h", "tile/op/lanes.h",
+                "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   const tile::WindowShape& s = window.shape;
-  const bool is_long = schedule::summed_steps(c.compute, s.kernel[0] * s.kernel[1] * s.kernel[2]) > 0;
+  const int64_t lines = s.kernel[0] * s.kernel[1];
+  const int64_t taps = window.rows ? std::max(lines, s.kernel[2]) : lines * s.kernel[2];
+  const bool is_long = schedule::summed_steps(c.compute, taps) > 0;
   const char* long_sum = is_long && (window.filters || window.kind == "sum") ? ", true" : "";
   e.tasks = s.tasks();
   open_kernel(e, desc);
@@ -307,7 +312,9 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
   if (e.place != nullptr) {
     e.out.line("const int64_t begin = part.image * {} + part.row, end = begin + part.rows;", e.sizes(s.out[1]));
   }
-  e.out.line("tile::window(shape, {}, op, epilogue, begin, end);", argument(desc, 0));
+  if (window.rows) e.scratch_bytes = s.scratch_bytes(static_cast<int64_t>(size_of(c.compute)));
+  e.out.line("tile::window{}(shape, {}, op, epilogue, {}begin, end);", window.rows ? "_rows" : "", argument(desc, 0),
+             window.rows ? "scratch, " : "");
   e.out.close();
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "schedule/expr/expr_walk.h"
+#include "schedule/expr/lane_stride.h"
 
 namespace heddle::codegen {
 
@@ -107,8 +108,28 @@ void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) 
 
 }  // namespace
 
+bool runs_along_rows(const Epilogue& e) {
+  if (e.stores.empty() || !e.bounds.empty()) return false;
+  if (e.pool.indices.extent(e.row) == 1 || e.pool.indices.extent(e.col) == 1) return false;
+  const auto stride = [&](const schedule::Index& at, schedule::VarId var) {
+    return schedule::lane_stride(e.pool, at, {var}, {});
+  };
+  bool affine = e.pool.indices.extent(e.col_outer) <= 1;
+  schedule::ExprWalk walk(e.pool);
+  for (const Epilogue::Store& store : e.stores) {
+    affine = affine && !is_dynamic(e.pool, store.at) && stride(store.at, e.row) == 1 && stride(store.at, e.col) > 1;
+    walk.run(store.value, [&](schedule::ExprId id) {
+      const Expr& expr = e.pool[id];
+      affine =
+          affine && (expr.kind != Expr::Kind::kLoad || (!is_dynamic(e.pool, expr.index) && stride(expr.index, e.row)));
+      return true;
+    });
+  }
+  return affine;
+}
+
 FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e, const Sizes& sizes,
-                              bool with_lines) {
+                              bool with_lines, bool along_rows) {
   FunctorMembers members(e.pool, desc.operands);
   for (const Epilogue::Store& store : e.stores) {
     members.use_operand(store.operand);
@@ -120,6 +141,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
   if (sizes.marked()) members.mark_numbers();
   out.open("struct Epilogue {");
   members.declare(out);
+  if (along_rows) out.line("static constexpr bool kAlongRows = true;");
   out.raw("template <int W, typename N>");
   out.open(
       fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, int64_t batch, "
@@ -129,7 +151,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
   split_column(out, members, e);
   const bool lanes_differ = e.bounds_columns();
   if (!e.bounds.empty() && !lanes_differ) out.line("if (!({})) return;", bounds_condition(emitter, e));
-  emitter.set_lanes(Lanes{e.col, "W", "n"});
+  emitter.set_lanes(Lanes{along_rows ? e.row : e.col, "W", "n"});
   for (const Epilogue::Store& store : e.stores) {
     const std::string buffer = fmt::format("p{}", store.operand);
     const DType storage = desc.operands[store.operand].dtype;
@@ -150,7 +172,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
     emitter.names().vars[e.col] = "col";
   }
   out.close();
-  if (with_lines) write_lines(out, members, e);
+  if (with_lines && !along_rows) write_lines(out, members, e);
   out.close("};");
   return members;
 }

@@ -65,10 +65,14 @@ std::string initialisers(const schedule::KernelDesc& desc, const FunctorMembers&
 // The emitter for the body of a functor's member, of which nothing is written yet.
 ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out);
 
+// Whether the results of neighbouring rows, and not those of neighbouring columns, are neighbours in memory, and lanes
+// can run along rows (kAlongRows in tile/kernel/cpu/gemm.h).
+bool runs_along_rows(const schedule::Epilogue& e);
+
 // Write functors and return their members. The epilogue of a product (tile/kernel/cpu/gemm.h), with its member `lines`
 // where the kernel asks for it; the scores of attention (tile/kernel/cpu/attention.h), the value of the one store.
 FunctorMembers write_epilogue(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
-                              const Sizes& sizes, bool with_lines);
+                              const Sizes& sizes, bool with_lines, bool along_rows = false);
 FunctorMembers write_scores(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                             const Sizes& sizes);
 // The sink of attention, the value of the one store.
