@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -45,6 +46,15 @@ struct EvalContext {
   const Attrs& attrs;
   bool round;  // see EvalOptions::round
 };
+
+// What an evaluation returns. A list in braces would copy every element.
+template <typename... Arrays>
+std::vector<Array> results_of(Arrays&&... arrays) {
+  std::vector<Array> results;
+  results.reserve(sizeof...(Arrays));
+  (results.push_back(std::forward<Arrays>(arrays)), ...);
+  return results;
+}
 
 // One primitive: its operands, attributes, result types and reference evaluation. Each family (ir/ops/<family>.cc)
 // exports a table of these; ir/ops/families.h joins them, so nothing registers itself behind the reader's back.

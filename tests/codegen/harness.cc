@@ -12,7 +12,6 @@
 #include "ir/reference/eval.h"
 #include "ir/text/text.h"
 #include "jit/compiler.h"
-#include "jit/library.h"
 
 namespace heddle::testing {
 
@@ -199,9 +198,32 @@ void run_case(const Prepared& p, const RunKernels& run) {
 
 }  // namespace
 
+// Micro-kernels that all libraries may have are units of their own, as in a model: most cases find their objects in the
+// cache.
+std::shared_ptr<const jit::Library> compile_library(const std::vector<const codegen::KernelSource*>& kernels,
+                                                    const Target& target) {
+  std::map<std::string, std::string> shared;  // by symbol
+  std::vector<const codegen::KernelText*> own;
+  for (const codegen::KernelSource* kernel : kernels) {
+    own.push_back(kernel);
+    for (const codegen::KernelText& other : kernel->others) {
+      if (other.declaration.empty()) {
+        own.push_back(&other);
+      } else {
+        shared.emplace(other.symbol, codegen::join_texts({&other}));
+      }
+    }
+  }
+  jit::Recipe recipe{jit::compile_flags(target.cpu)};
+  recipe.shared = shared.size();
+  std::vector<std::string> units;
+  for (auto& [symbol, text] : shared) units.push_back(std::move(text));
+  units.push_back(codegen::join_texts(own));
+  return jit::Library::load(jit::compile(units, std::move(recipe), 1, true).bytes);
+}
+
 RunKernels compile_for_cpu(const std::vector<const codegen::KernelSource*>& kernels, const Target& target) {
-  const jit::CompiledLibrary compiled = jit::compile({codegen::translation_unit(kernels)}, target.cpu, 1, true);
-  const std::shared_ptr<const jit::Library> library = jit::Library::load(compiled.bytes);
+  const std::shared_ptr<const jit::Library> library = compile_library(kernels, target);
   const int threads = target.cpu.threads;
   return [library, threads](const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources,
                             const std::string& name, Memory& memory) {

@@ -9,6 +9,7 @@
 #include "codegen/codegen.h"
 #include "ir/builder.h"
 #include "ir/group.h"
+#include "jit/library.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/scheme.h"
 
@@ -51,6 +52,8 @@ using RunKernels = std::function<void(const schedule::ScheduledGroup&, const std
                                       const std::string& name, Memory&)>;
 // Makes the kernels of all cases ready to run.
 using CompileKernels = std::function<RunKernels(const std::vector<const codegen::KernelSource*>&, const Target&)>;
+std::shared_ptr<const jit::Library> compile_library(const std::vector<const codegen::KernelSource*>& kernels,
+                                                    const Target& target);
 RunKernels compile_for_cpu(const std::vector<const codegen::KernelSource*>& kernels, const Target& target);
 
 struct Machine {

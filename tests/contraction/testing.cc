@@ -10,7 +10,6 @@
 #include "ir/reference/eval.h"
 #include "ir/rewrite.h"
 #include "ir/text/text.h"
-#include "jit/compiler.h"
 #include "jit/library.h"
 #include "schedule/config/config_source.h"
 #include "schedule/product/packing.h"
@@ -46,10 +45,10 @@ class Chooser : public schedule::ConfigSource {
   const unsigned n_;
 };
 
-std::string unit_text(const std::vector<codegen::KernelSource>& sources) {
+std::vector<const codegen::KernelSource*> pointers_to(const std::vector<codegen::KernelSource>& sources) {
   std::vector<const codegen::KernelSource*> kernels;
   for (const auto& source : sources) kernels.push_back(&source);
-  return codegen::translation_unit(kernels);
+  return kernels;
 }
 
 void compare(const Tensor& got, const ir::Array& want, double tolerance) {
@@ -109,9 +108,9 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
     ASSERT_EQ(sources.back().text, codegen::emit(plan, target).text);
     ASSERT_EQ(sources.back().tasks, kernel.config.tasks) << sources.back().text;
   }
-  SCOPED_TRACE(unit_text(sources));
+  SCOPED_TRACE(codegen::translation_unit(pointers_to(sources)));
   std::shared_ptr<const jit::Library> library;
-  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources)}, target.cpu, 1, true).bytes);
+  if (!sources.empty()) library = compile_library(pointers_to(sources), target);
 
   std::mt19937 random(17);
   std::map<ir::ValueId, Tensor> values;

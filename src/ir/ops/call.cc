@@ -68,7 +68,7 @@ std::vector<Array> eval_det(const EvalContext& context) {
     const auto from = x.f().begin() + i * n * n;
     result.f()[i] = determinant({from, from + n * n}, n);
   }
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 // "non_max_suppression": boxes f32[batch, n, 4], scores f32[batch, classes, n] -> i64[limit, 3] of (batch, class, box)
@@ -145,10 +145,7 @@ std::vector<Array> eval_nms(const EvalContext& context) {
       }
     }
   }
-  std::vector<Array> results;
-  results.push_back(std::move(selected));
-  results.push_back(std::move(count));
-  return results;
+  return results_of(std::move(selected), std::move(count));
 }
 
 // "fail": what stands for work that cannot be done; a run that gets there ends with the error that it describes.

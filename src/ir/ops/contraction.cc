@@ -131,14 +131,14 @@ std::vector<Array> eval_dot(const EvalContext& context) {
   const Array &lhs = *context.inputs[0], &rhs = *context.inputs[1];
   const DotDims dims = dot_dims(context.attrs, lhs.shape, rhs.shape);
   Array result(context.outputs[0].dtype, context.outputs[0].shape);
-  if (lhs.size() == 0 || rhs.size() == 0) return {std::move(result)};  // empty sums are zero
+  if (lhs.size() == 0 || rhs.size() == 0) return results_of(std::move(result));  // empty sums are zero
   if (lhs.real()) {
     dot<double>(lhs.f(), lhs.shape, rhs.f(), rhs.shape, dims, result.f().data());
   } else {
     dot(lhs.i(), lhs.shape, rhs.i(), rhs.shape, dims, reinterpret_cast<uint64_t*>(result.i().data()));
   }
   if (!result.real()) wrap(result.dtype, result.i());
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 struct ConvDims {
@@ -279,14 +279,14 @@ std::vector<Array> eval_conv(const EvalContext& context) {
   const Array &x = *context.inputs[0], &w = *context.inputs[1];
   const ConvDims dims = conv_dims(context.attrs, x.shape, w.shape);
   Array result(context.outputs[0].dtype, context.outputs[0].shape);
-  if (x.size() == 0 || w.size() == 0 || result.size() == 0) return {std::move(result)};
+  if (x.size() == 0 || w.size() == 0 || result.size() == 0) return results_of(std::move(result));
   if (x.real()) {
     convolve<double>(x.f(), w.f(), dims, result.f().data());
   } else {
     convolve(x.i(), w.i(), dims, reinterpret_cast<uint64_t*>(result.i().data()));
   }
   if (!result.real()) wrap(result.dtype, result.i());
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ std::vector<Array> eval_binary(const EvalContext& c) {
   } else {
     with_binary_function(c.op, [&](int64_t cost, const auto& f) { map_elements(result.f(), cost, f, a.f(), b.f()); });
   }
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 std::vector<Array> eval_select(const EvalContext& c) {
@@ -182,7 +182,7 @@ std::vector<Array> eval_select(const EvalContext& c) {
             std::get<V>(c.inputs[1]->data), std::get<V>(c.inputs[2]->data));
       },
       result.data);
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 }  // namespace heddle::ir

@@ -142,19 +142,19 @@ std::vector<Array> eval_unary(const EvalContext& c) {
   } else {
     eval_int(c.op, x, result);
   }
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 std::vector<Array> eval_cast(const EvalContext& c) {
   const bool saturate = !c.attrs.has("saturate") || c.attrs.flag("saturate");
   const Array& x = *c.inputs[0];
   const DType to = c.outputs[0].dtype;
-  return {x.real() ? cast_from_real(x, to, saturate) : cast_from_int(x, to, saturate)};
+  return results_of(x.real() ? cast_from_real(x, to, saturate) : cast_from_int(x, to, saturate));
 }
 
 std::vector<Array> eval_bitcast(const EvalContext& c) {
   const Tensor bits = to_tensor(*c.inputs[0]);
-  return {to_array(Tensor::borrow(c.outputs[0].dtype, bits.shape(), bits.data(), nullptr))};
+  return results_of(to_array(Tensor::borrow(c.outputs[0].dtype, bits.shape(), bits.data(), nullptr)));
 }
 
 }  // namespace heddle::ir

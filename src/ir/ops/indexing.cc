@@ -135,7 +135,7 @@ std::vector<Array> eval_gather(const EvalContext& c) {
       }
     });
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 // Visits every element of `shape`, to which the indices are broadcast: visit(linear index, offset in the data that it
@@ -172,7 +172,7 @@ std::vector<Array> eval_gather_elements(const EvalContext& c) {
       out[static_cast<size_t>(linear)] = in[static_cast<size_t>(offset)];
     });
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 // Offsets in `data` of the slices that the tuples in the last dimension of `indices` name.
@@ -208,7 +208,7 @@ std::vector<Array> eval_gather_nd(const EvalContext& c) {
     auto at = out.begin();
     for (int64_t offset : offsets) at = std::copy_n(in.begin() + offset, inner, at);
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 // Copies the data and calls scatter(updates, result, combine), where combine(old, update) makes the new element.
@@ -231,7 +231,7 @@ std::vector<Array> scatter(const EvalContext& c, const Scatter& use) {
       wrap(result.dtype, out);
     }
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 std::vector<Array> eval_scatter_elements(const EvalContext& c) {

@@ -110,11 +110,11 @@ std::vector<TensorType> infer_concat(const InferContext& c) {
 // One result whose elements are those of the first operand, walked with `strides` (per result dimension) from `offset`.
 std::vector<Array> walk(const EvalContext& c, const Ints& strides, int64_t offset = 0) {
   Array result(c.outputs[0].dtype, c.outputs[0].shape);
-  if (result.size() == 0) return {std::move(result)};
+  if (result.size() == 0) return results_of(std::move(result));
   with_storage(*c.inputs[0], result, [&](const auto& in, auto& out) {
     copy_strided(result.shape, in.data() + offset, strides, out.data(), row_major_strides(result.shape));
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 std::vector<Array> eval_broadcast(const EvalContext& c) {
@@ -129,7 +129,7 @@ std::vector<Array> eval_broadcast(const EvalContext& c) {
 std::vector<Array> eval_reshape(const EvalContext& c) {
   Array result = *c.inputs[0];
   result.shape = c.outputs[0].shape;
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 std::vector<Array> eval_transpose(const EvalContext& c) {
@@ -198,7 +198,7 @@ std::vector<Array> eval_pad(const EvalContext& c) {
     for (size_t d = 0; d < low.size(); ++d) {
       if (low[d] + high[d] > 0) result = pad_dim(result, mode, static_cast<int64_t>(d), low[d], high[d]);
     }
-    return {std::move(result)};
+    return results_of(std::move(result));
   }
   Array result(c.outputs[0].dtype, c.outputs[0].shape);
   const Ints strides = row_major_strides(result.shape);
@@ -208,7 +208,7 @@ std::vector<Array> eval_pad(const EvalContext& c) {
     std::fill(out.begin(), out.end(), std::get<std::decay_t<decltype(in)>>(c.inputs[1]->data)[0]);
     if (!in.empty()) copy_strided(x.shape, in.data(), row_major_strides(x.shape), out.data() + offset, strides);
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 std::vector<Array> eval_concat(const EvalContext& c) {
@@ -224,7 +224,7 @@ std::vector<Array> eval_concat(const EvalContext& c) {
     });
     offset += block;
   }
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 }  // namespace

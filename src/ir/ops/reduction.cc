@@ -123,7 +123,7 @@ std::vector<Array> eval_reduce(const EvalContext& c) {
     with_int_combine(kind, x.dtype, [&](const auto& f) { run(x.i(), result.i(), int_identity(kind, x.dtype), f); });
     wrap(x.dtype, result.i());
   }
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 // Total order of topk and arg_reduce: NaN is above every number.
@@ -171,7 +171,7 @@ std::vector<Array> eval_arg_reduce(const EvalContext& c) {
       }
     });
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 template <typename T, typename F>
@@ -206,7 +206,7 @@ std::vector<Array> eval_scan(const EvalContext& c) {
     });
     wrap(x.dtype, result.i());
   }
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 std::vector<Array> eval_topk(const EvalContext& c) {
@@ -238,7 +238,7 @@ std::vector<Array> eval_topk(const EvalContext& c) {
       }
     });
   });
-  return {std::move(values), std::move(indices)};
+  return results_of(std::move(values), std::move(indices));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::vector<TensorType> infer_random(const InferContext& c) {
 }
 
 std::vector<Array> eval_constant(const EvalContext& c) {
-  return {to_array(c.attrs.tensor("value"))};
+  return results_of(to_array(c.attrs.tensor("value")));
 }
 
 std::vector<Array> eval_iota(const EvalContext& c) {
@@ -58,7 +58,7 @@ std::vector<Array> eval_iota(const EvalContext& c) {
       },
       result.data);
   if (!result.real()) wrap(result.dtype, result.i());
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) of the counter `index` under the
@@ -101,7 +101,7 @@ std::vector<Array> eval_random(const EvalContext& c) {
       }
     }
   });
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ std::vector<Array> eval_window_reduce(const EvalContext& context) {
     });
     wrap(result.dtype, result.i());
   }
-  return {std::move(result)};
+  return results_of(std::move(result));
 }
 
 }  // namespace
