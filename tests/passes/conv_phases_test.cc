@@ -140,6 +140,14 @@ TEST(ConvPhases, DepthwiseConvolutionsStayDepthwise) {
   for (const ir::Node* conv : convs) EXPECT_EQ(graph.shape(conv->inputs[1]), (Shape{32, 1, 2}));
 }
 
+TEST(ConvPhases, DepthwiseConvolutionsOfManyPhasesBecomeOne) {
+  const Spread s =
+      with_dimension(with_dimension({.groups = 3, .channels = 1, .features = 1}, 5, 16, 8, 4), 4, 16, 8, 4);
+  const ir::Graph before = ir::parse(s.text()), after = without_spread(before);
+  EXPECT_EQ(after.shape(one_convolution(after).inputs[1]), (Shape{3 * 64, 1, 2, 2}));
+  expect_same(before, after, 1e-5);
+}
+
 TEST(ConvPhases, SpreadsOfManyPhasesWithoutACommonWindowStay) {
   const Spread s = with_dimension({}, 3, 2, 64, 0, 0, 3);
   const ir::Graph before = ir::parse(s.text());

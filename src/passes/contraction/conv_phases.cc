@@ -128,17 +128,20 @@ class Phases {
     std::vector<Dim> dims;
     for (size_t d = 0; d < spatial; ++d) dims.push_back(dim_of(attrs, e_.shape(x), e_.shape(w), result_, d));
     if (std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.spread == 1; })) return std::nullopt;
-    const auto apart = fastest(dims, w, x, attrs);
+    // Depthwise kernels read each element once; as phases in channels it would be a product of very few terms.
+    const bool depthwise = groups_ > 1 && e_.shape(w)[1] == 1 && e_.shape(w)[0] == groups_;
+    auto apart = fastest(dims, w, x, attrs, !depthwise);
+    if (!apart && depthwise) apart = fastest(dims, w, x, attrs, true);
     if (!apart) return std::nullopt;
     apart_ = *apart;
     return convolution(x, w, attrs, result_);
   }
 
  private:
-  // Which dimensions' phases are convolutions of their own.
-  std::optional<std::vector<bool>> fastest(const std::vector<Dim>& dims, ValueId w, ValueId x, const Attrs& attrs) {
+  // Which dimensions' phases are convolutions of their own. `may_merge`: whether those of others may become channels.
+  std::optional<std::vector<bool>> fastest(const std::vector<Dim>& dims, ValueId w, ValueId x, const Attrs& attrs,
+                                           bool may_merge) {
     const Shape& filters = e_.shape(w);
-    const bool depthwise = groups_ > 1 && filters[1] == 1 && filters[0] == groups_;
     const bool tf32 = attrs.has("tf32") && attrs.integer("tf32") != 0;
     const double rate = products_per_second(target_, e_.dtype(x), tf32);
     const double copied = 2.0 * static_cast<double>(element_count(result_)) * static_cast<double>(size_of(e_.dtype(x)));
@@ -162,7 +165,7 @@ class Phases {
           kernels *= static_cast<double>(s.phases);
         } else {
           const auto m = merge(d);
-          possible = m && !depthwise;
+          possible = m && may_merge;
           if (possible) products *= static_cast<double>(m->count * d.spread * m->window);
         }
       }
