@@ -162,4 +162,14 @@ double products_inside(const tile::WindowShape& s) {
   return products;
 }
 
+double least_folds(const tile::WindowShape& s) {
+  double results = static_cast<double>(s.batch) * static_cast<double>(s.c);
+  int folds = 0;
+  for (int dim = 0; dim < 3; ++dim) {
+    results *= static_cast<double>(s.out[dim]);
+    folds += std::min(s.kernel[dim], s.in[dim]) > 1;
+  }
+  return results * static_cast<double>(folds);
+}
+
 }  // namespace heddle::schedule

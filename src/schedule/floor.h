@@ -48,5 +48,9 @@ double arithmetic_seconds(double cycles, const CpuTarget& cpu);
 
 // Pairs of a result and an element of its window, over all results; padding does not count.
 double products_inside(const tile::WindowShape& shape);
+// The least operations that fold all windows to a sum or a maximum. Sides are folded one after the other, and
+// neighbours share what a long side folds, so that each side takes at least one operation a result, whatever its
+// length.
+double least_folds(const tile::WindowShape& shape);
 
 }  // namespace heddle::schedule

@@ -123,5 +123,15 @@ TEST(Floor, PaddingIsNotMultiplied) {
   EXPECT_EQ(products_inside(s), 2 * 3 * 7 * 13);
 }
 
+TEST(Floor, LongWindowsAreFoldedSideBySide) {
+  tile::WindowShape s;
+  s.batch = 2, s.c = 3;
+  s.in[1] = s.in[2] = s.out[1] = s.out[2] = 64;
+  s.kernel[2] = 2;
+  EXPECT_EQ(least_folds(s), 2 * 3 * 64 * 64);
+  s.kernel[1] = s.kernel[2] = 31;
+  EXPECT_EQ(least_folds(s), 2 * 2 * 3 * 64 * 64);
+}
+
 }  // namespace
 }  // namespace heddle::schedule

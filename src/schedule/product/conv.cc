@@ -271,7 +271,7 @@ ScheduledGroup schedule_window(ContractionBuilder& builder) {
   config.reason = problem.desc.rows ? "lanes along rows, windows folded one side at a time, one row of pixels a task"
                                     : "lanes along the channels, one row of pixels a task";
   std::string label = problem.label();
-  const double operations = products_inside(problem.desc.shape);
+  const double operations = least_folds(problem.desc.shape);
   builder.desc().problem = std::move(problem.desc);
   return finish(builder, {}, config, std::move(label), operations);
 }

@@ -186,7 +186,7 @@ ScheduledGroup schedule_cuda_window(ContractionBuilder& builder) {
   builder.desc().compute = compute_dtype(problem.desc.x);
   builder.input(node.inputs[0]);
   const std::string label = problem.label();
-  const double operations = products_inside(problem.desc.shape);
+  const double operations = least_folds(problem.desc.shape);
   return finish_cuda_window(builder, problem.desc, label, operations,
                             [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
                               return problem.coordinates(pool, y, image, pixel, channel);
