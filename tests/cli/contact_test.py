@@ -308,9 +308,14 @@ class BusyMachine(Case):
         for arguments in [("profile", "m.onnx", "--seconds", "0.1"), ("explain", "m.onnx", "--measure"),
                           ("bench", "m.onnx", "--seconds", "0.1")]:
             with self.subTest(arguments):
-                done = subprocess.run([bad_input_test.HEDDLE, *arguments, "--threads", "1"], cwd=self.folder, env=variables,
-                                      capture_output=True, text=True, preexec_fn=self.share, timeout=120, check=True)
-                self.assertEqual(done.stdout.count("the machine is busy with other work"), 1, done.stdout)
+                # A measurement that fits between two turns of the others waits for none of them.
+                for _ in range(5):
+                    done = subprocess.run([bad_input_test.HEDDLE, *arguments, "--threads", "1"], cwd=self.folder, env=variables,
+                                          capture_output=True, text=True, preexec_fn=self.share, timeout=120, check=True)
+                    told = done.stdout.count("the machine is busy with other work")
+                    if told > 0:
+                        break
+                self.assertEqual(told, 1, done.stdout)
                 self.assertNotIn("of it reached", done.stdout)
                 self.assertNotIn("far_from_floor", done.stdout)
 

@@ -118,8 +118,9 @@ class Interrupted(unittest.TestCase):
         return [pid for pid in self.pids.read_text().split() if is_running(pid)]
 
     def files(self):
-        return [path for path in self.cache.rglob("*") if path.is_file() and not {"lock"} & set(path.relative_to(self.cache).parts)
-                and not path.relative_to(self.cache).parts[0].startswith("headers-")]
+        # os.walk() passes over folders that others remove meanwhile.
+        paths = [pathlib.Path(folder, name).relative_to(self.cache) for folder, _, names in os.walk(self.cache) for name in names]
+        return [path for path in paths if "lock" not in path.parts and not path.parts[0].startswith("headers-")]
 
 
 class Compilation(Interrupted):
