@@ -138,7 +138,8 @@ class Phases {
   }
 
  private:
-  // Which dimensions' phases are convolutions of their own. `may_merge`: whether those of others may become channels.
+  // For each dimension, whether its phases are convolutions of their own. Those of the other dimensions become
+  // channels, which `may_merge` allows.
   std::optional<std::vector<bool>> fastest(const std::vector<Dim>& dims, ValueId w, ValueId x, const Attrs& attrs,
                                            bool may_merge) {
     const Shape& filters = e_.shape(w);

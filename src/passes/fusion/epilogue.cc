@@ -39,8 +39,8 @@ bool keeps_columns(const ir::Graph& graph, const Node& node) {
   return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return static_cast<size_t>(d) < from; });
 }
 
-// Why neighbours of a row had better be stored side by side and moved by a kernel of their own. On a GPU the L2 writes
-// a whole sector for each that lies alone.
+// Why it is faster to store a row's results side by side and to move them in a kernel of their own; empty where it is
+// not. A GPU's L2 writes a whole sector for each result that lies alone.
 std::string scattered_stores(const Target& target, const ir::TensorType& result) {
   if (!target.has_tensor_cores()) return {};
   constexpr double kSectorBytes = 32;
@@ -185,7 +185,7 @@ class Epilogue {
     return {};
   }
 
-  // Slices of dots are pushed to their operands; those of the phases of transposed convolutions cannot be.
+  // Slices of dots move to their operands. Those of the phases of a transposed convolution cannot.
   bool takes_slices() const { return graph_.node(anchor_).op == Op::kConv && !gate_; }
   std::string refuse_slice(const Node& node, NodeId id) const {
     const ValueId whole = node.inputs[0];
@@ -195,7 +195,7 @@ class Epilogue {
     if (2 * element_count(graph_.shape(node.outputs[0])) < element_count(graph_.shape(whole))) {
       return "it leaves less than half of the result";
     }
-    // All results lie behind it, so that one condition decides what is stored.
+    // Everything that is stored is computed from the slice, so that one condition guards all stores.
     for (const auto& [v, inside] : inside_) {
       const bool ends = c_.users[v].empty() || c_.is_output[v] ||
                         std::any_of(c_.users[v].begin(), c_.users[v].end(),

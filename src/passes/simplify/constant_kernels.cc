@@ -132,7 +132,7 @@ Tensor concatenated(std::span<const Tensor> parts, size_t dim) {
   return result;
 }
 
-// A tensor amid copies of a value. Nothing where something is cut off, too.
+// A tensor with copies of a value around it. Nothing where the padding is negative.
 std::optional<Tensor> padded(const Tensor& x, const Tensor& value, const ir::Node& pad) {
   const Ints &low = pad.attrs.ints("low"), &high = pad.attrs.ints("high");
   const auto crops = [](int64_t n) { return n < 0; };

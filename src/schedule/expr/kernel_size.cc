@@ -96,7 +96,7 @@ class SizeCutter {
   }
 
  private:
-  static constexpr int64_t kMostRest = kMostWeight / 2;  // of what is left for a node after a cut
+  static constexpr int64_t kMostRest = kMostWeight / 2;  // weight that a node may keep after a cut
 
   NodeId producer(ValueId v) const { return graph_.value(v).producer; }
   // Whether readers load a value.
@@ -219,7 +219,7 @@ class SizeCutter {
     }
   }
 
-  // Of a broadcast, what it repeats.
+  // The operand of a broadcast, else the node itself: broadcasts are repeated, not handed over.
   NodeId handed_for(NodeId id) const {
     while (graph_.node(id).op == Op::kBroadcast) id = producer(graph_.node(id).inputs[0]);
     return id;

@@ -65,8 +65,8 @@ std::string initialisers(const schedule::KernelDesc& desc, const FunctorMembers&
 // The emitter for the body of a functor's member, of which nothing is written yet.
 ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out);
 
-// Whether the results of neighbouring rows, and not those of neighbouring columns, are neighbours in memory, and lanes
-// can run along rows (kAlongRows in tile/kernel/cpu/gemm.h).
+// Whether lanes run along the rows (kAlongRows in tile/kernel/cpu/gemm.h): the results of neighbouring rows lie side by
+// side in memory, those of neighbouring columns do not.
 bool runs_along_rows(const schedule::Epilogue& e);
 
 // Write functors and return their members. The epilogue of a product (tile/kernel/cpu/gemm.h), with its member `lines`
