@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/group.h"
 #include "target/target.h"
 
 namespace heddle::passes {
@@ -20,6 +20,8 @@ struct PassContext {
   const Target& target;
   Precision precision = Precision::kF32;
   FoldMemo* folded = nullptr;  // results of earlier runs on the same constants
+  // The groups that the nodes of a graph become; the driver sets it to its group_nodes(). Empty: not known to passes.
+  std::function<ir::Grouping(const ir::Graph&)> group = {};
 };
 
 // A pass is one free function from graph to graph in a pair of files of its own (passes/<name>.h, .cc).

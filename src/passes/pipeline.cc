@@ -16,6 +16,7 @@
 #include "passes/contraction/scale_scores.h"
 #include "passes/contraction/space_to_depth.h"
 #include "passes/fusion/clone_cheap_producers.h"
+#include "passes/fusion/narrow_boundaries.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
 #include "passes/layout/split_concats.h"
@@ -67,6 +68,11 @@ bool has_dot_on_cpu(const ir::Graph& graph, const PassContext& context) {
 bool below_f32(const ir::Graph&, const PassContext& context) {
   return context.precision != Precision::kF32 &&
          (context.precision != Precision::kTf32 || context.target.has_tensor_cores());
+}
+
+bool stores_16_bits(const ir::Graph&, const PassContext& context) {
+  return (context.precision == Precision::kF16 || context.precision == Precision::kBF16) &&
+         context.target.has_tensor_cores() && context.group;
 }
 
 bool has_long_concat(const ir::Graph& graph, const PassContext&) {
@@ -139,6 +145,9 @@ constexpr Pass kCentreMeans{"centre_means", "means without the rounding of their
 constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats,
                              has_long_concat};
 
+constexpr Pass kNarrowBoundaries{"narrow_boundaries", "f32 values between kernels in 16 bits (GPU)", narrow_boundaries,
+                                 stores_16_bits};
+
 bool has_decision(const ir::Graph& graph, const PassContext&) {
   const std::vector<bool> feeds = ir::feed_decisions(graph);
   return std::find(feeds.begin(), feeds.end(), true) != feeds.end();
@@ -179,6 +188,7 @@ constexpr Pass kPipeline[] = {
     kGateDots,
     kEpilogueReductions,
     kUnshare,
+    kNarrowBoundaries,  // the groups are those of the plan
     kKeepRoundings,
 };
 

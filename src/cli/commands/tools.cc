@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/support.h"
 #include "driver/compile/options.h"
+#include "driver/plan/plan_builder.h"
 #include "jit/cache.h"
 #include "passes/opt.h"
 #include "tune/place.h"
@@ -49,7 +50,7 @@ int opt_command(const Arguments& arguments) {
   }
   if (arguments.model.empty()) fail(ErrorCode::kInvalidArgument, "opt", "FILE is missing", "Give a file, or --list");
   const driver::Settings settings = driver::resolve(arguments.options);
-  const passes::PassContext context{settings.target, settings.precision};
+  const passes::PassContext context = driver::pass_context(settings);
   const std::string text = passes::optimise_text(read_text(arguments.model), arguments.passes, context);
   if (arguments.output.empty()) {
     print_raw(text);

@@ -262,7 +262,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   pipeline.observe = [&](const passes::PassReport& pass, const ir::Graph&) {
     report.stages.push_back({"pass " + std::string(pass.name), pass.seconds});
   };
-  passes::PassContext context{settings.target, settings.precision};
+  passes::PassContext context = pass_context(settings);
   if (is_variant) {
     pipeline.verify = false;  // it takes a tenth of the time, and the model's first shape was verified
     session.constants.next_plan();

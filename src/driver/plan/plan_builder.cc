@@ -477,6 +477,12 @@ ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::F
   return passes::fuse(graph, target, options);
 }
 
+passes::PassContext pass_context(const Settings& settings) {
+  return {settings.target, settings.precision, nullptr, [&settings](const ir::Graph& graph) {
+            return group_nodes(graph, settings.target, settings.fusion, settings.rules);
+          }};
+}
+
 BuiltPlan plan_without_constants(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states) {
   return PlanBuilder(graph, context, depth, loop_states).run();
 }

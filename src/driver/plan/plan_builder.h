@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driver/compile/kernel_set.h"
+#include "driver/compile/options.h"
 #include "driver/compile/report.h"
 #include "driver/plan/constant_pool.h"
 #include "passes/fusion/fusion.h"
@@ -17,6 +18,9 @@ namespace heddle::driver {
 // The groups of a graph as its plan has them.
 ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy,
                          const passes::FusionRules& rules = {});
+
+// For the passes of a graph that is then planned with these settings, which outlive the result.
+passes::PassContext pass_context(const Settings& settings);
 
 class GroupMemo;
 

@@ -236,7 +236,7 @@ TuneReport tune_model(const std::string& path, const CompileOptions& options, co
   const onnx::Imported imported = import_file(path, options);
   passes::PipelineOptions pipeline;
   pipeline.disabled = options.disabled_passes;
-  const ir::Graph graph = passes::run_pipeline(imported.graph, {settings.target, settings.precision}, pipeline);
+  const ir::Graph graph = passes::run_pipeline(imported.graph, pass_context(settings), pipeline);
   Collector collector(settings);
   collector.collect(graph);
   TuneReport report;

@@ -7,45 +7,81 @@
 namespace heddle::passes {
 namespace {
 
-// What costs nothing where it is read: the rules of fusion look for such nodes at one reader.
-bool is_free(const ir::Graph& graph, const ir::Node& node, const std::vector<ir::NodeId>& readers, bool is_output) {
-  if (node.op == ir::Op::kBroadcast || node.op == ir::Op::kIota) return true;
-  const bool one_row = node.op == ir::Op::kGather && element_count(graph.shape(node.inputs[1])) == 1;
-  if (is_output || (!one_row && node.op != ir::Op::kSlice)) return false;
-  return std::all_of(readers.begin(), readers.end(), [&](ir::NodeId id) {
-    const ir::Op op = graph.node(id).op;
-    return ir::is_elementwise(op) || op == ir::Op::kSlice;
-  });
-}
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+using ir::ValueId;
+
+class Clones {
+ public:
+  explicit Clones(const ir::Graph& graph)
+      : graph_(graph), readers_(ir::users(graph)), is_output_(graph.value_count(), false) {
+    for (const ir::Graph::Port& port : graph.outputs()) is_output_[port.value] = true;
+  }
+
+  // One copy for each reader, made right before it; a reader of the same value twice gets one.
+  std::optional<std::vector<ValueId>> visit(ir::Rewriter& r, const Node& node) const {
+    std::vector<ValueId> inputs;
+    bool changed = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      size_t first = 0;
+      while (node.inputs[first] != v) ++first;
+      inputs.push_back(first < i ? inputs[first] : copy_for_reader(r, v));
+      changed = changed || inputs[i] != r(v);
+    }
+    if (!changed) return std::nullopt;
+    return r.target().node(r.target().add(node.op, inputs, node.attrs, node.origins)).outputs;
+  }
+
+ private:
+  ValueId copy_for_reader(ir::Rewriter& r, ValueId v) const {
+    return readers_[v].size() > 1 && is_free(v) ? copy(r, v) : r(v);
+  }
+
+  // What is cut into slices is copied with the views and conversions above it, which the copies would share.
+  ValueId copy(ir::Rewriter& r, ValueId v) const {
+    const Node& node = graph_.producer(v);
+    std::vector<ValueId> inputs = r(node.inputs);
+    if (leads_to_slices(node)) {
+      const ValueId above = node.inputs[0];
+      const Node& source = graph_.producer(above);
+      if (!is_output_[above] && (source.op == Op::kSlice || leads_to_slices(source))) inputs[0] = copy(r, above);
+    }
+    return r.target().emit(node.op, std::move(inputs), node.attrs, node.origins);
+  }
+
+  bool all_readers(ValueId v, bool (*accepts)(Op)) const {
+    return std::all_of(readers_[v].begin(), readers_[v].end(), [&](NodeId id) { return accepts(graph_.node(id).op); });
+  }
+
+  // A reshape or cast that is read in slices only.
+  bool leads_to_slices(const Node& node) const {
+    return (node.op == Op::kReshape || node.op == Op::kCast) &&
+           all_readers(node.outputs[0], [](Op op) { return op == Op::kSlice; });
+  }
+
+  // What costs nothing where it is read: the rules of fusion look for such nodes at one reader.
+  bool is_free(ValueId v) const {
+    const Node& node = graph_.producer(v);
+    if (node.op == Op::kBroadcast || node.op == Op::kIota) return true;
+    if (is_output_[v]) return false;
+    if (leads_to_slices(node)) return true;
+    const bool one_row = node.op == Op::kGather && element_count(graph_.shape(node.inputs[1])) == 1;
+    return (one_row || node.op == Op::kSlice) &&
+           all_readers(v, [](Op op) { return ir::is_elementwise(op) || op == Op::kSlice; });
+  }
+
+  const ir::Graph& graph_;
+  const std::vector<std::vector<NodeId>> readers_;
+  std::vector<bool> is_output_;
+};
 
 }  // namespace
 
 ir::Graph clone_cheap_producers(const ir::Graph& graph, const PassContext&) {
-  const auto readers = ir::users(graph);
-  std::vector<bool> is_output(graph.value_count(), false);
-  for (const ir::Graph::Port& port : graph.outputs()) is_output[port.value] = true;
-  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const ir::Node& node) -> std::optional<std::vector<ir::ValueId>> {
-    // One copy for each reader, made right before it; a reader of the same value twice gets one.
-    std::vector<ir::ValueId> inputs;
-    bool changed = false;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ir::ValueId v = node.inputs[i];
-      const ir::Node& producer = graph.producer(v);
-      size_t first = 0;
-      while (node.inputs[first] != v) ++first;
-      if (first < i) {
-        inputs.push_back(inputs[first]);
-      } else if (readers[v].size() > 1 && is_free(graph, producer, readers[v], is_output[v])) {
-        const ir::Node& made = r.target().producer(r(v));
-        inputs.push_back(r.target().emit(made.op, made.inputs, made.attrs, made.origins));
-        changed = true;
-      } else {
-        inputs.push_back(r(v));
-      }
-    }
-    if (!changed) return std::nullopt;
-    return r.target().node(r.target().add(node.op, inputs, node.attrs, node.origins)).outputs;
-  });
+  const Clones clones(graph);
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) { return clones.visit(r, node); });
 }
 
 }  // namespace heddle::passes

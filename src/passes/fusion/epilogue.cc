@@ -163,11 +163,11 @@ class Epilogue {
       return keeps_columns(graph_, node) ? "" : scattered_stores(target_, graph_.type(result));
     }
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
-    if (std::string reason = kernel_of_the_readers(node); !reason.empty()) return reason;
+    if (std::string reason = kernel_of_the_readers(node, id); !reason.empty()) return reason;
     if (std::string reason = refuse_order(node); !reason.empty()) return reason;
     const bool trailing = c_.users[result].empty() || c_.is_output[result];
     if (node.op == Op::kCast && !trailing && size_of(graph_.dtype(result)) > size_of(graph_.dtype(node.inputs[0]))) {
-      return widening_refusal(result);
+      return widening_refusal(node.inputs[0], result);
     }
     return {};
   }
@@ -218,14 +218,34 @@ class Epilogue {
     return !c_.is_output[v] && !readers.empty() &&
            std::all_of(readers.begin(), readers.end(), [&](NodeId id) { return stays_outside(id, depth); });
   }
-  // Whether the result of an epilogue value is stored in any case.
-  bool is_stored(ValueId v, int depth = 0) const {
+  // Whether a path leads from one node to another that stands later, as far as it is found within a few steps.
+  bool waits_for(NodeId later, NodeId earlier) const {
+    constexpr size_t kMostSteps = 256;
+    std::vector<NodeId> open{earlier};
+    std::unordered_set<NodeId> seen;
+    while (!open.empty() && seen.size() < kMostSteps) {
+      const NodeId id = open.back();
+      open.pop_back();
+      for (const ValueId v : graph_.node(id).outputs) {
+        for (const NodeId user : c_.users[v]) {
+          if (user == later) return true;
+          if (user < later && seen.insert(user).second) open.push_back(user);
+        }
+      }
+    }
+    return false;
+  }
+
+  // Whether the result of an epilogue value is stored in any case. `aside`: a reader of it, which nothing but kernels
+  // behind this one read: another reader that waits for those is not in the epilogue either.
+  bool is_stored(ValueId v, NodeId aside, int depth = 0) const {
     constexpr int kMaxDepth = 4;
     if (c_.is_output[v]) return true;
     return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
       const Node& node = graph_.node(id);
       if (leads_to_reductions(id)) return false;
-      if (node.op == Op::kReshape) return depth < kMaxDepth && is_stored(node.outputs[0], depth + 1);
+      if (id != aside && ir::is_elementwise(node.op) && waits_for(id, aside)) return true;
+      if (node.op == Op::kReshape) return depth < kMaxDepth && is_stored(node.outputs[0], aside, depth + 1);
       return stays_outside(id);
     });
   }
@@ -235,13 +255,13 @@ class Epilogue {
   // readers'
   //   kernel through it, and would be a kernel of their own without;
   // - its operand from the epilogue is stored in any case: one more result would be one more store and load.
-  std::string kernel_of_the_readers(const Node& node) const {
+  std::string kernel_of_the_readers(const Node& node, NodeId id) const {
     if (!all_outside(node.outputs[0])) return {};
     bool stored = true;
     for (ValueId v : node.inputs) {
       const Node& producer = graph_.producer(v);
       if (inside_.contains(v)) {
-        stored = stored && is_stored(v);
+        stored = stored && is_stored(v, id);
         continue;
       }
       const bool own = c_.role[graph_.value(v).producer] == Role::kMemory && producer.op != Op::kBroadcast &&
@@ -252,13 +272,19 @@ class Epilogue {
     return stored ? "its readers compute it from a value that is stored in any case" : "";
   }
 
-  // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows.
-  std::string widening_refusal(ValueId result) const {
+  // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with values
+  // of its own, or with a row or column that is made outside.
+  std::string widening_refusal(ValueId narrow, ValueId result) const {
+    constexpr int64_t kMuchFewer = 16;
     const auto is_at_hand = [&](ValueId v) {
-      NodeId at = graph_.value(v).producer;
-      if (graph_.node(at).op == Op::kBroadcast) at = graph_.value(graph_.node(at).inputs[0]).producer;
-      const Op op = graph_.node(at).op;
-      return v == result || inside_.contains(v) || op == Op::kConstant || op == Op::kParameter;
+      const Node* node = &graph_.producer(v);
+      if (node->op == Op::kBroadcast) {
+        const ValueId source = node->inputs[0];
+        const bool is_small = element_count(graph_.shape(source)) * kMuchFewer <= count_;
+        if (is_small && !waits_for(graph_.value(source).producer, graph_.value(narrow).producer)) return true;
+        node = &graph_.producer(source);
+      }
+      return v == result || inside_.contains(v) || node->op == Op::kConstant || node->op == Op::kParameter;
     };
     for (NodeId user : c_.users[result]) {
       const Node& node = graph_.node(user);

@@ -32,9 +32,24 @@ void fuse_siblings(FusionContext& context) {
   }
 }
 
+// What makes more bytes than it reads (a broadcast, a wider type) goes with the one that reads it, before it can go
+// with what makes its operand and be stored as the larger value.
+void fuse_growing(FusionContext& context) {
+  const ir::Graph& graph = context.graph;
+  const auto bytes = [&](ir::ValueId v) { return element_count(graph.shape(v)) * size_of(graph.dtype(v)); };
+  for_each_memory_edge(context, [&](NodeId producer, NodeId consumer) {
+    const ir::Node& node = graph.node(producer);
+    if (node.inputs.size() != 1 || node.outputs.size() != 1 || context.users[node.outputs[0]].size() != 1) return;
+    if (bytes(node.outputs[0]) <= bytes(node.inputs[0]) || !context.fits(producer, consumer)) return;
+    const bool yes = context.partition.merge(producer, consumer);
+    HEDDLE_CHECK(yes, "a path leads from a node past its only reader to that reader");
+  });
+}
+
 }  // namespace
 
 void fuse_stitch(FusionContext& context) {
+  fuse_growing(context);
   for_each_memory_edge(context, [&](NodeId producer, NodeId consumer) {
     const bool fits = context.fits(producer, consumer);
     const bool yes = fits && context.partition.merge(producer, consumer);

@@ -160,7 +160,7 @@ class RegionScheduler {
     const bool too_large = kernel.exprs->too_large;
     bool progress = false;
     for (ir::ValueId v : cuts) {
-      progress = cut(v, kernel.result.reason) || progress;
+      progress = cut(too_large ? v : before_reshapes(v), kernel.result.reason) || progress;
       if (too_large) region_.apart.emplace(v, kNoBoundary);
     }
     HEDDLE_CHECK(progress, "a cut repeats");
@@ -176,6 +176,17 @@ class RegionScheduler {
     boundaries_.push_back({fmt::format("{} {}", ir::to_string(graph().producer(v).op), ir::to_string(type)),
                            region_.bytes_of(v), reason});
     return true;
+  }
+
+  // The value whose bytes another shape shows: who reads it in a third shape would compute it again.
+  ir::ValueId before_reshapes(ir::ValueId v) const {
+    const auto hands_over = [this](ir::ValueId u) {
+      return !region_.is_input(u) && region_.cut.count(u) == 0 && region_.made.count(u) == 0;
+    };
+    while (hands_over(v) && graph().producer(v).op == ir::Op::kReshape && hands_over(graph().producer(v).inputs[0])) {
+      v = graph().producer(v).inputs[0];
+    }
+    return v;
   }
 
   void split(const RegionBackend::Split& split) {

@@ -273,7 +273,7 @@ class CudaMapper {
     } else {
       map_rows();
     }
-    finish();
+    if (result_.cuts.empty()) finish();
     return std::move(result_);
   }
 
@@ -334,6 +334,7 @@ class CudaMapper {
       return has_scan(exprs_) ? 0 : scratch_of_column(exprs_, parallel_) * each * (alone ? threads_of_block : 1);
     };
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
+    if ((bytes() > most || !many) && cut_narrow()) return;
     if (bytes() > most) return map_rows();
     fix_others(bit(v));
     if (alone) {
@@ -350,6 +351,21 @@ class CudaMapper {
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
     sm_gbps_ = gbps_of_columns(iterations_of(exprs_.pool.indices, mapping_.grid), vector);
     mapping_.reason = fmt::format("{} columns a block", block);
+  }
+
+  // Where some reductions have many results in each column and others one, the columns are too few for the former:
+  // these get the latter's results from a kernel of their own.
+  bool cut_narrow() {
+    const auto inner = [&](const ReductionSite& i) { return exprs_.volume(i.kept & ~parallel_); };
+    constexpr int64_t kManyResults = 8;
+    const bool wide = std::any_of(exprs_.sites.begin(), exprs_.sites.end(),
+                                  [&](const ReductionSite& i) { return inner(i) >= kManyResults; });
+    if (!wide || has_scan(exprs_)) return false;
+    for (const ReductionSite& i : exprs_.sites) {
+      if (inner(i) == 1) cut_behind(i, frontier_, result_);
+    }
+    result_.reason = fmt::format("{} columns do not fill {} SMs", exprs_.volume(parallel_), cuda_.sms);
+    return !result_.cuts.empty();
   }
 
   // Of a SM, where so many blocks walk down columns.
