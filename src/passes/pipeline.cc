@@ -14,6 +14,7 @@
 #include "passes/contraction/long_dots.h"
 #include "passes/contraction/merge_dots.h"
 #include "passes/contraction/scale_scores.h"
+#include "passes/contraction/small_dots.h"
 #include "passes/contraction/space_to_depth.h"
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/fusion/narrow_boundaries.h"
@@ -139,6 +140,13 @@ constexpr Pass kGateDots{"gate_dots", "pairs of products that meet element by el
 constexpr Pass kLongDots{"long_dots", "products of few results with long sums, in lanes or parts of these (CPU)",
                          long_dots, has_dot_on_cpu};
 
+bool has_dot_on_tensor_cores(const ir::Graph& graph, const PassContext& context) {
+  return context.target.has_tensor_cores() && has<ir::Op::kDot>(graph, context);
+}
+
+constexpr Pass kSmallDots{"small_dots", "products with a matrix of a few rows and columns, as memory-bound work (GPU)",
+                          small_dots, has_dot_on_tensor_cores};
+
 constexpr Pass kCentreMeans{"centre_means", "means without the rounding of their sums, for sums of squared deviations",
                             centre_means, has<Op::kReduce>};
 
@@ -177,6 +185,7 @@ constexpr Pass kPipeline[] = {
     kSpaceToDepth,
     kKnownScatters,
     kLongDots,
+    kSmallDots,
     // What those left behind.
     kCanonicalize,
     kFold,

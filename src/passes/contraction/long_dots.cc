@@ -1,10 +1,9 @@
 #include "passes/contraction/long_dots.h"
 
-#include <algorithm>
-
 #include "base/divide.h"
 #include "ir/builder.h"
 #include "ir/rewrite.h"
+#include "passes/contraction/dot_side.h"
 
 namespace heddle::passes {
 namespace {
@@ -20,12 +19,6 @@ constexpr int64_t kShortestPart = 8200;
 constexpr int64_t kPartsPerThread = 4;
 constexpr int64_t kReuse = 16;  // times that the operands outweigh the sums of all parts at the least
 
-int64_t count_of(const Shape& shape, const Ints& dims) {
-  int64_t count = 1;
-  for (const int64_t d : dims) count *= shape[static_cast<size_t>(d)];
-  return count;
-}
-
 // Whether a value is made of exponentials element by element, as the weights of an attention are: their product is a
 // part of it.
 bool is_of_exponentials(const ir::Graph& graph, ValueId v) {
@@ -40,31 +33,6 @@ bool is_of_exponentials(const ir::Graph& graph, ValueId v) {
   }
   return false;
 }
-
-// One operand of a dot, by the roles of its dimensions.
-struct Side {
-  Shape shape;
-  Ints batch, free, contract;
-
-  Side(const ir::Graph& graph, const Node& dot, size_t side)
-      : shape(graph.shape(dot.inputs[side])),
-        batch(dot.attrs.ints(side == 0 ? "lhs_batch" : "rhs_batch")),
-        contract(dot.attrs.ints(side == 0 ? "lhs_contract" : "rhs_contract")) {
-    for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
-      const auto has = [d](const Ints& dims) { return std::find(dims.begin(), dims.end(), d) != dims.end(); };
-      if (!has(batch) && !has(contract)) free.push_back(d);
-    }
-  }
-  int64_t lines() const { return count_of(shape, free); }
-  int64_t terms() const { return count_of(shape, contract); }
-  // Whether it is [batch][lines][terms] in memory.
-  bool is_row_major() const {
-    Ints order;
-    for (const Ints* dims : {&batch, &free, &contract}) order.insert(order.end(), dims->begin(), dims->end());
-    std::erase_if(order, [&](int64_t d) { return shape[static_cast<size_t>(d)] == 1; });
-    return std::is_sorted(order.begin(), order.end());
-  }
-};
 
 class LongDot {
  public:
@@ -103,9 +71,9 @@ class LongDot {
   }
 
   ValueId sum_of_products() {
-    const int64_t batch = count_of(a_.shape, a_.batch), lines = std::max(a_.lines(), x_.lines());
+    const int64_t batch = a_.batches(), lines = std::max(a_.lines(), x_.lines());
     const Shape all = {batch, lines, a_.terms()};
-    const auto spread = [&](ValueId v, const Side& side) {
+    const auto spread = [&](ValueId v, const DotSide& side) {
       const ValueId wide = b_.cast(r_(std::vector{v})[0], sums_);
       if (side.lines() == lines) return b_.reshape(wide, all);
       return b_.broadcast(b_.reshape(wide, {batch, a_.terms()}), all, {0, 2});
@@ -116,7 +84,7 @@ class LongDot {
 
   std::optional<ValueId> in_parts() {
     if (threads_ <= 1 || a_.contract.size() != 1) return std::nullopt;
-    const int64_t batches = count_of(a_.shape, a_.batch);
+    const int64_t batches = a_.batches();
     const int64_t parts = std::min(ceil_div(kPartsPerThread * threads_, batches), a_.terms() / kShortestPart);
     const int64_t operands = a_.terms() * (a_.lines() + x_.lines()), sums = parts * a_.lines() * x_.lines();
     if (batches >= threads_ || parts < 2 || operands < kReuse * sums) return std::nullopt;
@@ -129,7 +97,7 @@ class LongDot {
   // [parts][results]: products over `length` terms each, from `first` on.
   ValueId part(int64_t first, int64_t parts, int64_t length) {
     ir::Attrs attrs = node_.attrs;
-    const auto cut = [&](ValueId v, const Side& side, const char* batch, const char* contract) {
+    const auto cut = [&](ValueId v, const DotSide& side, const char* batch, const char* contract) {
       const int64_t dim = side.contract[0];
       const ValueId some = b_.slice_dim(r_(std::vector{v})[0], dim, first, first + parts * length);
       Shape shape = side.shape;
@@ -153,7 +121,7 @@ class LongDot {
   const Node& node_;
   const int threads_;
   ir::Builder b_;
-  const Side a_, x_;
+  const DotSide a_, x_;
   const DType out_;
   DType sums_ = DType::kF32;
 };

@@ -15,7 +15,7 @@ namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kTile = 32;                  // of a transposed block in both directions, in elements of 4 bytes
-constexpr int64_t kCudaTileMinimum = 8;            // dimensions shorter than this are not worth a transposition
+constexpr int64_t kCudaTileMinimum = 8;        // dimensions shorter than this are not worth a transposition
 constexpr int64_t kRowThreads = 128;           // of a block that has several rows, or
 constexpr int64_t kFewRowThreads = 64;         // where they are long enough
 constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread,

@@ -1,0 +1,63 @@
+#include "passes/contraction/small_dots.h"
+
+#include <numeric>
+
+#include "ir/builder.h"
+#include "ir/rewrite.h"
+#include "passes/contraction/dot_side.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Ints;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+// Up to here the multiplications take less time than moving the long matrix.
+constexpr int64_t kFew = 16;
+// A tile of a matrix product is not mostly empty where both of its sides are shorter than the few.
+constexpr int64_t kLong = 64;
+
+bool is_small(const ir::Graph& graph, const Node& node) {
+  const DType dtype = graph.dtype(node.inputs[0]);
+  const bool is_real = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  if (!is_real || graph.dtype(node.inputs[1]) != dtype) return false;
+  const DotSide a(graph, node, 0), x(graph, node, 1);
+  const auto [few, many] = std::minmax(a.lines(), x.lines());
+  return a.terms() <= kFew && few <= kFew && many >= kLong && a.terms() * few > 0;
+}
+
+// [batch][lines of a][lines of x][terms], of which the last are summed.
+ValueId sum_of_products(ir::Rewriter& r, const Node& node) {
+  const ir::Graph& graph = r.source();
+  const DotSide a(graph, node, 0), x(graph, node, 1);
+  const size_t batch = a.batch.size(), results = batch + a.free.size() + x.free.size();
+  const ir::TensorType& result = graph.type(node.outputs[0]);
+  ir::Builder b(r.target());
+  b.set_origins(r.origins());
+  Shape all = result.shape;
+  for (const int64_t d : a.contract) all.push_back(a.shape[static_cast<size_t>(d)]);
+  const auto spread = [&](ValueId v, const DotSide& side, size_t first_line) {
+    Ints dims(side.shape.size());
+    std::iota(dims.begin(), dims.begin() + static_cast<int64_t>(batch), 0);
+    std::iota(dims.begin() + static_cast<int64_t>(batch), dims.end() - static_cast<int64_t>(side.contract.size()), first_line);
+    std::iota(dims.end() - static_cast<int64_t>(side.contract.size()), dims.end(), results);
+    return b.broadcast(b.transpose(b.cast(r(v), DType::kF32), side.row_major()), all, dims);
+  };
+  const ValueId products = b.mul(spread(node.inputs[0], a, batch), spread(node.inputs[1], x, batch + a.free.size()));
+  Ints terms(a.contract.size());
+  std::iota(terms.begin(), terms.end(), results);
+  return b.cast(b.reduce("sum", products, terms), result.dtype);
+}
+
+}  // namespace
+
+ir::Graph small_dots(const ir::Graph& graph, const PassContext&) {
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+    if (node.op != Op::kDot || !is_small(graph, node)) return std::nullopt;
+    return std::vector{sum_of_products(r, node)};
+  });
+}
+
+}  // namespace heddle::passes
