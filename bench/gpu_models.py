@@ -2,9 +2,10 @@
 """Zoo models on a GPU: Heddle against PyTorch, eager in a CUDA graph and torch.compile with reduce-overhead, and XLA.
 
 usage: gpu_models.py [--heddle PATH] [--output FOLDER] [--precision f16] [--rivals torch xla] [--max-autotune] [--verify]
-                     [MODEL[:BATCH[:SEQ]]...]
+                     [--suite zoo|published] [MODEL[:BATCH[:SEQ]]...]
 
-MODEL is one of the zoo or NAME@timm, NAME@transformers (published_models.py), which PyTorch exports.
+MODEL is one of the zoo or NAME@PACKAGE (published_models.py), which PyTorch exports. Without any, those of the suite: the
+zoo's, or networks of each family that packages have.
 
 Times are medians of the device's work with inputs and outputs in its memory, in ms; runs are queued, none waits for the
 host. First all sides prepare every model, --jobs at a time (each rival is a process that keeps its module). Then nothing
@@ -32,6 +33,11 @@ TABLE = ["resnet18:32", "resnet50:1", "resnet50:32", "vgg16:32", "vgg19:32", "re
          "transformer:1:64", "transformer:64:64", "asr:1", "crnn:1", "dien:256", "sd-unet:1", "sd-unet:2"]
 TORCH_MODES = ("eager_graph", "reduce_overhead", "max_autotune")
 MODES = (*TORCH_MODES, "xla")
+
+
+def published_suite():
+    import published_models  # with PyTorch
+    return published_models.SUITE
 
 
 def parse(spec):
@@ -199,7 +205,8 @@ def measure_all(cases, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", default=TABLE)
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--suite", default="zoo", choices=["zoo", "published"], help="where no models are named")
     parser.add_argument("--heddle", default=str(ROOT / "build/release/heddle"))
     parser.add_argument("--output", default=str(ROOT / "build/gpu"))
     parser.add_argument("--precision", default="f16", choices=["f32", "tf32", "f16", "bf16"])
@@ -211,6 +218,8 @@ def main():
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--rivals", nargs="*", default=["torch", "xla"], choices=["torch", "xla"])
     options = parser.parse_args()
+    if not options.models:
+        options.models = TABLE if options.suite == "zoo" else published_suite()
     output = pathlib.Path(options.output)
     output.mkdir(parents=True, exist_ok=True)
     titles = ("heddle ms", "eager graph ms", "reduce-overhead", "max-autotune", "XLA", "over PyTorch", "over XLA", "floor ms", "compile s", "verified")

@@ -92,7 +92,10 @@ def make(spec):
 def export(spec, path):
     model, inputs = make(spec)
     with torch.inference_mode():
-        torch.onnx.export(model, inputs, str(path), dynamo=True, external_data=True)
+        try:
+            torch.onnx.export(model, inputs, str(path), dynamo=True, external_data=True)
+        except torch.onnx.OnnxExporterError:  # the exporter by tracing takes some of what that by capture does not
+            torch.onnx.export(model, inputs, str(path), dynamo=False, opset_version=17)
 
 
 if __name__ == "__main__":
