@@ -61,12 +61,19 @@ class Clones {
            all_readers(node.outputs[0], [](Op op) { return op == Op::kSlice; });
   }
 
+  // The same of a slice: slices of slices, through what lies between them.
+  bool cuts_again(const Node& node) const {
+    const Node* above = &node;
+    while (leads_to_slices(*above)) above = &graph_.producer(above->inputs[0]);
+    return above != &node && above->op == Op::kSlice;
+  }
+
   // What costs nothing where it is read: the rules of fusion look for such nodes at one reader.
   bool is_free(ValueId v) const {
     const Node& node = graph_.producer(v);
     if (node.op == Op::kBroadcast || node.op == Op::kIota) return true;
     if (is_output_[v]) return false;
-    if (leads_to_slices(node)) return true;
+    if (cuts_again(node)) return true;
     const bool one_row = node.op == Op::kGather && element_count(graph_.shape(node.inputs[1])) == 1;
     return (one_row || node.op == Op::kSlice) &&
            all_readers(v, [](Op op) { return ir::is_elementwise(op) || op == Op::kSlice; });

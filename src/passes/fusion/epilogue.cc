@@ -53,6 +53,34 @@ std::string scattered_stores(const Target& target, const ir::TensorType& result)
   return fmt::format("its stores, a sector for each element, take about {:.3g} us longer, a copy {:.3g}", apart, copy);
 }
 
+bool is_store_layout(Op op) {
+  return op == Op::kReshape || op == Op::kTranspose || op == Op::kReverse;
+}
+
+// Whether a path leads from one node to another that stands later, as far as it is found within a few steps.
+bool waits_for(const FusionContext& c, NodeId later, NodeId earlier) {
+  constexpr size_t kMostSteps = 256;
+  std::vector<NodeId> open{earlier};
+  std::unordered_set<NodeId> seen;
+  while (!open.empty() && seen.size() < kMostSteps) {
+    const NodeId id = open.back();
+    open.pop_back();
+    for (const ValueId v : c.graph.node(id).outputs) {
+      for (const NodeId user : c.users[v]) {
+        if (user == later) return true;
+        if (user < later && seen.insert(user).second) open.push_back(user);
+      }
+    }
+  }
+  return false;
+}
+
+// A lookup of one row by an index that is made outside: an item of a sequence in the body of a loop.
+bool is_one_row(const FusionContext& c, const Node& node) {
+  return element_count(c.graph.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
+         c.role[c.graph.value(node.inputs[1]).producer] != Role::kMemory;
+}
+
 // Grows the epilogue of one anchor from its result outwards, in topological order.
 class Epilogue {
  public:
@@ -106,8 +134,6 @@ class Epilogue {
       if (seen_.size() < kMostReaders && seen_.insert(user).second) queue_.push(user);
     }
   }
-
-  static bool is_store_layout(Op op) { return op == Op::kReshape || op == Op::kTranspose || op == Op::kReverse; }
 
   // A reduction of a few neighbours of what may be a value of the epilogue.
   std::optional<ir::PartialReduction> partial_reduction(NodeId id) const {
@@ -218,24 +244,6 @@ class Epilogue {
     return !c_.is_output[v] && !readers.empty() &&
            std::all_of(readers.begin(), readers.end(), [&](NodeId id) { return stays_outside(id, depth); });
   }
-  // Whether a path leads from one node to another that stands later, as far as it is found within a few steps.
-  bool waits_for(NodeId later, NodeId earlier) const {
-    constexpr size_t kMostSteps = 256;
-    std::vector<NodeId> open{earlier};
-    std::unordered_set<NodeId> seen;
-    while (!open.empty() && seen.size() < kMostSteps) {
-      const NodeId id = open.back();
-      open.pop_back();
-      for (const ValueId v : graph_.node(id).outputs) {
-        for (const NodeId user : c_.users[v]) {
-          if (user == later) return true;
-          if (user < later && seen.insert(user).second) open.push_back(user);
-        }
-      }
-    }
-    return false;
-  }
-
   // Whether the result of an epilogue value is stored in any case. `aside`: a reader of it, which nothing but kernels
   // behind this one read: another reader that waits for those is not in the epilogue either.
   bool is_stored(ValueId v, NodeId aside, int depth = 0) const {
@@ -244,7 +252,7 @@ class Epilogue {
     return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
       const Node& node = graph_.node(id);
       if (leads_to_reductions(id)) return false;
-      if (id != aside && ir::is_elementwise(node.op) && waits_for(id, aside)) return true;
+      if (id != aside && ir::is_elementwise(node.op) && waits_for(c_, id, aside)) return true;
       if (node.op == Op::kReshape) return depth < kMaxDepth && is_stored(node.outputs[0], aside, depth + 1);
       return stays_outside(id);
     });
@@ -281,7 +289,7 @@ class Epilogue {
       if (node->op == Op::kBroadcast) {
         const ValueId source = node->inputs[0];
         const bool is_small = element_count(graph_.shape(source)) * kMuchFewer <= count_;
-        if (is_small && !waits_for(graph_.value(source).producer, graph_.value(narrow).producer)) return true;
+        if (is_small && !waits_for(c_, graph_.value(source).producer, graph_.value(narrow).producer)) return true;
         node = &graph_.producer(source);
       }
       return v == result || inside_.contains(v) || node->op == Op::kConstant || node->op == Op::kParameter;
@@ -354,16 +362,10 @@ class Epilogue {
         // Of an outside value it is a view, which costs nothing where it is.
         return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
       case Op::kGather:
-        return is_one_row(node);
+        return is_one_row(c_, node);
       default:
         return false;
     }
-  }
-
-  // A lookup of one row by an index that is made outside: an item of a sequence in the body of a loop.
-  bool is_one_row(const Node& node) const {
-    return element_count(graph_.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
-           c_.role[graph_.value(node.inputs[1]).producer] != Role::kMemory;
   }
 
   FusionContext& c_;

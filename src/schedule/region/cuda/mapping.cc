@@ -41,6 +41,26 @@ void cut_below_scans(const KernelExprs& exprs, uint64_t parallel, const Frontier
   }
 }
 
+bool has_scan(const KernelExprs& exprs) {
+  return std::any_of(exprs.sites.begin(), exprs.sites.end(),
+                     [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
+}
+
+// Where some reductions have many results in each column and others one, the columns are too few for the former: these
+// get the latter's results from a kernel of their own.
+bool cut_narrow(const KernelExprs& exprs, uint64_t parallel, int sms, const Frontier& frontier, MapResult& result) {
+  constexpr int64_t kManyResults = 8;
+  const auto results_of = [&](const ReductionSite& i) { return exprs.volume(i.kept & ~parallel); };
+  const bool wide = std::any_of(exprs.sites.begin(), exprs.sites.end(),
+                                [&](const ReductionSite& i) { return results_of(i) >= kManyResults; });
+  if (!wide || has_scan(exprs)) return false;
+  for (const ReductionSite& i : exprs.sites) {
+    if (results_of(i) == 1) cut_behind(i, frontier, result);
+  }
+  result.reason = fmt::format("{} columns do not fill {} SMs", exprs.volume(parallel), sms);
+  return !result.cuts.empty();
+}
+
 bool is_local_of(const KernelExprs& exprs, ExprId e, const std::set<uint32_t>& ids) {
   return exprs.pool[e].kind == Expr::Kind::kLocal && ids.count(exprs.pool[e].id) != 0;
 }
@@ -140,11 +160,6 @@ std::optional<VarId> most_transposed_variable(const KernelExprs& exprs, VarId ve
       exprs.pool.indices.extent(best->first) >= kTile)
     return std::nullopt;
   return best->first;
-}
-
-bool has_scan(const KernelExprs& exprs) {
-  return std::any_of(exprs.sites.begin(), exprs.sites.end(),
-                     [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
 }
 
 // Bytes of shared memory for what a column reduces to several values.
@@ -334,7 +349,7 @@ class CudaMapper {
       return has_scan(exprs_) ? 0 : scratch_of_column(exprs_, parallel_) * each * (alone ? threads_of_block : 1);
     };
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
-    if ((bytes() > most || !many) && cut_narrow()) return;
+    if ((bytes() > most || !many) && cut_narrow(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
     if (bytes() > most) return map_rows();
     fix_others(bit(v));
     if (alone) {
@@ -351,21 +366,6 @@ class CudaMapper {
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
     sm_gbps_ = gbps_of_columns(iterations_of(exprs_.pool.indices, mapping_.grid), vector);
     mapping_.reason = fmt::format("{} columns a block", block);
-  }
-
-  // Where some reductions have many results in each column and others one, the columns are too few for the former:
-  // these get the latter's results from a kernel of their own.
-  bool cut_narrow() {
-    const auto inner = [&](const ReductionSite& i) { return exprs_.volume(i.kept & ~parallel_); };
-    constexpr int64_t kManyResults = 8;
-    const bool wide = std::any_of(exprs_.sites.begin(), exprs_.sites.end(),
-                                  [&](const ReductionSite& i) { return inner(i) >= kManyResults; });
-    if (!wide || has_scan(exprs_)) return false;
-    for (const ReductionSite& i : exprs_.sites) {
-      if (inner(i) == 1) cut_behind(i, frontier_, result_);
-    }
-    result_.reason = fmt::format("{} columns do not fill {} SMs", exprs_.volume(parallel_), cuda_.sms);
-    return !result_.cuts.empty();
   }
 
   // Of a SM, where so many blocks walk down columns.
