@@ -18,8 +18,8 @@ class CpuBackend : public Backend {
     return emit_standalone(plan.desc, desc, plan.config, marked);
   }
   KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,
-                           const Target& target, bool marked) const override {
-    return emit_contraction(plan.desc, desc, plan.config, target, marked);
+                           const Target& target, Marks marks) const override {
+    return emit_contraction(plan.desc, desc, plan.config, target, marks);
   }
   KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,
                          bool marked) const override {
@@ -38,7 +38,7 @@ class CudaBackend : public Backend {
     return emit_cuda_standalone(plan, desc);
   }
   KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc, const Target&,
-                           bool /*marked*/) const override {
+                           Marks /*marks*/) const override {
     return emit_cuda_contraction(plan, desc);
   }
   KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,

@@ -12,11 +12,11 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // `marked`: numbers that may become arguments have marks around them (codegen/text/numbers.h).
+  // `marked`, `marks`: numbers that may become arguments have marks around them (codegen/text/numbers.h).
   virtual KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
                                   bool marked) const = 0;
   virtual KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,
-                                   const Target& target, bool marked) const = 0;
+                                   const Target& target, Marks marks) const = 0;
   virtual KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc,
                                  const Target& target, bool marked) const = 0;
   // Whether numbers of a kernel can be its arguments.

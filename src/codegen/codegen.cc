@@ -20,8 +20,9 @@ namespace heddle::codegen {
 
 namespace {
 
-KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bool marked = false) {
+KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, Marks marks = Marks::kNone) {
   const schedule::KernelDesc& desc = plan.desc;
+  const bool marked = marks == Marks::kAll;
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
     return emit_stitch(desc, **stitch, plan.config, marked);
   }
@@ -50,7 +51,7 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bo
     return backend_of(target).standalone(plan, **separate, marked);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
-  return backend_of(target).contraction(plan, contraction, target, marked);
+  return backend_of(target).contraction(plan, contraction, target, marks);
 }
 
 bool outer_is_free(const schedule::KernelDesc& desc) {
@@ -60,10 +61,11 @@ bool outer_is_free(const schedule::KernelDesc& desc) {
 
 // nullopt: all numbers of the kernel are literals.
 std::optional<KernelSource> emit_with_arguments(const schedule::KernelPlan& plan, const Target& target,
-                                                NumberChoice& choice) {
-  KernelSource source = emit_any(plan, target, true);
+                                                NumberChoice& choice, Marks marks) {
+  KernelSource source = emit_any(plan, target, marks);
   const NumberedText numbered = numbers_of(source.text);
-  const std::vector<bool> chosen = choice.arguments(numbered, outer_is_free(plan.desc));
+  const std::vector<bool> chosen =
+      choice.arguments(numbered, marks == Marks::kAll && outer_is_free(plan.desc));
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i]) source.arguments.push_back(numbered.numbers[i]);
   }
@@ -77,9 +79,9 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelPlan& plan
 
 }  // namespace
 
-KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice) {
+KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice, Marks marks) {
   if (choice != nullptr && backend_of(target).takes_arguments(plan.desc)) {
-    if (auto source = emit_with_arguments(plan, target, *choice)) return std::move(*source);
+    if (auto source = emit_with_arguments(plan, target, *choice, marks)) return std::move(*source);
   }
   return emit_any(plan, target);
 }

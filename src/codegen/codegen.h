@@ -43,9 +43,10 @@ struct KernelSource : KernelText {
   std::vector<int64_t> arguments;
 };
 
-// `choice` may make arguments of numbers, on a GPU in kernels of memory-bound nodes; without it the text has literals
-// only.
-KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice = nullptr);
+// `choice` may make arguments of the numbers that `marks` says, on a GPU in kernels of memory-bound nodes; without it
+// the text has literals only.
+KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice = nullptr,
+                  Marks marks = Marks::kAll);
 
 // Joins texts into one translation unit; repeated symbols are taken once.
 std::string join_texts(const std::vector<const KernelText*>& texts);

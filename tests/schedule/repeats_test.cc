@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 
 #include "codegen/codegen.h"
@@ -9,6 +10,7 @@
 #include "ir/rewrite.h"
 #include "schedule/kernel_plan.h"
 #include "tests/codegen/harness.h"
+#include "tests/schedule/attention_chains.h"
 
 namespace heddle::schedule {
 namespace {
@@ -25,10 +27,10 @@ Target machine_of(TargetKind kind) {
 }
 
 // Combines values with one of the last twenty; every other is a tanh.
-ir::Graph reused_values(int nodes) {
+ir::Graph reused_values(int nodes, uint32_t seed = 1) {
   ir::Graph graph;
   Builder b(graph);
-  std::mt19937 random(1);
+  std::mt19937 random(seed);
   std::vector<ValueId> values{graph.parameter("x", {DType::kF32, {64, 256}}),
                               graph.parameter("y", {DType::kF32, {64, 256}})};
   const Op cheap[] = {Op::kAdd, Op::kMul, Op::kSub, Op::kMax};
@@ -59,13 +61,15 @@ TEST(RepeatedValues, AreHandedOverWhereKernelsAreCutForTheirSize) {
   EXPECT_LE(count_in_texts(group, target, "tanh("), 300);
 }
 
-// Values of two shapes that are each other's transpose, reduced, reversed and read by many.
-ir::Graph random_reuse(uint32_t seed) {
+// Values of two shapes that are each other's transpose, reduced, reversed and read by many; with products between them.
+ir::Graph random_reuse(uint32_t seed, bool products = false) {
   ir::Graph graph;
   std::mt19937 random(seed);
   std::vector<ValueId> rows{graph.parameter("x", {DType::kF32, {32, 48}}),
                             graph.parameter("y", {DType::kF32, {32, 48}})};
   std::vector<ValueId> columns{graph.parameter("z", {DType::kF32, {48, 32}})};
+  std::vector<ValueId> weights;
+  if (products) weights.push_back(graph.parameter("w", {DType::kF32, {48, 48}}));
   const auto recent = [&](const std::vector<ValueId>& of) {
     return of[of.size() - 1 - random() % std::min<size_t>(of.size(), 20)];
   };
@@ -73,7 +77,9 @@ ir::Graph random_reuse(uint32_t seed) {
   const ir::Attrs swap{{"perm", ir::Ints{1, 0}}};
   for (int i = 0; i < 150; ++i) {
     const auto kind = random() % 8;
-    if (kind < 2) {
+    if (!weights.empty() && i % 15 == 14) {
+      rows.push_back(Builder(graph).matmul(recent(rows), weights[0]));
+    } else if (kind < 2) {
       rows.push_back(graph.emit(functions[random() % 3], {recent(rows)}, {}));
     } else if (kind < 4) {
       const ValueId a = recent(rows);
@@ -96,11 +102,28 @@ ir::Graph random_reuse(uint32_t seed) {
   return graph;
 }
 
+// HEDDLE_FUZZ_COUNT: how many graphs of each kind, from HEDDLE_FUZZ_SEED on.
 TEST(RepeatedValues, CostlyOnesAreComputedAFewTimes) {
+  const auto setting = [](const char* name, uint32_t otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : static_cast<uint32_t>(std::atoi(text));
+  };
+  const uint32_t first = setting("HEDDLE_FUZZ_SEED", 0), count = setting("HEDDLE_FUZZ_COUNT", 12);
   for (const TargetKind kind : {TargetKind::kCpu, TargetKind::kCuda}) {
-    for (uint32_t seed = 0; seed < 24; ++seed) {
-      const ir::Graph graph = ir::drop_dead(random_reuse(seed));
-      EXPECT_LE(schedule(graph, testing::whole_graph(graph), machine_of(kind)).most_repeats, kMostRepeats) << seed;
+    const Target target = machine_of(kind);
+    for (uint32_t seed = first; seed < first + count; ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", kind == TargetKind::kCpu ? "CPU" : "GPU", seed));
+      const auto most_in_one = [&](const ir::Graph& graph) {
+        return schedule(graph, testing::whole_graph(graph), target).most_repeats;
+      };
+      EXPECT_LE(most_in_one(ir::drop_dead(reused_values(80 + 40 * static_cast<int>(seed % 8), seed))), kMostRepeats);
+      EXPECT_LE(most_in_one(ir::drop_dead(random_reuse(seed))), kMostRepeats);
+      const ir::Graph whole = testing::optimized(random_reuse(seed, true), passes::Precision::kF32, target);
+      for (const ir::Group& group : testing::grouped(whole, target).groups) {
+        if (group.kind == ir::GroupKind::kStitch) {
+          EXPECT_LE(schedule(whole, group, target).most_repeats, kMostRepeats);
+        }
+      }
     }
   }
 }

@@ -100,7 +100,7 @@ class Emitter {
       const size_t d = extents.size() - o.batch.size() + i;
       extents[d] = o.batch[i].first, strides[d] = o.batch[i].second;
     }
-    const std::string at = argument(desc_, o.operand) + (o.offset ? " + " + sizes_(o.offset) : "");
+    const std::string at = argument(desc_, o.operand) + sizes_.place(o.offset);
     std::vector<std::string> batch;
     for (const auto& values : {extents, strides}) {
       std::vector<std::string> texts;

@@ -128,7 +128,9 @@ std::string AddressEmitter::index(const Index& at) {
 std::string AddressEmitter::place(ExprId load) {
   const Expr& e = pool_[load];
   HEDDLE_CHECK(e.id < names_.buffers.size(), "buffer {} has no name", e.id);
-  return sum(names_.buffers[e.id], factor(index(e.index)));
+  Index at = e.index;
+  if (const auto begin = names_.begins.find(e.id); begin != names_.begins.end()) at.constant -= begin->second;
+  return sum(names_.buffers[e.id], factor(index(at)));
 }
 
 const char* AddressEmitter::load_kind(uint32_t buffer) const {

@@ -13,6 +13,7 @@ namespace heddle::codegen {
 // What the leaves of expressions are called.
 struct Names {
   std::vector<std::string> buffers;              // by Expr::id of a load: a pointer to const storage_type(dtype)
+  std::map<uint32_t, int64_t> begins;            // elements of a buffer in front of that pointer
   std::map<uint32_t, TextValue> locals;          // by Expr::id of a kLocal
   std::map<schedule::VarId, std::string> vars;   // an int64_t; for the vector variable, the index of lane 0
   std::map<schedule::ExprId, TextValue> cached;  // values that the surrounding code already has

@@ -15,6 +15,29 @@ void FunctorMembers::add_number(int64_t value) {
   numbers_.push_back(size);
 }
 
+void FunctorMembers::begin_at_slices(const std::vector<ExprId>& values,
+                                     const std::vector<std::pair<uint32_t, Index>>& stores) {
+  const auto add = [this](uint32_t operand, const Index& at) {
+    const int64_t constant = std::max<int64_t>(at.constant, 0);
+    const auto [begin, is_new] = begins_.try_emplace(operand, constant);
+    if (!is_new) begin->second = std::min(begin->second, constant);
+  };
+  for (const auto& [operand, at] : stores) add(operand, at);
+  schedule::visit_exprs(pool_, values, [&](ExprId id) {
+    if (pool_[id].kind == Expr::Kind::kLoad) add(pool_[id].id, pool_[id].index);
+  });
+}
+
+int64_t FunctorMembers::begin_of(uint32_t operand) const {
+  const auto begin = begins_.find(operand);
+  return begin == begins_.end() ? 0 : begin->second;
+}
+
+Index FunctorMembers::from_begin(uint32_t operand, Index at) const {
+  at.constant -= begin_of(operand);
+  return at;
+}
+
 void FunctorMembers::use(const Index& index) {
   for (const auto& [id, coefficient] : index.terms) {
     add_number(coefficient);
@@ -28,7 +51,7 @@ void FunctorMembers::use(ExprId root) {
     const Expr& e = pool_[id];
     if (e.kind == Expr::Kind::kLoad) {
       use_operand(e.id);
-      use(e.index);
+      use(from_begin(e.id, e.index));
     }
     return true;
   });
@@ -38,6 +61,7 @@ Names FunctorMembers::names() const {
   Names names;
   for (size_t i = 0; i < operands_.size(); ++i) names.buffers.push_back(fmt::format("p{}", i));
   for (size_t i = 0; i < numbers_.size(); ++i) names.numbers[numbers_[i]] = fmt::format("s{}", i);
+  names.begins = begins_;
   return names;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "codegen/scalar/scalar.h"
@@ -17,6 +19,15 @@ class FunctorMembers {
  public:
   FunctorMembers(const schedule::ExprPool& pool, const std::vector<schedule::Operand>& operands)
       : pool_(pool), operands_(operands) {}
+
+  // Before any use(): the text reads and writes an operand from the first element on that a constant part of `stores`
+  // or of a load in `values` names, so that functors of other slices have the same text. Where that is, whoever fills
+  // in the members adds to their pointers.
+  void begin_at_slices(const std::vector<schedule::ExprId>& values,
+                       const std::vector<std::pair<uint32_t, schedule::Index>>& stores);
+  // Where the pointer to an operand begins, in elements, and a position in the operand from there.
+  int64_t begin_of(uint32_t operand) const;
+  schedule::Index from_begin(uint32_t operand, schedule::Index at) const;
 
   void use_operand(uint32_t operand) { used_.insert(operand); }
   // The operands that an expression loads, through computed indices too, and the strides of those loads.
@@ -48,6 +59,7 @@ class FunctorMembers {
   const schedule::ExprPool& pool_;
   const std::vector<schedule::Operand>& operands_;
   std::set<uint32_t> used_;
+  std::map<uint32_t, int64_t> begins_;
   std::vector<int64_t> numbers_;  // in order of first use, so that names do not depend on values
   schedule::ExprWalk walk_{pool_, schedule::Follow::kAll};
   bool marked_ = false;

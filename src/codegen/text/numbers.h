@@ -12,6 +12,9 @@ namespace heddle::codegen {
 // pattern; the text and its numbers together are the kernel, so kernels of one pattern may share a text in which some
 // numbers are arguments, as long as they agree in all others.
 
+// Which numbers have marks: where the kernel's part of each operand begins, or all that may have some.
+enum class Marks : uint8_t { kNone, kPlaces, kAll };
+
 // A number between marks: 0 and 1 stay as they are, since they fold. `type` is what an argument is declared as.
 std::string marked(int64_t value, std::string_view type = "int64_t");
 // The same for numbers that may well be 0 or 1 in one shape only.

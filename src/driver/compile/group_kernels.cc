@@ -107,10 +107,16 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
     made.scheduled = schedule::backend_of(context_.target).bundled(std::move(made.scheduled), context_.target);
   }
   for (const schedule::ScheduledKernel& kernel : made.scheduled.kernels) {
-    // A product is worth its own text: its tiles are made for its extents.
+    const schedule::KernelPlan plan = schedule::plan_kernel(kernel, context_.target);
+    // A product is worth its own text: its tiles are made for its extents, but not for where its operands begin.
     const bool is_product = std::holds_alternative<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
-    codegen::NumberChoice* numbers = context_.numbers == nullptr && !is_product ? &literals_ : context_.numbers;
-    made.sources.push_back(codegen::emit(schedule::plan_kernel(kernel, context_.target), context_.target, numbers));
+    if (context_.numbers != nullptr) {
+      made.sources.push_back(codegen::emit(plan, context_.target, context_.numbers));
+    } else if (is_product) {
+      made.sources.push_back(codegen::emit(plan, context_.target, &places_, codegen::Marks::kPlaces));
+    } else {
+      made.sources.push_back(codegen::emit(plan, context_.target, &literals_));
+    }
   }
   return made;
 }

@@ -58,6 +58,7 @@ class GroupKernels {
   GroupMemo& memo_;
   const std::vector<std::vector<ir::NodeId>> users_;
   LimitedLiterals literals_;
+  NumberTable places_;  // where operands of products begin
 };
 
 }  // namespace heddle::driver

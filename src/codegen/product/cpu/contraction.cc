@@ -36,6 +36,7 @@ constexpr double kLargeWork = 1 << 20;
 FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDesc& gemm, const GemmOperand& operand,
                               DType compute, const char* name, const Sizes& sizes) {
   FunctorMembers members(gemm.pool, desc.operands);
+  members.begin_at_slices({operand.element}, {});
   members.use(operand.element);
   members.drop_numbers();
   if (sizes.marked()) members.mark_numbers();
@@ -96,7 +97,7 @@ void open_kernel(Emission& e, const KernelDesc& desc) {
   const bool shared = e.sizes.shared();
   e.out.open((shared ? signature(kDefined, kStandIn, shared_parameters(e)) : signature("extern \"C\"", kStandIn)) +
              " {");
-  if (e.sizes.marked()) e.out.raw(argument_line(argument_array(desc.operands.size())));
+  if (e.sizes.marks_places() && !shared) e.out.raw(argument_line(argument_array(desc.operands.size())));
 }
 
 // Which rows a convolution makes, behind its other arguments: those of a part of a chain, else of tasks.
@@ -128,7 +129,7 @@ std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::stri
     return fmt::format("tile::Computed{0}<{1}, Computed{0}>{{{2}}}", is_a ? "A" : "B", compute,
                        initialisers(desc, *computed, sizes));
   }
-  const std::string pointer = argument(desc, o.operand) + (o.offset ? " + " + sizes(o.offset) : "");
+  const std::string pointer = argument(desc, o.operand) + sizes.place(o.offset);
   if (o.form == Form::kPacked) {
     return fmt::format("tile::PackedB<{}, {}>{{{}, {}}}", compute, stored, pointer, sizes.batch(o.batch));
   }
@@ -243,7 +244,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   if (conv.direct) {
     e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
   } else {
-    const std::string offset = conv.offset ? " + " + z(conv.offset) : "", image = z.of_batch(conv.batch);
+    const std::string offset = z.place(conv.offset), image = z.of_batch(conv.batch);
     const std::string stride = z.list(conv.stride), channel = z.folded(conv.channel);
     e.out.line("const tile::CopiedX<{}, {}> x{{{}{}, {}, {}, {}}};", compute, storage_type(conv.x), argument(desc, 0),
                offset, image, stride, channel);
@@ -332,8 +333,8 @@ void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
   }
   e.out.line("{} tile::PanelSource source{{{}}};", constness(z), fmt::join(fields, ", "));
   e.out.open("for (int64_t task = begin; task < end; ++task) {");
-  e.out.line("tile::pack_panel({} + task * {}, {} + {}, source, {}, task / {}, task % {}, [](auto x) {{ return x; }});",
-             argument(desc, 1), z(s.outer * s.inner * pack.width), argument(desc, 0), z(pack.offset), pack.width,
+  e.out.line("tile::pack_panel({} + task * {}, {}{}, source, {}, task / {}, task % {}, [](auto x) {{ return x; }});",
+             argument(desc, 1), z(s.outer * s.inner * pack.width), argument(desc, 0), z.place(pack.offset), pack.width,
              z(panels), z(panels));
   e.out.close();
   e.out.close();
@@ -373,9 +374,11 @@ void emit_problem(Emission& e, const KernelDesc& desc, const ContractionDesc& c,
 }
 
 Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target,
-               bool marked) {
+               Marks marks) {
+  using Form = Sizes::Form;
   Emission e;
-  e.sizes = Sizes(marked ? Sizes::Form::kMarked : is_large(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
+  e.sizes = Sizes(marks == Marks::kAll ? Form::kMarked : is_large(c) ? Form::kShared : Form::kLiteral,
+                  marks == Marks::kPlaces);
   e.out.open(fmt::format("namespace {}_parts {{", kStandIn));
   e.out.open("namespace {");
   emit_problem(e, desc, c, config, target);
@@ -384,11 +387,13 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
 }
 
 // The kernel that calls `shared` with its micro-kernels and sizes.
-std::string calling(const KernelText& shared, const Emission& e) {
+std::string calling(const KernelText& shared, const Emission& e, const KernelDesc& desc) {
   Writer out;
   out.raw(signature(kDeclared, shared.symbol, shared_parameters(e)) + ";");
   out.open(signature("extern \"C\"", kStandIn) + " {");
-  out.line("static constexpr int64_t sizes[] = {{{}}};", fmt::join(e.sizes.values(), ", "));
+  if (e.sizes.marks_places()) out.raw(argument_line(argument_array(desc.operands.size())));
+  out.line("{} int64_t sizes[] = {{{}}};", e.sizes.marks_places() ? "const" : "static constexpr",
+           fmt::join(e.sizes.values(), ", "));
   out.line("{}({}, sizes, operands, scratch, begin, end);", shared.symbol, e.micro->value);
   out.close();
   return out.text();
@@ -411,8 +416,8 @@ LinkText emit_link(Writer& out, const KernelDesc& desc, const ContractionDesc& c
 }
 
 KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
-                              const schedule::Config& config, const Target& target, bool marked) {
-  Emission e = write(desc, contraction, config, target, marked);
+                              const schedule::Config& config, const Target& target, Marks marks) {
+  Emission e = write(desc, contraction, config, target, marks);
   KernelSource source;
   source.includes = e.includes;
   source.text = e.out.text(source.includes);
@@ -425,12 +430,12 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
   if (e.sizes.shared()) {
     KernelText shared = std::move(source);
     shared.symbol = name_kernel(shared.text, family + "_any" + operators);
-    source.text = calling(shared, e);
+    source.text = calling(shared, e, desc);
     source.includes = {"tile/kernel/cpu/micro.h"};
     source.others.push_back(std::move(shared));
   }
   if (e.micro) source.others.insert(source.others.end(), e.micro->texts.begin(), e.micro->texts.end());
-  if (marked) {
+  if (marks != Marks::kNone) {
     source.symbol = name;
     return source;
   }

@@ -12,7 +12,7 @@ bool sizes_are_free(const schedule::ContractionDesc& contraction);
 
 // A contraction as an instantiation of its template with the epilogue as a functor.
 KernelSource emit_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
-                              const schedule::Config& config, const Target& target, bool marked = false);
+                              const schedule::Config& config, const Target& target, Marks marks = Marks::kNone);
 
 // Where a contraction stands in a chain (tile/kernel/cpu/back_to_back.h).
 struct ChainPlace {

@@ -49,7 +49,9 @@ std::string argument(const KernelDesc& desc, uint32_t operand) {
 
 std::string initialisers(const KernelDesc& desc, const FunctorMembers& members, Sizes& sizes) {
   std::vector<std::string> values;
-  for (const uint32_t id : members.used_operands()) values.push_back(argument(desc, id));
+  for (const uint32_t id : members.used_operands()) {
+    values.push_back(argument(desc, id) + sizes.place(members.begin_of(id)));
+  }
   for (const int64_t number : members.numbers()) values.push_back(sizes(number));
   if (members.marked()) values.push_back(argument_array(desc.operands.size()));
   return fmt::format("{{{}}}", fmt::join(values, ", "));
@@ -70,6 +72,7 @@ namespace {
 FunctorMembers open_value(Writer& out, const char* name, const KernelDesc& desc, const Epilogue& e,
                           const Sizes& sizes) {
   FunctorMembers members(e.pool, desc.operands);
+  members.begin_at_slices({e.stores.at(0).value}, {});
   members.use(e.stores.at(0).value);
   members.drop_numbers();
   if (sizes.marked()) members.mark_numbers();
@@ -89,7 +92,7 @@ void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) 
   emitter.set_lanes(Lanes{e.col, "1", "1"});
   const auto visit = [&](uint32_t operand, const schedule::Index& at) {
     if (is_dynamic(e.pool, at) || emitter.lane_stride(at) != 1) return;
-    out.line("visit(p{} + {});", operand, emitter.index(at));
+    out.line("visit(p{} + {});", operand, emitter.index(members.from_begin(operand, at)));
   };
   std::set<schedule::ExprId> loads;
   schedule::ExprWalk walk(e.pool);
@@ -131,9 +134,12 @@ bool runs_along_rows(const Epilogue& e) {
 FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e, const Sizes& sizes,
                               bool with_lines, bool along_rows) {
   FunctorMembers members(e.pool, desc.operands);
+  std::vector<std::pair<uint32_t, schedule::Index>> stores;
+  for (const Epilogue::Store& store : e.stores) stores.emplace_back(store.operand, store.at);
+  members.begin_at_slices(e.values(), stores);
   for (const Epilogue::Store& store : e.stores) {
     members.use_operand(store.operand);
-    members.use(store.at);
+    members.use(members.from_begin(store.operand, store.at));
     members.use(store.value);
   }
   for (const Epilogue::Bound& bound : e.bounds) members.use(bound.index);
@@ -155,8 +161,9 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
   for (const Epilogue::Store& store : e.stores) {
     const std::string buffer = fmt::format("p{}", store.operand);
     const DType storage = desc.operands[store.operand].dtype;
-    if (!lanes_differ && emitter.lane_stride(store.at)) {
-      emitter.store(buffer, storage, store.at, store.value);
+    const schedule::Index at = members.from_begin(store.operand, store.at);
+    if (!lanes_differ && emitter.lane_stride(at)) {
+      emitter.store(buffer, storage, at, store.value);
       continue;
     }
     // The lanes of a vector lie in several runs of the result, or beside it.
@@ -166,7 +173,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
     out.open("for (int64_t k = 0; k < n; ++k) {");
     if (lanes_differ) out.line("if (!({})) continue;", bounds_condition(emitter, e));
     const std::string lane = fmt::format("tile::lane({}, k)", value);
-    out.line("tile::store({} + {}, {});", buffer, emitter.index(store.at),
+    out.line("tile::store({} + {}, {});", buffer, emitter.index(at),
              mask ? fmt::format("tile::from_mask<uint8_t>({})", lane) : lane);
     out.close();
     emitter.names().vars[e.col] = "col";

@@ -14,20 +14,28 @@
 namespace heddle::codegen {
 
 // The numbers of a problem in the text of its kernel: literals or, where kernels of different sizes are to be one, the
-// elements of an array that they are called with, or marked.
+// elements of an array that they are called with, or marked. Of the first two, places of operands may be marked.
 class Sizes {
  public:
   enum class Form : uint8_t { kLiteral, kShared, kMarked };
-  explicit Sizes(Form form) : form_(form) {}
+  explicit Sizes(Form form, bool marks_places = false)
+      : form_(form), marks_places_(marks_places || form == Form::kMarked) {}
 
   bool shared() const { return form_ == Form::kShared; }
   bool marked() const { return form_ == Form::kMarked; }
-  const std::vector<int64_t>& values() const { return values_; }
+  bool marks_places() const { return marks_places_; }
+  const std::vector<std::string>& values() const { return values_; }
   std::string operator()(int64_t value) {
     if (form_ == Form::kMarked) return marked_always(value);
     if (form_ == Form::kLiteral) return fmt::format("{}", value);
-    values_.push_back(value);
-    return fmt::format("s[{}]", values_.size() - 1);
+    return shared_value(fmt::format("{}", value));
+  }
+  // Where a kernel's part of an operand begins, as what is added to the pointer: " + 512".
+  std::string place(int64_t value) {
+    const std::string literal = value == 0 ? "" : fmt::format(" + {}", value);
+    if (form_ == Form::kShared && marks_places_) return " + " + shared_value(marked_always(value));
+    if (form_ == Form::kShared && value != 0) return " + " + (*this)(value);
+    return marks_places_ ? choice(value, literal, " + {}") : literal;
   }
   // A stride, or an extent that is often 1: what is 0 or 1 stays in the text, where it folds.
   std::string folded(int64_t value) { return value == 0 || value == 1 ? fmt::format("{}", value) : (*this)(value); }
@@ -53,8 +61,14 @@ class Sizes {
   }
 
  private:
+  std::string shared_value(std::string value) {
+    values_.push_back(std::move(value));
+    return fmt::format("s[{}]", values_.size() - 1);
+  }
+
   Form form_;
-  std::vector<int64_t> values_;
+  bool marks_places_;
+  std::vector<std::string> values_;
 };
 
 // "static_cast<const float*>(operands[2])"
