@@ -73,6 +73,7 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelPlan& plan
   source.text = with_arguments(source.text, chosen);
   declare_others(source);
   source.symbol = name_kernel(source.text, source.symbol + "_any");
+  source.as_arguments = chosen;
   for (CudaLaunch& launch : source.launches) launch.symbol = source.symbol;
   return source;
 }

@@ -16,6 +16,8 @@ struct KernelText {
   std::string text;
   // What texts that name it begin with, where it is one that all libraries may have; "" elsewhere.
   std::string declaration = {};
+  // Which numbers of the text, in the order of numbers_of(), are arguments; empty: none.
+  std::vector<bool> as_arguments = {};
 };
 
 // One kernel.

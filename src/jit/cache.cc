@@ -39,8 +39,8 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 
-constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan,     EntryKind::kStamp,
-                                EntryKind::kCubin,   EntryKind::kProblems, EntryKind::kObject};
+constexpr EntryKind kKinds[] = {EntryKind::kLibrary,  EntryKind::kPlan,   EntryKind::kStamp, EntryKind::kCubin,
+                                EntryKind::kProblems, EntryKind::kObject, EntryKind::kClock};
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -88,6 +88,8 @@ std::string_view to_string(EntryKind kind) {
       return "problems";
     case EntryKind::kObject:
       return "object";
+    case EntryKind::kClock:
+      return "clock";
   }
   return "other";
 }

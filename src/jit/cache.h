@@ -13,10 +13,9 @@
 namespace heddle::jit {
 
 // What an entry of the cache holds; each kind has a folder of its own. An object is a unit that many libraries have.
-// Problems are what the schedule of a model asks
-// the tuner's database about. A stamp says of the plan with the same key that its checksums were right, and its date
-// when the plan was last used.
-enum class EntryKind : uint8_t { kLibrary, kPlan, kStamp, kCubin, kProblems, kObject };
+// Problems are what the schedule of a model asks the tuner's database about. A stamp says of the plan with the same key
+// that its checksums were right, and its date when the plan was last used. A clock is the highest that a CPU had.
+enum class EntryKind : uint8_t { kLibrary, kPlan, kStamp, kCubin, kProblems, kObject, kClock };
 std::string_view to_string(EntryKind kind);
 
 // The payload of an entry, mapped.

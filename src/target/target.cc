@@ -96,7 +96,8 @@ Target Target::host_cpu(int threads) {
   cpu.model = model_of(cpu.isa);
   const bool avx512 = cpu.isa == CpuIsa::kAvx512;
   cpu.f16c = cpu.isa != CpuIsa::kPortable;  // every AVX2 machine with FMA has it
-  cpu.ghz = measured_ghz();
+  static const double ghz = measured_ghz();
+  cpu.ghz = ghz;
   // Zen 1 to Zen 4 have 256-bit pipes; their AVX-512 runs as two halves.
   if (__builtin_cpu_is("amdfam17h") || __builtin_cpu_is("amdfam19h")) cpu.fma_bytes_per_cycle = 64;
   cpu.avx512_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");

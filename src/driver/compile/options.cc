@@ -12,7 +12,9 @@
 #include "driver/backend.h"
 #include "driver/tile/tile_group.h"
 #include "heddle/version.h"
+#include "jit/cache.h"
 #include "jit/headers.h"
+#include "target/calibration.h"
 #include "target/cuda_driver.h"
 
 namespace heddle {
@@ -135,6 +137,29 @@ std::string meant_word(std::string_view word, const Words& known) {
   return did_you_mean(word, known);
 }
 
+namespace {
+
+// A measured clock varies by some percent from one process to the next, and the kernels that a schedule chooses with
+// it. All processes of a user take the highest so far, so that they choose, and find in the cache, the same kernels.
+double clock_of_all_processes(double measured) {
+  const jit::Cache cache = jit::Cache::of_user();
+  const Hash128 key = hash_text(cpu_name());
+  double highest = 0;
+  if (const auto entry = cache.find(jit::EntryKind::kClock, key)) {
+    std::from_chars(entry->payload.data(), entry->payload.data() + entry->payload.size(), highest);
+  }
+  if (measured > highest) cache.store(jit::EntryKind::kClock, key, fmt::format("{}", measured));
+  return std::max(measured, highest);
+}
+
+Target host_target(int threads) {
+  Target target = Target::host_cpu(threads);
+  if (!cpu_calibration(cpu_name())) target.cpu.ghz = clock_of_all_processes(target.cpu.ghz);
+  return target;
+}
+
+}  // namespace
+
 Settings resolve(const CompileOptions& options) {
   install_tile_evaluator();
   if (options.threads < 0 || options.threads > kMaxThreads) {
@@ -144,7 +169,7 @@ Settings resolve(const CompileOptions& options) {
   const int device = device_of(options.target);
   Settings settings;
   if (options.target == "cpu") {
-    settings.target = Target::host_cpu(options.threads);
+    settings.target = host_target(options.threads);
   } else if (CudaDriver::find() != nullptr) {
     settings.target = Target::cuda_device(device, options.threads);
     settings.device = device;

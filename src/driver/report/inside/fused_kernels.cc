@@ -64,6 +64,19 @@ std::vector<std::string> symbols_in(const runtime::Step& step) {
   return symbols;
 }
 
+// Makes these numbers arguments, if a kernel has as many.
+class GivenArguments : public codegen::NumberChoice {
+ public:
+  explicit GivenArguments(const std::vector<bool>& arguments) : arguments_(arguments) {}
+  std::vector<bool> arguments(const codegen::NumberedText& kernel, bool) override {
+    const size_t numbers = kernel.numbers.size();
+    return arguments_.size() == numbers ? arguments_ : std::vector<bool>(numbers);
+  }
+
+ private:
+  const std::vector<bool>& arguments_;
+};
+
 // What steps name it by.
 std::vector<std::string> names_of(const codegen::KernelSource& source) {
   std::vector<std::string> names;
@@ -76,6 +89,13 @@ std::vector<std::string> names_of(const codegen::KernelSource& source) {
 
 FusedKernels::FusedKernels(const CompiledModel& model, const Target& target)
     : model_(model), target_(target), tuned_(target, true) {
+  for (const runtime::Step& step : model.plan->steps) {
+    for (const std::string& symbol : symbols_in(step)) symbols_.insert(symbol);
+  }
+  for (const std::string& symbol : model.kernels.step_symbols()) {
+    const std::vector<bool>& arguments = model.kernels.text_of(symbol).as_arguments;
+    if (!arguments.empty()) arguments_.insert(arguments);
+  }
   for (size_t step = 0; step < model.plan->steps.size(); ++step) add(step);
 }
 
@@ -101,7 +121,7 @@ void FusedKernels::add(size_t step) {
   if (group == nullptr || group->kind == ir::GroupKind::kTile || of(step) != nullptr) return;
   if (symbols_in(model_.plan->steps[step]).empty() || !has_several(*group)) return;
   for (codegen::KernelSource& source : write_again(*group)) {
-    if (!wanted(source)) continue;
+    if (kernels_.contains(source.symbol)) continue;
     FusedKernel kernel{group, {}, {}, std::vector<double>(group->nodes.size()), 0, 0};
     const bool is_region = group->kind == ir::GroupKind::kStitch;
     kernel.lines.emplace(source.symbol, line_map(source.text, *group, is_region));
@@ -123,14 +143,21 @@ bool FusedKernels::has_several(const ir::Group& group) const {
   return origins.size() > 1;
 }
 
-bool FusedKernels::wanted(const codegen::KernelSource& source) const {
-  if (kernels_.contains(source.symbol)) return false;
+bool FusedKernels::runs(const codegen::KernelSource& source) const {
   const std::vector<std::string> names = names_of(source);
-  const auto& steps = model_.plan->steps;
-  return std::any_of(steps.begin(), steps.end(), [&](const runtime::Step& step) {
-    const std::vector<std::string> symbols = symbols_in(step);
-    return std::find_first_of(symbols.begin(), symbols.end(), names.begin(), names.end()) != symbols.end();
-  });
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return symbols_.contains(name); });
+}
+
+// What depends on an open extent was made an argument, as shapes of this run alone cannot tell.
+std::optional<codegen::KernelSource> FusedKernels::emitted(const schedule::KernelPlan& plan) const {
+  codegen::KernelSource source = codegen::emit(plan, target_);
+  if (runs(source)) return source;
+  for (const std::vector<bool>& arguments : arguments_) {
+    GivenArguments given(arguments);
+    source = codegen::emit(plan, target_, &given);
+    if (runs(source)) return source;
+  }
+  return std::nullopt;
 }
 
 std::vector<codegen::KernelSource> FusedKernels::write_again(const ir::Group& group) {
@@ -140,7 +167,7 @@ std::vector<codegen::KernelSource> FusedKernels::write_again(const ir::Group& gr
     const schedule::ScheduledGroup scheduled =
         schedule::backend_of(target_).bundled(schedule::schedule(*graph_, group, target_, &tuned_), target_);
     for (const schedule::ScheduledKernel& kernel : scheduled.kernels) {
-      sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target_), target_));
+      if (auto source = emitted(schedule::plan_kernel(kernel, target_))) sources.push_back(std::move(*source));
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupportedOperator) throw;

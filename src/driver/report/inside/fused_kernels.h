@@ -50,7 +50,8 @@ class FusedKernels {
  private:
   void add(size_t step);
   bool has_several(const ir::Group& group) const;
-  bool wanted(const codegen::KernelSource& source) const;
+  bool runs(const codegen::KernelSource& source) const;
+  std::optional<codegen::KernelSource> emitted(const schedule::KernelPlan& plan) const;
   std::vector<codegen::KernelSource> write_again(const ir::Group& group);
   const ir::Group* group_of(size_t step) const;
   std::vector<double> by_lines(const FusedKernel& kernel, const std::vector<NodeWork>& work) const;
@@ -59,7 +60,9 @@ class FusedKernels {
   const CompiledModel& model_;
   const Target& target_;
   TunedConfigs tuned_;
-  std::optional<ir::Graph> graph_;  // whose kinds are tags
+  std::optional<ir::Graph> graph_;         // whose kinds are tags
+  std::set<std::string> symbols_;          // that steps run
+  std::set<std::vector<bool>> arguments_;  // that kernels of the model have of their numbers
   std::map<std::string, FusedKernel> kernels_;
   std::map<std::string, std::string> by_symbol_;  // by symbol that steps name: of kernels_
 };
