@@ -102,6 +102,7 @@ std::string AddressEmitter::term(schedule::AtomId id) {
       return fmt::format("tile::reflect_index({}, {})", index(atom.arg), extent(atom.a));
     case Atom::Kind::kDynamic: {
       const TextValue at = value(atom.id);
+      if (atom.b != 0) return fmt::format("int64_t({}{})", at.text, at.literal ? "" : ".v");
       const std::string text =
           fmt::format("tile::wrap_index({}{}, {})", at.text, at.literal ? "" : ".v", extent(atom.a));
       return style_.index == "int64_t" ? text : fmt::format("{}({})", style_.index, text);

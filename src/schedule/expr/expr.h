@@ -16,7 +16,8 @@ namespace heddle::schedule {
 struct Expr {
   enum class Kind : uint8_t {
     kConstant,  // `bits`: a double's bits for floating dtypes, else the integer
-    kLoad,      // element `index` of buffer `id` (dense, row-major)
+    kLoad,      // element `index` of buffer `id` (dense, row-major); lo = 1, 2: the value, a position, ascends along a
+                // vector by less than so many vectors
     kLocal,     // a value that the surrounding code has in a variable: an accumulator, the result of a reduction;
                 // `index` holds what it varies with
     kIndex,     // `index` itself, as dtype

@@ -38,7 +38,8 @@ struct Atom {
     kMod,      // arg - a * floor(arg / a)
     kClamp,    // arg limited to [a, b]
     kReflect,  // arg mirrored into [0, a) at both ends without repeating them
-    kDynamic,  // the integer that expression `id` yields; negative ones count from the end a; clamped to [0, a)
+    kDynamic,  // the integer that expression `id` yields; negative ones count from the end a; clamped to [0, a);
+               // b = 1: it lies there by itself
   };
   Kind kind;
   uint32_t id = 0;
@@ -72,6 +73,8 @@ class IndexPool {
   Index clamp(const Index& a, int64_t lo, int64_t hi);
   Index reflect(const Index& a, int64_t extent);
   Index dynamic(ExprId value, int64_t extent);
+  // The same for a value that is known to lie in [0, extent).
+  Index inside(ExprId value, int64_t extent);
 
   // Row-major position in a tensor of this shape, and back.
   Index linear(std::span<const Index> at, const Shape& shape);

@@ -165,12 +165,52 @@ TILE_INLINE void store_n(T* p, vec<compute_t<T>, W> a, int64_t n) {
   }
 }
 
+namespace detail {
+
+template <typename T, int First, typename F, int... I>
+TILE_INLINE vec<T, sizeof...(I)> register_of(F at, indices<I...>) {
+  return {typename vec<T, sizeof...(I)>::native{at(First + I)...}};
+}
+template <typename T, int W, int First, typename F>
+TILE_INLINE vec<T, W> lanes_by(F at) {
+  if constexpr (W == 1) {
+    return {at(First)};
+  } else if constexpr (W * sizeof(T) > 16) {
+    return join(lanes_by<T, W / 2, First>(at), lanes_by<T, W / 2, First + W / 2>(at));
+  } else {
+    return register_of<T, First>(at, make_indices<W>{});
+  }
+}
+
+// The elements that `at(i)` points to. Each is inserted into a register as it is loaded: the load of an array of them
+// would wait until the narrow stores have left the store buffer.
+template <int W, typename T, typename F>
+TILE_INLINE vec<compute_t<T>, W> load_each(F at) {
+  if constexpr (is_same<T, half>) {
+    return widen_half(lanes_by<uint16_t, W, 0>([&](int i) { return *(const uint16_t*)at(i); }));
+  } else if constexpr (is_same<T, bfloat>) {
+    return widen_bfloat(lanes_by<uint16_t, W, 0>([&](int i) { return *(const uint16_t*)at(i); }));
+  } else {
+    return lanes_by<T, W, 0>([&](int i) { return *at(i); });
+  }
+}
+
+// Lanes 0, 2, 4, ... of the first half's and 1, 3, 5, ... of the second half's vector.
+template <typename T, int W, int... I>
+TILE_INLINE vec<T, W> even_then_odd(vec<T, W> a, vec<T, W> b, indices<I...>) {
+  return {__builtin_shufflevector(a.v, b.v, (I < W / 2 ? 2 * I : 2 * I + 1)...)};
+}
+
+}  // namespace detail
+
 // Elements `stride` apart; the first n of them in the _n forms.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_strided(const T* p, int64_t stride) {
-  T buffer[W];
-  for (int i = 0; i < W; ++i) buffer[i] = p[i * stride];
-  return load<W>(buffer);
+  if constexpr (W > 1 && sizeof(T) >= 4 && !is_wide<T, W>) {
+    // The second load begins an element early, so that nothing past the last element is read.
+    if (stride == 2) return detail::even_then_odd(load<W>(p), load<W>(p + W - 1), detail::make_indices<W>{});
+  }
+  return detail::load_each<W, T>([&](int i) { return p + i * stride; });
 }
 template <typename T, int W>
 TILE_INLINE void store_strided(T* p, int64_t stride, vec<compute_t<T>, W> a) {
@@ -194,9 +234,7 @@ TILE_INLINE void store_strided_n(T* p, int64_t stride, vec<compute_t<T>, W> a, i
 // p[index[i]] for each lane; the _n form touches the first n only.
 template <typename T, typename I, int W>
 TILE_INLINE vec<compute_t<T>, W> gather(const T* p, vec<I, W> index) {
-  T buffer[W];
-  for (int i = 0; i < W; ++i) buffer[i] = p[index[i]];
-  return load<W>(buffer);
+  return detail::load_each<W, T>([&](int i) { return p + index[i]; });
 }
 template <typename T, typename I, int W>
 TILE_INLINE vec<compute_t<T>, W> gather_n(const T* p, vec<I, W> index, int64_t n) {

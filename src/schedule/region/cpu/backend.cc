@@ -85,7 +85,11 @@ class CpuRegion : public RegionBackend {
     kernel.floor_seconds = std::max(least_seconds(work.bytes, region_.target), arithmetic_seconds(work.cycles, cpu_));
     kernel.config.tasks = mapping.tasks;
     kernel.config.choice = LoopConfig{cpu_.lanes_f32()};
-    auto desc = build_stages(*from.exprs, region_.local.graph, mapping, region_.target, region_.options);
+    const Constants constants = [this](ir::ValueId v) -> const Tensor* {
+      const auto outer = region_.local.outer.find(v);
+      return outer == region_.local.outer.end() ? nullptr : region_.outer.constant_of(outer->second);
+    };
+    auto desc = build_stages(*from.exprs, region_.local.graph, mapping, region_.target, region_.options, constants);
     desc->title = title;
     StitchFacts& facts = kernel.stitch;
     facts.schemes = desc->schemes;

@@ -13,11 +13,13 @@ std::vector<ExprId> CpuDraft::roots() const {
 }
 
 CpuDrafts::CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
-                     const Mapping& mapped, const CpuTarget& machine, const StitchOptions& choices)
+                     const Mapping& mapped, const CpuTarget& machine, const StitchOptions& choices,
+                     const Constants& constants)
     : RegionDrafts(kernel, region, mapped, *begun),
       mapping(mapped),
       cpu(machine),
       options(choices),
+      constant_of(constants),
       desc(std::move(begun)) {}
 
 void CpuDrafts::replace(CpuDraft& d, const std::map<ExprId, ExprId>& with) {

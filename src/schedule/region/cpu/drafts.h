@@ -23,11 +23,12 @@ struct CpuDraft {
 // cpu/stages.cc hand on.
 struct CpuDrafts : RegionDrafts {
   CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
-            const CpuTarget& machine, const StitchOptions& choices);
+            const CpuTarget& machine, const StitchOptions& choices, const Constants& constants);
 
   const Mapping& mapping;
   const CpuTarget& cpu;
   const StitchOptions& options;
+  const Constants& constant_of;
   std::shared_ptr<StitchDesc> desc;
   std::vector<Reduction> results;  // one per reduction site
   std::vector<CpuDraft> drafts;

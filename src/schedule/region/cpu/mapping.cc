@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "schedule/expr/expr_walk.h"
+#include "schedule/region/cpu/share.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
@@ -262,6 +263,11 @@ class Mapper {
     };
     leave(mapping_.vector);
     leave(mapping_.transposed);
+    SharedLoops shared;
+    if (options_.adaptive_mapping && options_.data_reuse && mapping_.vector && !mapping_.packed && !mapping_.transposed) {
+      shared = shared_loops(exprs_, *mapping_.vector, parallel_, cpu_);
+      for (VarId v : shared.vars) leave(v);
+    }
     for (VarId v : exprs_.domain.vars) {
       if (mapping_.fixed >> v & 1) mapping_.grid.push_back({v, 1, 0});
     }
@@ -273,14 +279,33 @@ class Mapper {
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.transposed, side);
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, side);
     } else if (mapping_.vector && (parallel_ >> *mapping_.vector & 1)) {
-      const int64_t block = vector_block(others);
+      const int64_t block = shared.vars.empty() ? vector_block(others) : shared_block(others, shared.block);
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, block);
       column_blocks_ = (exprs_.pool.indices.extent(*mapping_.vector) + block - 1) / block;
     }
+    divide_loops(shared);
     const int64_t grid = grid_size();
     mapping_.tasks = std::min(grid, tasks_);
     mapping_.reason = fmt::format("{:.3g} MB, {:.3g} us of arithmetic, {} grid iterations", work_.bytes * 1e-6,
                                   1e6 * work_.cycles / (cpu_.ghz * 1e9), grid);
+  }
+
+  // Wide blocks, in which positions are computed, as far as what is shared has room.
+  int64_t shared_block(int64_t others, int64_t room) const {
+    constexpr int64_t kWide = 256;
+    const int64_t extent = exprs_.pool.indices.extent(*mapping_.vector), unit = 4 * cpu_.lanes_f32();
+    const int64_t blocks = std::clamp<int64_t>((tasks_ + others - 1) / others, 1, std::max<int64_t>(extent / kWide, 1));
+    const int64_t block = round_up((extent + blocks - 1) / blocks, unit);
+    return block <= room ? block : std::max(unit, room / unit * unit);
+  }
+
+  // Loops that an iteration has to itself go in blocks as far as the threads want more iterations.
+  void divide_loops(const SharedLoops& shared) {
+    for (VarId v : shared.vars) {
+      const int64_t extent = exprs_.pool.indices.extent(v), wanted = (tasks_ + grid_size() - 1) / grid_size();
+      if (wanted <= 1) return;
+      add_blocked(mapping_, exprs_.pool.indices, v, (extent + wanted - 1) / wanted);
+    }
   }
 
   int64_t vector_block(int64_t others) {

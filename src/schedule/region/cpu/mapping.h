@@ -18,8 +18,12 @@ inline bool is_narrow_float(DType dtype) {
 MapResult map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
                      const Frontier& frontier);
 
+// What is known of an input of the kernel when it is compiled; null: nothing.
+using Constants = std::function<const Tensor*(ir::ValueId)>;
+
 // Lays out the stages of a mapped kernel.
 std::shared_ptr<StitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
-                                         const Target& target, const StitchOptions& options);
+                                         const Target& target, const StitchOptions& options,
+                                         const Constants& constants);
 
 }  // namespace heddle::schedule

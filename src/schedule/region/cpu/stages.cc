@@ -5,6 +5,7 @@
 #include "schedule/region/cpu/finish.h"
 #include "schedule/region/cpu/results.h"
 #include "schedule/region/cpu/reuse.h"
+#include "schedule/region/cpu/share.h"
 
 namespace heddle::schedule {
 namespace {
@@ -13,6 +14,7 @@ constexpr StageStep<CpuDrafts> kCpuSteps[] = {
     {"place_results", "results of reductions: a local where an iteration has one, else scratch", place_results},
     {"draft_reductions", "a stage for each set of loops that is reduced", draft_reductions},
     {"draft_stores", "stores go with the first stage over their points that comes late enough", draft_stores},
+    {"share_positions", "positions of gathers that vary along fewer loops get a stage of their own", share_positions},
     {"spread_columns", "costly values that vary along fewer loops get a stage of their own", spread_columns},
     {"share_between_stages", "costly values that a later stage needs again are stored by the first",
      share_between_stages},
@@ -38,8 +40,9 @@ std::string describe(const CpuDrafts& k) {
 }
 
 std::shared_ptr<StitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
-                                         const Target& target, const StitchOptions& options) {
-  CpuDrafts k(std::make_shared<StitchDesc>(), exprs, graph, mapping, target.cpu, options);
+                                         const Target& target, const StitchOptions& options,
+                                         const Constants& constants) {
+  CpuDrafts k(std::make_shared<StitchDesc>(), exprs, graph, mapping, target.cpu, options, constants);
   run_steps(cpu_stage_steps(), k);
   return k.desc;
 }
