@@ -368,11 +368,11 @@ def hidden_by(space, name, declared):
 
 
 def check_unity(findings):
-    """Files of src/X, and those of a folder of tests, may be one unit (HEDDLE_UNITY): a name in an unnamed namespace occurs once."""
+    """Files of src/X, of a folder of tests and of python/binding may be one unit (HEDDLE_UNITY): a name in an unnamed namespace occurs once."""
     seen, declared = {}, {}
     for path in tracked_sources():
         parts = path.relative_to(ROOT).parts
-        if path.suffix not in {".h", ".cc"} or parts[0] not in {"src", "tests"}:
+        if path.suffix not in {".h", ".cc"} or (parts[0] not in {"src", "tests"} and parts[:2] != ("python", "binding")):
             continue
         folder = ROOT / parts[0] / parts[1] if parts[0] == "src" else path.parent
         for space, name, unnamed in local_names(path):

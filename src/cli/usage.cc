@@ -43,15 +43,50 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// What others, or other commands, call what an option of ours is for.
+constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
+    {"--dims", "--shape"},     {"--batch", "--shape"},    {"--batch-size", "--shape"}, {"--size", "--shape"},
+    {"--device", "--target"},  {"--gpu", "--target"},     {"--cuda", "--target"},      {"--dtype", "--precision"},
+    {"--fp16", "--precision"}, {"--bf16", "--precision"}, {"--time", "--seconds"},
+};
+
+// The option of `known` that is meant. The hyphens in front make no two words alike.
+std::string meant_option(const std::string& name, const std::vector<std::string>& known) {
+  for (const auto& [other, ours] : kSynonyms) {
+    if (name == other && has(known, std::string(ours))) return std::string(ours);
+  }
+  if (!name.starts_with("--")) return "";
+  std::vector<std::string_view> words;
+  for (const std::string& option : known) {
+    if (option.starts_with("--")) words.push_back(std::string_view(option).substr(2));
+  }
+  const std::string_view near = near_miss(std::string_view(name).substr(2), words);
+  return near.empty() ? "" : "--" + std::string(near);
+}
+
 std::string unknown_option(const CLI::App& app, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   const CLI::App& command = innermost(app);
   if (&command != &app && has(options_of(command), name)) {
     return fmt::format("{} stands before the command: write it behind \"{}\"", name, title_of(command));
   }
-  const std::string meant = did_you_mean(name, options_of(command));
-  return fmt::format("{} has no option {}{}", title_of(command), name,
-                     meant.empty() ? "" : ". " + meant.substr(0, meant.size() - 1));
+  const std::string no_option = fmt::format("{} has no option {}", title_of(command), name);
+  std::vector<std::string> others;  // commands that have it
+  for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (has(options_of(*other), name)) others.push_back(title_of(*other));
+  }
+  if (!others.empty()) return fmt::format("{}; those that have it: {}", no_option, fmt::join(others, ", "));
+  const std::string meant = meant_option(name, options_of(command));
+  return meant.empty() ? no_option : fmt::format("{}. Did you mean {}?", no_option, meant);
+}
+
+// "--html: 1 required FILE missing", as CLI11 says it.
+std::string missing_value(const std::string& text) {
+  constexpr std::string_view kRequired = ": 1 required ", kMissing = " missing";
+  const size_t at = text.find(kRequired);
+  if (at == std::string::npos || !text.ends_with(kMissing)) return text;
+  const size_t from = at + kRequired.size();
+  return fmt::format("{} needs {}", text.substr(0, at), text.substr(from, text.size() - kMissing.size() - from));
 }
 
 std::string unknown_command(const CLI::App& app, const std::string& argument) {
@@ -78,7 +113,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     if (argument.size() > 1 && argument[0] == '-') return unknown_option(app, argument);
   }
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unused.empty();
-  return extra ? unknown_command(app, unused.front()) : fmt::format("{}: {}", title_of(innermost(app)), error.what());
+  return extra ? unknown_command(app, unused.front())
+               : fmt::format("{}: {}", title_of(innermost(app)), missing_value(error.what()));
 }
 
 std::string no_command(const CLI::App& app) {

@@ -164,7 +164,7 @@ class Words(Case):
                 (["kernel", "gem"], "gemm"), (["m.onnx"], "heddle run m.onnx"),
                 (["run", "m.onnx", "--tagret", "cuda"], "--target"), (["run", "--tagret", "cuda", "m.onnx"], "--target"),
                 (["run", "m.onnx", "--shap=x=2,8"], "--shape"), (["run", "m.onnx", "--output_dir", "d"], "--output-dir"),
-                (["bench", "m.onnx", "--second", "1"], "--seconds"), (["--json", "run", "m.onnx"], 'behind "heddle run"'),
+                (["bench", "m.onnx", "--second", "1"], "--seconds"), (["run", "m.onnx", "--dims", "batch=4"], "--shape"), (["--json", "run", "m.onnx"], 'behind "heddle run"'),
                 (["run", "image.onnx", "--input", "imgae=x.npy"], "image"),
                 (["run", "image.onnx", "--shape", "imag=2,8"], "image"), (["zoo", "resnet5"], "resnet50"),
                 (["zoo", "bert"], "bert-base"), (["run", "m.onnx", "--precision", "fp16"], "f16"),
@@ -191,6 +191,8 @@ class Words(Case):
     def test_what_is_missing_or_no_value(self):
         for arguments, said in [(["run"], "heddle run: MODEL is required"), (["kernel"], "heddle kernel needs a command: attention, conv, b2b, gemm"),
                                 (["run", "m.onnx", "--threads", "many"], "--threads = many"),
+                                (["profile", "m.onnx", "--svg", "x.svg"], "those that have it: heddle inspect, heddle explain"),
+                                (["profile", "m.onnx", "--html"], "--html needs FILE"),
                                 (["bench", "m.onnx", "--seconds", "-1"], "--seconds"), (["cache", "info", "x"], '"x"')]:
             with self.subTest(arguments):
                 done = self.heddle(*arguments)

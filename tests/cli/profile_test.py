@@ -75,7 +75,7 @@ class Profile(unittest.TestCase):
 
     def test_stored_profiles(self):
         stored = self.files["json"]
-        self.assertEqual(heddle("profile", "show", stored), self.text)
+        self.assertEqual(heddle("profile", "show", stored) + f"page: {self.files['html']}\n", self.text)
         merged = json.loads(heddle("profile", "merge", stored, stored, "--json"))
         self.assertEqual(sum(merged["nodes"]["values"]["CPU"]), 2 * sum(self.data["nodes"]["values"]["CPU"]))
         self.assertIn("(+0.0%)", heddle("profile", "diff", stored, stored, "--html", self.path / "d.html"))

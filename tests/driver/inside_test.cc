@@ -84,6 +84,24 @@ TEST_F(Inside, WhatATemplateDoesIsOfItsProduct) {
   EXPECT_GT(of.at("MatMul"), of.at("Relu"));
 }
 
+// A kernel has the open batch as an argument, which its text for this batch alone has not.
+TEST_F(Inside, KernelsOfAnOpenBatchAreKnown) {
+  onnx::GraphSpec graph;
+  graph.nodes = {{"Sin", {"x"}, {"a"}}, {"Erf", {"a"}, {"y"}}};
+  graph.inputs = {{"x", DType::kF32, {-1, 1024}}};
+  graph.outputs = {"y"};
+  const std::string path = dir_.path() + "/open.onnx";
+  write_file(path, onnx::model_bytes(graph, 17));
+  CompileOptions options;
+  options.threads = 1;
+  options.shapes = {{"x", {4, 1024}}};
+  const driver::CompiledModel model = driver::compile_model(path, options, false);
+  driver::FusedKernels kernels(model, driver::resolve(options).target);
+  EXPECT_EQ(kernels.steps(), 1U);
+  ASSERT_EQ(kernels.all().size(), 1U);
+  EXPECT_FALSE(model.kernels.text_of(kernels.all().begin()->first).as_arguments.empty());
+}
+
 TEST_F(Inside, WaitsForMemoryAreDividedByBytes) {
   CompileOptions options;
   options.threads = 1;

@@ -31,6 +31,8 @@ class Tools(unittest.TestCase):
         told = self.model.explain()
         self.assertRegex(str(told), r"model\.onnx on cpu-.*\nfused +4 operators -> \d+ kernel")
         self.assertNotIn("\x1b", str(told))
+        self.assertRegex(str(told), r"\ntry +.*explain\(verbose=True\) for every decision")
+        self.assertNotIn("--", str(told))
         self.assertIn("Groups", str(self.model.explain(verbose=True)))
         self.assertGreater(told["kernels"], 0)
         xml.etree.ElementTree.fromstring(told.svg)

@@ -65,8 +65,34 @@ std::string target(std::string_view value) {
                   fmt::format("target=\"{}\"", value));
 }
 
+std::string precision(std::string_view value) {
+  return in_words(fmt::format("CompileOptions::precision = \"{}\"", value), fmt::format("--precision {}", value),
+                  fmt::format("precision=\"{}\"", value));
+}
+
 std::string threads() {
   return in_words("CompileOptions::threads", "--threads", "`threads`");
+}
+
+std::string threads(int count) {
+  return in_words(fmt::format("CompileOptions::threads = {}", count), fmt::format("--threads {}", count),
+                  fmt::format("threads={}", count));
+}
+
+std::string tuned() {
+  return in_words("CompileOptions::tuned = true", "without --untuned", "tuned=True");
+}
+
+std::string tune(const std::vector<std::string>& options) {
+  const std::string words = fmt::format("heddle tune MODEL{}{}", options.empty() ? "" : " ", fmt::join(options, " "));
+  const std::string call = fmt::format("heddle.tune(MODEL{}{})", options.empty() ? "" : ", ", fmt::join(options, ", "));
+  return in_words(words, words, call);
+}
+
+std::vector<std::string> explain_more(bool is_measured) {
+  const std::string every = in_words("-v", "-v", "explain(verbose=True)") + " for every decision";
+  const std::string measured = in_words("--measure", "--measure", "profile()") + " for measured times";
+  return is_measured ? std::vector{every} : std::vector{measured, every};
 }
 
 std::string value_of(std::string_view input) {

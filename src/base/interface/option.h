@@ -25,7 +25,14 @@ std::string shape();  // without a value
 std::string shape(const std::vector<NamedShape>& shapes);
 std::string shape_of(std::string_view input);  // of a shape that only the user knows
 std::string target(std::string_view value);
+std::string precision(std::string_view value);
 std::string threads();
+std::string threads(int count);
+std::string tuned();  // with what the tuner found
+// The call or the command that tunes a model with these options.
+std::string tune(const std::vector<std::string>& options);
+// What an explanation has beside its overview, each with the words that ask for it.
+std::vector<std::string> explain_more(bool is_measured);
 std::string value_of(std::string_view input);  // when it is compiled for
 std::string input(std::string_view name);      // of a run
 std::string limit(std::string_view name);

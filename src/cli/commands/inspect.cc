@@ -106,18 +106,24 @@ std::string format_text(const ModelSummary& summary) {
   return text;
 }
 
-// Weights that a model keeps in nodes are no operators to a reader.
-void print_operators(const ModelSummary& summary) {
-  size_t constants = 0;
+// Weights that a model keeps in nodes are no operators to a reader. `full`: with those that do not fit the line, too.
+void print_operators(const ModelSummary& summary, bool full) {
+  constexpr size_t kBeside = 45;  // columns: the title, and what follows the names
+  const size_t most = full ? std::string::npos : std::max(output_columns(), 2 * kBeside) - kBeside;
+  size_t constants = 0, hidden = 0;
   std::string text;
   for (const auto& [name, count] : by_count(summary)) {
     if (name == "Constant" || name == "constant") {
       constants = count;
+    } else if (const std::string item = fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+               hidden > 0 || (!text.empty() && columns(text) + columns(item) > most)) {
+      ++hidden;
     } else {
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+      text += item;
     }
   }
-  const std::string rest = constants > 0 ? fmt::format(", and {} constants", constants) : "";
+  std::string rest = hidden > 0 ? fmt::format(", {} more (--full)", hidden) : "";
+  if (constants > 0) rest += fmt::format(", and {} constants", constants);
   print_line(fmt::format("operators: {}: {}{}", summary.nodes - constants, text, rest));
 }
 
@@ -147,7 +153,7 @@ nlohmann::json json_of(const std::vector<DeclaredPort>& ports, const std::vector
 void print_report(const ModelSummary& summary, bool full) {
   print_line(format_text(summary));
   print_ports(summary, full);
-  if (summary.nodes > 0) print_operators(summary);
+  if (summary.nodes > 0) print_operators(summary, full);
   if (summary.parameter_tensors > 0) {
     print_line(fmt::format("parameters: {} in {} tensors, {}", human_count(summary.parameters),
                            summary.parameter_tensors, bytes_text(summary.parameter_bytes)));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/interface/option.h"
 #include "base/printable.h"
 #include "cli/support.h"
 #include "driver/report/kernel_times.h"
@@ -154,12 +155,12 @@ std::string refused(const CompileReport& report) {
 void print_held_back(const CompileReport& report, const Overview& o) {
   const char* title = "held back by";
   const auto say = [&](const std::string& text) {
-    print_line(fmt::format("{:12} {}", title, clipped(printable(text), 104)));
+    print_line(fmt::format("{:12} {}", title, printable(text)));
     title = "";
   };
   if (o.reference_groups > 0) {
     say(fmt::format("{} without a kernel, by the slow reference evaluator: {}", plural(o.reference_groups, "group"),
-                    o.reference));
+                    clipped(printable(o.reference), 104)));
   }
   if (o.seconds > 0) {
     const double memory = std::min(percent(o.memory_seconds, o.seconds), 100.0);  // sums round
@@ -170,9 +171,10 @@ void print_held_back(const CompileReport& report, const Overview& o) {
     const Far& most = o.far.front();
     int64_t launches = 0;
     for (const Far& far : o.far) launches += far.launches;
+    constexpr size_t kLabel = 48;
     say(fmt::format("{} over {:.0f} times their floor; {} x {} ({:.1f} times): {}",
                     plural(static_cast<size_t>(launches), "kernel"), driver::KernelTimes::kFar, most.launches,
-                    most.label, most.excess.times, most.excess.why));
+                    clipped(printable(most.label), kLabel), most.excess.times, most.excess.why));
   }
   const bool room = o.far.empty() || o.reference_groups == 0;
   if (const std::string text = refused(report); room && !text.empty()) say(text);
@@ -192,21 +194,20 @@ bool multiplies_f32(const CompileReport& report) {
 // What fits this run: nothing that it has already.
 std::vector<std::string> advice(const CompileReport& report, const Overview& o) {
   std::vector<std::string> list;
-  if (report.has_guess) list.emplace_back("--shape for your own extents");
+  if (report.has_guess) list.push_back(option::shape() + " for your own extents");
   if (!report.takes_tuned) {
-    list.emplace_back("without --untuned");
+    list.push_back(option::tuned());
   } else if (report.contractions > report.tuned) {
-    std::string command = "heddle tune MODEL";
     const driver::Asked defaults, &asked = report.asked;
-    if (asked.target != defaults.target) command += " --target " + asked.target;
-    if (asked.precision != defaults.precision) command += " --precision " + asked.precision;
-    if (asked.threads != defaults.threads) command += fmt::format(" --threads {}", asked.threads);
-    list.push_back(std::move(command));
+    std::vector<std::string> options;
+    if (asked.target != defaults.target) options.push_back(option::target(asked.target));
+    if (asked.precision != defaults.precision) options.push_back(option::precision(asked.precision));
+    if (asked.threads != defaults.threads) options.push_back(option::threads(asked.threads));
+    list.push_back(option::tune(options));
   }
   const bool narrow = o.gpu || report.target.find("-bf16true") != std::string::npos;
-  if (narrow && o.memory_seconds < o.seconds && multiplies_f32(report)) list.emplace_back("--precision bf16");
-  if (!o.measured) list.emplace_back("--measure for measured times");
-  list.emplace_back("-v for every decision");
+  if (narrow && o.memory_seconds < o.seconds && multiplies_f32(report)) list.push_back(option::precision("bf16"));
+  for (std::string& more : option::explain_more(o.measured)) list.push_back(std::move(more));
   return list;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/support.h"
 #include "driver/compile/options.h"
 #include "driver/report/profile_model.h"
+#include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"
 #include "profile/exports.h"
 #include "profile/json.h"
@@ -37,6 +38,7 @@ void show(const Arguments& arguments, const Content& content, const std::string&
     print_raw(json + "\n");
   } else {
     print();
+    if (!arguments.profile.html.empty()) print_line("page: " + arguments.profile.html);
   }
 }
 
@@ -60,6 +62,7 @@ int profile_command(const Arguments& arguments) {
   const driver::Settings settings = driver::resolve(prepared.options);
   driver::require_device(settings);
   const driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options);
+  tell_guess(arguments, prepared.options, driver::inputs_of(*model.plan));
   tell_branches(driver::branch_guess(*model.plan, prepared.inputs));
   show(arguments, driver::profile_model(model, settings.target,
                                         {.seconds = arguments.seconds,

@@ -10,6 +10,7 @@
 #include "cli/npy.h"
 #include "cli/support.h"
 #include "driver/api/model_impl.h"
+#include "driver/report/kernel_times.h"
 #include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"
 #include "runtime/plan_io.h"
@@ -184,7 +185,7 @@ int compile_command(const Arguments& arguments) {
   for (const Tensor& constant : plan->constants) constants += static_cast<double>(constant.bytes());
   print_line(fmt::format("{}: {} steps, {} of constants, {} of intermediate values, for {}", arguments.output,
                          plan->steps.size(), human_bytes(constants),
-                         human_bytes(static_cast<double>(plan->arena_bytes)), plan->target));
+                         human_bytes(static_cast<double>(plan->arena_bytes)), driver::machine_of(plan->target)));
   return 0;
 }
 

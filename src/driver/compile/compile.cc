@@ -56,13 +56,18 @@ int64_t constant_bytes(const ir::Graph& graph) {
   return bytes;
 }
 
-// Of what is computed: weights that a model keeps in nodes are none.
+// Of what is computed, bodies of branches and loops included: weights that a model keeps in nodes are none.
 size_t distinct_origins(const ir::Graph& graph) {
   std::set<ir::OriginId> ids;
+  size_t in_bodies = 0;
   for (const ir::Node& node : graph.nodes()) {
     if (node.op != ir::Op::kConstant) ids.insert(node.origins.begin(), node.origins.end());
+    for (const auto& [name, attr] : node.attrs) {
+      const auto* body = std::get_if<std::shared_ptr<const ir::Graph>>(&attr);
+      if (body != nullptr) in_bodies += distinct_origins(**body);
+    }
   }
-  return ids.size();
+  return ids.size() + in_bodies;
 }
 
 // Throws kOutOfMemory for a value that fits no machine, before passes make larger ones of it: within this bound their

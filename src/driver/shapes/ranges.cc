@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/near_miss.h"
 #include "driver/shapes/import.h"
 #include "frontend/onnx/importer.h"
 
@@ -40,7 +41,8 @@ void check_ranges(const std::string& path, const CompileOptions& options, const 
     if (used.contains(name)) continue;
     fail(ErrorCode::kInvalidArgument, fmt::format("range {}", name),
          fmt::format("{} has no symbolic extent of this name", path),
-         known.empty() ? "All its shapes are numbers" : fmt::format("It has {}", fmt::join(known, ", ")));
+         known.empty() ? "All its shapes are numbers"
+                       : fmt::format("{}It has {}", did_you_mean(name, known), fmt::join(known, ", ")));
   }
 }
 

@@ -116,6 +116,12 @@ FusedKernel* FusedKernels::of(size_t step) {
   return nullptr;
 }
 
+size_t FusedKernels::steps() {
+  size_t count = 0;
+  for (size_t step = 0; step < model_.plan->steps.size(); ++step) count += of(step) != nullptr;
+  return count;
+}
+
 void FusedKernels::add(size_t step) {
   const ir::Group* group = group_of(step);
   if (group == nullptr || group->kind == ir::GroupKind::kTile || of(step) != nullptr) return;

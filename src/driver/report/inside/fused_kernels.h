@@ -35,6 +35,7 @@ class FusedKernels {
   FusedKernels(const CompiledModel& model, const Target& target);
 
   bool empty() const { return kernels_.empty(); }
+  size_t steps();  // that run one of them
   std::map<std::string, FusedKernel>& all() { return kernels_; }
   // Of an outermost step, or by a symbol that steps name; null: none.
   FusedKernel* of(size_t step);

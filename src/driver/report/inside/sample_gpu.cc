@@ -116,6 +116,7 @@ InsideShares sample_inside_gpu(const CompiledModel& model, const Target& target,
     return result;
   }
   FusedKernels kernels(model, target);
+  result.fused = kernels.steps();
   if (kernels.empty()) return result;
   std::vector<profile::PcSample> samples;
   try {

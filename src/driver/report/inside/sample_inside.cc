@@ -43,15 +43,18 @@ std::vector<profile::code::Sample> samples_of(double seconds, const RunSteps& ru
 
 std::string InsideShares::fact() const {
   if (!why_none.empty()) return "no samples: " + why_none;
+  if (fused == 0) return "no kernel outside of branches and loops is of several nodes";
   const auto steps = std::count_if(by_step.begin(), by_step.end(), [](const auto& shares) { return !shares.empty(); });
-  return fmt::format("{} kernels of several nodes divided by samples, {} in all{}", steps, samples,
-                     dropped == 0 ? "" : fmt::format(", {} dropped", dropped));
+  return fmt::format("{} of {} kernels of several nodes divided by samples, {} in all{}{}", steps, fused, samples,
+                     dropped == 0 ? "" : fmt::format(", {} dropped", dropped),
+                     static_cast<size_t>(steps) == fused ? "" : "; more seconds divide more of them");
 }
 
 InsideShares sample_inside(const CompiledModel& model, const Target& target, double seconds, const RunSteps& run) {
   InsideShares result;
   result.by_step.resize(model.plan->steps.size());
   FusedKernels kernels(model, target);
+  result.fused = kernels.steps();
   if (kernels.empty()) return result;
 
   const std::string& plain = model.plan->library;

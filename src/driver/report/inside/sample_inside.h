@@ -13,7 +13,8 @@ struct InsideShares {
   // By step of the plan: shares by node of the step's group, which sum to 1. Empty where there are too few samples, or
   // where it is not known of which node a line is.
   std::vector<std::vector<double>> by_step;
-  size_t samples = 0;        // in kernels of several nodes
+  size_t fused = 0;          // steps whose kernel is of several nodes
+  size_t samples = 0;        // in these kernels
   size_t dropped = 0;        // of all, that the device had no room for
   std::string why_none;      // why there are no samples; "": there are, or there was nothing to divide
   std::string fact() const;  // for the head of a profile

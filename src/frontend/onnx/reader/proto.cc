@@ -513,8 +513,8 @@ template <typename Result>
 Result decode(std::string_view bytes, const Decoder& decoder, Result (Decoder::*read)(pbf_reader) const) {
   try {
     return (decoder.*read)(pbf_reader(bytes.data(), bytes.size()));
-  } catch (const protozero::exception& error) {
-    decoder.malformed(fmt::format("the bytes are not a protobuf message ({}): not ONNX, or truncated", error.what()));
+  } catch (const protozero::exception&) {
+    decoder.malformed("the bytes are not a protobuf message: not ONNX, or truncated");
   }
 }
 
