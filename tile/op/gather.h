@@ -65,19 +65,17 @@ TILE_INLINE vec<int32_t, W> positions(const int32_t* p, int64_t n) {
 }  // namespace detail
 
 // The same where W neighbouring positions ascend by less than `Vectors` (1 or 2) times W in all, as in a resized row:
-// loads of whole vectors from the first position on, and permutations. `limit` elements from p on may be read.
+// loads of whole vectors from the first position on, and permutations, which look at the low bits of a lane number only.
+// `limit` elements from p on may be read.
 template <int W, int Vectors, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_near(const T* p, const int32_t* index, int64_t limit, N n) {
   if constexpr (W == detail::kPermuted && is_same<T, float>) {
-    if (limit >= W) {
-      const int32_t last = static_cast<int32_t>(limit) - W, first = index[0] < last ? index[0] : last;
+    const int32_t first = index[0];
+    if (first <= limit - Vectors * W) {
       const vec<int32_t, W> offset = detail::positions<W>(index, n) - splat<W>(first);
       const vec<float, W> low = detail::permute(load<W>(p + first), offset);
       if constexpr (Vectors == 1) return low;
-      const int32_t second = first + W < last ? first + W : last;
-      const vec<int32_t, W> beyond = offset - splat<W>(second - first);
-      const vec<float, W> high = detail::permute(load<W>(p + second), beyond);
-      return select(offset < splat<W>(W), low, high);
+      return select(offset < splat<W>(W), low, detail::permute(load<W>(p + first + W), offset));
     }
   }
   return gather_at<W>(p, index, n);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tile/arch/cpu/convert.h"
+#include "tile/arch/cpu/lanes.h"
 #include "tile/arch/cpu/vec_types.h"
 
 namespace heddle::tile {
@@ -220,9 +221,9 @@ TILE_INLINE void store_strided(T* p, int64_t stride, vec<compute_t<T>, W> a) {
 }
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_strided_n(const T* p, int64_t stride, int64_t n) {
-  T buffer[W] = {};
-  for (int64_t i = 0; i < n && i < W; ++i) buffer[i] = p[i * stride];
-  return load<W>(buffer);
+  if (n <= 0) return zero<compute_t<T>, W>();
+  const vec<compute_t<T>, W> all = detail::load_each<W, T>([&](int i) { return p + (i < n ? i : 0) * stride; });
+  return select(first_lanes<sizeof(compute_t<T>), W>(n), all, zero<compute_t<T>, W>());
 }
 template <typename T, int W>
 TILE_INLINE void store_strided_n(T* p, int64_t stride, vec<compute_t<T>, W> a, int64_t n) {

@@ -104,32 +104,39 @@ int64_t vectors_between(const CpuDrafts& k, const Positions& positions, VarId ve
   return vectors_between(*table, load.index.constant, k.pool.indices.extent(vector), atom.a, k.cpu.lanes_f32());
 }
 
-// Stores positions in the draft over their loops before draft `n`, and gives them as an index from there.
-class PositionStore {
+// Stores what is shared in a draft over its loops before the one that reads it.
+class SharedStore {
  public:
-  explicit PositionStore(CpuDrafts& k) : k_(k) {}
+  explicit SharedStore(CpuDrafts& k) : k_(k) {}
 
+  // Positions as an index from scratch.
   Index read(std::vector<CpuDraft>& before, int level, const Positions& positions, VarId vector) {
     const auto [known, is_new] = stored_.try_emplace({level, positions.index});
     if (is_new) known->second = store(before, level, positions, vector);
     return known->second;
   }
 
+  // A value that varies with `loops`, as a load from scratch.
+  Expr value(std::vector<CpuDraft>& before, int level, uint64_t loops, ExprId e) {
+    const uint32_t buffer = k_.new_scratch(k_.pool[e].dtype, k_.loop_volume(loops));
+    const DType dtype = k_.scratch.back().dtype;
+    const Index at = k_.scratch_position(loops);
+    auto draft = std::find_if(before.begin(), before.end(), [&](const CpuDraft& d) {
+      return d.level == level && d.loops == loops && d.reductions.empty();
+    });
+    if (draft == before.end()) {
+      add_draft(before, level, loops, loops);
+      draft = before.end() - 1;
+    }
+    draft->stores.push_back({buffer, dtype, at, e, false});
+    return {.kind = Expr::Kind::kLoad, .dtype = dtype, .id = buffer, .index = at};
+  }
+
  private:
   Index store(std::vector<CpuDraft>& before, int level, const Positions& positions, VarId vector) {
     ExprPool& pool = k_.pool;
     const ExprId e = pool.add({.kind = Expr::Kind::kIndex, .dtype = DType::kI32, .index = positions.index});
-    const uint32_t buffer = k_.new_scratch(DType::kI32, k_.loop_volume(positions.vars));
-    const Index at = k_.scratch_position(positions.vars);
-    auto draft = std::find_if(before.begin(), before.end(), [&](const CpuDraft& d) {
-      return d.level == level && d.loops == positions.vars && d.reductions.empty();
-    });
-    if (draft == before.end()) {
-      add_draft(before, level, positions.vars, positions.vars);
-      draft = before.end() - 1;
-    }
-    draft->stores.push_back({buffer, DType::kI32, at, e, false});
-    Expr load{.kind = Expr::Kind::kLoad, .dtype = DType::kI32, .id = buffer, .index = at};
+    Expr load = value(before, level, positions.vars, e);
     load.lo = vectors_between(k_, positions, vector);
     return pool.indices.inside(pool.add(std::move(load)), pool.indices.range(positions.index).hi + 1);
   }
@@ -137,6 +144,19 @@ class PositionStore {
   CpuDrafts& k_;
   std::map<std::pair<int, Index>, Index> stored_;
 };
+
+// What lanes pick from memory with a stride, as the weights that belong to positions, costs a scalar load each as well.
+void share_strided(CpuDrafts& k, const CpuDraft& draft, VarId vector, SharedStore& store, std::vector<CpuDraft>& before,
+                   std::map<ExprId, ExprId>& with) {
+  for (ExprId e : unconditional(k.pool, draft.roots())) {
+    const Expr load = k.pool[e];
+    if (load.kind != Expr::Kind::kLoad || load.id >= k.first_scratch || load.dtype == DType::kBool) continue;
+    const int64_t stride = stride_along(k.pool, load.index, vector).value_or(0);
+    const uint64_t own = k.inner(k.pool.vars(load.index));
+    if (stride == 0 || stride == 1 || k.loop_volume(draft.loops) < kWorthSharing * k.loop_volume(own)) continue;
+    if (k.fits_scratch(k.loop_volume(own), load.dtype)) with[e] = k.pool.add(store.value(before, draft.level, own, e));
+  }
+}
 
 }  // namespace
 
@@ -160,9 +180,9 @@ SharedLoops shared_loops(const KernelExprs& exprs, VarId vector, uint64_t parall
   for (VarId v : exprs.domain.vars) {
     if ((result.saved & (bit(v) - 1)) != 0 && v != vector) between |= bit(v) & parallel & ~result.saved;
   }
-  const int64_t extent = exprs.pool.indices.extent(vector), room = cpu.l2_bytes / 2;
+  const int64_t extent = exprs.pool.indices.extent(vector);
   const int64_t least = std::min<int64_t>(extent, 16 * cpu.lanes_f32());
-  for (const uint64_t loops : {result.saved | between, result.saved}) {
+  for (const auto& [loops, room] : {std::pair(result.saved | between, cpu.l1_bytes / 2), {result.saved, cpu.l2_bytes / 4}}) {
     result.block = room / bytes_per_element(exprs, positions, vector, result.saved, loops | ~parallel);
     if (result.block < least) continue;
     for (VarId v : exprs.domain.vars) {
@@ -177,7 +197,7 @@ void share_positions(CpuDrafts& k) {
   if (!k.options.data_reuse || !k.mapping.vector || k.mapping.packed || k.mapping.transposed) return;
   const VarId vector = *k.mapping.vector;
   std::vector<CpuDraft> result;
-  PositionStore store(k);
+  SharedStore store(k);
   for (size_t n = 0; n < k.drafts.size(); ++n) {
     CpuDraft& draft = k.drafts[n];
     std::map<ExprId, ExprId> with;
@@ -193,6 +213,7 @@ void share_positions(CpuDrafts& k) {
       if (load.index != k.pool[e].index) with[e] = k.pool.add(load);
     }
     if (!with.empty()) {
+      share_strided(k, draft, vector, store, result, with);
       k.schemes.push_back({fmt::format("positions of {} gathers", with.size()), Scheme::kRegional, false,
                            fmt::format("each is read {} times", k.loop_volume(draft.loops) / k.loop_volume(bit(vector)))});
     }
