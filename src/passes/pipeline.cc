@@ -17,6 +17,7 @@
 #include "passes/contraction/small_dots.h"
 #include "passes/contraction/space_to_depth.h"
 #include "passes/fusion/clone_cheap_producers.h"
+#include "passes/fusion/clone_masks.h"
 #include "passes/fusion/narrow_boundaries.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
@@ -26,6 +27,7 @@
 #include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
 #include "passes/simplify/centre_means.h"
+#include "passes/simplify/constant_masks.h"
 #include "passes/simplify/cse.h"
 #include "passes/simplify/drop_empty.h"
 #include "passes/simplify/fold.h"
@@ -93,6 +95,10 @@ constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the
                               fold_batch_norm, has<Op::kConv, Op::kDot>};
 constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast for each of its readers",
                         clone_cheap_producers, has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice>};
+constexpr Pass kConstantMasks{"constant_masks", "large constants of two values as comparisons of positions",
+                              constant_masks, has<Op::kConstant>};
+constexpr Pass kCloneMasks{"clone_masks", "a copy of each mask for each of the attentions that read it", clone_masks,
+                           has<Op::kExp>};
 constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout,
                        has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
@@ -196,6 +202,8 @@ constexpr Pass kPipeline[] = {
     kSplitConcats,
     kGateDots,
     kEpilogueReductions,
+    kConstantMasks,  // what folding has left
+    kCloneMasks,
     kUnshare,
     kNarrowBoundaries,  // the groups are those of the plan
     kKeepRoundings,

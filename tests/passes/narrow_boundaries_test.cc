@@ -63,7 +63,7 @@ TEST(NarrowBoundaries, AnActivationThatAReductionReadsIsStoredInSixteenBits) {
 
 TEST(NarrowBoundaries, WhatMayLeaveTheRangeOrIsSmallStaysWide) {
   const Target gpu = Target::cuda_h200(1);
-  for (const std::string& text : {scaled("exp", 4096), scaled("tanh", 100)}) {
+  for (const std::string& text : {scaled("exp", 4096), scaled("tanh", 60)}) {
     const ir::Graph graph = narrowed(text);
     EXPECT_EQ(handed_over(graph, fuse(graph, gpu)), std::vector{DType::kF32});
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "ir/analysis/positions.h"
 #include "passes/fusion/context.h"
 
 namespace heddle::passes {
@@ -19,7 +20,7 @@ using Role = FusionContext::Role;
 class AttentionNodes {
  public:
   AttentionNodes(const FusionContext& context, const ir::Attention& found)
-      : c_(context), graph_(context.graph), found_(found) {
+      : c_(context), graph_(context.graph), found_(found), of_positions_(ir::of_positions(context.graph)) {
     nodes_.insert(found.inside.begin(), found.inside.end());
     nodes_.insert(found.scores_product);
     nodes_.insert(found.values_product);
@@ -59,8 +60,8 @@ class AttentionNodes {
            std::all_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId user) { return nodes_.contains(user); });
   }
 
-  // What makes operands of the scores for them alone: broadcasts and other changes of layout, and what is computed for
-  // every row and key anyway, from the readers upwards.
+  // What makes operands of the scores for them alone: broadcasts and other changes of layout, what is computed for
+  // every row and key anyway, and what depends on positions only, from the readers upwards.
   void take_sides() {
     std::priority_queue<NodeId> open;
     const auto open_inputs = [&](NodeId id) {
@@ -77,7 +78,7 @@ class AttentionNodes {
     }
   }
   bool is_side(const Node& node) const {
-    if (node.op == Op::kBroadcast || node.op == Op::kReshape) return true;
+    if (node.op == Op::kBroadcast || node.op == Op::kReshape || of_positions_[node.outputs[0]]) return true;
     const bool plain = ir::is_elementwise(node.op) || node.op == Op::kIota || node.op == Op::kSlice;
     return plain && element_count(graph_.shape(node.outputs[0])) >= plane_;
   }
@@ -100,6 +101,7 @@ class AttentionNodes {
   const FusionContext& c_;
   const ir::Graph& graph_;
   const ir::Attention& found_;
+  const std::vector<bool> of_positions_;
   std::set<NodeId> nodes_;
   int64_t plane_ = 0;  // scores of one head
 };

@@ -15,7 +15,7 @@ using ir::OpClass;
 using ir::ValueId;
 
 // Below this many elements a store takes the same time in f32.
-constexpr int64_t kFewElements = int64_t{1} << 16;
+constexpr int64_t kFewElements = 4096;
 // A sum of more terms may leave the range of f16.
 constexpr int64_t kMostTerms = 64;
 

@@ -86,6 +86,10 @@ class Folder {
       }
     }
     if (largest_implicit > largest_given) return false;
+    // Large masks made of positions are cheaper to compute than to read.
+    constexpr int64_t kMostMask = 1 << 16;
+    const bool is_mask = source.dtype(node.outputs[0]) == DType::kBool && ir::is_elementwise(node.op);
+    if (is_mask && given == 0 && largest_implicit > kMostMask) return false;
     double made = 0;  // an int64_t may overflow
     for (ValueId v : node.outputs) {
       const ir::TensorType& type = source.type(v);

@@ -13,6 +13,7 @@
 #include "schedule/attention/pack_rows.h"
 #include "schedule/backend.h"
 #include "schedule/config/config_source.h"
+#include "schedule/expr/expr_walk.h"
 #include "schedule/floor.h"
 #include "schedule/product/contraction_builder.h"
 
@@ -42,9 +43,11 @@ std::string operand_text(const OperandView& o) {
 std::string problem_text(const AttentionDesc& d) {
   int64_t keys = 0, plain = 0;
   for (const KeyRange& r : d.ranges) keys += r.last - r.first, plain += r.plain_last - r.plain_first;
+  size_t expressions = 0;
+  visit_exprs(d.scores.pool, {d.scores.stores.at(0).value}, [&](ExprId) { ++expressions; });
   return fmt::format("attention {}{} {}x{}x{}x{}x{} q {} k {} v {}{}{}", to_string(d.type), d.tf32 ? " tf32" : "",
                      d.batch, d.m, d.n, d.depth, d.width, operand_text(d.q), operand_text(d.k), operand_text(d.v),
-                     d.scaled ? "" : fmt::format(" scores {} keys {} plain {}", d.scores.pool.size(), keys, plain),
+                     d.scaled ? "" : fmt::format(" scores {} keys {} plain {}", expressions, keys, plain),
                      d.sink ? " sink" : "") +
          (d.pages ? fmt::format(" pages {}", d.pages->keys) : "");
 }

@@ -21,10 +21,20 @@ ConstantMask::ConstantMask(const Tensor& tensor, Places places)
 }
 
 Bounds ConstantMask::at(const Box& box) const {
-  if (box.rows.lo == box.rows.hi || box.keys.lo == box.keys.hi) return scan(box);
-  Bounds all = cells_[cell(box.rows.lo, box.keys.lo)];
-  for (int64_t row = box.rows.lo; row <= box.rows.hi; row += kCellRows) {
-    for (int64_t key = box.keys.lo; key <= box.keys.hi; key += kCellKeys) all = either(all, cells_[cell(row, key)]);
+  const Range rows = box.rows, keys = box.keys;
+  Bounds all{};
+  bool is_first = true;
+  for (int64_t row = rows.lo; row <= rows.hi; row = (row / kCellRows + 1) * kCellRows) {
+    for (int64_t key = keys.lo; key <= keys.hi; key = (key / kCellKeys + 1) * kCellKeys) {
+      const int64_t last_row = (row / kCellRows + 1) * kCellRows - 1, last_key = (key / kCellKeys + 1) * kCellKeys - 1;
+      const Bounds& of_cell = cells_[cell(row, key)];
+      const bool is_whole = row % kCellRows == 0 && key % kCellKeys == 0 && last_row <= rows.hi && last_key <= keys.hi;
+      const Bounds part = is_whole || of_cell.is_point()
+                              ? of_cell
+                              : scan({{row, std::min(last_row, rows.hi)}, {key, std::min(last_key, keys.hi)}});
+      all = is_first ? part : either(all, part);
+      is_first = false;
+    }
   }
   return all;
 }

@@ -14,7 +14,7 @@ namespace heddle::schedule {
 inline constexpr int64_t kCellRows = 64, kCellKeys = 16;
 
 // The content of a constant that scores load, as a matrix of rows and keys of all batches: its least and largest
-// elements by cells of kCellRows x kCellKeys, which boxes are made of, except those of one row or key.
+// elements by cells of kCellRows x kCellKeys, of which boxes are made; of parts of a cell it looks at each.
 class ConstantMask {
  public:
   // Where the elements of each batch, row and key are: the sum of the three; those of batches without repetition.

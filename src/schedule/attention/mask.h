@@ -13,8 +13,10 @@ namespace heddle::schedule {
 //
 // Sets `scale` to the factor of plain scores, and `ranges`. Keys are left out of a range only where leaving them out
 // changes no result: they are minus infinity, or so far below every plain score that their exponentials are zero, and
-// each row has a plain score. Products count as finite; those of f32 and bf16 as at most 2^120, which leaves out what
-// the least value of either type is added to. Small masks (-10000) stay.
+// each row has a plain score. Products count as finite, scores as within 4096 of zero: masks of -10000 or of the least
+// value of a type are far below.
+//
+// Masks that leave each row keys side by side, between lines, become two comparisons (row_mask.h), whatever they were.
 //
 // Where masks compare keys with an integer that is the batch's alone and comes from memory, ranges are found for
 // intervals of it, too, `with_lengths`: `length`.

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace heddle::ir {
+
+// A column as a function of the row, limited at both ends: what the borders of causal masks, windows and prefixes are.
+struct RowBound {
+  int64_t step = 0, offset = 0, low = 0, high = 0;
+
+  int64_t at(int64_t row) const {
+    const int64_t column = step * row + offset;
+    return column < low ? low : column > high ? high : column;
+  }
+  bool is_constant() const { return low == high; }
+  bool operator==(const RowBound&) const = default;
+};
+
+// The bound that has these values in rows 0, 1, ...; nullopt where they are no line between two limits.
+std::optional<RowBound> fit_row_bound(std::span<const int64_t> values);
+
+// The columns of a row that differ from the others: [first, last), none where first >= last.
+struct RowSpan {
+  int64_t first, last;
+};
+struct SpanBounds {
+  RowBound first, last;
+  bool operator==(const SpanBounds&) const = default;
+};
+// Bounds between which rows 0, 1, ... have these spans. Rows without a span have bounds of which the last is not above
+// the first.
+std::optional<SpanBounds> fit_spans(std::span<const RowSpan> spans, int64_t columns);
+
+}  // namespace heddle::ir

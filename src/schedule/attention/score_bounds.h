@@ -1,0 +1,52 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "schedule/attention/constant_mask.h"
+#include "schedule/attention/interval.h"
+
+namespace heddle::schedule {
+
+// The bounds of scores in boxes of rows and keys by interval arithmetic over their expression, whatever its operators.
+class ScoreBounds {
+ public:
+  // `constant` as for classify_scores(). Atoms are added to the pool of the scores.
+  ScoreBounds(Epilogue& scores, const std::function<const Tensor*(uint32_t)>& constant);
+
+  // The number that a length, an expression, is within, until another one is said.
+  void set_length(ExprId length, Range range) { length_ = length, lengths_ = range; }
+  void forget_length() { length_.reset(); }
+
+  Bounds at(const Box& box);
+  // Expressions that at() looks at.
+  size_t size() const { return order_.size(); }
+
+ private:
+  std::unique_ptr<ConstantMask> constant_mask(const Tensor& tensor, const Index& index) const;
+  Range range_of(const Index& index) const;
+  Range range_of(const Atom& atom) const;
+  Bounds of_position(const Index& index) const;
+  Bounds of(ExprId id) const;
+  Bounds of_op(const Expr& e) const;
+  Bounds of_logic(const Expr& e) const;
+  Bounds of_arithmetic(const Expr& e) const;
+  Bounds comparison(const Expr& e) const;
+  Bounds cast(const Expr& e) const;
+
+  const Epilogue& e_;
+  const ExprId root_;
+  Box box_{};
+  std::optional<ExprId> length_;
+  Range lengths_{};
+  std::vector<ExprId> order_;  // operands first
+  std::vector<std::optional<Index>> positions_;
+  // Of comparisons of two positions: the first one less the second one.
+  std::vector<std::optional<Index>> differences_;
+  std::vector<Bounds> values_;
+  std::vector<std::unique_ptr<ConstantMask>> masks_;
+};
+
+}  // namespace heddle::schedule
