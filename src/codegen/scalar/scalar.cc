@@ -17,7 +17,7 @@ using schedule::ExprId;
 using schedule::Index;
 
 ScalarEmitter::ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out)
-    : AddressEmitter(pool, std::move(names)), out_(out), scopes_(1) {}
+    : GatherEmitter(pool, std::move(names)), out_(out), scopes_(1) {}
 
 const TextValue* ScalarEmitter::find(ExprId e) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
@@ -102,85 +102,10 @@ TextValue ScalarEmitter::write_random(ExprId e) {
 
 TextValue ScalarEmitter::write_load(ExprId e) {
   const Expr& expr = pool_[e];
-  const bool is_wide = wide(e);
-  if (is_wide && !lane_stride(expr.index)) {
-    if (auto gathered = write_gather(e)) return *gathered;
-    return per_lane(e);
-  }
-  TextValue value = loaded_value(load(e), expr.dtype, is_wide);
-  value.text = declare(e, value.text);
-  return keep(e, std::move(value));
-}
-
-bool ScalarEmitter::has_lane_form(const Index& at) const {
-  const schedule::Range range = pool_.indices.range(at);
-  if (style_.cuda || !lanes_ || range.lo < INT32_MIN || range.hi > INT32_MAX) return false;
-  return std::all_of(at.terms.begin(), at.terms.end(), [&](const auto& term) {
-    const schedule::Atom& atom = pool_.indices.atom(term.first);
-    if (atom.kind == schedule::Atom::Kind::kVar || atom.kind == schedule::Atom::Kind::kDynamic) return true;
-    return (pool_.vars(Index{0, {{term.first, 1}}}) >> lanes_->var & 1) == 0 && !pool_.indices.reads_values(term.first);
-  });
-}
-
-// What an atom is in each lane; nullopt: the same in all of them.
-std::optional<std::string> ScalarEmitter::lane_term(schedule::AtomId id) {
-  const schedule::Atom& atom = pool_.indices.atom(id);
-  if (atom.kind != schedule::Atom::Kind::kDynamic || !wide(atom.id)) return std::nullopt;
-  const Expr& position = pool_[atom.id];
-  // Casts saturate, so that positions out of range of 32 bits are clamped to the same elements.
-  const bool narrows = position.kind == Expr::Kind::kOp && position.op == Op::kCast && find(atom.id) == nullptr &&
-                       is_float(pool_[position.args[0]].dtype);
-  const std::string text = narrows ? fmt::format("tile::cast<int32_t>({})", value(position.args[0]).text)
-                                   : value(atom.id).text;
-  if (atom.b == 0) return fmt::format("tile::wrap_lanes({}, {})", text, extent(atom.a));
-  return position.dtype == DType::kI32 ? text : fmt::format("tile::convert<int32_t>({})", text);
-}
-
-std::optional<ScalarEmitter::LanePositions> ScalarEmitter::lane_positions(const Index& at) {
-  if (!has_lane_form(at)) return std::nullopt;
-  LanePositions positions;
-  positions.shared.constant = at.constant;
-  size_t terms = 0;
-  for (const auto& [id, c] : at.terms) {
-    const schedule::Atom& atom = pool_.indices.atom(id);
-    std::optional<std::string> term = lane_term(id);
-    if (!term) positions.shared.terms.emplace_back(id, c);
-    // Lane 0 is part of what is shared.
-    if (atom.kind == schedule::Atom::Kind::kVar && atom.id == lanes_->var) {
-      term = fmt::format("tile::iota<int32_t, {}>()", lanes_->width);
-    }
-    if (!term) continue;
-    const bool plain = c == 1 && atom.kind == schedule::Atom::Kind::kDynamic && atom.b != 0;
-    const Expr& position = pool_[atom.id];
-    if (++terms == 1 && plain && position.kind == Expr::Kind::kLoad && position.dtype == DType::kI32 &&
-        lane_stride(position.index) == 1) {
-      positions.loaded = atom.id;
-      positions.limit = atom.a;
-    }
-    positions.lanes += fmt::format("{}{}{}", terms > 1 ? " + " : "", *term,
-                                   c == 1 ? "" : fmt::format(" * int32_t({})", extent(c)));
-  }
-  if (terms != 1) positions.loaded.reset();
-  if (terms > 1) positions.lanes = fmt::format("({})", positions.lanes);
-  return positions;
-}
-
-std::optional<TextValue> ScalarEmitter::write_gather(ExprId e) {
-  const Expr& expr = pool_[e];
-  if (is_float(expr.dtype) && size_of(expr.dtype) < 2) return std::nullopt;
-  const std::optional<LanePositions> at = lane_positions(expr.index);
-  if (!at) return std::nullopt;
-  const std::string from = sum(names_.buffers[expr.id], index(at->shared));
-  std::string text;
-  if (!at->loaded) {
-    text = fmt::format("tile::gather_lanes({}, {}, {})", from, at->lanes, lanes_->count);
-  } else if (const Expr& position = pool_[*at->loaded]; position.lo == 0) {
-    text = fmt::format("tile::gather_at<{}>({}, {}, {})", lanes_->width, from, place(*at->loaded), lanes_->count);
-  } else {
-    text = fmt::format("tile::gather_near<{}, {}>({}, {}, {}, {})", lanes_->width, position.lo, from,
-                       place(*at->loaded), extent(at->limit), lanes_->count);
-  }
-  TextValue value = loaded_value(text, expr.dtype, true);
+  const bool is_wide = wide(e), apart = is_wide && !lane_stride(expr.index);
+  const std::optional<std::string> text = apart ? gather(e) : load(e);
+  if (!text) return per_lane(e);
+  TextValue value = loaded_value(*text, expr.dtype, is_wide);
   value.text = declare(e, value.text);
   return keep(e, std::move(value));
 }
@@ -194,10 +119,7 @@ TextValue ScalarEmitter::write_index(ExprId e) {
   // Lane numbers are added in the element type: exact in f32 only up to 2^24.
   const bool exact = !is_float(expr.dtype) || (range.lo >= 0 && range.hi < (1 << 24));
   if (is_wide && !stride && expr.dtype == DType::kI32) {
-    if (const auto at = lane_positions(expr.index)) {
-      const std::string text = fmt::format("{} + int32_t({})", at->lanes, index(at->shared));
-      return keep(e, {declare(e, text), expr.dtype, true});
-    }
+    if (const auto text = lane_index(expr.index)) return keep(e, {declare(e, *text), expr.dtype, true});
   }
   if (is_wide && (!stride || !exact)) return per_lane(e);
   std::string text = fmt::format("{}({})", type, index(expr.index));

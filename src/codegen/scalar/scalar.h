@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "codegen/scalar/address.h"
+#include "codegen/scalar/gather.h"
 #include "codegen/text/writer.h"
 
 namespace heddle::codegen {
 
 // Writes expressions as statements on tile vectors (tile/op/lanes.h, math.h, arith.h). Every expression is written once
 // per scope.
-class ScalarEmitter final : public AddressEmitter {
+class ScalarEmitter final : public GatherEmitter {
  public:
   ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out);
 
@@ -40,7 +40,7 @@ class ScalarEmitter final : public AddressEmitter {
              bool stream = false);
 
  private:
-  const TextValue* find(schedule::ExprId e) const;
+  const TextValue* find(schedule::ExprId e) const override;
   TextValue keep(schedule::ExprId e, TextValue value) {
     scopes_.back()[e] = value;
     return value;
@@ -49,18 +49,6 @@ class ScalarEmitter final : public AddressEmitter {
   TextValue write_constant(const schedule::Expr& e) const;
   TextValue write_random(schedule::ExprId e);
   TextValue write_load(schedule::ExprId e);
-  // An index that is not affine in the lanes, where it can be computed as a vector of 32-bit integers: what all lanes
-  // share and what each adds to it.
-  struct LanePositions {
-    schedule::Index shared;
-    std::string lanes;
-    std::optional<schedule::ExprId> loaded;  // `lanes` is this load, whose elements are side by side
-    int64_t limit = 0;                       // all of them are less
-  };
-  std::optional<LanePositions> lane_positions(const schedule::Index& at);
-  std::optional<std::string> lane_term(schedule::AtomId id);
-  bool has_lane_form(const schedule::Index& at) const;
-  std::optional<TextValue> write_gather(schedule::ExprId e);
   TextValue write_index(schedule::ExprId e);
   TextValue write_op(schedule::ExprId e);
   std::optional<TextValue> write_short_form(schedule::ExprId e);

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "schedule/attention/constant_mask.h"
+#include "schedule/attention/masks/constant_mask.h"
 #include "schedule/attention/describe.h"
 #include "schedule/attention/form.h"
 #include "schedule/attention/pack_rows.h"

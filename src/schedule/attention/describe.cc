@@ -5,7 +5,7 @@
 #include <map>
 
 #include "heddle/error.h"
-#include "schedule/attention/mask.h"
+#include "schedule/attention/masks/mask.h"
 #include "schedule/attention/pages/key_pages.h"
 #include "schedule/expr/expr_walk.h"
 

@@ -232,12 +232,8 @@ Index IndexPool::reflect(const Index& a, int64_t extent) {
   return of_atom({Atom::Kind::kReflect, 0, extent, 0, a, {0, extent - 1}});
 }
 
-Index IndexPool::dynamic(ExprId value, int64_t extent) {
-  return of_atom({Atom::Kind::kDynamic, value, extent, 0, {}, {0, std::max<int64_t>(extent - 1, 0)}});
-}
-
-Index IndexPool::inside(ExprId value, int64_t extent) {
-  return of_atom({Atom::Kind::kDynamic, value, extent, 1, {}, {0, extent - 1}});
+Index IndexPool::dynamic(ExprId value, int64_t extent, bool inside) {
+  return of_atom({Atom::Kind::kDynamic, value, extent, inside ? 1 : 0, {}, {0, std::max<int64_t>(extent - 1, 0)}});
 }
 
 Index IndexPool::linear(std::span<const Index> at, const Shape& shape) {
@@ -286,7 +282,7 @@ Index IndexPool::substitute(const Index& a, const std::map<VarId, Index>& with,
         t = reflect(substitute(atom.arg, with, expr), atom.a);
         break;
       case Atom::Kind::kDynamic:
-        t = atom.b != 0 ? inside(expr(atom.id), atom.a) : dynamic(expr(atom.id), atom.a);
+        t = dynamic(expr(atom.id), atom.a, atom.b != 0);
         break;
     }
     r = add(r, scale(t, c));

@@ -72,9 +72,8 @@ class IndexPool {
   Index mod(const Index& a, int64_t divisor);
   Index clamp(const Index& a, int64_t lo, int64_t hi);
   Index reflect(const Index& a, int64_t extent);
-  Index dynamic(ExprId value, int64_t extent);
-  // The same for a value that is known to lie in [0, extent).
-  Index inside(ExprId value, int64_t extent);
+  // `inside`: the value is known to lie in [0, extent).
+  Index dynamic(ExprId value, int64_t extent, bool inside = false);
 
   // Row-major position in a tensor of this shape, and back.
   Index linear(std::span<const Index> at, const Shape& shape);

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "schedule/attention/cuda/model.h"
-#include "schedule/attention/mask.h"
+#include "schedule/attention/masks/mask.h"
 
 namespace heddle::schedule {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "schedule/attention/attention.h"
-#include "schedule/attention/mask.h"
+#include "schedule/attention/masks/mask.h"
 
 namespace heddle::schedule {
 

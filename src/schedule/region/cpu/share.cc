@@ -138,7 +138,7 @@ class SharedStore {
     const ExprId e = pool.add({.kind = Expr::Kind::kIndex, .dtype = DType::kI32, .index = positions.index});
     Expr load = value(before, level, positions.vars, e);
     load.lo = vectors_between(k_, positions, vector);
-    return pool.indices.inside(pool.add(std::move(load)), pool.indices.range(positions.index).hi + 1);
+    return pool.indices.dynamic(pool.add(std::move(load)), pool.indices.range(positions.index).hi + 1, true);
   }
 
   CpuDrafts& k_;

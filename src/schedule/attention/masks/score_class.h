@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "schedule/attention/attention.h"
-#include "schedule/attention/score_bounds.h"
+#include "schedule/attention/masks/score_bounds.h"
 
 namespace heddle::schedule {
 

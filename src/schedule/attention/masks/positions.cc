@@ -1,4 +1,4 @@
-#include "schedule/attention/positions.h"
+#include "schedule/attention/masks/positions.h"
 
 #include <algorithm>
 #include <bit>

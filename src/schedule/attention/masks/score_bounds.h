@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "schedule/attention/constant_mask.h"
-#include "schedule/attention/interval.h"
+#include "schedule/attention/masks/constant_mask.h"
+#include "schedule/attention/masks/interval.h"
 
 namespace heddle::schedule {
 

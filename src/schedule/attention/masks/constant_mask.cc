@@ -1,4 +1,4 @@
-#include "schedule/attention/constant_mask.h"
+#include "schedule/attention/masks/constant_mask.h"
 
 #include <algorithm>
 #include <cmath>

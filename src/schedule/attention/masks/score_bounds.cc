@@ -1,11 +1,11 @@
-#include "schedule/attention/score_bounds.h"
+#include "schedule/attention/masks/score_bounds.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/divide.h"
-#include "schedule/attention/positions.h"
+#include "schedule/attention/masks/positions.h"
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::schedule {

@@ -1,4 +1,4 @@
-#include "schedule/attention/interval.h"
+#include "schedule/attention/masks/interval.h"
 
 #include <algorithm>
 #include <cmath>

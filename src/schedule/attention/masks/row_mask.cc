@@ -1,4 +1,4 @@
-#include "schedule/attention/row_mask.h"
+#include "schedule/attention/masks/row_mask.h"
 
 #include <algorithm>
 #include <optional>

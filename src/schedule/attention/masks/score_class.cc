@@ -1,4 +1,4 @@
-#include "schedule/attention/score_class.h"
+#include "schedule/attention/masks/score_class.h"
 
 #include <algorithm>
 #include <cmath>

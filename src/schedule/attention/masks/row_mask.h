@@ -1,6 +1,6 @@
 #pragma once
 
-#include "schedule/attention/score_class.h"
+#include "schedule/attention/masks/score_class.h"
 
 namespace heddle::schedule {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/reference/array.h"
-#include "schedule/attention/interval.h"
+#include "schedule/attention/masks/interval.h"
 #include "schedule/product/contraction.h"
 
 namespace heddle::schedule {

@@ -1,12 +1,12 @@
-#include "schedule/attention/mask.h"
+#include "schedule/attention/masks/mask.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "base/divide.h"
-#include "schedule/attention/row_mask.h"
-#include "schedule/attention/score_bounds.h"
+#include "schedule/attention/masks/row_mask.h"
+#include "schedule/attention/masks/score_bounds.h"
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::schedule {

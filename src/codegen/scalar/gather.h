@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "codegen/scalar/address.h"
+
+namespace heddle::codegen {
+
+// Positions that are not affine in the lanes, on a CPU, and what is gathered from them.
+class GatherEmitter : public AddressEmitter {
+ protected:
+  using AddressEmitter::AddressEmitter;
+  ~GatherEmitter() = default;
+
+  // What `e` is called where it is written already.
+  virtual const TextValue* find(schedule::ExprId e) const = 0;
+
+  // The lanes of an index that can be computed as a vector of 32-bit integers, and of a load at such an index.
+  std::optional<std::string> lane_index(const schedule::Index& at);
+  std::optional<std::string> gather(schedule::ExprId load);
+
+ private:
+  // Such an index: what all lanes share and what each adds to it.
+  struct LanePositions {
+    schedule::Index shared;
+    std::string lanes;
+    std::optional<schedule::ExprId> loaded;  // `lanes` is this load, whose elements are side by side
+    int64_t limit = 0;                       // all of them are less
+  };
+  std::optional<LanePositions> lane_positions(const schedule::Index& at);
+  bool has_lane_form(const schedule::Index& at) const;
+  std::optional<std::string> lane_term(schedule::AtomId id);
+};
+
+}  // namespace heddle::codegen
