@@ -219,14 +219,19 @@ bool keeps_dot(const ir::Graph& graph) {
                      [](const ir::Node& node) { return node.op == ir::Op::kDot; });
 }
 
-std::string product(const std::string& a, const std::string& b, const std::string& attrs) {
-  return fmt::format("graph(%a: {}, %b: {}) {{ %y = dot(%a, %b) {{{}}} return \"y\" = %y }}", a, b, attrs);
+// One operand of a product, and the type of another, which is constant.
+std::string product(const std::string& a, const std::string& b, const std::string& attrs, bool swapped = false) {
+  const ir::TensorType type = ir::parse(fmt::format("graph(%b: {}) {{ return \"b\" = %b }}", b)).type(0);
+  std::string values;
+  for (int64_t i = 0; i < element_count(type.shape); ++i) values += fmt::format("{}{}", i > 0 ? ", " : "", i % 7 - 3);
+  return fmt::format("graph(%a: {}) {{ %b = constant {{value = {}{{{}}}}} %y = dot({}) {{{}}} return \"y\" = %y }}", a, b,
+                     values, swapped ? "%b, %a" : "%a, %b", attrs);
 }
 
 TEST(SmallDots, AreSumsOfProductsWhereverTheirDimensionsLie) {
   const std::string cases[] = {
       product("f16[100,4]", "f16[4,4]", "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]"),
-      product("f32[4,7]", "f32[5,4,131]", "lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [1]"),
+      product("f32[5,4,131]", "f32[4,7]", "lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [1]", true),
       product("bf16[3,4,67,2]", "bf16[4,3,5,2]", "lhs_batch = [0], rhs_batch = [1], lhs_contract = [3, 1], rhs_contract = [3, 0]"),
       product("f16[2,16,3,64]", "f16[2,16]", "lhs_batch = [0], rhs_batch = [0], lhs_contract = [1], rhs_contract = [1]"),
       product("f16[90,1]", "f16[1,16]", "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32"),
@@ -241,6 +246,7 @@ TEST(SmallDots, OthersStayProducts) {
       product("f16[100,4]", "f16[4,17]", plain),
       product("f16[60,4]", "f16[4,4]", plain),
       product("i8[100,4]", "i8[4,4]", plain),
+      "graph(%a: f16[100,4], %b: f16[4,4]) { %y = dot(%a, %b) {" + plain + "} return \"y\" = %y }",
   };
   for (const std::string& text : cases) EXPECT_TRUE(keeps_dot(without_small(text))) << text;
 }

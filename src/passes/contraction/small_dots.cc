@@ -19,13 +19,24 @@ constexpr int64_t kFew = 16;
 // A tile of a matrix product is not mostly empty where both of its sides are shorter than the few.
 constexpr int64_t kLong = 64;
 
+// A matrix that is computed may be the few queries or keys of an attention, which is one kernel for itself.
+bool is_constant(const ir::Graph& graph, ValueId v) {
+  const Node* node = &graph.producer(v);
+  while (node->op == Op::kCast || node->op == Op::kReshape || node->op == Op::kTranspose) {
+    node = &graph.producer(node->inputs[0]);
+  }
+  return node->op == Op::kConstant;
+}
+
 bool is_small(const ir::Graph& graph, const Node& node) {
   const DType dtype = graph.dtype(node.inputs[0]);
   const bool is_real = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
   if (!is_real || graph.dtype(node.inputs[1]) != dtype) return false;
   const DotSide a(graph, node, 0), x(graph, node, 1);
   const auto [few, many] = std::minmax(a.lines(), x.lines());
-  return a.terms() <= kFew && few <= kFew && many >= kLong && a.terms() * few > 0;
+  const size_t small = a.lines() == few ? 0 : 1;
+  return a.terms() <= kFew && few <= kFew && many >= kLong && a.terms() * few > 0 &&
+         is_constant(graph, node.inputs[small]);
 }
 
 // [batch][lines of a][lines of x][terms], of which the last are summed.
