@@ -150,7 +150,7 @@ bool has_dot_on_tensor_cores(const ir::Graph& graph, const PassContext& context)
   return context.target.has_tensor_cores() && has<ir::Op::kDot>(graph, context);
 }
 
-constexpr Pass kSmallDots{"small_dots", "products with a matrix of a few rows and columns, as memory-bound work (GPU)",
+constexpr Pass kSmallDots{"small_dots", "products with a small constant matrix, as memory-bound work (GPU)",
                           small_dots, has_dot_on_tensor_cores};
 
 constexpr Pass kCentreMeans{"centre_means", "means without the rounding of their sums, for sums of squared deviations",

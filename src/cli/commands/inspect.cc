@@ -106,7 +106,7 @@ std::string format_text(const ModelSummary& summary) {
   return text;
 }
 
-// Weights that a model keeps in nodes are no operators to a reader. `full`: with those that do not fit the line, too.
+// Constant nodes are counted apart from operators. `full` prints the operators that do not fit the line, too.
 void print_operators(const ModelSummary& summary, bool full) {
   constexpr size_t kBeside = 45;  // columns: the title, and what follows the names
   const size_t most = full ? std::string::npos : std::max(output_columns(), 2 * kBeside) - kBeside;

@@ -44,7 +44,7 @@ std::optional<GatherEmitter::LanePositions> GatherEmitter::lane_positions(const 
     const schedule::Atom& atom = pool_.indices.atom(id);
     std::optional<std::string> term = lane_term(id);
     if (!term) positions.shared.terms.emplace_back(id, c);
-    // Lane 0 is part of what is shared.
+    // The shared part counts lane 0; this term adds the distance from it.
     if (atom.kind == schedule::Atom::Kind::kVar && atom.id == lanes_->var) {
       term = fmt::format("tile::iota<int32_t, {}>()", lanes_->width);
     }

@@ -7,13 +7,13 @@
 
 namespace heddle::codegen {
 
-// Positions that are not affine in the lanes, on a CPU, and what is gathered from them.
+// Writes loads whose positions are not affine in the lanes, on a CPU.
 class GatherEmitter : public AddressEmitter {
  protected:
   using AddressEmitter::AddressEmitter;
   ~GatherEmitter() = default;
 
-  // What `e` is called where it is written already.
+  // The name of `e` if it is written already.
   virtual const TextValue* find(schedule::ExprId e) const = 0;
 
   // The lanes of an index that can be computed as a vector of 32-bit integers, and of a load at such an index.

@@ -56,7 +56,7 @@ int64_t constant_bytes(const ir::Graph& graph) {
   return bytes;
 }
 
-// Of what is computed, bodies of branches and loops included: weights that a model keeps in nodes are none.
+// Of the operators that compute something, bodies of branches and loops included. Constant nodes do not count.
 size_t distinct_origins(const ir::Graph& graph) {
   std::set<ir::OriginId> ids;
   size_t in_bodies = 0;

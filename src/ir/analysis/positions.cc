@@ -7,38 +7,8 @@
 namespace heddle::ir {
 
 bool is_cheap(Op op) {
-  switch (op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kNot:
-    case Op::kIsNan:
-    case Op::kIsInf:
-    case Op::kCast:
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kDiv:
-    case Op::kRem:
-    case Op::kMod:
-    case Op::kMax:
-    case Op::kMin:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-    case Op::kEq:
-    case Op::kNe:
-    case Op::kLt:
-    case Op::kLe:
-    case Op::kGt:
-    case Op::kGe:
-    case Op::kSelect:
-      return true;
-    default:
-      return false;
-  }
+  const bool divides = op == Op::kDiv || op == Op::kRem || op == Op::kMod;
+  return is_elementwise(op) && (divides || !is_costly(op));
 }
 
 std::vector<bool> of_positions(const Graph& graph) {

@@ -6,7 +6,8 @@
 
 namespace heddle::ir {
 
-// What kernels compute of positions as fast as they would load it: comparisons, logic, selections, arithmetic and casts.
+// Whether kernels compute it from positions as fast as they would load its result: elementwise nodes that are not
+// costly, and integer division.
 bool is_cheap(Op op);
 
 // For every value whether it depends on positions only: it comes from iotas and constants of one repeated element by

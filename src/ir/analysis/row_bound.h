@@ -20,7 +20,7 @@ struct RowBound {
   bool operator==(const RowBound&) const = default;
 };
 
-// The bound that has these values in rows 0, 1, ...; nullopt where they are no line between two limits.
+// The bound with these values in rows 0, 1, ...; nullopt if they do not form a line between two limits.
 std::optional<RowBound> fit_row_bound(std::span<const int64_t> values);
 
 // The columns of a row that differ from the others: [first, last), none where first >= last.

@@ -14,9 +14,9 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-// Up to here the multiplications take less time than moving the long matrix.
+// With so few terms and lines the multiplications take less time than moving the long matrix.
 constexpr int64_t kFew = 16;
-// A tile of a matrix product is not mostly empty where both of its sides are shorter than the few.
+// A product with a shorter matrix takes no time worth the change.
 constexpr int64_t kLong = 64;
 
 // A matrix that is computed may be the few queries or keys of an attention, which is one kernel for itself.
@@ -51,9 +51,11 @@ ValueId sum_of_products(ir::Rewriter& r, const Node& node) {
   for (const int64_t d : a.contract) all.push_back(a.shape[static_cast<size_t>(d)]);
   const auto spread = [&](ValueId v, const DotSide& side, size_t first_line) {
     Ints dims(side.shape.size());
-    std::iota(dims.begin(), dims.begin() + static_cast<int64_t>(batch), 0);
-    std::iota(dims.begin() + static_cast<int64_t>(batch), dims.end() - static_cast<int64_t>(side.contract.size()), first_line);
-    std::iota(dims.end() - static_cast<int64_t>(side.contract.size()), dims.end(), results);
+    const auto lines = dims.begin() + static_cast<int64_t>(batch),
+               terms = lines + static_cast<int64_t>(side.free.size());
+    std::iota(dims.begin(), lines, 0);
+    std::iota(lines, terms, first_line);
+    std::iota(terms, dims.end(), results);
     return b.broadcast(b.transpose(b.cast(r(v), DType::kF32), side.row_major()), all, dims);
   };
   const ValueId products = b.mul(spread(node.inputs[0], a, batch), spread(node.inputs[1], x, batch + a.free.size()));

@@ -60,8 +60,8 @@ class AttentionNodes {
            std::all_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId user) { return nodes_.contains(user); });
   }
 
-  // What makes operands of the scores for them alone: broadcasts and other changes of layout, what is computed for
-  // every row and key anyway, and what depends on positions only, from the readers upwards.
+  // Takes the nodes that make operands of the scores alone, from the readers upwards: broadcasts and other changes of
+  // layout, values for every row and key, and values that depend on positions only.
   void take_sides() {
     std::priority_queue<NodeId> open;
     const auto open_inputs = [&](NodeId id) {

@@ -39,7 +39,8 @@ class Clones {
     return readers_[v].size() > 1 && is_free(v) ? copy(r, v) : r(v);
   }
 
-  // What is cut into slices is copied with the views and conversions above it, which the copies would share.
+  // A value that is read in slices is copied together with the views and casts above it; else its copies would share
+  // those.
   ValueId copy(ir::Rewriter& r, ValueId v) const {
     const Node& node = graph_.producer(v);
     std::vector<ValueId> inputs = r(node.inputs);
@@ -61,7 +62,7 @@ class Clones {
            all_readers(node.outputs[0], [](Op op) { return op == Op::kSlice; });
   }
 
-  // The same of a slice: slices of slices, through what lies between them.
+  // Whether such a node lies between a slice and its slices.
   bool cuts_again(const Node& node) const {
     const Node* above = &node;
     while (leads_to_slices(*above)) above = &graph_.producer(above->inputs[0]);

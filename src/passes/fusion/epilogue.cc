@@ -244,8 +244,8 @@ class Epilogue {
     return !c_.is_output[v] && !readers.empty() &&
            std::all_of(readers.begin(), readers.end(), [&](NodeId id) { return stays_outside(id, depth); });
   }
-  // Whether the result of an epilogue value is stored in any case. `aside`: a reader of it, which nothing but kernels
-  // behind this one read: another reader that waits for those is not in the epilogue either.
+  // Whether the result of an epilogue value is stored in any case. `aside` is the reader in question, whose result only
+  // later kernels read. Another reader that waits for those kernels cannot join the epilogue, so the value is stored.
   bool is_stored(ValueId v, NodeId aside, int depth = 0) const {
     constexpr int kMaxDepth = 4;
     if (c_.is_output[v]) return true;

@@ -32,8 +32,8 @@ void fuse_siblings(FusionContext& context) {
   }
 }
 
-// What makes more bytes than it reads (a broadcast, a wider type) goes with the one that reads it, before it can go
-// with what makes its operand and be stored as the larger value.
+// A node that makes more bytes than it reads (a broadcast, a cast to a wider type) joins its only reader first. If it
+// joined the maker of its operand, the larger value would be stored.
 void fuse_growing(FusionContext& context) {
   const ir::Graph& graph = context.graph;
   const auto bytes = [&](ir::ValueId v) { return element_count(graph.shape(v)) * size_of(graph.dtype(v)); };
@@ -43,6 +43,7 @@ void fuse_growing(FusionContext& context) {
     if (bytes(node.outputs[0]) <= bytes(node.inputs[0]) || !context.fits(producer, consumer)) return;
     const bool yes = context.partition.merge(producer, consumer);
     HEDDLE_CHECK(yes, "a path leads from a node past its only reader to that reader");
+    context.decide(true, "stitch", producer, consumer, "its result is larger than its operand");
   });
 }
 

@@ -119,10 +119,13 @@ std::optional<Counting> counting_of(const Tensor& tensor) {
   for (int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(i);
     const double x = array.real() ? array.f()[at] : static_cast<double>(array.i()[at]);
-    if (std::trunc(x) != x || std::fabs(x) > kMostValue) return std::nullopt;
+    const bool is_minus_zero = x == 0 && std::signbit(x);
+    if (std::trunc(x) != x || std::fabs(x) > kMostValue || is_minus_zero) return std::nullopt;
     values.push_back(static_cast<int64_t>(x));
   }
-  if (const auto line = ir::fit_row_bound(values)) return Counting{*line};
+  if (const auto line = ir::fit_row_bound(values)) {
+    return line->is_constant() ? std::nullopt : std::optional(Counting{*line});
+  }
   // Each value several times.
   const int64_t each = std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) - values.begin() + 1;
   std::vector<int64_t> once;

@@ -178,7 +178,7 @@ class RegionScheduler {
     return true;
   }
 
-  // The value whose bytes another shape shows: who reads it in a third shape would compute it again.
+  // The value behind reshapes, which has the same bytes. A reader through another reshape then loads it as well.
   ir::ValueId before_reshapes(ir::ValueId v) const {
     const auto hands_over = [this](ir::ValueId u) {
       return !region_.is_input(u) && region_.cut.count(u) == 0 && region_.made.count(u) == 0;

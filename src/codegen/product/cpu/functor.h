@@ -30,7 +30,7 @@ class Sizes {
     if (form_ == Form::kLiteral) return fmt::format("{}", value);
     return shared_value(fmt::format("{}", value));
   }
-  // Where a kernel's part of an operand begins, as what is added to the pointer: " + 512".
+  // The text that moves a pointer to where a kernel's part of an operand begins: " + 512".
   std::string place(int64_t value) {
     const std::string literal = value == 0 ? "" : fmt::format(" + {}", value);
     if (form_ == Form::kShared && marks_places_) return " + " + shared_value(marked_always(value));

@@ -46,9 +46,9 @@ bool has_scan(const KernelExprs& exprs) {
                      [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
 }
 
-// Where some reductions have many results in each column and others one, the columns are too few for the former: these
-// get the latter's results from a kernel of their own.
-bool cut_narrow(const KernelExprs& exprs, uint64_t parallel, int sms, const Frontier& frontier, MapResult& result) {
+// Some reductions may have many results in each column while others have one. Columns are too few threads for the many,
+// so a kernel of its own makes the single results and hands them over.
+bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, const Frontier& frontier, MapResult& result) {
   constexpr int64_t kManyResults = 8;
   const auto results_of = [&](const ReductionSite& i) { return exprs.volume(i.kept & ~parallel); };
   const bool wide = std::any_of(exprs.sites.begin(), exprs.sites.end(),
@@ -349,7 +349,7 @@ class CudaMapper {
       return has_scan(exprs_) ? 0 : scratch_of_column(exprs_, parallel_) * each * (alone ? threads_of_block : 1);
     };
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
-    if ((bytes() > most || !many) && cut_narrow(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
+    if ((bytes() > most || !many) && cut_single_results(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
     if (bytes() > most) return map_rows();
     fix_others(bit(v));
     if (alone) {
