@@ -297,7 +297,7 @@ def random_masks(command):
         draw = random.Random(seed * 1000003 + first)
         for target, dtype in ("cpu", np.float32), ("cuda", np.float16):
             state = draw.getstate()
-            graph = MaskGraph(draw.choice([33, 80, 150]), dtype, heads=2, depth=32)
+            graph = MaskGraph(draw.choice([33, 80, 150, 260]), dtype, heads=2, depth=32)
             results = [RandomMask(graph, draw).attention(str(i)) for i in range(min(a_model, count - first))]
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "masks.onnx"

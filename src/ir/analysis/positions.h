@@ -6,7 +6,8 @@
 
 namespace heddle::ir {
 
-// What kernels compute of positions as fast as they would load it: comparisons, logic, selections, arithmetic and casts.
+// What kernels compute of positions as fast as they would load it: comparisons, logic, selections, arithmetic and
+// casts.
 bool is_cheap(Op op);
 
 // For every value whether it depends on positions only: it comes from iotas and constants of one repeated element by

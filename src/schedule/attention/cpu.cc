@@ -7,7 +7,7 @@
 #include "base/divide.h"
 #include "heddle/error.h"
 #include "schedule/attention/chain.h"
-#include "schedule/attention/constant_mask.h"
+#include "schedule/attention/masks/constant_mask.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/micro_cost.h"
 #include "schedule/region/cost.h"
@@ -146,10 +146,12 @@ class CpuAttention : public AttentionBackend {
   static std::string reason(const AttentionDesc& a, const CpuAttentionConfig& c, int64_t tasks, const CpuTarget& cpu,
                             double us) {
     return fmt::format(
-        "{} rows a task, {} keys ({} KiB of K and V) a block, micro tiles of {} rows, {} tasks for {} threads, {:.1f} "
-        "us predicted",
-        std::min(c.tile_m, a.m), std::min(c.tile_n, a.n), c.tile_n * (a.depth + a.width) * kElement >> 10, c.micro_m,
-        tasks, cpu.threads, us) + keys_text(a);
+               "{} rows a task, {} keys ({} KiB of K and V) a block, micro tiles of {} rows, {} tasks for {} threads, "
+               "{:.1f} "
+               "us predicted",
+               std::min(c.tile_m, a.m), std::min(c.tile_n, a.n), c.tile_n * (a.depth + a.width) * kElement >> 10,
+               c.micro_m, tasks, cpu.threads, us) +
+           keys_text(a);
   }
   static std::string keys_text(const AttentionDesc& a) {
     if (a.ranges.empty()) return "";
