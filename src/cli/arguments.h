@@ -27,7 +27,7 @@ struct KernelArguments {
 
 // The options of `heddle kernel attention`, beside some of those.
 struct AttentionArguments {
-  int64_t batch = 1, heads = 1, kv_heads = 0, m = 0, n = 0, depth = 64, width = 0, window = 0, page = 0;
+  int64_t batch = 1, heads = 1, kv_heads = 0, m = 0, n = 0, depth = 64, width = 0, window = 0, prefix = 0, page = 0;
   std::string type = "f16";
   bool causal = false;
 };

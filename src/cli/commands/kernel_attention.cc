@@ -12,11 +12,11 @@ int kernel_attention_command(const Arguments& arguments) {
   p.batch = a.batch, p.heads = a.heads, p.kv_heads = a.kv_heads == 0 ? a.heads : a.kv_heads;
   p.m = a.m, p.n = a.n == 0 ? a.m : a.n, p.depth = a.depth;
   p.width = a.width == 0 ? a.depth : a.width;
-  p.causal = a.causal || a.window > 0, p.window = a.window, p.page = a.page;
-  const nlohmann::json description = {{"type", a.type},     {"batch", p.batch}, {"heads", p.heads},
-                                      {"m", p.m},           {"n", p.n},         {"kv_heads", p.kv_heads},
-                                      {"depth", p.depth},   {"width", p.width}, {"causal", p.causal},
-                                      {"window", p.window}, {"page", p.page}};
+  p.causal = a.causal || a.window > 0 || a.prefix > 0, p.window = a.window, p.prefix = a.prefix, p.page = a.page;
+  const nlohmann::json description = {{"type", a.type},     {"batch", p.batch},   {"heads", p.heads},
+                                      {"m", p.m},           {"n", p.n},           {"kv_heads", p.kv_heads},
+                                      {"depth", p.depth},   {"width", p.width},   {"causal", p.causal},
+                                      {"window", p.window}, {"prefix", p.prefix}, {"page", p.page}};
   return run_group(attention_problem(p), description, arguments);
 }
 

@@ -19,6 +19,8 @@ void require_sizes(const AttentionProblem& p) {
     refuse("all sizes have to be at least 1");
   if (p.heads % p.kv_heads != 0) refuse(fmt::format("{} heads cannot share {}", p.heads, p.kv_heads));
   if (p.page < 0 || p.page % 16 != 0) refuse(fmt::format("pages of {} keys are no multiple of 16", p.page));
+  if (p.prefix > 0 && p.window > 0) refuse("a window leaves out the keys of a prefix");
+  if (p.prefix < 0 || p.prefix > p.n) refuse(fmt::format("a prefix of {} keys among {}", p.prefix, p.n));
   if (p.causal && p.m > p.n) refuse(fmt::format("{} queries do not see themselves among {} keys", p.m, p.n));
 }
 
@@ -128,6 +130,12 @@ class AttentionText {
       line("seen", "and(%past, %near)", "", "bool", scores_);
       seen = "seen";
     }
+    if (p_.prefix > 0) {
+      spread("end", fmt::format("i32[]{{{}}}", p_.prefix), "i32");
+      line("early", "lt(%keys, %end)", "", "bool", scores_);
+      line("seen", "or(%past, %early)", "", "bool", scores_);
+      seen = "seen";
+    }
     spread("far", "f32[]{-inf}", "f32");
     line("masked", "select(%" + seen + ", %x, %far)", "", "f32", scores_);
     return "masked";
@@ -160,7 +168,7 @@ class AttentionText {
 std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::vector<double>& q,
                            const std::vector<double>& k, const std::vector<double>& v) {
   const int64_t head = row / p.m, i = row % p.m, kv = head / (p.heads / p.kv_heads);
-  const int64_t own = i + p.n - p.m, last = p.causal || p.window > 0 ? own + 1 : p.n;
+  const int64_t own = i + p.n - p.m, last = p.causal || p.window > 0 ? std::max(own + 1, p.prefix) : p.n;
   const int64_t first = p.window > 0 ? std::max<int64_t>(0, own + 1 - p.window) : 0;
   const double scale = 1 / std::sqrt(static_cast<double>(p.depth));
   const auto at = [&](const std::vector<double>& x, int64_t line, int64_t e) {
@@ -218,9 +226,14 @@ int64_t AttentionProblem::page_at(int64_t i) const {
 
 double AttentionProblem::pairs() const {
   const double heads_of_all = static_cast<double>(batch * heads);
-  if (window == 0) return heads_of_all * static_cast<double>(m) * static_cast<double>(n) * (causal ? 0.5 : 1.0);
+  if (window == 0 && prefix == 0) {
+    return heads_of_all * static_cast<double>(m) * static_cast<double>(n) * (causal ? 0.5 : 1.0);
+  }
   double keys = 0;
-  for (int64_t i = 0; i < m; ++i) keys += static_cast<double>(std::min(window, i + n - m + 1));
+  for (int64_t i = 0; i < m; ++i) {
+    const int64_t past = i + n - m + 1;
+    keys += static_cast<double>(window > 0 ? std::min(window, past) : std::max(prefix, past));
+  }
   return heads_of_all * keys;
 }
 

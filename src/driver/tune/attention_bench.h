@@ -15,6 +15,7 @@ struct AttentionProblem {
   int64_t batch = 1, heads = 1, kv_heads = 1, m = 1, n = 1, depth = 64, width = 64;
   bool causal = false;  // a query sees the keys up to its own; the last query has the last key
   int64_t window = 0;   // causal, and only so many keys; 0: all
+  int64_t prefix = 0;   // causal, and the first so many keys whatever the query; not with a window
   int64_t page = 0;     // K and V lie in pages of so many keys, [pages, page, kv_heads, depth], in any order; 0: dense
 
   // The page that has the i-th keys of all sequences, side by side.

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/check.h"
-#include "schedule/attention/masks/constant_mask.h"
 #include "schedule/attention/describe.h"
 #include "schedule/attention/form.h"
+#include "schedule/attention/masks/constant_mask.h"
 #include "schedule/attention/pack_rows.h"
 #include "schedule/backend.h"
 #include "schedule/config/config_source.h"

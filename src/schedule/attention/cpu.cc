@@ -7,6 +7,7 @@
 #include "base/divide.h"
 #include "heddle/error.h"
 #include "schedule/attention/chain.h"
+#include "schedule/attention/masks/constant_mask.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/micro_cost.h"
 #include "schedule/region/cost.h"
@@ -145,10 +146,24 @@ class CpuAttention : public AttentionBackend {
   static std::string reason(const AttentionDesc& a, const CpuAttentionConfig& c, int64_t tasks, const CpuTarget& cpu,
                             double us) {
     return fmt::format(
-        "{} rows a task, {} keys ({} KiB of K and V) a block, micro tiles of {} rows, {} tasks for {} threads, {:.1f} "
-        "us predicted",
-        std::min(c.tile_m, a.m), std::min(c.tile_n, a.n), c.tile_n * (a.depth + a.width) * kElement >> 10, c.micro_m,
-        tasks, cpu.threads, us);
+               "{} rows a task, {} keys ({} KiB of K and V) a block, micro tiles of {} rows, {} tasks for {} threads, "
+               "{:.1f} "
+               "us predicted",
+               std::min(c.tile_m, a.m), std::min(c.tile_n, a.n), c.tile_n * (a.depth + a.width) * kElement >> 10,
+               c.micro_m, tasks, cpu.threads, us) +
+           keys_text(a);
+  }
+  static std::string keys_text(const AttentionDesc& a) {
+    if (a.ranges.empty()) return "";
+    const auto strips = static_cast<int64_t>(a.ranges.size());
+    int64_t computed = 0, plain = 0;
+    for (const KeyRange& r : a.ranges) {
+      computed += ceil_div(r.last, kCellKeys) - r.first / kCellKeys;
+      plain += ceil_div(r.plain_last, kCellKeys) - r.plain_first / kCellKeys;
+    }
+    const int64_t all = strips * ceil_div(a.n, kCellKeys);
+    return fmt::format(", {} of {} tiles of {} keys left out, {} masked", all - computed, all, kCellKeys,
+                       computed - plain);
   }
   static double barriers_us(const CpuTarget& cpu, int kernels) {
     return cpu.threads > 1 ? kernels * cpu.barrier_us : 0;

@@ -8,6 +8,7 @@
 
 #include "heddle/error.h"
 #include "schedule/attention/chain.h"
+#include "schedule/attention/cuda/bounds.h"
 #include "schedule/attention/cuda/choice.h"
 #include "schedule/attention/cuda/mma_choice.h"
 #include "schedule/attention/cuda/model.h"
@@ -85,6 +86,10 @@ class CudaAttention : public AttentionBackend {
       configs.push_back(std::move(config));
     }
     if (configs.empty()) refuse_attention("its tiles do not fit registers and shared memory");
+    for (Config& config : configs) {
+      const auto& c = config.as<AttentionConfig>();
+      config.reason += tiles_text(attention, c.tile_m(), c.tile_n);
+    }
     return configs;
   }
   double separate_us(const AttentionDesc& attention, const Target& target) const override {

@@ -1,9 +1,12 @@
 #include "schedule/attention/cuda/bounds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
 
+#include "base/divide.h"
 #include "schedule/attention/cuda/model.h"
 #include "schedule/attention/masks/mask.h"
 
@@ -102,6 +105,22 @@ void set_bounds(tile::AttentionArgs& args, const AttentionDesc& a, int64_t tile_
     add(0, 0, a.ranges);
   }
   for (Bound& b : bounds) *b.to = BoundFit(std::move(b.rows), b.side, tile_m, tile_n).run();
+}
+
+std::string tiles_text(const AttentionDesc& a, int64_t tile_m, int64_t tile_n) {
+  if (a.scaled || a.length) return "";
+  tile::AttentionArgs args{};
+  set_bounds(args, a, tile_m, tile_n);
+  const int64_t rows = ceil_div(a.m, tile_m), all = rows * ceil_div(a.n, tile_n);
+  int64_t computed = 0, plain = 0;
+  for (int32_t i = 0; i < rows; ++i) {
+    const auto at = [&](const tile::AttentionBound& bound) { return bound.at(i, 0, number(tile_n)); };
+    const int64_t first = at(args.first), last = at(args.last);
+    const int64_t plain_first = std::clamp<int64_t>(at(args.plain_first), first, last);
+    const int64_t plain_last = std::clamp<int64_t>(at(args.plain_last), first, last);
+    computed += last - first, plain += std::max<int64_t>(0, plain_last - plain_first);
+  }
+  return fmt::format(", {} of {} tiles of keys left out, {} masked", all - computed, all, computed - plain);
 }
 
 }  // namespace heddle::schedule

@@ -79,9 +79,8 @@ class RowSpans {
 ExprId position(Epilogue& e, const RowBound& bound) {
   IndexPool& indices = e.pool.indices;
   const Index line = indices.offset(indices.scale(indices.var(e.row), bound.step), bound.offset);
-  return e.pool.add({.kind = Expr::Kind::kIndex,
-                     .dtype = DType::kI32,
-                     .index = indices.clamp(line, bound.low, bound.high)});
+  return e.pool.add(
+      {.kind = Expr::Kind::kIndex, .dtype = DType::kI32, .index = indices.clamp(line, bound.low, bound.high)});
 }
 
 }  // namespace
@@ -109,8 +108,7 @@ bool simplify_mask(AttentionDesc& d, ScoreClasses& classes) {
   if (*classes.plain() != 1) {
     score = operation(ir::Op::kMul, DType::kF32, {score, e.pool.constant(DType::kF32, *classes.plain())});
   }
-  e.stores[0].value =
-      operation(ir::Op::kSelect, DType::kF32, {*seen, score, e.pool.constant(DType::kF32, -kInfinity)});
+  e.stores[0].value = operation(ir::Op::kSelect, DType::kF32, {*seen, score, e.pool.constant(DType::kF32, -kInfinity)});
   return true;
 }
 
