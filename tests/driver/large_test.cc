@@ -1,4 +1,5 @@
 // Models of very many nodes compile and run, on a thread with a small stack: no walk calls itself for every node.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -49,8 +50,9 @@ class LargeModels : public testing::Test {
     return path;
   }
 
-  // The outputs of a graph whose inputs are all ones, one after the other.
-  std::vector<float> run(const std::string& text) {
+  static float one(size_t) { return 1; }
+  // The outputs of a graph, one after the other, whose inputs have `element(i)` for their i-th element.
+  std::vector<float> run(const std::string& text, float (*element)(size_t) = one) {
     const std::string path = file(text);
     std::vector<float> result;
     on_small_stack([&] {
@@ -59,9 +61,10 @@ class LargeModels : public testing::Test {
       const Model model = Model::load(path, options);
       std::map<std::string, Tensor> inputs;
       for (const auto& input : model.inputs()) {
-        Tensor ones(DType::kF32, input.shape);
-        for (float& value : ones.mutable_values<float>()) value = 1;
-        inputs.emplace(input.name, std::move(ones));
+        Tensor tensor(DType::kF32, input.shape);
+        size_t i = 0;
+        for (float& value : tensor.mutable_values<float>()) value = element(i++);
+        inputs.emplace(input.name, std::move(tensor));
       }
       const std::vector<Tensor> outputs = model.run(inputs);
       for (const Tensor& output : outputs) {
@@ -144,6 +147,32 @@ TEST_F(LargeModels, ManyKernelsThatDifferInNumbers) {
   const driver::CompileReport report = driver::compile_model(file(text), {}, false).report;
   EXPECT_LE(report.distinct_kernels, 4u);
   EXPECT_EQ(run(text), expected);
+}
+
+// Steps of a recurrence that is written out: each multiplies its slice of a sequence and adds one of another.
+TEST_F(LargeModels, ProductsOfManySlices) {
+  constexpr int kSteps = 40, kRows = 3;
+  const auto slice = [](const std::string& name, const char* of, int first) {
+    return fmt::format("  %{} = slice(%{}) {{starts = [{}, 0], limits = [{}, 4], strides = [1, 1]}}\n", name, of, first,
+                       first + kRows);
+  };
+  std::string text = fmt::format("graph(%x: f32[{0},4], %z: f32[{0},4], %w: f32[4,4]) {{\n", kSteps * kRows), outputs;
+  std::vector<float> expected;
+  for (int i = 0; i < kSteps; ++i) {
+    const std::string n = std::to_string(i);
+    text += slice("a" + n, "x", kRows * i) + slice("b" + n, "z", i);
+    text += fmt::format(
+        "  %d{0} = dot(%a{0}, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = "
+        "[0]}}\n  %y{0} = add(%d{0}, %b{0})\n",
+        n);
+    outputs += fmt::format("{0}\"y{1}\" = %y{1}", i > 0 ? ", " : "", n);
+    for (int row = 0; row < kRows; ++row) {
+      expected.insert(expected.end(), 4, static_cast<float>(6 * (kRows * i + row) + i + row));
+    }
+  }
+  text += "  return " + outputs + "\n}";
+  EXPECT_LE(driver::compile_model(file(text), {}, false).report.distinct_kernels, 2u);
+  EXPECT_EQ(run(text, [](size_t i) { return static_cast<float>(i / 4); }), expected);
 }
 
 TEST_F(LargeModels, DeepChain) {

@@ -46,8 +46,9 @@ Result fuse_text(const std::string& text, FusionPolicy policy = FusionPolicy::kS
   const ir::Graph graph = ir::parse(text);
   FusionOptions options;
   options.policy = policy;
+  const schedule::AttentionFinder attentions(graph);
   options.find_attention = [&](ir::NodeId product, const FusionOptions::MayView& may_view, std::string* reason) {
-    return schedule::find_attention(graph, product, may_view, reason);
+    return attentions.find(product, may_view, reason);
   };
   options.can_attend = [&](const ir::Group& group, std::string* reason) {
     EXPECT_EQ(group.outputs.size(), 1u);

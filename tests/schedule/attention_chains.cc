@@ -317,10 +317,9 @@ ir::Graph optimized(const ir::Graph& graph, passes::Precision precision, const T
 
 ir::Grouping grouped(const ir::Graph& graph, const Target& target, bool at_any_cost) {
   passes::FusionOptions options;
+  const schedule::AttentionFinder attentions(graph);
   options.find_attention = [&](ir::NodeId product, const passes::FusionOptions::MayView& may_view,
-                               std::string* reason) {
-    return schedule::find_attention(graph, product, may_view, reason);
-  };
+                               std::string* reason) { return attentions.find(product, may_view, reason); };
   options.can_attend = [&](const ir::Group& group, std::string* reason) {
     if (!at_any_cost) return schedule::can_attend(graph, group, target, reason);
     schedule::schedule_attention(graph, group, target);

@@ -460,13 +460,14 @@ class PlanBuilder {
 
 ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy,
                          const passes::FusionRules& rules) {
-  passes::FusionOptions options = {
+  const schedule::AttentionFinder attentions(graph);
+  const passes::FusionOptions options = {
       .policy = policy,
       .rules = rules,
       .can_compile = [&](const ir::Node& node,
                          std::string* reason) { return schedule::can_compile(graph, node, target, reason); },
       .find_attention = [&](ir::NodeId product, const passes::FusionOptions::MayView& may_view,
-                            std::string* reason) { return schedule::find_attention(graph, product, may_view, reason); },
+                            std::string* reason) { return attentions.find(product, may_view, reason); },
       .can_attend = [&](const ir::Group& group,
                         std::string* reason) { return schedule::can_attend(graph, group, target, reason); },
       .can_run_back_to_back =

@@ -28,7 +28,7 @@ struct FusionOptions {
   std::function<bool(const ir::Node& node, std::string* reason)> can_compile = {};
   // The attention whose last product is a node; `may_view` says whether a layout change may go into the kernel of who
   // reads it, `reason` becomes why there is none where something like it was found. The driver sets it to
-  // schedule::find_attention. Empty: there are none.
+  // schedule::AttentionFinder::find. Empty: there are none.
   using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;
   std::function<std::optional<ir::Attention>(ir::NodeId product, const MayView& may_view, std::string* reason)>
       find_attention = {};

@@ -9,12 +9,16 @@ Partition::Partition(const ir::Graph& graph)
       nodes_(graph.nodes().size()),
       readers_(graph.nodes().size()),
       position_(graph.nodes().size()),
-      at_(graph.nodes().size(), kNone),
+      next_(graph.nodes().size() + 1),
+      previous_(graph.nodes().size() + 1),
       mark_(graph.nodes().size(), 0) {
+  Cluster last = ends();
   for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
     const ir::Node& node = graph.node(id);
     if (node.op == ir::Op::kConstant || node.op == ir::Op::kParameter) continue;
-    cluster_[id] = at_[id] = position_[id] = id;
+    cluster_[id] = position_[id] = id;
+    put_behind(last, id);
+    last = id;
     nodes_[id] = {id};
     for (ir::ValueId v : node.inputs) {
       const ir::NodeId from = graph.value(v).producer;
@@ -22,6 +26,12 @@ Partition::Partition(const ir::Graph& graph)
       if (readers_[from].empty() || readers_[from].back() != id) readers_[from].push_back(id);
     }
   }
+  put_behind(last, ends());
+}
+
+void Partition::put_behind(Cluster previous, Cluster c) {
+  next_[previous] = c;
+  previous_[c] = previous;
 }
 
 // Whether a path of two or more edges leads from `from` to `to`; marks what `from` reaches before `to` in the order.
@@ -54,22 +64,24 @@ bool Partition::merge(ir::NodeId a_node, ir::NodeId b_node) {
   if (position_[a] > position_[b]) std::swap(a, b);
   if (reach(a, b)) return false;
   // What a reaches moves behind the joined cluster, everything else between stays in front of it.
-  const uint32_t first = position_[a], end = position_[b] + 1;
+  std::vector<uint32_t> positions{position_[a]};
   std::vector<Cluster> front, back;
-  for (uint32_t p = first; p < end; ++p) {
-    const Cluster c = at_[p];
-    if (c == kNone || c == a || c == b) continue;
+  for (Cluster c = next_[a]; c != b; c = next_[c]) {
+    positions.push_back(position_[c]);
     (mark_[c] == stamp_ ? back : front).push_back(c);
   }
+  Cluster last = previous_[a];
+  const Cluster behind = next_[b];
   const Cluster keep = nodes_[a].size() >= nodes_[b].size() ? a : b;
   join(keep, keep == a ? b : a);
   front.push_back(keep);
   front.insert(front.end(), back.begin(), back.end());
-  front.resize(end - first, kNone);
-  for (uint32_t i = 0; i < front.size(); ++i) {
-    at_[first + i] = front[i];
-    if (front[i] != kNone) position_[front[i]] = first + i;
+  for (size_t i = 0; i < front.size(); ++i) {
+    position_[front[i]] = positions[i];
+    put_behind(last, front[i]);
+    last = front[i];
   }
+  put_behind(last, behind);
   return true;
 }
 
@@ -86,9 +98,7 @@ void Partition::join(Cluster keep, Cluster gone) {
 
 std::vector<Partition::Cluster> Partition::order() const {
   std::vector<Cluster> result;
-  for (Cluster c : at_) {
-    if (c != kNone) result.push_back(c);
-  }
+  for (Cluster c = next_[ends()]; c != ends(); c = next_[c]) result.push_back(c);
   return result;
 }
 

@@ -27,14 +27,16 @@ class Partition {
   std::vector<Cluster> order() const;
 
  private:
+  Cluster ends() const { return static_cast<Cluster>(nodes_.size()); }
   bool reach(Cluster from, Cluster to);
   void join(Cluster keep, Cluster gone);
+  void put_behind(Cluster previous, Cluster c);
 
   std::vector<Cluster> cluster_;                  // by node
   std::vector<std::vector<ir::NodeId>> nodes_;    // by cluster
   std::vector<std::vector<ir::NodeId>> readers_;  // by cluster: nodes that read it, its own among them
-  std::vector<uint32_t> position_;                // by cluster
-  std::vector<Cluster> at_;                       // by position; kNone is a hole
+  std::vector<uint32_t> position_;                // by cluster: ascending along the order
+  std::vector<Cluster> next_, previous_;          // by cluster: the order; its end and beginning are at the last index
   std::vector<uint32_t> mark_;
   uint32_t stamp_ = 0;
 };

@@ -10,6 +10,25 @@ using ir::Node;
 using ir::NodeId;
 using ir::Op;
 
+namespace {
+
+bool may_lie_between(const Node& node) {
+  return ir::is_elementwise(node.op) || ir::class_of(node.op) == ir::OpClass::kLayout || node.op == Op::kReduce;
+}
+
+}  // namespace
+
+std::vector<bool> NodesBetween::find_exponentials(const ir::Graph& graph) {
+  std::vector<bool> found(graph.nodes().size());
+  for (NodeId id = 0; id < found.size(); ++id) {
+    const Node& node = graph.node(id);
+    found[id] = node.op == Op::kExp ||
+                (may_lie_between(node) && std::any_of(node.inputs.begin(), node.inputs.end(),
+                                                      [&](ir::ValueId v) { return found[graph.value(v).producer]; }));
+  }
+  return found;
+}
+
 bool NodesBetween::look_above(ir::ValueId value) {
   constexpr size_t kMostNodes = 512;  // and too many to be what lies between two products
   std::vector<NodeId> open{graph_.value(value).producer};
@@ -19,9 +38,7 @@ bool NodesBetween::look_above(ir::ValueId value) {
     if (!above_.insert(id).second) continue;
     if (above_.size() > kMostNodes) return false;
     const Node& node = graph_.node(id);
-    if (!ir::is_elementwise(node.op) && ir::class_of(node.op) != ir::OpClass::kLayout && node.op != Op::kReduce) {
-      continue;
-    }
+    if (!may_lie_between(node)) continue;
     for (const ir::ValueId v : node.inputs) open.push_back(graph_.value(v).producer);
   }
   find_dependent();

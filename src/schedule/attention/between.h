@@ -20,6 +20,8 @@ class NodesBetween {
 
   // Looks at all nodes above a value; false where there are too many.
   bool look_above(ir::ValueId value);
+  // By node: whether that would find an exponential.
+  static std::vector<bool> find_exponentials(const ir::Graph& graph);
   // The products among them from which exponentials are computed, the last one first. A deep network has many others
   // above: its residual sums reach back to its input.
   std::vector<ir::NodeId> products() const;

@@ -262,12 +262,19 @@ int64_t AttentionForm::batches() const {
   return count;
 }
 
-std::optional<ir::Attention> find_attention(const ir::Graph& graph, NodeId product, const MayView& may_view,
-                                            std::string* reason) {
+AttentionFinder::AttentionFinder(const ir::Graph& graph)
+    : graph_(graph), has_exponentials_(NodesBetween::find_exponentials(graph)) {}
+
+std::optional<ir::Attention> AttentionFinder::find(NodeId product, const MayView& may_view, std::string* reason) const {
+  const Node& node = graph_.node(product);
+  if (std::none_of(node.inputs.begin(), node.inputs.end(),
+                   [this](ValueId v) { return has_exponentials_[graph_.value(v).producer]; })) {
+    return std::nullopt;
+  }
   try {
-    auto form = find_form(graph, product, nullptr, may_view);
+    auto form = find_form(graph_, product, nullptr, may_view);
     if (!form) return std::nullopt;
-    const ValueId result = form->divisions.empty() ? graph.node(product).outputs[0] : form->divisions.back().first;
+    const ValueId result = form->divisions.empty() ? node.outputs[0] : form->divisions.back().first;
     return ir::Attention{form->scores_product, product, std::move(form->inside), std::move(form->views), result};
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupportedOperator) throw;

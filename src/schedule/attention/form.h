@@ -57,10 +57,20 @@ struct AttentionForm {
   int64_t batches() const;
 };
 
-// The attention whose last product is `product`. nullopt where it is none; `reason` then says why where exponentials of
-// products are summed before it.
-std::optional<ir::Attention> find_attention(const ir::Graph& graph, ir::NodeId product, const MayView& may_view,
-                                            std::string* reason);
+// Finds the attentions of a graph.
+class AttentionFinder {
+ public:
+  explicit AttentionFinder(const ir::Graph& graph);
+
+  // The one whose last product is `product`. nullopt where it is none; `reason` then says why where exponentials of
+  // products are summed before it.
+  std::optional<ir::Attention> find(ir::NodeId product, const MayView& may_view, std::string* reason) const;
+
+ private:
+  const ir::Graph& graph_;
+  // By node. Most products of a deep network have none above them, but its residual sums reach far back.
+  const std::vector<bool> has_exponentials_;
+};
 
 // The form of a group of kind kAttention, whose inputs are what the kernel reads. Throws kUnsupportedOperator.
 AttentionForm attention_form(const ir::Graph& graph, const ir::Group& group);

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "schedule/expr/expr_walk.h"
@@ -80,7 +81,10 @@ int64_t weight_of(const ir::Node& node) {
 class SizeCutter {
  public:
   explicit SizeCutter(const ir::Graph& graph)
-      : graph_(graph), most_(graph.nodes().size()), cut_(graph.nodes().size()) {}
+      : graph_(graph),
+        most_(graph.nodes().size()),
+        cut_(graph.nodes().size()),
+        counted_(graph.nodes().size(), kNever) {}
 
   std::map<ValueId, uint32_t> run() {
     for (NodeId id = 0; id < graph_.nodes().size(); ++id) {
@@ -106,25 +110,26 @@ class SizeCutter {
     return cut_[id] || op == Op::kParameter || (!Inliner::inlines(op) && op != Op::kReduce && op != Op::kArgReduce);
   }
 
-  // Of what a node is computed from, down to `known` and to what kernels before it make.
-  int64_t weight(NodeId root, NodeId known) const {
+  // Of what a node is computed from, down to `known` and to what kernels before it make. In a graph whose values have
+  // many readers each node asks.
+  int64_t weight(NodeId root, NodeId known) {
+    const uint32_t count = ++counts_;
     int64_t sum = 0;
-    above(root, known, [&](NodeId id, bool is_loaded) { sum += is_loaded ? kLoadWeight : weight_of(graph_.node(id)); });
+    counted_[root] = count;
+    for (std::vector<NodeId> open{root}; !open.empty();) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (id != root && (id == known || stands_for_itself(graph_.node(id).outputs[0]))) {
+        sum += kLoadWeight;
+        continue;
+      }
+      sum += weight_of(graph_.node(id));
+      for (const ValueId v : graph_.node(id).inputs) {
+        const NodeId from = producer(v);
+        if (std::exchange(counted_[from], count) != count) open.push_back(from);
+      }
+    }
     return sum;
-  }
-  template <typename Visit>
-  void above(NodeId root, NodeId known, const Visit& visit) const {
-    DagWalk().run(
-        root,
-        [this](NodeId id, const auto& next) {
-          for (const ValueId v : graph_.node(id).inputs) next(producer(v));
-        },
-        [&](NodeId id) {
-          const bool is_loaded = id != root && (id == known || stands_for_itself(graph_.node(id).outputs[0]));
-          visit(id, is_loaded);
-          return !is_loaded;
-        },
-        [](NodeId) {});
   }
 
   // The value through which nearly all of what a node is computed from reaches it, if there is one: the smallest such
@@ -245,6 +250,9 @@ class SizeCutter {
   const ir::Graph& graph_;
   std::vector<int64_t> most_;  // by node: at least its weight
   std::vector<bool> cut_;
+  static constexpr uint32_t kNever = 0;
+  std::vector<uint32_t> counted_;  // by node: the last call of weight() that reached it
+  uint32_t counts_ = kNever;
   std::map<ValueId, uint32_t> cuts_;
   uint32_t boundaries_ = 0;
   std::vector<std::vector<NodeId>> users_;

@@ -346,34 +346,43 @@ std::string title_of(const ir::Graph& graph, const KernelExprs& exprs, const std
                      fmt::join(origins, ", "), ir::to_string(graph.type(exprs.roots[0].value)));
 }
 
-const std::set<ValueId>& Sources::of(ValueId root) {
+const std::vector<ValueId>& Sources::of(ValueId root) {
   const auto [known, is_new] = known_.try_emplace(root);
-  std::set<ValueId>& set = known->second;
-  if (!is_new) return set;
+  std::vector<ValueId>& found = known->second;
+  if (!is_new) return found;
   std::vector<ValueId> open = {root};
-  std::set<ValueId> seen;
+  std::vector<bool> seen(local_.graph.value_count());
+  seen[root] = true;
   while (!open.empty()) {
     const ValueId v = open.back();
     open.pop_back();
-    if (!seen.insert(v).second) continue;
-    if (v != root && element_count(local_.graph.shape(v)) > 1) set.insert(v);
+    if (v != root && element_count(local_.graph.shape(v)) > 1) found.push_back(v);
     if (v != root && is_input_(v)) continue;
-    for (ValueId input : local_.graph.producer(v).inputs) open.push_back(input);
+    for (const ValueId input : local_.graph.producer(v).inputs) {
+      if (!seen[input]) open.push_back(input);
+      seen[input] = true;
+    }
   }
-  return set;
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool Sources::depends(ValueId root, ValueId value) {
+  const std::vector<ValueId>& found = of(root);
+  return std::binary_search(found.begin(), found.end(), value);
 }
 
 namespace {
 
 // Skips in either set what lies before the other's next value: sets of neighbouring values take a few steps.
-bool intersect(const std::set<ValueId>& a, const std::set<ValueId>& b) {
+bool intersect(const std::vector<ValueId>& a, const std::vector<ValueId>& b) {
   auto in_a = a.begin(), in_b = b.begin();
   while (in_a != a.end() && in_b != b.end()) {
     if (*in_a == *in_b) return true;
     if (*in_a < *in_b) {
-      in_a = a.lower_bound(*in_b);
+      in_a = std::lower_bound(in_a, a.end(), *in_b);
     } else {
-      in_b = b.lower_bound(*in_a);
+      in_b = std::lower_bound(in_b, b.end(), *in_a);
     }
   }
   return false;
@@ -382,10 +391,9 @@ bool intersect(const std::set<ValueId>& a, const std::set<ValueId>& b) {
 }  // namespace
 
 bool Sources::related(const std::vector<ValueId>& roots, ValueId other) {
-  const std::set<ValueId>& theirs = of(other);
+  const std::vector<ValueId>& theirs = of(other);
   return std::any_of(roots.begin(), roots.end(), [&](ValueId root) {
-    const std::set<ValueId>& ours = of(root);
-    return theirs.count(root) != 0 || ours.count(other) != 0 || intersect(ours, theirs);
+    return depends(other, root) || depends(root, other) || intersect(of(root), theirs);
   });
 }
 

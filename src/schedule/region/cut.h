@@ -47,16 +47,19 @@ class Sources {
   Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_input)
       : local_(local), is_input_(std::move(is_input)) {}
 
-  // The values of more than one element that a root depends on.
-  const std::set<ir::ValueId>& of(ir::ValueId root);
+  // Whether a root depends on `value`, which has more than one element.
+  bool depends(ir::ValueId root, ir::ValueId value);
   // Whether `other` and a root read a common value, so that one kernel reads it once, or one is made of the other.
   bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
   void clear() { known_.clear(); }
 
  private:
+  // The values of more than one element that a root depends on, ascending. They may be most of a large group.
+  const std::vector<ir::ValueId>& of(ir::ValueId root);
+
   const LocalGraph& local_;
   std::function<bool(ir::ValueId)> is_input_;
-  std::map<ir::ValueId, std::set<ir::ValueId>> known_;
+  std::map<ir::ValueId, std::vector<ir::ValueId>> known_;
 };
 
 // Where the result of `value` is handed on most cheaply: the last values with its element count that elementwise and

@@ -234,7 +234,7 @@ class RegionScheduler {
       const auto& handed_over = region_.options.data_reuse ? region_.local.forced : region_.cut;
       return region_.apart.count(v) != 0 || handed_over.count(v) != 0;
     };
-    const auto reads = [this](ir::ValueId root, ir::ValueId v) { return region_.sources.of(root).count(v) != 0; };
+    const auto reads = [this](ir::ValueId root, ir::ValueId v) { return region_.sources.depends(root, v); };
     const auto together = [this](ir::ValueId a, ir::ValueId b) {
       const auto first = region_.apart.find(a), second = region_.apart.find(b);
       const bool both = first != region_.apart.end() && second != region_.apart.end();

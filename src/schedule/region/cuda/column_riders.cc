@@ -41,7 +41,7 @@ void ColumnRiders::find() {
     for (ir::ValueId span : spans) {
       if (element_count(graph.shape(span)) != elements || region_.is_scan(span)) continue;
       if (!region_.sources.related({span}, node.outputs[0])) continue;
-      if (region_.sources.of(span).count(node.outputs[0]) != 0) continue;
+      if (region_.sources.depends(span, node.outputs[0])) continue;
       const int64_t parts = parts_for(rows);
       if (parts != 0) found.push_back({node.outputs[0], span, parts});
       break;
