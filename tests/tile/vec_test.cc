@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "testing.h"
 #include "tile/op/arith.h"
+#include "tile/op/gather.h"
 
 namespace heddle::tile {
 namespace {
@@ -246,6 +248,83 @@ TEST(Vec, RoundedProductsAreNoPartOfASum) {
   volatile double tiny = 0x1p-30;
   check(1.f, float(small));
   check(1.0, double(tiny));
+}
+
+template <typename T, int W>
+void check_gathers() {
+  Guarded<T> in(3 * W);
+  std::mt19937 random(7);
+  testing::fill(in, random);
+  vec<int32_t, W> index;
+  int32_t memory[W];
+  for (int i = 0; i < W; ++i) index.set(i, memory[i] = static_cast<int32_t>(random() % (3 * W)));
+  for (int64_t n = 1; n <= W; ++n) {
+    const auto lanes = gather_lanes(in.data(), index, n), at = gather_at<W>(in.data(), memory, n);
+    const auto strided = load_strided_n<W>(in.data() + 1, 2, n);
+    for (int i = 0; i < n; ++i) {
+      EXPECT_EQ(lanes[i], in[memory[i]]);
+      EXPECT_EQ(at[i], in[memory[i]]);
+    }
+    for (int i = 0; i < W; ++i) EXPECT_EQ(strided[i], i < n ? in[1 + 2 * i] : T(0)) << n << " of " << W;
+  }
+  const auto even = load_strided<W>(in.data(), 2);
+  for (int i = 0; i < W; ++i) EXPECT_EQ(even[i], in[2 * i]);
+}
+
+TEST(Vec, GathersReadTheirElements) {
+  check_gathers<float, 1>();
+  check_gathers<float, 8>();
+  check_gathers<float, 16>();
+  check_gathers<double, 8>();
+  check_gathers<int64_t, 16>();
+  check_gathers<uint8_t, 8>();
+}
+
+// Positions that ascend by less than one or two vectors, up to the last element that may be read.
+TEST(Vec, NearGathersReadTheirElements) {
+  constexpr int W = kLanes, extent = 5 * W;
+  Guarded<float> in(extent);
+  std::mt19937 random(7);
+  testing::fill(in, random);
+  const auto check = [&](auto vectors, int first) {
+    int32_t index[W];
+    for (int i = 0; i < W; ++i) index[i] = std::min(first + i * (vectors * W - 1) / (W > 1 ? W - 1 : 1), extent - 1);
+    for (int64_t n = 1; n <= W; ++n) {
+      const auto v = gather_near<W, vectors>(in.data(), index, extent, n);
+      for (int i = 0; i < n; ++i) EXPECT_EQ(v[i], in[index[i]]) << n << " lanes from " << first;
+    }
+    const auto v = gather_near<W, vectors>(in.data(), index, extent, index_constant<W>{});
+    for (int i = 0; i < W; ++i) EXPECT_EQ(v[i], in[index[i]]) << "all lanes from " << first;
+  };
+  for (int first = 0; first < extent; ++first) {
+    check(index_constant<1>{}, first);
+    check(index_constant<2>{}, first);
+  }
+}
+
+template <typename T>
+void check_wrapped(std::vector<int64_t> values, int64_t extent) {
+  for (const int64_t value : values) {
+    const int64_t full = static_cast<int64_t>(static_cast<T>(value));
+    const int64_t counted = full < 0 && std::is_signed_v<T> ? full + extent : full;
+    const bool beyond = !std::is_signed_v<T> && static_cast<uint64_t>(static_cast<T>(value)) >= uint64_t(extent);
+    const int64_t expected = beyond ? extent - 1 : std::clamp<int64_t>(counted, 0, extent - 1);
+    const auto wrapped = wrap_lanes(splat<kLanes>(static_cast<T>(value)), extent);
+    EXPECT_EQ(wrapped[kLanes - 1], expected) << value << " of " << extent;
+  }
+}
+
+TEST(Vec, PositionsWrapAndClamp) {
+  const std::vector<int64_t> values = {0, 1, -1, 99, 100, -100, -101, 127, -128, 200, INT32_MAX, INT32_MIN, INT64_MAX,
+                                       INT64_MIN};
+  for (const int64_t extent : {1, 100, 1000}) {
+    check_wrapped<int64_t>(values, extent);
+    check_wrapped<int32_t>(values, extent);
+    check_wrapped<int8_t>(values, extent);
+    check_wrapped<uint8_t>(values, extent);
+    check_wrapped<uint32_t>(values, extent);
+    check_wrapped<uint64_t>(values, extent);
+  }
 }
 
 }  // namespace
