@@ -125,6 +125,10 @@ try_wheel() {
     run /usr/bin:/bin "$venv/bin/python" examples/tile/vector_add.py
     run /usr/bin:/bin "$venv/bin/heddle" zoo resnet18 --size 64 -o model.onnx
     run /usr/bin:/bin "$venv/bin/python" examples/run_model.py model.onnx
+    run /usr/bin:/bin "$venv/bin/heddle" verify model.onnx
+    # Whether it knows the processor: how that is asked differs between compilers.
+    said=$(run /usr/bin:/bin "$venv/bin/heddle" devices)
+    ! grep -qw avx2 /proc/cpuinfo || grep -Eq '^cpu +avx' <<<"$said" || fail "an AVX2 processor is to it: $said"
     run /usr/bin:/bin "$venv/bin/heddle" compile model.onnx -o model.plan
     run /nowhere "$venv/bin/heddle" run model.plan
     # The cache would answer for the compiler.

@@ -12,6 +12,7 @@
 #include "errors.h"
 #include "heddle/version.h"
 #include "interrupt.h"
+#include "jit/cuda/nvrtc.h"
 #include "model.h"
 #include "ops.h"
 #include "source.h"
@@ -43,6 +44,7 @@ NB_MODULE(_core, module) {
     return std::string(heddle::near_miss(word, {known.begin(), known.end()}));
   });
   module.def("command", &command, nb::arg("words"));
+  module.def("prefer_nvrtc", &heddle::jit::prefer_nvrtc, nb::arg("paths"));
   heddle::speak_of(heddle::Interface::kPython);
   heddle::python::find_main_thread();
   heddle::python::register_errors();

@@ -7,7 +7,7 @@
 Arrays are those of NumPy, PyTorch, CuPy, JAX or whatever has `__dlpack__`, on the host or, for a model with
 target="cuda", on its GPU. Results are arrays of the library that the inputs came from.
 """
-from heddle import ops
+from heddle import _core, _nvrtc, ops
 from heddle._core import Tensor, empty, tensor
 from heddle._core import version as _version
 from heddle._errors import (
@@ -21,6 +21,7 @@ from heddle._report import Report
 from heddle._tools import BenchResult, bench, inspect, tune, verify
 
 __version__ = _version()
+_core.prefer_nvrtc(_nvrtc.find())
 
 __all__ = [
     "BenchResult", "Error", "Explanation", "FileError", "ForbiddenFileError", "InputError", "InternalError", "Kernel",

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union, Unpack
 
-from heddle import _core, _html, _nvrtc
+from heddle import _core, _html
 from heddle._options import Options, did_you_mean, refuse, require_known
 from heddle._profile import Profile
 from heddle._report import Report
@@ -68,8 +68,6 @@ def source_of(model: Any, options: Mapping[str, Any], where: str) -> Any:
     require_known(options, where)
     if options.get("kernels"):
         options = {**options, "kernels": _operators(options["kernels"])}
-    if str(options.get("target", "")).startswith("cuda"):
-        _nvrtc.load()
     if isinstance(model, Model):
         if not options:
             return model._source

@@ -1,7 +1,7 @@
 """Single operators on arrays that lie on a GPU."""
 from typing import Any, Mapping, Optional
 
-from heddle import _core, _nvrtc
+from heddle import _core
 
 __all__ = ["attention", "gemm"]
 
@@ -29,7 +29,6 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: int = 0, 
     Returns `out`, or a new array of q's library, [batch, heads, queries, width]. It is put onto `stream` as by gemm().
     Raises heddle.InputError, heddle.UnsupportedError, heddle.MachineError.
     """
-    _nvrtc.load()
     options = {"causal": causal, "window": window, "scale": scale, "soft_cap": soft_cap, "bias": bias, "sinks": sinks,
                "lengths": lengths, "page_table": page_table, "stream": stream}
     return _core.attention(q, k, v, out, options)
@@ -49,6 +48,5 @@ def gemm(a: Any, b: Any, *, epilogue: str = "", operands: Optional[Mapping[str, 
     problem compiles its kernel; with `tune_seconds` candidates are measured then. Raises heddle.InputError,
     heddle.UnsupportedError, heddle.MachineError.
     """
-    _nvrtc.load()
     options = {"out_dtype": out_dtype, "tf32": tf32, "stream": stream, "tune_seconds": tune_seconds}
     return _core.gemm(a, b, epilogue, dict(operands or {}), out, options)

@@ -66,6 +66,21 @@ bool is_clang(const Compiler& compiler) {
   return compiler.version.find("clang") != std::string::npos;
 }
 
+// GCC before 11 lacks __builtin_bit_cast(). It says "c++ (Debian 10.2.1-6) 10.2.1 20210110" and who holds the
+// copyright.
+bool too_old(const Compiler& compiler) {
+  const size_t package = compiler.version.find(") ");
+  if (package == std::string::npos || compiler.version.find("Free Software Foundation") == std::string::npos)
+    return false;
+  const long major = std::strtol(compiler.version.c_str() + package + 2, nullptr, 10);
+  return major > 0 && major < 11;
+}
+
+[[noreturn]] void refuse_old(const std::string& path) {
+  fail(ErrorCode::kNoCompiler, path, "it is too old: kernels need GCC 12 or Clang 14, or a later one of them",
+       "Install one and name it in HEDDLE_CXX (Debian 11: apt install clang-16, HEDDLE_CXX=clang++-16)");
+}
+
 bool says(const std::string& output, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(),
                      [&](const char* word) { return output.find(word) != std::string::npos; });
@@ -282,11 +297,19 @@ Compiler find_compiler() {
       fail(ErrorCode::kNoCompiler, "HEDDLE_CXX", fmt::format("\"{}\" is no executable file", chosen),
            "Set HEDDLE_CXX to a C++ compiler or unset it");
     }
-    return {path, version_of(path)};
+    Compiler compiler{path, version_of(path)};
+    if (too_old(compiler)) refuse_old(path);
+    return compiler;
   }
+  std::string old;
   for (const char* name : {"c++", "g++", "clang++"}) {
-    if (const std::string path = find_program(name); !path.empty()) return {path, version_of(path)};
+    const std::string path = find_program(name);
+    if (path.empty()) continue;
+    Compiler compiler{path, version_of(path)};
+    if (!too_old(compiler)) return compiler;
+    if (old.empty()) old = path;
   }
+  if (!old.empty()) refuse_old(old);
   const char* path = std::getenv("PATH");
   fail(
       ErrorCode::kNoCompiler, "PATH",

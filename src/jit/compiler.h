@@ -16,8 +16,8 @@ struct Compiler {
   std::string version;  // what it says of itself, with size and date of the executable: part of every cache key
 };
 
-// $HEDDLE_CXX where it is set, else the first of c++, g++, clang++ on $PATH. Throws kNoCompiler saying what was
-// searched.
+// $HEDDLE_CXX where it is set, else the first of c++, g++, clang++ on $PATH that is new enough. Throws kNoCompiler
+// saying what was searched, or which one is too old.
 Compiler find_compiler();
 
 // Flags for code that runs on `target`. Values keep IEEE semantics for NaN, infinities and signed zeros; contraction to

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/memory.h"
 #include "target/calibration.h"
+#include "target/cpu_features.h"
 #include "target/cuda_driver.h"
 
 namespace heddle {
@@ -85,11 +86,10 @@ Target Target::host_cpu(int threads) {
   Target target;
   CpuTarget& cpu = target.cpu;
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
+  const CpuFeatures& features = cpu_features();
+  if (features.avx512) {
     cpu.isa = CpuIsa::kAvx512;
-  } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+  } else if (features.avx2) {
     cpu.isa = CpuIsa::kAvx2;
   }
   cpu.isa = std::min(cpu.isa, isa_limit());
@@ -99,9 +99,9 @@ Target Target::host_cpu(int threads) {
   static const double ghz = measured_ghz();
   cpu.ghz = ghz;
   // Zen 1 to Zen 4 have 256-bit pipes; their AVX-512 runs as two halves.
-  if (__builtin_cpu_is("amdfam17h") || __builtin_cpu_is("amdfam19h")) cpu.fma_bytes_per_cycle = 64;
-  cpu.avx512_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
-  cpu.avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  if (features.zen) cpu.fma_bytes_per_cycle = 64;
+  cpu.avx512_bf16 = avx512 && features.avx512_bf16;
+  cpu.avx512_vnni = avx512 && features.avx512_vnni;
 #endif
   cpu.threads = threads > 0 ? threads : usable_cores();
   if (const auto& rates = calibration_of_host()) {

@@ -127,6 +127,28 @@ TEST_F(Jit, NoCompilerIsSaidWithWhatWasSearched) {
   EXPECT_NE(error.why().find("/nowhere/cxx"), std::string::npos);
 }
 
+TEST_F(Jit, AnOldCompilerIsPassedOverOrRefused) {
+  const auto write = [&](const std::string& name, const std::string& says) {
+    const std::string path = dir_.path() + "/" + name;
+    write_file(path, "#!/bin/sh\necho '" + says + "'\n");
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  };
+  const Variable path("PATH", dir_.path() + ":/usr/bin:/bin");
+  const std::string old =
+      write("c++", "c++ (Debian 10.2.1-6) 10.2.1 20210110\nCopyright (C) 2020 Free Software Foundation");
+  const std::string later = write("g++", "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation");
+  {
+    const Variable chosen("HEDDLE_CXX", "");
+    EXPECT_EQ(find_compiler().path, later);
+  }
+  const Variable chosen("HEDDLE_CXX", old);
+  const Error error = error_of([] { find_compiler(); });
+  EXPECT_EQ(error.code(), ErrorCode::kNoCompiler);
+  EXPECT_EQ(error.where(), old);
+  EXPECT_NE(error.remedy().find("HEDDLE_CXX=clang++"), std::string::npos);
+}
+
 TEST_F(Jit, AFolderThatCannotBeUsedCostsOneWarning) {
   write_file(dir_.path() + "/file", "x");
   const Variable folder("HEDDLE_CACHE_DIR", dir_.path() + "/file/cache");  // below a file: not even root can make it

@@ -1,6 +1,7 @@
 """explain, kernels, verify, tune, bench, inspect, plans, the command and the typing of the package."""
 import ast
 import json
+import os
 import pathlib
 import pickle
 import re
@@ -140,9 +141,28 @@ class Tools(unittest.TestCase):
                          (str(caught.exception), caught.exception.code, caught.exception.remedy))
 
 
+# A library in the place of NVRTC that refuses whatever it is given.
+NVRTC = r"""
+#include <cstddef>
+#include <cstring>
+constexpr char kLog[] = "the one that pip installed";
+extern "C" {
+int nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 0; }
+int nvrtcCreateProgram(void**, const char*, const char*, int, const char* const*, const char* const*) { return 0; }
+int nvrtcDestroyProgram(void**) { return 0; }
+int nvrtcCompileProgram(void*, int, const char* const*) { return 6; }
+int nvrtcGetProgramLogSize(void*, size_t* bytes) { return *bytes = sizeof kLog, 0; }
+int nvrtcGetProgramLog(void*, char* text) { return std::memcpy(text, kLog, sizeof kLog), 0; }
+int nvrtcGetCUBINSize(void*, size_t*) { return 6; }
+int nvrtcGetCUBIN(void*, char*) { return 6; }
+const char* nvrtcGetErrorString(int) { return "refused"; }
+}
+"""
+
+
 class Package(unittest.TestCase):
-    def run_python(self, *words):
-        return subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    def run_python(self, *words, **variables):
+        return subprocess.run([sys.executable, *words], capture_output=True, text=True, env={**os.environ, **variables})
 
     def test_command(self):
         done = self.run_python("-m", "heddle", "--version")
@@ -150,6 +170,17 @@ class Package(unittest.TestCase):
         failed = self.run_python("-m", "heddle", "run", "/nowhere.onnx")
         self.assertEqual(failed.returncode, 4)
         self.assertIn("/nowhere.onnx", failed.stderr)
+
+    def test_the_command_finds_the_compiler_for_gpus_that_pip_installed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            library = pathlib.Path(folder) / "nvidia/cu13/lib/libnvrtc.so.13"
+            library.parent.mkdir(parents=True)
+            subprocess.run(["c++", "-shared", "-fPIC", "-x", "c++", "-", "-o", library], input=NVRTC, text=True, check=True)
+            model = models.save(models.Mlp().proto, pathlib.Path(folder))
+            path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+            done = self.run_python("-m", "heddle", "compile", model, "--target", "cuda", "--no-cache", "-o", f"{folder}/model.plan",
+                                   PYTHONPATH=path, HEDDLE_NVRTC="")
+        self.assertIn("the one that pip installed", done.stderr)
 
     def test_importing_loads_no_library_of_arrays(self):
         loaded = self.run_python("-c", "import heddle, sys; print(sorted({'numpy', 'torch', 'onnx'} & set(sys.modules)))")

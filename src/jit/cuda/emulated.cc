@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "jit/compiler.h"
+#include "target/cpu_features.h"
 
 namespace heddle::jit {
 namespace {
@@ -84,13 +85,10 @@ class Tokens {
 
 std::vector<std::string> flags_for(std::string_view architecture) {
   CpuTarget cpu;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+  if (cpu_features().avx2) {
     cpu.isa = CpuIsa::kAvx2;
     cpu.f16c = true;
   }
-#endif
   std::vector<std::string> flags = compile_flags(cpu);
   // Compiling takes longer than running what is small enough to be emulated.
   flags.push_back("-Og");

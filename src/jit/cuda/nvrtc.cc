@@ -77,12 +77,18 @@ bool open(Nvrtc& nvrtc, const std::string& path) {
   return true;
 }
 
+std::vector<std::string>& preferred() {
+  static std::vector<std::string> paths;
+  return paths;
+}
+
 Nvrtc load() {
   Nvrtc nvrtc{};
   std::vector<std::string> paths;
   if (const char* chosen = std::getenv("HEDDLE_NVRTC"); chosen != nullptr && *chosen != '\0') {
     paths.push_back(chosen);
   } else {
+    paths = preferred();
     for (const char* folder : {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"}) {
       for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12"}) paths.push_back(std::string(folder) + name);
     }
@@ -97,7 +103,8 @@ Nvrtc load() {
 const Nvrtc& nvrtc_of_process() {
   static const Nvrtc nvrtc = load();
   if (!nvrtc.why.empty()) {
-    fail(ErrorCode::kNoCompiler, "nvrtc", nvrtc.why, "Install CUDA's NVRTC, or name the library in HEDDLE_NVRTC");
+    fail(ErrorCode::kNoCompiler, "nvrtc", nvrtc.why,
+         "Install CUDA's NVRTC (for Python: pip install nvidia-cuda-nvrtc), or name the library in HEDDLE_NVRTC");
   }
   return nvrtc;
 }
@@ -312,6 +319,10 @@ std::set<std::string> spilling_kernels(std::string_view log) {
 
 NvrtcInfo find_nvrtc() {
   return nvrtc_of_process().info;
+}
+
+void prefer_nvrtc(std::vector<std::string> paths) {
+  preferred() = std::move(paths);
 }
 
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, Slow slow,

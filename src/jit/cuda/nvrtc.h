@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle::jit {
 
@@ -15,6 +16,9 @@ struct NvrtcInfo {
 };
 // Throws kNoCompiler saying what was searched.
 NvrtcInfo find_nvrtc();
+// Files to try before those names, the first one first: what pip installs lies where no loader looks. To be called
+// before anything is compiled, and not beside it.
+void prefer_nvrtc(std::vector<std::string> paths);
 
 struct CompiledCubin {
   std::string bytes;

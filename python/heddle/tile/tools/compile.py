@@ -301,9 +301,6 @@ int {name}({stream}) {{
 
 
 def _export_cuda(source: _Source, folder: pathlib.Path, target: str) -> Exported:
-    from heddle import _nvrtc
-
-    _nvrtc.load()
     text, symbol, code, threads, shared = core().export.cuda_code(source.compiled.ir, target)
     lines = [", ".join(str(byte) for byte in code[at:at + 32]) + "," for at in range(0, len(code), 32)]
     spelt = {"name": source.name, "title": source.title, "symbol": symbol, "threads": threads, "shared": shared, "grid": source.grid_lines(),
