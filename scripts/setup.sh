@@ -47,6 +47,17 @@ case "${1:-}" in
       build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
       touch "$mark"
     fi
+    # PyTorch has half a gigabyte; without it its tests are skipped, and say so.
+    mark="build/venv/.torch-$(cat tests/requirements-torch.txt scripts/torch_stubs.py | sha256sum | cut -c1-16)"
+    if [ ! -e "$mark" ]; then
+      echo "setup: PyTorch into build/venv"
+      if build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/requirements-torch.txt &&
+        build/venv/bin/python scripts/torch_stubs.py build/venv; then
+        touch "$mark"
+      else
+        echo "setup: PyTorch could not be installed; its tests will be skipped" >&2
+      fi
+    fi
     build/venv/bin/python scripts/fetch_test_data.py --into build/test-data
     ;;
   *) echo "usage: setup.sh build|test" >&2; exit 2 ;;

@@ -15,6 +15,7 @@
 #include "jit/cuda/nvrtc.h"
 #include "model.h"
 #include "ops.h"
+#include "reference.h"
 #include "source.h"
 #include "tensor.h"
 #include "text.h"
@@ -52,5 +53,6 @@ NB_MODULE(_core, module) {
   heddle::python::register_source(module);
   heddle::python::register_model(module);
   heddle::python::register_ops(module);
+  heddle::python::register_reference(module);
   heddle::python::register_tile(module);
 }

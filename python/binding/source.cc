@@ -263,9 +263,12 @@ nb::tuple inspect(const Source& source) {
 Source::Source(nb::handle model, const nb::dict& options) : options_(options_of(options)) {
   if (nb::isinstance<nb::bytes>(model)) {
     const auto bytes = nb::borrow<nb::bytes>(model);
+    const std::string_view content(bytes.c_str(), bytes.size());
     const auto folder = std::make_shared<TempDir>("heddle-model");
-    path_ = folder->path() + "/model.onnx";
-    write_file(path_, std::string_view(bytes.c_str(), bytes.size()), Sync::kNo);
+    // No message of protobuf begins with this word.
+    given_as_ = content.starts_with("graph") ? "model.hir" : "model.onnx";
+    path_ = folder->path() + "/" + given_as_;
+    write_file(path_, content, Sync::kNo);
     file_ = folder;
   } else {
     path_ = path_of(model);

@@ -14,13 +14,13 @@ namespace heddle::python {
 // A model and how it is to be compiled: what heddle.compile() and the tools are called with.
 class Source {
  public:
-  // `model`: a path, or the bytes of an ONNX file. `options`: the keywords of heddle.compile(). Throws
+  // `model`: a path, or the bytes of an ONNX file or of textual IR. `options`: the keywords of heddle.compile(). Throws
   // kInvalidArgument.
   Source(nanobind::handle model, const nanobind::dict& options);
 
   const std::string& path() const { return path_; }
   // What reports call the model: bytes have no path that means anything to their owner.
-  std::string name() const { return file_ == nullptr ? path_ : "model.onnx"; }
+  std::string name() const { return file_ == nullptr ? path_ : given_as_; }
   // Without progress().
   const CompileOptions& options() const { return options_; }
 
@@ -33,7 +33,7 @@ class Source {
   class Progress;
   std::shared_ptr<Progress> progress() const;
 
-  std::string path_;
+  std::string path_, given_as_;
   std::shared_ptr<const void> file_;  // of a model given as bytes, as long as somebody may read it again
   CompileOptions options_;
   nanobind::object progress_;

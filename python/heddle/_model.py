@@ -112,7 +112,7 @@ def _arrays_by_name(inputs: Optional[Mapping[str, Any]]) -> dict:
 def compile(model: Any, **options: Unpack[Options]) -> "Model":
     """Compiles a model, or takes it from the cache.
 
-    model: the path of an ONNX file, textual IR or plan file; the bytes of an ONNX file; or an onnx.ModelProto.
+    model: the path of an ONNX file, textual IR or plan file; the bytes of an ONNX file or of textual IR; or an onnx.ModelProto.
     target: "cpu", "cuda" or "cuda:1".
     precision: what an f32 model is computed in: "f32", "tf32", "f16", "bf16".
     shapes: of inputs whose shape the model leaves open: {"x": (1, 3, 224, 224)}; and of those with a default (an

@@ -1,0 +1,77 @@
+"""The backend of torch.compile."""
+import contextlib
+from functools import partial
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+import torch
+
+from heddle._errors import make
+from heddle._options import did_you_mean, refuse
+from heddle.torch.graph import CompiledGraph, line_of
+
+_OLDEST = (2, 10)
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference")}
+
+_observers: List[List[CompiledGraph]] = []
+
+
+@contextlib.contextmanager
+def observed() -> Iterator[List[CompiledGraph]]:
+    """The graphs that are compiled meanwhile."""
+    graphs: List[CompiledGraph] = []
+    _observers.append(graphs)
+    try:
+        yield graphs
+    finally:
+        _observers.remove(graphs)
+
+
+def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> Any:
+    """What torch.compile calls for each graph of Dynamo's."""
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    from heddle.torch.decompositions import table
+
+    _check(mode, options or {})
+    build = partial(build_graph, options=dict(options or {}))
+    compiler = aot_autograd(fw_compiler=partial(build, kind="forward"), bw_compiler=partial(build, kind="backward"),
+                            inference_compiler=partial(build, kind="inference"), decompositions=table(),
+                            partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
+    return compiler(module, inputs)
+
+
+def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
+    version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if version < _OLDEST:
+        refuse("torch.compile", f"torch is {torch.__version__}", "The backend heddle needs 2.10 or later")
+    if mode not in (None, *_MODES):
+        refuse("torch.compile: mode", f'there is no mode "{mode}"', f"{did_you_mean(str(mode), _MODES)}The modes are {', '.join(_MODES)}")
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            refuse("torch.compile: options", f"there is no option {name}",
+                   f"{did_you_mean(name, _OPTIONS)}The options of heddle are {', '.join(_OPTIONS)}")
+        if value not in _OPTIONS[name]:
+            refuse(f"torch.compile: options: {name}", f"{value!r} is no value of it", f"It is {' or '.join(_OPTIONS[name])}")
+
+
+def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any]) -> CompiledGraph:
+    device = next((value.device for node in module.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)
+                   and value.device.type == "cuda"), torch.device("cpu"))
+    target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
+    words = {"target": target, **({"threads": torch.get_num_threads()} if target == "cpu" else {}),
+             "execution": options.get("execution", "compiled")}
+    graph = CompiledGraph(module, kind, words)
+    if options.get("fallback") == "error" and graph.division.fallbacks:
+        _refuse_fallbacks(graph)
+    for observer in _observers:
+        observer.append(graph)
+    return graph
+
+
+def _refuse_fallbacks(graph: CompiledGraph) -> None:
+    listed = "; ".join(f"{one.node.target}{' at ' + line_of(one.node) if line_of(one.node) else ''} ({one.reason})"
+                       for one in graph.division.fallbacks)
+    why = f"PyTorch would have to run operators of the {graph.kind} graph: {listed}"
+    raise make(301, "torch.compile", why, 'Leave options={"fallback": "error"} out', f"torch.compile: {why}")

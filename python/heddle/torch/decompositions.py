@@ -1,0 +1,38 @@
+"""Which operators AOTAutograd takes apart before the backend sees them."""
+import functools
+from typing import Any, Callable, Dict
+
+import torch
+
+aten = torch.ops.aten
+
+# Beside PyTorch's core table: stitching joins again what these become, with statistics in f32.
+_MORE = [
+    aten.addcdiv, aten.addcmul, aten.baddbmm, aten.celu, aten.elu, aten.elu_backward, aten.gelu, aten.gelu_backward, aten.glu,
+    aten.glu_backward, aten.grid_sampler_2d, aten.hardsigmoid, aten.hardsigmoid_backward, aten.hardswish, aten.hardswish_backward, aten.hardtanh,
+    aten.hardtanh_backward, aten.huber_loss, aten.index_add, aten.index_copy, aten.l1_loss, aten.leaky_relu,
+    aten.leaky_relu_backward, aten.lerp, aten.linalg_vector_norm, aten.log_sigmoid_forward, aten.log_sigmoid_backward,
+    aten.logaddexp, aten.mish, aten.mse_loss, aten.mse_loss_backward, aten._native_batch_norm_legit,
+    aten._native_batch_norm_legit_functional, aten._native_batch_norm_legit_no_training, aten.native_batch_norm,
+    aten.native_batch_norm_backward, aten.native_group_norm, aten.native_group_norm_backward, aten.native_layer_norm,
+    aten.native_layer_norm_backward, aten.nll_loss_backward, aten.nll_loss_forward, aten.norm, aten._log_softmax_backward_data,
+    aten.sigmoid_backward, aten.silu, aten.silu_backward, aten.smooth_l1_loss, aten.smooth_l1_loss_backward,
+    aten._softmax_backward_data, aten.softplus, aten.softplus_backward, aten.std, aten.std_mean, aten.tanh_backward,
+    aten.threshold, aten.threshold_backward, aten.upsample_bilinear2d, aten.upsample_nearest1d, aten.upsample_nearest2d,
+    aten.xlogy]
+# What has a lowering of its own, which knows more than its parts would tell.
+_WHOLE = [
+    aten._softmax, aten._log_softmax, aten.var_mean, aten.var, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.max_pool2d_with_indices,
+    aten._scaled_dot_product_flash_attention_for_cpu, aten.avg_pool2d, aten.convolution_backward, aten.embedding_dense_backward, aten.native_dropout]
+
+
+@functools.cache
+def table() -> Dict[Any, Callable[..., Any]]:
+    from torch._decomp import core_aten_decompositions, get_decompositions
+
+    made = dict(core_aten_decompositions())
+    made.update(get_decompositions(_MORE))
+    for packet in _WHOLE:
+        for overload in packet.overloads():
+            made.pop(getattr(packet, overload), None)
+    return made

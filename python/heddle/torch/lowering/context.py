@@ -1,0 +1,191 @@
+"""What lowerings of operators share: the table of them, casts, broadcasts, views."""
+import math
+from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tuple
+
+import torch
+
+from heddle.torch.hir import FLOATS, INTEGERS, Shape, Value, Word, Writer
+
+DTYPES: Dict[torch.dtype, str] = {
+    torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
+    torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
+_TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
+
+# By overload: lowering(context, *arguments, **keywords), with a Value for each tensor and an int for each SymInt. It
+# returns a Value, or a list of them (None for one that nobody may use), for the results of the node.
+Lowering = Callable[..., Any]
+TABLE: Dict[Any, Lowering] = {}
+
+
+class Unsupported(Exception):
+    """Why a node cannot be lowered: what PyTorch's own operator runs then is reported with this text."""
+
+
+def lowers(*overloads: Any) -> Callable[[Lowering], Lowering]:
+    """Puts a lowering into the table. None stands for an overload that this version of torch lacks."""
+    def add(lowering: Lowering) -> Lowering:
+        for overload in overloads:
+            assert overload is None or overload not in TABLE, overload
+            if overload is not None:
+                TABLE[overload] = lowering
+        return lowering
+    return add
+
+
+def overload_of(namespace: Any, name: str, overload: str = "default") -> Any:
+    """An overload that some versions of torch lack, or None."""
+    return getattr(getattr(namespace, name, None), overload, None)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    if dtype not in DTYPES:
+        raise Unsupported(f"tensors of {dtype}")
+    return DTYPES[dtype]
+
+
+class Context:
+    """Emits the nodes of one operator.
+
+    `results`: (dtype, shape) of the node's results, None for what is no tensor; `used`: the positions of those that
+    somebody reads.
+    """
+
+    def __init__(self, writer: Writer, results: Sequence[Optional[Tuple[str, Shape]]], used: Collection[int] = (0,)):
+        self.writer = writer
+        self.results = list(results)
+        self.used = set(used)
+
+    @property
+    def dtype(self) -> str:
+        assert self.results[0] is not None
+        return self.results[0][0]
+
+    @property
+    def shape(self) -> Shape:
+        assert self.results[0] is not None
+        return self.results[0][1]
+
+    def emit(self, op: str, inputs: Sequence[Value], dtype: str, shape: Sequence[int], /, **attributes: Any) -> Value:
+        return self.writer.emit(op, inputs, dtype, shape, **attributes)
+
+    def unary(self, op: str, x: Value) -> Value:
+        return self.emit(op, [x], x.dtype, x.shape)
+
+    def binary(self, op: str, x: Value, y: Any) -> Value:
+        """Of two tensors, or a tensor and a number, which gets the type and shape of the tensor."""
+        if not isinstance(y, Value):
+            y = self.writer.constant(y, x.dtype, x.shape)
+        shape = tuple(torch.broadcast_shapes(x.shape, y.shape))
+        return self.emit(op, [self.broadcast(x, shape), self.broadcast(y, shape)], x.dtype, shape)
+
+    def compare(self, op: str, x: Value, y: Any) -> Value:
+        if not isinstance(y, Value):
+            y = self.writer.constant(y, x.dtype, x.shape)
+        shape = tuple(torch.broadcast_shapes(x.shape, y.shape))
+        return self.emit(op, [self.broadcast(x, shape), self.broadcast(y, shape)], "bool", shape)
+
+    def select(self, mask: Value, x: Value, y: Value) -> Value:
+        shape = tuple(torch.broadcast_shapes(mask.shape, x.shape, y.shape))
+        return self.emit("select", [self.broadcast(one, shape) for one in (mask, x, y)], x.dtype, shape)
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        return x if x.dtype == dtype else self.emit("cast", [x], dtype, x.shape, to=Word(dtype))
+
+    def tensor(self, x: Any, dtype: str) -> Value:
+        """A tensor or number as a tensor of that type."""
+        return self.cast(x, dtype) if isinstance(x, Value) else self.writer.constant(x, dtype)
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        shape = tuple(shape)
+        return x if x.shape == shape else self.emit("reshape", [x], x.dtype, shape, shape=shape)
+
+    def transpose(self, x: Value, perm: Sequence[int]) -> Value:
+        if list(perm) == sorted(perm):
+            return x
+        return self.emit("transpose", [x], x.dtype, [x.shape[d] for d in perm], perm=perm)
+
+    def broadcast(self, x: Value, shape: Sequence[int], dims: Optional[Sequence[int]] = None) -> Value:
+        """As NumPy does, or with dimension i of x at dims[i]."""
+        shape = tuple(shape)
+        if x.shape == shape:
+            return x
+        if dims is None:
+            dims = range(len(shape) - len(x.shape), len(shape))
+        return self.emit("broadcast", [x], x.dtype, shape, shape=shape, dims=list(dims))
+
+    def slice(self, x: Value, dim: int, start: int, limit: int, stride: int = 1) -> Value:
+        if start == 0 and limit == x.shape[dim] and stride == 1:
+            return x
+        starts, limits, strides = [0] * len(x.shape), list(x.shape), [1] * len(x.shape)
+        starts[dim], limits[dim], strides[dim] = start, limit, stride
+        shape = list(x.shape)
+        shape[dim] = max(0, -(-(limit - start) // stride))
+        return self.emit("slice", [x], x.dtype, shape, starts=starts, limits=limits, strides=strides)
+
+    def concat(self, parts: Sequence[Value], dim: int) -> Value:
+        parts = [part for part in parts if part.shape[dim] > 0] or list(parts[:1])
+        if len(parts) == 1:
+            return parts[0]
+        shape = list(parts[0].shape)
+        shape[dim] = sum(part.shape[dim] for part in parts)
+        return self.emit("concat", parts, parts[0].dtype, shape, dim=dim)
+
+    def reduce(self, kind: str, x: Value, dims: Sequence[int], keepdim: bool = False) -> Value:
+        dims = sorted(dims)
+        kept = [extent for d, extent in enumerate(x.shape) if d not in dims]
+        y = self.emit("reduce", [x], x.dtype, kept, kind=kind, dims=dims) if dims else x
+        return self.reshape(y, [1 if d in dims else extent for d, extent in enumerate(x.shape)]) if keepdim else y
+
+    def dot(self, x: Value, y: Value, batch: int = 0, out: Optional[str] = None) -> Value:
+        """[batch..., m, k] x [batch..., k, n]."""
+        axes = list(range(batch))
+        shape = (*x.shape[:-1], y.shape[-1])
+        more = {"out": Word(out)} if out and out != x.dtype else {}
+        return self.emit("dot", [x, y], out or x.dtype, shape, lhs_batch=axes, rhs_batch=axes, lhs_contract=[batch + 1],
+                         rhs_contract=[batch], **more)
+
+    def iota(self, dtype: str, shape: Sequence[int], dim: int) -> Value:
+        return self.emit("iota", [], dtype, shape, dtype=Word(dtype), shape=list(shape), dim=dim)
+
+
+def dims_of(dims: Any, rank: int) -> List[int]:
+    """Dimensions as PyTorch takes them (None and an empty list: all), sorted."""
+    if dims is None or (isinstance(dims, (list, tuple)) and not dims):
+        return list(range(rank))
+    listed = dims if isinstance(dims, (list, tuple)) else [dims]
+    return sorted({dim_of(d, rank) for d in listed}) if rank else []
+
+
+def dim_of(dim: int, rank: int) -> int:
+    return dim + rank if dim < 0 else dim
+
+
+def promoted(*arguments: Any, to_float: bool = False) -> str:
+    """The dtype that PyTorch computes an elementwise operator in."""
+    def typical(argument: Any) -> Any:
+        # Tensors of rank 0 give way to others, and numbers to both.
+        if isinstance(argument, Value):
+            return torch.empty([1] * len(argument.shape), dtype=_TORCH_DTYPES[argument.dtype], device="meta")
+        return argument
+    dtype = _result_type([typical(a) for a in arguments if a is not None])
+    if to_float and not dtype.is_floating_point:
+        dtype = torch.get_default_dtype()
+    return dtype_name(dtype)
+
+
+def _result_type(arguments: Sequence[Any]) -> torch.dtype:
+    from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
+
+    return elementwise_dtypes(*arguments, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1]
+
+
+def count(shape: Sequence[int]) -> int:
+    return math.prod(shape)
+
+
+def is_float(x: Value) -> bool:
+    return x.dtype in FLOATS
+
+
+def is_integer(x: Value) -> bool:
+    return x.dtype in INTEGERS

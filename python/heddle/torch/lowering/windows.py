@@ -1,0 +1,207 @@
+"""Pools and their gradients."""
+import itertools
+import math
+from typing import Any, List, Optional, Sequence
+
+import torch
+
+from heddle.torch.hir import Value
+from heddle.torch.lowering.context import Context, Unsupported, count, is_float, lowers, overload_of
+from heddle.torch.lowering.views import constant_pad
+from heddle.torch.shapes import inverse
+
+aten = torch.ops.aten
+_MOST_PLACES = 64  # of a window whose maximum is found place by place
+
+
+def _windows(kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], x: Value,
+             shape: Sequence[int]) -> dict:
+    """Attributes of window_reduce. What a rounded up extent needs more of padding is behind."""
+    rank = len(x.shape)
+    lead = rank - len(kernel)
+
+    def spatial(values: Sequence[int], default: int) -> List[int]:
+        listed = list(values) * len(kernel) if len(values) == 1 else list(values)
+        return [default] * lead + listed
+    window, strides = spatial(kernel, 1), spatial(stride or kernel, 1)
+    low, dilations = spatial(padding, 0), spatial(dilation, 1)
+    high = [max(0, (shape[d] - 1) * strides[d] + (window[d] - 1) * dilations[d] + 1 - x.shape[d] - low[d]) for d in range(rank)]
+    return {"window": window, "strides": strides, "low": low, "high": high, "dilations": dilations}
+
+
+def _wide(dtype: str) -> str:
+    return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+def _kernel(c: Context, kernel: Sequence[int]) -> List[int]:
+    rank = len(kernel) if len(kernel) > 1 else (3 if len(c.shape) == 5 else 2)
+    return list(kernel) * rank if len(kernel) == 1 else list(kernel)
+
+
+@lowers(aten.max_pool2d_with_indices.default, aten.max_pool3d_with_indices.default)
+def max_pool(c: Context, x: Value, kernel: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
+             dilation: Sequence[int] = (1,), ceil_mode: bool = False) -> List[Optional[Value]]:
+    windows = _windows(_kernel(c, kernel), stride, padding, dilation, x, c.shape)
+    if 1 not in c.used:
+        return [c.emit("window_reduce", [x], x.dtype, c.shape, kind="max", **windows), None]
+    if math.prod(windows["window"]) > _MOST_PLACES:
+        raise Unsupported(f"the positions of maxima in windows of more than {_MOST_PLACES} places")
+    return _max_and_positions(c, x, windows, len(_kernel(c, kernel)))
+
+
+def _max_and_positions(c: Context, x: Value, windows: dict, rank: int) -> List[Optional[Value]]:
+    """Compares the places of a window one by one: x shifted and with strides, beside its positions in a plane."""
+    flat, step = c.writer.constant(0, "i64", x.shape), 1
+    for d in reversed(range(len(x.shape) - rank, len(x.shape))):
+        flat = c.binary("add", flat, c.binary("mul", c.iota("i64", x.shape, d), step))
+        step *= x.shape[d]
+    if any(windows["low"]) or any(windows["high"]):
+        if not is_float(x):
+            raise Unsupported("the positions of maxima of integers in padded windows")
+        shape = [low + n + high for low, n, high in zip(windows["low"], x.shape, windows["high"])]
+        amounts = {"mode": "constant", "low": windows["low"], "high": windows["high"]}
+        x = c.emit("pad", [x, c.writer.constant(-math.inf, x.dtype)], x.dtype, shape, **amounts)
+        flat = c.emit("pad", [flat, c.writer.constant(-1, "i64")], "i64", shape, **amounts)
+    best = where = None
+    for offsets in itertools.product(*[range(extent) for extent in windows["window"]]):
+        value, position = x, flat
+        for d, offset in enumerate(offsets):
+            start = offset * windows["dilations"][d]
+            limit = start + (c.shape[d] - 1) * windows["strides"][d] + 1
+            value = c.slice(value, d, start, limit, windows["strides"][d])
+            position = c.slice(position, d, start, limit, windows["strides"][d])
+        if best is None or where is None:
+            best, where = value, position
+            continue
+        # The last NaN wins, else the first of the largest. Padding gives way to everything.
+        is_more = c.binary("or", c.compare("gt", value, best), c.compare("ne", value, value))
+        is_more = c.binary("or", is_more, c.binary("and", c.compare("lt", where, 0), c.compare("ge", position, 0)))
+        best, where = c.select(is_more, value, best), c.select(is_more, position, where)
+    return [best, where]
+
+
+@lowers(aten.max_pool2d_with_indices_backward.default, overload_of(aten, "max_pool3d_with_indices_backward"))
+def max_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+                      dilation: Sequence[int], ceil_mode: bool, positions: Value) -> Value:
+    rank = len(_kernel(c, kernel))
+    lead = list(x.shape[:-rank])
+    plane, taken = math.prod(x.shape[-rank:]), math.prod(gradient.shape[-rank:])
+    zeros = c.writer.constant(0, x.dtype, [*lead, plane])
+    at, updates = c.reshape(positions, [*lead, taken]), c.reshape(gradient, [*lead, taken])
+    made = c.emit("scatter_elements", [zeros, at, updates], x.dtype, zeros.shape, dim=len(lead), reduction="add")
+    return c.reshape(made, x.shape)
+
+
+def _shares(c: Context, x: Value, kernel: Sequence[int], windows: dict, shape: Sequence[int], with_padding: bool,
+            divisor: Optional[int], dtype: str) -> Value:
+    """1 / the number of elements of each window, over the spatial extents of the result."""
+    if divisor:
+        return c.writer.constant(1 / divisor, dtype)
+    counts = _counts(x, kernel, windows, shape, with_padding)
+    if len(set(counts)) == 1:
+        return c.writer.constant(1 / counts[0], dtype)
+    return c.writer.numbers([1 / number for number in counts], dtype, shape[len(shape) - len(kernel):])
+
+
+@lowers(aten.avg_pool2d.default, aten.avg_pool3d.default)
+def avg_pool(c: Context, x: Value, kernel: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
+             ceil_mode: bool = False, count_include_pad: bool = True, divisor: Optional[int] = None) -> Value:
+    kernel, wide = _kernel(c, kernel), _wide(x.dtype)
+    windows = _windows(kernel, stride, padding, [1], x, c.shape)
+    total = c.emit("window_reduce", [c.cast(x, wide)], wide, c.shape, kind="sum", **windows)
+    return c.cast(c.binary("mul", total, _shares(c, x, kernel, windows, c.shape, count_include_pad, divisor, wide)), c.dtype)
+
+
+@lowers(aten.avg_pool2d_backward.default, aten.avg_pool3d_backward.default)
+def avg_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+                      ceil_mode: bool, count_include_pad: bool, divisor: Optional[int]) -> Value:
+    kernel, wide = _kernel(c, kernel), _wide(x.dtype)
+    windows, rank = _windows(kernel, stride, padding, [1], x, gradient.shape), len(kernel)
+    shares = _shares(c, x, kernel, windows, gradient.shape, count_include_pad, divisor, wide)
+    y = c.binary("mul", c.cast(gradient, wide), shares)
+    # Each element goes to its whole window: a sum over windows of the gradient with zeros between its elements.
+    lead = [0] * (len(x.shape) - rank)
+    strides = windows["strides"][-rank:]
+    for i, stride_of in enumerate(strides):
+        y = _with_zeros(c, y, len(lead) + i, stride_of)
+    low = [k - 1 - p for k, p in zip(kernel, windows["low"][-rank:])]
+    high = [extent + k - 1 - n - before for extent, k, n, before in zip(x.shape[-rank:], kernel, y.shape[-rank:], low)]
+    y = constant_pad(Context(c.writer, [(wide, tuple([*x.shape[:-rank], *[e + k - 1 for e, k in zip(x.shape[-rank:], kernel)]]))]), y,
+                     [amount for pair in zip(reversed(low), reversed(high)) for amount in pair])
+    ones = [1] * len(x.shape)
+    zeros = [0] * len(x.shape)
+    total = c.emit("window_reduce", [y], wide, x.shape, kind="sum", window=[*[1] * len(lead), *kernel], strides=ones, low=zeros,
+                   high=zeros, dilations=ones)
+    return c.cast(total, c.dtype)
+
+
+def _with_zeros(c: Context, x: Value, dim: int, stride: int) -> Value:
+    """stride - 1 zeros behind each element along a dimension."""
+    if stride == 1:
+        return x
+    split = [*x.shape[:dim + 1], 1, *x.shape[dim + 1:]]
+    high = [stride - 1 if d == dim + 1 else 0 for d in range(len(split))]
+    wide = [stride if d == dim + 1 else extent for d, extent in enumerate(split)]
+    padded = c.emit("pad", [c.reshape(x, split), c.writer.constant(0, x.dtype)], x.dtype, wide, mode="constant", low=[0] * len(split),
+                    high=high)
+    return c.reshape(padded, [extent * stride if d == dim else extent for d, extent in enumerate(x.shape)])
+
+
+def _counts(x: Value, kernel: Sequence[int], windows: dict, shape: Sequence[int], with_padding: bool) -> List[int]:
+    """Elements of each window, row by row."""
+    rank = len(kernel)
+    extents = []
+    for d in range(len(shape) - rank, len(shape)):
+        low, n = windows["low"][d], x.shape[d]
+        spans = [(i * windows["strides"][d] - low, i * windows["strides"][d] - low + windows["window"][d]) for i in range(shape[d])]
+        first, last = (-low, n + low) if with_padding else (0, n)
+        extents.append([min(end, last) - max(start, first) for start, end in spans])
+    counts = [1]
+    for extent in extents:
+        counts = [a * b for a in counts for b in extent]
+    return counts
+
+
+def _averages(n: int, size: int) -> List[float]:
+    """[size, n]: what each of `size` means of n elements takes of them."""
+    rows: List[float] = []
+    for i in range(size):
+        first, last = i * n // size, -(-(i + 1) * n // size)
+        rows += [1 / (last - first) if first <= k < last else 0 for k in range(n)]
+    return rows
+
+
+def _averaged(c: Context, x: Value, dim: int, size: int, back: bool) -> Value:
+    """Means of neighbours along a dimension, size of them; `back`: the gradient of such means of `size` elements."""
+    n = x.shape[dim]
+    if size % n == 0 and back:
+        wide = [*x.shape[:dim + 1], size // n, *x.shape[dim + 1:]]
+        spread = c.broadcast(c.reshape(x, [*x.shape[:dim + 1], 1, *x.shape[dim + 1:]]), wide)
+        return c.binary("mul", c.reshape(spread, [size if d == dim else e for d, e in enumerate(x.shape)]), n / size)
+    if n % size == 0 and not back:
+        total = c.reduce("sum", c.reshape(x, [*x.shape[:dim], size, n // size, *x.shape[dim + 1:]]), [dim + 1])
+        return c.binary("mul", total, size / n)
+    shape = [n, size] if back else [size, n]
+    weights = c.writer.numbers(_averages(size if back else n, n if back else size), x.dtype, shape)
+    last = len(x.shape) - 1
+    perm = [*[d for d in range(last + 1) if d != dim], dim]
+    rows = c.reshape(c.transpose(x, perm), [count(x.shape) // n, n])
+    made = c.dot(rows, weights if back else c.transpose(weights, [1, 0]))
+    return c.transpose(c.reshape(made, [*[x.shape[d] for d in perm[:-1]], size]), inverse(perm))
+
+
+@lowers(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default, aten.adaptive_avg_pool1d.default)
+def adaptive_avg_pool(c: Context, x: Value, size: Sequence[int]) -> Value:
+    y = c.cast(x, _wide(x.dtype))
+    for i, extent in enumerate(size):
+        y = _averaged(c, y, len(x.shape) - len(size) + i, extent, False)
+    return c.cast(y, c.dtype)
+
+
+@lowers(aten._adaptive_avg_pool2d_backward.default, aten._adaptive_avg_pool3d_backward.default)
+def adaptive_avg_pool_backward(c: Context, gradient: Value, x: Value) -> Value:
+    y = c.cast(gradient, _wide(gradient.dtype))
+    for d, extent in enumerate(x.shape):
+        if y.shape[d] != extent:
+            y = _averaged(c, y, d, extent, True)
+    return c.cast(y, c.dtype)

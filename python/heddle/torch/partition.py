@@ -1,0 +1,142 @@
+"""Divides a graph of ATen operators into parts that are compiled, and operators between them that PyTorch runs.
+
+The work is linear in the nodes. A node belongs to the earliest part that comes behind everything it reads, so there are as
+many parts as operators of PyTorch follow each other, plus one.
+"""
+import operator
+from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
+
+import torch
+from torch.fx import Graph, Node
+
+
+class Part(NamedTuple):
+    """Nodes that become one compiled model. `inputs` come from elsewhere, `outputs` are read elsewhere."""
+
+    nodes: List[Node]
+    inputs: List[Node]
+    outputs: List[Node]
+
+
+class Fallback(NamedTuple):
+    """A node that PyTorch's own operator computes, and why; "" for views and items, which move nothing."""
+
+    node: Node
+    reason: str
+
+
+class Division(NamedTuple):
+    steps: List[Any]  # Part or Fallback, in the order in which they run
+    views: List[Node]  # of inputs, that are outputs of the graph: made by PyTorch at the end
+    writes: List[Node]  # copies into inputs of the graph, which come last
+    fallbacks: List[Fallback]
+
+
+def is_tensor(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) or (
+        isinstance(value, (tuple, list)) and any(isinstance(one, torch.Tensor) for one in value))
+
+
+def is_item(node: Node) -> bool:
+    return node.op == "call_function" and node.target is operator.getitem
+
+
+def is_write(node: Node) -> bool:
+    return node.target is torch.ops.aten.copy_.default
+
+
+def _is_view(node: Node) -> bool:
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or not isinstance(node.meta.get("val"), torch.Tensor):
+        return False
+    returns = target._schema.returns
+    return len(returns) == 1 and returns[0].alias_info is not None and not returns[0].alias_info.is_write
+
+
+def _views_of_inputs(graph: Graph, outputs: Set[Node]) -> List[Node]:
+    """Outputs that are views of inputs, and the views between, in the order of the graph."""
+    of_inputs = {node for node in graph.nodes if node.op == "placeholder"}
+    views = []
+    for node in graph.nodes:
+        if node.op == "call_function" and _is_view(node) and node.args and node.args[0] in of_inputs:
+            of_inputs.add(node)
+            views.append(node)
+    needed: Set[Node] = set()
+    for node in reversed(views):
+        if node in outputs or any(user in needed for user in node.users):
+            needed.add(node)
+    return [node for node in views if node in needed]
+
+
+def _is_random(node: Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+
+
+def divide(graph: Graph, why_not: Callable[[Node], str]) -> Division:
+    """`why_not`: why a node cannot be compiled, "" if it can."""
+    outputs = {node for node in graph.output_node().all_input_nodes}
+    views = _views_of_inputs(graph, outputs)
+    level: Dict[Node, int] = {}
+    parts: Dict[int, List[Node]] = {}
+    others: Dict[int, List[Fallback]] = {}
+    outside: Set[Node] = set()  # what PyTorch computes
+    writes, fallbacks, last_random = [], [], 0
+    for node in graph.nodes:
+        if node.op != "call_function" or not is_tensor(node):
+            level[node] = 0
+            continue
+        if is_write(node):
+            writes.append(node)
+            continue
+        source = node.args[0]
+        if is_item(node) and source in outside:
+            level[node] = level[source]  # type: ignore[index]
+            outside.add(node)
+            others[level[node]].append(Fallback(node, ""))
+            continue
+        behind = [level[one] + (one in outside) for one in node.all_input_nodes]
+        reason = "" if is_item(node) else why_not(node)
+        if not reason:
+            level[node] = max(behind, default=0)
+            parts.setdefault(level[node], []).append(node)
+            continue
+        level[node] = max((level[one] for one in node.all_input_nodes), default=0)
+        if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
+            level[node] = last_random = max(level[node], last_random)
+        outside.add(node)
+        fallbacks.append(Fallback(node, reason))
+        others.setdefault(level[node], []).append(fallbacks[-1])
+    steps: List[Any] = []
+    wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
+    for now in range(max([*parts, *others, 0]) + 1):
+        nodes = parts.get(now, [])
+        if nodes and all(_is_view(node) for node in nodes):  # nothing to compute
+            steps += [Fallback(node, "") for node in nodes]
+        elif nodes:
+            steps.append(_part(nodes, wanted_at_end))
+        steps += others.get(now, [])
+    return Division(steps, views, writes, fallbacks)
+
+
+def _part(nodes: List[Node], wanted_at_end: Set[Node]) -> Part:
+    inside = set(nodes)
+    inputs: Dict[Node, None] = {}
+    for node in nodes:
+        for one in node.all_input_nodes:
+            if one not in inside and is_tensor(one):
+                inputs[one] = None
+    outputs = [node for node in nodes if isinstance(node.meta["val"], torch.Tensor)
+               and (node in wanted_at_end or any(_reads_outside(user, inside) for user in node.users))]
+    return Part(nodes, list(inputs), outputs)
+
+
+def _reads_outside(user: Node, inside: Set[Node]) -> bool:
+    return user not in inside and user.op == "call_function" and not is_write(user)
+
+
+def used_results(node: Node) -> Tuple[int, ...]:
+    """Positions of the results that somebody reads."""
+    if isinstance(node.meta["val"], torch.Tensor):
+        return (0,)
+    return tuple(user.args[1] for user in node.users if is_item(user))  # type: ignore[misc]

@@ -1,0 +1,51 @@
+"""heddle.torch.explain()."""
+import json
+from typing import Any, Dict, List, Sequence
+
+import torch
+
+from heddle._report import Report
+from heddle.torch import heddle_backend
+from heddle.torch.backend import observed
+from heddle.torch.graph import CompiledGraph, line_of
+
+
+def explain(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Report:
+    compiled = torch.compile(module, backend=heddle_backend, options=options or None)
+    with observed() as graphs:
+        result = compiled(*inputs)
+        leaves = [one for one in torch.utils._pytree.tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
+        if leaves:
+            torch.autograd.grad([one.sum() for one in leaves], _leaves_of(module, inputs), allow_unused=True)
+    told = {"graphs": [_told(graph) for graph in graphs]}
+    return Report(_text(told), json.dumps(told))
+
+
+def _leaves_of(module: Any, inputs: Sequence[Any]) -> List[torch.Tensor]:
+    parameters = list(module.parameters()) if isinstance(module, torch.nn.Module) else []
+    tensors = [one for one in torch.utils._pytree.tree_leaves(inputs) if isinstance(one, torch.Tensor)]
+    return [one for one in [*parameters, *tensors] if one.requires_grad]
+
+
+def _told(graph: CompiledGraph) -> Dict[str, Any]:
+    fallbacks: Dict[Any, int] = {}
+    for one in graph.division.fallbacks:
+        key = (str(one.node.target), one.reason, line_of(one.node))
+        fallbacks[key] = fallbacks.get(key, 0) + 1
+    kernels = [len(part.model.kernels()) for part in graph.compiled_parts()]
+    return {"kind": graph.kind,
+            "parts": [{"operators": len(part.nodes), "kernels": count} for part, count in zip(graph.parts, kernels)],
+            "fallbacks": [{"operator": operator, "reason": reason, "line": line, "count": count}
+                          for (operator, reason, line), count in fallbacks.items()]}
+
+
+def _text(told: Dict[str, Any]) -> str:
+    lines = []
+    for number, graph in enumerate(told["graphs"], 1):
+        operators, kernels = (sum(part[name] for part in graph["parts"]) for name in ("operators", "kernels"))
+        lines.append(f"graph {number} ({graph['kind']}): {operators} operators in {kernels} distinct kernels, parts: {len(graph['parts'])}")
+        for one in graph["fallbacks"]:
+            times = f" ({one['count']} times)" if one["count"] > 1 else ""
+            place = f" at {one['line']}" if one["line"] else ""
+            lines.append(f"  PyTorch runs {one['operator']}{place}{times}: {one['reason']}")
+    return "\n".join(lines)

@@ -1,0 +1,212 @@
+"""torch.compile(backend="heddle"): modules and functions with their gradients, shapes, memory and errors, compared with eager.
+
+Most graphs run in the reference evaluator, which needs no C++ compiler; a few are compiled.
+"""
+import copy
+import unittest
+
+try:
+    import torch
+    from torch.nn import functional as F
+except ImportError:
+    torch = None
+
+import heddle.torch
+
+REFERENCE = {"execution": "reference"}
+
+
+def is_new_enough():
+    return torch is not None and tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 10)
+
+
+@unittest.skipUnless(is_new_enough(), "there is no torch 2.10")
+class Backend(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+
+    def compiled(self, function, options=REFERENCE, **words):
+        return torch.compile(function, backend=heddle.torch.heddle_backend, options=dict(options), **words)
+
+    def graphs(self):
+        from heddle.torch.backend import observed
+
+        return observed()
+
+    def check(self, function, *inputs, fallbacks=(), parts=1, tolerance=1e-5, options=REFERENCE, **words):
+        """Results, their strides, and what becomes of the inputs are those of eager; `fallbacks`: operators of PyTorch."""
+        mine = copy.deepcopy(inputs)
+        with self.graphs() as graphs:
+            got = self.compiled(function, options, **words)(*mine)
+        want = function(*inputs)
+        leaves = torch.utils._pytree.tree_leaves
+        for a, b in zip([*leaves(want), *leaves(inputs)], [*leaves(got), *leaves(mine)], strict=True):
+            if isinstance(a, torch.Tensor):
+                torch.testing.assert_close(b, a, rtol=max(1e-4, tolerance), atol=tolerance, check_stride=True)
+            else:
+                self.assertEqual(a, b)
+        self.assertEqual([str(one.node.target) for graph in graphs for one in graph.division.fallbacks], list(fallbacks))
+        self.assertEqual(sum(len(graph.parts) for graph in graphs), parts)
+
+    def check_gradients(self, module, *inputs, fallbacks=0, options=REFERENCE, tolerance=1e-4):
+        """Of every parameter and of the inputs that require them; buffers change as they do in eager."""
+        other, mine = copy.deepcopy(module), [one.detach().clone().requires_grad_(one.requires_grad) for one in inputs]
+        with self.graphs() as graphs:
+            self.compiled(module, options)(*mine).square().mean().backward()
+        other(*inputs).square().mean().backward()
+        for (name, a), b in zip(other.named_parameters(), module.parameters()):
+            torch.testing.assert_close(b.grad, a.grad, rtol=1e-3, atol=tolerance, msg=lambda why: f"{name}: {why}")
+        for (name, a), b in zip(other.named_buffers(), module.buffers()):
+            torch.testing.assert_close(b, a, msg=lambda why: f"{name}: {why}")
+        for a, b in zip(inputs, mine):
+            if a.requires_grad:
+                torch.testing.assert_close(b.grad, a.grad, rtol=1e-3, atol=tolerance)
+        self.assertEqual({graph.kind for graph in graphs}, {"forward", "backward"})
+        self.assertEqual(sum(len(graph.division.fallbacks) for graph in graphs), fallbacks)
+        self.assertTrue(all(graph.parts for graph in graphs))
+
+
+class Graphs(Backend):
+    def test_results_have_the_strides_of_eager(self):
+        self.check(lambda x: (x + 1).t(), torch.randn(3, 4))
+        self.check(lambda x: (x + 1).sum(1, keepdim=True).expand(3, 7), torch.randn(3, 4))
+        self.check(lambda x: F.relu(x) * 2, torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last))
+
+    def test_inputs_of_any_strides(self):
+        self.check(lambda x: x * 2 + 1, torch.randn(4, 6)[:, ::2])
+        self.check(lambda x: x * 2 + 1, torch.randn(4, 1).expand(4, 5))
+        self.check(lambda x, y: x + y, *[torch.randn(3)] * 2)
+
+    def test_inputs_are_changed_in_place(self):
+        self.check(lambda x: (x.add_(1), x * 2)[1], torch.randn(3, 4))
+
+    def test_views_of_inputs_share_their_memory(self):
+        function = lambda x: (x.t(), x[1:], x.view(-1), x + 1)  # noqa: E731
+        self.check(function, torch.randn(3, 4))
+        x = torch.randn(3, 4)
+        views = self.compiled(function)(x)
+        for view in views[:3]:
+            self.assertEqual(view.untyped_storage().data_ptr(), x.untyped_storage().data_ptr())
+
+    def test_arguments_and_results_that_are_no_tensors(self):
+        self.check(lambda x, s: (x * s, None, 5), torch.randn(4), 3)
+        self.check(lambda x, s: x * s, torch.randn(4), 2.5)
+        self.check(lambda x: (x, x + 1), torch.randn(4))
+
+    def test_shapes_without_elements_and_without_dimensions(self):
+        self.check(lambda x: x + 1, torch.randn(0, 4))
+        self.check(lambda x: x.sum() + 1, torch.randn(3))
+
+    def test_types(self):
+        self.check(lambda x: (x > 0) & (x < 1), torch.randn(9))
+        self.check(lambda x: x * 3 // 2, torch.arange(-9, 9))
+        self.check(lambda x: x.exp(), torch.randn(9, dtype=torch.float64), tolerance=1e-12)
+        self.check(lambda x: F.softmax(x, -1), torch.randn(3, 9).bfloat16(), tolerance=1e-2)
+        self.check(lambda x: F.layer_norm(x, (9,)), torch.randn(3, 9).half(), tolerance=1e-2)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.check(lambda x, w: F.gelu(x @ w), torch.randn(4, 5), torch.randn(5, 6), tolerance=3e-2)
+
+    def test_a_symbolic_extent_compiles_the_graph_once(self):
+        def function(x):
+            return F.softmax(x @ x.t(), -1).sum(0) + x.shape[0]
+        with self.graphs() as graphs:
+            compiled = self.compiled(function, dynamic=True)
+            for rows in (5, 2, 3, 7, 5):
+                x = torch.randn(rows, 4)
+                torch.testing.assert_close(compiled(x), function(x))
+        self.assertEqual(len(graphs), 1)
+
+    def test_operators_that_stay_with_pytorch_run_between_the_parts(self):
+        def function(x):
+            return torch.view_as_real(torch.fft.fft(x + 1)).sum(-1) * 2
+        self.check(function, torch.randn(8), fallbacks=["aten._fft_r2c.default", "aten.view_as_real.default"], parts=2, tolerance=1e-4)
+
+    def test_random_numbers_follow_the_seed(self):
+        def function(x):
+            torch.manual_seed(3)
+            return F.dropout(x, 0.5, True)
+        self.check(function, torch.randn(50), fallbacks=["aten.native_dropout.default"], parts=0)
+
+
+class Gradients(Backend):
+    def test_convolutions_normalisation_and_pools(self):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv, self.bn = torch.nn.Conv2d(4, 8, 3, stride=2, padding=1, groups=2), torch.nn.BatchNorm2d(8)
+                self.up = torch.nn.ConvTranspose2d(8, 6, 4, stride=2, padding=1, groups=2, output_padding=1)
+
+            def forward(self, x):
+                x = self.up(F.silu(self.bn(self.conv(x))))
+                return F.interpolate(F.avg_pool2d(F.max_pool2d(x, 3, 2, 1), 2, ceil_mode=True), scale_factor=2)
+        self.check_gradients(Net(), torch.randn(2, 4, 17, 15, requires_grad=True))
+
+    def test_a_transformer_is_compiled_to_kernels(self):
+        class Block(torch.nn.Module):
+            def __init__(self, width=16, heads=2):
+                super().__init__()
+                self.heads, self.table = heads, torch.nn.Embedding(30, width)
+                self.norm, self.qkv, self.out = torch.nn.LayerNorm(width), torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+
+            def forward(self, tokens):
+                x = self.table(tokens)
+                b, t, d = x.shape
+                q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(self.norm(x)).split(d, 2))
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, d)
+                return F.log_softmax((x + self.out(y)) @ self.table.weight.t(), -1)
+        with self.graphs() as graphs:
+            self.check_gradients(Block(), torch.randint(0, 30, (2, 9)), options={})
+        for graph in graphs:
+            self.assertGreater(sum(len(part.model.kernels()) for part in graph.compiled_parts()), 0)
+
+    def test_batches_that_change(self):
+        module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+        compiled = self.compiled(module, dynamic=True)
+        for rows in (2, 5, 6):
+            x = torch.randn(rows, 4)
+            got = torch.autograd.grad(compiled(x).square().sum(), list(module.parameters()))
+            want = torch.autograd.grad(module(x).square().sum(), list(module.parameters()))
+            for a, b in zip(want, got):
+                torch.testing.assert_close(b, a)
+
+    def test_checkpoints(self):
+        from torch.utils.checkpoint import checkpoint
+
+        inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, x):
+                return checkpoint(self.inner, x, use_reentrant=False)
+        self.check_gradients(Net(), torch.randn(3, 4, requires_grad=True))
+
+
+class Errors(Backend):
+    def refused(self, *words, **options):
+        function = lambda x: F.dropout(x + 1, 0.5, True)  # noqa: E731
+        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as raised:
+            torch.compile(function, backend=heddle.torch.heddle_backend, **options)(torch.randn(4))
+        for word in words:
+            self.assertIn(word, str(raised.exception))
+
+    def test_unknown_options_and_modes(self):
+        self.refused("no option falback", "Did you mean fallback?", options={"falback": "error"})
+        self.refused("fallback: 'never'", "run or error", options={"fallback": "never"})
+        self.refused('no mode "fast"', "reduce-overhead", mode="fast")
+
+    def test_fallbacks_that_are_refused_are_named_with_their_line(self):
+        self.refused("aten.native_dropout.default", "test_torch_backend.py:", options={"fallback": "error"})
+
+    def test_explain_names_fallbacks(self):
+        report = heddle.torch.explain(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)), torch.randn(3, 4))
+        self.assertEqual([graph["kind"] for graph in report["graphs"]], ["forward", "backward"])
+        self.assertEqual(report["graphs"][0]["fallbacks"][0]["operator"], "aten.native_dropout.default")
+        self.assertIn("PyTorch runs aten.native_dropout.default", str(report))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,116 @@
+"""The operators that PyTorch tags as its core, on samples of PyTorch's own tests, forward and backward, compared with eager.
+
+Graphs run in the reference evaluator. An ordinary run takes one sample of every third operator, HEDDLE_ALL_INSTANCES=1 eight of each.
+"""
+import collections
+import functools
+import os
+import unittest
+import warnings
+import zlib
+
+try:
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
+except ImportError:
+    torch = None
+
+import heddle.torch
+from test_torch_backend import is_new_enough
+
+TAKES_ALL = bool(os.environ.get("HEDDLE_ALL_INSTANCES"))
+# Numbers that nobody can predict, strides of memory that the sample does not own, and layouts that no graph is traced of.
+NOT_COMPARED = {"randn", "empty", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "empty_like",
+                "as_strided.partial_views", "sparse.mm.reduce"}
+# Errors of tracing, which the backend never sees: shapes that depend on data.
+DATA_DEPENDENT = ("DataDependentOutputException", "DynamicOutputShapeException", "GuardOnDataDependentSymNode")
+
+
+def core_operators():
+    """OpInfos of the packets that have an overload with the tag, by name."""
+    aten = torch.ops.aten
+    packets = {name: getattr(aten, name) for name in dir(aten) if hasattr(getattr(aten, name), "overloads")}
+    core = {name for name, packet in packets.items() if any(torch.Tag.core in getattr(packet, one).tags for one in packet.overloads())}
+    named = {op.full_name: op for op in op_db if {op.aten_name, op.name.split(".")[-1]} & core}
+    return {name: op for name, op in named.items() if name not in NOT_COMPARED
+            and (TAKES_ALL or zlib.crc32(name.encode()) % 3 == 0)}
+
+
+def leaves(tree):
+    return [one for one in torch.utils._pytree.tree_leaves(tree) if isinstance(one, torch.Tensor)]
+
+
+def traced(function, fallbacks):
+    """`function` through AOTAutograd and the backend, without Dynamo; counts operators that fall back."""
+    from torch._functorch.aot_autograd import aot_function
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    from heddle.torch.backend import build_graph
+    from heddle.torch.decompositions import table
+
+    def build(module, inputs, kind):
+        graph = build_graph(module, inputs, kind=kind, options={"execution": "reference"})
+        fallbacks[kind].update(f"{one.node.target}: {one.reason}" for one in graph.division.fallbacks)
+        return graph
+    forward, backward, inference = (functools.partial(build, kind=kind) for kind in ("forward", "backward", "inference"))
+    return aot_function(function, fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
+                        decompositions=table(), partition_fn=min_cut_rematerialization_partition)
+
+
+@unittest.skipUnless(is_new_enough(), "there is no torch 2.10")
+class Core(unittest.TestCase):
+    def run_sample(self, op, sample, fallbacks):
+        flat, spec = torch.utils._pytree.tree_flatten(((sample.input, *sample.args), sample.kwargs))
+        places = [i for i, one in enumerate(flat) if isinstance(one, torch.Tensor)]
+
+        def function(*tensors):
+            arguments = list(flat)
+            for place, tensor in zip(places, tensors):
+                arguments[place] = tensor
+            positional, words = torch.utils._pytree.tree_unflatten(arguments, spec)
+            return op.op(*positional, **words)
+
+        def fresh():
+            return [flat[i].detach().clone().requires_grad_(flat[i].requires_grad) for i in places]
+        mine, theirs = fresh(), fresh()
+        want, got = function(*theirs), traced(function, fallbacks)(*mine)
+        for a, b in zip(leaves(want), leaves(got), strict=True):
+            torch.testing.assert_close(b.detach(), a.detach(), rtol=1e-4, atol=1e-5, equal_nan=True)
+        pairs = [(a, b) for a, b in zip(leaves(want), leaves(got)) if a.requires_grad]
+        if pairs:
+            tangents = [torch.randn_like(a) for a, _ in pairs]
+            wanted, given = ([one for one in tensors if one.requires_grad] for tensors in (theirs, mine))
+            a = torch.autograd.grad([a for a, _ in pairs], wanted, tangents, allow_unused=True)
+            b = torch.autograd.grad([b for _, b in pairs], given, tangents, allow_unused=True)
+            for one, other in zip(a, b):
+                if one is not None:
+                    torch.testing.assert_close(torch.zeros_like(one) if other is None else other, one, rtol=1e-3, atol=1e-4, equal_nan=True)
+
+    def test_samples_agree_with_eager(self):
+        warnings.filterwarnings("ignore")
+        operators, whole = core_operators(), collections.Counter()
+        left_out = {}
+        for name, op in operators.items():
+            dtype = next(one for one in (torch.float32, torch.int64, torch.bool) if one in op.dtypes)
+            torch.manual_seed(1)
+            samples = list(op.sample_inputs("cpu", dtype, requires_grad=op.supports_autograd and dtype.is_floating_point))
+            count = 8 if TAKES_ALL else 1
+            fallbacks = collections.defaultdict(collections.Counter)
+            for sample in samples[::max(1, len(samples) // count)][:count]:
+                with self.subTest(operator=name):
+                    try:
+                        self.run_sample(op, sample, fallbacks)
+                    except Exception as error:
+                        if type(error).__name__ not in DATA_DEPENDENT:
+                            raise
+            forward, backward = fallbacks["forward"] + fallbacks["inference"], fallbacks["backward"]
+            whole.update(forward=not forward, backward=not backward)
+            if forward or backward:
+                left_out[name] = dict(forward + backward)
+        self.assertGreaterEqual(whole["forward"], 0.95 * len(operators), left_out)
+        self.assertGreaterEqual(whole["backward"], 0.8 * len(operators), left_out)
+        print(f"{len(operators)} operators, without fallbacks: {whole['forward']} forward, {whole['backward']} backward; {left_out}")
+
+
+if __name__ == "__main__":
+    unittest.main()
