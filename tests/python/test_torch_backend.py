@@ -81,6 +81,11 @@ class Graphs(Backend):
     def test_inputs_are_changed_in_place(self):
         self.check(lambda x: (x.add_(1), x * 2)[1], torch.randn(3, 4))
 
+        def writes(x, y):
+            x[:, 1:5:2] = y
+            return x + 1
+        self.check(writes, torch.randn(3, 6), torch.randn(3, 2))
+
     def test_views_of_inputs_share_their_memory(self):
         function = lambda x: (x.t(), x[1:], x.view(-1), x + 1)  # noqa: E731
         self.check(function, torch.randn(3, 4))
@@ -206,6 +211,31 @@ class Errors(Backend):
         self.assertEqual([graph["kind"] for graph in report["graphs"]], ["forward", "backward"])
         self.assertEqual(report["graphs"][0]["fallbacks"][0]["operator"], "aten.native_dropout.default")
         self.assertIn("PyTorch runs aten.native_dropout.default", str(report))
+
+
+class Verification(Backend):
+    def module(self):
+        return torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.LayerNorm(5))
+
+    def test_right_modules_pass(self):
+        report = heddle.torch.verify(self.module(), torch.randn(3, 4), **REFERENCE)
+        self.assertTrue(report, str(report))
+        self.assertEqual(len(report["tensors"]), 5)  # an output, and the gradients of four parameters
+
+    def test_the_first_wrong_operator_is_named_with_its_line(self):
+        from unittest import mock
+
+        from heddle.torch.lowering import TABLE
+
+        def function(x):
+            y = x * 2
+            return torch.tanh(y) + 1
+        with mock.patch.dict(TABLE, {torch.ops.aten.tanh.default: lambda context, x: context.unary("sin", x)}):
+            report = heddle.torch.verify(function, torch.randn(3, 4), **REFERENCE)
+        self.assertFalse(report)
+        line = function.__code__.co_firstlineno + 2
+        self.assertEqual(report["first_difference"],
+                         {"graph": "inference", "operator": "aten.tanh.default", "line": f"test_torch_backend.py:{line}"})
 
 
 if __name__ == "__main__":

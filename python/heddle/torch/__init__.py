@@ -6,7 +6,7 @@ from typing import Any
 
 from heddle.torch.custom_ops import custom_op, operator
 
-__all__ = ["custom_op", "explain", "heddle_backend", "operator"]
+__all__ = ["custom_op", "explain", "heddle_backend", "operator", "verify"]
 
 
 def heddle_backend(graph_module: Any, example_inputs: Any, **options: Any) -> Any:
@@ -31,3 +31,16 @@ def explain(module: Any, *inputs: Any, **options: Any) -> Any:
     from heddle.torch.report import explain as explained
 
     return explained(module, inputs, options)
+
+
+def verify(module: Any, *inputs: Any, **options: Any) -> Any:
+    """Compares the compiled module with eager in float64, outputs and gradients, on `inputs`.
+
+    The gradient is that of a random sum of all outputs. A tensor is wrong whose error is more than four times that
+    of eager in the module's own types. If one is, the report names the first operator, with its line, that gives another
+    result than PyTorch's for the same operands. The report prints as text and is true if all is right. The module is not
+    changed; one with random operators differs in them. `options` are those of the backend.
+    """
+    from heddle.torch.verification import verify as verified
+
+    return verified(module, inputs, options)

@@ -1,7 +1,7 @@
 """The backend of torch.compile."""
 import contextlib
 from functools import partial
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -13,18 +13,23 @@ _OLDEST = (2, 10)
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference")}
 
-_observers: List[List[CompiledGraph]] = []
+class _Observer(NamedTuple):
+    graphs: List[CompiledGraph]
+    keep_arguments: bool
+
+
+_observers: List[_Observer] = []
 
 
 @contextlib.contextmanager
-def observed() -> Iterator[List[CompiledGraph]]:
-    """The graphs that are compiled meanwhile."""
-    graphs: List[CompiledGraph] = []
-    _observers.append(graphs)
+def observed(keep_arguments: bool = False) -> Iterator[List[CompiledGraph]]:
+    """The graphs that are compiled meanwhile; with `keep_arguments` they keep copies of those of their last call."""
+    observer = _Observer([], keep_arguments)
+    _observers.append(observer)
     try:
-        yield graphs
+        yield observer.graphs
     finally:
-        _observers.remove(graphs)
+        _observers.remove(observer)
 
 
 def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> Any:
@@ -66,7 +71,8 @@ def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: s
     if options.get("fallback") == "error" and graph.division.fallbacks:
         _refuse_fallbacks(graph)
     for observer in _observers:
-        observer.append(graph)
+        observer.graphs.append(graph)
+        graph.keeps_arguments = graph.keeps_arguments or observer.keep_arguments
     return graph
 
 

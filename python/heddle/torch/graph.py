@@ -9,7 +9,7 @@ from heddle import _core
 from heddle._model import Model
 from heddle.torch.hir import Value, Writer
 from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
-from heddle.torch.partition import Division, Fallback, Part, divide, is_item, is_tensor, used_results
+from heddle.torch.partition import Division, Fallback, Part, divide, is_item, is_tensor, is_write, used_results
 from heddle.torch.shapes import Bindings, Environment, concrete, inverse, is_dense, memory_order, restrided
 
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
@@ -171,8 +171,10 @@ class CompiledGraph:
     def __init__(self, module: GraphModule, kind: str, options: Dict[str, Any]):
         graph = module.graph
         self.kind = kind
-        self.module = module
-        self._options = options
+        self.options = options
+        self.keeps_arguments = False
+        self.last_arguments: Optional[List[Any]] = None  # copies, with keeps_arguments
+        self._graph = graph
         self._placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         self._attributes = {node: _attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"}
         self._bindings = Bindings(self._placeholders)
@@ -202,12 +204,23 @@ class CompiledGraph:
             if len(self._shapes) >= _MOST_SHAPES:
                 self._shapes.pop(next(iter(self._shapes)))
             with torch._subclasses.fake_tensor.unset_fake_temporarily():
-                steps = [CompiledPart(step, symbols, self.device, self._options) if isinstance(step, Part) else step
+                steps = [CompiledPart(step, symbols, self.device, self.options) if isinstance(step, Part) else step
                          for step in self.division.steps]
         self._shapes[key] = steps  # the last used is the last
         return symbols, steps
 
+    def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
+        """What PyTorch's own operators make of these arguments: all values of the graph."""
+        symbols = self._bindings.symbols(self._bindings.key(arguments))
+        values: Dict[Node, Any] = {**self._attributes, **dict(zip(self._placeholders, arguments))}
+        for node in self._graph.nodes:
+            if node.op == "call_function" and is_tensor(node) and not is_write(node):
+                _run(node, lambda one: values[one] if one in values else _number_of(one, symbols), values)
+        return symbols, values
+
     def __call__(self, arguments: List[Any]) -> List[Any]:
+        if self.keeps_arguments:
+            self.last_arguments = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in arguments]
         key = self._bindings.key(arguments)
         symbols, steps = self._steps_for(key)
         values: Dict[Node, Any] = dict(self._attributes)

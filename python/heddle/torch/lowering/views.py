@@ -153,15 +153,37 @@ def _replaced(c: Context, x: Value, part: Value, dim: int, start: int, limit: in
     return c.concat([before, c.cast(part, x.dtype), after], dim)
 
 
+def with_zeros(c: Context, x: Value, dim: int, stride: int) -> Value:
+    """stride - 1 zeros behind each element along a dimension."""
+    if stride == 1:
+        return x
+    split = [*x.shape[:dim + 1], 1, *x.shape[dim + 1:]]
+    high = [stride - 1 if d == dim + 1 else 0 for d in range(len(split))]
+    wide = [stride if d == dim + 1 else extent for d, extent in enumerate(split)]
+    padded = c.emit("pad", [c.reshape(x, split), c.writer.constant(0, x.dtype)], x.dtype, wide, mode="constant", low=[0] * len(split),
+                    high=high)
+    return c.reshape(padded, [extent * stride if d == dim else extent for d, extent in enumerate(x.shape)])
+
+
 @lowers(aten.slice_scatter.default)
 def slice_scatter(c: Context, x: Value, part: Value, dim: int = 0, start: Optional[int] = None, end: Optional[int] = None,
                   step: int = 1) -> Value:
     dim = dim_of(dim, len(x.shape))
     first, limit = _span(x.shape[dim], start, end)
-    if step != 1:
-        raise Unsupported("a slice with a step that is written to")
-    shape = [limit - first if d == dim else extent for d, extent in enumerate(x.shape)]
-    return _replaced(c, x, c.broadcast(part, shape), dim, first, limit)
+    places = max(0, -(-(limit - first) // step))
+    part = c.broadcast(c.cast(part, x.dtype), [places if d == dim else extent for d, extent in enumerate(x.shape)])
+    if step == 1:
+        return _replaced(c, x, part, dim, first, limit)
+    if places == 0:
+        return x
+    spread = c.slice(with_zeros(c, part, dim, step), dim, 0, min(places * step, x.shape[dim] - first))
+    low = [first if d == dim else 0 for d in range(len(x.shape))]
+    high = [x.shape[dim] - first - spread.shape[dim] if d == dim else 0 for d in range(len(x.shape))]
+    wide = c.emit("pad", [spread, c.writer.constant(0, x.dtype)], x.dtype, x.shape, mode="constant", low=low, high=high)
+    behind = c.binary("sub", c.iota("i64", x.shape, dim), first)
+    is_place = c.binary("and", c.compare("eq", c.binary("mod", behind, step), 0), c.compare("ge", behind, 0))
+    is_place = c.binary("and", is_place, c.compare("lt", behind, limit - first))
+    return c.select(is_place, wide, x)
 
 
 @lowers(aten.select_scatter.default)

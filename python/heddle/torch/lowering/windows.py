@@ -7,7 +7,7 @@ import torch
 
 from heddle.torch.hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, count, is_float, lowers, overload_of
-from heddle.torch.lowering.views import constant_pad
+from heddle.torch.lowering.views import constant_pad, with_zeros
 from heddle.torch.shapes import inverse
 
 aten = torch.ops.aten
@@ -123,7 +123,7 @@ def avg_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[in
     lead = [0] * (len(x.shape) - rank)
     strides = windows["strides"][-rank:]
     for i, stride_of in enumerate(strides):
-        y = _with_zeros(c, y, len(lead) + i, stride_of)
+        y = with_zeros(c, y, len(lead) + i, stride_of)
     low = [k - 1 - p for k, p in zip(kernel, windows["low"][-rank:])]
     high = [extent + k - 1 - n - before for extent, k, n, before in zip(x.shape[-rank:], kernel, y.shape[-rank:], low)]
     y = constant_pad(Context(c.writer, [(wide, tuple([*x.shape[:-rank], *[e + k - 1 for e, k in zip(x.shape[-rank:], kernel)]]))]), y,
@@ -133,18 +133,6 @@ def avg_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[in
     total = c.emit("window_reduce", [y], wide, x.shape, kind="sum", window=[*[1] * len(lead), *kernel], strides=ones, low=zeros,
                    high=zeros, dilations=ones)
     return c.cast(total, c.dtype)
-
-
-def _with_zeros(c: Context, x: Value, dim: int, stride: int) -> Value:
-    """stride - 1 zeros behind each element along a dimension."""
-    if stride == 1:
-        return x
-    split = [*x.shape[:dim + 1], 1, *x.shape[dim + 1:]]
-    high = [stride - 1 if d == dim + 1 else 0 for d in range(len(split))]
-    wide = [stride if d == dim + 1 else extent for d, extent in enumerate(split)]
-    padded = c.emit("pad", [c.reshape(x, split), c.writer.constant(0, x.dtype)], x.dtype, wide, mode="constant", low=[0] * len(split),
-                    high=high)
-    return c.reshape(padded, [extent * stride if d == dim else extent for d, extent in enumerate(x.shape)])
 
 
 def _counts(x: Value, kernel: Sequence[int], windows: dict, shape: Sequence[int], with_padding: bool) -> List[int]:
