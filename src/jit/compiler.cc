@@ -66,19 +66,18 @@ bool is_clang(const Compiler& compiler) {
   return compiler.version.find("clang") != std::string::npos;
 }
 
-// GCC before 11 lacks __builtin_bit_cast(). It says "c++ (Debian 10.2.1-6) 10.2.1 20210110" and who holds the
-// copyright.
+// GCC before 10 has no -std=c++20. It says "c++ (Debian 10.2.1-6) 10.2.1 20210110" and who holds the copyright.
 bool too_old(const Compiler& compiler) {
   const size_t package = compiler.version.find(") ");
   if (package == std::string::npos || compiler.version.find("Free Software Foundation") == std::string::npos)
     return false;
   const long major = std::strtol(compiler.version.c_str() + package + 2, nullptr, 10);
-  return major > 0 && major < 11;
+  return major > 0 && major < 10;
 }
 
 [[noreturn]] void refuse_old(const std::string& path) {
-  fail(ErrorCode::kNoCompiler, path, "it is too old: kernels need GCC 12 or Clang 14, or a later one of them",
-       "Install one and name it in HEDDLE_CXX (Debian 11: apt install clang-16, HEDDLE_CXX=clang++-16)");
+  fail(ErrorCode::kNoCompiler, path, "it is too old: kernels need GCC 10 or Clang 14, or a later one of them",
+       "Install one and name it in HEDDLE_CXX, such as HEDDLE_CXX=clang++-16");
 }
 
 bool says(const std::string& output, std::initializer_list<const char*> words) {

@@ -136,7 +136,7 @@ TEST_F(Jit, AnOldCompilerIsPassedOverOrRefused) {
   };
   const Variable path("PATH", dir_.path() + ":/usr/bin:/bin");
   const std::string old =
-      write("c++", "c++ (Debian 10.2.1-6) 10.2.1 20210110\nCopyright (C) 2020 Free Software Foundation");
+      write("c++", "c++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0\nCopyright (C) 2019 Free Software Foundation");
   const std::string later = write("g++", "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation");
   {
     const Variable chosen("HEDDLE_CXX", "");

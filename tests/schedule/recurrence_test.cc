@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 
 #include "schedule/recurrence/mapping.h"
 
@@ -15,12 +16,12 @@ TEST(Recurrence, WeightsInOneStorageArePackedByTheirTypesAndShapes) {
   bits[7] = 0x4000;   // f16: 2
   const auto view = [&](DType dtype, const Shape& shape) { return Tensor::borrow(dtype, shape, bits.data(), nullptr); };
   RecurrentDesc desc;
-  desc.vectors = {{.length = 4}};
+  desc.vectors = {{.length = 4, .state = std::nullopt}};
   const RecurrentProduct product{.vector = 0,
                                  .sums = {{.matrix = view(DType::kF16, {4, 1})},
                                           {.matrix = view(DType::kBF16, {4, 1})},
                                           {.matrix = view(DType::kF16, {4, 2}), .offset = 1}}};
-  const RecurrentPhase phase{.units = 1, .products = {product}};
+  const RecurrentPhase phase{.units = 1, .products = {product}, .results = {}};
   const Tensor packed = pack_shares(desc, phase, product);
   ASSERT_EQ(packed.shape(), (Shape{1, 4, 3, 32}));
   const auto of_first_thread = [&](int64_t k, int64_t sum) { return packed.values<float>()[(k * 3 + sum) * 32]; };

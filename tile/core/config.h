@@ -25,6 +25,21 @@ using uint64_t = unsigned long;
 
 namespace heddle::tile {
 
+// GCC 10 has no __builtin_bit_cast, and NVRTC nothing else that gives an infinity.
+#if defined(__GNUC__) && __GNUC__ < 11 && !defined(__clang__) && !defined(__CUDACC__)
+template <typename To, typename From>
+inline To copy_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+#define __builtin_bit_cast(To, ...) ::heddle::tile::copy_bits<To>(__VA_ARGS__)
+inline constexpr double kInfinity = __builtin_inf();
+#else
+inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
+#endif
+
 // Additions after which a running sum is added to a compensated one. The error of a plain sum grows with the square
 // root of its number of terms; that of a compensated sum does not.
 inline constexpr int64_t kLongSum = 128;

@@ -87,9 +87,6 @@ using int_t = typename int_of_size<Bytes, true>::type;
 template <int Bytes>
 using uint_t = typename int_of_size<Bytes, false>::type;
 
-// The same builtin in every compiler.
-inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
-
 // What maximum and minimum start from: infinities, or the ends of an integer type.
 template <typename T>
 TILE_HD constexpr T lowest() {

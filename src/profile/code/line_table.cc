@@ -14,11 +14,6 @@ namespace {
 
 constexpr uint64_t kMostRanges = 1 << 22;  // a small file may name one list of ranges very often
 
-struct Sections {
-  std::string_view info, abbreviations, ranges, rnglists, addresses;
-  LineSections lines;
-};
-
 struct Abbreviation {
   struct Attribute {
     uint64_t name, form;
@@ -61,6 +56,11 @@ using Span = std::pair<uint64_t, uint64_t>;
 // Reads a unit of .debug_info into a table.
 class UnitReader {
  public:
+  struct Sections {
+    std::string_view info, abbreviations, ranges, rnglists, addresses;
+    LineSections lines;
+  };
+
   UnitReader(const Sections& sections, LineTable& table) : s_(sections), table_(table) {}
 
   void read(Bytes unit) {
@@ -255,7 +255,7 @@ class UnitReader {
 
 LineTable LineTable::of(std::string_view elf) {
   const auto bytes = [&](const char* name) { return section_of(elf, name).bytes; };
-  const Sections sections{
+  const UnitReader::Sections sections{
       bytes(".debug_info"),   bytes(".debug_abbrev"),
       bytes(".debug_ranges"), bytes(".debug_rnglists"),
       bytes(".debug_addr"),   {bytes(".debug_line"), bytes(".debug_line_str"), bytes(".debug_str")},

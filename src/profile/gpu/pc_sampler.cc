@@ -11,18 +11,6 @@
 namespace heddle::profile {
 namespace {
 
-// Records that CUPTI fills, each with a count for each reason.
-struct Batch {
-  Batch(size_t room, size_t reasons) : counters(room), counts(room * reasons) {
-    for (size_t i = 0; i < room; ++i) counters[i].by_reason = counts.data() + i * reasons;
-    data.room = room;
-    data.by_counter = counters.data();
-  }
-  std::vector<cupti::PcSamples> counters;
-  std::vector<cupti::StallSamples> counts;
-  cupti::SampledData data;
-};
-
 // Reasons of CUPTI, such as smsp__pcsamp_warps_issue_stalled_long_scoreboard: waits for loads, for room in the queue of
 // loads and stores, for stores at the end.
 bool waits_for_memory(std::string_view reason) {
@@ -46,6 +34,18 @@ const cupti::Library& sampling_library() {
 }  // namespace
 
 struct PcSampler::Buffers {
+  // Records that CUPTI fills, each with a count for each reason.
+  struct Batch {
+    Batch(size_t room, size_t reasons) : counters(room), counts(room * reasons) {
+      for (size_t i = 0; i < room; ++i) counters[i].by_reason = counts.data() + i * reasons;
+      data.room = room;
+      data.by_counter = counters.data();
+    }
+    std::vector<cupti::PcSamples> counters;
+    std::vector<cupti::StallSamples> counts;
+    cupti::SampledData data;
+  };
+
   explicit Buffers(void* cuda_context) : context(cuda_context) {}
   void call(cupti::Result (*function)(cupti::SamplingCall*), const char* name) {
     cupti::SamplingCall call;

@@ -12,7 +12,8 @@ TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
   if constexpr (is_wide<T, W>) {
     return {bit_cast<To>(a.lo), bit_cast<To>(a.hi)};
   } else {
-    return {__builtin_bit_cast(typename vec<To, W>::native, a.v)};
+    using native = typename vec<To, W>::native;
+    return {__builtin_bit_cast(native, a.v)};
   }
 }
 

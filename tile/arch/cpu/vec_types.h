@@ -2,6 +2,7 @@
 // native register is a pair of halves, so that one text serves every width and every ISA. See tile/README.md.
 #pragma once
 
+#include "tile/arch/cpu/builtins.h"
 #include "tile/arch/cpu/isa.h"
 #include "tile/core/static_for.h"
 #include "tile/core/types.h"
