@@ -49,6 +49,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="heddle-test."))
         self.addCleanup(shutil.rmtree, self.folder, True)
+        self.cache = CACHE  # of all tests but those of the cache
 
     def write(self, name, content):
         data = content.SerializeToString() if isinstance(content, onnx.ModelProto) else content
@@ -56,7 +57,7 @@ class Case(unittest.TestCase):
         return name
 
     def heddle(self, *arguments, env=None, limit=None, timeout=120):
-        variables = {**os.environ, "HEDDLE_CACHE_DIR": str(self.folder / "cache"), **(env or {})}
+        variables = {**os.environ, "HEDDLE_CACHE_DIR": str(self.cache), **(env or {})}
         before = (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))) if limit else None
         return subprocess.run([HEDDLE, *arguments], cwd=self.folder, env=variables, capture_output=True, text=True,
                               errors="replace", timeout=timeout, check=False, preexec_fn=before)
@@ -294,6 +295,7 @@ class Data(Case):
 class Machine(Case):
     def setUp(self):
         super().setUp()
+        self.cache = self.folder / "cache"
         self.write("m.onnx", linear())
 
     def script(self, name, text):
@@ -420,4 +422,5 @@ class Machine(Case):
 
 if __name__ == "__main__":
     HEDDLE = os.path.abspath(sys.argv[1])
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    with tempfile.TemporaryDirectory(prefix="heddle-test.") as CACHE:
+        unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

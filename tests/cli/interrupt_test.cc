@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file/file.h"
 #include "runtime/plan_io.h"
+#include "tests/instances.h"
 
 namespace heddle::cli {
 namespace {
@@ -180,10 +181,11 @@ TEST_F(Interrupt, KilledAtAnyCallThatChangesAFileItLeavesTheNextRunRight) {
     return std::string();
   }();
   fs::rename(headers, path("headers"));
-  // Headers are many files that are written alike: once among a few calls, then without them at every seventh call, or
-  // at each where that is wanted.
+  // Headers are many files that are written alike: once among a few calls, then without them at every 17th call, at more
+  // of both with all instances, or at each where that is wanted.
+  const bool more = test::takes_all_instances(), each = std::getenv("HEDDLE_KILL_EVERY_CALL") != nullptr;
   for (const bool with_headers : {true, false}) {
-    const int step = with_headers ? 61 : std::getenv("HEDDLE_KILL_EVERY_CALL") != nullptr ? 1 : 7;
+    const int step = with_headers ? (more ? 61 : 149) : each ? 1 : more ? 7 : 17;
     int last = 0;
     for (int at = 0; last == 0; at += step) {
       fs::remove_all(path("cache"));

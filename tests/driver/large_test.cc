@@ -104,7 +104,7 @@ double children_seconds() {
 }
 
 TEST_F(LargeModels, ConcatOfManyInputs) {
-  constexpr int kCount = 20'000;
+  constexpr int kCount = 5'000;
   std::string operands;
   for (int i = 0; i < kCount; ++i) operands += (i > 0 ? ", %x" : "%x") + std::to_string(i);
   const std::vector<float> y =
@@ -113,7 +113,7 @@ TEST_F(LargeModels, ConcatOfManyInputs) {
 }
 
 TEST_F(LargeModels, SumOfManyInputs) {
-  constexpr int kCount = 20'000;
+  constexpr int kCount = 5'000;
   EXPECT_EQ(run(chain_of("add", kCount)), std::vector<float>(2, kCount));
 }
 
@@ -133,7 +133,7 @@ TEST_F(LargeModels, MaximaCompileAboutAsFastAsSums) {
 
 // Kernels that differ in a number each share a text that is told its numbers.
 TEST_F(LargeModels, ManyKernelsThatDifferInNumbers) {
-  constexpr int kCount = 4'000;
+  constexpr int kCount = 1'000;
   std::string text = "graph(%x: f32[2]) {\n", outputs;
   std::vector<float> expected;
   for (int i = 0; i < kCount; ++i) {

@@ -45,12 +45,12 @@ extern "C" __global__ void recurse(unsigned* array, int depth) {
 
 class Waits : public EmulatorTest {
  protected:
-  std::string chain(unsigned blocks, int step, int load_flags, int barriers = 1) {
+  std::string chain(unsigned blocks, int step, int load_flags, int barriers = 1, unsigned threads = 64) {
     auto flags = buffer(blocks * 4), out = buffer(blocks * 4);
     const std::vector<unsigned> zero(blocks, 0);
     flags.write(zero.data(), blocks * 4);
     const std::string text =
-        failure("chain", blocks, 64, 16, flags.address(), out.address(), step, load_flags, barriers);
+        failure("chain", blocks, threads, 16, flags.address(), out.address(), step, load_flags, barriers);
     if (!text.empty()) return text;
     const auto got = read<unsigned>(out);
     for (unsigned i = 0; i < blocks; ++i) EXPECT_EQ(got[i], i + 1);
@@ -78,7 +78,8 @@ TEST_F(Waits, ADeadlockIsNamed) {
   const Variable sms("HEDDLE_EMULATED_SMS", "1");
   load(kChain);
   for (const int load_flags : {0, 1}) {
-    const std::string text = chain(40, 1, load_flags);
+    // Of two threads each: it takes some hundred thousand rounds until they are known to wait for ever.
+    const std::string text = chain(40, 1, load_flags, 1, 2);
     EXPECT_NE(text.find("kernel chain: deadlock in 32 block(s), 8 not started"), std::string::npos) << text;
     EXPECT_NE(text.find("32 thread(s) wait for a value in memory"), std::string::npos) << text;
     EXPECT_NE(text.find("block (0, 0, 0)"), std::string::npos) << text;

@@ -36,7 +36,7 @@ TEST(CpuWait, ProgramsSeeWhatEarlierOnesHandOver) {
     ThreadPool pool(threads);
     for (size_t i = 0; i < all.size(); ++i) {
       for (int launch = 0; launch < 2; ++launch) {
-        EXPECT_EQ(wrong_after(*all[i], 10000, 1, pool), 0) << kHandovers[i].name << ", " << threads << " threads";
+        EXPECT_EQ(wrong_after(*all[i], 2000, 1, pool), 0) << kHandovers[i].name << ", " << threads << " threads";
       }
     }
   }

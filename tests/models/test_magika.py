@@ -68,7 +68,7 @@ class MagikaTest(unittest.TestCase):
             if label is not None:
                 self.assertEqual(name, label)
 
-    def test_sources_pictures_and_archives_in_one_batch(self):
+    def test_files_of_many_kinds_in_one_batch(self):
         files = [((ROOT / path).read_bytes(), label) for path, label in SOURCES.items()]
         files += [((DATA / path).read_bytes(), label) for path, label in BINARIES.items()]
         files.append((gzip.compress(files[0][0]), "gzip"))
@@ -79,14 +79,13 @@ class MagikaTest(unittest.TestCase):
                 writer.writestr("notes.txt", files[1][0])
             np.save(array, np.arange(1000.0))
             files += [(archive.read_bytes(), "zip"), (array.read_bytes(), "npy")]
+        # In the same batch, since each other size of one is compiled: short and random bytes.
+        generator = np.random.default_rng(2)
+        files += [(b"#!/bin/sh\necho 1\n", "shell"), (b"12345678", None), (generator.bytes(5000), None)]
         self.check(files)
 
     def test_one_file(self):
         self.check([((ROOT / "Makefile").read_bytes(), "makefile")])
-
-    def test_short_and_random_bytes(self):
-        generator = np.random.default_rng(2)
-        self.check([(b"#!/bin/sh\necho 1\n", "shell"), (b"12345678", None), (generator.bytes(5000), None)])
 
 
 if __name__ == "__main__":

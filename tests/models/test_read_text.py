@@ -15,6 +15,7 @@ HEDDLE = DATA = None  # set by side_by_side.main
 
 LINES = ["Heddle reads this picture", "through three models: 2026-11-20", "total 1,623.42 EUR"]
 UPSIDE_DOWN = "turned upside down"
+DRAWN = (900, 420)  # of the drawn pictures: what finds lines is compiled for each size
 PAGE = ["Region-based", "markers", "pixels that we can label", "object or background", "two extreme parts", "histogram"]
 
 
@@ -24,7 +25,7 @@ def squeeze(text):
 
 
 def drawn_picture():
-    image = Image.new("RGB", (900, 420), "white")
+    image = Image.new("RGB", DRAWN, "white")
     draw = ImageDraw.Draw(image)
     for number, line in enumerate(LINES):
         draw.text(
@@ -61,7 +62,7 @@ class ReadTextTest(unittest.TestCase):
             self.assertIn(squeeze(part), text)
 
     def test_picture_without_text(self):
-        self.assertEqual(self.read_both(Image.new("RGB", (320, 200), "gray")), [])
+        self.assertEqual(self.read_both(Image.new("RGB", DRAWN, "gray")), [])
 
     def test_library_runs_as_the_command_does(self):
         library = HeddleLibrary(HEDDLE.parent / "libheddle.so", {"cls": DATA / "rapidocr/cls.onnx"})

@@ -95,9 +95,10 @@ class Device(unittest.TestCase):
 
     def test_reduction_that_does_not_commute(self):
         """Lanes combine in any order; all of them have to go on with the same result."""
-        for m, n, warps in (1, 1024, 4), (64, 16, 4), (16, 64, 8), (8, 8, 1), (5, 24, 4):
+        both = bool(os.environ.get("HEDDLE_ALL_INSTANCES"))
+        for m, n, warps, longer in (1, 1024, 4, 1), (64, 16, 4, 0), (16, 64, 8, 1), (8, 8, 1, 0), (5, 24, 4, 1):
             x = random.standard_normal((m, n)).astype(np.float32)
-            for axis in 0, 1:
+            for axis in (0, 1) if both else (longer,):
                 with self.subTest(m=m, n=n, warps=warps, axis=axis):
                     out = on_device(np.full((m, n), 77, np.float32))
                     one_of_each[(1,)](on_device(x), out, M=m, N=n, AXIS=axis, num_warps=warps)

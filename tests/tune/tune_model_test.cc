@@ -14,6 +14,7 @@
 #include "driver/compile/compile.h"
 #include "driver/verify/random_inputs.h"
 #include "jit/cache.h"
+#include "tests/instances.h"
 
 namespace heddle::driver {
 namespace {
@@ -97,6 +98,7 @@ TEST_F(TuneModel, MeasuresStoresAndIsUsedByLaterCompilations) {
   EXPECT_TRUE(second.problems[0].known);
   EXPECT_EQ(second.problems[0].record.winner, report.problems[0].record.winner);
   tuning_.again = true;
+  tuning_.budget_seconds = 0.01;
   EXPECT_FALSE(tune_model(model_, options_, tuning_).problems[0].known);
 }
 
@@ -106,6 +108,7 @@ TEST_F(TuneModel, EveryCandidateGivesTheSameResults) {
   const std::vector<std::string> plain = symbols();
   tuning_.budget_seconds = 0.01;  // problems are known then; nothing but the first is measured
   const TuneReport report = tune_model(model_, options_, tuning_);
+  const size_t taken = test::takes_all_instances() ? 2 : 1;
   size_t changed = 0;
   for (const TunedProblem& p : report.problems) {
     class Ask : public schedule::ConfigSource {
@@ -127,8 +130,8 @@ TEST_F(TuneModel, EveryCandidateGivesTheSameResults) {
     ASSERT_GE(ask.list.size(), 2u) << p.problem;
     std::set<std::string> names;
     for (const schedule::Config& config : ask.list) EXPECT_TRUE(names.insert(schedule::name_of(config)).second);
-    // The last two differ most from the pick.
-    for (size_t i = ask.list.size() - 2; i < ask.list.size(); ++i) {
+    // The last ones differ most from the pick.
+    for (size_t i = ask.list.size() - taken; i < ask.list.size(); ++i) {
       tune::Record record;
       record.winner = schedule::name_of(ask.list[i]);
       tune::user_database().store(tune::place_of(Target::host_cpu(1)), p.problem, record);
@@ -136,7 +139,7 @@ TEST_F(TuneModel, EveryCandidateGivesTheSameResults) {
       expect_near(before, run());
     }
   }
-  EXPECT_GE(changed, 5u);
+  EXPECT_GE(changed, 3 * taken - 1);
   // Without what was tuned, the plan is the first again.
   options_.tuned = false;
   EXPECT_EQ(symbols(), plain);
@@ -146,6 +149,7 @@ TEST_F(TuneModel, PlansAreCachedByTheirChoices) {
   const auto from_cache = [&] { return Model::load(model_, options_).impl().primary().from_cache.plan; };
   EXPECT_FALSE(from_cache());
   EXPECT_TRUE(from_cache());
+  tuning_.budget_seconds = 0.01;  // which problem is the first is all that is asked
   const TuneReport report = tune_model(model_, options_, tuning_);
   from_cache();  // compiles where another than the pick won, or takes the plan made before
   EXPECT_TRUE(from_cache());

@@ -1,15 +1,14 @@
 """Every model of the zoo through `heddle verify`, in every precision, on one and two threads: verify_models.py HEDDLE [NAME...].
 
 Prints a line per model and combination with the largest error as a share of its bound. Small sizes by default; --full
-takes the models at their own (sd-unet: a latent of 16x16 at full width). --quick runs one of f16 and bf16 in turn, on
-one thread or two, for time, unless HEDDLE_ALL_INSTANCES is set: check_models.py compares f32 with ONNX Runtime. --target
-cuda: on a GPU, with tf32 as well and without the choice of threads. --jobs takes several checks at a time. --data names the folder of scripts/fetch_test_data.py: its trained models are verified, too,
+takes the models at their own (sd-unet: a latent of 16x16 at full width). --quick leaves out the first model
+of a family (zoo_models.py) and runs one precision and number of threads in turn, for time, unless HEDDLE_ALL_INSTANCES is
+set: of f16 and bf16, since check_models.py compares f32 with ONNX Runtime, or of --precisions. --target cuda: on a GPU, with tf32 as well and without the choice of threads. --jobs takes several checks at a time. --data names the folder of scripts/fetch_test_data.py: its trained models are verified, too,
 under the names of their files (NAME: magika/model), those that read text on a piece of a scanned page: on noise their
 outputs are probabilities of 1e-7, of which rounding to 16 bits leaves nothing."""
 import argparse
 import concurrent.futures
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ import sys
 import tempfile
 import threading
 
-from zoo_models import DEFAULT, SMALL, write_model
+from zoo_models import DEFAULT, SMALL, takes_all, without, write_model
 
 PRECISIONS = ("f32", "f16", "bf16")
 THREADS = (1, 2)
@@ -94,8 +93,9 @@ class Model:
 
 def checks_of(arguments, number):
     """(precision, threads) of every check of the model of that number."""
-    if arguments.quick and not os.environ.get("HEDDLE_ALL_INSTANCES"):
-        return [(PRECISIONS[1 + number % 2], THREADS[number // 2 % 2])]
+    if arguments.quick and not takes_all():
+        precisions = arguments.precisions or PRECISIONS[1:]
+        return [(precisions[number % len(precisions)], THREADS[number // 2 % 2])]
     gpu = arguments.target != "cpu"
     precisions = arguments.precisions or (("f32", "tf32", "f16", "bf16") if gpu else PRECISIONS)
     return [(precision, threads) for precision in precisions
@@ -113,7 +113,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--data", type=pathlib.Path)
     arguments = parser.parse_intermixed_args()
-    names = arguments.names or [*SMALL, *(TRAINED if arguments.data else ())]
+    names = arguments.names or [*(without(member=0) if arguments.quick else SMALL), *(TRAINED if arguments.data else ())]
     if arguments.data is None and any(name in TRAINED for name in names):
         parser.error("trained models need --data")
     names.sort(key=lambda name: name != "sd-unet")  # takes longest: begun last, it would end alone

@@ -1,4 +1,5 @@
-"""The zoo's models at sizes that a test can afford, and how to write them."""
+"""The zoo's models at sizes that a test can afford, which of them an ordinary run takes, and how to write them."""
+import os
 import pathlib
 import subprocess
 
@@ -29,6 +30,20 @@ SMALL = {
     "sd-unet": (7, 16, 64),
 }
 DEFAULT = (0, 0, 0)
+# Models of the same operators: an ordinary run compares the first of a family in f32 with ONNX Runtime and verifies the
+# second in a type of 16 bits. A model of no family is in both.
+FAMILIES = (("resnet18", "resnet50"), ("vgg16", "vgg19"), ("repvgg-a0", "repvgg-b0"), ("gpt2-step", "gpt2"),
+            ("llama-step", "llama"), ("t5-small", "transformer"))
+
+
+def takes_all():
+    return bool(os.environ.get("HEDDLE_ALL_INSTANCES"))
+
+
+def without(member):
+    """The models that an ordinary run takes: all but that member of each family."""
+    left = () if takes_all() else {family[member] for family in FAMILIES}
+    return [name for name in SMALL if name not in left]
 
 
 def write_model(heddle, name, sizes, folder):
