@@ -66,11 +66,12 @@ bool is_clang(const Compiler& compiler) {
   return compiler.version.find("clang") != std::string::npos;
 }
 
-// GCC before 10 has no -std=c++20. It says "c++ (Debian 10.2.1-6) 10.2.1 20210110" and who holds the copyright.
+// GCC before 10 has no -std=c++20. It says "c++ (Debian 10.2.1-6) 10.2.1 20210110", and of its licence what other GNU
+// programs no longer say.
 bool too_old(const Compiler& compiler) {
   const size_t package = compiler.version.find(") ");
-  if (package == std::string::npos || compiler.version.find("Free Software Foundation") == std::string::npos)
-    return false;
+  const bool is_gcc = compiler.version.find("see the source for copying conditions") != std::string::npos;
+  if (package == std::string::npos || !is_gcc) return false;
   const long major = std::strtol(compiler.version.c_str() + package + 2, nullptr, 10);
   return major > 0 && major < 10;
 }

@@ -135,9 +135,11 @@ TEST_F(Jit, AnOldCompilerIsPassedOverOrRefused) {
     return path;
   };
   const Variable path("PATH", dir_.path() + ":/usr/bin:/bin");
-  const std::string old =
-      write("c++", "c++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0\nCopyright (C) 2019 Free Software Foundation");
-  const std::string later = write("g++", "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation");
+  const std::string licence =
+      "Copyright (C) 2019 Free Software Foundation, Inc.\n"
+      "This is free software; see the source for copying conditions.  There is NO";
+  const std::string old = write("c++", "c++ (Ubuntu 9.4.0-1ubuntu1~20.04.2) 9.4.0\n" + licence);
+  const std::string later = write("g++", "g++ (Debian 12.2.0-14) 12.2.0\n" + licence);
   {
     const Variable chosen("HEDDLE_CXX", "");
     EXPECT_EQ(find_compiler().path, later);
