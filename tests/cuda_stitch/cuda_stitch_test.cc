@@ -567,9 +567,8 @@ TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
       for (const auto& k : group.kernels) sources.push_back(codegen::emit(schedule::plan_kernel(k, target), target));
       std::vector<const codegen::KernelSource*> all;
       for (const auto& source : sources) all.push_back(&source);
-      const std::string unit = codegen::translation_unit(all), architecture = target.cuda.architecture();
-      EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, architecture, false).bytes), ""))
-          << name;
+      const std::string unit = codegen::translation_unit(all), isa = target.cuda.architecture();
+      EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, isa, false).bytes), "")) << name;
     }
   }
 }
