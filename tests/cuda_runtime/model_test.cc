@@ -377,7 +377,7 @@ TEST_F(CudaModelTest, ExtentsOfZeroAgreeWithTheReference) {
 
 // Kernels that differ in offsets and factors each share a text that is told its numbers.
 TEST_F(CudaModelTest, ManyKernelsThatDifferInNumbers) {
-  constexpr int kParts = 1'000, kExtent = 8;
+  constexpr int kParts = 2'100, kExtent = 8;
   std::string text = fmt::format("graph(%x: f32[{}]) {{\n", kParts * kExtent), outputs;
   for (int i = 0; i < kParts; ++i) {
     text += fmt::format(
