@@ -65,7 +65,7 @@ ops::GemmProblem problem(int64_t m, int64_t n, DType in, DType out, const char* 
 // compile_cubin() throws on spills, C7508 and C7510. Of each tile of the sm_90 family one instance, a part of them by
 // default: clusters and splits vary from tile to tile.
 void compile_tiles(const ops::GemmProblem& p, size_t most = 36, std::string_view family = "wgmma") {
-  most = test::instances(most);
+  most = test::instances(most, test::kOneOfNvrtc);
   const ops::ResolvedGemm gemm = ops::resolve(p);
   std::set<std::string> seen;
   int turn = 0;
@@ -128,7 +128,7 @@ TEST_F(NvrtcTest, WhatATunerTimes) {
       odd(101, 69, 133, DType::kF8E4M3, DType::kBF16),
       odd(6195, 21, 11253, DType::kF16, DType::kF16),
   };
-  const int most = static_cast<int>(test::instances(24));
+  const int most = static_cast<int>(test::instances(24, test::kOneOfNvrtc));
   std::vector<std::pair<std::string, std::string>> units;
   std::set<std::string> seen;
   for (const ops::GemmProblem& p : problems) {

@@ -60,7 +60,7 @@ std::string unit_of(const ViewCase& p, const schedule::Config& config, const ops
 
 // compile_cubin() throws on spills. `most` different tiles of a family, a part of them by default.
 void compile_tiles(const ViewCase& p, std::string_view family, DType out, const char* architecture, size_t most) {
-  most = test::instances(most);
+  most = test::instances(most, test::kOneOfNvrtc);
   CudaTarget target;
   target.sm = std::string_view(architecture) == "sm_80" ? 80 : 90;
   ops::GemmProblem gemm;
@@ -80,7 +80,7 @@ void compile_tiles(const ViewCase& p, std::string_view family, DType out, const 
 
 // What a GPU's tuner and tests take of a problem: the candidates of the best predictions, whatever they are.
 void compile_best(const ViewCase& p, DType out, size_t most) {
-  most = test::instances(most);
+  most = test::instances(most, test::kOneOfNvrtc);
   ops::GemmProblem gemm;
   gemm.m = p.m, gemm.n = p.n, gemm.k = p.k, gemm.out = out, gemm.ldd = p.n, gemm.stride_d = p.m * p.n;
   const ops::LoweredEpilogue e = ops::lower_epilogue(gemm, p.accumulator());
@@ -159,12 +159,23 @@ TEST_F(TileNvrtcTest, FewRowsOrColumns) {
   }
 }
 TEST_F(TileNvrtcTest, FewResultsOfALongK) {
-  for (const bool a_along_k : {true, false}) {
-    compile_tiles(problem(3, 3, DType::kF16, a_along_k, false, 100000), "k_reduction", DType::kF16, "sm_90a", 3);
-    compile_tiles(problem(8, 8, DType::kF16, a_along_k, true, 65536), "k_reduction", DType::kF32, "sm_90a", 3);
-    compile_tiles(problem(4, 16, DType::kF32, a_along_k, true, 50000), "k_reduction", DType::kF32, "sm_80", 3);
-    compile_tiles(problem(5, 6, DType::kF64, a_along_k, true, 50000), "k_reduction", DType::kF64, "sm_90a", 3);
-    compile_tiles(problem(7, 9, DType::kI8, a_along_k, false, 50001), "k_reduction", DType::kI32, "sm_80", 3);
+  struct Products {
+    int64_t m, n, k;
+    DType in, out;
+    bool b_along_k;
+    const char* architecture;
+  };
+  const Products products[] = {{3, 3, 100000, DType::kF16, DType::kF16, false, "sm_90a"},
+                               {8, 8, 65536, DType::kF16, DType::kF32, true, "sm_90a"},
+                               {4, 16, 50000, DType::kF32, DType::kF32, true, "sm_80"},
+                               {5, 6, 50000, DType::kF64, DType::kF64, true, "sm_90a"},
+                               {7, 9, 50001, DType::kI8, DType::kI32, false, "sm_80"}};
+  bool along_k = false;  // of A: on an ordinary run one of both, in turns
+  for (const Products& p : products) {
+    for (int layouts = test::takes_all_instances() ? 2 : 1; layouts > 0; --layouts) {
+      along_k = !along_k;
+      compile_tiles(problem(p.m, p.n, p.in, along_k, p.b_along_k, p.k), "k_reduction", p.out, p.architecture, 3);
+    }
   }
 }
 

@@ -43,7 +43,7 @@ TEST(CudaBackToBack, WhereTheFirstResultIs) {
     add(batch, {.type = skip % 2 == 0 ? "f16" : "bf16", .m = 100, .k = 72, .n0 = 64, .n1 = 48, .residual0 = true},
         skipping(skip, skip % 3 == 0 ? 80 : 90));
   }
-  testing::compile_and_run(batch);
+  testing::compile_and_run(batch, CudaBatch::Compiled::kKinds);
   const std::string text = batch.unit(0);
   EXPECT_THAT(text, HasSubstr("kInRegisters = true"));
   EXPECT_THAT(text, HasSubstr("kInRegisters = false"));

@@ -110,7 +110,7 @@ TEST(CudaConv, Threads) {
       return "y" = %0
     })");
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 TEST(CudaConv, TensorCores) {
@@ -121,7 +121,7 @@ TEST(CudaConv, TensorCores) {
                       "f16[2,7,9,40]"),
             {.tolerance = 3e-3, .family = "wgmma"});
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 TEST(CudaConv, WgmmaOnViews) {
@@ -150,7 +150,7 @@ TEST(CudaConv, WgmmaOnViews) {
               {.tolerance = 3e-3, .family = "wgmma_gather", .skip = skip});
   }
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // Windows that TMA gathers.
@@ -200,7 +200,7 @@ TEST(CudaConv, WindowsByTheCopyEngine) {
   CudaBatch batch;
   add_windows(batch, "wgmma_im2col");
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 TEST(CudaConv, WindowsInPartsOfACluster) {
@@ -218,7 +218,7 @@ TEST(CudaConv, WindowsInPartsOfACluster) {
                       "f16[2,8,9,48]"),
             {.tolerance = 3e-3, .family = "im2col_splitk"});
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 TEST(CudaWindow, Pooling) {
@@ -263,7 +263,7 @@ TEST(CudaWindow, Pooling) {
       return "y" = %0
     })");
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ TEST(CudaDot, Threads) {
   batch.add("i64", matmul_text("i64", 9, 20, 33));
   batch.add("i32", matmul_text("i32", 9, 20, 33));
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 TEST(CudaDot, Few) {
@@ -256,7 +256,7 @@ TEST(CudaDot, TensorCoresOfEveryDevice) {
     })",
             half);
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 TEST(CudaDot, Wgmma) {
@@ -292,7 +292,7 @@ TEST(CudaDot, Wgmma) {
     })",
             half);
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // Clusters that share k, by TMA and through views.
@@ -331,7 +331,7 @@ TEST(CudaDot, SmallSides) {
     })",
             {.tolerance = 2e-3, .family = "cluster_splitk"});
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // Rows of the long operand begin at any address, and TMA reads them where they lie.
@@ -368,7 +368,7 @@ TEST(CudaDot, Classes) {
               {.tolerance = 5e-3, .family = "misaligned", .skip = static_cast<unsigned>(random() % 99)});
   }
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // Products along k of 29 and 45 lines: with a bias of rows, a residual and two results, and of tf32.
@@ -423,7 +423,7 @@ TEST(CudaDot, Direct) {
               {.tolerance = integers ? 0 : 2e-2, .family = "register_direct", .skip = skip});
   }
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // Lines along k that begin anywhere, read as they lie.
@@ -449,7 +449,7 @@ TEST(CudaDot, Lines) {
               {.tolerance = i % 2 == 0 ? 5e-3 : 0, .family = "unaligned", .skip = skip});
   }
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // Few results of a long k: every type, operands that lie either way, packed and with gaps.
@@ -503,7 +503,7 @@ TEST(CudaDot, LongK) {
               {.tolerance = tolerance, .family = "k_reduction", .skip = skip});
   }
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // Configurations that the model does not prefer are right, too.

@@ -77,7 +77,7 @@ TEST(CudaForms, OperandsInBatches) {
   batch.add("f32", along_rows_text("f32", 3, 20, 33, 17));
   batch.add("f64", channels_text("f64", 2, 3, 5, 7, 11), {.tolerance = 1e-13});
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 TEST(CudaForms, ResultsAreTransposed) {

@@ -50,7 +50,7 @@ TEST(CudaGate, Mma) {
     if (p.k >= 40) add(batch, {p.type, {16}, p.n, 1024, p.act, p.bias, p.up_first, p.split}, "mma", kHopper, 0, true);
   }
   batch.run();
-  batch.compile();
+  batch.compile(CudaBatch::Compiled::kKinds);
 }
 
 // What TMA stores, what threads store at any address, and what the epilogue stores; tiles by one warpgroup, by two, in

@@ -98,7 +98,7 @@ TEST(CudaMmaAttention, Pages) {
             options);
   }
   add_mma(batch, {.type = "tf32", .m = 9, .n = 100, .depth = 20, .width = 33, .layout = "pages", .page = 32});
-  testing::compile_and_run(batch);
+  testing::compile_and_run(batch, CudaBatch::Compiled::kKinds);
 }
 
 // Tiles, rows of a warp, stages, parts of the keys.

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 
 #include "base/check.h"
 #include "ir/reference/eval.h"
@@ -93,6 +94,41 @@ void compare(const Tensor& got, const ir::Array& want, double tolerance, const s
   }
 }
 
+// "contraction sm_90 wgmma f16": what sort of kernel it is, for which device and type.
+std::string kind_of(const schedule::ScheduledGroup& group, const CudaBatch::Options& options) {
+  const schedule::ScheduledKernel& first = group.kernels.at(0);
+  const auto& operands = first.desc.operands;
+  return fmt::format("{} sm_{} {} {}", ir::to_string(options.kind), options.sm, family_of(first.config),
+                     operands.empty() ? "" : to_string(operands[0].dtype));
+}
+
+// "+ k_sum f32 f16 > f32 form 5f0c...": further kernels, all types, and the arguments of the templates but for numbers
+// (the text, where it has no list of them).
+std::string form_of(const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources) {
+  std::string types, forms;
+  for (size_t k = 0; k < sources.size(); ++k) {
+    if (k > 0) types += fmt::format(" + {}", family_of(group.kernels[k].config));
+    std::set<std::string> seen;
+    for (const schedule::Operand& operand : group.kernels[k].desc.operands) {
+      const bool is_result = operand.role == schedule::Operand::Role::kOutput;
+      const std::string type = fmt::format(" {}{}", is_result ? "> " : "", to_string(operand.dtype));
+      if (seen.insert(type).second) types += type;
+    }
+    std::string_view text = sources[k].text;
+    if (const size_t begin = text.find("struct Config"); begin != std::string_view::npos) {
+      text = text.substr(begin, text.find("};", begin) - begin);
+    }
+    forms += test::without_numbers(text, sources[k].symbol);
+  }
+  return fmt::format("{} form {:016x}", types, std::hash<std::string>()(forms));
+}
+
+std::string text_of(const std::vector<codegen::KernelSource>& sources) {
+  std::string text;
+  for (const codegen::KernelSource& source : sources) text += source.text;
+  return text;
+}
+
 }  // namespace
 
 // What one run needs of the device.
@@ -107,7 +143,7 @@ void CudaBatch::add(std::string name, const std::string& text, const Options& op
 }
 
 void CudaBatch::add_graph(std::string name, ir::Graph graph, const Options& options) {
-  Case c{std::move(name), std::move(graph), options, {}, {}};
+  Case c{std::move(name), std::move(graph), options, {}, {}, "", "", true};
   const Target target = target_of(options);
   const ir::Group group = whole_graph(c.graph, options.kind);
   Wanted wanted(options);
@@ -121,17 +157,22 @@ void CudaBatch::add_graph(std::string name, ir::Graph graph, const Options& opti
     ADD_FAILURE() << c.name << ": " << error.what();
     return;
   }
+  c.kind = kind_of(c.scheduled, options);
+  c.form = form_of(c.scheduled, c.sources);
+  c.taken = kinds_.is_new(c.kind + c.form) || test::takes_instance(text_of(c.sources));
   cases_.push_back(std::move(c));
 }
 
-std::string CudaBatch::unit(int sm, bool all) const {
+std::string CudaBatch::unit_of(const std::function<bool(const Case&)>& has) const {
   std::vector<const codegen::KernelSource*> kernels;
-  size_t number = 0;
   for (const Case& c : cases_) {
-    if ((sm != 0 && c.options.sm != sm) || !(all || test::takes_instance(number++))) continue;
-    for (const auto& source : c.sources) kernels.push_back(&source);
+    for (size_t k = 0; k < c.sources.size() && has(c); ++k) kernels.push_back(&c.sources[k]);
   }
   return codegen::translation_unit(kernels);
+}
+
+std::string CudaBatch::unit(int sm) const {
+  return unit_of([&](const Case& c) { return sm == 0 || c.options.sm == sm; });
 }
 
 std::vector<std::string> CudaBatch::decisions() const {
@@ -143,19 +184,26 @@ std::vector<std::string> CudaBatch::decisions() const {
   return result;
 }
 
-void CudaBatch::compile() const {
+void CudaBatch::compile(Compiled which) const {
   const ::testing::ScopedTrace seed = trace_seed();
   try {
     jit::find_nvrtc();
   } catch (const Error&) {
     return;
   }
-  for (const auto& [version, architecture] : {std::pair{80, "sm_80"}, {90, "sm_90a"}}) {
-    const int sm = version;
-    const auto is_for = [&](const Case& c) { return c.options.sm == sm; };
-    if (std::none_of(cases_.begin(), cases_.end(), is_for)) continue;
+  test::Kinds kinds;
+  for (const auto& [sm, architecture] : {std::pair{80, "sm_80"}, {90, "sm_90a"}}) {
+    std::set<const Case*> compiled;
+    for (const Case& c : cases_) {
+      if (c.options.sm != sm) continue;
+      const bool is_new = which == Compiled::kKinds && kinds.is_new(c.kind);
+      if (is_new || test::takes_instance(text_of(c.sources), test::kOneOfNvrtc)) compiled.insert(&c);
+    }
+    if (compiled.empty()) continue;
+    for (const Case* c : compiled) test::note_kind("nvrtc " + c->kind + c->form);
     try {
-      EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit(sm, false), architecture, false).bytes), "");
+      const std::string unit = unit_of([&](const Case& c) { return compiled.count(&c) > 0; });
+      EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, architecture, false).bytes), "");
     } catch (const Error& error) {
       ADD_FAILURE() << architecture << ": " << error.what();
     }
@@ -168,13 +216,17 @@ void CudaBatch::run() {
   const runtime::CudaContext context(0);
   std::string cubin;
   try {
-    cubin = jit::compile_cubin(unit(0), context.device().target.architecture(), false).bytes;
+    cubin = jit::compile_cubin(unit_of([](const Case& c) { return c.taken; }), context.device().target.architecture(),
+                               false)
+                .bytes;
   } catch (const Error& error) {
     FAIL() << error.what();
   }
   const runtime::CudaModule module(context, cubin);
   const CudaRun device{context, module};
   for (const Case& c : cases_) {
+    if (!c.taken) continue;
+    test::note_kind("emulated " + c.kind + c.form);
     SCOPED_TRACE(c.name + " " + (c.scheduled.notes.empty() ? "" : c.scheduled.notes[0]));
     try {
       run(c, device);

@@ -9,6 +9,7 @@
 #include "codegen/codegen.h"
 #include "ir/group.h"
 #include "schedule/kernel_desc.h"
+#include "tests/instances.h"
 
 namespace heddle::testing {
 
@@ -32,11 +33,14 @@ class CudaBatch {
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }
   // All nodes of the graph are one group.
   void add_graph(std::string name, ir::Graph graph, const Options& options);
+  // Runs the first case of each kind and some of the others (tests/instances.h).
   void run();
-  // Compiles some of the cases (tests/instances.h) for real devices, where NVRTC is installed: a spill is a failure.
-  void compile() const;
-  // The text of the kernels for devices of this compute capability, 0: of any; of all cases, or of those to compile().
-  std::string unit(int sm, bool all = true) const;
+  // Compiles some of the cases for real devices, where NVRTC is installed: a spill is a failure. Tests that compile the
+  // first case of each kind have all kinds between them.
+  enum class Compiled : uint8_t { kSome, kKinds };
+  void compile(Compiled which = Compiled::kSome) const;
+  // The text of the kernels for devices of this compute capability, 0: of any.
+  std::string unit(int sm) const;
   // "mma: gemm 4x5x6 + add" of every kernel.
   std::vector<std::string> decisions() const;
 
@@ -47,9 +51,13 @@ class CudaBatch {
     Options options;
     schedule::ScheduledGroup scheduled;
     std::vector<codegen::KernelSource> sources;
+    std::string kind, form;
+    bool taken;  // by run()
   };
+  std::string unit_of(const std::function<bool(const Case&)>& has) const;
   void run(const Case& c, const class CudaRun& run) const;
   std::vector<Case> cases_;
+  test::Kinds kinds_;
 };
 
 // "graph g(%x: TYPE[..]) {...}" of common forms.
@@ -57,8 +65,8 @@ std::string matmul_text(const std::string& type, int64_t m, int64_t n, int64_t k
                         bool a_along_k = true, bool b_along_k = false, bool constant = true);
 std::string conv_text(const std::string& x, const std::string& w, const std::string& attrs, const std::string& y);
 
-inline void compile_and_run(CudaBatch& batch) {
-  batch.compile();
+inline void compile_and_run(CudaBatch& batch, CudaBatch::Compiled which = CudaBatch::Compiled::kSome) {
+  batch.compile(which);
   batch.run();
 }
 

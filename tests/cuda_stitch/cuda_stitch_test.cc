@@ -9,6 +9,7 @@
 #include "ir/text/text.h"
 #include "jit/cuda/nvrtc.h"
 #include "machine.h"
+#include "tests/instances.h"
 #include "tests/machine_code.h"
 
 namespace heddle::testing {
@@ -541,14 +542,15 @@ TEST(CudaStitch, EarlyKernelsTakePointersBehindTheWait) {
   EXPECT_EQ(pointers, group.kernels[0].desc.operands.size()) << source.text;
 }
 
-// The suite of memory-bound graphs as machine code, without spills.
+// The suite of memory-bound graphs as machine code, without spills: on an ordinary run each for one architecture.
 TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
   try {
     jit::find_nvrtc();
   } catch (const Error& error) {
     GTEST_SKIP() << error.what();
   }
-  for (const char* name :
+  for (size_t turn = 0;
+       const char* name :
        {"fig7_8192x1024", "fig7_64x30000", "fig7_750000x32", "lnx2_4096x768", "lnbwd_16384x768", "bnstat_8192x256",
         "bnstat_100352x64", "softmax_mask_384x128x128", "groupnorm_silu_2x320x64x64", "dien_attn_256x100x36",
         "f16/fig7_64x30000", "f16/lnx2_4096x768", "f16/lnbwd_16384x768", "f16/dien_attn_256x100x36"}) {
@@ -559,15 +561,14 @@ TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
       const auto group = schedule::schedule(graph, whole_graph(graph), target);
       // A reduction that has to end before its readers begin costs a kernel more.
       const auto is = [&](const char* part) { return std::string(name).find(part) != std::string::npos; };
-      const size_t kernels = is("fig7") || is("dien") ? 1 : 3;
-      EXPECT_LE(group.kernels.size(), kernels) << name;
+      EXPECT_LE(group.kernels.size(), is("fig7") || is("dien") ? 1u : 3u) << name;
+      if (turn++ % 4 % 3 != 0 && !test::takes_all_instances()) continue;
       std::vector<codegen::KernelSource> sources;
       for (const auto& k : group.kernels) sources.push_back(codegen::emit(schedule::plan_kernel(k, target), target));
       std::vector<const codegen::KernelSource*> all;
       for (const auto& source : sources) all.push_back(&source);
-      const std::string unit = codegen::translation_unit(all), architecture = target.cuda.architecture();
-      EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, architecture, false).bytes), ""))
-          << name;
+      const std::string unit = codegen::translation_unit(all), isa = target.cuda.architecture();
+      EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, isa, false).bytes), "")) << name;
     }
   }
 }

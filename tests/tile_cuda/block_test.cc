@@ -1,4 +1,4 @@
-// Operators on tiles of a block, on the emulator: one unit has all cases, each a kernel of one block.
+// Operators on tiles of a block, on the emulator: one unit has all cases of a test, each a kernel of one block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ using P = block::Layout<dims<30, 30>, reg<2, 1, 1>, lane<16, 1, 2>, lane<2, 0, 1
 )";
 
 // Of layout L@; CASE(name) is the head of a kernel of x, 30 x 44 numbers, that writes y.
-constexpr const char* kCases = R"(
+constexpr const char* kLayoutCases = R"(
 CASE(copy@) { block::store(at<L@>(y), block::load(at<L@>(x))); }
 CASE(window@) {
   const auto w = block::window<3u>(x, {30, 44}, {44, 1}, {-3, 5});
@@ -113,6 +113,9 @@ CASE(joined@) {
   const auto both = block::join(v, block::map([](float e) { return 2.f * e; }, v));
   write(y, block::map([](float a, float b) { return b - 3.f * a; }, block::half_of<L@, 0>(both), block::half_of<L@, 1>(both)));
 }
+)";
+
+constexpr const char* kSharedCases = R"(
 CASE(flip@) { write(y, block::flip<1>(kShared, read<L@>(x))); }
 CASE(gather@) {
   const auto index = block::from_place<L@>([](const Place& q) { return (q.at[1] * 7 + q.at[0]) % 44; });
@@ -165,9 +168,14 @@ std::string replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-std::string unit() {
+std::string of_every_layout(const char* cases) {
+  std::string all;
+  for (const char* number : {"0", "1", "2"}) all += replaced(cases, "@", number);
+  return all;
+}
+
+std::string products() {
   std::string cases;
-  for (const char* number : {"0", "1", "2"}) cases += replaced(kCases, "@", number);
   for (const auto& [name, by, element, sum, sums, layout, a, b] : kProducts) {
     cases += fmt::format(R"(CASE({}) {{
   const auto a = block::map([](float e) {{ return block::cast<{}>(e); }}, read<{}>(x));
@@ -177,8 +185,7 @@ std::string unit() {
 )",
                          name, element, a, element, b, by, sums, layout, sum);
   }
-  const std::string head = R"(extern "C" __global__ void __launch_bounds__(128) $1(float* y, float* x))";
-  return kHead + std::regex_replace(cases, std::regex(R"(CASE\((\w+)\))"), head);
+  return cases;
 }
 
 constexpr int kM = 30, kN = 44;
@@ -192,12 +199,15 @@ class Block : public emulator::EmulatorTest {
  protected:
   void SetUp() override {
     EmulatorTest::SetUp();
-    static const std::string machine_code =
-        jit::compile_cubin(unit(), context->device().target.architecture(), false).bytes;
-    module = std::make_unique<runtime::CudaModule>(*context, machine_code);
     std::mt19937 random(7);
     x.resize(kM * kN);
     for (double& e : x) e = static_cast<double>(static_cast<int>(random() % 65) - 32) / 16;
+  }
+  void compile(const std::string& cases) {
+    const std::string head = R"(extern "C" __global__ void __launch_bounds__(128) $1(float* y, float* x))";
+    const std::string unit = kHead + std::regex_replace(cases, std::regex(R"(CASE\((\w+)\))"), head);
+    const auto machine_code = jit::compile_cubin(unit, context->device().target.architecture(), false).bytes;
+    module = std::make_unique<runtime::CudaModule>(*context, machine_code);
   }
   // `count` results of the kernel, which nothing else is written beside.
   void check(const std::string& kernel, int count, const Expected& expected, double bound = 1e-6) {
@@ -229,6 +239,7 @@ double row_max(const BlockMatrix& x, int i) {
 }
 
 TEST_F(Block, EveryLayout) {
+  compile(of_every_layout(kLayoutCases));
   for (int n = 0; n < 3; ++n) {
     const auto name = [&](const char* kernel) { return kernel + std::to_string(n); };
     const auto same = [](const BlockMatrix& m, int k) { return m[static_cast<size_t>(k)]; };
@@ -275,10 +286,12 @@ TEST_F(Block, EveryLayout) {
 }
 
 TEST_F(Block, ThroughSharedMemory) {
+  compile(of_every_layout(kSharedCases));
   for (int n = 0; n < 3; ++n) {
     const auto name = [&](const char* kernel) { return kernel + std::to_string(n); };
     check(name("flip"), kM * kN, [](const BlockMatrix& m, int k) { return at(m, k / kN, kN - 1 - k % kN); });
-    check(name("gather"), kM * kN, [](const BlockMatrix& m, int k) { return at(m, k / kN, (k % kN * 7 + k / kN) % kN); });
+    check(name("gather"), kM * kN,
+          [](const BlockMatrix& m, int k) { return at(m, k / kN, (k % kN * 7 + k / kN) % kN); });
     check(name("extract"), kM * 11, [](const BlockMatrix& m, int k) { return at(m, k / 11, k % 11 + 9); });
     check(name("cat"), 2 * kM * kN, [](const BlockMatrix& m, int k) { return m[k % (kM * kN)]; });
     check(name("sort"), kM * kN, [](const BlockMatrix& m, int k) {
@@ -312,6 +325,7 @@ TEST_F(Block, ThroughSharedMemory) {
 }
 
 TEST_F(Block, Products) {
+  compile(products());
   const auto product = [](const BlockMatrix& m, int k) {
     double sum = 1;
     for (int j = 0; j < kN; ++j) sum += at(m, k / kM, j) * at(m, k % kM, j);
