@@ -1,5 +1,7 @@
 """What the backend returns for a graph: its parts compiled, and the operators of PyTorch between them."""
 import os
+import threading
+from collections import OrderedDict
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
@@ -9,7 +11,7 @@ from heddle import _core
 from heddle._model import Model
 from heddle.torch.hir import Value, Writer
 from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
-from heddle.torch.partition import Division, Fallback, Part, divide, is_item, is_tensor, is_write, used_results
+from heddle.torch.partition import Division, Part, divide, is_item, is_tensor, is_write, used_results
 from heddle.torch.shapes import Bindings, Environment, concrete, inverse, is_dense, memory_order, restrided
 
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
@@ -135,7 +137,7 @@ class CompiledPart:
 
     def __init__(self, part: Part, symbols: Environment, device: torch.device, options: Dict[str, Any]):
         text, self.inputs, self.outputs = lower_part(part, symbols)
-        self.dtypes = [node.meta["val"].dtype for node in part.outputs]
+        self._results = [(layout, layout.in_memory, node.meta["val"].dtype) for layout, node in zip(self.outputs, part.outputs)]
         self.device = device
         self.text = text
         if options.get("execution") == "reference":
@@ -147,10 +149,10 @@ class CompiledPart:
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         given = tuple(self._dense(tensor, layout) for tensor, layout in zip(tensors, self.inputs))
-        made = [torch.empty(layout.in_memory, dtype=dtype, device=self.device) for layout, dtype in zip(self.outputs, self.dtypes)]
+        made = [torch.empty(shape, dtype=dtype, device=self.device) for _, shape, dtype in self._results]
         self._run(given, {}, made, None, None)
         return [tensor if layout.is_plain else restrided(tensor.permute(inverse(layout.order)), layout.strides)
-                for tensor, layout in zip(made, self.outputs)]
+                for tensor, (layout, _, _) in zip(made, self._results)]
 
     def _evaluate(self, tensors: Sequence[torch.Tensor], _named: Any, made: Sequence[torch.Tensor], *_: Any) -> None:
         named = {f"p{i}": tensor for i, tensor in enumerate(tensors)}
@@ -163,6 +165,61 @@ class CompiledPart:
         if not tensor.is_contiguous():
             tensor = tensor.contiguous()
         return tensor if self._alignment == 1 or tensor.data_ptr() % self._alignment == 0 else tensor.clone()
+
+
+class _Operator:
+    """A node that PyTorch runs, on a list of values."""
+
+    def __init__(self, node: Node, slots: Dict[Node, int], symbols: Environment):
+        self._node, self._slots, self._symbols = node, slots, symbols
+        self._slot = slots[node]
+
+    def __call__(self, values: List[Any]) -> None:
+        arguments, words = _arguments(self._node, lambda one: self._value(one, values))
+        values[self._slot] = self._node.target(*arguments, **words)  # type: ignore[operator]
+
+    def _value(self, node: Node, values: List[Any]) -> Any:
+        return values[self._slots[node]] if node in self._slots else _number_of(node, self._symbols)
+
+
+class _Step(NamedTuple):
+    run: Callable[[Any], Any]  # a CompiledPart, or an _Operator where there are no inputs
+    inputs: Optional[List[int]]
+    outputs: List[int]
+    ended: List[int]  # values that nothing reads behind it
+
+
+class _Program:
+    """A graph for certain extents. Values have positions in one list: arguments first."""
+
+    def __init__(self, graph: "CompiledGraph", symbols: Environment):
+        slots = graph.slots
+        self.parts: List[CompiledPart] = []
+        self._steps: List[_Step] = []
+        for step, ended in zip(graph.division.steps, _last_reads(graph.division)):
+            places = [slots[node] for node in ended]
+            if isinstance(step, Part):
+                self.parts.append(CompiledPart(step, symbols, graph.device, graph.options))
+                self._steps.append(_Step(self.parts[-1], [slots[node] for node in step.inputs],
+                                         [slots[node] for node in step.outputs], places))
+            else:
+                self._steps.append(_Step(_Operator(step.node, slots, symbols), None, [], places))
+        self._steps += [_Step(_Operator(node, slots, symbols), None, [], [])
+                        for node in [*graph.division.views, *graph.division.writes]]
+        # For each result the position of its value, or, in a list of one, what it is.
+        self._results = [slots[one] if isinstance(one, Node) and one in slots
+                         else [_number_of(one, symbols) if isinstance(one, Node) else one] for one in graph.results]
+
+    def run(self, values: List[Any]) -> List[Any]:
+        for step in self._steps:
+            if step.inputs is None:
+                step.run(values)
+            else:
+                for place, value in zip(step.outputs, step.run([values[i] for i in step.inputs])):
+                    values[place] = value
+            for place in step.ended:
+                values[place] = None
+        return [values[one] if isinstance(one, int) else one[0] for one in self._results]
 
 
 class CompiledGraph:
@@ -181,11 +238,14 @@ class CompiledGraph:
         examples = {symbol: _hint(symbol, self._placeholders) for symbol, _, _ in self._bindings._places}
         self.division: Division = divide(graph, lambda node: why_not(node, examples))
         self.device = _device_of(graph)
-        self._results = graph.output_node().args[0]
-        self._shapes: Dict[Tuple[int, ...], List[Any]] = {}
-        self._last_reads = _last_reads(self.division)
+        self.results: Sequence[Any] = graph.output_node().args[0]  # type: ignore[assignment]
+        tensors = [node for node in graph.nodes if node.op == "call_function" and is_tensor(node)]
+        self.slots = {node: i for i, node in enumerate([*self._placeholders, *self._attributes, *tensors])}
+        self._rest = [*self._attributes.values(), *[None] * len(tensors)]
+        self._programs: "OrderedDict[Tuple[int, ...], _Program]" = OrderedDict()  # the last used is the last
+        self._lock = threading.Lock()
         if not len(self._bindings):
-            self._steps_for(())
+            self._program(())
         self._boxed_call = True
 
     @property
@@ -194,20 +254,19 @@ class CompiledGraph:
 
     def compiled_parts(self) -> List[CompiledPart]:
         """Of the extents that were met last."""
-        steps = next(reversed(self._shapes.values()), [])
-        return [step for step in steps if isinstance(step, CompiledPart)]
+        return next(reversed(self._programs.values())).parts if self._programs else []
 
-    def _steps_for(self, key: Tuple[int, ...]) -> Tuple[Environment, List[Any]]:
-        symbols = self._bindings.symbols(key) if key else {}
-        steps = self._shapes.pop(key, None)
-        if steps is None:
-            if len(self._shapes) >= _MOST_SHAPES:
-                self._shapes.pop(next(iter(self._shapes)))
-            with torch._subclasses.fake_tensor.unset_fake_temporarily():
-                steps = [CompiledPart(step, symbols, self.device, self.options) if isinstance(step, Part) else step
-                         for step in self.division.steps]
-        self._shapes[key] = steps  # the last used is the last
-        return symbols, steps
+    def _program(self, key: Tuple[int, ...]) -> _Program:
+        found = self._programs.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            if key not in self._programs:
+                if len(self._programs) >= _MOST_SHAPES:
+                    self._programs.popitem(last=False)
+                with torch._subclasses.fake_tensor.unset_fake_temporarily():
+                    self._programs[key] = _Program(self, self._bindings.symbols(key))
+            return self._programs[key]
 
     def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
         """What PyTorch's own operators make of these arguments: all values of the graph."""
@@ -215,37 +274,17 @@ class CompiledGraph:
         values: Dict[Node, Any] = {**self._attributes, **dict(zip(self._placeholders, arguments))}
         for node in self._graph.nodes:
             if node.op == "call_function" and is_tensor(node) and not is_write(node):
-                _run(node, lambda one: values[one] if one in values else _number_of(one, symbols), values)
+                given, words = _arguments(node, lambda one: values[one] if one in values else _number_of(one, symbols))
+                values[node] = node.target(*given, **words)  # type: ignore[operator]
         return symbols, values
 
     def __call__(self, arguments: List[Any]) -> List[Any]:
         if self.keeps_arguments:
             self.last_arguments = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in arguments]
-        key = self._bindings.key(arguments)
-        symbols, steps = self._steps_for(key)
-        values: Dict[Node, Any] = dict(self._attributes)
-        values.update(zip(self._placeholders, arguments))
+        program = self._program(self._bindings.key(arguments) if len(self._bindings) else ())
+        values = [*arguments, *self._rest]
         arguments.clear()
-
-        def of_node(node: Node) -> Any:
-            return values[node] if node in values else _number_of(node, symbols)
-        for step, shape, ended in zip(self.division.steps, steps, self._last_reads):
-            if isinstance(step, Part):
-                values.update(zip(step.outputs, shape([values[node] for node in step.inputs])))
-            else:
-                _run(step.node, of_node, values)
-            for node in ended:
-                values.pop(node, None)
-        for node in self.division.views:
-            _run(node, of_node, values)
-        for node in self.division.writes:
-            values[node] = values[node.args[0]].copy_(of_node(node.args[1]))  # type: ignore[index]
-        return [of_node(one) if isinstance(one, Node) else one for one in self._results]  # type: ignore[union-attr]
-
-
-def _run(node: Node, of_node: Callable[[Node], Any], values: Dict[Node, Any]) -> None:
-    arguments, words = _arguments(node, of_node)
-    values[node] = node.target(*arguments, **words)  # type: ignore[operator]
+        return program.run(values)
 
 
 def _attribute(module: GraphModule, path: str) -> Any:
