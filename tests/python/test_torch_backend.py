@@ -127,6 +127,14 @@ class Graphs(Backend):
             return torch.view_as_real(torch.fft.fft(x + 1)).sum(-1) * 2
         self.check(function, torch.randn(8), fallbacks=["aten._fft_r2c.default", "aten.view_as_real.default"], parts=2, tolerance=1e-4)
 
+    def test_numbers_that_data_decide_stay_with_pytorch(self):
+        def function(x):
+            return torch.ones(x.sum().int().item()) * 2
+        with torch._dynamo.config.patch(capture_scalar_outputs=True), self.graphs() as graphs:
+            got = self.compiled(function)(torch.tensor([1.0, 2.0]))
+        torch.testing.assert_close(got, torch.full((3,), 2.0))
+        self.assertIn("aten._local_scalar_dense.default", [str(one.node.target) for graph in graphs for one in graph.division.fallbacks])
+
     def test_random_numbers_follow_the_seed(self):
         def function(x):
             torch.manual_seed(3)

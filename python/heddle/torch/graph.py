@@ -2,7 +2,7 @@
 import os
 import threading
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.fx import GraphModule, Node
@@ -12,7 +12,7 @@ from heddle._model import Model
 from heddle.torch.hir import Value, Writer
 from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
 from heddle.torch.partition import Division, Part, divide, is_item, is_tensor, is_write, used_results
-from heddle.torch.shapes import Bindings, Environment, concrete, inverse, is_dense, memory_order, restrided
+from heddle.torch.shapes import Bindings, Environment, concrete, inverse, is_dense, is_known, memory_order, restrided
 
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
 _MOST_SHAPES = 64  # sets of extents whose plans a graph keeps
@@ -63,10 +63,12 @@ def lower_node(node: Node, context: Context, of_node: Callable[[Node], Any]) -> 
     return listed
 
 
-def why_not(node: Node, symbols: Environment) -> str:
-    """Why a node cannot be compiled, found by lowering it alone; "" if it can."""
+def why_not(node: Node, symbols: Environment, device: torch.device) -> str:
+    """Why a node cannot be compiled for a device, found by lowering it alone; "" if it can."""
     if node.target not in TABLE:
         return "no kernel of Heddle's computes it"
+    if any(one != device for one in _devices([node, *node.all_input_nodes])):
+        return f"it has tensors elsewhere than on {device}"
     writer = Writer()
 
     def of_node(one: Node) -> Any:
@@ -236,12 +238,14 @@ class CompiledGraph:
         self._attributes = {node: _attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"}
         self._bindings = Bindings(self._placeholders)
         examples = {symbol: _hint(symbol, self._placeholders) for symbol, _, _ in self._bindings._places}
-        self.division: Division = divide(graph, lambda node: why_not(node, examples))
         self.device = _device_of(graph)
+        self.division: Division = divide(graph, lambda node: why_not(node, examples, self.device),
+                                         lambda node: is_known(node.meta.get("val"), examples))
         self.results: Sequence[Any] = graph.output_node().args[0]  # type: ignore[assignment]
-        tensors = [node for node in graph.nodes if node.op == "call_function" and is_tensor(node)]
-        self.slots = {node: i for i, node in enumerate([*self._placeholders, *self._attributes, *tensors])}
-        self._rest = [*self._attributes.values(), *[None] * len(tensors)]
+        made = [node for node in graph.nodes if node.op == "call_function"
+                and (is_tensor(node) or not is_known(node.meta.get("val"), examples))]
+        self.slots = {node: i for i, node in enumerate([*self._placeholders, *self._attributes, *made])}
+        self._rest = [*self._attributes.values(), *[None] * len(made)]
         self._programs: "OrderedDict[Tuple[int, ...], _Program]" = OrderedDict()  # the last used is the last
         self._lock = threading.Lock()
         if not len(self._bindings):
@@ -273,7 +277,7 @@ class CompiledGraph:
         symbols = self._bindings.symbols(self._bindings.key(arguments))
         values: Dict[Node, Any] = {**self._attributes, **dict(zip(self._placeholders, arguments))}
         for node in self._graph.nodes:
-            if node.op == "call_function" and is_tensor(node) and not is_write(node):
+            if node.op == "call_function" and node in self.slots and not is_write(node):
                 given, words = _arguments(node, lambda one: values[one] if one in values else _number_of(one, symbols))
                 values[node] = node.target(*given, **words)  # type: ignore[operator]
         return symbols, values
@@ -308,8 +312,12 @@ def _hint(symbol: Any, placeholders: Sequence[Node]) -> Any:
 
 def _device_of(graph: torch.fx.Graph) -> torch.device:
     """The GPU that the graph's tensors lie on, else the CPU."""
-    devices = {node.meta["val"].device for node in graph.nodes if isinstance(node.meta.get("val"), torch.Tensor)}
-    return next((device for device in devices if device.type == "cuda"), torch.device("cpu"))
+    return next((device for device in _devices(graph.nodes) if device.type == "cuda"), torch.device("cpu"))
+
+
+def _devices(nodes: Iterable[Node]) -> List[torch.device]:
+    values = [value for node in nodes for value in torch.utils._pytree.tree_leaves(node.meta.get("val"))]
+    return [value.device for value in values if isinstance(value, torch.Tensor)]
 
 
 def _last_reads(division: Division) -> List[List[Node]]:

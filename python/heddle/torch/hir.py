@@ -4,6 +4,10 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 Shape = Tuple[int, ...]
 
 
+class Unsupported(Exception):
+    """Why a node cannot be lowered: what PyTorch's own operator runs then is reported with this text."""
+
+
 class Value(NamedTuple):
     """A tensor of the graph: dense, of one dtype ("f32") and shape."""
 

@@ -73,8 +73,8 @@ def _is_random(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
-def divide(graph: Graph, why_not: Callable[[Node], str]) -> Division:
-    """`why_not`: why a node cannot be compiled, "" if it can."""
+def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool]) -> Division:
+    """`why_not`: why a node cannot be compiled, "" if it can. `is_known`: whether the extents of the arguments tell a number."""
     outputs = {node for node in graph.output_node().all_input_nodes}
     views = _views_of_inputs(graph, outputs)
     level: Dict[Node, int] = {}
@@ -83,7 +83,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str]) -> Division:
     outside: Set[Node] = set()  # what PyTorch computes
     writes, fallbacks, last_random = [], [], 0
     for node in graph.nodes:
-        if node.op != "call_function" or not is_tensor(node):
+        if node.op != "call_function" or (not is_tensor(node) and is_known(node)):
             level[node] = 0
             continue
         if is_write(node):
@@ -96,7 +96,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str]) -> Division:
             others[level[node]].append(Fallback(node, ""))
             continue
         behind = [level[one] + (one in outside) for one in node.all_input_nodes]
-        reason = "" if is_item(node) else why_not(node)
+        reason = "" if is_item(node) else why_not(node) if is_tensor(node) else "data decide the number"
         if not reason:
             level[node] = max(behind, default=0)
             parts.setdefault(level[node], []).append(node)

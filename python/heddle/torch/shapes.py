@@ -4,6 +4,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 from torch.fx import Node
 
+from heddle.torch.hir import Unsupported
+
 Environment = Dict[Any, int]  # by sympy symbol
 
 
@@ -14,9 +16,16 @@ def concrete(value: Any, symbols: Environment) -> Any:
     expression = value.node.expr
     if expression.free_symbols:
         expression = expression.xreplace(symbols)
+        if expression.free_symbols:
+            raise Unsupported(f"an extent that data decides ({expression})")
     if isinstance(value, torch.SymInt):
         return int(expression)
     return bool(expression) if isinstance(value, torch.SymBool) else float(expression)
+
+
+def is_known(value: Any, symbols: Environment) -> bool:
+    """Whether concrete() can tell the number."""
+    return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) or value.node.expr.free_symbols <= set(symbols)
 
 
 class Bindings:

@@ -4,7 +4,7 @@ from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tu
 
 import torch
 
-from heddle.torch.hir import FLOATS, INTEGERS, Shape, Value, Word, Writer
+from heddle.torch.hir import FLOATS, INTEGERS, Shape, Unsupported, Value, Word, Writer
 
 DTYPES: Dict[torch.dtype, str] = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
@@ -15,10 +15,6 @@ _TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 # returns a Value, or a list of them (None for one that nobody may use), for the results of the node.
 Lowering = Callable[..., Any]
 TABLE: Dict[Any, Lowering] = {}
-
-
-class Unsupported(Exception):
-    """Why a node cannot be lowered: what PyTorch's own operator runs then is reported with this text."""
 
 
 def lowers(*overloads: Any) -> Callable[[Lowering], Lowering]:
