@@ -45,11 +45,14 @@ def linear(initializers=None, opset=17):
                     [value_info("y", [2, 4])], [weights()] if initializers is None else initializers, opset)
 
 
+SHARED_CACHE = None  # of all tests of this program but those of the cache; programs that import it have one a test
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="heddle-test."))
         self.addCleanup(shutil.rmtree, self.folder, True)
-        self.cache = CACHE  # of all tests but those of the cache
+        self.cache = SHARED_CACHE or self.folder / "cache"
 
     def write(self, name, content):
         data = content.SerializeToString() if isinstance(content, onnx.ModelProto) else content
@@ -422,5 +425,5 @@ class Machine(Case):
 
 if __name__ == "__main__":
     HEDDLE = os.path.abspath(sys.argv[1])
-    with tempfile.TemporaryDirectory(prefix="heddle-test.") as CACHE:
+    with tempfile.TemporaryDirectory(prefix="heddle-test.") as SHARED_CACHE:
         unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -70,21 +70,28 @@ class Core(unittest.TestCase):
             positional, words = torch.utils._pytree.tree_unflatten(arguments, spec)
             return op.op(*positional, **words)
 
-        def fresh():
-            return [flat[i].detach().clone().requires_grad_(flat[i].requires_grad) for i in places]
-        mine, theirs = fresh(), fresh()
-        want, got = function(*theirs), traced(function, fallbacks)(*mine)
-        for a, b in zip(leaves(want), leaves(got), strict=True):
-            torch.testing.assert_close(b.detach(), a.detach(), rtol=1e-4, atol=1e-5, equal_nan=True)
-        pairs = [(a, b) for a, b in zip(leaves(want), leaves(got)) if a.requires_grad]
-        if pairs:
-            tangents = [torch.randn_like(a) for a, _ in pairs]
-            wanted, given = ([one for one in tensors if one.requires_grad] for tensors in (theirs, mine))
-            a = torch.autograd.grad([a for a, _ in pairs], wanted, tangents, allow_unused=True)
-            b = torch.autograd.grad([b for _, b in pairs], given, tangents, allow_unused=True)
-            for one, other in zip(a, b):
-                if one is not None:
-                    torch.testing.assert_close(torch.zeros_like(one) if other is None else other, one, rtol=1e-3, atol=1e-4, equal_nan=True)
+        def results(run, wide=False):
+            """Outputs, and gradients of a random sum of them."""
+            inputs = [flat[i].detach().clone() for i in places]
+            inputs = [one.double() if wide and one.is_floating_point() else one for one in inputs]
+            inputs = [one.requires_grad_(flat[i].requires_grad) for i, one in zip(places, inputs)]
+            outputs = leaves(run(*inputs))
+            differentiable = [one for one in outputs if one.requires_grad]
+            if not differentiable:
+                return outputs
+            tangents = [torch.randn(one.shape, generator=torch.Generator().manual_seed(1)).to(one) for one in differentiable]
+            wanted = [one for one in inputs if one.requires_grad]
+            gradients = torch.autograd.grad(differentiable, wanted, tangents, allow_unused=True)
+            return outputs + [torch.zeros_like(x) if one is None else one for x, one in zip(wanted, gradients)]
+        want, got = results(function), results(traced(function, fallbacks))
+        for i, (a, b) in enumerate(zip(want, got, strict=True)):
+            try:
+                torch.testing.assert_close(b, a, rtol=1e-3, atol=1e-5, equal_nan=True)
+            except AssertionError:  # where terms cancel, eager may be the one that is wrong
+                if not a.is_floating_point():
+                    raise
+                exact = results(function, wide=True)[i]
+                self.assertLessEqual((b - exact).abs().max(), 2 * (a - exact).abs().max() + 1e-5)
 
     def test_samples_agree_with_eager(self):
         warnings.filterwarnings("ignore")
