@@ -43,7 +43,8 @@ test-setup: setup
 	@scripts/setup.sh test
 
 test-configure: test-setup
-	@cmake --preset release -DHEDDLE_TESTS=ON -DHEDDLE_PYTHON=$(CURDIR)/build/venv/bin/python -DHEDDLE_PYTHON_PACKAGE=ON >/dev/null
+	@cmake --preset release -DHEDDLE_TESTS=ON -DHEDDLE_PYTHON=$(CURDIR)/build/venv/bin/python \
+		-DHEDDLE_TORCH_PYTHON=$(CURDIR)/build/venv-torch/bin/python -DHEDDLE_PYTHON_PACKAGE=ON >/dev/null
 
 check:
 	@python3 scripts/check_tree.py

@@ -47,12 +47,14 @@ case "${1:-}" in
       build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
       touch "$mark"
     fi
-    # PyTorch has half a gigabyte; without it its tests are skipped, and say so.
-    mark="build/venv/.torch-$(cat tests/requirements-torch.txt scripts/torch_stubs.py | sha256sum | cut -c1-16)"
+    # In an environment of its own, since other tests would find the libraries that stand in for NVIDIA's. PyTorch has half
+    # a gigabyte; without it its tests are skipped, and say so.
+    mark="build/venv-torch/.requirements-$(cat tests/requirements-torch.txt scripts/torch_stubs.py | sha256sum | cut -c1-16)"
     if [ ! -e "$mark" ]; then
-      echo "setup: PyTorch into build/venv"
-      if build/venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/requirements-torch.txt &&
-        build/venv/bin/python scripts/torch_stubs.py build/venv; then
+      echo "setup: PyTorch into build/venv-torch"
+      python3 -m venv build/venv-torch
+      if build/venv-torch/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/requirements-torch.txt &&
+        build/venv-torch/bin/python scripts/torch_stubs.py build/venv-torch; then
         touch "$mark"
       else
         echo "setup: PyTorch could not be installed; its tests will be skipped" >&2
