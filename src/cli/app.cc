@@ -288,7 +288,7 @@ void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chose
   attention->add_option("--width", a.width, "Elements of a head of values and results; default: depth");
   attention->add_flag("--causal", a.causal, "A query sees the keys up to its own; the last one has the last key");
   attention->add_option("--window", a.window, "Causal, and a query sees so many keys");
-  attention->add_option("--prefix", a.prefix, "Causal, but every query sees the first so many keys");
+  attention->add_option("--prefix", a.prefix, "Causal, but every query also sees this many first keys");
   add_kernel_options(*attention, a.type, arguments, {"f16", "bf16", "f32", "tf32"});
   attention->callback([&chosen] { chosen = kernel_attention_command; });
 }

@@ -66,8 +66,8 @@ bool is_clang(const Compiler& compiler) {
   return compiler.version.find("clang") != std::string::npos;
 }
 
-// GCC before 10 has no -std=c++20. It says "c++ (Debian 10.2.1-6) 10.2.1 20210110", and of its licence what other GNU
-// programs no longer say.
+// GCC before 10 has no -std=c++20. --version prints "c++ (Debian 10.2.1-6) 10.2.1 20210110" and a sentence on copying
+// that other GNU programs no longer print.
 bool too_old(const Compiler& compiler) {
   const size_t package = compiler.version.find(") ");
   const bool is_gcc = compiler.version.find("see the source for copying conditions") != std::string::npos;

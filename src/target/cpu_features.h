@@ -2,7 +2,7 @@
 
 namespace heddle {
 
-// What the processor of this process has, and the system keeps the registers of.
+// Instruction sets that the processor has and whose registers the operating system saves.
 struct CpuFeatures {
   bool avx2 = false;         // with FMA, F16C, BMI1 and BMI2
   bool avx512 = false;       // F, BW, DQ, VL and CD
@@ -12,7 +12,7 @@ struct CpuFeatures {
 };
 
 // By the instruction CPUID: __builtin_cpu_supports() asks the run-time library of the compiler, and that of zig, which
-// makes the wheels, says no to everything. Nothing on other machines than x86-64.
+// makes the wheels, says no to everything. All false where the machine is not x86-64.
 const CpuFeatures& cpu_features();
 
 }  // namespace heddle

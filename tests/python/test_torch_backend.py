@@ -41,7 +41,7 @@ class Backend(unittest.TestCase):
         leaves = torch.utils._pytree.tree_leaves
         for a, b in zip([*leaves(want), *leaves(inputs)], [*leaves(got), *leaves(mine)], strict=True):
             if isinstance(a, torch.Tensor):
-                torch.testing.assert_close(b, a, rtol=max(1e-4, tolerance), atol=tolerance, check_stride=True)
+                torch.testing.assert_close(b, a, rtol=max(1e-4, tolerance), atol=tolerance, check_stride=True, equal_nan=True)
             else:
                 self.assertEqual(a, b)
         self.assertEqual([str(one.node.target) for graph in graphs for one in graph.division.fallbacks], list(fallbacks))
@@ -84,6 +84,20 @@ class Graphs(Backend):
             return x + 1
         self.check(writes, torch.randn(3, 6), torch.randn(3, 2))
 
+    def test_inputs_that_are_copied_into_each_other(self):
+        def copied_before_it_changes(x, y):
+            y.copy_(x)
+            x.add_(1)
+            return x * 2
+
+        def swapped(x, y):
+            old = x.clone()
+            x.copy_(y)
+            y.copy_(old)
+            return x + y
+        for function in (copied_before_it_changes, swapped):
+            self.check(function, torch.randn(3, 3), torch.randn(3, 3))
+
     def test_views_of_inputs_share_their_memory(self):
         function = lambda x: (x.t(), x[1:], x.view(-1), x + 1)  # noqa: E731
         self.check(function, torch.randn(3, 4))
@@ -119,6 +133,36 @@ class Graphs(Backend):
                 x = torch.randn(rows, 4)
                 torch.testing.assert_close(compiled(x), function(x))
         self.assertEqual(len(graphs), 1)
+
+    def test_threads_that_meet_new_extents_at_once(self):
+        from concurrent.futures import ThreadPoolExecutor
+
+        def function(x):
+            return torch.tanh(x).sum(0)
+        with self.graphs() as graphs, torch.no_grad():
+            self.compiled(function, dynamic=True)(torch.randn(5, 4))
+        graph, inputs = graphs[0], [torch.randn(rows, 4) for rows in (2, 3, 2, 7, 3, 2)]
+
+        def run(x):  # arguments as AOTAutograd passes them: symbolic extents, then tensors
+            return graph([*x.shape, x])[0]
+        with ThreadPoolExecutor(4) as pool:
+            for x, got in zip(inputs, pool.map(run, inputs)):
+                torch.testing.assert_close(got, function(x))
+
+    def test_extents_that_were_used_last_are_kept(self):
+        from unittest import mock
+
+        from heddle.torch import graph as module
+
+        with mock.patch.object(module, "_MOST_SHAPES", 2), self.graphs() as graphs:
+            compiled = self.compiled(lambda x: x * 2, dynamic=True)
+            for rows in (3, 4, 3, 5):
+                compiled(torch.randn(rows, 4))
+        self.assertEqual([key[0] for key in graphs[0]._programs], [3, 5])
+
+    def test_nan_and_infinity(self):
+        values = torch.tensor([1.0, float("nan"), float("inf"), float("-inf"), -0.0])
+        self.check(lambda x: (F.relu(x), x.clamp(-1, 1), torch.maximum(x, x.flip(0)), x.isnan(), x.sort()[0], x.max()), values)
 
     def test_operators_that_stay_with_pytorch_run_between_the_parts(self):
         def function(x):
@@ -217,6 +261,13 @@ class Errors(Backend):
         self.assertEqual([graph["kind"] for graph in report["graphs"]], ["forward", "backward"])
         self.assertEqual(report["graphs"][0]["fallbacks"][0]["operator"], "aten.native_dropout.default")
         self.assertIn("PyTorch runs aten.native_dropout.default", str(report))
+
+    def test_explain_reports_what_was_compiled_before(self):
+        module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+        for _ in range(2):
+            report = heddle.torch.explain(module, torch.randn(3, 4), **REFERENCE)
+            self.assertEqual([graph["kind"] for graph in report["graphs"]], ["forward", "backward"])
+        self.assertEqual(module[1].num_batches_tracked, 0)  # a copy ran
 
 
 class Verification(Backend):

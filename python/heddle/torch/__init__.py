@@ -1,6 +1,6 @@
 """Heddle in PyTorch: a backend of torch.compile, and operators from compiled models and from kernels.
 
-Importing this module does not import torch; what is called does.
+Importing this module does not import torch. Its functions do.
 """
 from typing import Any
 
@@ -24,9 +24,9 @@ def heddle_backend(graph_module: Any, example_inputs: Any, **options: Any) -> An
 def explain(module: Any, *inputs: Any, **options: Any) -> Any:
     """Compiles `module` with the backend, runs it on `inputs`, and reports its graphs.
 
-    The report lists for each graph its parts, and the operators that PyTorch runs between them, with the lines of the
-    module. It prints as text and is a mapping. `options` are those of the backend. Gradients are computed where an input
-    or a parameter requires them, so that the backward graph is reported, too.
+    The report lists the compiled parts of each graph, and the operators that PyTorch runs between them, with the lines of
+    the module. It prints as text and is a mapping. `options` are those of the backend. If an input or a parameter requires
+    a gradient, the backward graph is compiled and reported, too. The module is not changed: a copy of it runs.
     """
     from heddle.torch.report import explain as explained
 
@@ -36,10 +36,10 @@ def explain(module: Any, *inputs: Any, **options: Any) -> Any:
 def verify(module: Any, *inputs: Any, **options: Any) -> Any:
     """Compares the compiled module with eager in float64, outputs and gradients, on `inputs`.
 
-    The gradient is that of a random sum of all outputs. A tensor is wrong whose error is more than four times that
-    of eager in the module's own types. If one is, the report names the first operator, with its line, that gives another
-    result than PyTorch's for the same operands. The report prints as text and is true if all is right. The module is not
-    changed; one with random operators differs in them. `options` are those of the backend.
+    Gradients are those of a random sum of all outputs. A tensor is wrong if its error is more than four times the error
+    of eager in the module's own types. The report then names the first operator that differs from PyTorch's, with its
+    line. It prints as text and is true if every tensor is right. The module is not changed: copies of it run. Results of
+    random operators differ. `options` are those of the backend.
     """
     from heddle.torch.verification import verify as verified
 

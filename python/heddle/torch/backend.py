@@ -1,13 +1,13 @@
 """The backend of torch.compile."""
 import contextlib
 from functools import partial
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import torch
 
 from heddle._errors import make
 from heddle._options import did_you_mean, refuse
-from heddle.torch.graph import CompiledGraph, line_of
+from heddle.torch.graph import CompiledGraph, device_of, line_of
 
 _OLDEST = (2, 10)
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -23,13 +23,20 @@ _observers: List[_Observer] = []
 
 @contextlib.contextmanager
 def observed(keep_arguments: bool = False) -> Iterator[List[CompiledGraph]]:
-    """The graphs that are compiled meanwhile; with `keep_arguments` they keep copies of those of their last call."""
+    """Yields a list of the graphs that the block compiles. With `keep_arguments` each keeps copies of its last arguments."""
     observer = _Observer([], keep_arguments)
     _observers.append(observer)
     try:
         yield observer.graphs
     finally:
         _observers.remove(observer)
+
+
+def fresh_backend() -> Callable[..., Any]:
+    """The backend as an object of its own. Dynamo compiles a function again only for a backend that it has not met."""
+    def heddle(module: Any, inputs: Sequence[Any], **words: Any) -> Any:
+        return compile_graph(module, inputs, **words)
+    return heddle
 
 
 def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> Any:
@@ -62,12 +69,10 @@ def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
 
 
 def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any]) -> CompiledGraph:
-    device = next((value.device for node in module.graph.nodes if isinstance(value := node.meta.get("val"), torch.Tensor)
-                   and value.device.type == "cuda"), torch.device("cpu"))
+    device = device_of(module.graph)
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
-    words = {"target": target, **({"threads": torch.get_num_threads()} if target == "cpu" else {}),
-             "execution": options.get("execution", "compiled")}
-    graph = CompiledGraph(module, kind, words)
+    words = {"target": target, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
+    graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words)
     if options.get("fallback") == "error" and graph.division.fallbacks:
         _refuse_fallbacks(graph)
     for observer in _observers:

@@ -20,7 +20,7 @@ def _torch() -> Any:
     return torch
 
 
-def _dtypes(torch: Any) -> dict:
+def torch_dtypes(torch: Any) -> dict:
     names = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3": "float8_e4m3fn",
              "f8e5m2": "float8_e5m2", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
              "bool": "bool"}
@@ -39,7 +39,7 @@ def custom_op(model: Model, name: str) -> Callable[..., Any]:
     """
     torch = _torch()
     _check_name(torch, name, "heddle.torch.custom_op")
-    dtypes = [_dtypes(torch)[port.dtype] for port in model.outputs]
+    dtypes = [torch_dtypes(torch)[port.dtype] for port in model.outputs]
     alignment = 1 if model.device == "cpu" else 16
     run = model._core.run
 

@@ -105,15 +105,14 @@ class _Layout(NamedTuple):
 def lower_part(part: Part, symbols: Environment) -> Tuple[str, List[_Layout], List[_Layout]]:
     """The textual IR of a part for these extents, and how its inputs and outputs lie in memory."""
     writer = Writer()
+    layouts = Context(writer, [])
     values: Dict[Node, List[Optional[Value]]] = {}
-    inputs, outputs = [], []
-    parameters = []
+    inputs, outputs, results = [], [], []
     for node in part.inputs:
         layout = _Layout.of(node.meta["val"], symbols)
         inputs.append(layout)
-        parameters.append((node, layout, writer.parameter(dtype_name(node.meta["val"].dtype), layout.in_memory)))
-    for node, layout, parameter in parameters:
-        values[node] = [Context(writer, []).transpose(parameter, inverse(layout.order))]
+        parameter = writer.parameter(dtype_name(node.meta["val"].dtype), layout.in_memory)
+        values[node] = [layouts.transpose(parameter, inverse(layout.order))]
 
     def of_node(one: Node) -> Any:
         return values[one][0] if is_tensor(one) else _number_of(one, symbols)
@@ -124,29 +123,26 @@ def lower_part(part: Part, symbols: Environment) -> Tuple[str, List[_Layout], Li
         writer.origin = line_of(node)
         values[node] = lower_node(node, Context(writer, _results(node, symbols), used_results(node)), of_node)
     writer.origin = None
-    results = []
     for node in part.outputs:
         layout = _Layout.of(node.meta["val"], symbols)
         outputs.append(layout)
         value = values[node][0]
         assert value is not None
-        results.append(Context(writer, []).transpose(value, layout.order))
+        results.append(layouts.transpose(value, layout.order))
     return writer.text(results), inputs, outputs
 
 
 class CompiledPart:
     """A part for certain extents. Called with its inputs, it returns its outputs with the strides that were promised."""
 
-    def __init__(self, part: Part, symbols: Environment, device: torch.device, options: Dict[str, Any]):
+    def __init__(self, part: Part, symbols: Environment, device: torch.device, options: Optional[Dict[str, Any]]):
         text, self.inputs, self.outputs = lower_part(part, symbols)
         self._results = [(layout, layout.in_memory, node.meta["val"].dtype) for layout, node in zip(self.outputs, part.outputs)]
         self.device = device
         self.text = text
-        if options.get("execution") == "reference":
-            self._run = self._evaluate
-        else:
-            self.model = Model(text.encode(), {name: value for name, value in options.items() if name != "execution"})
-            self._run = self.model._core.run
+        # Without options for the compiler the reference evaluator runs it.
+        self.model = None if options is None else Model(text.encode(), options)
+        self._run = self._evaluate if self.model is None else self.model._core.run
         self._alignment = 1 if device.type == "cpu" else 16
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
@@ -227,7 +223,8 @@ class _Program:
 class CompiledGraph:
     """A function of one list of arguments, which it empties, as AOTAutograd calls compiled graphs."""
 
-    def __init__(self, module: GraphModule, kind: str, options: Dict[str, Any]):
+    def __init__(self, module: GraphModule, kind: str, options: Optional[Dict[str, Any]]):
+        """`options`: of heddle.compile(); None runs the parts in the reference evaluator."""
         graph = module.graph
         self.kind = kind
         self.options = options
@@ -237,8 +234,8 @@ class CompiledGraph:
         self._placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         self._attributes = {node: _attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"}
         self._bindings = Bindings(self._placeholders)
-        examples = {symbol: _hint(symbol, self._placeholders) for symbol, _, _ in self._bindings._places}
-        self.device = _device_of(graph)
+        examples = self._bindings.examples
+        self.device = device_of(graph)
         self.division: Division = divide(graph, lambda node: why_not(node, examples, self.device),
                                          lambda node: is_known(node.meta.get("val"), examples))
         self.results: Sequence[Any] = graph.output_node().args[0]  # type: ignore[assignment]
@@ -246,7 +243,7 @@ class CompiledGraph:
                 and (is_tensor(node) or not is_known(node.meta.get("val"), examples))]
         self.slots = {node: i for i, node in enumerate([*self._placeholders, *self._attributes, *made])}
         self._rest = [*self._attributes.values(), *[None] * len(made)]
-        self._programs: "OrderedDict[Tuple[int, ...], _Program]" = OrderedDict()  # the last used is the last
+        self._programs: "OrderedDict[Tuple[int, ...], _Program]" = OrderedDict()  # the last used is the last one
         self._lock = threading.Lock()
         if not len(self._bindings):
             self._program(())
@@ -257,19 +254,18 @@ class CompiledGraph:
         return [step for step in self.division.steps if isinstance(step, Part)]
 
     def compiled_parts(self) -> List[CompiledPart]:
-        """Of the extents that were met last."""
+        """For the extents of the last call."""
         return next(reversed(self._programs.values())).parts if self._programs else []
 
     def _program(self, key: Tuple[int, ...]) -> _Program:
-        found = self._programs.get(key)
-        if found is not None:
-            return found
         with self._lock:
-            if key not in self._programs:
-                if len(self._programs) >= _MOST_SHAPES:
-                    self._programs.popitem(last=False)
-                with torch._subclasses.fake_tensor.unset_fake_temporarily():
-                    self._programs[key] = _Program(self, self._bindings.symbols(key))
+            if key in self._programs:
+                self._programs.move_to_end(key)
+                return self._programs[key]
+            if len(self._programs) >= _MOST_SHAPES:
+                self._programs.popitem(last=False)
+            with torch._subclasses.fake_tensor.unset_fake_temporarily():
+                self._programs[key] = _Program(self, self._bindings.symbols(key))
             return self._programs[key]
 
     def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
@@ -298,19 +294,7 @@ def _attribute(module: GraphModule, path: str) -> Any:
     return value
 
 
-def _hint(symbol: Any, placeholders: Sequence[Node]) -> Any:
-    """The value that a symbol had when the graph was traced."""
-    for node in placeholders:
-        value = node.meta.get("val")
-        for one in [value] if isinstance(value, torch.SymInt) else list(getattr(value, "shape", ())):
-            if isinstance(one, torch.SymInt) and one.node.expr == symbol:
-                import sympy
-
-                return sympy.Integer(one.node.hint)
-    raise AssertionError(symbol)
-
-
-def _device_of(graph: torch.fx.Graph) -> torch.device:
+def device_of(graph: torch.fx.Graph) -> torch.device:
     """The GPU that the graph's tensors lie on, else the CPU."""
     return next((device for device in _devices(graph.nodes) if device.type == "cuda"), torch.device("cpu"))
 

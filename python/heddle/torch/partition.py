@@ -19,7 +19,7 @@ class Part(NamedTuple):
 
 
 class Fallback(NamedTuple):
-    """A node that PyTorch's own operator computes, and why; "" for views and items, which move nothing."""
+    """A node that PyTorch runs, and the reason. The reason is "" for views and items, which compute nothing."""
 
     node: Node
     reason: str
@@ -74,7 +74,8 @@ def _is_random(node: Node) -> bool:
 
 
 def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool]) -> Division:
-    """`why_not`: why a node cannot be compiled, "" if it can. `is_known`: whether the extents of the arguments tell a number."""
+    """Divides a graph. `why_not` gives the reason why a node cannot be compiled, "" if it can. `is_known` says whether the
+    shapes of the arguments decide a number of the graph."""
     outputs = {node for node in graph.output_node().all_input_nodes}
     views = _views_of_inputs(graph, outputs)
     level: Dict[Node, int] = {}
@@ -96,7 +97,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
             others[level[node]].append(Fallback(node, ""))
             continue
         behind = [level[one] + (one in outside) for one in node.all_input_nodes]
-        reason = "" if is_item(node) else why_not(node) if is_tensor(node) else "data decide the number"
+        reason = "" if is_item(node) else why_not(node) if is_tensor(node) else "its value depends on data"
         if not reason:
             level[node] = max(behind, default=0)
             parts.setdefault(level[node], []).append(node)

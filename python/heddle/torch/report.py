@@ -1,18 +1,19 @@
 """heddle.torch.explain()."""
+import copy
 import json
 from typing import Any, Dict, List, Sequence
 
 import torch
 
 from heddle._report import Report
-from heddle.torch import heddle_backend
-from heddle.torch.backend import observed
+from heddle.torch.backend import fresh_backend, observed
 from heddle.torch.graph import CompiledGraph, line_of
 
 
 def explain(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Report:
-    compiled = torch.compile(module, backend=heddle_backend, options=options or None)
+    module = copy.deepcopy(module)
     with observed() as graphs:
+        compiled = torch.compile(module, backend=fresh_backend(), options=options or None)
         result = compiled(*inputs)
         leaves = [one for one in torch.utils._pytree.tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
         if leaves:
@@ -32,7 +33,7 @@ def _told(graph: CompiledGraph) -> Dict[str, Any]:
     for one in graph.division.fallbacks:
         key = (str(one.node.target), one.reason, line_of(one.node))
         fallbacks[key] = fallbacks.get(key, 0) + 1
-    kernels = [len(part.model.kernels()) for part in graph.compiled_parts()]
+    kernels = [len(part.model.kernels()) if part.model else 0 for part in graph.compiled_parts()]
     return {"kind": graph.kind,
             "parts": [{"operators": len(part.nodes), "kernels": count} for part, count in zip(graph.parts, kernels)],
             "fallbacks": [{"operator": operator, "reason": reason, "line": line, "count": count}

@@ -1,6 +1,7 @@
 """Concrete numbers of symbolic ones, and layouts of tensors."""
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+import sympy
 import torch
 from torch.fx import Node
 
@@ -17,7 +18,7 @@ def concrete(value: Any, symbols: Environment) -> Any:
     if expression.free_symbols:
         expression = expression.xreplace(symbols)
         if expression.free_symbols:
-            raise Unsupported(f"an extent that data decides ({expression})")
+            raise Unsupported(f"an extent that depends on data ({expression})")
     if isinstance(value, torch.SymInt):
         return int(expression)
     return bool(expression) if isinstance(value, torch.SymBool) else float(expression)
@@ -33,7 +34,7 @@ class Bindings:
 
     def __init__(self, placeholders: Sequence[Node]):
         self._places: List[Tuple[Any, int, Optional[int]]] = []
-        found = set()
+        self.examples: Environment = {}  # the values that the symbols had when the graph was traced
         for position, node in enumerate(placeholders):
             value = node.meta.get("val")
             if isinstance(value, torch.SymInt):
@@ -44,8 +45,8 @@ class Bindings:
                 continue
             for dim, extent in candidates:
                 symbol = extent.node.expr
-                if symbol.is_Symbol and symbol not in found:
-                    found.add(symbol)
+                if symbol.is_Symbol and symbol not in self.examples:
+                    self.examples[symbol] = sympy.Integer(extent.node.hint)
                     self._places.append((symbol, position, dim))
 
     def __len__(self) -> int:
@@ -55,8 +56,6 @@ class Bindings:
         return tuple(int(arguments[at] if dim is None else arguments[at].shape[dim]) for _, at, dim in self._places)
 
     def symbols(self, key: Sequence[int]) -> Environment:
-        import sympy
-
         return {symbol: sympy.Integer(value) for (symbol, _, _), value in zip(self._places, key)}
 
 

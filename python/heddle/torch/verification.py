@@ -6,12 +6,12 @@ from typing import Any, Dict, Optional, Sequence
 import torch
 
 from heddle._report import Report
-from heddle.torch import heddle_backend
-from heddle.torch.backend import observed
+from heddle.torch.backend import fresh_backend, observed
 from heddle.torch.graph import CompiledGraph, CompiledPart, line_of
 from heddle.torch.partition import is_item
 
-# What the compiled module may be off, of the largest magnitude in a tensor: so many times eager's own error, but at least this.
+# The largest error of the compiled module, relative to the largest magnitude in a tensor: a multiple of eager's own error,
+# or what rounding alone may give, whichever is larger.
 _TIMES_EAGER = 4
 _LEAST = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 
@@ -19,7 +19,7 @@ _LEAST = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 5e-3, torch.
 def verify(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Report:
     wanted, eager = _results(copy.deepcopy(module), _widened(inputs), wide=True), _results(copy.deepcopy(module), inputs)
     with observed(keep_arguments=True) as graphs:
-        compiled = torch.compile(copy.deepcopy(module), backend=heddle_backend, options=options or None)
+        compiled = torch.compile(copy.deepcopy(module), backend=fresh_backend(), options=options or None)
         got = _results(compiled, inputs)
     rows = []
     for name, exact in wanted.items():
@@ -73,13 +73,13 @@ def _error(got: Optional[torch.Tensor], exact: torch.Tensor) -> float:
 
 
 def _first_difference(graphs: Sequence[CompiledGraph]) -> Optional[Dict[str, str]]:
-    """The first operator whose result is another one than PyTorch's for the same operands, on inputs of the last call."""
+    """The first operator that differs from PyTorch's on the arguments of the last call."""
     for graph in graphs:
         if graph.last_arguments is None:
             continue
         symbols, values = graph.replay(graph.last_arguments)
         for part in graph.parts:
-            # Every value of the part as a result: that it must be stored changes kernels, but not what is computed.
+            # Every value becomes a result of the part. Kernels then store what they would keep in registers, and compute the same.
             nodes = [node for node in part.nodes if isinstance(node.meta["val"], torch.Tensor) and not is_item(node)]
             everything = CompiledPart(part._replace(outputs=nodes), symbols, graph.device, graph.options)
             for node, got in zip(nodes, everything([values[one] for one in part.inputs])):

@@ -16,8 +16,8 @@ struct NvrtcInfo {
 };
 // Throws kNoCompiler saying what was searched.
 NvrtcInfo find_nvrtc();
-// Files to try before those names, the first one first: what pip installs lies where no loader looks. To be called
-// before anything is compiled, and not beside it.
+// Files to try before those names, in this order: no loader looks where pip installs. Call it before anything is
+// compiled; it is not thread-safe.
 void prefer_nvrtc(std::vector<std::string> paths);
 
 struct CompiledCubin {

@@ -147,8 +147,7 @@ class CpuAttention : public AttentionBackend {
                             double us) {
     return fmt::format(
                "{} rows a task, {} keys ({} KiB of K and V) a block, micro tiles of {} rows, {} tasks for {} threads, "
-               "{:.1f} "
-               "us predicted",
+               "{:.1f} us predicted",
                std::min(c.tile_m, a.m), std::min(c.tile_n, a.n), c.tile_n * (a.depth + a.width) * kElement >> 10,
                c.micro_m, tasks, cpu.threads, us) +
            keys_text(a);

@@ -4,12 +4,12 @@ from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tu
 
 import torch
 
+from heddle.torch.custom_ops import torch_dtypes
 from heddle.torch.hir import FLOATS, INTEGERS, Shape, Unsupported, Value, Word, Writer
 
-DTYPES: Dict[torch.dtype, str] = {
-    torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
-    torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
-_TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
+# Casts to float8 saturate in the intermediate representation and not in PyTorch.
+_TORCH_DTYPES: Dict[str, torch.dtype] = {name: dtype for name, dtype in torch_dtypes(torch).items() if not name.startswith("f8")}
+DTYPES: Dict[torch.dtype, str] = {dtype: name for name, dtype in _TORCH_DTYPES.items()}
 
 # By overload: lowering(context, *arguments, **keywords), with a Value for each tensor and an int for each SymInt. It
 # returns a Value, or a list of them (None for one that nobody may use), for the results of the node.
@@ -177,6 +177,11 @@ def _result_type(arguments: Sequence[Any]) -> torch.dtype:
 
 def count(shape: Sequence[int]) -> int:
     return math.prod(shape)
+
+
+def wide(dtype: str) -> str:
+    """The type to sum or count in: f32 for types of 16 bits, which a sum overflows sooner than its mean."""
+    return "f32" if dtype in ("f16", "bf16") else dtype
 
 
 def is_float(x: Value) -> bool:

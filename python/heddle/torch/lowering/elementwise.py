@@ -5,7 +5,7 @@ from typing import Any, Optional
 import torch
 
 from heddle.torch.hir import FLOATS, Value
-from heddle.torch.lowering.context import Context, TABLE, Unsupported, count, dtype_name, is_float, lowers, overload_of, promoted
+from heddle.torch.lowering.context import Context, TABLE, Unsupported, count, dtype_name, is_float, lowers, overload_of, promoted, wide
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -307,10 +307,8 @@ def iota(c: Context, length: int, *, start: int, step: int, dtype: torch.dtype, 
 def _counted(c: Context, start: Any, step: Any, dtype: str) -> Value:
     if count(c.shape) == 0:
         return c.writer.constant(0, dtype, c.shape)
-    # Numbers of 16 bits cannot count far: PyTorch computes them in f32, too.
-    wide = "f32" if dtype in ("f16", "bf16") else dtype
-    if wide not in FLOATS and not (float(start).is_integer() and float(step).is_integer()):
+    if dtype not in FLOATS and not (float(start).is_integer() and float(step).is_integer()):
         raise Unsupported("a range of integers with a fraction")
-    x = c.iota(wide, c.shape, 0)
+    x = c.iota(wide(dtype), c.shape, 0)
     x = x if step == 1 else c.binary("mul", x, step)
     return c.cast(x if start == 0 else c.binary("add", x, start), dtype)

@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 
 from heddle.torch.hir import Value
-from heddle.torch.lowering.context import Context, Unsupported, count, dim_of, dims_of, is_float, lowers
+from heddle.torch.lowering.context import Context, Unsupported, count, dim_of, dims_of, is_float, lowers, wide
 
 aten = torch.ops.aten
 
@@ -18,9 +18,7 @@ def sum_(c: Context, x: Value, dims: Any = None, keepdim: bool = False, **_: Any
 @lowers(aten.mean.default, aten.mean.dim)
 def mean(c: Context, x: Value, dims: Any = None, keepdim: bool = False, **_: Any) -> Value:
     dims = dims_of(dims, len(x.shape))
-    # In f32: a sum of 16 bits could overflow where its mean does not.
-    wide = "f32" if c.dtype in ("f16", "bf16") else c.dtype
-    total = c.reduce("sum", c.cast(x, wide), dims, keepdim)
+    total = c.reduce("sum", c.cast(x, wide(c.dtype)), dims, keepdim)
     elements = math.prod(x.shape[d] for d in dims)
     return c.cast(c.binary("mul", total, 1 / elements if elements else math.nan), c.dtype)
 
@@ -100,11 +98,11 @@ def min_dim(c: Context, x: Value, dim: int, keepdim: bool = False) -> List[Value
 
 def _variance(c: Context, x: Value, dims: Any, correction: Any, keepdim: bool) -> List[Value]:
     dims = dims_of(dims, len(x.shape))
-    wide = c.cast(x, "f32") if x.dtype in ("f16", "bf16") else x
+    x = c.cast(x, wide(x.dtype))
     elements = math.prod(x.shape[d] for d in dims)
     left = elements - (1 if correction is None else correction)
-    centre = c.binary("mul", c.reduce("sum", wide, dims, True), 1 / elements if elements else math.nan)
-    apart = c.binary("sub", wide, centre)
+    centre = c.binary("mul", c.reduce("sum", x, dims, True), 1 / elements if elements else math.nan)
+    apart = c.binary("sub", x, centre)
     squares = c.reduce("sum", c.binary("mul", apart, apart), dims, keepdim)
     variance = c.binary("div", squares, max(0, left))
     middle = centre if keepdim else c.reshape(centre, variance.shape)
@@ -150,7 +148,7 @@ def logsumexp(c: Context, x: Value, dims: Any, keepdim: bool = False) -> Value:
 
 
 def _softmax_parts(c: Context, x: Value, dim: int) -> List[Value]:
-    x = c.cast(x, "f32") if x.dtype in ("f16", "bf16") else x
+    x = c.cast(x, wide(x.dtype))
     dims = [dim_of(dim, len(x.shape))] if x.shape else []
     apart = c.binary("sub", x, c.reduce("max", x, dims, True))
     powers = c.unary("exp", apart)

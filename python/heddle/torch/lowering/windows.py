@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 
 from heddle.torch.hir import Value
-from heddle.torch.lowering.context import Context, Unsupported, count, is_float, lowers, overload_of
+from heddle.torch.lowering.context import Context, Unsupported, count, is_float, lowers, overload_of, wide
 from heddle.torch.lowering.views import constant_pad, with_zeros
 from heddle.torch.shapes import inverse
 
@@ -27,10 +27,6 @@ def _windows(kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int
     low, dilations = spatial(padding, 0), spatial(dilation, 1)
     high = [max(0, (shape[d] - 1) * strides[d] + (window[d] - 1) * dilations[d] + 1 - x.shape[d] - low[d]) for d in range(rank)]
     return {"window": window, "strides": strides, "low": low, "high": high, "dilations": dilations}
-
-
-def _wide(dtype: str) -> str:
-    return "f32" if dtype in ("f16", "bf16") else dtype
 
 
 def _kernel(c: Context, kernel: Sequence[int]) -> List[int]:
@@ -106,31 +102,33 @@ def _shares(c: Context, x: Value, kernel: Sequence[int], windows: dict, shape: S
 @lowers(aten.avg_pool2d.default, aten.avg_pool3d.default)
 def avg_pool(c: Context, x: Value, kernel: Sequence[int], stride: Sequence[int] = (), padding: Sequence[int] = (0,),
              ceil_mode: bool = False, count_include_pad: bool = True, divisor: Optional[int] = None) -> Value:
-    kernel, wide = _kernel(c, kernel), _wide(x.dtype)
+    kernel, dtype = _kernel(c, kernel), wide(x.dtype)
     windows = _windows(kernel, stride, padding, [1], x, c.shape)
-    total = c.emit("window_reduce", [c.cast(x, wide)], wide, c.shape, kind="sum", **windows)
-    return c.cast(c.binary("mul", total, _shares(c, x, kernel, windows, c.shape, count_include_pad, divisor, wide)), c.dtype)
+    total = c.emit("window_reduce", [c.cast(x, dtype)], dtype, c.shape, kind="sum", **windows)
+    return c.cast(c.binary("mul", total, _shares(c, x, kernel, windows, c.shape, count_include_pad, divisor, dtype)), c.dtype)
 
 
 @lowers(aten.avg_pool2d_backward.default, aten.avg_pool3d_backward.default)
 def avg_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
                       ceil_mode: bool, count_include_pad: bool, divisor: Optional[int]) -> Value:
-    kernel, wide = _kernel(c, kernel), _wide(x.dtype)
+    kernel, dtype = _kernel(c, kernel), wide(x.dtype)
     windows, rank = _windows(kernel, stride, padding, [1], x, gradient.shape), len(kernel)
-    shares = _shares(c, x, kernel, windows, gradient.shape, count_include_pad, divisor, wide)
-    y = c.binary("mul", c.cast(gradient, wide), shares)
+    shares = _shares(c, x, kernel, windows, gradient.shape, count_include_pad, divisor, dtype)
+    y = c.binary("mul", c.cast(gradient, dtype), shares)
     # Each element goes to its whole window: a sum over windows of the gradient with zeros between its elements.
-    lead = [0] * (len(x.shape) - rank)
-    strides = windows["strides"][-rank:]
-    for i, stride_of in enumerate(strides):
-        y = with_zeros(c, y, len(lead) + i, stride_of)
-    low = [k - 1 - p for k, p in zip(kernel, windows["low"][-rank:])]
-    high = [extent + k - 1 - n - before for extent, k, n, before in zip(x.shape[-rank:], kernel, y.shape[-rank:], low)]
-    y = constant_pad(Context(c.writer, [(wide, tuple([*x.shape[:-rank], *[e + k - 1 for e, k in zip(x.shape[-rank:], kernel)]]))]), y,
-                     [amount for pair in zip(reversed(low), reversed(high)) for amount in pair])
+    lead = len(x.shape) - rank
+    for d in range(lead, len(x.shape)):
+        y = with_zeros(c, y, d, windows["strides"][d])
+    pads: List[int] = []
+    for d in reversed(range(lead, len(x.shape))):
+        places = kernel[d - lead]
+        low = places - 1 - windows["low"][d]
+        pads += [low, x.shape[d] + places - 1 - y.shape[d] - low]
+    padded = [extent if d < lead else extent + kernel[d - lead] - 1 for d, extent in enumerate(x.shape)]
+    y = constant_pad(Context(c.writer, [(dtype, tuple(padded))]), y, pads)
     ones = [1] * len(x.shape)
     zeros = [0] * len(x.shape)
-    total = c.emit("window_reduce", [y], wide, x.shape, kind="sum", window=[*[1] * len(lead), *kernel], strides=ones, low=zeros,
+    total = c.emit("window_reduce", [y], dtype, x.shape, kind="sum", window=[*[1] * lead, *kernel], strides=ones, low=zeros,
                    high=zeros, dilations=ones)
     return c.cast(total, c.dtype)
 
@@ -163,8 +161,8 @@ def _averaged(c: Context, x: Value, dim: int, size: int, back: bool) -> Value:
     """Means of neighbours along a dimension, size of them; `back`: the gradient of such means of `size` elements."""
     n = x.shape[dim]
     if size % n == 0 and back:
-        wide = [*x.shape[:dim + 1], size // n, *x.shape[dim + 1:]]
-        spread = c.broadcast(c.reshape(x, [*x.shape[:dim + 1], 1, *x.shape[dim + 1:]]), wide)
+        split = [*x.shape[:dim + 1], size // n, *x.shape[dim + 1:]]
+        spread = c.broadcast(c.reshape(x, [*x.shape[:dim + 1], 1, *x.shape[dim + 1:]]), split)
         return c.binary("mul", c.reshape(spread, [size if d == dim else e for d, e in enumerate(x.shape)]), n / size)
     if n % size == 0 and not back:
         total = c.reduce("sum", c.reshape(x, [*x.shape[:dim], size, n // size, *x.shape[dim + 1:]]), [dim + 1])
@@ -180,7 +178,7 @@ def _averaged(c: Context, x: Value, dim: int, size: int, back: bool) -> Value:
 
 @lowers(aten._adaptive_avg_pool2d.default, aten._adaptive_avg_pool3d.default, aten.adaptive_avg_pool1d.default)
 def adaptive_avg_pool(c: Context, x: Value, size: Sequence[int]) -> Value:
-    y = c.cast(x, _wide(x.dtype))
+    y = c.cast(x, wide(x.dtype))
     for i, extent in enumerate(size):
         y = _averaged(c, y, len(x.shape) - len(size) + i, extent, False)
     return c.cast(y, c.dtype)
@@ -188,7 +186,7 @@ def adaptive_avg_pool(c: Context, x: Value, size: Sequence[int]) -> Value:
 
 @lowers(aten._adaptive_avg_pool2d_backward.default, aten._adaptive_avg_pool3d_backward.default)
 def adaptive_avg_pool_backward(c: Context, gradient: Value, x: Value) -> Value:
-    y = c.cast(gradient, _wide(gradient.dtype))
+    y = c.cast(gradient, wide(gradient.dtype))
     for d, extent in enumerate(x.shape):
         if y.shape[d] != extent:
             y = _averaged(c, y, d, extent, True)
