@@ -128,6 +128,17 @@ struct RegisterTiledWindowConfig {
   bool operator==(const RegisterTiledWindowConfig&) const = default;
 };
 
+// A window whose pixels a thread has in a ring of registers: its channels, outputs across.
+struct RegisterRingWindowConfig {
+  static constexpr std::string_view kName = "register_ring_window";
+  static constexpr int64_t kThreads = 128;  // of a block
+  int64_t channels = 0, across = 1;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("channels", c.channels), f("across", c.across); }
+  bool operator==(const RegisterRingWindowConfig&) const = default;
+};
+
 // Attention: warpgroups of 64 rows, keys of a tile, buffers of K and V and of Q, blocks of an SM, parts of the keys
 // that blocks share, heads whose keys are to be in the L2 together.
 struct AttentionConfig {
@@ -321,13 +332,15 @@ struct BackToBackConfig {
 };
 
 // The structs above but for NoChoice: F(C) of each.
-#define HEDDLE_CONFIG_FAMILIES(F)                                                                                    \
-  F(LoopConfig)                                                                                                      \
-  F(ScatterElementsConfig) F(ScatterSlicesConfig) F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) \
-      F(CpuWinogradConfig) F(WindowConfig) F(RegisterTiledWindowConfig) F(AttentionConfig) F(CpuAttentionConfig)     \
-          F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig)     \
-              F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) F(SimtConfig)             \
-                  F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig) F(BackToBackConfig)
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                                 \
+  F(LoopConfig)                                                                                                   \
+  F(ScatterElementsConfig)                                                                                        \
+  F(ScatterSlicesConfig) F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig)  \
+      F(WindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(AttentionConfig)                 \
+          F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
+              F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
+                  F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)    \
+                      F(BackToBackConfig)
 
 // One of the structs above: which family, and its members. Copies share the value, which never changes. The header has
 // no std::variant of this many types: what copies and compares one is a tenth of the code of each unit that has a

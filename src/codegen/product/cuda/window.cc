@@ -13,6 +13,7 @@ namespace {
 
 using schedule::Config;
 using schedule::ContractionDesc;
+using schedule::RegisterRingWindowConfig;
 using schedule::RegisterTiledWindowConfig;
 using schedule::WindowConfig;
 using schedule::WindowDesc;
@@ -43,15 +44,43 @@ SlideEdges slide_edges(const tile::WindowShape& s, int d, int64_t outputs) {
   return edges;
 }
 
-// A kernel of tile/kernel/cuda/window/register_tiled.h knows its windows and what a thread makes; sizes are arguments,
-// so that layers share it.
-std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Config& config,
-                        const std::string& epilogue, const KernelHead& head, std::vector<std::string>& includes) {
+// The kernel of a configuration: its function, the type of its arguments, its header, and what a thread does.
+struct WindowKernel {
+  std::string_view function, args, header;
+  int64_t threads = 0, channels = 0;
+};
+WindowKernel kernel_of(const Config& config) {
+  if (const auto* tiled = config.get<RegisterTiledWindowConfig>())
+    return {"slide", "SlideArgs", "tile/kernel/cuda/window/register_tiled.h", tiled->kThreads, tiled->channels};
+  if (const auto* ring = config.get<RegisterRingWindowConfig>())
+    return {"register_ring", "SlideArgs", "tile/kernel/cuda/window/register_ring.h", ring->kThreads, ring->channels};
+  const auto& plain = config.as<WindowConfig>();
+  return {"window", "WindowArgs", "tile/kernel/cuda/window/generic.h", plain.kThreads, plain.channels};
+}
+
+// What a kernel that knows its window is told of it; sizes are arguments, so that layers share it.
+void write_window(Writer& out, const WindowDesc& w, const Config& config) {
   const tile::WindowShape& s = w.shape;
   const auto* tiled = config.get<RegisterTiledWindowConfig>();
-  const auto* plain = config.get<WindowConfig>();
-  const int64_t channels = tiled != nullptr ? tiled->channels : plain->channels;
-  const int64_t threads = tiled != nullptr ? tiled->kThreads : plain->kThreads;
+  const auto* ring = config.get<RegisterRingWindowConfig>();
+  if (tiled == nullptr && ring == nullptr) return;
+  out.line("static constexpr int kWindow[2] = {{{}, {}}}, kStride[2] = {{{}, {}}};", s.kernel[1], s.kernel[2],
+           s.stride[1], s.stride[2]);
+  if (ring != nullptr) {
+    out.line("static constexpr int kAcross = {};", ring->across);
+    out.line("static constexpr bool kWhole = {}, kPacked = {};", s.out[2] % ring->across == 0, w.packed);
+    return;
+  }
+  const SlideEdges edges[2] = {slide_edges(s, 1, tiled->down), slide_edges(s, 2, tiled->across)};
+  out.line("static constexpr int kDown = {}, kAcross = {};", tiled->down, tiled->across);
+  out.line("static constexpr int kBefore[2] = {{{}, {}}}, kAfter[2] = {{{}, {}}};", edges[0].before, edges[1].before,
+           edges[0].after, edges[1].after);
+  out.line("static constexpr bool kWhole[2] = {{{}, {}}}, kPacked = {};", edges[0].whole, edges[1].whole, w.packed);
+}
+
+std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Config& config,
+                        const std::string& epilogue, const KernelHead& head, std::vector<std::string>& includes) {
+  const WindowKernel kernel = kernel_of(config);
   const std::string& symbol = head.symbol;
   Writer out;
   out.raw(fmt::format("namespace {}_parts {{", symbol));
@@ -61,24 +90,16 @@ std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Con
   out.line("using Filter = {};", storage_type(w.filters ? w.w : w.x));
   out.line("using Acc = {};", w.filters ? computed_type(c.compute) : folded_type(w.x));
   out.line("using Limits = {};", computed_type(w.x));
-  out.line("static constexpr int kWidth = {};", channels);
+  out.line("static constexpr int kWidth = {};", kernel.channels);
   out.line("static constexpr auto kFold = tile::WindowFold::{};", fold_name(w));
-  if (tiled != nullptr) {
-    out.line("static constexpr int kWindow[2] = {{{}, {}}}, kStride[2] = {{{}, {}}};", s.kernel[1], s.kernel[2],
-             s.stride[1], s.stride[2]);
-    const SlideEdges edges[2] = {slide_edges(s, 1, tiled->down), slide_edges(s, 2, tiled->across)};
-    out.line("static constexpr int kDown = {}, kAcross = {};", tiled->down, tiled->across);
-    out.line("static constexpr int kBefore[2] = {{{}, {}}}, kAfter[2] = {{{}, {}}};", edges[0].before, edges[1].before,
-             edges[0].after, edges[1].after);
-    out.line("static constexpr bool kWhole[2] = {{{}, {}}}, kPacked = {};", edges[0].whole, edges[1].whole, w.packed);
-  }
+  write_window(out, w, config);
   out.close("};");
   out.raw(fmt::format("}}  // namespace {}_parts", symbol));
-  out.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", threads);
-  out.line("    {}(const __grid_constant__ tile::{} args,", symbol, tiled != nullptr ? "SlideArgs" : "WindowArgs");
+  out.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", kernel.threads);
+  out.line("    {}(const __grid_constant__ tile::{} args,", symbol, kernel.args);
   out.open(fmt::format("    const __grid_constant__ {}_parts::Epilogue epilogue) {{", symbol));
   if (head.waits) out.raw(kWait);
-  out.line("tile::cuda::{}<{}_parts::Config>(args, epilogue);", tiled != nullptr ? "slide" : "window", symbol);
+  out.line("tile::cuda::{}<{}_parts::Config>(args, epilogue);", kernel.function, symbol);
   out.close();
   return out.text(includes);
 }
@@ -88,9 +109,7 @@ std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Con
 KernelSource cuda_window_source(const schedule::KernelPlan& plan, const ContractionDesc& c, const WindowDesc& w) {
   const CudaFunctor epilogue = cuda_epilogue(c.epilogue, plan.desc.operands);
   KernelSource source;
-  source.includes = {"tile/kernel/cuda/row.h", "tile/kernel/cuda/window/generic.h", "tile/op/cuda/stitch.h"};
-  if (plan.config.get<RegisterTiledWindowConfig>() != nullptr)
-    source.includes.emplace_back("tile/kernel/cuda/window/register_tiled.h");
+  source.includes = {"tile/kernel/cuda/row.h", std::string(kernel_of(plan.config).header), "tile/op/cuda/stitch.h"};
   const auto write = [&](const KernelHead& head) {
     return kernel_text(c, w, plan.config, epilogue.text, head, source.includes);
   };

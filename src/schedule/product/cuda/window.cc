@@ -18,16 +18,46 @@ namespace {
 
 constexpr int64_t kMostChannels = 8;
 
-// What a thread of tile/kernel/cuda/window/register_tiled.h does, and what that costs.
-struct Slide {
-  int64_t width = 1, down = 1, across = 1;
-  double cycles = std::numeric_limits<double>::infinity();
-};
-
 constexpr int64_t kThreads = RegisterTiledWindowConfig::kThreads;
+static_assert(RegisterRingWindowConfig::kThreads == kThreads);
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Cycles of a SM, or infinity where a thread would need too many registers or too long a text.
+// What a thread of a kernel that knows its window does.
+struct ThreadWork {
+  int64_t threads = 0;      // in all
+  int64_t registers = 0;    // of a thread
+  double instructions = 0;  // of a thread,
+  double pixels = 0;        // which loads so many,
+  double ahead = 1;         // so many before it waits for the first
+  double bytes = 0;         // read and written, less what the L1 has
+};
+
+// Issue; a thread alone waits for its own instructions; loads wait for each other as the registers of resident threads
+// allow. Fitted to 170 measured configurations.
+constexpr double kLoad = 4.5, kEpilogue = 3.5, kStore = 3, kOverhead = 60, kEfficiency = 0.79;
+constexpr double kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
+
+// Cycles of a SM.
+double cycles_of(const ThreadWork& work, const CudaTarget& target) {
+  const auto& model = target.model.window;
+  const double threads = static_cast<double>(work.threads) / target.sms;  // of one SM
+  const double issue = threads / kLanes * work.instructions / kSchedulers / kEfficiency;
+  const double moved = threads * work.bytes / model.l2_per_cycle;
+  constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
+  const auto resident = static_cast<double>(kThreads * std::min(kRegisters / (work.registers * kThreads), kMostBlocks));
+  const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
+  const double flight = threads * work.pixels / (std::min(resident, threads) * work.ahead);
+  return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
+         kAlone * work.instructions;
+}
+
+// A configuration of tile/kernel/cuda/window/register_tiled.h.
+struct Slide {
+  int64_t width = 1, down = 1, across = 1;
+  double cycles = kNever;
+};
+
+// Infinity where a thread would need too many registers or too long a text.
 double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
@@ -44,45 +74,74 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
   const int64_t registers = (open * slide.across + filters + 1) * slide.width * words + raw + kAddresses;
   if (registers > kMostRegisters) return kNever;
 
-  // Issue: loads, conversions, folding, epilogues; a thread alone waits for its own instructions; loads wait for each
-  // other as the registers of resident threads allow. Fitted to 170 measured configurations.
-  constexpr double kLoad = 4.5, kEpilogue = 3.5, kStore = 3, kOverhead = 60, kEfficiency = 0.79;
-  constexpr double kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
-  const auto& model = target.model.window;
-  const auto each = static_cast<double>(slide.width), pixels = static_cast<double>(rows * columns);
+  const auto each = static_cast<double>(slide.width);
+  ThreadWork work;
+  work.pixels = static_cast<double>(rows * columns);
   const double taps_loaded = static_cast<double>(desc.filters ? taps : 0) * (kLoad + each);
   const double folded =
       static_cast<double>(outputs) * (each * (static_cast<double>(taps * words) + kEpilogue) + kStore);
-  const double instructions = kOverhead + pixels * (kLoad + each) + taps_loaded + folded;
-  const auto threads = static_cast<double>(s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) *
-                                           (s.c / slide.width)) /
-                       target.sms;  // of one SM
-  const double issue = threads / kLanes * instructions / kSchedulers / kEfficiency;
+  work.instructions = kOverhead + work.pixels * (kLoad + each) + taps_loaded + folded;
+  work.threads = s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) * (s.c / slide.width);
   // What rows share comes from the L2, what columns share mostly from the L1.
-  const double moved = threads *
-                       static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) /
-                       model.l2_per_cycle;
-  constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
-  const auto resident = static_cast<double>(kThreads * std::min(kRegisters / (registers * kThreads), kMostBlocks));
-  const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
-  const double flight = threads * pixels / (std::min(resident, threads) * static_cast<double>(kAhead * columns));
-  return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
-         kAlone * instructions;
+  work.bytes = static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element);
+  work.registers = registers, work.ahead = static_cast<double>(kAhead * columns);
+  return cycles_of(work, target);
 }
 
-// Configurations of tile/kernel/cuda/window/register_tiled.h, fastest by the model first; none where the kernel does
-// not apply.
+// A configuration of tile/kernel/cuda/window/register_ring.h.
+struct Ring {
+  int64_t width = 1, across = 1;
+  double cycles = kNever;
+};
+
+double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& target) {
+  const tile::WindowShape& s = desc.shape;
+  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
+  const int64_t words = std::max<int64_t>(element / 4, 1), pixels = s.stride[2] * (ring.across - 1) + 1;
+  constexpr int64_t kMostSteps = 1300, kMostRegisters = 168, kOther = 44, kAhead = 4;
+  const int64_t slots = round_up(pixels, kAhead);
+  if (2 * slots * ring.across * ring.width > kMostSteps) return kNever;
+  ThreadWork work;
+  work.registers =
+      (ring.across + slots) * ring.width * words + kAhead * std::max<int64_t>(ring.width * element / 4, 1) + kOther;
+  if (work.registers > kMostRegisters) return kNever;
+
+  const auto each = static_cast<double>(ring.width), across = static_cast<double>(ring.across);
+  const auto rows = static_cast<double>(s.kernel[1]), taps = static_cast<double>(s.kernel[2]);
+  const double entering = taps + static_cast<double>(pixels + kAhead - 1);  // pixels of a row
+  const double tap = (desc.filters ? kLoad + each : 0) + across * each * static_cast<double>(words);
+  work.pixels = rows * entering;
+  work.instructions = kOverhead + rows * (kOverhead / 4 + entering * (kLoad + each) + taps * tap) +
+                      across * (each * kEpilogue + kStore);
+  work.threads = s.batch * s.out[1] * ceil_div(s.out[2], ring.across) * (s.c / ring.width);
+  // Neighbouring threads along a row have their common pixels from the L1 where they are in one block.
+  work.bytes = (rows * across * static_cast<double>(s.stride[2]) + across) * each * static_cast<double>(element);
+  work.ahead = kAhead;
+  return cycles_of(work, target);
+}
+
+// Whether kernels that know their windows apply.
+bool knows_window(const WindowDesc& desc) {
+  const tile::WindowShape& s = desc.shape;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const bool flat = s.in[0] == 1 && s.out[0] == 1 && s.kernel[0] == 1 && s.low[0] == 0;
+  if (!flat || s.dilation[1] != 1 || s.dilation[2] != 1) return false;
+  const int64_t results = s.batch * s.out[1] * s.out[2] * s.c, read = s.batch * s.in[1] * s.in[2] * s.c;
+  return results != 0 && read != 0 && results <= kMost && read <= kMost;
+}
+
+// Whether a thread can load `width` channels at a time.
+bool takes_width(const WindowDesc& desc, int64_t width) {
+  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
+  return desc.shape.c % width == 0 && width * element <= kCopyBytes;
+}
+
+// Configurations of tile/kernel/cuda/window/register_tiled.h, none where the kernel does not apply.
 std::vector<Slide> slides(const WindowDesc& desc, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
   std::vector<Slide> list;
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  const bool flat = s.in[0] == 1 && s.out[0] == 1 && s.kernel[0] == 1 && s.low[0] == 0;
-  if (!flat || s.dilation[1] != 1 || s.dilation[2] != 1) return list;
-  const int64_t results = s.batch * s.out[1] * s.out[2] * s.c, read = s.batch * s.in[1] * s.in[2] * s.c;
-  if (results == 0 || read == 0 || results > kMost || read > kMost) return list;
-  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   for (const int64_t width : {8, 4, 2, 1}) {
-    if (s.c % width != 0 || width * element > kCopyBytes) continue;
+    if (!takes_width(desc, width)) continue;
     for (const int64_t down : {1, 2, 4, 7}) {
       for (const int64_t across : {1, 2, 4, 7}) {
         if (down >= 2 * s.out[1] || across >= 2 * s.out[2]) continue;
@@ -92,24 +151,52 @@ std::vector<Slide> slides(const WindowDesc& desc, const CudaTarget& target) {
       }
     }
   }
-  std::stable_sort(list.begin(), list.end(), [](const Slide& a, const Slide& b) { return a.cycles < b.cycles; });
   return list;
 }
 
-// Every configuration, the model's pick first: of tile/kernel/cuda/window/register_tiled.h, and one output of as many
-// channels as 16 bytes hold and their number divides.
+// The same of tile/kernel/cuda/window/register_ring.h, for windows long enough that pixels serve several turns.
+std::vector<Ring> rings(const WindowDesc& desc, const CudaTarget& target) {
+  const tile::WindowShape& s = desc.shape;
+  std::vector<Ring> list;
+  constexpr int64_t kLeastTaps = 5;
+  if (s.kernel[2] < kLeastTaps) return list;
+  for (const int64_t width : {8, 4, 2, 1}) {
+    if (!takes_width(desc, width)) continue;
+    for (const int64_t across : {4, 8, 12, 16}) {
+      if (across >= 2 * s.out[2]) continue;
+      Ring ring = {width, across};
+      ring.cycles = ring_cycles(desc, ring, target);
+      if (ring.cycles < kNever) list.push_back(ring);
+    }
+  }
+  return list;
+}
+
+// Every configuration, the model's pick first, and last one output of as many channels as 16 bytes hold and their
+// number divides.
 std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& target) {
   std::vector<Config> configs;
-  for (const Slide& slide : slides(desc, target)) {
-    Config config{RegisterTiledWindowConfig{slide.width, slide.down, slide.across}};
-    config.predicted_us = slide.cycles / (target.model.chip.clock_ghz * 1e3);
-    config.reason = fmt::format("{} channels of {}x{} outputs a thread, {:.1f} us predicted", slide.width, slide.down,
-                                slide.across, config.predicted_us);
+  const auto add = [&](Config config, double cycles) {
+    config.predicted_us = cycles / (target.model.chip.clock_ghz * 1e3);
+    config.reason += fmt::format(", {:.1f} us predicted", config.predicted_us);
     configs.push_back(std::move(config));
+  };
+  if (knows_window(desc)) {
+    for (const Slide& slide : slides(desc, target)) {
+      Config config{RegisterTiledWindowConfig{slide.width, slide.down, slide.across}};
+      config.reason = fmt::format("{} channels of {}x{} outputs a thread", slide.width, slide.down, slide.across);
+      add(std::move(config), slide.cycles);
+    }
+    for (const Ring& ring : rings(desc, target)) {
+      Config config{RegisterRingWindowConfig{ring.width, ring.across}};
+      config.reason = fmt::format("{} channels of {} outputs a thread, pixels in a ring", ring.width, ring.across);
+      add(std::move(config), ring.cycles);
+    }
   }
-  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
-  int64_t width = std::min<int64_t>(kMostChannels, kCopyBytes / element);
-  while (width > 1 && desc.shape.c % width != 0) width /= 2;
+  std::stable_sort(configs.begin(), configs.end(),
+                   [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
+  int64_t width = kMostChannels;
+  while (!takes_width(desc, width)) width /= 2;
   Config config{WindowConfig{width}};
   config.reason = fmt::format("{} channels a thread, neighbouring threads along the channels", width);
   configs.push_back(std::move(config));
@@ -139,12 +226,13 @@ tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
   return args;
 }
 
-tile::SlideArgs slide_args(const WindowDesc& w, const RegisterTiledWindowConfig& config) {
+// For threads that make down x across outputs of some channels.
+tile::SlideArgs slide_args(const WindowDesc& w, int64_t channels, int64_t down, int64_t across) {
   const tile::WindowShape& s = w.shape;
   tile::SlideArgs args{};
-  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(s.c / config.channels);
-  args.down = static_cast<int32_t>(ceil_div(s.out[1], config.down));
-  args.across = static_cast<int32_t>(ceil_div(s.out[2], config.across));
+  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(s.c / channels);
+  args.down = static_cast<int32_t>(ceil_div(s.out[1], down));
+  args.across = static_cast<int32_t>(ceil_div(s.out[2], across));
   args.items = static_cast<int32_t>(s.batch) * args.down * args.across * args.pieces;
   for (int d = 0; d < 2; ++d) {
     args.in[d] = static_cast<int32_t>(s.in[d + 1]), args.out[d] = static_cast<int32_t>(s.out[d + 1]);
@@ -173,7 +261,9 @@ CudaLaunch launch_of(Args args, const WindowDesc& w, int64_t threads) {
 
 CudaLaunch plan_launch(const WindowDesc& window, const Config& config) {
   if (const auto* tiled = config.get<RegisterTiledWindowConfig>())
-    return launch_of(slide_args(window, *tiled), window, tiled->kThreads);
+    return launch_of(slide_args(window, tiled->channels, tiled->down, tiled->across), window, tiled->kThreads);
+  if (const auto* ring = config.get<RegisterRingWindowConfig>())
+    return launch_of(slide_args(window, ring->channels, 1, ring->across), window, ring->kThreads);
   const auto& plain = config.as<WindowConfig>();
   return launch_of(window_args(window, plain), window, plain.kThreads);
 }

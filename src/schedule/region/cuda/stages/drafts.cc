@@ -21,11 +21,21 @@ bool CudaDrafts::is_carried(const ReductionSite& i) const {
   return mapping.serial && (i.reduced & bit(*mapping.serial)) != 0;
 }
 
-bool CudaDrafts::fits_shared(int64_t bytes_of_team) const {
-  const int64_t reserve = mapping.cta_group > 1 ? 28 << 10 : 16 << 10;  // combining across warps, and blocks
+int64_t CudaDrafts::shared_with(int64_t bytes_of_team) const {
   int64_t bytes = bytes_of_team;
   for (const Scratch& s : scratch) bytes += round_up(s.elements * static_cast<int64_t>(size_of(s.dtype)), 16);
-  return bytes * mapping.teams() <= cuda.shared_bytes_per_block - reserve;
+  return bytes * mapping.teams();
+}
+
+bool CudaDrafts::fits_shared(int64_t bytes_of_team) const {
+  const int64_t reserve = mapping.cta_group > 1 ? 28 << 10 : 16 << 10;  // combining across warps, and blocks
+  return shared_with(bytes_of_team) <= cuda.shared_bytes_per_block - reserve;
+}
+
+bool CudaDrafts::displaces_block(int64_t bytes_of_team) const {
+  constexpr int64_t kReserve = 4 << 10;  // a few results of each block
+  const int64_t half = cuda.shared_bytes_per_block / 2 - kReserve;
+  return shared_with(0) <= half && shared_with(bytes_of_team) > half;
 }
 
 void CudaDrafts::replace(CudaDraft& d, const std::map<ExprId, ExprId>& with) {

@@ -33,7 +33,11 @@ struct CudaDrafts : RegionDrafts {
 
   bool is_carried(const ReductionSite& i) const;
   int64_t steps_of(const ThreadLayout& s) const { return desc->outer_steps(s) * desc->inner_steps(s); }
+  // Shared memory of a block with so much more of each team; whether it has that; whether an SM has room for two blocks
+  // without, and for one with it.
+  int64_t shared_with(int64_t bytes_of_team) const;
   bool fits_shared(int64_t bytes_of_team) const;
+  bool displaces_block(int64_t bytes_of_team) const;
   void replace(CudaDraft& d, const std::map<ExprId, ExprId>& with);
   // Cycles that a value costs at each point.
   double cycles(ExprId e);

@@ -70,6 +70,15 @@ void keep(CudaDrafts& k, size_t first, ExprId e) {
                          fmt::format("read or computed in each sweep: {} values a thread do not stay", elements)});
     return;
   }
+  // A block alone waits for memory, which costs more than what is on the chip takes to be made again.
+  if (!registers && !reads_stream(k, e) && k.displaces_block(k.kept_bytes(stored, layout))) {
+    k.schemes.push_back(
+        {k.text_of(e), Scheme::kIndependent, false,
+         fmt::format("computed in each sweep: {} values a thread would take the place of an SM's second "
+                     "block",
+                     elements)});
+    return;
+  }
   CachedValue keep = k.new_keep(e);
   if (registers) {
     for (size_t s = first; s < last; ++s) k.words[s] += words;

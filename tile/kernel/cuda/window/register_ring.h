@@ -1,0 +1,159 @@
+// Windows with long rows over channels-last images: depthwise convolution and pooling in one or two dimensions, bound
+// by arithmetic. A thread makes kAcross neighbouring outputs of kWidth channels. The pixels that they need for one tap
+// lie in a ring of registers; from a tap to the next one pixel enters, and all others serve again. So a tap costs one
+// load of a pixel and one of a filter, however many outputs there are, and the text does not grow with the window.
+// Neighbouring threads have neighbouring channels.
+//
+//   struct Config {                             // members of the same name as in register_tiled.h
+//     using X, Filter, Acc, Limits;
+//     static constexpr int kWidth, kWindow[2], kStride[2], kAcross;
+//     static constexpr bool kWhole, kPacked;    // kWhole: kAcross divides the columns of outputs
+//     static constexpr auto kFold;
+//   };
+//
+// The epilogue is generic.h's.
+#pragma once
+
+#include "tile/kernel/cuda/window/generic.h"
+
+namespace heddle::tile::cuda {
+
+// The pixels of a row of the image in the order in which they enter the ring.
+template <typename Config>
+struct RingPixels {
+  using X = typename Config::X;
+  static constexpr int W = Config::kWidth;
+
+  const X* next;  // of the thread's channels
+  int32_t x, width, channels;
+
+  // The next pixel, or what changes nothing where it lies in the padding.
+  __device__ inline Neighbours<X, W> load() {
+    Neighbours<X, W> pixel;
+#pragma unroll
+    for (int i = 0; i < W; ++i) pixel.x[i] = convert<X>(empty_window<Config>());
+    if (static_cast<uint32_t>(x) < static_cast<uint32_t>(width)) load_row<W>(pixel.x, next, W);
+    next += channels, ++x;
+    return pixel;
+  }
+};
+
+// The taps of one row of a filter.
+template <typename Config>
+struct RingFilter {
+  using Filter = typename Config::Filter;
+  using Acc = typename Config::Acc;
+  static constexpr int W = Config::kWidth;
+
+  const Filter* next;
+  int64_t tap, channel;  // distances
+
+  __device__ inline void load(Acc (&taps)[W]) {
+    if constexpr (Config::kPacked) {
+      load_channels(taps, next);
+    } else {
+#pragma unroll
+      for (int i = 0; i < W; ++i) taps[i] = convert<Acc>(next[i * channel]);
+    }
+    next += tap;
+  }
+};
+
+template <typename Config>
+struct RegisterRing {
+  using X = typename Config::X;
+  using Acc = typename Config::Acc;
+  static constexpr int W = Config::kWidth, kAcross = Config::kAcross, kStride = Config::kStride[1];
+  static constexpr int kLength = Config::kWindow[1];
+  static constexpr bool kDot = Config::kFold == WindowFold::kDot;
+  // Pixels of a tap; and as the ring holds them, so that the pixels under way have the same place in each turn of it.
+  static constexpr int kPixels = kStride * (kAcross - 1) + 1, kAhead = 4,
+                       kRing = (kPixels + kAhead - 1) / kAhead * kAhead;
+
+  Acc acc[kAcross][W];
+  Acc ring[kRing][W];
+  Neighbours<X, W> ahead[kAhead];
+
+  __device__ inline void enter(int slot, const Neighbours<X, W>& pixel) {
+#pragma unroll
+    for (int i = 0; i < W; ++i) ring[slot][i] = convert<Acc>(pixel.x[i]);
+  }
+
+  // kTaps taps, of which the first has its first pixel at slot 0.
+  template <int kTaps>
+  __device__ inline void turn(RingPixels<Config>& pixels, RingFilter<Config>& filter) {
+#pragma unroll
+    for (int t = 0; t < kTaps; ++t) {
+      enter((t + kPixels - 1) % kRing, ahead[t % kAhead]);
+      ahead[t % kAhead] = pixels.load();
+      Acc taps[W] = {};
+      if constexpr (kDot) filter.load(taps);
+#pragma unroll
+      for (int a = 0; a < kAcross; ++a) {
+#pragma unroll
+        for (int i = 0; i < W; ++i) {
+          const Acc v = ring[(t + a * kStride) % kRing][i];
+          if constexpr (kDot) {
+            acc[a][i] += v * taps[i];
+          } else {
+            acc[a][i] = fold_window<Config::kFold>(acc[a][i], v);
+          }
+        }
+      }
+    }
+  }
+
+  // One row of the window.
+  __device__ inline void row(RingPixels<Config> pixels, RingFilter<Config> filter) {
+#pragma unroll
+    for (int p = 0; p + 1 < kPixels; ++p) enter(p, pixels.load());
+#pragma unroll
+    for (int p = 0; p < kAhead; ++p) ahead[p] = pixels.load();
+#pragma unroll 1
+    for (int turns = 0; turns < kLength / kRing; ++turns) turn<kRing>(pixels, filter);
+    turn<kLength % kRing>(pixels, filter);
+  }
+};
+
+// The kernel: one item a thread, any number of threads in all.
+template <typename Config, typename Epilogue>
+__device__ inline void register_ring(const SlideArgs& args, const Epilogue& epilogue) {
+  using Ring = RegisterRing<Config>;
+  using X = typename Config::X;
+  using Filter = typename Config::Filter;
+  constexpr int W = Config::kWidth, kAcross = Config::kAcross;
+  const auto item = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (item >= args.items) return;
+
+  // Partition: channels, columns, row, image.
+  const int32_t place = args.by_pieces.divide(item), line = args.by_across.divide(place),
+                image = args.by_down.divide(line);
+  const int32_t channel = (item - place * args.pieces) * W, left = (place - line * args.across) * kAcross,
+                top = line - image * args.down;
+  const int32_t from_y = top * Config::kStride[0] - args.low[0], from_x = left * Config::kStride[1] - args.low[1];
+  const int64_t pitch = int64_t(args.in[1]) * args.channels;
+  const X* origin =
+      static_cast<const X*>(args.x) + image * (pitch * args.in[0]) + int64_t(from_x) * args.channels + channel;
+
+  Ring ring;
+#pragma unroll
+  for (int a = 0; a < kAcross; ++a) {
+#pragma unroll
+    for (int i = 0; i < W; ++i) ring.acc[a][i] = empty_window<Config>();
+  }
+#pragma unroll 1
+  for (int y = 0; y < Config::kWindow[0]; ++y) {
+    if (static_cast<uint32_t>(from_y + y) >= static_cast<uint32_t>(args.in[0])) continue;
+    const Filter* filter = static_cast<const Filter*>(args.filters) + y * Config::kWindow[1] * args.filter_tap +
+                           channel * args.filter_channel;
+    ring.row({origin + (from_y + y) * pitch, from_x, args.in[1], args.channels},
+             {filter, args.filter_tap, args.filter_channel});
+  }
+  const int32_t pixel = top * args.out[1] + left;
+#pragma unroll
+  for (int a = 0; a < kAcross; ++a) {
+    if (Config::kWhole || left + a < args.out[1]) epilogue(ring.acc[a], image, pixel + a, channel, W);
+  }
+}
+
+}  // namespace heddle::tile::cuda
