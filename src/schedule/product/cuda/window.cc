@@ -32,13 +32,15 @@ struct ThreadWork {
   double bytes = 0;         // read and written, less what the L1 has
 };
 
-// Issue; a thread alone waits for its own instructions; loads wait for each other as the registers of resident threads
-// allow. Fitted to 170 measured configurations.
-constexpr double kLoad = 4.5, kEpilogue = 3.5, kStore = 3, kOverhead = 60, kEfficiency = 0.79;
-constexpr double kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
+// Instructions of a load but for its conversions, of an epilogue for each element, of a store, and of all else. Fitted
+// to 170 measured configurations, as is what follows.
+constexpr double kWindowLoad = 4.5, kWindowEpilogue = 3.5, kWindowStore = 3, kWindowOverhead = 60;
 
+// Issue; a thread alone waits for its own instructions; loads wait for each other as the registers of resident threads
+// allow.
 // Cycles of a SM.
 double cycles_of(const ThreadWork& work, const CudaTarget& target) {
+  constexpr double kEfficiency = 0.79, kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
   const auto& model = target.model.window;
   const double threads = static_cast<double>(work.threads) / target.sms;  // of one SM
   const double issue = threads / kLanes * work.instructions / kSchedulers / kEfficiency;
@@ -77,10 +79,10 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
   const auto each = static_cast<double>(slide.width);
   ThreadWork work;
   work.pixels = static_cast<double>(rows * columns);
-  const double taps_loaded = static_cast<double>(desc.filters ? taps : 0) * (kLoad + each);
+  const double taps_loaded = static_cast<double>(desc.filters ? taps : 0) * (kWindowLoad + each);
   const double folded =
-      static_cast<double>(outputs) * (each * (static_cast<double>(taps * words) + kEpilogue) + kStore);
-  work.instructions = kOverhead + work.pixels * (kLoad + each) + taps_loaded + folded;
+      static_cast<double>(outputs) * (each * (static_cast<double>(taps * words) + kWindowEpilogue) + kWindowStore);
+  work.instructions = kWindowOverhead + work.pixels * (kWindowLoad + each) + taps_loaded + folded;
   work.threads = s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) * (s.c / slide.width);
   // What rows share comes from the L2, what columns share mostly from the L1.
   work.bytes = static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element);
@@ -109,10 +111,10 @@ double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& t
   const auto each = static_cast<double>(ring.width), across = static_cast<double>(ring.across);
   const auto rows = static_cast<double>(s.kernel[1]), taps = static_cast<double>(s.kernel[2]);
   const double entering = taps + static_cast<double>(pixels + kAhead - 1);  // pixels of a row
-  const double tap = (desc.filters ? kLoad + each : 0) + across * each * static_cast<double>(words);
+  const double tap = (desc.filters ? kWindowLoad + each : 0) + across * each * static_cast<double>(words);
   work.pixels = rows * entering;
-  work.instructions = kOverhead + rows * (kOverhead / 4 + entering * (kLoad + each) + taps * tap) +
-                      across * (each * kEpilogue + kStore);
+  work.instructions = kWindowOverhead + rows * (kWindowOverhead / 4 + entering * (kWindowLoad + each) + taps * tap) +
+                      across * (each * kWindowEpilogue + kWindowStore);
   work.threads = s.batch * s.out[1] * ceil_div(s.out[2], ring.across) * (s.c / ring.width);
   // Neighbouring threads along a row have their common pixels from the L1 where they are in one block.
   work.bytes = (rows * across * static_cast<double>(s.stride[2]) + across) * each * static_cast<double>(element);
