@@ -102,12 +102,15 @@ TempDir::~TempDir() {
 }
 
 void remove_temporary_folders() {
-  constexpr int kAttempts = 3;  // other threads may still write into them
   const std::lock_guard lock(live().mutex);
   live().ending = true;
   std::error_code error;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    for (const std::string& folder : live().folders) fs::remove_all(folder, error);
+  for (const std::string& folder : live().folders) {
+    // Under another name other threads, which may still write into it, no longer find it.
+    const std::string renamed = folder + "-removed";
+    fs::rename(folder, renamed, error);
+    constexpr int kAttempts = 3;  // a file that was being opened may still come to it
+    for (int attempt = 0; attempt < kAttempts; ++attempt) fs::remove_all(renamed, error);
   }
 }
 

@@ -100,7 +100,7 @@ double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& t
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   const int64_t words = std::max<int64_t>(element / 4, 1), pixels = s.stride[2] * (ring.across - 1) + 1;
-  constexpr int64_t kMostSteps = 1300, kMostRegisters = 168, kOther = 44, kAhead = 4;
+  constexpr int64_t kMostSteps = 1300, kMostRegisters = 208, kOther = 90, kAhead = 4;
   const int64_t slots = round_up(pixels, kAhead);
   if (2 * slots * ring.across * ring.width > kMostSteps) return kNever;
   ThreadWork work;

@@ -8,6 +8,15 @@
 namespace heddle::schedule {
 namespace {
 
+// How many values of one step of a sum are in each value of the next; 1 where `value` is no sum.
+int64_t summed_before(const ir::Graph& graph, ir::ValueId value) {
+  const ir::Node& node = graph.producer(value);
+  if (node.op == ir::Op::kCast || node.op == ir::Op::kReshape) return summed_before(graph, node.inputs[0]);
+  if (node.op != ir::Op::kReduce || node.attrs.text("kind") != "sum") return 1;
+  const int64_t results = element_count(graph.shape(value));
+  return results == 0 ? 1 : element_count(graph.shape(node.inputs[0])) / results;
+}
+
 // A result that varies within an iteration of the grid.
 void place_in_scratch(CpuDrafts& k, const ReductionSite& i, uint64_t loops, Reduction& r) {
   const DType result = k.graph.dtype(i.value);
@@ -16,7 +25,8 @@ void place_in_scratch(CpuDrafts& k, const ReductionSite& i, uint64_t loops, Redu
   uint32_t holds = *r.scratch;
   // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
   const bool vertical = k.mapping.vector && (loops >> *k.mapping.vector & 1);
-  const bool is_long = k.volume(i.reduced) >= tile::kLongSum;
+  // Nor may the second step of a long sum lose what the first has kept.
+  const bool is_long = k.volume(i.reduced) * summed_before(k.graph, i.node->inputs[0]) >= tile::kLongSum;
   if (vertical && is_long && !is_arg(r.combine) && r.combine == Combine::kSum && is_float(r.dtype)) {
     r.error_buffer = k.new_scratch(result, k.loop_volume(loops));
   }

@@ -121,7 +121,7 @@ __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epil
   using Ring = RegisterRing<Config>;
   using X = typename Config::X;
   using Filter = typename Config::Filter;
-  constexpr int W = Config::kWidth, kAcross = Config::kAcross;
+  constexpr int W = Config::kWidth, kAcross = Config::kAcross, kHeight = Config::kWindow[0];
   const auto item = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (item >= args.items) return;
 
@@ -142,7 +142,7 @@ __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epil
     for (int i = 0; i < W; ++i) ring.acc[a][i] = empty_window<Config>();
   }
 #pragma unroll 1
-  for (int y = 0; y < Config::kWindow[0]; ++y) {
+  for (int y = 0; y < kHeight; ++y) {
     if (static_cast<uint32_t>(from_y + y) >= static_cast<uint32_t>(args.in[0])) continue;
     const Filter* filter = static_cast<const Filter*>(args.filters) + y * Config::kWindow[1] * args.filter_tap +
                            channel * args.filter_channel;
