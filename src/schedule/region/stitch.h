@@ -45,7 +45,8 @@ struct Reduction {
   std::optional<uint32_t> position_buffer;  // arg reductions with kept variables: the i64 result
   std::optional<uint32_t> error_buffer;     // sums of floats over the vertical: what rounding has taken so far
   Index at;
-  bool last = false;  // arg reductions: the last among equals wins
+  bool last = false;            // arg reductions: the last among equals wins
+  bool sums_long_sums = false;  // every addition is compensated, so that none loses what those sums have kept
   std::string comment;
 };
 

@@ -56,7 +56,9 @@ bool is_float_sum(const Reduction& r) {
 std::string settle_sums(const Stage& stage, std::string_view count) {
   std::string text;
   for (const Reduction& r : stage.reductions) {
-    if (is_float_sum(r)) text += fmt::format("{}{}.settle({});", text.empty() ? "" : " ", accumulator(r), count);
+    if (!is_float_sum(r)) continue;
+    text += fmt::format("{}{}.settle({});", text.empty() ? "" : " ", accumulator(r),
+                        r.sums_long_sums ? "tile::kLongSum" : count);
   }
   return text;
 }

@@ -159,6 +159,8 @@ class StitchWriter {
   bool sums_are_long(const Stage& stage) const {
     if ((stage.vertical && !stage.held) || stage.scan) return false;
     if (std::none_of(stage.reductions.begin(), stage.reductions.end(), is_float_sum)) return false;
+    if (std::any_of(stage.reductions.begin(), stage.reductions.end(), [](const auto& r) { return r.sums_long_sums; }))
+      return true;
     int64_t terms = 1;
     const size_t end = stage.loops.size() - (stage.held ? 1 : 0);
     for (size_t k = stage.kept; k < end; ++k) terms *= c_.extent(stage.loops[k]);

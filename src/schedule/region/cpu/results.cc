@@ -25,8 +25,7 @@ void place_in_scratch(CpuDrafts& k, const ReductionSite& i, uint64_t loops, Redu
   uint32_t holds = *r.scratch;
   // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
   const bool vertical = k.mapping.vector && (loops >> *k.mapping.vector & 1);
-  // Nor may the second step of a long sum lose what the first has kept.
-  const bool is_long = k.volume(i.reduced) * summed_before(k.graph, i.node->inputs[0]) >= tile::kLongSum;
+  const bool is_long = k.volume(i.reduced) >= tile::kLongSum || r.sums_long_sums;
   if (vertical && is_long && !is_arg(r.combine) && r.combine == Combine::kSum && is_float(r.dtype)) {
     r.error_buffer = k.new_scratch(result, k.loop_volume(loops));
   }
@@ -42,6 +41,8 @@ void place_results(CpuDrafts& k) {
   for (const ReductionSite& i : k.exprs.sites) {
     const uint64_t loops = k.inner(i.kept);
     Reduction& r = k.results.emplace_back(k.reduction_at<Reduction>(i));
+    r.sums_long_sums = r.combine == Combine::kSum && i.node->op == ir::Op::kReduce &&
+                       summed_before(k.graph, i.node->inputs[0]) >= tile::kLongSum;
     k.schemes.push_back({r.comment, loops == 0 ? Scheme::kLocal : Scheme::kRegional, true,
                          loops == 0 ? "one value per iteration of the grid"
                                     : fmt::format("{} values within an iteration", k.loop_volume(loops))});
