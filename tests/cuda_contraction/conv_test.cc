@@ -221,6 +221,49 @@ TEST(CudaConv, WindowsInPartsOfACluster) {
   batch.compile(CudaBatch::Compiled::kKinds);
 }
 
+// Rows shorter and longer than the ring, several turns of it, strides, parts of a thread's outputs, padding on one
+// side.
+TEST(CudaWindow, PixelsInARing) {
+  CudaBatch batch;
+  for (const char* t : {"f16", "f32"}) {
+    for (unsigned skip = 0; skip < 12; skip += 3) {
+      const CudaBatch::Options options{.tolerance = 3e-3, .family = "register_ring_window", .skip = skip};
+      const auto add = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
+                           const std::string& y) {
+        batch.add(fmt::format("{} {} {}", t, name, skip), conv_text(t + x, t + w, attrs, t + y), options);
+      };
+      add("a sequence", "[2,50,6]", "[6,1,9]", attributes("[1]", "[8]", "[0]", "[1]", "[1]", 6), "[2,50,6]");
+      add("a long row", "[1,5,61,8]", "[8,1,3,31]", attributes("[2,1]", "[1,15]", "[1,15]", "[1,1]", "[1,1]", 8),
+          "[1,3,61,8]");
+      add("every second", "[2,4,43,12]", "[12,1,2,13]", attributes("[1,2]", "[0,-1]", "[0,7]", "[1,1]", "[1,1]", 12),
+          "[2,3,19,12]");
+      add("a row of the ring", "[1,3,24,4]", "[4,1,1,16]", attributes("[1,1]", "[0,3]", "[0,12]", "[1,1]", "[1,1]", 4),
+          "[1,3,24,4]");
+    }
+  }
+  batch.add("filters that are no constants", R"(graph g(%x: f32[1,3,29,8], %w: f32[8,1,3,7]) {
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,3], high = [1,3], dilations = [1,1], lhs_dilations = [1,1], groups = 8, layout = "nhwc"} : f32[1,3,29,8]
+      return "y" = %0
+    })",
+            {.family = "register_ring_window"});
+  for (const char* kind : {"max", "sum", "min"}) {
+    batch.add(fmt::format("{} of a pool", kind),
+              fmt::format(R"(graph g(%x: f16[2,13,35,24]) {{
+      %0 = window_reduce(%x) {{kind = "{}", window = [1,5,9,1], strides = [1,2,2,1], low = [0,2,4,0], high = [0,2,4,0], dilations = [1,1,1,1]}} : f16[2,7,18,24]
+      return "y" = %0
+    }})",
+                          kind),
+              {.tolerance = 3e-3, .family = "register_ring_window"});
+  }
+  batch.add("bytes in a line", R"(graph g(%x: u8[40]) {
+      %0 = window_reduce(%x) {kind = "max", window = [5], strides = [1], low = [2], high = [2], dilations = [1]} : u8[40]
+      return "y" = %0
+    })",
+            {.family = "register_ring_window"});
+  batch.run();
+  batch.compile(CudaBatch::Compiled::kKinds);
+}
+
 TEST(CudaWindow, Pooling) {
   CudaBatch batch;
   batch.add("max", R"(graph g(%x: f32[2,13,15,24]) {
