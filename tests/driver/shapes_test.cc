@@ -18,6 +18,7 @@
 #include "ir/reference/array.h"
 #include "ir/text/text.h"
 #include "models.h"
+#include "target/target.h"
 #include "tests/error_of.h"
 #include "tests/frontend/model_bytes.h"
 #include "tests/passes/empty_graphs.h"
@@ -163,7 +164,9 @@ TEST_F(Shapes, AttentionOfAnyLengthIsRightAndSeldomCompiled) {
   };
   const size_t first = libraries();
   for (const int64_t seq : {21, 1, 7, 16, 17, 33, 64, 100}) run(1, seq);
-  EXPECT_LE(libraries(), first + 6) << "of 8 lengths";
+  // Vectors of 16 elements are longer than some of these, and kernels of a part of a vector are their own.
+  const size_t most = Target::host_cpu().cpu.lanes_f32() > 8 ? 7 : 6;
+  EXPECT_LE(libraries(), first + most) << "of 8 lengths";
   for (const int64_t seq : {1, 16, 23}) run(3, seq);
   const size_t before = libraries();
   for (int64_t seq = 66; seq < 100; ++seq) run(1, seq);
