@@ -48,7 +48,8 @@ class ChannelsLast(nn.Module):
         self.layer = layer.to(memory_format=formats[layer.weight.dim()]) if layer.weight.dim() in formats else layer
 
     def forward(self, x):
-        return self.layer(x.movedim(-1, 1)).movedim(1, -1)
+        rank = x.dim()
+        return self.layer(x.permute(0, rank - 1, *range(1, rank - 1))).permute(0, *range(2, rank), 1)
 
 
 def conv(kind, batch, channels, extents, filters, kernel, stride=1, groups=1, pad=None, dilation=1, last=None):
@@ -96,7 +97,8 @@ def tiny():
              conv("tiny", 1, 8, (32, 32), 16, 3), conv("tiny", 1, 3, (64, 64), 16, 3, 2), conv("tiny", 1, 64, (7, 7), 64, 1)]
     pool = lambda x: nn.functional.max_pool2d(x, 13, 1, 6)
     table.append(function("tiny", "max pool 1x16x6x6 k13", pool, (1, 16, 6, 6)))
-    table += [function("tiny", f"product {m}x{n}x{k}", torch.matmul, (m, k), (k, n)) for m, n, k in ((17, 73, 512), (1, 10, 128), (33, 65, 97))]
+    table.append(function("tiny", "relu 1x10", torch.relu, (1, 10)))
+    table += [Layer("tiny", f"product {m}x{n}x{k}", lambda k=k, n=n: nn.Linear(k, n), [(m, k)]) for m, n, k in ((17, 73, 512), (1, 10, 128), (33, 65, 97))]
     attention = nn.functional.scaled_dot_product_attention
     table += [function("tiny", f"attention {b}x{h}x{m}x{d}", attention, *[(b, h, m, d)] * 3) for b, h, m, d in ((1, 1, 24, 256), (1, 4, 17, 32))]
     return table

@@ -22,36 +22,8 @@ constexpr int64_t kThreads = RegisterTiledWindowConfig::kThreads;
 static_assert(RegisterRingWindowConfig::kThreads == kThreads);
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What a thread of a kernel that knows its window does.
-struct ThreadWork {
-  int64_t threads = 0;      // in all
-  int64_t registers = 0;    // of a thread
-  double instructions = 0;  // of a thread,
-  double pixels = 0;        // which loads so many,
-  double ahead = 1;         // so many before it waits for the first
-  double bytes = 0;         // read and written, less what the L1 has
-};
-
-// Instructions of a load but for its conversions, of an epilogue for each element, of a store, and of all else. Fitted
-// to 170 measured configurations, as is what follows.
+// Instructions of a load but for its conversions, of an epilogue for each element, of a store, and of all else.
 constexpr double kWindowLoad = 4.5, kWindowEpilogue = 3.5, kWindowStore = 3, kWindowOverhead = 60;
-
-// Issue; a thread alone waits for its own instructions; loads wait for each other as the registers of resident threads
-// allow.
-// Cycles of a SM.
-double cycles_of(const ThreadWork& work, const CudaTarget& target) {
-  constexpr double kEfficiency = 0.79, kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
-  const auto& model = target.model.window;
-  const double threads = static_cast<double>(work.threads) / target.sms;  // of one SM
-  const double issue = threads / kLanes * work.instructions / kSchedulers / kEfficiency;
-  const double moved = threads * work.bytes / model.l2_per_cycle;
-  constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
-  const auto resident = static_cast<double>(kThreads * std::min(kRegisters / (work.registers * kThreads), kMostBlocks));
-  const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
-  const double flight = threads * work.pixels / (std::min(resident, threads) * work.ahead);
-  return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
-         kAlone * work.instructions;
-}
 
 // A configuration of tile/kernel/cuda/window/register_tiled.h.
 struct Slide {
@@ -59,7 +31,7 @@ struct Slide {
   double cycles = kNever;
 };
 
-// Infinity where a thread would need too many registers or too long a text.
+// Cycles of a SM, or infinity where a thread would need too many registers or too long a text.
 double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
@@ -76,18 +48,29 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
   const int64_t registers = (open * slide.across + filters + 1) * slide.width * words + raw + kAddresses;
   if (registers > kMostRegisters) return kNever;
 
-  const auto each = static_cast<double>(slide.width);
-  ThreadWork work;
-  work.pixels = static_cast<double>(rows * columns);
+  // Issue: loads, conversions, folding, epilogues; a thread alone waits for its own instructions; loads wait for each
+  // other as the registers of resident threads allow. Fitted to 170 measured configurations.
+  constexpr double kEfficiency = 0.79, kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
+  const auto& model = target.model.window;
+  const auto each = static_cast<double>(slide.width), pixels = static_cast<double>(rows * columns);
   const double taps_loaded = static_cast<double>(desc.filters ? taps : 0) * (kWindowLoad + each);
   const double folded =
       static_cast<double>(outputs) * (each * (static_cast<double>(taps * words) + kWindowEpilogue) + kWindowStore);
-  work.instructions = kWindowOverhead + work.pixels * (kWindowLoad + each) + taps_loaded + folded;
-  work.threads = s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) * (s.c / slide.width);
+  const double instructions = kWindowOverhead + pixels * (kWindowLoad + each) + taps_loaded + folded;
+  const auto threads = static_cast<double>(s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) *
+                                           (s.c / slide.width)) /
+                       target.sms;  // of one SM
+  const double issue = threads / kLanes * instructions / kSchedulers / kEfficiency;
   // What rows share comes from the L2, what columns share mostly from the L1.
-  work.bytes = static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element);
-  work.registers = registers, work.ahead = static_cast<double>(kAhead * columns);
-  return cycles_of(work, target);
+  const double moved = threads *
+                       static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) /
+                       model.l2_per_cycle;
+  constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
+  const auto resident = static_cast<double>(kThreads * std::min(kRegisters / (registers * kThreads), kMostBlocks));
+  const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
+  const double flight = threads * pixels / (std::min(resident, threads) * static_cast<double>(kAhead * columns));
+  return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
+         kAlone * instructions;
 }
 
 // A configuration of tile/kernel/cuda/window/register_ring.h.
@@ -103,23 +86,30 @@ double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& t
   constexpr int64_t kMostSteps = 1300, kMostRegisters = 208, kOther = 90, kAhead = 4;
   const int64_t slots = round_up(pixels, kAhead);
   if (2 * slots * ring.across * ring.width > kMostSteps) return kNever;
-  ThreadWork work;
-  work.registers =
+  const int64_t registers =
       (ring.across + slots) * ring.width * words + kAhead * std::max<int64_t>(ring.width * element / 4, 1) + kOther;
-  if (work.registers > kMostRegisters) return kNever;
+  if (registers > kMostRegisters) return kNever;
 
   const auto each = static_cast<double>(ring.width), across = static_cast<double>(ring.across);
   const auto rows = static_cast<double>(s.kernel[1]), taps = static_cast<double>(s.kernel[2]);
   const double entering = taps + static_cast<double>(pixels + kAhead - 1);  // pixels of a row
   const double tap = (desc.filters ? kWindowLoad + each : 0) + across * each * static_cast<double>(words);
-  work.pixels = rows * entering;
-  work.instructions = kWindowOverhead + rows * (kWindowOverhead / 4 + entering * (kWindowLoad + each) + taps * tap) +
-                      across * (each * kWindowEpilogue + kWindowStore);
-  work.threads = s.batch * s.out[1] * ceil_div(s.out[2], ring.across) * (s.c / ring.width);
+  const double instructions = kWindowOverhead +
+                              rows * (kWindowOverhead / 4 + entering * (kWindowLoad + each) + taps * tap) +
+                              across * (each * kWindowEpilogue + kWindowStore);
+  const auto threads = static_cast<double>(s.batch * s.out[1] * ceil_div(s.out[2], ring.across) * (s.c / ring.width)) /
+                       target.sms;  // of one SM
+  // Pixels are asked for four taps ahead, so that a scheduler has an instruction to issue as often as it has warps:
+  // eleven configurations on an H200.
+  constexpr double kMostEfficiency = 0.79, kEfficiencyOfWarp = 0.055, kSchedulers = 4, kLanes = 32;
+  const auto resident = static_cast<double>(kThreads * (65536 / (registers * kThreads)));
+  const double efficiency = std::min(kMostEfficiency, kEfficiencyOfWarp * std::min(resident, threads) / kLanes);
   // Neighbouring threads along a row have their common pixels from the L1 where they are in one block.
-  work.bytes = (rows * across * static_cast<double>(s.stride[2]) + across) * each * static_cast<double>(element);
-  work.ahead = kAhead;
-  return cycles_of(work, target);
+  const double bytes =
+      (rows * across * static_cast<double>(s.stride[2]) + across) * each * static_cast<double>(element);
+  return std::max(threads / kLanes * instructions / kSchedulers / efficiency,
+                  threads * bytes / target.model.window.l2_per_cycle) +
+         target.model.window.launch_cycles;
 }
 
 // Whether kernels that know their windows apply.
