@@ -4,9 +4,10 @@ their latency counts. One line per layer, geometric means by kind at the end.
 
 usage: layers_gpu.py [--heddle PATH] [--output FILE] [--only SUBSTRING...] [--bursts N] [--no-compile]
 
-Tensors are f16; images have their channels last, as within a network, sequences first where the text does not say otherwise. Bursts of
-both alternate, as CUDA graphs with a cold L2; a time is the median of all runs. PyTorch has the better of eager and its compiler. The
-output is written after each layer, so that a run which is cut leaves what it has. Exit status 1 where a result is wrong."""
+Tensors are f16; images have their channels last, as within a network, sequences first where the text does not say otherwise.
+Convolutions have no bias, which cuDNN would add in a kernel of its own. Bursts of both alternate, as CUDA graphs with a cold L2; a
+time is the median of all runs. PyTorch has the better of eager and its compiler. The output is written after each layer, so that a
+run which is cut leaves what it has. Exit status 1 where a result is wrong."""
 
 import argparse
 import collections
@@ -58,7 +59,7 @@ def conv(kind, batch, channels, extents, filters, kernel, stride=1, groups=1, pa
     pads = tuple(dilation * (k - 1) // 2 for k in kernels) if pad is None else pad
     text = f"{batch}x{channels}x{'x'.join(map(str, extents))} to {filters} k{'x'.join(map(str, kernels))}"
     text += (f" s{stride}" if stride > 1 else "") + (f" g{groups}" if groups > 1 else "") + (f" d{dilation}" if dilation > 1 else "")
-    layer = lambda: getattr(nn, f"Conv{len(extents)}d")(channels, filters, kernels, stride, pads, dilation, groups)
+    layer = lambda: getattr(nn, f"Conv{len(extents)}d")(channels, filters, kernels, stride, pads, dilation, groups, bias=False)
     if not last:
         return Layer(kind, text, layer, [(batch, channels, *extents)])
     return Layer(kind, text + " last" * (len(extents) == 1), lambda: ChannelsLast(layer()), [(batch, *extents, channels)])

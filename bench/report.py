@@ -26,6 +26,7 @@ This page, the pages behind its links and the charts are written by `bench/repor
 PAGES = {
     "models-gpu": ("Models on a GPU", ["gpu_models"]),
     "products-gpu": ("Matrix products on a GPU", ["gpu_gemm"]),
+    "layers-gpu": ("Single layers on a GPU", ["gpu_layers"]),
     "epilogues-gpu": ("Epilogues on a GPU", ["gpu_epilogues"]),
     "stitch-gpu": ("Stitch suite on a GPU", ["stitch_gpu"]),
     "rows-gpu": ("Rows of all lengths on a GPU", ["rows_gpu"]),
@@ -205,7 +206,7 @@ def make_charts(results, found):
         rival = group[0].rival
         main = [one for one in group if one.rival == rival and len(one.cases) > 1]
         text = f"{note}{device[page]}."
-        if page in ("products-gpu", "rows-gpu"):
+        if page in ("products-gpu", "layers-gpu", "rows-gpu"):
             rows = [(one.suite, one.cases) for one in main]
             charts[page] = report_charts.strips(f"{title}, beside {rival}", text, rows)
         else:

@@ -143,8 +143,29 @@ def rows_section(name, result):
     return text + table(headings, body)
 
 
+LAYERS = {"conv": "Convolutions", "depthwise": "Depthwise convolutions", "transposed": "Transposed convolutions",
+          "rows": "Softmax and arg max", "tiny": "Tiny layers"}
+
+
+def layers_section(name, result):
+    text = f"## Layers: {name}\n\n" + origin(result)
+    text += "Microseconds of CUDA graphs with nothing in the L2, medians of alternating bursts. PyTorch: the best of what it was asked for.\n"
+    text += "Floor: what the layer has to read, write and multiply at least, at the device's peak.\n"
+    for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
+        rows = [row for row in result["rows"] if row["kind"] == kind]
+        body = []
+        for row in rows:
+            best = min(row["rivals"], key=row["rivals"].get)
+            times = [row["floor_ms"], row["heddle_ms"], row["rivals"][best]]
+            body.append([row["case"], *(f"{ms * 1e3:.1f}" for ms in times), best, f"{row['ratio']:.2f}"])
+        text += f"\n### {LAYERS[kind]}\n\n" + table(["layer", "floor us", "Heddle us", "PyTorch us", "by", "over PyTorch"], body)
+        text += f"\nGeometric mean of {len(rows)}: {geometric_mean([row['ratio'] for row in rows]):.3f}.\n"
+    return text
+
+
 SECTIONS = {
     "gpu_gemm": gemm_section,
+    "gpu_layers": layers_section,
     "gpu_epilogues": epilogues_section,
     "gpu_models": models_section,
     "stitch_gpu": stitch_section,
@@ -191,6 +212,9 @@ def main():
     precisions = read_types(options.folder, "models")
     if precisions:
         write(options.name + "-models", {"kind": "gpu_models", **facts, "precisions": precisions})
+    layers = [row for path in sorted(options.folder.rglob("layers*.json")) for row in json.loads(path.read_text())["rows"]]
+    if layers:
+        write(options.name + "-layers", {"kind": "gpu_layers", **facts, "rows": layers})
     for path in sorted(p for stem in ("stitch", "rows", "ablation_*") for p in options.folder.rglob(f"{stem}.json")):
         note = {"note": options.note} if options.note else {}
         write(f"{options.name}-{path.stem.replace('_', '-')}", json.loads(path.read_text()) | note)

@@ -3,7 +3,7 @@
 import dataclasses
 import statistics
 
-from report_gpu import table
+from report_gpu import LAYERS, table
 
 
 @dataclasses.dataclass
@@ -69,6 +69,12 @@ def of_types(suite, page, result):
         yield Comparison(f"{suite}, {dtype}", "torch.compile", page, result, cases, note)
 
 
+def of_layers(result):
+    for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
+        cases = [(row["case"], row["ratio"]) for row in result["rows"] if row["kind"] == kind]
+        yield Comparison(f"{LAYERS[kind]}, f16", "PyTorch's best mode", "layers-gpu", result, cases)
+
+
 def of_threads(suite, page, rows, case, ratio, result):
     for threads in dict.fromkeys(row["threads"] for row in rows):
         cases = [(row[case], row[ratio]) for row in rows if row["threads"] == threads]
@@ -81,6 +87,8 @@ def comparisons(result):
         return of_models(result)
     if kind == "gpu_gemm":
         return of_products(result)
+    if kind == "gpu_layers":
+        return of_layers(result)
     if kind == "stitch_gpu" and "xla" not in result["rivals"]:  # XLA's times hold its dispatch: no comparison of kernels
         return of_types("Stitch suite", "stitch-gpu", result)
     if kind == "rows_gpu":
@@ -92,7 +100,7 @@ def comparisons(result):
     return ()
 
 
-ORDER = ["models-gpu", "products-gpu", "stitch-gpu", "rows-gpu", "models-cpu", "stitch-cpu"]
+ORDER = ["models-gpu", "products-gpu", "layers-gpu", "stitch-gpu", "rows-gpu", "models-cpu", "stitch-cpu"]
 TYPES = ["f16", "bf16", "f32", "tf32", "int8", "e4m3"]
 
 

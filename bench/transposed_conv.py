@@ -139,7 +139,7 @@ def measure(options, case, model):
     on_gpu = options.target == "cuda"
     write_model(case, np.float16 if on_gpu else np.float32, model)
     threads = [] if on_gpu else ["--threads", options.threads]
-    row = {"case": text_of(case)}
+    row = {"kind": "transposed", "case": text_of(case)}
     verified = subprocess.run([options.heddle, "verify", model, "--target", options.target], capture_output=True, text=True)
     if verified.returncode != 0:
         row["failure"] = (verified.stderr or verified.stdout).strip()[-300:]

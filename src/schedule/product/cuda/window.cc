@@ -100,7 +100,7 @@ double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& t
   const auto threads = static_cast<double>(s.batch * s.out[1] * ceil_div(s.out[2], ring.across) * (s.c / ring.width)) /
                        target.sms;  // of one SM
   // Pixels are asked for four taps ahead, so that a scheduler has an instruction to issue as often as it has warps:
-  // eleven configurations on an H200.
+  // measured with eleven configurations.
   constexpr double kMostEfficiency = 0.79, kEfficiencyOfWarp = 0.055, kSchedulers = 4, kLanes = 32;
   const auto resident = static_cast<double>(kThreads * (65536 / (registers * kThreads)));
   const double efficiency = std::min(kMostEfficiency, kEfficiencyOfWarp * std::min(resident, threads) / kLanes);
