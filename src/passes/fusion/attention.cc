@@ -4,7 +4,6 @@
 #include <set>
 
 #include "base/check.h"
-#include "ir/analysis/positions.h"
 #include "passes/fusion/context.h"
 
 namespace heddle::passes {
@@ -20,7 +19,7 @@ using Role = FusionContext::Role;
 class AttentionNodes {
  public:
   AttentionNodes(const FusionContext& context, const ir::Attention& found)
-      : c_(context), graph_(context.graph), found_(found), of_positions_(ir::of_positions(context.graph)) {
+      : c_(context), graph_(context.graph), found_(found) {
     nodes_.insert(found.inside.begin(), found.inside.end());
     nodes_.insert(found.scores_product);
     nodes_.insert(found.values_product);
@@ -78,7 +77,7 @@ class AttentionNodes {
     }
   }
   bool is_side(const Node& node) const {
-    if (node.op == Op::kBroadcast || node.op == Op::kReshape || of_positions_[node.outputs[0]]) return true;
+    if (node.op == Op::kBroadcast || node.op == Op::kReshape || c_.of_positions[node.outputs[0]]) return true;
     const bool plain = ir::is_elementwise(node.op) || node.op == Op::kIota || node.op == Op::kSlice;
     return plain && element_count(graph_.shape(node.outputs[0])) >= plane_;
   }
@@ -101,7 +100,6 @@ class AttentionNodes {
   const FusionContext& c_;
   const ir::Graph& graph_;
   const ir::Attention& found_;
-  const std::vector<bool> of_positions_;
   std::set<NodeId> nodes_;
   int64_t plane_ = 0;  // scores of one head
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ir/analysis/positions.h"
 #include "ir/tile_call.h"
 
 namespace heddle::passes {
@@ -21,6 +22,7 @@ FusionContext::FusionContext(const ir::Graph& g, const FusionOptions& o)
       options(o),
       partition(g),
       users(ir::users(g)),
+      of_positions(ir::of_positions(g)),
       is_output(g.value_count()),
       role(g.nodes().size()),
       chain_of(g.nodes().size()) {

@@ -22,6 +22,7 @@ class FusionContext {
   const FusionOptions& options;
   Partition partition;
   const std::vector<std::vector<ir::NodeId>> users;
+  const std::vector<bool> of_positions;                // by value (ir/analysis/positions.h)
   std::vector<bool> is_output;                         // by value: returned by the graph
   std::vector<Role> role;                              // by node; kMemory: a stitch group may have it
   std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: an anchor whose group has two contractions
