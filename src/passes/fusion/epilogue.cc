@@ -280,8 +280,8 @@ class Epilogue {
     return stored ? "its readers compute it from a value that is stored in any case" : "";
   }
 
-  // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with
-  // values of its own, or with a row or column that is made outside.
+  // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with values
+  // of its own, or with a row or column that is made outside.
   std::string widening_refusal(ValueId narrow, ValueId result) const {
     constexpr int64_t kMuchFewer = 16;
     const auto is_at_hand = [&](ValueId v) {
