@@ -240,6 +240,35 @@ TEST(Canonicalize, GlobalPoolingIsAReduction) {
     })");
 }
 
+TEST(Canonicalize, DimensionsThatEveryWindowSpansAreReducedOnce) {
+  canonical(R"(graph(%x: f32[2,8,6,6]) {
+      %a = window_reduce(%x) {kind = "max", window = [1,1,13,11], strides = [1,1,1,1], low = [0,0,6,5], high = [0,0,6,5], dilations = [1,1,1,1]}
+      return "y" = %a
+    })",
+            R"(graph(%x: f32[2,8,6,6]) {
+      %a = reduce(%x) {kind = "max", dims = [2,3]}
+      %b = broadcast(%a) {shape = [2,8,6,6], dims = [0,1]}
+      return "y" = %b
+    })");
+  // Columns are spanned, rows are not.
+  canonical(R"(graph(%x: f32[2,8,6,40]) {
+      %a = window_reduce(%x) {kind = "max", window = [1,1,10,13], strides = [1,1,2,1], low = [0,0,4,6], high = [0,0,4,6], dilations = [1,1,1,1]}
+      return "y" = %a
+    })",
+            R"(graph(%x: f32[2,8,6,40]) {
+      %a = reduce(%x) {kind = "max", dims = [2]}
+      %b = reshape(%a) {shape = [2,8,1,40]}
+      %c = window_reduce(%b) {kind = "max", window = [1,1,1,13], strides = [1,1,1,1], low = [0,0,0,6], high = [0,0,0,6], dilations = [1,1,1,1]}
+      %d = broadcast(%c) {shape = [2,8,3,40], dims = [0,1,2,3]}
+      return "y" = %d
+    })");
+  const std::string_view kept = R"(graph(%x: f32[2,8,6,6]) {
+      %a = window_reduce(%x) {kind = "max", window = [1,1,9,6], strides = [1,1,1,1], low = [0,0,4,3], high = [0,0,4,2], dilations = [1,1,1,1]}
+      return "y" = %a
+    })";
+  canonical(kept, kept);
+}
+
 TEST(Canonicalize, DotNamesTransposedDimensions) {
   canonical(R"(graph(%q: f32[2,5,3,8], %k: f32[2,6,3,8]) {
       %a = transpose(%q) {perm = [0,2,1,3]}

@@ -6,6 +6,7 @@
 namespace heddle::passes {
 namespace {
 
+using ir::Attrs;
 using ir::Ints;
 using ir::Node;
 using ir::Op;
@@ -105,21 +106,30 @@ Result window_of_one(const Match& m) {
   }
   return m.in[0];
 }
-// One window over the whole extent of its dimensions is a reduction.
+// Where every window spans the whole extent of a dimension, as those of spatial pyramids do on small images, that
+// dimension is reduced once for all of them.
 Result window_is_reduce(const Match& m) {
-  const Shape& shape = m.e.shape(m.in[0]);
-  const Ints &window = m.attrs.ints("window"), &strides = m.attrs.ints("strides");
-  if (!all_equal(m.attrs.ints("low"), 0) || !all_equal(m.attrs.ints("high"), 0)) return {};
+  const Shape shape = m.e.shape(m.in[0]);
+  Ints window = m.attrs.ints("window"), strides = m.attrs.ints("strides"), low = m.attrs.ints("low"),
+       high = m.attrs.ints("high"), dilations = m.attrs.ints("dilations");
   Ints dims;
-  Shape to = shape;
+  Shape kept = shape, to = shape;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (window[d] == 1 && strides[d] == 1) continue;
-    if (window[d] != shape[d] || (window[d] > 1 && m.attrs.ints("dilations")[d] != 1)) return {};
+    to[d] = (shape[d] + low[d] + high[d] - (window[d] - 1) * dilations[d] - 1) / strides[d] + 1;
+    if (window[d] == 1 && strides[d] == 1 && low[d] == 0 && high[d] == 0) continue;
+    const bool from_begin = low[d] >= 0 && (to[d] - 1) * strides[d] <= low[d], to_end = window[d] - low[d] >= shape[d];
+    if (shape[d] == 0 || to[d] < 1 || !from_begin || !to_end || (window[d] > 1 && dilations[d] != 1)) continue;
     dims.push_back(static_cast<int64_t>(d));
-    to[d] = 1;
+    window[d] = strides[d] = dilations[d] = kept[d] = 1, low[d] = high[d] = 0;
   }
   if (dims.empty()) return {};
-  return m.e.reshape(m.e.emit(Op::kReduce, {m.in[0]}, {{"kind", m.attrs.text("kind")}, {"dims", dims}}), to);
+  const std::string kind = m.attrs.text("kind");
+  const ValueId reduced = m.e.reshape(m.e.emit(Op::kReduce, {m.in[0]}, {{"kind", kind}, {"dims", dims}}), kept);
+  Attrs attrs = m.attrs;
+  attrs.set("window", window), attrs.set("strides", strides), attrs.set("dilations", dilations);
+  attrs.set("low", low), attrs.set("high", high);
+  const ValueId rest = m.e.emit(Op::kWindowReduce, {reduced}, attrs);
+  return m.e.broadcast(rest, to, counting(shape.size()));
 }
 
 }  // namespace
