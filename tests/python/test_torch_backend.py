@@ -240,6 +240,70 @@ class Gradients(Backend):
         self.check_gradients(Net(), torch.randn(3, 4, requires_grad=True))
 
 
+class Weights(Backend):
+    """Parameters and buffers of graphs without gradients are constants of kernels."""
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8)
+            self.out, self.scale = torch.nn.Linear(8, 5), torch.nn.Parameter(torch.tensor(1.5))
+            with torch.no_grad():
+                self.norm.running_mean.uniform_(-1, 1)
+                self.norm.running_var.uniform_(0.5, 2)
+
+        def forward(self, x):
+            return self.out(F.relu(self.norm(self.conv(x))).mean((2, 3))) * self.scale
+
+    def run_both(self, compiled, module, x):
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x), module(x), rtol=1e-4, atol=1e-5)
+
+    def test_they_are_folded_and_follow_every_change(self):
+        module, x = self.Net().eval(), torch.randn(2, 3, 9, 9)
+        compiled = self.compiled(module, {})
+        with self.graphs() as graphs:
+            self.run_both(compiled, module, x)
+        self.assertEqual([port.shape for port in graphs[0].compiled_parts()[0].model.inputs], [(2, 3, 9, 9), ()])  # the scale
+        changes = [lambda: module.load_state_dict(self.Net().state_dict()),
+                   lambda: module.norm.running_mean.add_(1),
+                   lambda: setattr(module.conv.weight, "data", torch.randn(8, 3, 3, 3)),
+                   lambda: setattr(module.out, "bias", torch.nn.Parameter(torch.randn(5))),
+                   lambda: module.scale.fill_(-2)]
+        for change in changes:
+            with torch.no_grad():
+                change()
+            for _ in range(4):
+                self.run_both(compiled, module, x)
+
+    def test_a_loop_that_changes_them_in_each_call_compiles_once_more(self):
+        from unittest import mock
+
+        from heddle.torch import graph
+
+        module, x = self.Net().eval(), torch.randn(2, 3, 9, 9)
+        compiled = self.compiled(module, {})
+        optimiser = torch.optim.SGD(module.parameters(), 0.1)
+        with mock.patch.object(graph, "CompiledPart", wraps=graph.CompiledPart) as made:
+            for _ in range(6):
+                self.run_both(compiled, module, x)
+                module(x).sum().backward()
+                optimiser.step()
+        self.assertEqual(made.call_count, 2)  # with the weights of the first call, and with weights as arguments
+
+    def test_what_a_graph_writes_and_what_inference_mode_made_are_arguments(self):
+        module, x = self.Net().train(), torch.randn(2, 3, 9, 9)
+        compiled = self.compiled(copy.deepcopy(module), {})
+        for _ in range(2):
+            self.run_both(compiled, module, x)  # statistics change
+        with torch.inference_mode():
+            module = torch.nn.Linear(4, 4)
+            compiled, x = self.compiled(module, {}), torch.randn(2, 4)
+            for _ in range(2):
+                self.run_both(compiled, module, x)
+                module.weight.mul_(2)
+
+
 class Errors(Backend):
     def refused(self, *words, **options):
         function = lambda x: F.dropout(x + 1, 0.5, True)  # noqa: E731

@@ -72,13 +72,21 @@ def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: s
     device = device_of(module.graph)
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
     words = {"target": target, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
-    graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words)
+    graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words,
+                          _weights() if kind == "inference" else ())
     if options.get("fallback") == "error" and graph.division.fallbacks:
         _refuse_fallbacks(graph)
     for observer in _observers:
         observer.graphs.append(graph)
         graph.keeps_arguments = graph.keeps_arguments or observer.keep_arguments
     return graph
+
+
+def _weights() -> Sequence[int]:
+    """Positions of the arguments that are parameters and buffers of modules."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context else None
+    return metadata.static_input_indices if metadata else ()
 
 
 def _refuse_fallbacks(graph: CompiledGraph) -> None:

@@ -2,7 +2,7 @@
 import os
 import threading
 from collections import OrderedDict
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch.fx import GraphModule, Node
@@ -12,6 +12,7 @@ from heddle._model import Model
 from heddle.torch.hir import Value, Writer
 from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
 from heddle.torch.partition import Division, Part, divide, is_item, is_tensor, is_write, used_results
+from heddle.torch.weights import Weights
 from heddle.torch.shapes import Bindings, Environment, concrete, inverse, is_dense, is_known, memory_order, restrided
 
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
@@ -135,15 +136,22 @@ def lower_part(part: Part, symbols: Environment) -> Tuple[str, List[_Layout], Li
 class CompiledPart:
     """A part for certain extents. Called with its inputs, it returns its outputs with the strides that were promised."""
 
-    def __init__(self, part: Part, symbols: Environment, device: torch.device, options: Optional[Dict[str, Any]]):
-        text, self.inputs, self.outputs = lower_part(part, symbols)
+    def __init__(self, part: Part, symbols: Environment, device: torch.device, options: Optional[Dict[str, Any]],
+                 constants: Optional[Dict[Node, torch.Tensor]] = None):
+        """`constants`: inputs that it has the values of, and that calls leave out. They need options."""
+        text, inputs, self.outputs = lower_part(part, symbols)
+        constants = constants or {}
+        self.inputs = [layout for node, layout in zip(part.inputs, inputs) if node not in constants]
         self._results = [(layout, layout.in_memory, node.meta["val"].dtype) for layout, node in zip(self.outputs, part.outputs)]
         self.device = device
         self.text = text
+        self._alignment = 1 if device.type == "cpu" else 16
+        if constants and options is not None:
+            options = {**options, "constants": {f"p{i}": self._dense(constants[node].detach(), layout).cpu()
+                                                for i, (node, layout) in enumerate(zip(part.inputs, inputs)) if node in constants}}
         # Without options for the compiler the reference evaluator runs it.
         self.model = None if options is None else Model(text.encode(), options)
         self._run = self._evaluate if self.model is None else self.model._core.run
-        self._alignment = 1 if device.type == "cpu" else 16
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         given = tuple(self._dense(tensor, layout) for tensor, layout in zip(tensors, self.inputs))
@@ -188,17 +196,22 @@ class _Step(NamedTuple):
 
 
 class _Program:
-    """A graph for certain extents. Values have positions in one list: arguments first."""
+    """A graph for certain extents. Values have positions in one list: arguments first.
 
-    def __init__(self, graph: "CompiledGraph", symbols: Environment):
+    `constants`: arguments whose values its parts have.
+    """
+
+    def __init__(self, graph: "CompiledGraph", symbols: Environment, constants: Dict[Node, torch.Tensor]):
         slots = graph.slots
         self.parts: List[CompiledPart] = []
         self._steps: List[_Step] = []
         for step, ended in zip(graph.division.steps, _last_reads(graph.division)):
             places = [slots[node] for node in ended]
             if isinstance(step, Part):
-                self.parts.append(CompiledPart(step, symbols, graph.device, graph.options))
-                self._steps.append(_Step(self.parts[-1], [slots[node] for node in step.inputs],
+                given = [node for node in step.inputs if node not in constants]
+                known = {node: constants[node] for node in step.inputs if node in constants}
+                self.parts.append(CompiledPart(step, symbols, graph.device, graph.options, known))
+                self._steps.append(_Step(self.parts[-1], [slots[node] for node in given],
                                          [slots[node] for node in step.outputs], places))
             else:
                 self._steps.append(_Step(_Operator(step.node, slots, symbols), None, [], places))
@@ -223,8 +236,11 @@ class _Program:
 class CompiledGraph:
     """A function of one list of arguments, which it empties, as AOTAutograd calls compiled graphs."""
 
-    def __init__(self, module: GraphModule, kind: str, options: Optional[Dict[str, Any]]):
-        """`options`: of heddle.compile(); None runs the parts in the reference evaluator."""
+    def __init__(self, module: GraphModule, kind: str, options: Optional[Dict[str, Any]], weights: Collection[int] = ()):
+        """`options`: of heddle.compile(); None runs the parts in the reference evaluator.
+
+        `weights`: positions of arguments that seldom change, which may become constants.
+        """
         graph = module.graph
         self.kind = kind
         self.options = options
@@ -244,8 +260,12 @@ class CompiledGraph:
         self.slots = {node: i for i, node in enumerate([*self._placeholders, *self._attributes, *made])}
         self._rest = [*self._attributes.values(), *[None] * len(made)]
         self._programs: "OrderedDict[Tuple[int, ...], _Program]" = OrderedDict()  # the last used is the last one
-        self._lock = threading.Lock()
-        if not len(self._bindings):
+        self._lock = threading.RLock()
+        # Each set of extents has a model of its own, which would pack the weights once more.
+        takes_weights = options is not None and not len(self._bindings)
+        self._weights = Weights([node for i, node in enumerate(self._placeholders) if i in weights], self.slots, self.division,
+                                self.device) if takes_weights else None
+        if not len(self._bindings) and not self._weights:
             self._program(())
         self._boxed_call = True
 
@@ -255,6 +275,8 @@ class CompiledGraph:
 
     def compiled_parts(self) -> List[CompiledPart]:
         """For the extents of the last call."""
+        if self._weights and self._weights.program:
+            return self._weights.program.parts
         return next(reversed(self._programs.values())).parts if self._programs else []
 
     def _program(self, key: Tuple[int, ...]) -> _Program:
@@ -265,8 +287,21 @@ class CompiledGraph:
             if len(self._programs) >= _MOST_SHAPES:
                 self._programs.popitem(last=False)
             with torch._subclasses.fake_tensor.unset_fake_temporarily():
-                self._programs[key] = _Program(self, self._bindings.symbols(key))
+                self._programs[key] = _Program(self, self._bindings.symbols(key), {})
             return self._programs[key]
+
+    def _program_with(self, weights: "Weights", arguments: Sequence[Any]) -> _Program:
+        """With the weights of this call as constants, unless they change from call to call."""
+        stamp = weights.stamp(arguments)
+        if weights.program is not None and stamp == weights.packed:
+            return weights.program
+        with self._lock:
+            if not weights.is_settled(stamp):
+                return self._program(())
+            weights.program = None  # before there is another copy
+            weights.program = _Program(self, {}, weights.values(arguments))
+            weights.packed = stamp
+            return weights.program
 
     def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
         """What PyTorch's own operators make of these arguments: all values of the graph."""
@@ -281,7 +316,10 @@ class CompiledGraph:
     def __call__(self, arguments: List[Any]) -> List[Any]:
         if self.keeps_arguments:
             self.last_arguments = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in arguments]
-        program = self._program(self._bindings.key(arguments) if len(self._bindings) else ())
+        if self._weights:
+            program = self._program_with(self._weights, arguments)
+        else:
+            program = self._program(self._bindings.key(arguments) if len(self._bindings) else ())
         values = [*arguments, *self._rest]
         arguments.clear()
         return program.run(values)

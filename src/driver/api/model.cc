@@ -176,8 +176,12 @@ PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const 
 }
 
 PlanOf plan_for(const std::string& path, const CompileOptions& options) {
-  // Plans of edited kernels are no plans of the model.
-  if (!options.use_cache || driver::override_folder()) return {driver::compile_model(path, options).plan, "", {}};
+  // Plans of edited kernels are no plans of the model, and those with the caller's constants would fill the disk with
+  // them.
+  if (!options.use_cache || driver::override_folder() || !options.constants.empty()) {
+    driver::CompiledModel compiled = driver::compile_model(path, options);
+    return {std::move(compiled.built.plan), "", {false, compiled.report.library_from_cache}};
+  }
   const driver::Settings settings = driver::resolve(options);
   const int threads = Target::host_cpu().cpu.threads;
   const Hash128 model = driver::model_hash(path, options, threads);

@@ -1,0 +1,71 @@
+"""Parameters and buffers whose values become constants of compiled parts: folded into each other, and packed as kernels read them."""
+import math
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import torch
+from torch.fx import Node
+
+from heddle.torch.partition import Division, Part
+
+Stamp = Tuple[Tuple[int, int], ...]  # of each weight the address and the version: another one where the values changed
+_MOST_PATIENCE = 32
+_SMALL = 1 << 16
+_CONVOLUTION = torch.ops.aten.convolution.default
+
+
+class Weights:
+    """The weights of a graph, and the program that has them as constants.
+
+    That program is made at the first call. When the weights change, calls run with weights as arguments until they have been
+    the same for a while. That while doubles with each change: a program that changes its weights between few calls makes no
+    constants of them.
+    """
+
+    def __init__(self, candidates: Sequence[Node], slots: Mapping[Node, int], division: Division, device: torch.device):
+        read = {node: part for part in division.steps if isinstance(part, Part) for node in part.inputs}
+        written = {node.args[0] for node in division.writes}
+        self._nodes = [node for node in candidates if node in read and node not in written and _gains(node, read[node], device)]
+        self._slots = [slots[node] for node in self._nodes]
+        self._last: Optional[Stamp] = None
+        self._calls, self._patience = 0, 0
+        self.packed: Optional[Stamp] = None
+        self.program: Any = None
+
+    def __bool__(self) -> bool:
+        return bool(self._nodes)
+
+    def stamp(self, arguments: Sequence[Any]) -> Optional[Stamp]:
+        """None: what PyTorch does not count the changes of (tensors that inference_mode() made)."""
+        try:
+            return tuple((arguments[i].data_ptr(), arguments[i]._version) for i in self._slots)
+        except RuntimeError:
+            return None
+
+    def is_settled(self, stamp: Optional[Stamp]) -> bool:
+        """Whether constants are to be made of weights that differ from those of the program."""
+        if stamp is None:
+            return False
+        self._calls = self._calls + 1 if stamp == self._last else 0
+        self._last = stamp
+        if self._calls < self._patience:
+            return False
+        self._patience = min(2 * max(self._patience, 1), _MOST_PATIENCE)
+        return True
+
+    def values(self, arguments: Sequence[Any]) -> Dict[Node, torch.Tensor]:
+        return {node: arguments[i] for node, i in zip(self._nodes, self._slots)}
+
+
+def _gains(node: Node, part: Part, device: torch.device) -> bool:
+    """Whether kernels get better by the weight as a constant.
+
+    Numbers alone would be literals of kernels, which another value would compile again. A GPU reads matrices as they lie, and
+    a constant of theirs would be a second copy.
+    """
+    shape = node.meta["val"].shape
+    elements = math.prod(int(extent) for extent in shape)
+    if elements <= 1:
+        return False
+    if device.type == "cpu":
+        return True
+    return any(one.target is _CONVOLUTION for one in part.nodes) and (len(shape) > 2 or elements <= _SMALL)
