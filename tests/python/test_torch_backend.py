@@ -76,6 +76,32 @@ class Graphs(Backend):
         self.check(lambda x: x * 2 + 1, torch.randn(4, 1).expand(4, 5))
         self.check(lambda x, y: x + y, *[torch.randn(3)] * 2)
 
+    def test_kernels_read_and_write_any_strides(self):
+        def function(x, y, z):
+            return (x * 2 + 1).t(), (y + x).sum(1, keepdim=True).expand(4, 7), F.relu(z) * 2, z.mean()
+        inputs = torch.randn(4, 6)[:, ::2], torch.randn(4, 1).expand(4, 3), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+        with self.graphs() as graphs:
+            self.check(function, *inputs, options={})
+        arguments = [one.contiguous() for one in inputs]  # dense ones where the graph was promised others
+        for got, want in zip(graphs[0](list(arguments)), function(*arguments)):
+            torch.testing.assert_close(got, want)
+
+    def test_arguments_end_as_soon_as_nothing_reads_them(self):
+        import weakref
+
+        events = []
+        library = torch.library.Library("heddle_test", "DEF")
+        library.define("between(Tensor x) -> Tensor")
+        library.impl("between", lambda x: (events.append("operator"), x.clone())[1], "CPU")
+        torch.library.register_fake("heddle_test::between", lambda x: torch.empty_like(x), lib=library)
+        with self.graphs() as graphs:
+            self.compiled(lambda x: torch.ops.heddle_test.between(x * 2) + 1, {})(torch.randn(4))
+        events.clear()
+        arguments = [torch.randn(4)]
+        weakref.finalize(arguments[0], events.append, "the argument ends")
+        graphs[0](arguments)
+        self.assertEqual((events, arguments), (["the argument ends", "operator"], []))
+
     def test_inputs_are_changed_in_place(self):
         self.check(lambda x: (x.add_(1), x * 2)[1], torch.randn(3, 4))
 

@@ -7,7 +7,8 @@ import torch
 
 from heddle._errors import make
 from heddle._options import did_you_mean, refuse
-from heddle.torch.graph import CompiledGraph, device_of, line_of
+from heddle.torch.graph import CompiledGraph, device_of
+from heddle.torch.part import line_of
 
 _OLDEST = (2, 10)
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")

@@ -1,13 +1,13 @@
 """Parameters and buffers whose values become constants of compiled parts: folded into each other, and packed as kernels read them."""
 import math
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Mapping, Sequence, Tuple
 
 import torch
 from torch.fx import Node
 
+from heddle import _core
 from heddle.torch.partition import Division, Part
 
-Stamp = Tuple[Tuple[int, int], ...]  # of each weight the address and the version: another one where the values changed
 _MOST_PATIENCE = 32
 _SMALL = 1 << 16
 _CONVOLUTION = torch.ops.aten.convolution.default
@@ -26,27 +26,21 @@ class Weights:
         written = {node.args[0] for node in division.writes}
         self._nodes = [node for node in candidates if node in read and node not in written and _gains(node, read[node], device)]
         self._slots = [slots[node] for node in self._nodes]
-        self._last: Optional[Stamp] = None
+        self._last = self.versions()
         self._calls, self._patience = 0, 0
-        self.packed: Optional[Stamp] = None
-        self.program: Any = None
+        self.packed: Tuple[Any, Any] = (None, self.versions())  # the program, and the weights that it has
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
 
-    def stamp(self, arguments: Sequence[Any]) -> Optional[Stamp]:
-        """None: what PyTorch does not count the changes of (tensors that inference_mode() made)."""
-        try:
-            return tuple((arguments[i].data_ptr(), arguments[i]._version) for i in self._slots)
-        except RuntimeError:
-            return None
+    def versions(self) -> Any:
+        return _core.Versions(torch.Tensor, self._slots)
 
-    def is_settled(self, stamp: Optional[Stamp]) -> bool:
+    def are_settled(self, arguments: Sequence[Any]) -> bool:
         """Whether constants are to be made of weights that differ from those of the program."""
-        if stamp is None:
+        self._calls = self._calls + 1 if self._last.are_same(arguments) else 0
+        if not self._last.take(arguments):  # PyTorch does not count changes of tensors that inference_mode() made
             return False
-        self._calls = self._calls + 1 if stamp == self._last else 0
-        self._last = stamp
         if self._calls < self._patience:
             return False
         self._patience = min(2 * max(self._patience, 1), _MOST_PATIENCE)
