@@ -203,11 +203,84 @@ class Graphs(Backend):
         torch.testing.assert_close(got, torch.full((3,), 2.0))
         self.assertIn("aten._local_scalar_dense.default", [str(one.node.target) for graph in graphs for one in graph.division.fallbacks])
 
-    def test_random_numbers_follow_the_seed(self):
+
+class Random(Backend):
+    def draw(self, function, *inputs, seed=1, options=REFERENCE):
+        """Results of two calls after manual_seed(seed); nothing falls back."""
+        with self.graphs() as graphs:
+            compiled = self.compiled(function, options)
+            torch.manual_seed(seed)
+            results = [compiled(*inputs), compiled(*inputs)]
+        self.assertEqual([one.node.target for graph in graphs for one in graph.division.fallbacks], [])
+        self.assertEqual([len(graph.parts) for graph in graphs], [1] * len(graphs))
+        return results
+
+    def test_calls_differ_and_seeds_repeat(self):
+        function = lambda x: (F.dropout(x, 0.3, True), torch.rand(50) + torch.rand(50))  # noqa: E731
+        (a, b), (c, d), (e, f) = [self.draw(function, torch.ones(50), seed=seed) for seed in (1, 1, 2)]
+        for i in range(2):
+            self.assertTrue(torch.equal(a[i], c[i]) and torch.equal(b[i], d[i]))
+            self.assertFalse(torch.equal(a[i], b[i]) or torch.equal(a[i], e[i]) or torch.equal(b[i], f[i]))
+
+    def test_distributions(self):
+        count = 100_000
+
         def function(x):
-            torch.manual_seed(3)
-            return F.dropout(x, 0.5, True)
-        self.check(function, torch.randn(50), fallbacks=["aten.native_dropout.default"], parts=0)
+            return {"rand": torch.rand(count), "randn": torch.randn(count), "rand_like": torch.rand_like(x), "f64": torch.rand(count, dtype=torch.float64),
+                    "randn64": torch.randn(count, dtype=torch.float64), "bf16": torch.rand(count, dtype=torch.bfloat16),
+                    "bernoulli": torch.bernoulli(x * 0.25), "randint": torch.randint(-3, 9, (count,)), "normal": torch.empty(count).normal_(3, 2),
+                    "uniform": torch.empty(count).uniform_(-1, 3), "exponential": torch.empty(count).exponential_(2.0), "dropout": F.dropout(x, 0.1, True)}
+        wanted = {"rand": (0.5, 12 ** -0.5), "randn": (0, 1), "rand_like": (0.5, 12 ** -0.5), "f64": (0.5, 12 ** -0.5), "randn64": (0, 1),
+                  "bf16": (0.5 - 2 ** -9, 12 ** -0.5), "bernoulli": (0.25, 0.1875 ** 0.5), "randint": (2.5, (143 / 12) ** 0.5), "normal": (3, 2),
+                  "uniform": (1, 4 * 12 ** -0.5), "exponential": (0.5, 0.5), "dropout": (1, 1 / 3)}
+        drawn = self.draw(function, torch.ones(count), options={})[1]
+        for name, (mean, deviation) in wanted.items():
+            values = drawn[name].double()
+            self.assertLess(abs(values.mean() - mean), 5 * deviation / count ** 0.5, name)
+            self.assertLess(abs(values.std() / deviation - 1), 0.02, name)
+            for lag in (1, 2, 8, 256):
+                apart = (values[lag:] - mean) * (values[:-lag] - mean) / deviation ** 2
+                self.assertLess(abs(apart.mean()), 5 / count ** 0.5, f"{name}, lag {lag}")
+        for name in ("rand", "f64", "rand_like"):
+            self.assertTrue(0 <= drawn[name].min() and drawn[name].max() < 1)
+            counts = torch.histc(drawn[name].float(), 256, 0, 1).double()
+            self.assertLess(((counts - count / 256) ** 2 / (count / 256)).sum(), 255 + 5 * 510 ** 0.5, name)  # chi squared
+        self.assertEqual((drawn["randint"].min(), drawn["randint"].max()), (-3, 8))
+
+    def test_numbers_of_a_seed_are_those_of_pytorchs_arithmetic(self):
+        seeds = torch.tensor([[5, 7], [(1 << 31) - 1, 1 << 30]])
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+            for kind, tolerance in (("uniform", 0), ("normal", 1e-2 if dtype.itemsize == 2 else 1e-5)):
+                function = lambda seeds: getattr(torch.ops.heddle, kind)(seeds, 1, [7, 9], dtype)  # noqa: E731, B023
+                torch._dynamo.reset()
+                torch.testing.assert_close(self.compiled(function)(seeds), function(seeds), rtol=tolerance, atol=tolerance)
+
+    def test_generators_of_the_caller_stay_with_pytorch(self):
+        generator = torch.Generator().manual_seed(3)
+        want = torch.rand(5, generator=torch.Generator().manual_seed(3)) + 1
+        torch.testing.assert_close(self.compiled(lambda: torch.rand(5, generator=generator) + 1)(), want)
+
+    def test_the_backward_graph_has_the_masks_of_the_forward_graph(self):
+        from torch.utils.checkpoint import checkpoint
+
+        def dropped(x):
+            return F.dropout(x * 2, 0.5, True).sin()
+        for function in (dropped, lambda x: checkpoint(dropped, x, use_reentrant=False)):
+            torch._dynamo.reset()
+            compiled = self.compiled(function)
+            for _ in range(2):
+                x = torch.rand(200, requires_grad=True)
+                y = compiled(x)
+                y.sum().backward()
+                self.assertTrue(torch.equal(x.grad != 0, y != 0))
+                self.assertTrue(50 < (y != 0).sum() < 150)
+
+    def test_a_transformer_with_dropout_trains_without_fallbacks(self):
+        module = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.2, batch_first=True)
+        with self.graphs() as graphs:
+            self.compiled(module, {**REFERENCE, "fallback": "error"})(torch.randn(2, 5, 16)).square().mean().backward()
+        self.assertEqual({graph.kind for graph in graphs}, {"forward", "backward"})
+        self.assertTrue(all(parameter.grad.isfinite().all() for parameter in module.parameters()))
 
 
 class Gradients(Backend):
@@ -332,7 +405,7 @@ class Weights(Backend):
 
 class Errors(Backend):
     def refused(self, *words, **options):
-        function = lambda x: F.dropout(x + 1, 0.5, True)  # noqa: E731
+        function = lambda x: torch.multinomial(x.abs() + 1, 2)  # noqa: E731
         with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as raised:
             torch.compile(function, backend=heddle.torch.heddle_backend, **options)(torch.randn(4))
         for word in words:
@@ -344,13 +417,16 @@ class Errors(Backend):
         self.refused('no mode "fast"', "reduce-overhead", mode="fast")
 
     def test_fallbacks_that_are_refused_are_named_with_their_line(self):
-        self.refused("aten.native_dropout.default", "test_torch_backend.py:", options={"fallback": "error"})
+        self.refused("aten.multinomial.default", "test_torch_backend.py:", options={"fallback": "error"})
 
     def test_explain_names_fallbacks(self):
-        report = heddle.torch.explain(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)), torch.randn(3, 4))
+        class Net(torch.nn.Linear):
+            def forward(self, x):
+                return torch.cdist(super().forward(x), x)
+        report = heddle.torch.explain(Net(4, 4), torch.randn(3, 4))
         self.assertEqual([graph["kind"] for graph in report["graphs"]], ["forward", "backward"])
-        self.assertEqual(report["graphs"][0]["fallbacks"][0]["operator"], "aten.native_dropout.default")
-        self.assertIn("PyTorch runs aten.native_dropout.default", str(report))
+        self.assertEqual(report["graphs"][0]["fallbacks"][0]["operator"], "aten._cdist_forward.default")
+        self.assertIn("PyTorch runs aten._cdist_forward.default", str(report))
 
     def test_explain_reports_what_was_compiled_before(self):
         module = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))

@@ -38,9 +38,7 @@ def leaves(tree):
 def traced(function, fallbacks):
     """`function` through AOTAutograd and the backend, without Dynamo; counts operators that fall back."""
     from torch._functorch.aot_autograd import aot_function
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
-    from heddle.torch.backend import build_graph
+    from heddle.torch.backend import build_graph, partitioned
     from heddle.torch.decompositions import table
 
     def build(module, inputs, kind):
@@ -49,7 +47,7 @@ def traced(function, fallbacks):
         return graph
     forward, backward, inference = (functools.partial(build, kind=kind) for kind in ("forward", "backward", "inference"))
     return aot_function(function, fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
-                        decompositions=table(), partition_fn=min_cut_rematerialization_partition)
+                        decompositions=table(), partition_fn=partitioned)
 
 
 class Core(unittest.TestCase):

@@ -9,6 +9,7 @@ from heddle._errors import make
 from heddle._options import did_you_mean, refuse
 from heddle.torch.graph import CompiledGraph, device_of
 from heddle.torch.part import line_of
+from heddle.torch.random import seed_random_operators
 
 _OLDEST = (2, 10)
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -43,16 +44,23 @@ def fresh_backend() -> Callable[..., Any]:
 def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> Any:
     """What torch.compile calls for each graph of Dynamo's."""
     from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
     from heddle.torch.decompositions import table
 
     _check(mode, options or {})
     build = partial(build_graph, options=dict(options or {}))
     compiler = aot_autograd(fw_compiler=partial(build, kind="forward"), bw_compiler=partial(build, kind="backward"),
                             inference_compiler=partial(build, kind="inference"), decompositions=table(),
-                            partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
+                            partition_fn=partitioned, keep_inference_input_mutations=True)
     return compiler(module, inputs)
+
+
+def partitioned(joint: torch.fx.GraphModule, *arguments: Any, **words: Any) -> Any:
+    """The forward and the backward graph of a joint one."""
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    seed_random_operators(joint.graph)
+    joint.recompile()
+    return min_cut_rematerialization_partition(joint, *arguments, **words)
 
 
 def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
@@ -70,6 +78,8 @@ def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
 
 
 def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any]) -> CompiledGraph:
+    if kind == "inference":
+        seed_random_operators(module.graph)
     device = device_of(module.graph)
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
     words = {"target": target, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
