@@ -403,6 +403,53 @@ class Weights(Backend):
                 module.weight.mul_(2)
 
 
+class Export(Backend):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm, self.out = torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Linear(8, 5)
+            self.register_buffer("offset", torch.randn(5))
+
+        def forward(self, image, *, scale, unused=None):
+            x = self.norm(self.conv(image))
+            return {"scores": self.out(x.mean((2, 3))) * scale + self.offset, "pixels": image.permute(0, 2, 3, 1), "image": image}
+
+    def test_a_plan_runs_without_torch(self):
+        import subprocess
+        import tempfile
+
+        import numpy as np
+
+        module = self.Net().eval()
+        image, scale = torch.randn(2, 3, 6, 7).to(memory_format=torch.channels_last), torch.randn(2, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            model = heddle.torch.export(module, (image,), folder + "/m.plan", keywords={"scale": scale})
+            self.assertEqual([port.name for port in model.inputs], ["image", "scale"])
+            given = {"image": image.contiguous().numpy(), "scale": scale.numpy()}
+            np.savez(folder + "/in.npz", **given)
+            program = """import sys
+sys.modules["torch"] = None
+import heddle, numpy
+model = heddle.compile(sys.argv[1] + "/m.plan")
+numpy.savez(sys.argv[1] + "/out.npz", **model.run(dict(numpy.load(sys.argv[1] + "/in.npz"))))"""
+            subprocess.run([sys.executable, "-c", program, folder], check=True, timeout=120)
+            got = np.load(folder + "/out.npz")
+            with torch.no_grad():
+                want = module(image, scale=scale)
+            self.assertEqual(set(got), set(want))
+            for name in want:
+                np.testing.assert_allclose(got[name], want[name].numpy(), rtol=1e-4, atol=1e-5)
+
+    def test_what_no_plan_can_do_is_refused(self):
+        class Cdist(torch.nn.Module):
+            def forward(self, x):
+                return torch.cdist(x, x)
+        with self.assertRaisesRegex(heddle.UnsupportedError, r"aten._cdist_forward.default at test_torch_backend.py:\d+"):
+            heddle.torch.export(Cdist(), (torch.randn(2, 3),), "m.plan")
+        with self.assertRaisesRegex(heddle.InputError, r"norm.*in place.*module.eval\(\)"):
+            heddle.torch.export(self.Net().train(), (torch.randn(2, 3, 6, 7),), "m.plan", keywords={"scale": torch.ones(1)})
+
+
 class Errors(Backend):
     def refused(self, *words, **options):
         function = lambda x: torch.multinomial(x.abs() + 1, 2)  # noqa: E731

@@ -82,7 +82,7 @@ def why_not(node: Node, symbols: Environment, device: torch.device) -> str:
     return ""
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
     """A tensor and its memory, which is dense in the order `order` of its dimensions."""
 
     shape: Tuple[int, ...]
@@ -91,26 +91,38 @@ class _Layout(NamedTuple):
     is_plain: bool  # in order, and dense
 
     @staticmethod
-    def of(value: torch.Tensor, symbols: Environment) -> "_Layout":
+    def of(value: torch.Tensor, symbols: Environment) -> "Layout":
         shape, strides = _shape(value, symbols), _strides(value, symbols)
         order = memory_order(strides, shape)
-        return _Layout(shape, strides, order, order == list(range(len(shape))) and is_dense(strides, shape))
+        return Layout(shape, strides, order, order == list(range(len(shape))) and is_dense(strides, shape))
+
+    @staticmethod
+    def plain(value: torch.Tensor, symbols: Environment) -> "Layout":
+        """That of the same tensor in row-major memory."""
+        shape = _shape(value, symbols)
+        order = list(range(len(shape)))
+        return Layout(shape, dense_strides(shape, order), order, True)
 
     @property
     def in_memory(self) -> Tuple[int, ...]:
         return tuple(self.shape[d] for d in self.order)
 
 
-def lower_part(part: Part, symbols: Environment) -> Tuple[str, List[_Layout], List[_Layout]]:
-    """The textual IR of a part for these extents, and how its inputs and outputs lie in memory."""
+def lower_part(part: Part, symbols: Environment, layout_of: Callable[[torch.Tensor, Environment], Layout] = Layout.of,
+               names: Tuple[Sequence[str], Sequence[str]] = ((), ())) -> Tuple[str, List[Layout], List[Layout]]:
+    """The textual IR of a part for these extents, and how its inputs and outputs lie in memory.
+
+    `names`: of inputs and outputs; by default p0, p1, ... and y0, y1, ...
+    """
     writer = Writer()
     layouts = Context(writer, [])
     values: Dict[Node, List[Optional[Value]]] = {}
     inputs, outputs, results = [], [], []
-    for node in part.inputs:
-        layout = _Layout.of(node.meta["val"], symbols)
+    for i, node in enumerate(part.inputs):
+        layout = layout_of(node.meta["val"], symbols)
         inputs.append(layout)
-        parameter = writer.parameter(dtype_name(node.meta["val"].dtype), layout.in_memory)
+        name = names[0][i] if names[0] else f"p{i}"
+        parameter = writer.parameter(dtype_name(node.meta["val"].dtype), layout.in_memory, name)
         values[node] = [layouts.transpose(parameter, inverse(layout.order))]
 
     def of_node(one: Node) -> Any:
@@ -123,12 +135,12 @@ def lower_part(part: Part, symbols: Environment) -> Tuple[str, List[_Layout], Li
         values[node] = lower_node(node, Context(writer, _results(node, symbols), used_results(node)), of_node)
     writer.origin = None
     for node in part.outputs:
-        layout = _Layout.of(node.meta["val"], symbols)
+        layout = layout_of(node.meta["val"], symbols)
         outputs.append(layout)
         value = values[node][0]
         assert value is not None
         results.append(layouts.transpose(value, layout.order))
-    return writer.text(results), inputs, outputs
+    return writer.text(results, names[1] or [f"y{i}" for i in range(len(results))]), inputs, outputs
 
 
 class CompiledPart:
@@ -167,7 +179,7 @@ class CompiledPart:
         self.add_to(program, range(len(tensors)), places)
         return program.run(list(tensors))
 
-    def _allocation(self, layout: _Layout, dtype: torch.dtype) -> Tuple[Any, ...]:
+    def _allocation(self, layout: Layout, dtype: torch.dtype) -> Tuple[Any, ...]:
         """What allocates an output, with which arguments and keywords, and what it goes through when it is written."""
         strides = dense_strides(layout.shape, layout.order)
         finish = None if is_dense(layout.strides, layout.shape) else lambda tensor: restrided(tensor, layout.strides)
@@ -184,7 +196,7 @@ class CompiledPart:
             tensor = torch.empty(layout.in_memory, dtype=dtype, device=self._device).copy_(torch.from_dlpack(result))
             values[at] = restrided(tensor.permute(inverse(layout.order)), layout.strides)
 
-    def _in_memory(self, tensor: torch.Tensor, layout: _Layout) -> torch.Tensor:
+    def _in_memory(self, tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
         """The tensor as kernels read it: dense, with the outermost dimension first."""
         if not layout.is_plain:
             tensor = tensor.permute(layout.order)
