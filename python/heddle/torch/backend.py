@@ -12,6 +12,7 @@ from heddle.torch.part import line_of
 from heddle.torch.random import seed_random_operators
 
 _OLDEST = (2, 10)
+# Kernels of a GPU are launched as graphs in each mode, so "reduce-overhead" changes nothing.
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference")}
 
@@ -47,7 +48,7 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     from heddle.torch.decompositions import table
 
     _check(mode, options or {})
-    build = partial(build_graph, options=dict(options or {}))
+    build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
     compiler = aot_autograd(fw_compiler=partial(build, kind="forward"), bw_compiler=partial(build, kind="backward"),
                             inference_compiler=partial(build, kind="inference"), decompositions=table(),
                             partition_fn=partitioned, keep_inference_input_mutations=True)
@@ -77,12 +78,13 @@ def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
             refuse(f"torch.compile: options: {name}", f"{value!r} is no value of it", f"It is {' or '.join(_OPTIONS[name])}")
 
 
-def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any]) -> CompiledGraph:
+def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any],
+                tunes: bool = False) -> CompiledGraph:
     if kind == "inference":
         seed_random_operators(module.graph)
     device = device_of(module.graph)
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
-    words = {"target": target, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
+    words = {"target": target, "tunes": tunes, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
     graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words,
                           _weights() if kind == "inference" else ())
     if options.get("fallback") == "error" and graph.division.fallbacks:

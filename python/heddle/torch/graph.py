@@ -122,11 +122,8 @@ class CompiledGraph:
         with self._lock:
             if not weights.are_settled(arguments):
                 return self._program(())
-            program, weights.packed = None, (None, weights.versions())  # before there is another copy
-            versions = weights.versions()
-            versions.take(arguments)
-            weights.packed = (_Program(self, {}, weights.values(arguments)), versions)
-            return weights.packed[0]
+            del program
+            return weights.pack(arguments, lambda constants: _Program(self, {}, constants))
 
     def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
         """What PyTorch's own operators make of these arguments: all values of the graph."""

@@ -7,6 +7,7 @@ from torch.fx import Node
 
 from heddle import _core
 from heddle._model import Model
+from heddle._tools import tune
 from heddle.torch.hir import Value, Writer
 from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
 from heddle.torch.partition import Part, is_item, is_tensor, used_results
@@ -148,7 +149,10 @@ class CompiledPart:
 
     def __init__(self, part: Part, symbols: Environment, device: torch.device, options: Optional[Dict[str, Any]],
                  constants: Optional[Dict[Node, torch.Tensor]] = None):
-        """`constants`: inputs that it has the values of, and that calls leave out. They need options."""
+        """`options`: of heddle.compile(), and `tunes`: whether to tune first.
+
+        `constants`: inputs that it has the values of, and that calls leave out. They need options.
+        """
         text, inputs, self._outputs = lower_part(part, symbols)
         constants = constants or {}
         self._inputs = [layout for node, layout in zip(part.inputs, inputs) if node not in constants]
@@ -160,7 +164,7 @@ class CompiledPart:
             options = {**options, "constants": {f"p{i}": self._in_memory(constants[node].detach(), layout).cpu()
                                                 for i, (node, layout) in enumerate(zip(part.inputs, inputs)) if node in constants}}
         # Without options for the compiler the reference evaluator runs it.
-        self.model = None if options is None else Model(text.encode(), options)
+        self.model = None if options is None else _model(text.encode(), dict(options))
 
     def add_to(self, program: Any, inputs: Sequence[int], outputs: Sequence[int], ended: Sequence[int] = ()) -> None:
         """Makes it the next step of a _core.Program, on values at these positions; `ended`: those that nothing reads after it."""
@@ -203,6 +207,12 @@ class CompiledPart:
         if not tensor.is_contiguous():
             tensor = tensor.contiguous()
         return tensor if tensor.data_ptr() % self._alignment == 0 else tensor.clone()
+
+
+def _model(text: bytes, options: Dict[str, Any]) -> Model:
+    if options.pop("tunes", False):
+        tune(text, **options)
+    return Model(text, options)
 
 
 def devices_of(nodes: Iterable[Node]) -> List[torch.device]:

@@ -1,6 +1,7 @@
 """Parameters and buffers whose values become constants of compiled parts: folded into each other, and packed as kernels read them."""
 import math
-from typing import Any, Dict, Mapping, Sequence, Tuple
+import weakref
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import torch
 from torch.fx import Node
@@ -28,10 +29,25 @@ class Weights:
         self._slots = [slots[node] for node in self._nodes]
         self._last = self.versions()
         self._calls, self._patience = 0, 0
+        self._owners: List[Any] = []  # weak references to the weights that are packed
         self.packed: Tuple[Any, Any] = (None, self.versions())  # the program, and the weights that it has
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
+
+    def pack(self, arguments: Sequence[Any], program_of: Callable[[Dict[Node, torch.Tensor]], Any]) -> Any:
+        """The program with the weights of `arguments` as constants, in place of the one that there was."""
+        self._owners, self.packed = [], (None, self.versions())  # first, so that there are no two copies
+        versions = self.versions()
+        versions.take(arguments)
+        program = program_of({node: arguments[i] for node, i in zip(self._nodes, self._slots)})
+        self.packed = (program, versions)
+        self._owners = [weakref.ref(arguments[i], self._drop) for i in self._slots]
+        return program
+
+    def _drop(self, _owner: Any) -> None:
+        """Packed weights end with the module's."""
+        self.packed = (None, self.versions())
 
     def versions(self) -> Any:
         return _core.Versions(torch.Tensor, self._slots)
@@ -45,9 +61,6 @@ class Weights:
             return False
         self._patience = min(2 * max(self._patience, 1), _MOST_PATIENCE)
         return True
-
-    def values(self, arguments: Sequence[Any]) -> Dict[Node, torch.Tensor]:
-        return {node: arguments[i] for node, i in zip(self._nodes, self._slots)}
 
 
 def _gains(node: Node, part: Part, device: torch.device) -> bool:
