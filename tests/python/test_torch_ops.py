@@ -116,7 +116,8 @@ class Core(unittest.TestCase):
         print(f"{len(found)} operators, without fallbacks: {whole[0]} forward, {whole[1]} backward; {left_out}")
 
     def test_samples_in_bf16_agree_with_eager(self):
-        operators = {name: op for name, op in core_operators(9).items() if torch.bfloat16 in op.dtypes}
+        # Equal numbers may stand in any order, and most samples of a sort in 8 bits of precision have some.
+        operators = {name: op for name, op in core_operators(9).items() if torch.bfloat16 in op.dtypes and name != "sort"}
         self.assertGreater(len(self.run_operators(operators, lambda _: torch.bfloat16)), 5)
 
 
