@@ -238,7 +238,11 @@ class Program {
 // The addresses of some tensors of an argument list, and how often PyTorch counted changes of each.
 class Versions {
  public:
-  Versions(nb::handle tensor_class, std::vector<size_t> slots) : api_(api_of(tensor_class)), slots_(std::move(slots)) {}
+  Versions(nb::handle tensor_class, std::vector<size_t> slots)
+      : api_(api_of(tensor_class)), slots_(std::move(slots)), version_(tensor_class.attr("_version")) {
+    get_ = reinterpret_cast<descrgetfunc>(PyType_GetSlot(Py_TYPE(version_.ptr()), Py_tp_descr_get));
+    if (get_ == nullptr) refuse_argument(class_name(tensor_class), "its _version is no property", "Update Heddle");
+  }
 
   // Whether they are those of the last take().
   bool are_same(const nb::list& arguments) const {
@@ -261,7 +265,7 @@ class Versions {
   using Seen = std::optional<std::pair<uintptr_t, int64_t>>;
 
   Seen look(PyObject* tensor) const {
-    PyObject* const version = PyObject_GetAttr(tensor, name_.ptr());
+    PyObject* const version = get_(version_.ptr(), tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor)));
     if (version == nullptr) {
       PyErr_Clear();
       return std::nullopt;
@@ -275,7 +279,8 @@ class Versions {
   std::vector<size_t> slots_;
   std::vector<Seen> taken_;
   bool is_taken_ = false;  // and comparable
-  nb::str name_{"_version"};
+  nb::object version_;  // the property of the class, which is found sooner than the attribute of a tensor
+  descrgetfunc get_ = nullptr;
 };
 
 }  // namespace

@@ -390,6 +390,18 @@ class Weights(Backend):
                 optimiser.step()
         self.assertEqual(made.call_count, 2)  # with the weights of the first call, and with weights as arguments
 
+    def test_weights_that_change_unseen(self):
+        results = {}
+        for option in ("fixed", "arguments"):
+            torch._dynamo.reset()
+            module, x = self.Net().eval(), torch.randn(2, 3, 9, 9)
+            compiled = self.compiled(module, {"weights": option})
+            with torch.no_grad():
+                before = compiled(x)
+                module.conv.weight.data.add_(1)
+                results[option] = torch.equal(compiled(x), before), torch.allclose(compiled(x), module(x), rtol=1e-4, atol=1e-5)
+        self.assertEqual(results, {"fixed": (True, False), "arguments": (False, True)})
+
     def test_what_a_graph_writes_and_what_inference_mode_made_are_arguments(self):
         module, x = self.Net().train(), torch.randn(2, 3, 9, 9)
         compiled = self.compiled(copy.deepcopy(module), {})

@@ -14,7 +14,7 @@ from heddle.torch.random import seed_random_operators
 _OLDEST = (2, 10)
 # Kernels of a GPU are launched as graphs in each mode, so "reduce-overhead" changes nothing.
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference")}
+_OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference"), "weights": ("watched", "fixed", "arguments")}
 
 class _Observer(NamedTuple):
     graphs: List[CompiledGraph]
@@ -86,7 +86,8 @@ def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: s
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
     words = {"target": target, "tunes": tunes, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
     graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words,
-                          _weights() if kind == "inference" else ())
+                          _weights() if kind == "inference" and options.get("weights") != "arguments" else (),
+                          options.get("weights") == "fixed")
     if options.get("fallback") == "error" and graph.division.fallbacks:
         _refuse_fallbacks(graph)
     for observer in _observers:

@@ -60,10 +60,11 @@ class _Program:
 class CompiledGraph:
     """A function of one list of arguments, which it empties, as AOTAutograd calls compiled graphs."""
 
-    def __init__(self, module: GraphModule, kind: str, options: Optional[Dict[str, Any]], weights: Collection[int] = ()):
+    def __init__(self, module: GraphModule, kind: str, options: Optional[Dict[str, Any]], weights: Collection[int] = (),
+                 are_fixed: bool = False):
         """`options`: of heddle.compile(); None runs the parts in the reference evaluator.
 
-        `weights`: positions of arguments that seldom change, which may become constants.
+        `weights`: positions of arguments that seldom change, which may become constants, or that never change (`are_fixed`).
         """
         graph = module.graph
         self.kind = kind
@@ -88,7 +89,7 @@ class CompiledGraph:
         # Each set of extents has a model of its own, which would pack the weights once more.
         takes_weights = options is not None and not len(self._bindings)
         self._weights = Weights([node for i, node in enumerate(self._placeholders) if i in weights], self.slots, self.division,
-                                self.device) if takes_weights else None
+                                self.device, are_fixed) if takes_weights else None
         if not len(self._bindings) and not self._weights:
             self._program(())
         self._boxed_call = True
@@ -117,7 +118,7 @@ class CompiledGraph:
     def _program_for(self, weights: "Weights", arguments: Sequence[Any]) -> _Program:
         """With the weights of this call as constants, unless they change from call to call."""
         program, versions = weights.packed
-        if versions.are_same(arguments):
+        if program is not None and (weights.are_fixed or versions.are_same(arguments)):
             return program
         with self._lock:
             if not weights.are_settled(arguments):

@@ -22,11 +22,13 @@ class Weights:
     constants of them.
     """
 
-    def __init__(self, candidates: Sequence[Node], slots: Mapping[Node, int], division: Division, device: torch.device):
+    def __init__(self, candidates: Sequence[Node], slots: Mapping[Node, int], division: Division, device: torch.device,
+                 are_fixed: bool):
         read = {node: part for part in division.steps if isinstance(part, Part) for node in part.inputs}
         written = {node.args[0] for node in division.writes}
         self._nodes = [node for node in candidates if node in read and node not in written and _gains(node, read[node], device)]
         self._slots = [slots[node] for node in self._nodes]
+        self.are_fixed = are_fixed
         self._last = self.versions()
         self._calls, self._patience = 0, 0
         self._owners: List[Any] = []  # weak references to the weights that are packed
