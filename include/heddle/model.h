@@ -47,8 +47,8 @@ struct CompileOptions {
   std::map<std::string, Tensor> values;
   // Input name -> value, for inputs that become constants of the plan: weights that the caller owns. They are folded
   // and packed as initialisers of a model are, and the compiled model has them as inputs no more. What needs no packing
-  // is read in the caller's memory, which must stay unchanged. Plans with such constants are not cached on disk, their
-  // kernels are.
+  // is read in the caller's memory, which must stay unchanged; what is packed lies in memory once for all models that
+  // live. Plans with such constants are not cached on disk, their kernels are.
   std::map<std::string, Tensor> constants;
 
   // Output name -> name of an input of the same type and shape whose memory the output may lie in: a cache of keys that

@@ -222,8 +222,8 @@ class Program {
     // Freed for later work on the same stream only, as PyTorch's allocator keeps that order.
     nb::object workspace;
     if (step.workspace_bytes > 0) workspace = step.workspace(step.workspace_bytes);
-    addresses.push_back(
-        step.workspace_bytes > 0 ? reinterpret_cast<uint64_t>(data_of(view_of(api_, workspace.ptr()))) : 0);
+    addresses.push_back(step.workspace_bytes > 0 ? reinterpret_cast<uint64_t>(data_of(view_of(api_, workspace.ptr())))
+                                                 : 0);
     const nb::gil_scoped_release free;
     step.model->model().impl().primary().executor->enqueue(std::move(addresses), stream);
   }
@@ -279,7 +279,7 @@ class Versions {
   std::vector<size_t> slots_;
   std::vector<Seen> taken_;
   bool is_taken_ = false;  // and comparable
-  nb::object version_;  // the property of the class, which is found sooner than the attribute of a tensor
+  nb::object version_;     // the property of the class, which is found sooner than the attribute of a tensor
   descrgetfunc get_ = nullptr;
 };
 

@@ -180,7 +180,7 @@ class Graphs(Backend):
 
         from heddle.torch import graph as module
 
-        with mock.patch.object(module, "_MOST_SHAPES", 2), self.graphs() as graphs:
+        with mock.patch.object(module, "MOST_SHAPES", 2), self.graphs() as graphs:
             compiled = self.compiled(lambda x: x * 2, dynamic=True)
             for rows in (3, 4, 3, 5):
                 compiled(torch.randn(rows, 4))
@@ -389,6 +389,19 @@ class Weights(Backend):
                 module(x).sum().backward()
                 optimiser.step()
         self.assertEqual(made.call_count, 2)  # with the weights of the first call, and with weights as arguments
+
+    def test_graphs_of_open_extents_pack_for_each_of_them(self):
+        module = self.Net().eval()
+        compiled = self.compiled(module, {}, dynamic=True)
+        with self.graphs() as graphs:
+            for change in (None, lambda: module.conv.weight.mul_(2), None):
+                for rows in (2, 5, 2, 3):
+                    self.run_both(compiled, module, torch.randn(rows, 3, 9, 9))
+                if change:
+                    with torch.no_grad():
+                        change()
+        self.assertEqual(len(graphs), 1)
+        self.assertEqual({key[0] for key in graphs[0]._weights.packed.programs}, {2, 3})  # two calls after the change waited
 
     def test_weights_that_change_unseen(self):
         results = {}

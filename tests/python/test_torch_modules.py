@@ -93,10 +93,10 @@ class Modules(test_torch_backend.Backend):
             for packs in (True, False, False):  # later modules have other weights
                 module, x = Net(), torch.randn(5, 6)
                 torch.testing.assert_close(self.compiled(module, {})(x), module(x))
-                self.assertEqual(graphs[0]._weights.packed[0] is not None, packs)
+                self.assertEqual(len(graphs[0]._weights.packed.programs), packs)
                 del module
                 gc.collect()
-                self.assertIsNone(graphs[0]._weights.packed[0])
+                self.assertFalse(graphs[0]._weights.packed.programs)
         self.assertEqual(len(graphs), 1)
 
     def test_modes(self):

@@ -10,9 +10,7 @@ from heddle import _core
 from heddle.torch.part import CompiledPart, arguments_of, devices_of, number_of, why_not
 from heddle.torch.partition import Division, Part, divide, is_tensor, is_write
 from heddle.torch.shapes import Bindings, Environment, is_known
-from heddle.torch.weights import Weights
-
-_MOST_SHAPES = 64  # sets of extents whose plans a graph keeps
+from heddle.torch.weights import MOST_SHAPES, Key, Weights
 
 
 class _Operator:
@@ -84,12 +82,10 @@ class CompiledGraph:
                 and (is_tensor(node) or not is_known(node.meta.get("val"), examples))]
         self.slots = {node: i for i, node in enumerate([*self._placeholders, *self._attributes, *made])}
         self.rest = [*self._attributes.values(), *[None] * len(made)]
-        self._programs: "OrderedDict[Tuple[int, ...], _Program]" = OrderedDict()  # the last used is the last one
+        self._programs: "OrderedDict[Key, _Program]" = OrderedDict()  # the last used is the last one
         self._lock = threading.RLock()
-        # Each set of extents has a model of its own, which would pack the weights once more.
-        takes_weights = options is not None and not len(self._bindings)
-        self._weights = Weights([node for i, node in enumerate(self._placeholders) if i in weights], self.slots, self.division,
-                                self.device, are_fixed) if takes_weights else None
+        candidates = [node for i, node in enumerate(self._placeholders) if i in weights]
+        self._weights = Weights(candidates, self.slots, self.division, self.device, are_fixed) if options is not None else None
         if not len(self._bindings) and not self._weights:
             self._program(())
         self._boxed_call = True
@@ -100,31 +96,31 @@ class CompiledGraph:
 
     def compiled_parts(self) -> List[CompiledPart]:
         """For the extents of the last call."""
-        if self._weights and self._weights.packed[0]:
-            return self._weights.packed[0].parts
-        return next(reversed(self._programs.values())).parts if self._programs else []
+        programs = (self._weights and self._weights.packed.programs) or self._programs
+        return next(reversed(programs.values())).parts if programs else []
 
-    def _program(self, key: Tuple[int, ...]) -> _Program:
+    def _program(self, key: Key) -> _Program:
         with self._lock:
             if key in self._programs:
                 self._programs.move_to_end(key)
                 return self._programs[key]
-            if len(self._programs) >= _MOST_SHAPES:
+            if len(self._programs) >= MOST_SHAPES:
                 self._programs.popitem(last=False)
             with torch._subclasses.fake_tensor.unset_fake_temporarily():
                 self._programs[key] = _Program(self, self._bindings.symbols(key), {})
             return self._programs[key]
 
-    def _program_for(self, weights: "Weights", arguments: Sequence[Any]) -> _Program:
+    def _program_for(self, arguments: Sequence[Any]) -> _Program:
         """With the weights of this call as constants, unless they change from call to call."""
-        program, versions = weights.packed
-        if program is not None and (weights.are_fixed or versions.are_same(arguments)):
-            return program
+        key = self._bindings.key(arguments) if len(self._bindings) else ()
+        if not self._weights:
+            return self._program(key)
+        found = self._weights.find(key, arguments)
+        if found is not None:
+            return found
         with self._lock:
-            if not weights.are_settled(arguments):
-                return self._program(())
-            del program
-            return weights.pack(arguments, lambda constants: _Program(self, {}, constants))
+            made = self._weights.pack(key, arguments, lambda constants: _Program(self, self._bindings.symbols(key), constants))
+        return made or self._program(key)
 
     def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
         """What PyTorch's own operators make of these arguments: all values of the graph."""
@@ -139,11 +135,7 @@ class CompiledGraph:
     def __call__(self, arguments: List[Any]) -> List[Any]:
         if self.keeps_arguments:
             self.last_arguments = [one.detach().clone() if isinstance(one, torch.Tensor) else one for one in arguments]
-        if self._weights:
-            program = self._program_for(self._weights, arguments)
-        else:
-            program = self._program(self._bindings.key(arguments) if len(self._bindings) else ())
-        return program.run(arguments)
+        return self._program_for(arguments).run(arguments)
 
 
 def _attribute(module: GraphModule, path: str) -> Any:
