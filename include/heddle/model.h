@@ -45,6 +45,11 @@ struct CompileOptions {
   // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape) and for text. For other inputs
   // only the shape is used.
   std::map<std::string, Tensor> values;
+  // Input name -> value, for inputs that become constants of the plan: weights that the caller owns. They are folded
+  // and packed as initialisers of a model are, and the compiled model has them as inputs no more. What needs no packing
+  // is read in the caller's memory, which must stay unchanged; what is packed lies in memory once for all models that
+  // live. Plans with such constants are not cached on disk, their kernels are.
+  std::map<std::string, Tensor> constants;
 
   // Output name -> name of an input of the same type and shape whose memory the output may lie in: a cache of keys that
   // a decode step takes and gives back, the state of an optimiser. With one * in both names, which stands for the same

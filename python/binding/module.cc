@@ -10,6 +10,7 @@
 #include "base/near_miss.h"
 #include "cli/arguments.h"
 #include "errors.h"
+#include "graph.h"
 #include "heddle/version.h"
 #include "interrupt.h"
 #include "jit/cuda/nvrtc.h"
@@ -52,6 +53,7 @@ NB_MODULE(_core, module) {
   heddle::python::register_tensor(module);
   heddle::python::register_source(module);
   heddle::python::register_model(module);
+  heddle::python::register_graph(module);
   heddle::python::register_ops(module);
   heddle::python::register_reference(module);
   heddle::python::register_tile(module);

@@ -97,6 +97,16 @@ void take_limits(const nb::dict& given, ImportLimits& limits) {
   }
 }
 
+// The tensor in the memory of `object`, which it keeps.
+Tensor kept(const Tensor& tensor, const nb::object& object) {
+  const auto* const both = new std::pair<Tensor, nb::object>(tensor, object);
+  return Tensor::borrow(tensor.dtype(), tensor.shape(), tensor.data(),
+                        std::shared_ptr<const void>(both, [both](const void*) {
+                          const nb::gil_scoped_acquire gil;
+                          delete both;
+                        }));
+}
+
 CompileOptions options_of(const nb::dict& given) {
   CompileOptions options;
   take(given, "target", options.target);
@@ -109,11 +119,12 @@ CompileOptions options_of(const nb::dict& given) {
   take(given, "max_plans", options.max_plans);
   take(given, "max_plan_bytes", options.max_plan_bytes);
   take(given, "external_data_links", options.external_data_links);
-  nb::dict shapes, dims, values;
+  nb::dict shapes, dims, values, constants;
   if (given.contains("kernels")) options.operators = operators_of(given["kernels"]);
   take(given, "shapes", shapes);
   take(given, "dims", dims);
   take(given, "values", values);
+  take(given, "constants", constants);
   for (const auto [name, shape] : shapes) {
     const std::string key = nb::cast<std::string>(name);
     options.shapes[key] = shape_of(shape, key);
@@ -132,6 +143,9 @@ CompileOptions options_of(const nb::dict& given) {
     Tensor copy(value.dtype(), value.shape());
     if (copy.bytes() > 0) std::memcpy(copy.mutable_data(), value.data(), copy.bytes());
     options.values[name] = std::move(copy);
+  }
+  for (const auto& [name, value] : host_tensors(constants)) {
+    options.constants[name] = kept(value, constants[name.c_str()]);
   }
   return options;
 }

@@ -126,6 +126,8 @@ def compile(model: Any, **options: Unpack[Options]) -> "Model":
         outputs that are inputs with some elements replaced. A call with the input as `out` writes these elements only.
     progress: called with a stage and the share of the work that is done, from 0 to 1, while it compiles.
     values: of inputs that decide shapes, and of text, by name.
+    constants: values of inputs that become constants, by name: weights, which are folded and packed. The arrays are kept
+        and must not change. The plan is not cached on disk.
     fusion: "none", "basic" or "stitch".
     cache: False compiles what is known already.
     tuned: False leaves aside what heddle.tune() found.

@@ -13,6 +13,7 @@ class Options(TypedDict, total=False):
     shapes: Optional[Mapping[str, Sequence[int]]]
     dims: Optional[Mapping[str, Union[int, Tuple[int, int]]]]
     values: Optional[Mapping[str, Any]]
+    constants: Optional[Mapping[str, Any]]
     threads: int
     kernels: Optional[Mapping[str, Any]]
     alias: Union[None, str, Mapping[str, str]]

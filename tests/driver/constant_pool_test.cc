@@ -37,5 +37,18 @@ TEST(ConstantPool, EqualContentsLieInMemoryOnce) {
   EXPECT_EQ(second.shape(), b.shape());
 }
 
+TEST(ShareConstants, OfPlansThatLiveButNotOfTheCaller) {
+  const auto make = [] { return Tensor::of<float>(DType::kF32, {4}, {1, 2, 3, 4}); };
+  std::vector<Tensor> first = {make()}, second = {make()};
+  const Tensor own = make();
+  std::vector<Tensor> third = {own, make()};
+  share_constants(first, {});
+  share_constants(second, {});
+  share_constants(third, {{"w", own}});
+  EXPECT_EQ(first[0].data(), second[0].data());
+  EXPECT_EQ(third[0].data(), own.data());
+  EXPECT_EQ(third[1].data(), first[0].data());
+}
+
 }  // namespace
 }  // namespace heddle::driver

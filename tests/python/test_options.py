@@ -64,6 +64,38 @@ class Options(unittest.TestCase):
         self.assertIs(type(_errors.make(401, "m.onnx", "reading failed", "", "HDL401", errno.EIO)), heddle.FileError)
 
 
+class Constants(unittest.TestCase):
+    def test_inputs_become_constants_that_kernels_have_packed(self):
+        rng = np.random.default_rng(0)
+        x, w = rng.standard_normal((5, 33), np.float32), rng.standard_normal((33, 17), np.float32)
+        text = b"""graph g(%x: f32[5,33], %w: f32[33,17]) {
+  %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[5,17]
+  return "y" = %0
+}
+"""
+        model = heddle.compile(text, constants={"w": w}, threads=1)
+        self.assertEqual([port.name for port in model.inputs], ["x"])
+        np.testing.assert_allclose(model(x), x.astype(np.float64) @ w, rtol=1e-5, atol=1e-5)
+        with tempfile.TemporaryDirectory() as folder:
+            model.save(folder + "/m.plan")
+            del w
+            np.testing.assert_array_equal(heddle.compile(folder + "/m.plan")(x), model(x))
+        with self.assertRaisesRegex(heddle.InputError, r"Did you mean w\?"):
+            heddle.compile(text, constants={"W": x})
+        with self.assertRaisesRegex(heddle.InputError, r"its constant is f32\[5,33\], the graph says f32\[33,17\]"):
+            heddle.compile(text, constants={"w": x})
+
+    def test_of_an_onnx_model_at_every_shape(self):
+        proto = models._model([helper.make_node("MatMul", ["x", "w"], ["y"])],
+                              [models._value("x", ["n", 8]), models._value("w", [8, 3])], [models._value("y", ["n", 3])])
+        rng = np.random.default_rng(0)
+        w = rng.standard_normal((8, 3), np.float32)
+        model = heddle.compile(proto, constants={"w": w}, shapes={"x": (2, 8)}, threads=1)
+        for rows in (2, 5):
+            x = rng.standard_normal((rows, 8), np.float32)
+            np.testing.assert_allclose(model(x), x @ w, rtol=1e-5, atol=1e-6)
+
+
 def of_unknown_rank():
     proto = models.add()
     proto.graph.input[0].type.tensor_type.ClearField("shape")

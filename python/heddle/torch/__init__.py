@@ -6,7 +6,7 @@ from typing import Any
 
 from heddle.torch.custom_ops import custom_op, operator
 
-__all__ = ["custom_op", "explain", "heddle_backend", "operator", "verify"]
+__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "verify"]
 
 
 def heddle_backend(graph_module: Any, example_inputs: Any, **options: Any) -> Any:
@@ -31,6 +31,19 @@ def explain(module: Any, *inputs: Any, **options: Any) -> Any:
     from heddle.torch.report import explain as explained
 
     return explained(module, inputs, options)
+
+
+def export(module: Any, inputs: Any, path: Any, *, keywords: Any = None, **options: Any) -> Any:
+    """Writes a plan of `module` for `inputs` (a tuple), which C, C++ and Python run without PyTorch. Returns the heddle.Model.
+
+    torch.export traces the module, whose parameters and buffers become constants. The plan takes inputs of these shapes,
+    dense, by the names of forward()'s parameters. Its outputs are y0, y1, ..., or the keys of a dictionary.
+    `keywords` are given to forward() by name; `options` are those of heddle.compile(). Raises heddle.UnsupportedError for
+    operators that PyTorch would have to run, and heddle.InputError for a module that changes buffers (module.eval()).
+    """
+    from heddle.torch.plan_file import export as exported
+
+    return exported(module, inputs, path, keywords, options)
 
 
 def verify(module: Any, *inputs: Any, **options: Any) -> Any:

@@ -7,11 +7,14 @@ import torch
 
 from heddle._errors import make
 from heddle._options import did_you_mean, refuse
-from heddle.torch.graph import CompiledGraph, device_of, line_of
+from heddle.torch.graph import CompiledGraph, device_of
+from heddle.torch.part import line_of
+from heddle.torch.random import seed_random_operators
 
 _OLDEST = (2, 10)
+# Kernels of a GPU are launched as graphs in each mode, so "reduce-overhead" changes nothing.
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference")}
+_OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference"), "weights": ("watched", "fixed", "arguments")}
 
 class _Observer(NamedTuple):
     graphs: List[CompiledGraph]
@@ -42,16 +45,23 @@ def fresh_backend() -> Callable[..., Any]:
 def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> Any:
     """What torch.compile calls for each graph of Dynamo's."""
     from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
     from heddle.torch.decompositions import table
 
     _check(mode, options or {})
-    build = partial(build_graph, options=dict(options or {}))
+    build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
     compiler = aot_autograd(fw_compiler=partial(build, kind="forward"), bw_compiler=partial(build, kind="backward"),
                             inference_compiler=partial(build, kind="inference"), decompositions=table(),
-                            partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
+                            partition_fn=partitioned, keep_inference_input_mutations=True)
     return compiler(module, inputs)
+
+
+def partitioned(joint: torch.fx.GraphModule, *arguments: Any, **words: Any) -> Any:
+    """The forward and the backward graph of a joint one."""
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    seed_random_operators(joint.graph)
+    joint.recompile()
+    return min_cut_rematerialization_partition(joint, *arguments, **words)
 
 
 def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
@@ -68,17 +78,29 @@ def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
             refuse(f"torch.compile: options: {name}", f"{value!r} is no value of it", f"It is {' or '.join(_OPTIONS[name])}")
 
 
-def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any]) -> CompiledGraph:
+def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any],
+                tunes: bool = False) -> CompiledGraph:
+    if kind == "inference":
+        seed_random_operators(module.graph)
     device = device_of(module.graph)
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
-    words = {"target": target, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
-    graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words)
+    words = {"target": target, "tunes": tunes, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
+    graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words,
+                          _weights() if kind == "inference" and options.get("weights") != "arguments" else (),
+                          options.get("weights") == "fixed")
     if options.get("fallback") == "error" and graph.division.fallbacks:
         _refuse_fallbacks(graph)
     for observer in _observers:
         observer.graphs.append(graph)
         graph.keeps_arguments = graph.keeps_arguments or observer.keep_arguments
     return graph
+
+
+def _weights() -> Sequence[int]:
+    """Positions of the arguments that are parameters and buffers of modules."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context else None
+    return metadata.static_input_indices if metadata else ()
 
 
 def _refuse_fallbacks(graph: CompiledGraph) -> None:

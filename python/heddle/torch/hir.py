@@ -50,8 +50,8 @@ class Writer:
         self._count = 0
         self.origin: Optional[str] = None
 
-    def parameter(self, dtype: str, shape: Shape) -> Value:
-        value = Value(f"%p{len(self._parameters)}", dtype, tuple(shape))
+    def parameter(self, dtype: str, shape: Shape, name: str = "") -> Value:
+        value = Value(f"%{name or f'p{len(self._parameters)}'}", dtype, tuple(shape))
         self._parameters.append(f"{value.name}: {self._type(dtype, shape)}")
         return value
 
@@ -88,8 +88,8 @@ class Writer:
         self._lines.append(f"  {name} = constant {{value = {self._type(dtype, shape)}{{{listed}}}}}")
         return Value(name, dtype, tuple(shape))
 
-    def text(self, results: Sequence[Value]) -> str:
-        returned = ", ".join(f'"y{i}" = {value.name}' for i, value in enumerate(results))
+    def text(self, results: Sequence[Value], names: Sequence[str]) -> str:
+        returned = ", ".join(f"{_written(str(name))} = {value.name}" for name, value in zip(names, results))
         return "\n".join([f"graph g({', '.join(self._parameters)}) {{", *self._lines, f"  return {returned}", "}", ""])
 
     @staticmethod

@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
 import torch
 from torch.fx import Graph, Node
 
+from heddle.torch.random import SEEDS
+
 
 class Part(NamedTuple):
     """Nodes that become one compiled model. `inputs` come from elsewhere, `outputs` are read elsewhere."""
@@ -19,7 +21,7 @@ class Part(NamedTuple):
 
 
 class Fallback(NamedTuple):
-    """A node that PyTorch runs, and the reason. The reason is "" for views and items, which compute nothing."""
+    """A node that PyTorch runs, and the reason. The reason is "" for views, items and seeds, which compute nothing of the graph's."""
 
     node: Node
     reason: str
@@ -106,11 +108,15 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
             level[node] = last_random = max(level[node], last_random)
         outside.add(node)
+        if node.target is SEEDS:  # before the first part, which reads them
+            level[node] = -1
+            others.setdefault(-1, []).append(Fallback(node, ""))
+            continue
         fallbacks.append(Fallback(node, reason))
         others.setdefault(level[node], []).append(fallbacks[-1])
     steps: List[Any] = []
     wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
-    for now in range(max([*parts, *others, 0]) + 1):
+    for now in range(-1, max([*parts, *others, 0]) + 1):
         nodes = parts.get(now, [])
         if nodes and all(_is_view(node) for node in nodes):  # nothing to compute
             steps += [Fallback(node, "") for node in nodes]

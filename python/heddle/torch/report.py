@@ -7,7 +7,8 @@ import torch
 
 from heddle._report import Report
 from heddle.torch.backend import fresh_backend, observed
-from heddle.torch.graph import CompiledGraph, line_of
+from heddle.torch.graph import CompiledGraph
+from heddle.torch.part import line_of
 
 
 def explain(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Report:

@@ -68,6 +68,15 @@ def memory_order(strides: Sequence[int], shape: Sequence[int]) -> List[int]:
     return sorted(order, key=lambda d: -strides[d])
 
 
+def dense_strides(shape: Sequence[int], order: Sequence[int]) -> Tuple[int, ...]:
+    """Of memory without gaps, with the dimensions in this order from the outermost to the innermost."""
+    strides, step = [0] * len(shape), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(shape[d], 1)
+    return tuple(strides)
+
+
 def is_dense(strides: Sequence[int], shape: Sequence[int]) -> bool:
     step = 1
     for d in reversed(memory_order(strides, shape)):

@@ -7,7 +7,8 @@ import torch
 
 from heddle._report import Report
 from heddle.torch.backend import fresh_backend, observed
-from heddle.torch.graph import CompiledGraph, CompiledPart, line_of
+from heddle.torch.graph import CompiledGraph
+from heddle.torch.part import CompiledPart, line_of
 from heddle.torch.partition import is_item
 
 # The largest error of the compiled module, relative to the largest magnitude in a tensor: a multiple of eager's own error,

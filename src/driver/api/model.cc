@@ -13,6 +13,7 @@
 #include "driver/compile/compile.h"
 #include "driver/compile/kernel_override.h"
 #include "driver/compile/plan_cache.h"
+#include "driver/plan/constant_pool.h"
 #include "driver/report/profile_model.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/ranges.h"
@@ -176,8 +177,13 @@ PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const 
 }
 
 PlanOf plan_for(const std::string& path, const CompileOptions& options) {
-  // Plans of edited kernels are no plans of the model.
-  if (!options.use_cache || driver::override_folder()) return {driver::compile_model(path, options).plan, "", {}};
+  // Plans of edited kernels are no plans of the model, and those with the caller's constants would fill the disk with
+  // them.
+  if (!options.use_cache || driver::override_folder() || !options.constants.empty()) {
+    driver::CompiledModel compiled = driver::compile_model(path, options);
+    if (!options.constants.empty()) driver::share_constants(compiled.built.plan->constants, options.constants);
+    return {std::move(compiled.built.plan), "", {false, compiled.report.library_from_cache}};
+  }
   const driver::Settings settings = driver::resolve(options);
   const int threads = Target::host_cpu().cpu.threads;
   const Hash128 model = driver::model_hash(path, options, threads);

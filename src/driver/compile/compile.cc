@@ -182,7 +182,9 @@ const Settings& Session::settings(const CompileOptions& options) {
 
 onnx::Imported Session::import(const CompileOptions& options) {
   if (file_ == nullptr) return import_file(path_, options);
-  return file_->import(import_options(options));
+  onnx::Imported imported = file_->import(import_options(options));
+  bind_constants(path_, options, imported.graph);
+  return imported;
 }
 
 std::vector<onnx::ModelFile::InputDims> Session::input_dims(const CompileOptions& options) const {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "base/hash.h"
 #include "schedule/product/packing.h"
@@ -21,12 +23,33 @@ Tensor view_of(const std::shared_ptr<const Tensor>& memory, DType dtype, const S
   return Tensor::borrow(dtype, shape, memory->data(), memory);
 }
 
+using Contents = std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const Tensor>>;
+
+// The memory of `constant`, or that of an equal tensor.
+std::shared_ptr<const Tensor> memory_of(const Tensor& constant, Contents& contents) {
+  Hasher hasher;
+  hasher.add(static_cast<int64_t>(constant.bytes()));
+  hasher.add(hash_large(constant.data(), constant.bytes(), 1));
+  const Hash128 hash = hasher.finish();
+  std::weak_ptr<const Tensor>& known = contents[{hash.high, hash.low}];
+  std::shared_ptr<const Tensor> memory = known.lock();
+  if (memory == nullptr) {
+    memory = std::make_shared<const Tensor>(constant);
+    known = memory;
+  }
+  return memory;
+}
+
+void forget_ended(Contents& contents) {
+  std::erase_if(contents, [](const auto& entry) { return entry.second.expired(); });
+}
+
 }  // namespace
 
 void ConstantPool::next_plan() {
   ++plan_;
   std::erase_if(known_, [&](const auto& entry) { return entry.second.used + kPlansKept < plan_; });
-  std::erase_if(contents_, [](const auto& entry) { return entry.second.expired(); });
+  forget_ended(contents_);
 }
 
 void ConstantPool::adopt(const std::vector<Tensor>& constants) {
@@ -37,17 +60,7 @@ void ConstantPool::adopt(const std::vector<Tensor>& constants) {
 }
 
 std::shared_ptr<const Tensor> ConstantPool::by_content(const Tensor& constant) {
-  Hasher hasher;
-  hasher.add(static_cast<int64_t>(constant.bytes()));
-  hasher.add(hash_large(constant.data(), constant.bytes(), 1));
-  const Hash128 hash = hasher.finish();
-  std::weak_ptr<const Tensor>& known = contents_[{hash.high, hash.low}];
-  std::shared_ptr<const Tensor> memory = known.lock();
-  if (memory == nullptr) {
-    memory = std::make_shared<const Tensor>(constant);
-    known = memory;
-  }
-  return memory;
+  return memory_of(constant, contents_);
 }
 
 ConstantPool::Entry* ConstantPool::find(const std::string& key) {
@@ -79,6 +92,19 @@ Tensor ConstantPool::packed(const Tensor& dense, const schedule::Packing& packin
   std::shared_ptr<const Tensor> memory = by_content(made);
   keep(key, dense, memory);
   return view_of(memory, type.dtype, type.shape);
+}
+
+void share_constants(std::vector<Tensor>& constants, const std::map<std::string, Tensor>& borrowed) {
+  static std::mutex mutex;
+  static auto* const contents = new Contents;  // never destroyed: models may end after it
+  std::set<const void*> caller;
+  for (const auto& [name, tensor] : borrowed) caller.insert(tensor.data());
+  const std::lock_guard lock(mutex);
+  forget_ended(*contents);
+  for (Tensor& constant : constants) {
+    if (constant.bytes() == 0 || constant.dtype() == DType::kString || caller.contains(constant.data())) continue;
+    constant = view_of(memory_of(constant, *contents), constant.dtype(), constant.shape());
+  }
 }
 
 }  // namespace heddle::driver

@@ -37,4 +37,8 @@ class ConstantPool {
   uint64_t plan_ = 0;
 };
 
+// Puts constants into the memory of equal ones of plans that live: models of the same weights that are compiled apart
+// hold what is packed once. `borrowed`: tensors of the caller's, which stay where they are. Thread-safe.
+void share_constants(std::vector<Tensor>& constants, const std::map<std::string, Tensor>& borrowed);
+
 }  // namespace heddle::driver

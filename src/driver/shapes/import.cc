@@ -12,20 +12,23 @@
 namespace heddle::driver {
 namespace {
 
+// Throws kInvalidInput.
+const ir::TensorType& type_of_input(const std::string& path, const ir::Graph& graph, const std::string& name) {
+  const auto& inputs = graph.inputs();
+  const auto port = std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name == name; });
+  if (port != inputs.end()) return graph.type(port->value);
+  std::vector<std::string_view> known;
+  for (const ir::Graph::Port& input : inputs) known.push_back(input.name);
+  fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name), "the graph has no such input",
+       did_you_mean(name, known) + "Name one of its parameters");
+}
+
 void check_shapes(const std::string& path, const ir::Graph& graph, const std::map<std::string, Shape>& wanted) {
   for (const auto& [name, shape] : wanted) {
-    const auto& inputs = graph.inputs();
-    const auto port =
-        std::find_if(inputs.begin(), inputs.end(), [&, &n = name](const auto& input) { return input.name == n; });
-    if (port == inputs.end()) {
-      std::vector<std::string_view> known;
-      for (const ir::Graph::Port& input : inputs) known.push_back(input.name);
-      fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name), "the graph has no such input",
-           did_you_mean(name, known) + "Name one of its parameters");
-    }
-    if (graph.shape(port->value) == shape) continue;
+    const ir::TensorType& type = type_of_input(path, graph, name);
+    if (type.shape == shape) continue;
     fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name),
-         fmt::format("its shape is to be {}, the graph says {}", to_string(shape), to_string(graph.shape(port->value))),
+         fmt::format("its shape is to be {}, the graph says {}", to_string(shape), to_string(type.shape)),
          "Shapes of textual IR are fixed: change the file");
   }
 }
@@ -39,7 +42,45 @@ void add_programs(const ir::Graph& graph, Hasher& hasher) {
   }
 }
 
+// `from` with constants in place of the inputs that `values` names.
+ir::Graph with_constants(const ir::Graph& from, const std::map<std::string, Tensor>& values) {
+  ir::Graph to;
+  to.adopt_origins(from);
+  std::vector<ir::ValueId> map(from.value_count());
+  std::vector<int32_t> positions;  // of from's inputs in to's
+  for (const ir::Node& node : from.nodes()) {
+    if (node.op == ir::Op::kParameter) {
+      const auto value = values.find(from.inputs()[positions.size()].name);
+      positions.push_back(value == values.end() ? static_cast<int32_t>(to.inputs().size()) : ir::Graph::kNoAlias);
+      map[node.outputs[0]] = value == values.end() ? to.parameter(node.attrs) : to.constant(value->second);
+      continue;
+    }
+    std::vector<ir::ValueId> inputs;
+    for (const ir::ValueId v : node.inputs) inputs.push_back(map[v]);
+    const ir::NodeId made = to.add(node.op, std::move(inputs), node.attrs, node.origins);
+    for (size_t i = 0; i < node.outputs.size(); ++i) map[node.outputs[i]] = to.node(made).outputs[i];
+  }
+  for (const ir::Graph::Port& port : from.outputs()) {
+    const bool aliases = port.alias != ir::Graph::kNoAlias;
+    to.output(port.name, map[port.value], aliases ? positions[static_cast<size_t>(port.alias)] : port.alias);
+  }
+  return to;
+}
+
 }  // namespace
+
+void bind_constants(const std::string& path, const CompileOptions& options, ir::Graph& graph) {
+  if (options.constants.empty()) return;
+  for (const auto& [name, value] : options.constants) {
+    const ir::TensorType& type = type_of_input(path, graph, name);
+    if (type.dtype == value.dtype() && type.shape == value.shape()) continue;
+    fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name),
+         fmt::format("its constant is {}{}, the graph says {}", to_string(value.dtype()), to_string(value.shape()),
+                     ir::to_string(type)),
+         "Convert the constant");
+  }
+  graph = with_constants(graph, options.constants);
+}
 
 Hash128 operators_hash(const std::string& path, const CompileOptions& options) {
   Hasher hasher;
@@ -62,11 +103,14 @@ onnx::ImportOptions import_options(const CompileOptions& options) {
 
 onnx::Imported import_file(const std::string& path, const CompileOptions& options) {
   if (!is_ir_file(path)) {
-    return onnx::import_model(path, import_options(options));
+    onnx::Imported imported = onnx::import_model(path, import_options(options));
+    bind_constants(path, options, imported.graph);
+    return imported;
   }
   onnx::Imported imported{ir::parse(MappedFile::read(path)->text()), {}, {}, {}, {}, {}, {}, {}};
   ir::verify(imported.graph);
   check_shapes(path, imported.graph, options.shapes);
+  bind_constants(path, options, imported.graph);
   for (const ir::Graph::Port& port : imported.graph.outputs()) {
     imported.outputs.push_back({port.name, onnx::OutputInfo::Kind::kTensor, {}, {}});
   }

@@ -18,6 +18,10 @@ onnx::ImportOptions import_options(const CompileOptions& options);
 // where there are such operators, and throws what that throws.
 Hash128 operators_hash(const std::string& path, const CompileOptions& options);
 
+// Makes constants of the inputs that CompileOptions::constants names. Throws kInvalidInput where one does not exist or
+// has another type.
+void bind_constants(const std::string& path, const CompileOptions& options, ir::Graph& graph);
+
 // The graph of a model file: ONNX, or textual IR, whose shapes are fixed. Throws what onnx::import_model and ir::parse
 // throw, and kInvalidInput where the options name an input of textual IR that does not exist or has another shape.
 onnx::Imported import_file(const std::string& path, const CompileOptions& options);

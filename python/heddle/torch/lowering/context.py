@@ -1,4 +1,5 @@
 """What lowerings of operators share: the table of them, casts, broadcasts, views."""
+import functools
 import math
 from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tuple
 
@@ -182,6 +183,18 @@ def count(shape: Sequence[int]) -> int:
 def wide(dtype: str) -> str:
     """The type to sum or count in: f32 for types of 16 bits, which a sum overflows sooner than its mean."""
     return "f32" if dtype in ("f16", "bf16") else dtype
+
+
+def rounded_once(lowering: Lowering) -> Lowering:
+    """For a lowering of several operations: on types of 16 bits they compute in f32, and the result is rounded, as in eager."""
+    @functools.wraps(lowering)
+    def lower(c: Context, *arguments: Any, **words: Any) -> Value:
+        if wide(c.dtype) == c.dtype:
+            return lowering(c, *arguments, **words)
+        widened = [c.cast(one, wide(one.dtype)) if isinstance(one, Value) else one for one in arguments]
+        inner = Context(c.writer, [(wide(c.dtype), c.shape)], c.used)
+        return c.cast(lowering(inner, *widened, **words), c.dtype)
+    return lower
 
 
 def is_float(x: Value) -> bool:

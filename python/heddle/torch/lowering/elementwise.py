@@ -5,7 +5,7 @@ from typing import Any, Optional
 import torch
 
 from heddle.torch.hir import FLOATS, Value
-from heddle.torch.lowering.context import Context, TABLE, Unsupported, count, dtype_name, is_float, lowers, overload_of, promoted, wide
+from heddle.torch.lowering.context import Context, TABLE, Unsupported, count, dtype_name, is_float, lowers, overload_of, promoted, rounded_once, wide
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -30,6 +30,7 @@ for _name in ("neg", "abs", "sign", "floor", "ceil", "trunc", "round"):
 
 
 @lowers(aten.round.decimals)
+@rounded_once
 def round_decimals(c: Context, x: Value, *, decimals: int = 0) -> Value:
     if decimals == 0 or not is_float(x):
         return c.unary("round", x) if is_float(x) else x
@@ -45,6 +46,7 @@ def exp2(c: Context, x: Value) -> Value:
 
 
 def _add_log(name: str, base: float) -> None:
+    @rounded_once
     def lower(c: Context, x: Value) -> Value:
         return c.binary("mul", c.unary("log", _float(c, x)), 1 / math.log(base))
     TABLE[getattr(aten, name).default] = lower
@@ -55,6 +57,7 @@ _add_log("log10", 10)
 
 
 @lowers(aten.erfc.default)
+@rounded_once
 def erfc(c: Context, x: Value) -> Value:
     x = _float(c, x)
     return c.binary("sub", c.writer.constant(1, x.dtype, x.shape), c.unary("erf", x))
@@ -67,6 +70,7 @@ def reciprocal(c: Context, x: Value) -> Value:
 
 
 @lowers(aten.sigmoid.default)
+@rounded_once
 def sigmoid(c: Context, x: Value) -> Value:
     x = _float(c, x)
     one = c.writer.constant(1, x.dtype, x.shape)
@@ -111,20 +115,21 @@ def _arithmetic(c: Context, op: str, x: Value, y: Value) -> Value:
     return c.binary(op, x, y)
 
 
-def _scaled(c: Context, x: Value, alpha: Any) -> Value:
-    return x if alpha == 1 else c.binary("mul", x, alpha)
+@rounded_once
+def _with_multiple(c: Context, x: Value, y: Value, op: str, alpha: Any) -> Value:
+    return c.binary(op, x, c.binary("mul", y, alpha))
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(c: Context, x: Any, y: Any, alpha: Any = 1) -> Value:
     x, y = _both(c, x, y)
-    return _arithmetic(c, "add", x, _scaled(c, y, alpha))
+    return _arithmetic(c, "add", x, y) if alpha == 1 else _with_multiple(c, x, y, "add", alpha)
 
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)
 def sub(c: Context, x: Any, y: Any, alpha: Any = 1) -> Value:
     x, y = _both(c, x, y)
-    return c.binary("sub", x, _scaled(c, y, alpha))
+    return c.binary("sub", x, y) if alpha == 1 else _with_multiple(c, x, y, "sub", alpha)
 
 
 @lowers(aten.rsub.Tensor, aten.rsub.Scalar)
@@ -143,6 +148,7 @@ def div(c: Context, x: Any, y: Any) -> Value:
 
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
+@rounded_once
 def div_mode(c: Context, x: Any, y: Any, rounding_mode: Optional[str] = None) -> Value:
     if rounding_mode is None:
         return div(c, x, y)
@@ -171,6 +177,7 @@ def fmod(c: Context, x: Any, y: Any) -> Value:
 
 
 @lowers(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
+@rounded_once
 def power(c: Context, x: Any, y: Any) -> Value:
     if isinstance(x, Value) and not isinstance(y, Value):
         if y == 2:
@@ -264,6 +271,7 @@ def to_copy(c: Context, x: Value, *_: Any, **__: Any) -> Value:
 
 
 @lowers(overload_of(prims, "fma"))
+@rounded_once
 def fma(c: Context, x: Any, y: Any, z: Any) -> Value:
     return add(c, mul(c, x, y), z)
 

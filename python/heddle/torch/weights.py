@@ -1,0 +1,107 @@
+"""Parameters and buffers whose values become constants of compiled parts: folded into each other, and packed as kernels read them."""
+import contextlib
+import math
+import weakref
+from collections import OrderedDict
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+import torch
+from torch.fx import Node
+
+from heddle import _core
+from heddle.torch.partition import Division, Part
+
+MOST_SHAPES = 64  # sets of extents whose plans a graph keeps
+Key = Tuple[int, ...]  # the extents of a call
+_MOST_PATIENCE = 32
+_SMALL = 1 << 16
+_CONVOLUTION = torch.ops.aten.convolution.default
+
+
+class Packed(NamedTuple):
+    """Programs with certain weights as constants."""
+
+    versions: Any  # of the weights
+    programs: "OrderedDict[Key, Any]"  # by extents; the last used is the last one
+
+
+class Weights:
+    """The weights of a graph, and the programs that have them as constants.
+
+    The first call makes such a program. When the weights change, calls run with weights as arguments until they have been
+    the same for a while. That while doubles with each change: a program that changes its weights between few calls makes no
+    constants of them. Programs for several extents share what is packed (CompileOptions::constants).
+    """
+
+    def __init__(self, candidates: Sequence[Node], slots: Mapping[Node, int], division: Division, device: torch.device,
+                 are_fixed: bool):
+        read = {node: part for part in division.steps if isinstance(part, Part) for node in part.inputs}
+        written = {node.args[0] for node in division.writes}
+        self._nodes = [node for node in candidates if node in read and node not in written and _gains(node, read[node], device)]
+        self._slots = [slots[node] for node in self._nodes]
+        self._are_fixed = are_fixed
+        self._last = self._versions()
+        self._calls, self._patience = 0, 0
+        self._owners: List[Any] = []  # weak references to the weights that are packed
+        self.packed = Packed(self._versions(), OrderedDict())
+
+    def __bool__(self) -> bool:
+        return bool(self._nodes)
+
+    def find(self, key: Key, arguments: Sequence[Any]) -> Any:
+        """The program for these extents and weights; None if there is none."""
+        packed = self.packed  # another thread may replace it
+        program = packed.programs.get(key)
+        if program is None or not (self._are_fixed or packed.versions.are_same(arguments)):
+            return None
+        if len(packed.programs) > 1:
+            with contextlib.suppress(KeyError):  # another thread needed its place
+                packed.programs.move_to_end(key)
+        return program
+
+    def pack(self, key: Key, arguments: Sequence[Any], program_of: Callable[[Dict[Node, torch.Tensor]], Any]) -> Any:
+        """The program with the weights of `arguments` as constants. Those with other weights end. None if it is too early for that."""
+        if not (self.packed.programs and self.packed.versions.are_same(arguments)):
+            if not self._are_settled(arguments):
+                return None
+            self._owners, self.packed = [], Packed(self._versions(), OrderedDict())  # first, so that there are no two copies
+            self.packed.versions.take(arguments)
+        packed = self.packed
+        program = program_of({node: arguments[i] for node, i in zip(self._nodes, self._slots)})
+        if len(packed.programs) >= MOST_SHAPES:
+            packed.programs.popitem(last=False)
+        packed.programs[key] = program
+        self._owners = [weakref.ref(arguments[i], self._drop) for i in self._slots]
+        return program
+
+    def _drop(self, _owner: Any) -> None:
+        """Packed weights end with the module's."""
+        self.packed = Packed(self._versions(), OrderedDict())
+
+    def _versions(self) -> Any:
+        return _core.Versions(torch.Tensor, self._slots)
+
+    def _are_settled(self, arguments: Sequence[Any]) -> bool:
+        """Whether constants are to be made of weights that differ from those of the programs."""
+        self._calls = self._calls + 1 if self._last.are_same(arguments) else 0
+        if not self._last.take(arguments):  # PyTorch does not count changes of tensors that inference_mode() made
+            return False
+        if self._calls < self._patience:
+            return False
+        self._patience = min(2 * max(self._patience, 1), _MOST_PATIENCE)
+        return True
+
+
+def _gains(node: Node, part: Part, device: torch.device) -> bool:
+    """Whether kernels get better by the weight as a constant.
+
+    Numbers alone would be literals of kernels, which another value would compile again. A GPU reads matrices as they lie, and
+    a constant of theirs would be a second copy.
+    """
+    shape = node.meta["val"].shape
+    elements = math.prod(int(extent) for extent in shape)
+    if elements <= 1:
+        return False
+    if device.type == "cpu":
+        return True
+    return any(one.target is _CONVOLUTION for one in part.nodes) and (len(shape) > 2 or elements <= _SMALL)
