@@ -153,6 +153,10 @@ bool is_in_place(const Node& node) {
   return scatters && node.attrs.has("in_place") && node.attrs.flag("in_place");
 }
 
+bool joins_in_place(const Node& node) {
+  return node.op == Op::kConcat && node.attrs.has("in_place") && node.attrs.flag("in_place");
+}
+
 std::vector<std::vector<NodeId>> users(const Graph& graph) {
   std::vector<std::vector<NodeId>> result(graph.value_count());
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {

@@ -118,6 +118,9 @@ class Graph {
 
 // Whether a scatter writes to the memory of its data, of which it leaves what has no update.
 bool is_in_place(const Node& node);
+// Whether a concatenation moves nothing: what makes its parts stores them where they lie in the result
+// (ir/analysis/placement.h).
+bool joins_in_place(const Node& node);
 
 // For every value, the nodes that read it (a node appears once per operand). Graph outputs are not uses.
 std::vector<std::vector<NodeId>> users(const Graph& graph);

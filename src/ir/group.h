@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,23 @@ enum class GroupKind : uint8_t {
 };
 std::string_view to_string(GroupKind kind);
 
+// Where a value lies in the memory of a larger one, its host.
+struct Placement {
+  ValueId host = 0;
+  Shape shape;                 // of the host
+  std::vector<int64_t> start;  // of the value's first element there, by dimension
+  bool operator==(const Placement&) const = default;
+};
+using Placements = std::map<ValueId, Placement>;
+
 struct Group {
   GroupKind kind;
-  std::vector<NodeId> nodes;     // topological; constants and parameters belong to no group
-  NodeId anchor = 0;             // the contraction (the second one where there are two), or the control node
-  std::vector<ValueId> inputs;   // values made outside, in order of first use (constants included)
-  std::vector<ValueId> outputs;  // values used outside
+  std::vector<NodeId> nodes;            // topological; constants and parameters belong to no group
+  NodeId anchor = 0;                    // the contraction (the second one where there are two), or the control node
+  std::vector<ValueId> inputs;          // values made outside, in order of first use (constants included)
+  std::vector<ValueId> outputs;         // values used outside
+  Placements placed = {};               // those of both that lie in the memory of another value
+  std::vector<std::string> notes = {};  // for `explain`
 };
 
 // Two products with a softmax between them, which may become one group (schedule/attention/form.h finds them).

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/analysis/placement.h"
 #include "ir/group.h"
 #include "target/target.h"
 
@@ -22,6 +23,9 @@ struct PassContext {
   FoldMemo* folded = nullptr;  // results of earlier runs on the same constants
   // The groups that the nodes of a graph become; the driver sets it to its group_nodes(). Empty: not known to passes.
   std::function<ir::Grouping(const ir::Graph&)> group = {};
+  // What the kernels of those groups can do; the driver sets it to schedule::placement_obstacle(). Empty: nothing is
+  // stored in place.
+  ir::PlacementObstacle placement_obstacle = {};
 };
 
 // A pass is one free function from graph to graph in a pair of files of its own (passes/<name>.h, .cc).

@@ -18,6 +18,7 @@
 #include "passes/contraction/space_to_depth.h"
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/fusion/clone_masks.h"
+#include "passes/fusion/join_in_place.h"
 #include "passes/fusion/narrow_boundaries.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
@@ -150,8 +151,8 @@ bool has_dot_on_tensor_cores(const ir::Graph& graph, const PassContext& context)
   return context.target.has_tensor_cores() && has<ir::Op::kDot>(graph, context);
 }
 
-constexpr Pass kSmallDots{"small_dots", "products with a small constant matrix, as memory-bound work (GPU)",
-                          small_dots, has_dot_on_tensor_cores};
+constexpr Pass kSmallDots{"small_dots", "products with a small constant matrix, as memory-bound work (GPU)", small_dots,
+                          has_dot_on_tensor_cores};
 
 constexpr Pass kCentreMeans{"centre_means", "means without the rounding of their sums, for sums of squared deviations",
                             centre_means, has<Op::kReduce>};
@@ -170,6 +171,13 @@ bool has_decision(const ir::Graph& graph, const PassContext&) {
 // Last, since passes that rewrite products would lose its marks.
 constexpr Pass kKeepRoundings{"keep_roundings", "products that a rounding to integers depends on keep their own",
                               keep_roundings, has_decision};
+
+bool has_stored_concat(const ir::Graph& graph, const PassContext& context) {
+  return context.placement_obstacle && has<ir::Op::kConcat>(graph, context);
+}
+
+constexpr Pass kJoinInPlace{"join_in_place", "concatenations whose parts are made where they lie", join_in_place,
+                            has_stored_concat};
 
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
@@ -207,6 +215,7 @@ constexpr Pass kPipeline[] = {
     kUnshare,
     kNarrowBoundaries,  // the groups are those of the plan
     kKeepRoundings,
+    kJoinInPlace,
 };
 
 // A pass over a graph and over all bodies in it; bodies keep their signature. `ran` becomes true where it applies to

@@ -147,6 +147,10 @@ class Validator {
       require(patch.argument >= 0 && static_cast<size_t>(patch.argument) < launch.arguments.size() &&
                   patch.operand >= 0 && static_cast<size_t>(patch.operand) < operands && patch.offset >= 0,
               "a launch's pointer refers to nothing");
+      const bool begins_inside =
+          patch.begin == 0 || (patch.begin > 0 && static_cast<size_t>(patch.operand) < step.operands.size() &&
+                               patch.begin < buffer(step.operands[static_cast<size_t>(patch.operand)]).bytes);
+      require(begins_inside, "a launch's pointer lies outside its operand");
       const size_t block = launch.arguments[static_cast<size_t>(patch.argument)].size();
       require(block >= sizeof(uint64_t) && static_cast<size_t>(patch.offset) <= block - sizeof(uint64_t),
               "a launch's pointer lies outside its arguments");

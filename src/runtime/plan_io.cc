@@ -17,8 +17,8 @@ namespace {
 
 // Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys; 6:
 // aliases; 7: text and defaults of inputs (plans of version 6 may hold wrong constants where a model has sparse ones);
-// 8: values of inputs that decide branches.
-constexpr uint32_t kVersion = 8;
+// 8: values of inputs that decide branches; 9: pointers into operands.
+constexpr uint32_t kVersion = 9;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int64_t kPage = 4096;
 
@@ -151,6 +151,7 @@ void describe(A& a, CudaLaunch& launch) {
     a.number(patch.argument);
     a.number(patch.offset);
     a.number(patch.operand);
+    a.number(patch.begin);
   });
 }
 

@@ -42,6 +42,10 @@ class CpuBackend : public Backend {
         return schedule_window(builder);
     }
   }
+  std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
+                             const ir::Placement& place, const Target& target) const override {
+    return cpu_placement_cost(graph, group, value, place, target);
+  }
   const AttentionBackend& attention() const override { return cpu_attention(); }
   const BackToBackBackend& back_to_back() const override { return cpu_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
@@ -74,6 +78,10 @@ class CudaBackend : public Backend {
     map_standalone(config, desc, what, target.cuda);
   }
   ScheduledGroup contraction(ContractionBuilder& builder) const override { return schedule_cuda_contraction(builder); }
+  std::string placement_cost(const ir::Graph& graph, const ir::Group&, ir::ValueId value, const ir::Placement& place,
+                             const Target&) const override {
+    return cuda_placement_cost(graph.type(value), place);
+  }
   const AttentionBackend& attention() const override { return cuda_attention(); }
   const BackToBackBackend& back_to_back() const override { return cuda_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,

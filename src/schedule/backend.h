@@ -39,6 +39,10 @@ class Backend {
   virtual void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;
+  // Why a group of contractions would be slower at reading or storing a value at a place in the memory of another;
+  // empty: it would not.
+  virtual std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
+                                     const ir::Placement& place, const Target& target) const = 0;
   virtual const AttentionBackend& attention() const = 0;
   virtual const BackToBackBackend& back_to_back() const = 0;
   // The least time of a contraction that reads and writes `bytes`.

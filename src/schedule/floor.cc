@@ -115,6 +115,9 @@ std::vector<double> operand_traffic(const ir::Graph& graph, const ir::Group& gro
     const Binding& binding = kernel.bindings[i];
     const Operand& operand = kernel.desc.operands[i];
     double elements = binding.kind == Binding::Kind::kWorkspace ? 0 : static_cast<double>(element_count(operand.shape));
+    if (binding.kind == Binding::Kind::kValue && group.placed.contains(binding.value)) {
+      elements = count_of(graph, binding.value);
+    }
     if (binding.kind == Binding::Kind::kValue && operand.role == Operand::Role::kInput) {
       if (const auto found = read.find(binding.value); found != read.end())
         elements = std::min(elements, found->second);

@@ -45,6 +45,7 @@ struct PointerPatch {
   int argument = 0;  // which argument
   int offset = 0;    // byte offset in it
   int operand = 0;
+  int64_t begin = 0;  // of what is pointed to in the operand, in bytes
   bool operator==(const PointerPatch&) const = default;
 };
 

@@ -167,6 +167,16 @@ const TargetTraits& Target::traits() const {
   return of_kind(kind, kOfCpu, kOfCuda);
 }
 
+double Target::boundary_seconds() const {
+  switch (kind) {
+    case TargetKind::kCpu:
+      return cpu.barrier_us * 1e-6;
+    case TargetKind::kCuda:
+      return cuda.model.chip.graph_boundary_us * 1e-6;
+  }
+  return 0;
+}
+
 double Target::copy_bytes_per_second() const {
   switch (kind) {
     case TargetKind::kCpu:

@@ -110,6 +110,8 @@ struct Target {
   bool has_wgmma() const { return kind == TargetKind::kCuda && cuda.has_wgmma(); }
   // Of what a kernel moves, read and written together: by one thread of a CPU, by all of a GPU.
   double copy_bytes_per_second() const;
+  // What one more kernel of a model costs.
+  double boundary_seconds() const;
   // What values may take on it now.
   int64_t memory_bytes() const;
   // The device that this describes, where this machine has it.

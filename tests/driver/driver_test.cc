@@ -398,7 +398,7 @@ TEST_F(Driver, APictureOfManyKernelsShowsModulesOnOneSheet) {
   const driver::CompiledModel model = driver::compile_model(file, two_threads(), false, false);
   EXPECT_GT(model.report.groups.size(), 300u);
   const std::string svg = driver::draw_svg(model);
-  for (const char* module : {">down.7<", ">ma<", ">up.9<"}) EXPECT_NE(svg.find(module), std::string::npos) << module;
+  for (const char* module : {">down.7<", ">ma<", ">up.10<"}) EXPECT_NE(svg.find(module), std::string::npos) << module;
   EXPECT_EQ(svg.find(">down.7/"), std::string::npos);
   int width = 0, height = 0;
   ASSERT_EQ(

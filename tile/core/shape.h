@@ -139,10 +139,12 @@ struct ConvShape {
 // Problem of window() and window_rows(). Dimensions as in ConvShape. One task is one row of output pixels.
 struct WindowShape {
   int64_t batch = 1, c = 0;
+  int64_t pixel = 0;  // elements from pixel to pixel of the input, of window() only; 0: c
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0};
 
   constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
+  constexpr int64_t pitch() const { return pixel > 0 ? pixel : c; }
 
   // The rest is about window_rows(), which folds the lines of a few rows of outputs, a block of pixels each, into a
   // line apiece that stays in the first-level cache.

@@ -24,11 +24,13 @@ struct WinogradPoints {
 // pixels until the gaps are filled.
 struct WinogradShape {
   int64_t batch = 1, c = 0, o = 0;
+  int64_t pixel = 0;  // elements from pixel to pixel of the input; 0: c
   int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0}, dilation[2] = {1, 1};
   int64_t block_tiles = 1;          // output tiles of one task; the rows of its products, cut by split_rows()
   int64_t row_tiles = 0, tall = 0;  // split_rows(block_tiles)
   int64_t block_panels = 1;         // panels of filters of one task
 
+  constexpr int64_t pitch() const { return pixel > 0 ? pixel : c; }
   // Tiles that fill each other's gaps.
   constexpr int64_t phases(int d) const { return dilation[d] < out[d] ? dilation[d] : out[d] < 1 ? 1 : out[d]; }
   constexpr int64_t tiles_along(int d) const {

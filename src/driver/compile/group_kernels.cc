@@ -68,6 +68,11 @@ class KeyWriter {
     const ir::TensorType& type = graph_.type(v);
     attribute(type.dtype);
     attribute(type.shape);
+    const auto placed = group_.placed.find(v);
+    number(placed != group_.placed.end());
+    if (placed == group_.placed.end()) return;
+    attribute(placed->second.shape);
+    attribute(placed->second.start);
   }
 
   void value(ir::ValueId v) {

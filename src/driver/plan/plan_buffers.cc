@@ -32,7 +32,17 @@ Buffer buffer_of(Place place, uint32_t index, const TensorType& type, std::strin
 }  // namespace
 
 PlanBuffers::PlanBuffers(const ir::Graph& graph, BuildContext& context, BuiltPlan& built)
-    : graph_(graph), context_(context), built_(built), plan_(*built.plan), port_of_(graph.value_count(), kNone) {}
+    : graph_(graph),
+      context_(context),
+      built_(built),
+      plan_(*built.plan),
+      placed_(ir::find_placements(graph)),
+      port_of_(graph.value_count(), kNone) {}
+
+ValueId PlanBuffers::host_of(ValueId value) const {
+  const auto placed = placed_.find(value);
+  return placed == placed_.end() ? value : placed->second.host;
+}
 
 uint32_t PlanBuffers::add(Buffer buffer, int64_t slot) {
   plan_.buffers.push_back(std::move(buffer));
@@ -41,6 +51,7 @@ uint32_t PlanBuffers::add(Buffer buffer, int64_t slot) {
 }
 
 uint32_t PlanBuffers::read(ValueId value) {
+  value = host_of(value);
   auto found = built_.buffer_of.find(value);
   if (found == built_.buffer_of.end()) {
     const Tensor* constant = graph_.constant_of(value);
@@ -51,6 +62,7 @@ uint32_t PlanBuffers::read(ValueId value) {
 }
 
 uint32_t PlanBuffers::write(ValueId value) {
+  value = host_of(value);
   if (const auto found = built_.buffer_of.find(value); found != built_.buffer_of.end()) return touch(found->second);
   const uint32_t index = has_port(value) ? add_output(port_of_[value]) : add_arena(graph_.type(value), "");
   built_.buffer_of.emplace(value, index);
@@ -63,6 +75,7 @@ uint32_t PlanBuffers::touch(uint32_t buffer) {
 }
 
 void PlanBuffers::add_view(ValueId value, ValueId source) {
+  HEDDLE_CHECK(!placed_.contains(value) && !placed_.contains(source), "a view of what does not lie by itself");
   built_.buffer_of.emplace(value, add_view_of(read(source), graph_.shape(value)));
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driver/plan/plan_builder.h"
+#include "ir/analysis/placement.h"
 #include "ir/graph.h"
 #include "runtime/arena.h"
 #include "runtime/plan.h"
@@ -14,7 +15,9 @@
 namespace heddle::driver {
 
 // The buffers of the plan of one graph. A value gets its buffer when the step that makes it is added; buffers in the
-// arena get offsets at the end (`place`), when all lifetimes are known. Positions are those in Plan::buffers.
+// arena get offsets at the end (`place`), when all lifetimes are known. A value that lies in another one
+// (ir/analysis/placement.h) has the buffer of that, and the first of these that is made brings it. Positions are those
+// in Plan::buffers.
 class PlanBuffers {
  public:
   PlanBuffers(const ir::Graph& graph, BuildContext& context, BuiltPlan& built);
@@ -64,6 +67,8 @@ class PlanBuffers {
     uint32_t buffer;
   };
 
+  // The value whose memory `value` lies in.
+  ir::ValueId host_of(ir::ValueId value) const;
   int64_t step() const { return static_cast<int64_t>(plan_.steps.size()); }
   uint32_t add(runtime::Buffer buffer, int64_t slot = -1);
   uint32_t add_tensor(Tensor tensor, const ir::TensorType& type);
@@ -72,6 +77,7 @@ class PlanBuffers {
   BuildContext& context_;
   BuiltPlan& built_;
   runtime::Plan& plan_;
+  const ir::Placements placed_;
   std::vector<int64_t> slots_;  // by buffer: its lifetime; -1: not in the arena
   std::vector<runtime::Lifetime> lifetimes_;
   std::vector<uint32_t> port_of_;  // by value

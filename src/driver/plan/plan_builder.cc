@@ -15,12 +15,14 @@
 #include "driver/plan/plan_buffers.h"
 #include "driver/report/kernel_report.h"
 #include "driver/verify/reference.h"
+#include "ir/analysis/placement.h"
 #include "passes/simplify/update_in_place.h"
 #include "schedule/attention/attention.h"
 #include "schedule/attention/form.h"
 #include "schedule/back_to_back/back_to_back.h"
 #include "schedule/backend.h"
 #include "schedule/floor.h"
+#include "schedule/placement.h"
 #include "schedule/recurrence/recurrent.h"
 #include "schedule/region/standalone.h"
 
@@ -30,12 +32,6 @@ namespace {
 using ir::ValueId;
 using runtime::Buffer;
 using runtime::Place;
-
-bool is_view(const ir::Graph& graph, const ir::Group& group) {
-  return group.kind == ir::GroupKind::kStitch &&
-         std::all_of(group.nodes.begin(), group.nodes.end(),
-                     [&](ir::NodeId id) { return graph.node(id).op == ir::Op::kReshape; });
-}
 
 // Builds the plan of one graph, front to back.
 class PlanBuilder {
@@ -92,10 +88,10 @@ class PlanBuilder {
     }
     const auto& groups = result_.grouping.groups;
     for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
-      if (!is_view(graph_, *group)) continue;
+      if (!ir::is_view(graph_, *group)) continue;
       for (auto id = group->nodes.rbegin(); id != group->nodes.rend(); ++id) {
         const ir::Node& node = graph_.node(*id);
-        buffers_.make_in_port_of(node.inputs[0], node.outputs[0]);
+        if (node.op == ir::Op::kReshape) buffers_.make_in_port_of(node.inputs[0], node.outputs[0]);
       }
     }
   }
@@ -178,12 +174,16 @@ class PlanBuilder {
     report.nodes = group.nodes.size();
     report.ops = summarise_ops(graph_, group);
     report.origins = summarise_origins(graph_, group);
+    report.notes = group.notes;
     const size_t position = context_.report.groups.size();
     context_.report.groups.emplace_back();  // before those of its bodies
     position_ = position;
-    if (is_view(graph_, group)) {
+    if (ir::is_view(graph_, group)) {
       report.view = true;
-      for (const ir::NodeId id : group.nodes) buffers_.add_view(graph_.node(id).outputs[0], graph_.node(id).inputs[0]);
+      for (const ir::NodeId id : group.nodes) {
+        const ir::Node& node = graph_.node(id);
+        if (node.op == ir::Op::kReshape) buffers_.add_view(node.outputs[0], node.inputs[0]);
+      }
     } else if (group.kind == ir::GroupKind::kControl) {
       add_control(graph_.node(group.anchor), report);
     } else if (group.kind == ir::GroupKind::kReference) {
@@ -204,7 +204,7 @@ class PlanBuilder {
   void add_compiled(const ir::Group& group, GroupReport& report) {
     try {
       auto [scheduled, sources] = kernels_of_.make(group);
-      report.notes = scheduled.notes;
+      report.notes.insert(report.notes.end(), scheduled.notes.begin(), scheduled.notes.end());
       report.boundaries = scheduled.boundaries;
       report.bytes_inside = bytes_inside(graph_, group);
       if (group.kind == ir::GroupKind::kStitch) report.compulsory_bytes = compulsory_bytes(graph_, group);
@@ -458,6 +458,16 @@ class PlanBuilder {
 
 }  // namespace
 
+namespace {
+
+ir::PlacementObstacle placement_obstacle(const Target& target) {
+  return [&target](const ir::Graph& graph, const ir::Group& group, ValueId value, const ir::Placement& place) {
+    return schedule::placement_obstacle(graph, group, value, place, target);
+  };
+}
+
+}  // namespace
+
 ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy,
                          const passes::FusionRules& rules) {
   const schedule::AttentionFinder attentions(graph);
@@ -474,14 +484,19 @@ ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::F
           [&](const ir::Group& group, std::string* reason) {
             return schedule::can_run_back_to_back(graph, group, target, reason);
           },
+      .placement_obstacle = placement_obstacle(target),
   };
   return passes::fuse(graph, target, options);
 }
 
 passes::PassContext pass_context(const Settings& settings) {
-  return {settings.target, settings.precision, nullptr, [&settings](const ir::Graph& graph) {
-            return group_nodes(graph, settings.target, settings.fusion, settings.rules);
-          }};
+  passes::PassContext context{settings.target, settings.precision};
+  context.group = [&settings](const ir::Graph& graph) {
+    return group_nodes(graph, settings.target, settings.fusion, settings.rules);
+  };
+  if (settings.fusion == passes::FusionPolicy::kStitch)
+    context.placement_obstacle = placement_obstacle(settings.target);
+  return context;
 }
 
 BuiltPlan plan_without_constants(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states) {

@@ -1,5 +1,7 @@
 #include "driver/verify/verify.h"
 
+#include <cstddef>
+#include <cstring>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -9,6 +11,7 @@
 #include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"
+#include "ir/analysis/placement.h"
 #include "ir/analysis/sensitivity.h"
 #include "ir/reference/eval.h"
 #include "runtime/executor.h"
@@ -37,18 +40,40 @@ std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::stri
   return ordered;
 }
 
+// What lies at a place of a tensor.
+Tensor part_of(const Tensor& host, const ir::Placement& place, const Shape& shape) {
+  Tensor part(host.dtype(), shape);
+  const auto element = static_cast<int64_t>(size_of(host.dtype()));
+  const int64_t row = shape.empty() ? 1 : shape.back(), rows = row == 0 ? 0 : element_count(shape) / row;
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t at = 0, stride = 1, rest = r * row;
+    for (size_t d = shape.size(); d-- > 0;) {
+      at += (rest % shape[d] + place.start[d]) * stride;
+      stride *= place.shape[d], rest /= shape[d];
+    }
+    std::memcpy(static_cast<std::byte*>(part.mutable_data()) + r * row * element,
+                static_cast<const std::byte*>(host.data()) + at * element, static_cast<size_t>(row * element));
+  }
+  return part;
+}
+
 // Every value that leaves a group, as the plan computed it.
 using Values = std::unordered_map<ir::ValueId, Tensor>;
 
 Values run_and_keep(const CompiledModel& model, const runtime::Executor& executor, const std::vector<Tensor>& inputs) {
   const BuiltPlan& built = model.built;
+  const ir::Placements placed = ir::find_placements(*model.optimised);
   Values values;
   executor.run(inputs, [&](size_t step, const std::function<Tensor(uint32_t)>& read) {
     const bool last = step + 1 == built.step_group.size() || built.step_group[step + 1] != built.step_group[step];
     const auto group = static_cast<size_t>(built.step_group[step]);
     if (!last || group >= built.grouping.groups.size()) return;
-    for (const ir::ValueId value : built.grouping.groups[group].outputs)
-      values[value] = read(built.buffer_of.at(value));
+    for (const ir::ValueId value : built.grouping.groups[group].outputs) {
+      const auto place = placed.find(value);
+      values[value] = place == placed.end() ? read(built.buffer_of.at(value))
+                                            : part_of(read(built.buffer_of.at(place->second.host)), place->second,
+                                                      model.optimised->shape(value));
+    }
   });
   return values;
 }

@@ -238,7 +238,7 @@ std::span<const OpSchema> layout_schemas() {
       {Op::kSlice, 1, 1, {{"starts", kInts}, {"limits", kInts}, {"strides", kInts}}, infer_slice, eval_slice},
       {Op::kReverse, 1, 1, {{"dims", kInts}}, infer_reverse, eval_reverse},
       {Op::kPad, 2, 2, {{"low", kInts}, {"high", kInts}, {"mode", AttrKind::kText}}, infer_pad, eval_pad},
-      {Op::kConcat, 1, -1, {{"dim", AttrKind::kInt}}, infer_concat, eval_concat},
+      {Op::kConcat, 1, -1, {{"dim", AttrKind::kInt}, {"in_place", AttrKind::kInt, false}}, infer_concat, eval_concat},
   };
   return table;
 }

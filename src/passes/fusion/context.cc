@@ -38,6 +38,10 @@ void FusionContext::classify() {
       role[id] = Role::kControl;
       continue;
     }
+    if (ir::joins_in_place(node)) {
+      role[id] = Role::kJoin;
+      continue;
+    }
     if (ir::calls_tile_program(node)) {
       role[id] = Role::kTile;
       continue;

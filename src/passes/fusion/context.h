@@ -16,7 +16,7 @@ class FusionContext {
   FusionContext(const ir::Graph& graph, const FusionOptions& options);
 
   // What a node was taken for so far.
-  enum class Role : uint8_t { kFree, kMemory, kAnchor, kPrologue, kEpilogue, kControl, kTile, kReference };
+  enum class Role : uint8_t { kFree, kMemory, kAnchor, kPrologue, kEpilogue, kControl, kTile, kReference, kJoin };
 
   const ir::Graph& graph;
   const FusionOptions& options;

@@ -4,7 +4,9 @@
 
 #include "base/check.h"
 #include "ir/analysis/gated_product.h"
+#include "ir/analysis/placement.h"
 #include "passes/fusion/context.h"
+#include "passes/fusion/join_in_place.h"
 
 namespace heddle::passes {
 namespace {
@@ -48,6 +50,39 @@ void explain_gates(FusionContext& c) {
   }
 }
 
+// What is copied of a concatenation in place, and why.
+std::string copied_parts(const FusionContext& c, const JoinObstacles& obstacles, const ir::Placements& placed,
+                         NodeId id) {
+  const ir::Node& node = c.graph.node(id);
+  std::string text;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ir::Node& copy = c.graph.producer(node.inputs[i]);
+    if (copy.op != ir::Op::kCast || c.graph.dtype(copy.inputs[0]) != c.graph.dtype(node.inputs[i])) continue;
+    const std::string why = obstacles.of_part(copy.inputs[0], id, placed.at(node.inputs[i]));
+    text += fmt::format("; part {} is copied{}", i, why.empty() ? "" : ": " + why);
+  }
+  return text;
+}
+
+// Which stored concatenations cost nothing, what is copied of them, and why others are copied as a whole.
+void explain_joins(FusionContext& c, ir::Grouping& grouping, const Target& target) {
+  const auto is_concat = [](const ir::Node& node) { return node.op == ir::Op::kConcat; };
+  if (std::none_of(c.graph.nodes().begin(), c.graph.nodes().end(), is_concat)) return;
+  const JoinObstacles obstacles(c.graph, grouping, target, c.options.placement_obstacle);
+  const ir::Placements placed = ir::find_placements(c.graph);
+  for (ir::Group& group : grouping.groups) {
+    for (const NodeId id : group.nodes) {
+      if (!is_concat(c.graph.node(id)) || !obstacles.is_stored(id)) continue;
+      const bool yes = ir::joins_in_place(c.graph.node(id));
+      std::string reason = yes ? "its parts are made where they lie in it" + copied_parts(c, obstacles, placed, id)
+                               : obstacles.of_concat(id);
+      if (reason.empty()) reason = "the kernels that this leads to do not store its parts there";
+      group.notes.push_back(fmt::format("{} {}: {}", c.describe(id), yes ? "takes no kernel" : "is copied", reason));
+      c.decisions.push_back({yes, "in place", c.describe(id), std::move(reason)});
+    }
+  }
+}
+
 }  // namespace
 
 ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOptions& options) {
@@ -74,7 +109,16 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     fuse_basic(context);
   }
   ir::Grouping grouping;
-  for (Partition::Cluster cluster : context.partition.order()) grouping.groups.push_back(make_group(context, cluster));
+  const ir::Placements placed = ir::find_placements(graph);
+  for (Partition::Cluster cluster : context.partition.order()) {
+    ir::Group& group = grouping.groups.emplace_back(make_group(context, cluster));
+    for (const auto* values : {&group.inputs, &group.outputs}) {
+      for (const ir::ValueId v : *values) {
+        if (const auto at = placed.find(v); at != placed.end()) group.placed.insert(*at);
+      }
+    }
+  }
+  if (options.placement_obstacle && options.policy == FusionPolicy::kStitch) explain_joins(context, grouping, target);
   grouping.decisions = std::move(context.decisions);
   return grouping;
 }

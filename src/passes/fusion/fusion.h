@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/analysis/placement.h"
 #include "ir/group.h"
 #include "target/target.h"
 
@@ -37,6 +38,8 @@ struct FusionOptions {
   // Whether a group of kind kBackToBack is to be one kernel; the driver sets it to schedule::can_run_back_to_back.
   // Empty: none is.
   std::function<bool(const ir::Group& group, std::string* reason)> can_run_back_to_back = {};
+  // What decisions about concatenations in place are explained by. Empty: they are not.
+  ir::PlacementObstacle placement_obstacle = {};
 };
 
 // Partitions the nodes of a graph into groups. Each rule (fusion/<rule>.h) returns a Decision, and each decision made

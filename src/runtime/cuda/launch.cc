@@ -84,7 +84,7 @@ CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle 
     encode_tensor_map(context, desc, base, &maps_[i]);
   }
   for (const PointerPatch& patch : launch.pointers) {
-    const uint64_t address = address_of(patch.operand);
+    const uint64_t address = address_of(patch.operand) + static_cast<uint64_t>(patch.begin);
     std::vector<uint8_t>& block = launch_.arguments.at(static_cast<size_t>(patch.argument));
     HEDDLE_CHECK(static_cast<size_t>(patch.offset) + sizeof(address) <= block.size());
     std::memcpy(block.data() + patch.offset, &address, sizeof(address));

@@ -27,7 +27,7 @@ bool is_depthwise(const tile::ConvShape& s) {
 
 // These nodes of a group as a contraction group.
 ir::Group part_of(const ir::Graph& graph, const ir::Group& group, const std::set<NodeId>& nodes, NodeId anchor) {
-  ir::Group part{ir::GroupKind::kContraction, {nodes.begin(), nodes.end()}, anchor, {}, {}};
+  ir::Group part{ir::GroupKind::kContraction, {nodes.begin(), nodes.end()}, anchor, {}, {}, group.placed};
   for (const NodeId id : part.nodes) {
     for (const ir::ValueId v : graph.node(id).inputs) {
       const bool known = std::find(part.inputs.begin(), part.inputs.end(), v) != part.inputs.end();

@@ -89,11 +89,15 @@ bool ContractionBuilder::is_input(ir::ValueId value) const {
   return std::find(group_.inputs.begin(), group_.inputs.end(), value) != group_.inputs.end();
 }
 
+ValueMemory ContractionBuilder::memory_of(ir::ValueId value) const {
+  return schedule::memory_of(graph_, group_.placed, value);
+}
+
 uint32_t ContractionBuilder::input(ir::ValueId value, const Packing& packing) {
   if (value == inner_) return kInner;
   const auto [at, is_new] = operands_.try_emplace({value, packing.params}, static_cast<uint32_t>(bindings_.size()));
   if (is_new) {
-    kernel_.operands.push_back({Operand::Role::kInput, graph_.dtype(value), graph_.shape(value), packing,
+    kernel_.operands.push_back({Operand::Role::kInput, graph_.dtype(value), memory_of(value).shape, packing,
                                 graph_.constant_of(value) != nullptr});
     bindings_.push_back({Binding::Kind::kValue, value, 0});
   }
@@ -113,7 +117,7 @@ ExprId ContractionBuilder::inline_operand(ExprPool& pool, ir::ValueId operand, c
     if (!is_input(value)) return std::nullopt;
     if (outside) *outside = value;
     const uint32_t id = outside ? 0 : input(value);
-    return pool.load(graph_.dtype(value), id, pool.indices.linear(index, graph_.shape(value)));
+    return pool.load(graph_.dtype(value), id, memory_of(value).position(pool.indices, index));
   });
   return inliner.at(operand, at);
 }
@@ -208,7 +212,7 @@ uint32_t ContractionBuilder::output(ir::ValueId value) {
   if (value == inner_) return kInner;
   const auto [at, is_new] = operands_.try_emplace({value, {-1}}, static_cast<uint32_t>(bindings_.size()));
   if (is_new) {
-    kernel_.operands.push_back({Operand::Role::kOutput, graph_.dtype(value), graph_.shape(value), {}});
+    kernel_.operands.push_back({Operand::Role::kOutput, graph_.dtype(value), memory_of(value).shape, {}});
     bindings_.push_back({Binding::Kind::kValue, value, 0});
   }
   return at->second;
@@ -270,7 +274,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
     if (known == at.end()) {
       fail(ErrorCode::kUnsupportedOperator, to_string(graph_.type(output)), "it does not depend on the contraction");
     }
-    const Index position = indices.linear(known->second, graph_.shape(output));
+    const Index position = memory_of(output).position(indices, known->second);
     e.stores.push_back({this->output(output), position, bounded(e, inliner.at(output, known->second))});
     affine = affine && is_affine(e.pool, position, e.col);
   }
@@ -290,7 +294,7 @@ void ContractionBuilder::bind(Inliner& inliner, const std::function<std::optiona
         if (const Tensor* constant = graph_.constant_of(value)) {
           if (splat_of(pool, *constant)) return std::nullopt;
         }
-        return pool.load(graph_.dtype(value), input(value), pool.indices.linear(index, graph_.shape(value)));
+        return pool.load(graph_.dtype(value), input(value), memory_of(value).position(pool.indices, index));
       });
 }
 

@@ -91,12 +91,14 @@ struct ConvDesc {
 struct WinogradDesc {
   tile::WinogradShape shape;  // without blocking
   DType x = DType::kF32;
+  int64_t offset = 0;  // of the images in their operand
 };
 
 // Depthwise convolution (`filters`) or pooling.
 struct WindowDesc {
   tile::WindowShape shape;
   DType x = DType::kF32, w = DType::kF32;
+  int64_t offset = 0;  // of the images in their operand
   bool filters = false;
   uint32_t filter_operand = 1;
   bool packed = true;  // filters lie [tap][channel], else [channel][tap] (on a GPU only)

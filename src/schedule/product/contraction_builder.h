@@ -11,6 +11,7 @@
 #include "ir/analysis/partial_reduction.h"
 #include "schedule/config/config_source.h"
 #include "schedule/expr/inline.h"
+#include "schedule/expr/memory.h"
 #include "schedule/product/contraction.h"
 
 namespace heddle::schedule {
@@ -53,6 +54,9 @@ class ContractionBuilder {
   std::vector<Config> for_extents(std::vector<Config> candidates, const std::function<Config(Config)>& common) const;
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
+
+  // Where the kernel finds a value, or stores it.
+  ValueMemory memory_of(ir::ValueId value) const;
 
   // Operand numbers. The same value in the same layout is one operand.
   uint32_t input(ir::ValueId value, const Packing& packing = {});

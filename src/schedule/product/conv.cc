@@ -54,6 +54,13 @@ uint32_t filters(ContractionBuilder& builder, ScheduledGroup& result, const tile
   return builder.workspace(index, dtype, elements, Operand::Role::kInput);
 }
 
+// Says where the images of a problem lie. What is dense stays out of the text.
+template <typename Shape>
+void place_images(int64_t& offset, Shape& s, const ImageMemory& x) {
+  offset = x.offset;
+  if (x.pixel != s.c) s.pixel = x.pixel;
+}
+
 ScheduledGroup finish(ContractionBuilder& builder, ScheduledGroup result, const Config& config, std::string label,
                       double flops) {
   label += builder.epilogue_label();
@@ -62,7 +69,8 @@ ScheduledGroup finish(ContractionBuilder& builder, ScheduledGroup result, const 
   return result;
 }
 
-ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvShape& s, DType compute, double flops) {
+ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
+                                  DType compute, double flops) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
   ScheduledGroup result;
@@ -76,16 +84,16 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   };
   const Config config =
       choose_config(builder.configs(),
-                    {gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
+                    {gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], x.pixel, 1),
                                        gemm_operand_text(graph, node.inputs[1], 1, s.c))},
                     candidates);
   const int64_t width = config.as<CpuGemmConfig>().micro_n;
   desc.a.dtype = graph.dtype(node.inputs[0]);
   desc.a.operand = builder.input(node.inputs[0]);
-  desc.a.row = s.c, desc.a.col = 1;
+  desc.a.offset = x.offset, desc.a.row = x.pixel, desc.a.col = 1;
   const int64_t most = micro_limits(builder.target()).rows;
   const int64_t rows = builder.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
-  const bool collide = tile::rows_collide(s.c * static_cast<int64_t>(size_of(compute)), rows) && s.o > width;
+  const bool collide = tile::rows_collide(x.pixel * static_cast<int64_t>(size_of(compute)), rows) && s.o > width;
   desc.a.form = desc.a.dtype == compute && !collide ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
   desc.b.form = GemmOperand::Form::kPacked;
   desc.b.dtype = graph.dtype(node.inputs[1]);
@@ -101,11 +109,13 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
 }
 
-ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, DType compute) {
+ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
+                                  DType compute) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
   ScheduledGroup result;
   WindowDesc desc = depthwise_window(graph, node, s);
+  place_images(desc.offset, desc.shape, x);
   builder.input(node.inputs[0]);
   filters(builder, result, {1, 0, 1, 0, s.taps(), 1, s.groups, s.taps()}, s.groups);
   const Shape& y = graph.shape(node.outputs[0]);
@@ -136,10 +146,11 @@ std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
 }
 
 ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvShape& s, const tile::WinogradShape& w,
-                                 const Config& config) {
+                                 const ImageMemory& x, const Config& config) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
   WinogradDesc desc{w, graph.dtype(node.inputs[0])};
+  place_images(desc.offset, desc.shape, x);
   builder.input(node.inputs[0]);
   builder.input(node.inputs[1], winograd_packing(w.o, w.c, config.as<CpuWinogradConfig>().micro_n));
   const Shape& y = graph.shape(node.outputs[0]);
@@ -179,6 +190,26 @@ std::string problem_text(const ConvDesc& desc, DType compute, bool constant) {
       desc.channel, constant ? "constant" : to_string(desc.w));
 }
 
+// Whether to fold windows one side at a time, with lanes along rows, and not tap by tap along the channels. Compares
+// loads for a vector of results; a place in a stride's order costs a scalar load and store an element, unless rows have
+// one channel and every other pixel.
+bool prefer_rows(const tile::WindowShape& s, int64_t lanes) {
+  const auto [depth, height, width] = s.kernel;
+  const double vectors = static_cast<double>(ceil_div(s.c, lanes) * lanes) / static_cast<double>(s.c);
+  const double by_taps = static_cast<double>(depth * height * width) * vectors;
+  const int64_t sorted = s.stride[2] == 1 ? 0 : s.stride[2] == 2 && s.c == 1 ? 1 : lanes;
+  const auto by_rows = static_cast<double>((depth * height + 1 + sorted) * s.stride[2] + width);
+  return by_rows < by_taps;
+}
+
+bool folds_rows(const ir::Graph& graph, const ir::Node& node, const Target& target) {
+  if (node.op != ir::Op::kWindowReduce) return false;
+  const WindowProblem problem = window_problem(graph, node);
+  const int64_t lanes =
+      micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute_dtype(problem.desc.x)));
+  return problem.first < problem.last && prefer_rows(problem.desc.shape, lanes);
+}
+
 }  // namespace
 
 ScheduledGroup schedule_conv(ContractionBuilder& builder) {
@@ -190,7 +221,10 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   // A prologue (the change of layout of a model's input) is folded into the copy of the image.
   const View view = builder.view_of(node.inputs[0]);
   if (!view.affine) fail(ErrorCode::kUnsupportedOperator, "conv", "its prologue is no strided view");
-  const bool plain = view.value == node.inputs[0];
+  const auto image = view.value == node.inputs[0]
+                         ? image_memory(graph.shape(view.value), builder.memory_of(view.value), view.strides.size() - 1)
+                         : std::nullopt;
+  const bool plain = image.has_value();
   ConvDesc desc;
   desc.offset = view.offset, desc.batch = view.strides.front(),
   desc.channel = s.c * s.groups == 1 ? 1 : view.strides.back();
@@ -201,11 +235,11 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) *
                        static_cast<double>(s.k()) / static_cast<double>(spread);
   builder.desc().compute = compute;
-  if (plain && is_pointwise(s)) return schedule_pointwise(builder, s, compute, flops);
+  if (plain && is_pointwise(s)) return schedule_pointwise(builder, s, *image, compute, flops);
   const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
   const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);
   if (plain && s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
-    return schedule_depthwise(builder, s, compute);
+    return schedule_depthwise(builder, s, *image, compute);
   }
   const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
   const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
@@ -217,10 +251,10 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
       return is_winograd ? pick : with_common_height(std::move(pick), s.out[2], builder.target());
     });
   });
-  if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, config);
+  if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, *image, config);
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
-  desc.direct = plain && desc.x == compute && is_unpadded(s) &&
+  desc.direct = plain && image->dense(s.groups * s.c) && desc.x == compute && is_unpadded(s) &&
                 !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
   builder.input(view.value);
   const int64_t width = config.as<CpuConvConfig>().micro_n;
@@ -237,16 +271,21 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
 }
 
-// Whether to fold windows one side at a time, with lanes along rows, and not tap by tap along the channels. Compares
-// loads for a vector of results; a place in a stride's order costs a scalar load and store an element, unless rows have
-// one channel and every other pixel.
-bool prefer_rows(const tile::WindowShape& s, int64_t lanes) {
-  const auto [depth, height, width] = s.kernel;
-  const double vectors = static_cast<double>(ceil_div(s.c, lanes) * lanes) / static_cast<double>(s.c);
-  const double by_taps = static_cast<double>(depth * height * width) * vectors;
-  const int64_t sorted = s.stride[2] == 1 ? 0 : s.stride[2] == 2 && s.c == 1 ? 1 : lanes;
-  const auto by_rows = static_cast<double>((depth * height + 1 + sorted) * s.stride[2] + width);
-  return by_rows < by_taps;
+std::string cpu_placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
+                               const ir::Placement& place, const Target& target) {
+  const ir::Node& anchor = graph.node(group.anchor);
+  const bool reads = std::find(group.inputs.begin(), group.inputs.end(), value) != group.inputs.end();
+  if (reads) return folds_rows(graph, anchor, target) ? "a window folds whole rows of its pixels" : "";
+  if (anchor.op != ir::Op::kConv) return {};
+  // Tiles of 4x4 pixels come in an order that no prefetcher knows.
+  constexpr int64_t kLongRun = 512;
+  const auto shape = winograd_shape(conv_shape(graph, anchor));
+  const auto element = static_cast<int64_t>(size_of(graph.dtype(value)));
+  const int64_t run = graph.shape(value).back() * element, bytes = element_count(place.shape) * element;
+  const bool is_far = bytes > target.cpu.l2_bytes && run < kLongRun && graph.shape(value).back() != place.shape.back();
+  std::string why;
+  if (!is_far || !shape || !prefer_winograd(*shape, target, &why)) return {};
+  return fmt::format("Winograd's tiles of pixels of {} bytes would miss the second-level cache", run);
 }
 
 ScheduledGroup schedule_window(ContractionBuilder& builder) {
@@ -259,7 +298,10 @@ ScheduledGroup schedule_window(ContractionBuilder& builder) {
   builder.desc().compute = compute;
   builder.input(node.inputs[0]);
   const int64_t lanes = lanes_of(builder, compute);
-  problem.desc.rows = problem.first < problem.last && prefer_rows(s, lanes);
+  const auto image = image_memory(graph.shape(node.inputs[0]), builder.memory_of(node.inputs[0]), problem.last);
+  if (!image) fail(ErrorCode::kUnsupportedOperator, "window", "the lines of its images lie apart");
+  problem.desc.rows = image->dense(s.c) && folds_rows(graph, node, builder.target());
+  place_images(problem.desc.offset, problem.desc.shape, *image);
   const int64_t rows = s.out[0] * s.out[1] * (problem.desc.rows ? 1 : s.out[2]);
   builder.make_epilogue(s.batch, rows, problem.desc.rows ? s.out[2] * s.c : s.c, lanes,
                         [&](IndexPool& pool, const Index& image, const Index& row, const Index& col) {

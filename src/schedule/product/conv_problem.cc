@@ -61,6 +61,21 @@ std::string conv_label(const tile::ConvShape& s) {
   return text;
 }
 
+std::optional<ImageMemory> image_memory(const Shape& shape, const ValueMemory& memory, size_t channels) {
+  ImageMemory found;
+  int64_t stride = 1, next = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (memory.place != nullptr) found.offset += memory.place->start[d] * stride;
+    const bool is_pixel = d < channels && found.pixel == 0 && shape[d] != 1;
+    if (is_pixel) found.pixel = next = stride;
+    if (shape[d] != 1 && stride != next) return std::nullopt;
+    next = shape[d] == 1 ? next : stride * shape[d];
+    stride *= memory.shape[d];
+  }
+  if (found.pixel == 0) found.pixel = element_count(sub_shape(shape, channels, shape.size()));
+  return found;
+}
+
 WindowDesc depthwise_window(const ir::Graph& graph, const ir::Node& node, const tile::ConvShape& s) {
   WindowDesc desc;
   desc.filters = true;

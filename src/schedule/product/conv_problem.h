@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,14 @@ std::string conv_label(const tile::ConvShape& shape);
 // The indices of [N, spatial..., C] at (image, pixel, channel).
 std::vector<Index> image_index(IndexPool& pool, const Shape& shape, const Index& image, const Index& pixel,
                                const Index& channel);
+
+// Where the images of a convolution or window lie: pixels at equal distances, each with its channels side by side.
+struct ImageMemory {
+  int64_t offset = 0, pixel = 0;  // of the first element; from pixel to pixel
+  bool dense(int64_t channels) const { return offset == 0 && pixel == channels; }
+};
+// `channels` is the first dimension of the channels. Nothing where the distances differ.
+std::optional<ImageMemory> image_memory(const Shape& shape, const ValueMemory& memory, size_t channels);
 
 // A window_reduce, and how its dimensions are images [0, first), windows [first, last), channels behind.
 struct WindowProblem {

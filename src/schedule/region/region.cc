@@ -22,6 +22,13 @@ bool Region::is_input(ir::ValueId v) const {
   return made.count(v) != 0 || local.graph.producer(v).op == ir::Op::kParameter;
 }
 
+ValueMemory Region::memory_of(ir::ValueId v) const {
+  const auto whole = local.outer.find(v);
+  const auto placed = whole == local.outer.end() ? group.placed.end() : group.placed.find(whole->second);
+  if (placed == group.placed.end()) return {local.graph.shape(v)};
+  return {placed->second.shape, &placed->second};
+}
+
 double Region::bytes_of(ir::ValueId v) const {
   const ir::TensorType& type = local.graph.type(v);
   return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
@@ -30,7 +37,9 @@ double Region::bytes_of(ir::ValueId v) const {
 RegionBackend::RegionBackend(Region& region)
     : region_(region),
       context_{region.local.graph, [&region](ir::ValueId v) { return region.is_input(v); },
-               [&region](ir::ValueId v) { return region.cut.count(v) != 0; }} {}
+               [&region](ir::ValueId v) { return region.cut.count(v) != 0; }} {
+  context_.memory_of = [&region](ir::ValueId v) { return region.memory_of(v); };
+}
 
 Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents) {
   const std::set<ir::ValueId> own(roots.begin(), roots.end());
@@ -275,7 +284,8 @@ class RegionScheduler {
     }
     for (const Root& root : from.exprs->roots) {
       const ir::TensorType& type = graph().type(root.value);
-      kernel.desc.operands.push_back({Operand::Role::kOutput, type.dtype, type.shape, {}});
+      kernel.desc.operands.push_back(
+          {Operand::Role::kOutput, type.dtype, backend_.context().memory_of(root.value).shape, {}});
       kernel.desc.operands.back().in_place = ir::is_in_place(graph().producer(root.value));
       kernel.bindings.push_back(binding(root.value));
     }

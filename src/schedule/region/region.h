@@ -36,6 +36,7 @@ struct Region {
   bool is_input(ir::ValueId v) const;
   bool is_scan(ir::ValueId v) const { return local.graph.producer(v).op == ir::Op::kScan; }
   double bytes_of(ir::ValueId v) const;
+  ValueMemory memory_of(ir::ValueId v) const;
 };
 
 // The parallel structure of a kernel before its stages are laid out. Each backend derives its own.

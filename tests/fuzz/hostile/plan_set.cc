@@ -35,7 +35,9 @@ PlanSet::PlanSet(passes::FusionPolicy fusion, int device, bool use_cache)
 
 size_t PlanSet::add(const ir::Graph& graph, bool small) {
   const Target& machine = small && device_ < 0 ? small_target() : target_;
-  const ir::Graph optimised = passes::run_pipeline(graph, {.target = machine});
+  driver::Settings settings;
+  settings.target = machine, settings.fusion = fusion_;
+  const ir::Graph optimised = passes::run_pipeline(graph, driver::pass_context(settings));
   driver::BuildContext context{machine, fusion_, kernels_, report_};
   plans_.push_back(driver::build_plan(optimised, context).plan);
   plans_.back()->target = target_.fingerprint();

@@ -38,13 +38,13 @@ template <int W, int Pixels, typename T, typename Op, typename N>
 requires(!Op::kLong) TILE_INLINE
     void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3], const Op& op,
                      int64_t channel, N n, vec<compute_t<T>, W> (&acc)[Pixels]) {
-  const int64_t row = s.in[2] * s.c, plane = row * s.in[1], step = s.stride[2] * s.c;
+  const int64_t row = s.in[2] * s.pitch(), plane = row * s.in[1], step = s.stride[2] * s.pitch();
   static_for<Pixels>([&](auto i) { acc[i] = op.template start<W>(); });
   for (int64_t d = lo[0]; d < hi[0]; ++d) {
     for (int64_t y = lo[1]; y < hi[1]; ++y) {
       const T* line = in + d * s.dilation[0] * plane + y * s.dilation[1] * row;
       for (int64_t x = lo[2]; x < hi[2]; ++x) {
-        const T* p = line + x * s.dilation[2] * s.c;
+        const T* p = line + x * s.dilation[2] * s.pitch();
         const int64_t tap = (d * s.kernel[1] + y) * s.kernel[2] + x;
         const auto w = op.template weight<W>(tap, channel, n);
         static_for<Pixels>([&](auto i) { acc[i] = op.step(acc[i], load_n<W>(p + i * step, n), w); });
@@ -60,7 +60,8 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
                                     const Op& op, int64_t channel, N n, vec<compute_t<T>, W> (&total)[Pixels]) {
   constexpr int Chains = Pixels == 1 ? 4 : 1;
   using V = vec<compute_t<T>, W>;
-  const int64_t row = s.in[2] * s.c, plane = row * s.in[1], step = s.stride[2] * s.c, next = s.dilation[2] * s.c;
+  const int64_t row = s.in[2] * s.pitch(), plane = row * s.in[1];
+  const int64_t step = s.stride[2] * s.pitch(), next = s.dilation[2] * s.pitch();
   V acc[Chains][Pixels], error[Pixels];
   const auto clear = [&]() __attribute__((always_inline)) {
     static_for<Chains * Pixels>([&](auto i) { acc[i / Pixels][i % Pixels] = op.template start<W>(); });
@@ -116,7 +117,7 @@ template <typename T, typename Op, typename Epilogue>
 void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epilogue, int64_t begin, int64_t end) {
   using C = compute_t<T>;
   constexpr int W = kVectorBytes / int(sizeof(C)), P = detail::kWindowPixels;
-  const int64_t row = s.in[2] * s.c, plane = row * s.in[1];
+  const int64_t row = s.in[2] * s.pitch(), plane = row * s.in[1];
   int64_t inner0, inner1;
   detail::inner_outputs(s, inner0, inner1);
   for (int64_t task = begin; task < end; ++task) {
@@ -125,12 +126,12 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
     detail::valid_taps(s, 0, od, lo[0], hi[0]);
     detail::valid_taps(s, 1, oh, lo[1], hi[1]);
     const T* base = x + n * s.in[0] * plane + (od * s.stride[0] - s.low[0]) * plane +
-                    (oh * s.stride[1] - s.low[1]) * row - s.low[2] * s.c;
+                    (oh * s.stride[1] - s.low[1]) * row - s.low[2] * s.pitch();
     const int64_t pixel0 = (od * s.out[1] + oh) * s.out[2];
     for (int64_t ow = 0; ow < s.out[2];) {
       detail::valid_taps(s, 2, ow, lo[2], hi[2]);
       const bool many = ow >= inner0 && ow + P <= inner1;
-      const T* in = base + ow * s.stride[2] * s.c;
+      const T* in = base + ow * s.stride[2] * s.pitch();
       const auto run = [&](int64_t channel, auto count) {
         if (many) {
           vec<C, W> acc[P];

@@ -100,7 +100,7 @@ template <typename TX>
 inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, int64_t last, float* v) {
   constexpr int W = kLanes;
   const int64_t stride = s.channel_stride(), point = s.block_tiles * stride;
-  const int64_t row = s.in[1] * s.c, down = s.dilation[0], across = s.dilation[1];
+  const int64_t row = s.in[1] * s.pitch(), down = s.dilation[0], across = s.dilation[1];
   for (int64_t i = 0; i < s.block_tiles; ++i) {
     float* out = v + i * stride;
     if (first + i >= last) {  // rows behind the last tile are computed too, and not used
@@ -114,12 +114,12 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
     const int64_t inside[4] = {winograd_count(y, down, 0, kWinogradIn), winograd_count(y, down, s.in[0], kWinogradIn),
                                winograd_count(left, across, 0, kWinogradIn),
                                winograd_count(left, across, s.in[1], kWinogradIn)};
-    const TX* from = x + at.n * s.in[0] * row + y * row + left * s.c;
+    const TX* from = x + at.n * s.in[0] * row + y * row + left * s.pitch();
     int64_t c = 0;
     for (; c + W <= s.c; c += W) {
-      winograd_input<W>(from + c, down * row, across * s.c, inside, out + c, point, index_constant<W>{});
+      winograd_input<W>(from + c, down * row, across * s.pitch(), inside, out + c, point, index_constant<W>{});
     }
-    if (c < s.c) winograd_input<W>(from + c, down * row, across * s.c, inside, out + c, point, s.c - c);
+    if (c < s.c) winograd_input<W>(from + c, down * row, across * s.pitch(), inside, out + c, point, s.c - c);
   }
 }
 

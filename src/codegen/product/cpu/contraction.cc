@@ -271,7 +271,8 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
       micro_tables({"float", "float", s.o, lanes, false}, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
-  const std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
+  std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
+  if (s.pixel > 0) extents += ", " + z.fields({{"pixel", s.pixel}});
   const std::string in = z.list(s.in), out = z.list(s.out);
   e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, .dilation = {}, {}}};", constness(z),
              extents, in, out, list(s.low), list(s.dilation),
@@ -280,8 +281,9 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
                        {"tall", s.tall},
                        {"block_panels", s.block_panels}}));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  const std::string images = argument(desc, 0) + (winograd.offset > 0 ? z.place(winograd.offset) : "");
   e.out.line("tile::winograd{}<{}>({}, shape, {}, static_cast<const float*>(operands[1]), epilogue, {});",
-             e.place ? "_rows" : "", e.micro->arguments, micro_of(e), argument(desc, 0), rows_of(e));
+             e.place ? "_rows" : "", e.micro->arguments, micro_of(e), images, rows_of(e));
   e.out.close();
 }
 
@@ -297,7 +299,8 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
   const char* long_sum = is_long && (window.filters || window.kind == "sum") ? ", true" : "";
   e.tasks = s.tasks();
   open_kernel(e, desc);
-  const std::string extents = e.sizes.fields({{"batch", s.batch}, {"c", s.c}});
+  std::string extents = e.sizes.fields({{"batch", s.batch}, {"c", s.c}});
+  if (s.pixel > 0) extents += ", " + e.sizes.fields({{"pixel", s.pixel}});
   e.out.line("{} tile::WindowShape shape{{{}, {}}};", constness(e.sizes), extents, window_fields(s, e.sizes));
   if (window.filters) {
     e.out.line("const tile::DepthwiseOp<{}, {}{}> op{{{}, {}}};", compute, storage_type(window.w), long_sum,
@@ -314,7 +317,8 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
     e.out.line("const int64_t begin = part.image * {} + part.row, end = begin + part.rows;", e.sizes(s.out[1]));
   }
   if (window.rows) e.scratch_bytes = s.scratch_bytes(static_cast<int64_t>(size_of(c.compute)));
-  e.out.line("tile::window{}(shape, {}, op, epilogue, {}begin, end);", window.rows ? "_rows" : "", argument(desc, 0),
+  const std::string images = argument(desc, 0) + (window.offset > 0 ? e.sizes.place(window.offset) : "");
+  e.out.line("tile::window{}(shape, {}, op, epilogue, {}begin, end);", window.rows ? "_rows" : "", images,
              window.rows ? "scratch, " : "");
   e.out.close();
 }
@@ -377,7 +381,9 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
                Marks marks) {
   using Form = Sizes::Form;
   Emission e;
-  e.sizes = Sizes(marks == Marks::kAll ? Form::kMarked : is_large(c) ? Form::kShared : Form::kLiteral,
+  e.sizes = Sizes(marks == Marks::kAll ? Form::kMarked
+                  : is_large(c)        ? Form::kShared
+                                       : Form::kLiteral,
                   marks == Marks::kPlaces);
   e.out.open(fmt::format("namespace {}_parts {{", kStandIn));
   e.out.open("namespace {");

@@ -147,7 +147,8 @@ OperandText image_text(const OperandView& o, int64_t groups) {
   tile::GemmImageArgs args = i;
   if (groups <= 1) args.group = 0;
   result.block = argument_bytes(args);
-  result.pointers = {{0, static_cast<int>(offsetof(tile::GemmImageArgs, data)), static_cast<int>(o.operand)}};
+  result.pointers = {{0, static_cast<int>(offsetof(tile::GemmImageArgs, data)), static_cast<int>(o.operand),
+                      o.offset * static_cast<int64_t>(size_of(o.dtype))}};
   return result;
 }
 

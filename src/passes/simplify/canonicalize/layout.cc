@@ -240,6 +240,11 @@ Result concat_nested(const Match& m) {
   if (parts.size() == m.in.size() || parts.size() > kMostConcatParts) return {};
   return m.e.emit(Op::kConcat, parts, m.attrs);
 }
+// Whether parts can be made in place depends on kernels that are not known yet.
+Result concat_in_place(const Match& m) {
+  if (!m.attrs.has("in_place")) return {};
+  return m.e.emit(Op::kConcat, m.in, {{"dim", m.attrs.integer("dim")}});
+}
 Result pad_nothing(const Match& m) {
   const auto zero = [](int64_t n) { return n == 0; };
   const Ints &low = m.attrs.ints("low"), &high = m.attrs.ints("high");
@@ -281,6 +286,7 @@ std::span<const Rule> layout_rules() {
       {Op::kSlice, "slice_concat", slice_concat},
       {Op::kReverse, "reverse_ones", reverse_ones},
       {Op::kReverse, "reverse_twice", reverse_twice},
+      {Op::kConcat, "concat_in_place", concat_in_place},
       {Op::kConcat, "concat_one", concat_one},
       {Op::kConcat, "concat_empty", concat_empty},
       {Op::kConcat, "concat_nested", concat_nested},

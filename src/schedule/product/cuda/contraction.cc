@@ -195,6 +195,29 @@ ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder) {
   }
 }
 
+namespace {
+
+// The largest power of two, at most that of the widest access, that divides where rows of a value begin, in bytes.
+int64_t alignment(const ir::TensorType& type, const Shape& memory, const std::vector<int64_t>& start) {
+  int64_t all = kCopyBytes, stride = static_cast<int64_t>(size_of(type.dtype));
+  for (size_t d = type.shape.size(); d-- > 0;) {
+    for (const int64_t bytes : {start[d] * stride, d + 1 < type.shape.size() && type.shape[d] > 1 ? stride : 0}) {
+      if (bytes != 0) all = std::min(all, bytes & -bytes);
+    }
+    stride *= memory[d];
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string cuda_placement_cost(const ir::TensorType& type, const ir::Placement& place) {
+  const int64_t there = alignment(type, place.shape, place.start),
+                alone = alignment(type, type.shape, std::vector<int64_t>(type.shape.size(), 0));
+  if (there >= alone) return {};
+  return fmt::format("its rows would begin at multiples of {} bytes in place of {}", there, alone);
+}
+
 // The smallest tile has 16 elements.
 std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node) {
   constexpr int64_t kMost = INT32_MAX, kMostElements = 16 * kMost;

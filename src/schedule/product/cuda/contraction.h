@@ -13,6 +13,9 @@ namespace heddle::schedule {
 // can.
 std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node);
 
+// Why rows of a value would begin at addresses of less alignment at a place than alone; empty: they would not.
+std::string cuda_placement_cost(const ir::TensorType& type, const ir::Placement& place);
+
 // Contraction groups on a GPU; schedule_contraction() comes here for such a target.
 ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder);
 ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder);

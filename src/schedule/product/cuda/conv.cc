@@ -36,7 +36,10 @@ class CudaConvForm {
     const DType x = graph_.dtype(node_.inputs[0]), w = graph_.dtype(node_.inputs[1]);
     const DType compute = *contraction_compute(x, w, graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
-    plain_ = view_.affine && view_.value == node_.inputs[0];
+    if (view_.affine && view_.value == node_.inputs[0]) {
+      memory_ = image_memory(graph_.shape(view_.value), builder_.memory_of(view_.value), view_.strides.size() - 1);
+    }
+    plain_ = memory_.has_value();
     undilated_ = s_.lhs_dilation[0] * s_.lhs_dilation[1] * s_.lhs_dilation[2] == 1;
     if (is_depthwise()) return;
     const Shape& y = graph_.shape(node_.outputs[0]);
@@ -88,19 +91,22 @@ class CudaConvForm {
     o.dtype = graph_.dtype(node_.inputs[0]);
     if (plain_ && is_pointwise(s_)) {
       o.form = Form::kMatrix;
-      o.row = s_.c, o.k = 1, o.depth = s_.c;
+      o.offset = memory_->offset, o.row = memory_->pixel, o.k = 1, o.depth = s_.c;
       o.operand = builder_.input(node_.inputs[0]);
       return;
     }
-    bool image = plain_ && undilated_ && element_count(graph_.shape(node_.inputs[0])) < (int64_t{1} << 31);
+    bool image =
+        plain_ && undilated_ &&
+        element_count(graph_.shape(node_.inputs[0])) / (s_.c * s_.groups) * memory_->pixel < (int64_t{1} << 31);
     for (const int64_t low : s_.low) image = image && low >= 0;
     if (!image) return compute_image();
     o.form = Form::kImage;
+    o.offset = memory_->offset;
     o.operand = builder_.input(node_.inputs[0]);
     const auto i = [](int64_t v) { return static_cast<int32_t>(v); };
     tile::GemmImageArgs& a = o.image;
     a.group = s_.c;
-    a.images = i(s_.batch), a.channels = i(s_.c), a.pixel = i(s_.c * s_.groups);
+    a.images = i(s_.batch), a.channels = i(s_.c), a.pixel = i(memory_->pixel);
     for (int d = 0; d < 3; ++d) {
       a.size[d] = i(s_.in[d]), a.out[d] = i(s_.out[d]), a.window[d] = i(s_.kernel[d]);
       a.stride[d] = i(s_.stride[d]), a.dilation[d] = i(s_.dilation[d]), a.before[d] = i(s_.low[d]);
@@ -180,6 +186,7 @@ class CudaConvForm {
 
   ScheduledGroup depthwise() {
     WindowDesc desc = depthwise_window(graph_, node_, s_);
+    desc.offset = memory_->offset, desc.shape.pixel = memory_->pixel;
     builder_.input(node_.inputs[0]);
     const ir::ValueId w = node_.inputs[1];
     const bool constant = graph_.constant_of(w) != nullptr;
@@ -201,6 +208,7 @@ class CudaConvForm {
   const tile::ConvShape s_;       // as it is computed
   const int64_t together_;
   const View view_;
+  std::optional<ImageMemory> memory_;  // where no prologue changes the image
   bool plain_ = false, undilated_ = false;
   Product desc_;
 };

@@ -40,7 +40,7 @@ OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DTyp
   if (o.form == Form::kImage) {
     const tile::GemmImageArgs& i = o.image;
     t.image = true;
-    t.width = widest(o.dtype, {i.channels, i.pixel, batch > 1 ? i.group : 0});
+    t.width = widest(o.dtype, {i.channels, i.pixel, batch > 1 ? i.group : 0, o.offset});
     t.bytes = static_cast<double>(int64_t{i.images} * i.size[0] * i.size[1] * i.size[2]) *
               static_cast<double>(i.channels * batch) * static_cast<double>(element);
     return t;

@@ -118,14 +118,16 @@ bool knows_window(const WindowDesc& desc) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const bool flat = s.in[0] == 1 && s.out[0] == 1 && s.kernel[0] == 1 && s.low[0] == 0;
   if (!flat || s.dilation[1] != 1 || s.dilation[2] != 1) return false;
-  const int64_t results = s.batch * s.out[1] * s.out[2] * s.c, read = s.batch * s.in[1] * s.in[2] * s.c;
+  const int64_t results = s.batch * s.out[1] * s.out[2] * s.c, read = s.batch * s.in[1] * s.in[2] * s.pitch();
   return results != 0 && read != 0 && results <= kMost && read <= kMost;
 }
 
 // Whether a thread can load `width` channels at a time.
 bool takes_width(const WindowDesc& desc, int64_t width) {
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
-  return desc.shape.c % width == 0 && width * element <= kCopyBytes;
+  const tile::WindowShape& s = desc.shape;
+  const bool begins = s.c % width == 0 && s.pitch() % width == 0 && desc.offset % width == 0;
+  return begins && width * element <= kCopyBytes;
 }
 
 // Configurations of tile/kernel/cuda/window/register_tiled.h, none where the kernel does not apply.
@@ -209,7 +211,7 @@ tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
   tile::WindowArgs args{};
   const int64_t pieces = s.c / config.channels;
   args.items = s.batch * s.out[0] * s.out[1] * s.out[2] * pieces;
-  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(pieces);
+  args.pixel = static_cast<int32_t>(s.pitch()), args.pieces = static_cast<int32_t>(pieces);
   for (int d = 0; d < 3; ++d) {
     args.in[d] = static_cast<int32_t>(s.in[d]), args.out[d] = static_cast<int32_t>(s.out[d]);
     args.window[d] = static_cast<int32_t>(s.kernel[d]), args.stride[d] = static_cast<int32_t>(s.stride[d]);
@@ -222,7 +224,7 @@ tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
 tile::SlideArgs slide_args(const WindowDesc& w, int64_t channels, int64_t down, int64_t across) {
   const tile::WindowShape& s = w.shape;
   tile::SlideArgs args{};
-  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(s.c / channels);
+  args.pixel = static_cast<int32_t>(s.pitch()), args.pieces = static_cast<int32_t>(s.c / channels);
   args.down = static_cast<int32_t>(ceil_div(s.out[1], down));
   args.across = static_cast<int32_t>(ceil_div(s.out[2], across));
   args.items = static_cast<int32_t>(s.batch) * args.down * args.across * args.pieces;
@@ -244,7 +246,7 @@ CudaLaunch launch_of(Args args, const WindowDesc& w, int64_t threads) {
   launch.block = static_cast<uint32_t>(threads);
   launch.grid[0] = static_cast<uint32_t>(ceil_div(args.items, threads));
   launch.arguments = {argument_bytes(args)};
-  launch.pointers = {{0, offsetof(Args, x), 0}};
+  launch.pointers = {{0, offsetof(Args, x), 0, w.offset * static_cast<int64_t>(size_of(w.x))}};
   if (w.filters) launch.pointers.push_back({0, offsetof(Args, filters), static_cast<int>(w.filter_operand)});
   return launch;
 }
@@ -265,6 +267,9 @@ ScheduledGroup schedule_cuda_window(ContractionBuilder& builder) {
   const ir::Node& node = builder.anchor();
   const Shape& y = graph.shape(node.outputs[0]);
   WindowProblem problem = window_problem(graph, node);
+  const auto image = image_memory(graph.shape(node.inputs[0]), builder.memory_of(node.inputs[0]), problem.last);
+  if (!image) fail(ErrorCode::kUnsupportedOperator, "window", "the lines of its images lie apart");
+  problem.desc.offset = image->offset, problem.desc.shape.pixel = image->pixel;
   builder.desc().compute = compute_dtype(problem.desc.x);
   builder.input(node.inputs[0]);
   const std::string label = problem.label();

@@ -44,12 +44,12 @@ bool is_gathered(const ir::Graph& graph, const IndexPool& indices, ir::ValueId v
 }
 
 // An element of a value that lies in memory, which becomes one of the inputs.
-ExprId load(ExprPool& pool, std::vector<InputOperand>& inputs, const ir::Graph& graph, ir::ValueId value,
+ExprId load(ExprPool& pool, std::vector<InputOperand>& inputs, const KernelContext& context, ir::ValueId value,
             const std::vector<Index>& at) {
-  const ir::TensorType& type = graph.type(value);
+  const ValueMemory memory = context.memory_of(value);
   auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputOperand& l) { return l.value == value; });
-  if (leaf == inputs.end()) leaf = inputs.insert(leaf, {value, type.dtype, type.shape});
-  return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - inputs.begin()), pool.indices.linear(at, type.shape));
+  if (leaf == inputs.end()) leaf = inputs.insert(leaf, {value, context.graph.dtype(value), memory.shape});
+  return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - inputs.begin()), memory.position(pool.indices, at));
 }
 
 }  // namespace
@@ -125,12 +125,11 @@ void KernelExprs::build() {
     root.expr = inliner.at(target.part, at);
     if (target.cast != nullptr) root.expr = inliner.cast(*target.cast, root.expr);
     const auto load_old = [&](const std::vector<Index>& there) {
-      return load(pool, inputs, context_.graph, root.value, there);
+      return load(pool, inputs, context_, root.value, there);
     };
     root.at = target.scatter != nullptr
                   ? scatter_to(inliner, pool, context_.graph, *target.scatter, at, load_old, root.expr)
-              : target.part == target.value ? flat
-                                            : place_in(pool.indices, context_.graph, target, at);
+                  : place_in(pool.indices, context_, target, at, flat);
     roots.push_back(std::move(root));
   }
   inliner_ = nullptr;
@@ -151,7 +150,7 @@ void KernelExprs::scan_root(Root& root, const ir::Node& node) {
   site.operand = inliner_->at(node.inputs[0], at);
   site.level = level_of(pool, sites, site.operand);
   site.local = static_cast<uint32_t>(sites.size());
-  root.at = pool.indices.linear(at, shape);
+  root.at = context_.memory_of(root.value).position(pool.indices, at);
   sites.push_back(site);
   root.expr = result_of(pool, site, context_.graph.dtype(root.value));
 }
@@ -172,7 +171,7 @@ std::optional<size_t> KernelExprs::part_dim(ir::ValueId value) const {
 std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Index>& at) {
   const ir::Graph& graph = context_.graph;
   const ir::Node& node = graph.producer(value);
-  if (context_.is_input(value)) return load(pool, inputs, graph, value, at);
+  if (context_.is_input(value)) return load(pool, inputs, context_, value, at);
   if (context_.must_be_input(value) && !is_own(value)) {
     needed.insert(value);
     return pool.local(graph.dtype(value), ~0u);

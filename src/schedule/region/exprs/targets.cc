@@ -105,10 +105,13 @@ std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId val
   return targets;
 }
 
-Index place_in(IndexPool& indices, const ir::Graph& graph, const RootTarget& target, const std::vector<Index>& at) {
+Index place_in(IndexPool& indices, const KernelContext& context, const RootTarget& target, const std::vector<Index>& at,
+               const Index& flat) {
+  const ValueMemory memory = context.memory_of(target.value);
+  if (target.part == target.value && memory.place == nullptr) return flat;
   std::vector<Index> there = at;
   if (target.part != target.value) there[target.dim] = indices.offset(there[target.dim], target.first);
-  return indices.linear(there, graph.shape(target.value));
+  return memory.position(indices, there);
 }
 
 }  // namespace heddle::schedule

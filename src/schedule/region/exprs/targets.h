@@ -6,6 +6,7 @@
 
 #include "ir/graph.h"
 #include "schedule/expr/inline.h"
+#include "schedule/expr/memory.h"
 
 namespace heddle::schedule {
 
@@ -19,6 +20,8 @@ struct KernelContext {
   // Whether a concatenation, cast or not, whose parts are reduced or depend on what is may be a root for each of its
   // parts: those that are made on the same points then are made together.
   bool parts_apart = false;
+  // The memory of a value that is made before or stored.
+  std::function<ValueMemory(ir::ValueId)> memory_of = {};
   bool scatters_rows = false;  // whether a node for which scatters_one_row() holds may be a root
 };
 
@@ -44,7 +47,8 @@ Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const
 
 // A value as one root, or as a root for each of its parts.
 std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value);
-// The position in the root's value of an element of what it is computed of.
-Index place_in(IndexPool& indices, const ir::Graph& graph, const RootTarget& target, const std::vector<Index>& at);
+// The position in the memory of the root's value of an element of what it is computed of, the `flat`-th.
+Index place_in(IndexPool& indices, const KernelContext& context, const RootTarget& target, const std::vector<Index>& at,
+               const Index& flat);
 
 }  // namespace heddle::schedule

@@ -95,7 +95,7 @@ __device__ inline void window(const WindowArgs& args, const Epilogue& epilogue) 
     last[d] = start[d] >= args.in[d] ? 0 : (args.in[d] - 1 - start[d]) / step + 1;
     if (last[d] > args.window[d]) last[d] = args.window[d];
   }
-  const int64_t row = int64_t(args.in[2]) * args.channels, plane = row * args.in[1];
+  const int64_t row = int64_t(args.in[2]) * args.pixel, plane = row * args.in[1];
   const X* origin = static_cast<const X*>(args.x) + image * (plane * args.in[0]) + channel;
   Acc acc[W];
 #pragma unroll
@@ -103,10 +103,10 @@ __device__ inline void window(const WindowArgs& args, const Epilogue& epilogue) 
   for (int32_t d = first[0]; d < last[0]; ++d) {
     for (int32_t y = first[1]; y < last[1]; ++y) {
       const X* from = origin + (start[0] + d * args.dilation[0]) * plane + (start[1] + y * args.dilation[1]) * row +
-                      int64_t(start[2]) * args.channels;
+                      int64_t(start[2]) * args.pixel;
       for (int32_t x = first[2]; x < last[2]; ++x) {
         Acc v[W];
-        load_channels(v, from + int64_t(x) * args.dilation[2] * args.channels);
+        load_channels(v, from + int64_t(x) * args.dilation[2] * args.pixel);
         if constexpr (kDot) {
           using Filter = typename Config::Filter;
           const int32_t tap = (d * args.window[1] + y) * args.window[2] + x;

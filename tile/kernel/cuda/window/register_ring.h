@@ -131,9 +131,9 @@ __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epil
   const int32_t channel = (item - place * args.pieces) * W, left = (place - line * args.across) * kAcross,
                 top = line - image * args.down;
   const int32_t from_y = top * Config::kStride[0] - args.low[0], from_x = left * Config::kStride[1] - args.low[1];
-  const int64_t pitch = int64_t(args.in[1]) * args.channels;
+  const int64_t pitch = int64_t(args.in[1]) * args.pixel;
   const X* origin =
-      static_cast<const X*>(args.x) + image * (pitch * args.in[0]) + int64_t(from_x) * args.channels + channel;
+      static_cast<const X*>(args.x) + image * (pitch * args.in[0]) + int64_t(from_x) * args.pixel + channel;
 
   Ring ring;
 #pragma unroll
@@ -146,7 +146,7 @@ __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epil
     if (static_cast<uint32_t>(from_y + y) >= static_cast<uint32_t>(args.in[0])) continue;
     const Filter* filter = static_cast<const Filter*>(args.filters) + y * Config::kWindow[1] * args.filter_tap +
                            channel * args.filter_channel;
-    ring.row({origin + (from_y + y) * pitch, from_x, args.in[1], args.channels},
+    ring.row({origin + (from_y + y) * pitch, from_x, args.in[1], args.pixel},
              {filter, args.filter_tap, args.filter_channel});
   }
   const int32_t pixel = top * args.out[1] + left;

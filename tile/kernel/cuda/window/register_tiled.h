@@ -56,7 +56,7 @@ struct SlideTile {
   bool inside[kColumns];
 
   __device__ inline SlideTile(const SlideArgs& args, const X* origin, int32_t y, int32_t x)
-      : image(origin), pitch(int64_t(args.in[1]) * args.channels), from_y(y), height(args.in[0]) {
+      : image(origin), pitch(int64_t(args.in[1]) * args.pixel), from_y(y), height(args.in[0]) {
     next = image + y * pitch;
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
@@ -65,7 +65,7 @@ struct SlideTile {
         inside[c] = static_cast<uint32_t>(at) < static_cast<uint32_t>(args.in[1]);
         at = at < 0 ? 0 : at < args.in[1] ? at : args.in[1] - 1;
       }
-      offset[c] = at * args.channels;
+      offset[c] = at * args.pixel;
     }
   }
 
@@ -143,7 +143,7 @@ __device__ inline void slide(const SlideArgs& args, const Epilogue& epilogue) {
   const int32_t channel = (item - place * args.pieces) * W, left = (place - line * args.across) * kAcross,
                 top = (line - image * args.down) * kDown;
   const int32_t from_y = top * Config::kStride[0] - args.low[0], from_x = left * Config::kStride[1] - args.low[1];
-  Tile tile(args, static_cast<const X*>(args.x) + image * (int64_t(args.in[0]) * args.in[1] * args.channels) + channel,
+  Tile tile(args, static_cast<const X*>(args.x) + image * (int64_t(args.in[0]) * args.in[1] * args.pixel) + channel,
             from_y, from_x);
 
   typename Tile::Pixel rows[kAhead + 1][kColumns];

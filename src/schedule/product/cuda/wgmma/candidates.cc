@@ -71,7 +71,8 @@ std::string reject_gate(const WgmmaConfig& c, const WgmmaProblem& p) {
 }
 
 // Parts of k worth trying: as many as fill the device or as a long sum needs, each of at least 4 k-tiles.
-std::vector<int> splits_of(const WgmmaProblem& p, const WgmmaTile& tile, int64_t m, int64_t n, const CudaTarget& target) {
+std::vector<int> splits_of(const WgmmaProblem& p, const WgmmaTile& tile, int64_t m, int64_t n,
+                           const CudaTarget& target) {
   const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
   const int64_t tiles = ceil_div(m, tile.m) * ceil_div(n, tile.n) * p.batch;
   std::vector<int> splits = {1};
@@ -115,7 +116,8 @@ GemmStore store_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   if (c.splits > 1 || p.k == 0) return GemmStore::kPartial;
   if (p.epilogue_stores || (c.swapped && size_of(p.out) != 2)) return GemmStore::kEpilogue;
   // TMA writes rows in whole pieces of 16 bytes, the last one too, over what lies behind it.
-  const bool whole = p.columns() * static_cast<int64_t>(size_of(p.out)) % 16 == 0;
+  const auto element = static_cast<int64_t>(size_of(p.out));
+  const bool whole = p.columns() * element % 16 == 0 && p.offset_d * element % 16 == 0;
   return whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kTma : GemmStore::kRows;
 }
 

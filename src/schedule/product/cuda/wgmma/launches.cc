@@ -61,6 +61,7 @@ TensorMapDesc output_map(const WgmmaProblem& p, const WgmmaConfig& c) {
   TensorMapDesc map;
   map.element = element == 4 ? TensorMapDesc::Element::kBits32 : TensorMapDesc::Element::kBits16;
   map.operand = Use::kD;
+  map.offset = static_cast<uint64_t>(p.offset_d * element);
   map.extents = {static_cast<uint64_t>(p.columns()), static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.batch)};
   map.strides = {static_cast<uint64_t>(p.ldd * element),
                  static_cast<uint64_t>((p.batch > 1 ? p.stride_d : p.ldd * p.m) * element)};
@@ -99,6 +100,7 @@ TensorMapDesc windows_map(const WgmmaProblem& p, int tile, int shares) {
   TensorMapDesc map;
   map.element = element_of(p);
   map.operand = Use::kA;
+  map.offset = static_cast<uint64_t>(w.offset) * element;
   map.extents = {static_cast<uint64_t>(w.channels * p.batch), static_cast<uint64_t>(w.size[0]),
                  static_cast<uint64_t>(w.images)};
   TensorMapWindows windows;
@@ -189,8 +191,8 @@ void add_repack(KernelLaunches& result, const WgmmaProblem& p, RepackedOperand& 
 }
 
 // The product of operands as they lie after repacking. `a` has the kernel's own rows.
-CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target, const RepackedOperand& a,
-                           const RepackedOperand& b) {
+CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target,
+                           const RepackedOperand& a, const RepackedOperand& b) {
   const PartialSums sums{p.m, p.n, p.batch};
   const auto element = static_cast<int64_t>(size_of(p.in));
   const int cluster = c.cluster_m * c.cluster_n;
@@ -239,7 +241,9 @@ CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const Cu
   set_divisors(args);
   if (p.gated && store_of(p, c) != GemmStore::kPartial) args.n /= 2;
   launch.arguments = {argument_bytes(args)};
-  if (store_of(p, c) == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), Use::kD});
+  if (store_of(p, c) == GemmStore::kRows) {
+    launch.pointers.push_back({0, offsetof(GemmArgs, d), Use::kD, p.offset_d * static_cast<int64_t>(size_of(p.out))});
+  }
   if (p.windows) launch.arguments.push_back(argument_bytes(windows_args(p)));
   if (store_of(p, c) == GemmStore::kPartial || c.stream_k)
     launch.pointers.push_back({0, offsetof(GemmArgs, partial), Use::kWorkspace});

@@ -128,7 +128,7 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
   const bool fits = p.in == DType::kI8 ? p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal
                                        : p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
   const int64_t columns = task.columns();
-  const bool matrix = place && epilogue.bounds.empty() && (*place)[3] == 0 && ((*place)[2] == 1 || columns == 1) &&
+  const bool matrix = place && epilogue.bounds.empty() && (*place)[3] >= 0 && ((*place)[2] == 1 || columns == 1) &&
                       ((*place)[1] >= columns || d.m == 1) &&
                       (d.batch == 1 || (*place)[0] >= (*place)[1] * d.m ||
                        ((*place)[0] >= columns && (*place)[1] >= (*place)[0] * d.batch));  // batches within rows
@@ -145,6 +145,7 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
   if (matrix) {
     p.ldd = d.m == 1 ? 0 : (*place)[1];
     p.stride_d = d.batch == 1 ? 0 : (*place)[0];
+    p.offset_d = (*place)[3];
   }
   return p;
 }
@@ -215,11 +216,11 @@ std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::s
   const bool along_k = d.b.form == Form::kMatrix && behind && (d.b.k == 1 || d.k == 1);
   if (!along_k || d.b.offset != 0 || d.b.row * element % kCopyBytes != 0)
     return refuse("filters are no rows of whole 16 bytes");
-  if (i.channels * element % kCopyBytes != 0 || i.pixel * element % kCopyBytes != 0) {
-    return refuse("pixels are no whole 16 bytes long");
+  for (const int64_t place : {int64_t{i.channels}, int64_t{i.pixel}, d.a.offset}) {
+    if (place * element % kCopyBytes != 0) return refuse("pixels are no whole 16 bytes long");
   }
   WgmmaWindows w;
-  w.images = i.images, w.channels = i.channels, w.pixel = i.pixel;
+  w.images = i.images, w.channels = i.channels, w.pixel = i.pixel, w.offset = d.a.offset;
   for (size_t at = 0; at < 2; ++at) {
     const size_t from = 2 - at;
     w.size[at] = i.size[from], w.out[at] = i.out[from], w.window[at] = i.window[from];

@@ -14,6 +14,7 @@ namespace heddle::schedule {
 struct WgmmaWindows {
   int64_t images = 0, channels = 0, pixel = 0;  // pixel: elements from one to the next, which may overlap
   int64_t line = 0;                             // elements from a line of pixels to the next
+  int64_t offset = 0;                           // of the first element in its buffer
   std::array<int64_t, 2> size{}, out{}, window{}, stride{}, dilation{}, before{};
 };
 
@@ -33,7 +34,8 @@ struct WgmmaProblem {
   bool b_k_major = true;                             // B is stored n x k; else k x n
   int64_t lda = 0, ldb = 0, ldd = 0;                 // of a row in memory; 0: dense
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
-  int64_t offset_a = 0, offset_b = 0;                // of the first element in its buffer, which is aligned to 16 bytes
+  // Of the first element in its buffer, which is aligned to 16 bytes.
+  int64_t offset_a = 0, offset_b = 0, offset_d = 0;
   // Batches in two dimensions, the inner of `heads`: operands with a step have it within their rows, so many elements
   // apart, and stride_* is that of the outer one. tile::kGemmOneForAll: the operand is the same for all batches.
   int64_t heads = 1, step_a = 0, step_b = 0;
