@@ -197,6 +197,7 @@ ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder) {
 
 // The smallest tile has 16 elements.
 std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op == ir::Op::kConv && is_channels_first(node)) return "a convolution that is not nhwc";
   constexpr int64_t kMost = INT32_MAX, kMostElements = 16 * kMost;
   const Shape& a = graph.shape(node.inputs[0]);
   std::vector<int64_t> counts;
