@@ -20,6 +20,8 @@ constexpr double kStoreTransposedSteps = 2;  // one that an epilogue stores in t
 constexpr double kScatterSteps = 100;        // or lane by lane: of Winograd's form, and of depthwise convolutions
 constexpr double kCopySteps = 2;             // one that is copied with its padding
 
+constexpr double kGroupSteps = 150;  // a group of an image beside its multiply-adds
+
 enum Side : uint8_t { kFirst, kLast };
 using Steps = std::array<double, 2>;
 
@@ -38,7 +40,7 @@ class ConvSteps {
     const Shape& y = graph.shape(node.outputs[0]);
     groups_ = node.attrs.integer("groups");
     c_ = w[1], o_ = w[0] / groups_;
-    inputs_ = element_count(x), width_ = y.back();
+    inputs_ = element_count(x), width_ = y.back(), images_ = x[0];
     rows_ = element_count(y) / std::max<int64_t>(w[0] * width_, 1);
     taps_ = element_count(w) / (w[0] * w[1]);
     strides_ = node.attrs.ints("strides"), kernel_ = Shape(w.begin() + 2, w.end());
@@ -52,8 +54,10 @@ class ConvSteps {
     const bool is_line = taps_ == 1 && dense_ && !padded_;
     const double vectors = is_line ? in_vectors(rows_ * width_, lanes_) : count(rows_) * in_vectors(width_, lanes_);
     const double loads = o_ == 1 ? 1.3 : 1;  // bound by loads
-    const double copied = padded_ || strides_.back() > 1 ? kCopySteps * count(inputs_) / lanes_ : 0;
-    return loads * vectors * count(groups_ * o_ * taps_ * c_) + copied;
+    const bool copies = padded_ || strides_.back() > 1;
+    const double copied = copies ? kCopySteps * count(inputs_) / lanes_ : 0;
+    const double products = loads * vectors * count(groups_ * o_ * taps_ * c_);
+    return products + copied + kGroupSteps * count(images_ * groups_);
   }
 
   // Whether the kernels for channels last store results lane by lane where they are to have them first.
@@ -78,7 +82,7 @@ class ConvSteps {
   bool is_winograd() const { return groups_ == 1 && dense_ && kernel_ == Shape{3, 3} && c_ >= 8 && o_ >= 8; }
 
   double lanes_;
-  int64_t groups_, c_, o_, inputs_, width_, rows_, taps_;
+  int64_t groups_, c_, o_, inputs_, images_, width_, rows_, taps_;
   Ints strides_;
   Shape kernel_;
   bool padded_, dense_;
