@@ -156,6 +156,7 @@ const TargetTraits& Target::traits() const {
                                           .reduces_in_epilogues = false,
                                           .gates_products = false,
                                           .runs_regions_side_by_side = true,
+                                          .convolves_channels_first = true,
                                           .shares_kernels_of_shapes = true};
   static constexpr TargetTraits kOfCuda = {.merges_dots = true,
                                            .scales_products = true,
@@ -163,6 +164,7 @@ const TargetTraits& Target::traits() const {
                                            .reduces_in_epilogues = true,
                                            .gates_products = true,
                                            .runs_regions_side_by_side = false,
+                                           .convolves_channels_first = false,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);
 }

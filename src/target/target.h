@@ -89,6 +89,8 @@ struct TargetTraits {
   // Threads take the tasks of small regions side by side, whatever these are. Else kernels are launches, and small ones
   // of one shape share theirs.
   bool runs_regions_side_by_side;
+  // There are kernels of convolutions whose images have the channels first.
+  bool convolves_channels_first;
   // Plans for other shapes share kernels whose numbers are arguments.
   bool shares_kernels_of_shapes;
 };

@@ -6,6 +6,11 @@ namespace {
 const std::vector<std::string> kLayoutPasses = {"canonicalize",    "fold",         "canonicalize", "layout",
                                                 "sink_transposes", "canonicalize", "fold",         "cse"};
 
+// On a target that convolves with the channels last alone.
+ir::Graph channels_last(const std::string& text, const std::vector<std::string>& passes = kLayoutPasses) {
+  return run_passes(ir::parse(text), passes, {Target::cuda_h200(1)});
+}
+
 int count(const ir::Graph& graph, ir::Op op) {
   int n = 0;
   for (const ir::Node& node : graph.nodes()) n += node.op == op;
@@ -20,13 +25,14 @@ std::string conv(std::string out, std::string in, std::string weights, int pad) 
 }
 
 TEST(Layout, OneConvolutionHasTransposesAtItsBorder) {
-  expect_ir(R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3], %b: f32[4]) {
+  const ir::Graph after = channels_last(R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3], %b: f32[4]) {
       %c = conv(%x, %w) {strides = [2,2], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
       %v = broadcast(%b) {shape = [1,4,4,4], dims = [1]}
       %y = add(%c, %v)
       return "y" = %y
     })",
-            {"layout", "sink_transposes"}, R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3], %b: f32[4]) {
+                                        {"layout", "sink_transposes"});
+  const ir::Graph expected = ir::parse(R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3], %b: f32[4]) {
       %t = transpose(%x) {perm = [0,2,3,1]}
       %c = conv(%t, %w) {strides = [2,2], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"}
       %v = broadcast(%b) {shape = [1,4,4,4], dims = [3]}
@@ -34,6 +40,7 @@ TEST(Layout, OneConvolutionHasTransposesAtItsBorder) {
       %y = transpose(%a) {perm = [0,3,1,2]}
       return "y" = %y
     })");
+  EXPECT_EQ(ir::print(after), ir::print(expected));
 }
 
 TEST(Layout, AResidualBlockWithPoolingKeepsChannelsLastInside) {
@@ -48,7 +55,7 @@ TEST(Layout, AResidualBlockWithPoolingKeepsChannelsLastInside) {
       %m = reduce(%k) {kind = "sum", dims = [2,3]}
       return "y" = %m
     })";
-  const ir::Graph after = run(text, kLayoutPasses);
+  const ir::Graph after = channels_last(text);
   EXPECT_EQ(count(after, ir::Op::kTranspose), 1) << ir::print(after);  // of the picture
   expect_same(ir::parse(text), after);
 }
@@ -71,7 +78,7 @@ TEST(Layout, NormalisationOverGroupsOfChannelsDoesNotStopTransposes) {
       %gb = broadcast(%g) {shape = [2,8,5,5], dims = [1]}
       %h = mul(%m, %gb))" + conv("y", "h", "v", 0) +
                            "return \"y\" = %y }";
-  const ir::Graph after = run(text, kLayoutPasses);
+  const ir::Graph after = channels_last(text);
   EXPECT_EQ(count(after, ir::Op::kTranspose), 2) << ir::print(after);  // of the input and of the output
   expect_same(ir::parse(text), after);
 }
@@ -82,7 +89,7 @@ TEST(Layout, NearestResizingIsRepeatedWithChannelsLast) {
       %b = broadcast(%c) {shape = [1,4,4,2,5,2], dims = [0,1,2,4]}
       %r = reshape(%b) {shape = [1,4,8,10]})" +
                            conv("y", "r", "v", 0) + "return \"y\" = %y }";
-  const ir::Graph after = run(text, kLayoutPasses);
+  const ir::Graph after = channels_last(text);
   EXPECT_EQ(count(after, ir::Op::kTranspose), 2) << ir::print(after);
   expect_same(ir::parse(text), after);
 }
@@ -94,9 +101,31 @@ TEST(Layout, PicturesAsSequencesNeedNoTranspose) {
       %t = transpose(%r) {perm = [0,2,1]}
       return "y" = %t
     })";
-  const ir::Graph after = run(text, kLayoutPasses);
+  const ir::Graph after = channels_last(text);
   EXPECT_EQ(count(after, ir::Op::kTranspose), 1) << ir::print(after);
   expect_same(ir::parse(text), after);
+}
+
+// Few channels fill no vectors, on a CPU; the pool between two such convolutions stays with them.
+TEST(Layout, FewChannelsStayFirst) {
+  Target cpu = Target::host_cpu(1);
+  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    cpu.cpu.isa = isa;
+    const auto after = [&](const std::string& text) {
+      const ir::Graph graph = run_passes(ir::parse(text), kLayoutPasses, {cpu});
+      expect_same(ir::parse(text), graph);
+      return count(graph, ir::Op::kTranspose);
+    };
+    EXPECT_EQ(after("graph(%x: f32[1,3,40,48], %w: f32[3,3,3,3], %v: f32[2,3,1,1]) {" + conv("c", "x", "w", 1) + R"(
+      %p = window_reduce(%c) {kind = "max", window = [1,1,3,3], strides = [1,1,2,2], low = [0,0,1,1], high = [0,0,1,1], dilations = [1,1,1,1]}
+      )" + conv("y", "p", "v", 0) +
+                    "return \"y\" = %y }"),
+              0);
+    // Many channels come last, between transposes at the border.
+    EXPECT_EQ(after("graph(%x: f32[1,64,8,8], %w: f32[64,64,3,3], %v: f32[64,64,3,3]) {" + conv("c", "x", "w", 1) +
+                    conv("d", "c", "w", 1) + conv("y", "d", "v", 1) + "return \"y\" = %y }"),
+              2);
+  }
 }
 
 }  // namespace

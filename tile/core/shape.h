@@ -97,6 +97,7 @@ struct ConvShape {
   int64_t block_rows = 1;       // output rows of one task
   int64_t block_panels = 1;     // panels of filters of one task
   int64_t block_k = 0;          // conv_long(): products that are summed at once
+  int64_t block_pixels = 0;     // conv_planar(): pixels of an output row of one task
 
   constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   constexpr int64_t k() const { return taps() * c; }
@@ -133,6 +134,35 @@ struct ConvShape {
     const int64_t rows = block_rows < out[1] ? block_rows : out[1];
     return offset_bytes() +
            element_bytes * (accumulators(along_rows) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
+  }
+
+  // The rest is about conv_planar(), whose tasks are blocks of rows and pixels of all channels of a group.
+
+  constexpr int64_t pixel_blocks() const { return (out[2] + block_pixels - 1) / block_pixels; }
+  constexpr int64_t planar_tasks() const { return batch * groups * out[0] * row_blocks() * pixel_blocks(); }
+  // A copied line has its pixels by their place within a stride; vectors are read beyond its end.
+  static constexpr int64_t kPlanarSlack = 128;
+  // Rows that may share lines: those of a block's last rows reach behind its lines.
+  static constexpr int64_t kPlanarRows = 4;
+  constexpr int64_t phase_elements(int64_t element_bytes) const {
+    const int64_t slack = 64 / element_bytes;
+    return copied_stride((reach(2, block_pixels) + stride[2] - 1) / stride[2] + slack, element_bytes);
+  }
+  constexpr int64_t planar_line(int64_t element_bytes) const { return stride[2] * phase_elements(element_bytes); }
+  constexpr int64_t planar_elements(int64_t element_bytes) const {
+    const int64_t rows = block_rows < out[1] ? block_rows : out[1];
+    return (c * kernel[0] * copied_lines(rows) + kPlanarRows * stride[1]) * planar_line(element_bytes) + kPlanarSlack;
+  }
+  // Pixels of a row over which all channels pass in turn, in micro tiles of `pixels`: the lines under them stay in half
+  // of a first-level cache.
+  constexpr int64_t pixels_together(int64_t pixels, int64_t element_bytes) const {
+    constexpr int64_t kBytes = 16 << 10;
+    const int64_t tiles = kBytes / (c * kernel[0] * kernel[1] * element_bytes * pixels);
+    return (tiles < 1 ? 1 : tiles) * pixels;
+  }
+  constexpr int64_t planar_offset_bytes() const { return (k() * 8 + 63) / 64 * 64; }
+  constexpr int64_t planar_scratch_bytes(int64_t element_bytes, bool copies) const {
+    return planar_offset_bytes() + (copies ? element_bytes * planar_elements(element_bytes) : 0);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/layout/channels_first.h"
 #include "passes/rewrite/emitter.h"
 
 namespace heddle::passes {
@@ -27,13 +28,6 @@ ValueId conv_channels_last(Emitter& e, const std::vector<ValueId>& in, Attrs att
   return e.transpose(e.emit(Op::kConv, {x, in[1]}, attrs), inverse(perm));
 }
 
-// Whether a window spans some of the dimensions behind the first two, and none of those.
-bool is_spatial(const Attrs& attrs) {
-  const Ints& window = attrs.ints("window");
-  return window.size() >= 3 && window[0] == 1 && window[1] == 1 && attrs.ints("strides")[1] == 1 &&
-         attrs.ints("low")[1] == 0 && attrs.ints("high")[1] == 0;
-}
-
 ValueId window_channels_last(Emitter& e, ValueId x, Attrs attrs) {
   const Ints perm = channels_last(e.shape(x).size());
   for (const char* name : {"window", "strides", "low", "high", "dilations"}) {
@@ -46,10 +40,12 @@ ValueId window_channels_last(Emitter& e, ValueId x, Attrs attrs) {
 
 }  // namespace
 
-ir::Graph layout(const ir::Graph& graph, const PassContext&) {
+ir::Graph layout(const ir::Graph& graph, const PassContext& context) {
+  const std::vector<bool> first = better_channels_first(graph, context.target);
   ir::Rewriter rewriter(graph);
   Emitter e(rewriter, canonical_rules());
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+    if (!node.outputs.empty() && first[graph.value(node.outputs[0]).producer]) return std::nullopt;
     if (node.op == Op::kConv && node.attrs.text("layout") == "nchw") {
       return std::vector{conv_channels_last(e, r(node.inputs), node.attrs)};
     }

@@ -25,6 +25,7 @@ Map map_of(const ContractionDesc& c) {
   }
   if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
     const tile::ConvShape& s = conv->shape;
+    if (conv->planar) refuse_back_to_back("a convolution has channels first");
     if (s.out[0] != 1 || s.kernel[0] != 1) refuse_back_to_back("a convolution has three dimensions");
     return {s.batch, s.out[1], s.out[2], s.groups * s.o, true};
   }

@@ -49,6 +49,7 @@ BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group)
     refuse_back_to_back(
         "the second convolution has larger windows than a pixel, or groups: it needs its neighbours' results");
   }
+  if (last.op == Op::kConv && is_channels_first(last)) refuse_back_to_back("the second convolution has channels first");
   if (last.op != Op::kConv && last.op != Op::kDot) refuse_back_to_back("the second contraction is no product");
   BackToBackForm form;
   form.inner = last.inputs[0];

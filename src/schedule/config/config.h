@@ -106,6 +106,20 @@ struct CpuWinogradConfig {
   bool operator==(const CpuWinogradConfig&) const = default;
 };
 
+// A direct convolution with lanes along pixels: output rows and their pixels of a block; channels, pixels and rows of
+// the registers' tile.
+struct CpuPlanarConfig {
+  static constexpr std::string_view kName = "planar";
+  int64_t rows = 0, pixels = 0, micro_m = 0, micro_n = 0, micro_rows = 1;
+
+  static void tile(auto& c, auto&& f) {
+    f("rows", c.rows), f("pixels", c.pixels), f("micro_m", c.micro_m), f("micro_n", c.micro_n);
+    f("micro_rows", c.micro_rows);
+  }
+  static void fields(auto& c, auto&& f) { tile(c, f); }
+  bool operator==(const CpuPlanarConfig&) const = default;
+};
+
 // A window of any shape: channels of a thread.
 struct WindowConfig {
   static constexpr std::string_view kName = "generic_window";
@@ -335,7 +349,8 @@ struct BackToBackConfig {
 #define HEDDLE_CONFIG_FAMILIES(F)                                                                                 \
   F(LoopConfig)                                                                                                   \
   F(ScatterElementsConfig)                                                                                        \
-  F(ScatterSlicesConfig) F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig)  \
+  F(ScatterSlicesConfig)                                                                                          \
+  F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig)      \
       F(WindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(AttentionConfig)                 \
           F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
               F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \

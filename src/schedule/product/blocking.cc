@@ -169,6 +169,100 @@ Config conv_config(const ConvDesc& desc, DType compute, const Target& target, co
   return config;
 }
 
+namespace {
+
+// Vectors of pixels of a micro tile at most.
+int64_t most_vectors(const CpuPlanarConfig& c, const MicroLimits& limits) {
+  constexpr int64_t kMost = 8, kMostOfRows = 4;
+  return std::min(c.micro_rows > 1 ? kMostOfRows : kMost, 2 * limits.rows / (c.micro_m * c.micro_rows));
+}
+
+// Cycles of a step of k: multiply-adds, their latency, or loads, of which those of pixels span two cache lines and may
+// miss the first-level cache.
+double planar_step_cycles(int64_t channels, int64_t vectors, const Target& target) {
+  constexpr double kLatency = 4, kLoads = 2, kLoop = 1, kMiss = 0.25;
+  const auto bytes = static_cast<double>(micro_limits(target).vector_bytes);
+  const double rate = std::min(2.0, static_cast<double>(target.cpu.fma_bytes_per_cycle) / bytes);
+  const auto m = static_cast<double>(channels), n = static_cast<double>(vectors);
+  return std::max({m * n / rate, kLatency, (m + 2 * n + 1) / kLoads}) + kLoop + kMiss * n;
+}
+
+// The registers' tile that computes the fewest channels and pixels in vain. One channel has few sums to each load of
+// the input, so rows that read the same lines share them.
+CpuPlanarConfig planar_micro_tile(const tile::ConvShape& s, int64_t lanes, const Target& target) {
+  constexpr int64_t kMostUnrolled = 64;
+  const MicroLimits limits = micro_limits(target);
+  CpuPlanarConfig best;
+  double least = 0;
+  for (int64_t m = 1; m <= std::min(s.o, 2 * limits.rows); ++m) {
+    CpuPlanarConfig c;
+    c.micro_m = m;
+    const bool shares = s.o == 1 && s.kernel[1] > 1 && s.dilation[1] == 1 && s.out[1] > 1;
+    if (shares && s.kernel[1] * s.kernel[2] <= kMostUnrolled) c.micro_rows = tile::ConvShape::kPlanarRows;
+    for (int64_t n = 1; n <= most_vectors(c, limits); ++n) {
+      c.micro_n = n * lanes;
+      const int64_t tiles = ceil_div(s.o, m) * ceil_div(s.out[2], c.micro_n);
+      const double cycles = static_cast<double>(tiles) * planar_step_cycles(m * c.micro_rows, n, target);
+      if (best.micro_m == 0 || cycles < least || (cycles == least && m <= limits.rows)) best = c, least = cycles;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Config with_widest_tile(Config config, DType compute, const Target& target) {
+  const MicroLimits limits = micro_limits(target);
+  CpuPlanarConfig c = config.as<CpuPlanarConfig>();
+  c.micro_n = most_vectors(c, limits) * limits.vector_bytes / static_cast<int64_t>(size_of(compute));
+  config.choice = c;
+  return config;
+}
+
+// The copy of a block's lines stays in the first-level cache if every line is read once, else in a part of the second.
+// Blocks are several windows high, since the lines around a block are copied twice.
+Config block_planar(const ConvDesc& desc, DType compute, const Target& target) {
+  const tile::ConvShape& s = desc.shape;
+  const MicroLimits limits = micro_limits(target);
+  const int64_t element = static_cast<int64_t>(size_of(compute));
+  CpuPlanarConfig c = planar_micro_tile(s, limits.vector_bytes / element, target);
+  const bool once = s.o == c.micro_m;
+  const int64_t large = target.cpu.l2_bytes / 4, room = once ? target.cpu.l1_bytes * 3 / 4 : target.cpu.l2_bytes / 8;
+  const int64_t line = s.c * s.kernel[0] * s.stride[2] * element;  // bytes of the lines above a pixel
+  const int64_t least = std::min(s.out[1], s.kernel[1] == 1 ? 1 : 2 * s.kernel[1]);
+  const int64_t wanted = wanted_tasks(target), planes = s.batch * s.groups * s.out[0];
+  int64_t blocks = ceil_div(s.out[2] * line * s.copied_lines(least), least > 1 ? large : room);
+  if (planes * ceil_div(s.out[1], least) * blocks < wanted) blocks = ceil_div(wanted, planes * s.out[1]);
+  c.pixels = std::min(s.out[2], ceil_div(even_block(s.out[2], blocks), c.micro_n) * c.micro_n);
+  const auto copied = [&](int64_t rows) {
+    return s.c * s.kernel[0] * s.copied_lines(rows) * s.reach(2, c.pixels) * element;
+  };
+  c.rows = s.out[1];
+  while (c.rows > least && copied(c.rows) > room) c.rows = std::max(least, ceil_div(c.rows, 2));
+  while (c.rows > 1 && copied(c.rows) > large) c.rows = ceil_div(c.rows, 2);
+  blocks = planes * ceil_div(s.out[2], c.pixels);
+  if (blocks * ceil_div(s.out[1], c.rows) < wanted) {
+    c.rows = std::min(c.rows, std::max(least, even_block(s.out[1], ceil_div(wanted, blocks))));
+  }
+  if (c.micro_rows > 1) c.rows = std::min(s.out[1], ceil_div(c.rows, c.micro_rows) * c.micro_rows);
+  return planar_config(desc, compute, target, c);
+}
+
+Config planar_config(const ConvDesc& desc, DType compute, const Target& target, const CpuPlanarConfig& choice) {
+  tile::ConvShape blocked = desc.shape;
+  blocked.block_rows = choice.rows, blocked.block_pixels = choice.pixels;
+  Config config;
+  config.choice = choice;
+  config.tasks = blocked.planar_tasks();
+  const int64_t element = static_cast<int64_t>(size_of(compute));
+  config.reason = fmt::format(
+      "lanes along pixels, {} rows of {} pixels a block ({}), micro tile {}x{}, {} tasks for {} threads", choice.rows,
+      choice.pixels,
+      desc.direct ? "read in place" : fmt::format("{} KiB copied", blocked.planar_elements(element) * element >> 10),
+      choice.micro_m, choice.micro_n * choice.micro_rows, config.tasks, target.cpu.threads);
+  return config;
+}
+
 // Filters grow fourfold in memory too; past this size a model of such layers would not fit where it did before.
 bool allows_winograd(const tile::WinogradShape& s) {
   constexpr int64_t kMaxFilterBytes = 64 << 20;

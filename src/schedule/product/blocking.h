@@ -14,6 +14,7 @@ struct Blocking {
 };
 Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, const Blocking& blocking);
 Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking);
+Config planar_config(const ConvDesc& desc, DType compute, const Target& target, const CpuPlanarConfig& choice);
 Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
 
 // Steps of k that registers sum before these sums join compensated ones; 0 if k is so short, or its sums so exact, that
@@ -28,9 +29,14 @@ Config with_common_height(Config config, int64_t rows, const Target& target);
 // The configuration with panels of two vectors, the last of which may be narrow: for any number of columns.
 Config with_wide_panels(Config config, const Target& target, DType compute);
 
+// The configuration, of a convolution with lanes along pixels, with as many pixels a micro tile as registers hold: for
+// rows of any number of pixels.
+Config with_widest_tile(Config config, DType compute, const Target& target);
+
 // Blockings by the cost model; they set `reason`.
 Config block_gemm(const GemmDesc& desc, DType compute, const Target& target);
 Config block_conv(const ConvDesc& desc, DType compute, const Target& target);
+Config block_planar(const ConvDesc& desc, DType compute, const Target& target);
 Config block_winograd(const WinogradDesc& desc, const Target& target);
 
 // Whether F(4x4, 3x3) may be tried at all.

@@ -106,6 +106,34 @@ std::vector<Config> conv_candidates(const ConvDesc& desc, DType compute, const T
   return configs_of(found, [&](const Blocking& b) { return conv_config(desc, compute, target, b); });
 }
 
+std::vector<Config> planar_candidates(const ConvDesc& desc, DType compute, const Target& target) {
+  std::vector<Config> configs = {block_planar(desc, compute, target)};
+  const auto pick = configs.front().as<CpuPlanarConfig>();
+  const MicroLimits limits = micro_limits(target);
+  const int64_t lanes = limits.vector_bytes / static_cast<int64_t>(size_of(compute));
+  const auto add = [&](CpuPlanarConfig c) {
+    c.rows = std::clamp<int64_t>(c.rows, 1, desc.shape.out[1]);
+    c.pixels = std::clamp<int64_t>(c.pixels, 1, desc.shape.out[2]);
+    Config config = planar_config(desc, compute, target, c);
+    const bool known =
+        std::any_of(configs.begin(), configs.end(), [&](const Config& x) { return x.choice == config.choice; });
+    if (!known) configs.push_back(std::move(config));
+  };
+  for (const int64_t rows : {pick.rows * 2, ceil_div(pick.rows, 2)}) {
+    CpuPlanarConfig c = pick;
+    c.rows = rows;
+    add(c);
+  }
+  CpuPlanarConfig c = pick;
+  c.pixels = ceil_div(pick.pixels, 2 * pick.micro_n) * pick.micro_n;
+  add(c);
+  // Fewer channels and more pixels a micro tile.
+  c = pick;
+  c.micro_m = ceil_div(pick.micro_m, 2), c.micro_n = std::min<int64_t>(8, 2 * limits.rows / c.micro_m) * lanes;
+  if (c.micro_m < pick.micro_m && c.micro_n > pick.micro_n) add(c);
+  return configs;
+}
+
 std::vector<Config> winograd_candidates(const WinogradDesc& desc, const Target& target) {
   const Config config = block_winograd(desc, target);
   const auto& pick = config.as<CpuWinogradConfig>();

@@ -7,6 +7,7 @@
 #include "schedule/expr/inline.h"
 #include "schedule/floor.h"
 #include "schedule/product/contraction_builder.h"
+#include "schedule/product/conv_problem.h"
 
 namespace heddle::schedule {
 
@@ -199,7 +200,7 @@ namespace {
 
 // A value whose lanes outside of the bounds load nothing.
 ExprId bounded(Epilogue& e, ExprId value) {
-  if (!e.bounds_columns()) return value;
+  if (!e.bounds_lanes()) return value;
   const DType dtype = e.pool[value].dtype;
   const ExprId zero = is_float(dtype) ? e.pool.constant(dtype, 0) : e.pool.integer(dtype, 0);
   for (const Epilogue::Bound& bound : e.bounds) value = e.pool.guard(bound.index, 0, bound.end, value, zero);
@@ -238,6 +239,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
   e.batch = indices.new_var(batches), e.row = indices.new_var(rows);
   e.col_outer = indices.new_var(columns / split), e.col = indices.new_var(split);
   e.split = split;
+  e.along_rows = lanes_along_rows_;
   const ir::ValueId result = gate_ ? graph_.node(gate_->meet).outputs[0] : anchor().outputs[0];
   e.accumulator = graph_.dtype(result);
   const Index column = indices.add(indices.scale(indices.var(e.col_outer), split), indices.var(e.col));
@@ -260,7 +262,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
     // It was added in more bits.
     return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
   });
-  bool affine = !e.bounds_columns();
+  bool affine = !e.bounds_lanes();
   for (ir::ValueId output : group_.outputs) {
     const ir::NodeId producer = graph_.value(output).producer;
     if (graph_.node(producer).op == Op::kReduce) {
@@ -276,10 +278,10 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
     }
     const Index position = memory_of(output).position(indices, known->second);
     e.stores.push_back({this->output(output), position, bounded(e, inliner.at(output, known->second))});
-    affine = affine && is_affine(e.pool, position, e.col);
+    affine = affine && is_affine(e.pool, position, e.lane());
   }
   for (ExprId id = 0; id < e.pool.size(); ++id) {
-    if (e.pool[id].kind == Expr::Kind::kLoad) affine = affine && is_affine(e.pool, e.pool[id].index, e.col);
+    if (e.pool[id].kind == Expr::Kind::kLoad) affine = affine && is_affine(e.pool, e.pool[id].index, e.lane());
   }
   return affine;
 }
@@ -298,9 +300,9 @@ void ContractionBuilder::bind(Inliner& inliner, const std::function<std::optiona
       });
 }
 
-bool Epilogue::bounds_columns() const {
+bool Epilogue::bounds_lanes() const {
   return std::any_of(bounds.begin(), bounds.end(),
-                     [this](const Bound& bound) { return (pool.vars(bound.index) >> col & 1) != 0; });
+                     [this](const Bound& bound) { return (pool.vars(bound.index) >> lane() & 1) != 0; });
 }
 
 std::vector<ExprId> Epilogue::values() const {
@@ -378,7 +380,12 @@ bool can_compile_contraction(const ir::Graph& graph, const ir::Node& node, std::
     return refuse(fmt::format("a contraction of {} and {} into {}", to_string(graph.dtype(node.inputs[0])),
                               to_string(graph.dtype(node.inputs[1])), to_string(out)));
   }
-  if (node.op == Op::kConv && node.attrs.text("layout") != "nhwc") return refuse("a convolution that is not nhwc");
+  if (node.op == Op::kConv && is_channels_first(node)) {
+    const auto& spread = node.attrs.ints("lhs_dilations");
+    if (std::any_of(spread.begin(), spread.end(), [](int64_t s) { return s != 1; })) {
+      return refuse("a transposed convolution that is not nhwc");
+    }
+  }
   return true;
 }
 

@@ -44,6 +44,7 @@ struct Epilogue {
   ExprPool pool;
   VarId batch = 0, row = 0, col_outer = 0, col = 0;
   int64_t split = 0;  // extent of `col`; the columns where they are not split
+  bool along_rows = false;  // lanes run along rows, else along columns
   DType accumulator = DType::kF32;
   std::vector<Store> stores;  // may be empty where there are reductions
   std::vector<Reduction> reductions;
@@ -52,8 +53,9 @@ struct Epilogue {
 
   // What is computed from the accumulators, and what these are computed from.
   std::vector<ExprId> values() const;
-  // Whether some columns of a run are within the bounds and others are not.
-  bool bounds_columns() const;
+  // Whether some lanes of a vector are within the bounds and others are not.
+  bool bounds_lanes() const;
+  VarId lane() const { return along_rows ? row : col; }
 };
 
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.
@@ -83,6 +85,7 @@ struct ConvDesc {
   tile::ConvShape shape;  // without blocking
   DType x = DType::kF32, w = DType::kF32;
   bool direct = false;  // the input can be read where it lies
+  bool planar = false;  // the image has the channels first, and lanes run along its pixels
   // Where the input lies, in elements: a prologue may have changed it.
   int64_t offset = 0, batch = 0, stride[3] = {0, 0, 0}, channel = 1;
 };

@@ -74,6 +74,9 @@ class ContractionBuilder {
   void set_inner(ir::ValueId value) { inner_ = value; }
   static constexpr uint32_t kInner = UINT32_MAX;
 
+  // Whether the lanes of the epilogue run along rows, else along columns.
+  void set_lanes_along_rows(bool rows) { lanes_along_rows_ = rows; }
+
   // A dot's rows stay those of its first operand, however few columns it has.
   void keep_rows() { keeps_rows_ = true; }
   bool keeps_rows() const { return keeps_rows_; }
@@ -109,7 +112,7 @@ class ContractionBuilder {
   std::map<std::pair<ir::ValueId, std::vector<int64_t>>, uint32_t> operands_;
   std::map<ir::ValueId, ir::ValueId> same_;
   std::optional<ir::ValueId> inner_;
-  bool keeps_rows_ = false;
+  bool keeps_rows_ = false, lanes_along_rows_ = false;
 };
 
 }  // namespace heddle::schedule

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "schedule/expr/lane_stride.h"
 #include "schedule/floor.h"
 #include "schedule/product/blocking.h"
 #include "schedule/product/candidates.h"
@@ -132,6 +133,65 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
   return finish(builder, std::move(result), config, "depthwise " + conv_label(s), 2 * products);
 }
 
+std::string problem_text(const ConvDesc& desc, DType compute, bool constant) {
+  const tile::ConvShape& s = desc.shape;
+  const auto dims = [](const int64_t(&d)[kSpatial]) { return fmt::format("{}", fmt::join(d, "x")); };
+  return fmt::format(
+      "cpu {}conv {} batch {} groups {} channels {}->{} in {} out {} kernel {} stride {} dilation {} pad {} "
+      "spread {}, x {} {}:{}:{}, w {}",
+      desc.planar ? "planar " : "", to_string(compute), s.batch, s.groups, s.c, s.o, dims(s.in), dims(s.out),
+      dims(s.kernel), dims(s.stride), dims(s.dilation), dims(s.low), dims(s.lhs_dilation), to_string(desc.x),
+      desc.batch, dims(desc.stride), desc.channel, constant ? "constant" : to_string(desc.w));
+}
+
+// Lanes along pixels.
+ScheduledGroup schedule_planar(ContractionBuilder& builder, tile::ConvShape s, DType compute, double flops) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  ScheduledGroup result;
+  ConvDesc desc;
+  desc.planar = true;
+  desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
+  const std::string label = conv_label(s);
+  if (is_unpadded(s) && s.taps() == 1 && s.stride[0] == 1 && s.stride[1] == 1 && s.stride[2] == 1 &&
+      s.in[0] == s.out[0] && s.in[1] == s.out[1] && s.in[2] == s.out[2]) {
+    // An image is one line.
+    s.in[2] = s.out[2] = s.in[0] * s.in[1] * s.in[2];
+    s.in[0] = s.in[1] = s.out[0] = s.out[1] = 1;
+  }
+  desc.shape = s;
+  desc.direct = desc.x == compute && is_unpadded(s) && s.stride[2] == 1;
+  const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
+  const Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
+    return builder.for_extents(planar_candidates(desc, compute, builder.target()), [&](Config pick) {
+      return with_widest_tile(std::move(pick), compute, builder.target());
+    });
+  });
+  builder.input(node.inputs[0]);
+  filters(builder, result, {s.groups, s.o * s.k(), s.c, s.taps(), s.taps(), 1, s.o, s.k()},
+          config.as<CpuPlanarConfig>().micro_m);
+  const Shape& y = graph.shape(node.outputs[0]);
+  const auto make_epilogue = [&](bool along_rows) {
+    builder.set_lanes_along_rows(along_rows);
+    // A vector of channels may begin anywhere: columns cannot be split.
+    builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups * s.o, s.groups * s.o + 1,
+                          [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                            std::vector<Index> at = {image, channel};
+                            for (const Index& i : pool.delinear(pixel, sub_shape(y, 2, y.size()))) at.push_back(i);
+                            return at;
+                          });
+    const Epilogue& e = builder.desc().epilogue;
+    return std::all_of(e.stores.begin(), e.stores.end(), [&](const Epilogue::Store& store) {
+      return lane_stride(e.pool, store.at, {e.lane()}, {}) == 1;
+    });
+  };
+  // Results that have the channels last are transposed in registers.
+  if (!make_epilogue(true) && !make_epilogue(false)) make_epilogue(true);
+  builder.desc().problem = std::move(desc);
+  return finish(builder, std::move(result), config,
+                (s.c == 1 && s.o == 1 && s.groups > 1 ? "depthwise " : "conv ") + label, flops);
+}
+
 // The problem for F(4x4, 3x3); nullopt where it does not apply.
 std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
   const bool plane = s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1 && s.low[0] == 0 && s.groups == 1;
@@ -179,17 +239,6 @@ std::vector<Config> both_forms(const ConvDesc& desc, const std::optional<tile::W
   return direct;
 }
 
-std::string problem_text(const ConvDesc& desc, DType compute, bool constant) {
-  const tile::ConvShape& s = desc.shape;
-  const auto dims = [](const int64_t(&d)[kSpatial]) { return fmt::format("{}", fmt::join(d, "x")); };
-  return fmt::format(
-      "cpu conv {} batch {} groups {} channels {}->{} in {} out {} kernel {} stride {} dilation {} pad {} "
-      "spread {}, x {} {}:{}:{}, w {}",
-      to_string(compute), s.batch, s.groups, s.c, s.o, dims(s.in), dims(s.out), dims(s.kernel), dims(s.stride),
-      dims(s.dilation), dims(s.low), dims(s.lhs_dilation), to_string(desc.x), desc.batch, dims(desc.stride),
-      desc.channel, constant ? "constant" : to_string(desc.w));
-}
-
 // Whether to fold windows one side at a time, with lanes along rows, and not tap by tap along the channels. Compares
 // loads for a vector of results; a place in a stride's order costs a scalar load and store an element, unless rows have
 // one channel and every other pixel.
@@ -218,6 +267,14 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const DType compute =
       *contraction_compute(graph.dtype(node.inputs[0]), graph.dtype(node.inputs[1]), graph.dtype(node.outputs[0]));
   tile::ConvShape s = conv_shape(graph, node);
+  builder.desc().compute = compute;
+  if (is_channels_first(node)) {
+    int64_t strides[kSpatial] = {1, 1, 1};
+    turn_columns(s, strides);
+    return schedule_planar(
+        builder, s, compute,
+        2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) * static_cast<double>(s.k()));
+  }
   // A prologue (the change of layout of a model's input) is folded into the copy of the image.
   const View view = builder.view_of(node.inputs[0]);
   if (!view.affine) fail(ErrorCode::kUnsupportedOperator, "conv", "its prologue is no strided view");
@@ -234,7 +291,6 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const int64_t spread = s.lhs_dilation[0] * s.lhs_dilation[1] * s.lhs_dilation[2];
   const double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) *
                        static_cast<double>(s.k()) / static_cast<double>(spread);
-  builder.desc().compute = compute;
   if (plain && is_pointwise(s)) return schedule_pointwise(builder, s, *image, compute, flops);
   const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
   const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);

@@ -14,6 +14,10 @@ Shape sub_shape(const Shape& shape, size_t first, size_t last) {
   return {shape.begin() + static_cast<int64_t>(first), shape.begin() + static_cast<int64_t>(last)};
 }
 
+bool is_channels_first(const ir::Node& conv) {
+  return conv.attrs.text("layout") == "nchw";
+}
+
 tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node) {
   const Shape &x = graph.shape(node.inputs[0]), &w = graph.shape(node.inputs[1]);
   const Shape& y = graph.shape(node.outputs[0]);
@@ -22,8 +26,9 @@ tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node) {
   s.groups = node.attrs.integer("groups");
   s.c = w[1];
   s.o = w[0] / s.groups;
-  place_spatial(sub_shape(x, 1, x.size() - 1), s.in);
-  place_spatial(sub_shape(y, 1, y.size() - 1), s.out);
+  const size_t first = is_channels_first(node) ? 2 : 1;
+  place_spatial(sub_shape(x, first, first + x.size() - 2), s.in);
+  place_spatial(sub_shape(y, first, first + y.size() - 2), s.out);
   place_spatial(sub_shape(w, 2, w.size()), s.kernel);
   place_spatial(node.attrs.ints("strides"), s.stride);
   place_spatial(node.attrs.ints("dilations"), s.dilation);

@@ -16,6 +16,8 @@ inline constexpr size_t kSpatial = 3;
 void place_spatial(const std::vector<int64_t>& from, int64_t (&to)[kSpatial]);
 Shape sub_shape(const Shape& shape, size_t first, size_t last);
 
+// Whether a convolution's image has the channels before the pixels.
+bool is_channels_first(const ir::Node& conv);
 tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node);
 // Every window is one pixel: a plain matrix product.
 bool is_pointwise(const tile::ConvShape& shape);

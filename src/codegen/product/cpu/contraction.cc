@@ -17,6 +17,7 @@ using schedule::ContractionDesc;
 using schedule::ConvDesc;
 using schedule::CpuConvConfig;
 using schedule::CpuGemmConfig;
+using schedule::CpuPlanarConfig;
 using schedule::CpuWinogradConfig;
 using schedule::Epilogue;
 using schedule::GemmDesc;
@@ -257,6 +258,31 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.out.close();
 }
 
+void emit_planar(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const ConvDesc& conv,
+                 const CpuPlanarConfig& config, int64_t lanes) {
+  e.includes = {"tile/kernel/cpu/conv_planar.h", "tile/op/lanes.h", "tile/op/math.h"};
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, false, c.epilogue.along_rows);
+  tile::ConvShape s = conv.shape;
+  s.block_rows = config.rows, s.block_pixels = config.pixels;
+  e.tasks = s.planar_tasks();
+  e.scratch_bytes = s.planar_scratch_bytes(static_cast<int64_t>(size_of(c.compute)), !conv.direct);
+  open_kernel(e, desc);
+  Sizes& z = e.sizes;
+  const std::string batch = z.of_batch(s.batch), groups = z.folded(s.groups),
+                    channels = z.fields({{"c", s.c}, {"o", s.o}});
+  const std::string window = window_fields(s, z);
+  e.out.line("{} tile::ConvShape shape{{.batch = {}, .groups = {}, {}, {}, {}}};", constness(z), batch, groups,
+             channels, window, z.fields({{"block_rows", s.block_rows}, {"block_pixels", s.block_pixels}}));
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  const std::string shared = config.micro_rows == 1 ? "void"
+                                                    : fmt::format("tile::PlanarRows<{}, {}, {}, {}>", config.micro_rows,
+                                                                  s.kernel[1], s.kernel[2], s.stride[1]);
+  e.out.line("tile::conv_planar<{}, {}, {}, {}, {}>(shape, {}, {}, epilogue, scratch, begin, end);", config.micro_m,
+             config.micro_n / lanes, conv.direct, computed_type(c.compute), shared, argument(desc, 0),
+             argument(desc, 1));
+  e.out.close();
+}
+
 void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
                    const CpuWinogradConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
@@ -354,6 +380,7 @@ bool is_large(const ContractionDesc& c) {
            results * static_cast<double>(s.k) >= kLargeWork;
   }
   if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
+    if (conv->planar) return false;
     const tile::ConvShape& s = conv->shape;
     const double results = static_cast<double>(s.batch * s.out[0] * s.out[1] * s.out[2] * s.groups * s.o);
     return s.k() >= kDeep && results * static_cast<double>(s.k()) >= kLargeWork;
@@ -366,7 +393,9 @@ void emit_problem(Emission& e, const KernelDesc& desc, const ContractionDesc& c,
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
     emit_gemm(e, desc, c, *gemm, config.as<CpuGemmConfig>(), target, lanes);
-  } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
+  } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem); conv != nullptr && conv->planar) {
+    emit_planar(e, desc, c, *conv, config.as<CpuPlanarConfig>(), lanes);
+  } else if (conv != nullptr) {
     emit_conv(e, desc, c, *conv, config.as<CpuConvConfig>(), target, lanes);
   } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
     emit_winograd(e, desc, c, *winograd, config.as<CpuWinogradConfig>(), target, lanes);

@@ -155,9 +155,10 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
                   computed_type(e.accumulator)));
   ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
   split_column(out, members, e);
-  const bool lanes_differ = e.bounds_columns();
+  const bool lanes_differ = e.bounds_lanes();
   if (!e.bounds.empty() && !lanes_differ) out.line("if (!({})) return;", bounds_condition(emitter, e));
-  emitter.set_lanes(Lanes{along_rows ? e.row : e.col, "W", "n"});
+  const schedule::VarId along = along_rows ? e.row : e.col;
+  emitter.set_lanes(Lanes{along, "W", "n"});
   for (const Epilogue::Store& store : e.stores) {
     const std::string buffer = fmt::format("p{}", store.operand);
     const DType storage = desc.operands[store.operand].dtype;
@@ -169,14 +170,15 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
     // The lanes of a vector lie in several runs of the result, or beside it.
     const std::string value = emitter.vector(store.value);
     const bool mask = storage == DType::kBool && emitter.value(store.value).mask_bytes > 0;
-    emitter.names().vars[e.col] = "(col + k)";
+    const std::string begin = emitter.names().vars[along];
+    emitter.names().vars[along] = fmt::format("({} + k)", begin);
     out.open("for (int64_t k = 0; k < n; ++k) {");
     if (lanes_differ) out.line("if (!({})) continue;", bounds_condition(emitter, e));
     const std::string lane = fmt::format("tile::lane({}, k)", value);
     out.line("tile::store({} + {}, {});", buffer, emitter.index(at),
              mask ? fmt::format("tile::from_mask<uint8_t>({})", lane) : lane);
     out.close();
-    emitter.names().vars[e.col] = "col";
+    emitter.names().vars[along] = begin;
   }
   out.close();
   if (with_lines && !along_rows) write_lines(out, members, e);

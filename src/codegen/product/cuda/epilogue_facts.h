@@ -27,7 +27,7 @@ class EpilogueFacts {
   bool lanes_adjoin(const schedule::Index& at) const;
   bool in_row(size_t store) const { return !bounds_lanes() && lanes_adjoin(e_.stores[store].at); }
   // Whether some lanes of a call may be within the bounds and others not.
-  bool bounds_lanes() const { return !e_.bounds.empty() && ((split() && !whole()) || e_.bounds_columns()); }
+  bool bounds_lanes() const { return !e_.bounds.empty() && ((split() && !whole()) || e_.bounds_lanes()); }
 
   // Whether nothing is stored but what is returned.
   bool returns_only() const { return returned_ && e_.stores.size() == 1 && whole(); }

@@ -220,6 +220,7 @@ std::string cuda_placement_cost(const ir::TensorType& type, const ir::Placement&
 
 // The smallest tile has 16 elements.
 std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op == ir::Op::kConv && is_channels_first(node)) return "a convolution that is not nhwc";
   constexpr int64_t kMost = INT32_MAX, kMostElements = 16 * kMost;
   const Shape& a = graph.shape(node.inputs[0]);
   std::vector<int64_t> counts;

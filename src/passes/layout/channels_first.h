@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "ir/graph.h"
+#include "target/target.h"
+
+namespace heddle::passes {
+
+// Whether a window spans some of the dimensions behind the first two, and none of those.
+bool is_spatial(const ir::Attrs& attrs);
+
+// By node: whether a convolution or spatial window is better computed with the channels first, where vectors are full
+// however few channels there are. Weighs predicted time of convolutions against changes of layout between them and at
+// the border of the graph.
+std::vector<bool> better_channels_first(const ir::Graph& graph, const Target& target);
+
+}  // namespace heddle::passes
