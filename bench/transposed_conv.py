@@ -6,9 +6,9 @@ usage: transposed_conv.py [--heddle PATH] [--target cpu|cuda] [--threads N] [--o
                           [--processor-time]
 
 Bursts of both alternate; a time is the median of all runs. On a GPU values are f16, both sides are CUDA graphs with a cold L2, and
-images and volumes have their channels last, as within a network; sequences, and all on a CPU, where values are f32, have them first. `--processor-time` compares the processor time
-of runs on a CPU, for a machine that does other work. The output is written after each shape, so that a run
-which is cut leaves what it has. Exit status 1 where a result is wrong."""
+images and volumes have their channels last, as within a network; sequences, and all on a CPU, where values are f32, have them first.
+`--processor-time` compares the processor time of runs on a CPU, for a machine that does other work. The output is written after each
+shape, so that a run which is cut leaves what it has. Exit status 1 where a result is wrong."""
 
 import argparse
 import collections
