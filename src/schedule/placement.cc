@@ -17,6 +17,8 @@ std::string read_obstacle(const ir::Graph& graph, const ir::Node& anchor, ir::Va
                           const ir::Placement& place) {
   if (anchor.op == Op::kConv && anchor.inputs[1] == value) return "it is a filter";
   if (anchor.op == Op::kDot || anchor.inputs[0] != value) return {};
+  if (anchor.op == Op::kConv && is_channels_first(anchor))
+    return "a convolution with channels first reads whole images";
   const size_t channels = anchor.op == Op::kConv ? place.shape.size() - 1 : window_problem(graph, anchor).last;
   const bool even = image_memory(graph.shape(value), {place.shape, &place}, channels).has_value();
   return even ? "" : "its pixels would lie at different distances there";
