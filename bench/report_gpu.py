@@ -149,7 +149,7 @@ LAYERS = {"conv": "Convolutions", "depthwise": "Depthwise convolutions", "transp
 
 def layers_section(name, result):
     text = f"## Layers: {name}\n\n" + origin(result)
-    text += "Microseconds of CUDA graphs with nothing in the L2, medians of alternating bursts. PyTorch: the best of what it was asked for.\n"
+    text += "Microseconds of CUDA graphs with nothing in the L2, medians of alternating bursts. PyTorch: its fastest mode of those in the table.\n"
     text += "Floor: what the layer has to read, write and multiply at least, at the device's peak.\n"
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["kind"] == kind]

@@ -46,9 +46,9 @@ struct CompileOptions {
   // only the shape is used.
   std::map<std::string, Tensor> values;
   // Input name -> value, for inputs that become constants of the plan: weights that the caller owns. They are folded
-  // and packed as initialisers of a model are, and the compiled model has them as inputs no more. What needs no packing
-  // is read in the caller's memory, which must stay unchanged; what is packed lies in memory once for all models that
-  // live. Plans with such constants are not cached on disk, their kernels are.
+  // and packed like initialisers, and are no longer inputs of the compiled model. Weights that need no packing are read
+  // in the caller's memory, which must stay unchanged. Live models share equal packed weights. The kernels of such
+  // plans are cached on disk, the plans are not.
   std::map<std::string, Tensor> constants;
 
   // Output name -> name of an input of the same type and shape whose memory the output may lie in: a cache of keys that

@@ -15,6 +15,7 @@ namespace {
 using ir::Builder;
 using ir::Op;
 using ir::ValueId;
+using ::testing::Contains;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
@@ -50,6 +51,22 @@ TEST(CudaStages, EachStepIsToldToWhoeverAsks) {
   for (const std::string& line : told.lines) found.push_back(line.substr(0, line.find(':')));
   EXPECT_THAT(found, ElementsAreArray(steps));
   EXPECT_THAT(told.lines.back(), HasSubstr("max"));
+}
+
+// Rows that fit an SM twice in 16 bits, and once beside their exponentials in 32.
+TEST(CudaStages, ExponentialsDoNotTakeThePlaceOfAnSmsSecondBlock) {
+  ir::Graph graph;
+  Builder b(graph);
+  const Shape shape = {1024, 50257};
+  const ValueId x = b.cast(graph.parameter("x", {DType::kF16, shape}), DType::kF32);
+  const ValueId e = b.unary(Op::kExp, b.sub(x, b.broadcast(b.reduce("max", x, {1}), shape, {0})));
+  graph.output("y", b.cast(b.div(e, b.broadcast(b.reduce("sum", e, {1}), shape, {0})), DType::kF16));
+  const ScheduledGroup scheduled = schedule(graph, heddle::testing::whole_graph(graph), Target::cuda_h200());
+  ASSERT_EQ(scheduled.kernels.size(), 1u);
+  std::vector<std::string> reasons;
+  for (const SchemeChoice& scheme : scheduled.kernels[0].stitch.schemes) reasons.push_back(scheme.reason);
+  EXPECT_THAT(reasons, Contains(HasSubstr("shared memory")));
+  EXPECT_THAT(reasons, Contains(HasSubstr("second block")));
 }
 
 TEST(CudaStages, NothingIsToldUnasked) {

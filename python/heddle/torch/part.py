@@ -13,7 +13,7 @@ from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
 from heddle.torch.partition import Part, is_item, is_tensor, used_results
 from heddle.torch.shapes import Environment, concrete, dense_strides, inverse, is_dense, memory_order, restrided
 
-# What compiled code of PyTorch's own allocates with: an eighth of the cost of torch.empty_strided.
+# PyTorch's own compiled code allocates with this; it costs less than torch.empty_strided.
 _EMPTY_ON_CPU = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
 

@@ -2,8 +2,8 @@
 
 A graph draws once, for all its random operators. So manual_seed() decides its numbers, a graph of CUDA draws anew in each
 replay, and a backward graph that computes a mask again gets the mask of the forward graph. The numbers are a hash of 32-bit
-words (Wellons' triple32, twice, with half of the seed before each): a tenth of the cost of dropout in eager on a CPU, where
-the Philox generator of the `random` primitive costs three times as much as eager.
+words (Wellons' triple32, twice, with half of the seed before each). On a CPU it is cheaper than dropout in eager; the Philox
+generator of the `random` primitive would cost more.
 """
 import math
 from typing import Any, Callable, Dict, List

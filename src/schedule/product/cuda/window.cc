@@ -21,6 +21,7 @@ constexpr int64_t kMostChannels = 8;
 constexpr int64_t kThreads = RegisterTiledWindowConfig::kThreads;
 static_assert(RegisterRingWindowConfig::kThreads == kThreads);
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int64_t kRegistersOfSm = 65536;  // of an SM
 
 // Instructions of a load but for its conversions, of an epilogue for each element, of a store, and of all else.
 constexpr double kWindowLoad = 4.5, kWindowEpilogue = 3.5, kWindowStore = 3, kWindowOverhead = 60;
@@ -65,8 +66,8 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
   const double moved = threads *
                        static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) /
                        model.l2_per_cycle;
-  constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
-  const auto resident = static_cast<double>(kThreads * std::min(kRegisters / (registers * kThreads), kMostBlocks));
+  constexpr int64_t kMostBlocks = 16;
+  const auto resident = static_cast<double>(kThreads * std::min(kRegistersOfSm / (registers * kThreads), kMostBlocks));
   const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
   const double flight = threads * pixels / (std::min(resident, threads) * static_cast<double>(kAhead * columns));
   return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
@@ -102,7 +103,7 @@ double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& t
   // Pixels are asked for four taps ahead, so that a scheduler has an instruction to issue as often as it has warps:
   // measured with eleven configurations.
   constexpr double kMostEfficiency = 0.79, kEfficiencyOfWarp = 0.055, kSchedulers = 4, kLanes = 32;
-  const auto resident = static_cast<double>(kThreads * (65536 / (registers * kThreads)));
+  const auto resident = static_cast<double>(kThreads * (kRegistersOfSm / (registers * kThreads)));
   const double efficiency = std::min(kMostEfficiency, kEfficiencyOfWarp * std::min(resident, threads) / kLanes);
   // Neighbouring threads along a row have their common pixels from the L1 where they are in one block.
   const double bytes =
