@@ -195,6 +195,8 @@ class PlanBuilder {
   }
 
   void add_reference(const ir::Group& group, const GroupReport& report) {
+    HEDDLE_CHECK(group.placed.empty(),
+                 "{} has a part of a concatenation, and the reference evaluator takes dense values", report.ops);
     runtime::ReferenceStep action{reference_text(graph_, group), {}, {}};
     for (const ValueId value : group.inputs) action.parameters.push_back(buffers_.read(value));
     for (const ValueId value : group.outputs) action.results.push_back(buffers_.write(value));
