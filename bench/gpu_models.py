@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Zoo models on a GPU: Heddle against PyTorch, eager in a CUDA graph and torch.compile with reduce-overhead, and XLA.
 
-usage: gpu_models.py [--heddle PATH] [--output FOLDER] [--precision f16] [--rivals torch xla] [--max-autotune] [--verify]
+usage: gpu_models.py [--heddle PATH] [--output FOLDER] [--precision f16] [--rivals torch xla] [--max-autotune] [--verify] [--backend]
                      [--suite zoo|published] [MODEL[:BATCH[:SEQ]]...]
 
 MODEL is one of the zoo or NAME@PACKAGE (published_models.py), which PyTorch exports. Without any, those of the suite: the
@@ -11,7 +11,8 @@ Times are medians of the device's work with inputs and outputs in its memory, in
 host. First all sides prepare every model, --jobs at a time (each rival is a process that keeps its module). Then nothing
 else runs, and short bursts of the contestants alternate, so that they see the same clock. One JSON object a model goes to
 FOLDER/models_<precision>.jsonl; the table and the geometric mean are printed, losing rows too. XLA has the models of
-xla_models.py; its time is that between queued calls. Columns of a rival that is not there are empty. --profile adds FOLDER/profile_<model>.json, what `explain --measure --json` says. Exit status 1 where a model
+xla_models.py; its time is that between queued calls. --backend adds torch.compile(backend="heddle") of the module that PyTorch's other modes run; it needs
+Heddle's Python package. Columns of a rival that is not there are empty. --profile adds FOLDER/profile_<model>.json, what `explain --measure --json` says. Exit status 1 where a model
 failed in Heddle."""
 
 import argparse
@@ -32,7 +33,7 @@ TABLE = ["resnet18:32", "resnet50:1", "resnet50:32", "vgg16:32", "vgg19:32", "re
          "vit-b16:1", "vit-b16:32", "bert-base:1:128", "bert-base:32:128", "bert-base:16:384", "bert-base:200:128",
          "transformer:1:64", "transformer:64:64", "asr:1", "crnn:1", "dien:256", "sd-unet:1", "sd-unet:2"]
 TORCH_MODES = ("eager_graph", "reduce_overhead", "max_autotune")
-MODES = (*TORCH_MODES, "xla")
+MODES = (*TORCH_MODES, "heddle_backend", "xla")
 
 
 def published_suite():
@@ -52,7 +53,8 @@ class Rival:
 
     def __init__(self, name, spec, options, folder):
         worker = [sys.executable, str(ROOT / f"bench/{name}_worker.py"), spec, options.precision]
-        worker += ["--max-autotune"] * (options.max_autotune and name == "torch")
+        if name == "torch":
+            worker += ["--max-autotune"] * options.max_autotune + ["--backend"] * options.backend
         self.log = open(folder / f"{spec.replace(':', '_')}.{name}.log", "w")
         self.child = subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.ready = self.answer()
@@ -214,6 +216,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.2, help="of a burst")
     parser.add_argument("--jobs", type=int, default=1, help="models prepared at a time; compile times are those of a shared machine then")
     parser.add_argument("--max-autotune", action="store_true")
+    parser.add_argument("--backend", action="store_true", help='torch.compile(backend="heddle"), too')
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--rivals", nargs="*", default=["torch", "xla"], choices=["torch", "xla"])
@@ -222,7 +225,7 @@ def main():
         options.models = TABLE if options.suite == "zoo" else published_suite()
     output = pathlib.Path(options.output)
     output.mkdir(parents=True, exist_ok=True)
-    titles = ("heddle ms", "eager graph ms", "reduce-overhead", "max-autotune", "XLA", "over PyTorch", "over XLA", "floor ms", "compile s", "verified")
+    titles = ("heddle ms", "eager graph ms", "reduce-overhead", "max-autotune", "heddle backend", "XLA", "over PyTorch", "over XLA", "floor ms", "compile s", "verified")
     with tempfile.TemporaryDirectory() as folder:
         cases = [Case(spec, options, pathlib.Path(folder)) for spec in options.models]
         try:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""One model in PyTorch for gpu_models.py: torch_worker.py MODEL[:BATCH[:SEQ]] PRECISION [--max-autotune].
+"""One model in PyTorch for gpu_models.py: torch_worker.py MODEL[:BATCH[:SEQ]] PRECISION [--max-autotune] [--backend].
 
 Says on stdout what it prepared, then answers each line on stdin (seconds) with the median ms of a burst per mode. Each mode
-is one CUDA graph: eager captured by hand, torch.compile by itself."""
+is one CUDA graph: eager and torch.compile(backend="heddle") captured by hand, torch.compile's own by itself."""
 
 import json
 import statistics
@@ -35,6 +35,20 @@ def compiled(model, inputs, mode):
         result(*inputs)
     torch.cuda.synchronize()
     return lambda: result(*inputs)
+
+
+def through_backend(model, inputs, ready):
+    """Also the seconds of its first call, the graphs, and the operators that fell back to PyTorch's."""
+    import heddle.torch.backend
+    torch._dynamo.reset()
+    result = torch.compile(model, backend=heddle.torch.heddle_backend, dynamic=False)
+    start = time.time()
+    with heddle.torch.backend.observed() as graphs:
+        result(*inputs)
+    torch.cuda.synchronize()
+    ready["backend"] = {"first_call_s": round(time.time() - start, 1), "graphs": len(graphs),
+                        "fallbacks": [str(one.node.target) for graph in graphs for one in graph.division.fallbacks]}
+    return captured(lambda: result(*inputs))
 
 
 def burst(call, seconds):
@@ -75,6 +89,8 @@ def prepare(spec, precision, modes):
         try:
             if mode == "eager_graph":
                 calls[mode] = captured(lambda: model(*inputs))
+            elif mode == "heddle_backend":
+                calls[mode] = through_backend(model, inputs, ready)
             else:
                 calls[mode] = compiled(model, inputs, mode.replace("_", "-"))
             ready["compile_s"][mode] = round(time.time() - start, 1)
@@ -85,7 +101,8 @@ def prepare(spec, precision, modes):
 
 def main():
     modes = ["eager_graph", "reduce_overhead"] + (["max_autotune"] if "--max-autotune" in sys.argv else [])
-    with torch.inference_mode():
+    modes += ["heddle_backend"] if "--backend" in sys.argv else []
+    with torch.no_grad():
         try:
             calls, ready = prepare(sys.argv[1], sys.argv[2], modes)
         except Exception as error:
