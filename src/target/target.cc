@@ -157,6 +157,7 @@ const TargetTraits& Target::traits() const {
                                           .gates_products = false,
                                           .runs_regions_side_by_side = true,
                                           .convolves_channels_first = true,
+                                          .interleaves_columns = true,
                                           .shares_kernels_of_shapes = true};
   static constexpr TargetTraits kOfCuda = {.merges_dots = true,
                                            .scales_products = true,
@@ -165,6 +166,7 @@ const TargetTraits& Target::traits() const {
                                            .gates_products = true,
                                            .runs_regions_side_by_side = false,
                                            .convolves_channels_first = false,
+                                           .interleaves_columns = false,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);
 }

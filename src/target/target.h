@@ -91,6 +91,8 @@ struct TargetTraits {
   bool runs_regions_side_by_side;
   // There are kernels of convolutions whose images have the channels first.
   bool convolves_channels_first;
+  // The epilogue of a convolution can store neighbouring columns as neighbouring pixels.
+  bool interleaves_columns;
   // Plans for other shapes share kernels whose numbers are arguments.
   bool shares_kernels_of_shapes;
 };

@@ -255,6 +255,36 @@ TEST(Conv, StoresPhasesWithinBounds) {
   check_graph(parse_with_random_weights(testing::phase_graphs("f16")[0], 5), 2e-3);
 }
 
+// Columns (row phase, channel, pixel phase) whose pixel phases are neighbours in memory, with a border that is cropped.
+TEST(Conv, InterleavesPhases) {
+  struct Case {
+    int64_t width, groups, features, phases, crop;
+  };
+  for (const auto& [width, groups, features, phases, crop] :
+       {Case{5, 1, 3, 2, 1}, {33, 1, 9, 2, 0}, {260, 1, 2, 2, 3}, {9, 2, 2, 4, 2}, {7, 3, 1, 8, 5}, {6, 1, 2, 16, 7}}) {
+    for (const char* type : {"f32", "f16", "i32"}) {
+      if (width != 5 && type != std::string_view("f32")) continue;
+      const int64_t columns = 2 * groups * features * phases, channels = groups * features;
+      const int64_t wide = width * phases, kept = wide - 2 * crop;
+      const std::string text = fmt::format(
+          R"(graph g(%x: {0}[2,4,{1},{2}], %r: {0}[2,{4},7,{6}]) {{
+  %w = constant {{value = {0}[{3},4,2,2]{{1}}}}
+  %0 = conv(%x, %w) {{strides = [1,1], low = [0,1], high = [1,0], dilations = [1,1], lhs_dilations = [1,1], groups = {7}, layout = "nhwc"}} : {0}[2,4,{1},{3}]
+  %1 = reshape(%0) {{shape = [2,4,{1},{7},2,{8},{9}]}} : {0}[2,4,{1},{7},2,{8},{9}]
+  %2 = transpose(%1) {{perm = [0,1,4,2,6,3,5]}} : {0}[2,4,2,{1},{9},{7},{8}]
+  %3 = reshape(%2) {{shape = [2,8,{5},{4}]}} : {0}[2,8,{5},{4}]
+  %4 = slice(%3) {{starts = [0,1,{10},0], limits = [2,8,{11},{4}], strides = [1,1,1,1]}} : {0}[2,7,{6},{4}]
+  %5 = transpose(%4) {{perm = [0,3,1,2]}} : {0}[2,{4},7,{6}]
+  %6 = add(%5, %r) : {0}[2,{4},7,{6}]
+  return "y" = %6
+}})",
+          type, width, 4 * groups, columns, channels, wide, kept, groups, features, phases, crop, wide - crop);
+      SCOPED_TRACE(text);
+      check_graph(parse_with_random_weights(text, 5), type == std::string_view("f16") ? 2e-3 : 1e-5);
+    }
+  }
+}
+
 TEST(Conv, FiltersThatAreNotConstant) {
   check(R"(graph g(%x: f32[1,7,9,5], %w: f32[6,5,3,3]) {
     %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[1,7,9,6]

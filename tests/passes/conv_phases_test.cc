@@ -140,6 +140,18 @@ TEST(ConvPhases, DepthwiseConvolutionsStayDepthwise) {
   for (const ir::Node* conv : convs) EXPECT_EQ(graph.shape(conv->inputs[1]), (Shape{32, 1, 2}));
 }
 
+// Phases of rows stand before the channels, those of pixels behind them.
+TEST(ConvPhases, PixelPhasesAreNeighboursWhereChannelsComeFirst) {
+  const Spread s =
+      with_dimension(with_dimension({.groups = 32, .channels = 1, .features = 1}, 20, 4, 2, 1), 20, 4, 2, 1);
+  std::string text = s.text();
+  text.replace(text.find("return"), std::string::npos, "%t = transpose(%y) {perm = [0,3,1,2]}\n return \"z\" = %t }");
+  const ir::Graph before = ir::parse(text), after = without_spread(before);
+  const ir::Node& conv = one_convolution(after);
+  EXPECT_EQ(after.shape(conv.inputs[1]), (Shape{32 * 4, 1, 2, 2})) << "depthwise ones are dense there, too";
+  expect_same(before, after, 1e-5);
+}
+
 TEST(ConvPhases, DepthwiseConvolutionsOfManyPhasesBecomeOne) {
   const Spread s =
       with_dimension(with_dimension({.groups = 3, .channels = 1, .features = 1}, 5, 16, 8, 4), 4, 16, 8, 4);

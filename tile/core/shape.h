@@ -36,6 +36,9 @@ constexpr int64_t copied_stride(int64_t k, int64_t element_bytes) {
   return ((k + line - 1) / line | 1) * line;
 }
 
+// Micro tiles that are finished together where the results of neighbouring rows are neighbours in memory.
+inline constexpr int64_t kTilesTogether = 16;
+
 // Problem and blocking of gemm(). Output rows are cut into micro tiles by split_rows().
 struct GemmShape {
   int64_t batch[kBatchDims] = {1, 1, 1, 1};  // extents, outermost first
@@ -65,8 +68,6 @@ struct GemmShape {
 
   // Elements of scratch: the accumulators, a panel of B, a block of A; each begins on a cache line.
   constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
-  // Micro tiles that are finished together where the results of neighbouring rows are neighbours in memory.
-  static constexpr int64_t kTilesTogether = 16;
   constexpr int64_t panel_elements(int64_t width) const { return (depth() * width + 15) / 16 * 16; }
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
     return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(depth(), element_bytes);
@@ -98,6 +99,7 @@ struct ConvShape {
   int64_t block_panels = 1;     // panels of filters of one task
   int64_t block_k = 0;          // conv_long(): products that are summed at once
   int64_t block_pixels = 0;     // conv_planar(): pixels of an output row of one task
+  int64_t results[2] = {0, 0};  // where an epilogue interleaves: the first and the end of those of an output row
 
   constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   constexpr int64_t k() const { return taps() * c; }
@@ -125,9 +127,10 @@ struct ConvShape {
     return kernel[0] * copied_lines(rows) * reach(2, out[2]) * copied_pixel(element_bytes);
   }
   constexpr int64_t offset_bytes() const { return (taps() * 8 + 63) / 64 * 64; }
-  // Accumulators of micro tiles: those of a row of outputs where neighbouring pixels are neighbours in memory.
+  // Accumulators, in micro tiles.
   constexpr int64_t accumulators(bool along_rows) const {
-    return along_rows && tiles > 0 ? tiles : block_k > 0 ? 1 + 2 * tiles : 1;
+    if (along_rows && tiles > 0) return tiles < kTilesTogether ? tiles : kTilesTogether;
+    return block_k > 0 ? 1 + 2 * tiles : 1;
   }
   constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies,
                                   bool along_rows = false) const {

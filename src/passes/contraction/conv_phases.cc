@@ -115,9 +115,25 @@ double products_per_second(const Target& target, DType type, bool tf32) {
   return target.cuda.model.chip.sustained_tflops * 1e12 / 2 / slower;
 }
 
+// Whether all that reads a result, through what goes element by element, wants its channels before its pixels.
+bool is_stored_channels_first(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
+                              ValueId value) {
+  const auto ports = graph.outputs();
+  if (std::any_of(ports.begin(), ports.end(), [&](const auto& port) { return port.value == value; })) return false;
+  const std::vector<ir::NodeId>& readers = users[value];
+  return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](ir::NodeId id) {
+    const Node& node = graph.node(id);
+    if (node.op == Op::kTranspose)
+      return node.attrs.ints("perm").back() != static_cast<int64_t>(graph.shape(value).size()) - 1;
+    return ir::is_elementwise(node.op) && is_stored_channels_first(graph, users, node.outputs[0]);
+  });
+}
+
 class Phases {
  public:
-  Phases(Emitter& e, const Target& target, const Shape& result) : e_(e), target_(target), result_(result) {}
+  // `channels_first`: how the result is to lie in the end.
+  Phases(Emitter& e, const Target& target, const Shape& result, bool channels_first)
+      : e_(e), target_(target), result_(result), channels_first_(channels_first) {}
 
   std::optional<ValueId> run(ValueId x, ValueId w, const Attrs& attrs) {
     const size_t spatial = e_.shape(x).size() - 2;
@@ -128,8 +144,12 @@ class Phases {
     std::vector<Dim> dims;
     for (size_t d = 0; d < spatial; ++d) dims.push_back(dim_of(attrs, e_.shape(x), e_.shape(w), result_, d));
     if (std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.spread == 1; })) return std::nullopt;
+    // A kernel interleaves phases of the innermost dimension that are neighbouring channels.
+    const int64_t innermost = attrs.ints("lhs_dilations").back();
+    inner_phases_ = target_.traits().interleaves_columns && channels_first_ && innermost > 1 &&
+                    2 * target_.cpu.lanes_f32() % innermost == 0;
     // Depthwise kernels read each element once; as phases in channels it would be a product of very few terms.
-    const bool depthwise = groups_ > 1 && e_.shape(w)[1] == 1 && e_.shape(w)[0] == groups_;
+    const bool depthwise = groups_ > 1 && e_.shape(w)[1] == 1 && e_.shape(w)[0] == groups_ && !inner_phases_;
     auto apart = fastest(dims, w, x, attrs, !depthwise);
     if (!apart && depthwise) apart = fastest(dims, w, x, attrs, true);
     if (!apart) return std::nullopt;
@@ -151,6 +171,7 @@ class Phases {
     double least = std::numeric_limits<double>::infinity();
     for (unsigned set = 0; set < 1u << dims.size(); ++set) {
       double products = static_cast<double>(result_[0] * filters[0] * filters[1]), kernels = 1;
+      int64_t merged_phases = 1;
       std::vector<bool> apart(dims.size());
       bool possible = true;
       for (size_t i = 0; i < dims.size() && possible; ++i) {
@@ -168,14 +189,22 @@ class Phases {
           const auto m = merge(d);
           possible = m && may_merge;
           if (possible) products *= static_cast<double>(m->count * d.spread * m->window);
+          merged_phases *= d.spread;
         }
       }
       if (!possible || kernels > kMostConvolutions) continue;
       // Interleaving is one more pass over the result.
-      const double seconds = products / rate + (set != 0 ? copy + (kernels + 1) * launch_seconds() : 0);
+      const double seconds =
+          products * in_vain(filters, merged_phases) / rate + (set != 0 ? copy + (kernels + 1) * launch_seconds() : 0);
       if (seconds < least) least = seconds, best = apart;
     }
     return best;
+  }
+  // How many times the columns of a group its vectors have: kernels of a CPU compute whole ones.
+  double in_vain(const Shape& filters, int64_t phases) const {
+    if (target_.has_tensor_cores() || (phases == 1 && filters[1] == 1)) return 1;
+    const int64_t columns = filters[0] / groups_ * phases, lanes = target_.cpu.lanes_f32();
+    return static_cast<double>(ceil_div(columns, lanes) * lanes) / static_cast<double>(columns);
   }
   double launch_seconds() const {
     return target_.has_tensor_cores() ? target_.cuda.model.chip.graph_boundary_us * 1e-6
@@ -260,7 +289,8 @@ class Phases {
     return e_.slice(x, starts, limits, Ints(starts.size(), 1));
   }
 
-  // [groups * o, c, kernel...] -> [groups * phases... * o, c, window...]
+  // [groups * o, c, kernel...] -> [groups * phases... * o, c, window...]; the last phases behind o where they are to be
+  // interleaved.
   ValueId filters_of_phases(ValueId w, const std::vector<Merged>& phases, const Ints& spreads) {
     const Shape shape = e_.shape(w);
     Ints low(shape.size(), 0), high(shape.size(), 0), turned, of_phases, of_windows;
@@ -277,8 +307,10 @@ class Phases {
       result[0] *= spreads[d], result.push_back(taps);
     }
     Ints perm = {0};
-    perm.insert(perm.end(), of_phases.begin(), of_phases.end());
-    perm.push_back(1), perm.push_back(2);
+    perm.insert(perm.end(), of_phases.begin(), of_phases.end() - (has_inner(spreads) ? 1 : 0));
+    perm.push_back(1);
+    if (has_inner(spreads)) perm.push_back(of_phases.back());
+    perm.push_back(2);
     perm.insert(perm.end(), of_windows.begin(), of_windows.end());
     const ValueId zero = e_.constant(ir::splat(e_.dtype(w), {}, 0));
     const ValueId whole =
@@ -286,6 +318,9 @@ class Phases {
     const ValueId taps = e_.emit(Op::kReverse, {e_.reshape(whole, split)}, {{"dims", turned}});
     return e_.reshape(e_.transpose(taps, perm), result);
   }
+
+  // Whether phases of the innermost dimension are behind the channels.
+  bool has_inner(const Ints& spreads) const { return inner_phases_ && spreads.back() > 1; }
 
   // [N, q..., groups * phases... * o] -> [N, q * phases..., groups * o]
   ValueId interleaved(ValueId wide, const Ints& spreads) {
@@ -304,6 +339,10 @@ class Phases {
     split.push_back(features / groups_);
     result.push_back(features);
     perm.push_back(1 + spatial), perm.push_back(2 + 2 * spatial);
+    if (has_inner(spreads)) {
+      std::swap(split[at(1 + 2 * spatial)], split[at(2 + 2 * spatial)]);
+      std::swap(perm[at(2 * spatial)], perm[at(2 * spatial + 2)]);
+    }
     return e_.reshape(e_.transpose(e_.reshape(wide, split), perm), result);
   }
 
@@ -329,6 +368,8 @@ class Phases {
   Emitter& e_;
   const Target& target_;
   const Shape result_;
+  const bool channels_first_;
+  bool inner_phases_ = false;
   int64_t groups_ = 1;
   std::vector<bool> apart_;
 };
@@ -338,10 +379,13 @@ class Phases {
 ir::Graph conv_phases(const ir::Graph& graph, const PassContext& context) {
   ir::Rewriter rewriter(graph);
   Emitter e(rewriter, canonical_rules());
+  const auto users = ir::users(graph);
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kConv) return std::nullopt;
     const std::vector<ValueId> in = r(node.inputs);
-    const auto result = Phases(e, context.target, graph.shape(node.outputs[0])).run(in[0], in[1], node.attrs);
+    const bool channels_first = is_stored_channels_first(graph, users, node.outputs[0]);
+    const auto result =
+        Phases(e, context.target, graph.shape(node.outputs[0]), channels_first).run(in[0], in[1], node.attrs);
     if (!result) return std::nullopt;
     return std::vector{*result};
   });

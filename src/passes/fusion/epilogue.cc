@@ -39,6 +39,19 @@ bool keeps_columns(const ir::Graph& graph, const Node& node) {
   return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return static_cast<size_t>(d) < from; });
 }
 
+// Whether a change of layout of a convolution's result makes neighbouring columns neighbouring pixels of a row: vectors
+// of the results are interleaved in registers.
+bool interleaves_columns(const ir::Graph& graph, const Node& anchor, const Node& node, const Target& target) {
+  if (!target.traits().interleaves_columns || anchor.op != Op::kConv || node.op != Op::kTranspose) return false;
+  const Shape &result = graph.shape(anchor.outputs[0]), &split = graph.shape(node.inputs[0]);
+  const ir::Ints& perm = node.attrs.ints("perm");
+  const size_t pixels = result.size() - 2, columns = split.size() - 1;
+  if (columns <= pixels || !std::equal(result.begin(), result.end() - 1, split.begin())) return false;
+  const auto at = std::find(perm.begin(), perm.end(), static_cast<int64_t>(columns));
+  return at != perm.begin() && *(at - 1) == static_cast<int64_t>(pixels) && split.back() > 1 &&
+         2 * target.cpu.lanes_f32() % split.back() == 0;
+}
+
 // Why it is faster to store a row's results side by side and to move them in a kernel of their own; empty where it is
 // not. A GPU's L2 writes a whole sector for each result that lies alone.
 std::string scattered_stores(const Target& target, const ir::TensorType& result) {
@@ -280,8 +293,8 @@ class Epilogue {
     return stored ? "its readers compute it from a value that is stored in any case" : "";
   }
 
-  // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with values
-  // of its own, or with a row or column that is made outside.
+  // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with
+  // values of its own, or with a row or column that is made outside.
   std::string widening_refusal(ValueId narrow, ValueId result) const {
     constexpr int64_t kMuchFewer = 16;
     const auto is_at_hand = [&](ValueId v) {
@@ -314,7 +327,9 @@ class Epilogue {
         std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return inside_.contains(v); });
     Inside inside = inside_.at(*from);
     if (node.op == Op::kTranspose || node.op == Op::kReverse || node.op == Op::kSlice) {
-      inside = {made, inside.columns && keeps_columns(graph_, node)};
+      const bool keeps =
+          keeps_columns(graph_, node) || interleaves_columns(graph_, graph_.node(anchor_), node, target_);
+      inside = {made, inside.columns && keeps};
     }
     inside_[made] = inside;
     return true;

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "schedule/backend.h"
 #include "schedule/expr/inline.h"
+#include "schedule/expr/lane_stride.h"
 #include "schedule/floor.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/conv_problem.h"
@@ -209,6 +210,22 @@ ExprId bounded(Epilogue& e, ExprId value) {
 
 }  // namespace
 
+namespace {
+
+// Bounds of the results of a row become Epilogue::results.
+void crop_rows(Epilogue& e) {
+  const Index row = e.pool.indices.var(e.row);
+  e.results = {0, e.pool.indices.extent(e.row)};
+  std::erase_if(e.bounds, [&](const Epilogue::Bound& bound) {
+    if (bound.index.terms != row.terms) return false;
+    e.results[0] = std::max(e.results[0], -bound.index.constant);
+    e.results[1] = std::min(e.results[1], bound.end - bound.index.constant);
+    return true;
+  });
+}
+
+}  // namespace
+
 uint32_t ContractionBuilder::output(ir::ValueId value) {
   if (value == inner_) return kInner;
   const auto [at, is_new] = operands_.try_emplace({value, {-1}}, static_cast<uint32_t>(bindings_.size()));
@@ -240,11 +257,13 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
   e.col_outer = indices.new_var(columns / split), e.col = indices.new_var(split);
   e.split = split;
   e.along_rows = lanes_along_rows_;
+  e.interleaved = interleaved_;
   const ir::ValueId result = gate_ ? graph_.node(gate_->meet).outputs[0] : anchor().outputs[0];
   e.accumulator = graph_.dtype(result);
   const Index column = indices.add(indices.scale(indices.var(e.col_outer), split), indices.var(e.col));
   const std::vector<Index> here = coordinates(indices, indices.var(e.batch), indices.var(e.row), column);
   const auto at = walk_epilogue(graph_, group_, result, here, indices, e.bounds);
+  if (interleaved_ > 1) crop_rows(e);
   if (gate_) {
     Inliner pairs(graph_, e.pool);
     bind(pairs, [&](ir::ValueId value) -> std::optional<ExprId> {
@@ -333,6 +352,17 @@ void ContractionBuilder::make_epilogue(int64_t batches, int64_t rows, int64_t co
     if (split < columns && try_epilogue(batches, rows, columns, split, coordinates)) return;
   }
   try_epilogue(batches, rows, columns, columns, coordinates);  // lane by lane where it must
+}
+
+bool ContractionBuilder::make_interleaved_epilogue(int64_t interleaved, int64_t rows, int64_t results, int64_t columns,
+                                                   const Coordinates& coordinates) {
+  lanes_along_rows_ = true, interleaved_ = interleaved;
+  const bool affine = try_epilogue(rows, results, columns, columns, coordinates);
+  lanes_along_rows_ = false, interleaved_ = 1;
+  const Epilogue& e = desc_.epilogue;
+  return affine && e.reductions.empty() && std::all_of(e.stores.begin(), e.stores.end(), [&](const auto& store) {
+    return lane_stride(e.pool, store.at, {e.row}, {}) == 1;
+  });
 }
 
 std::string ContractionBuilder::epilogue_label() const {

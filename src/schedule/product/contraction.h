@@ -43,8 +43,12 @@ struct Epilogue {
   };
   ExprPool pool;
   VarId batch = 0, row = 0, col_outer = 0, col = 0;
-  int64_t split = 0;  // extent of `col`; the columns where they are not split
+  int64_t split = 0;        // extent of `col`; the columns where they are not split
   bool along_rows = false;  // lanes run along rows, else along columns
+  // Of a convolution on a CPU, where above 1: so many neighbouring columns are neighbouring results of a row. `batch`
+  // counts rows of outputs then, `row` results of one, of which `results` are there, and `col` such groups of columns.
+  int64_t interleaved = 1;
+  std::array<int64_t, 2> results = {0, 0};
   DType accumulator = DType::kF32;
   std::vector<Store> stores;  // may be empty where there are reductions
   std::vector<Reduction> reductions;

@@ -85,6 +85,10 @@ class ContractionBuilder {
   using Coordinates =
       std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
   void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
+  // The same where `interleaved` neighbouring columns are neighbours of a row (Epilogue::interleaved): `rows` rows of
+  // `results` each, `columns` groups of columns. False where that is not how the results lie.
+  bool make_interleaved_epilogue(int64_t interleaved, int64_t rows, int64_t results, int64_t columns,
+                                 const Coordinates& coordinates);
 
   ContractionDesc& desc() { return desc_; }
   const std::vector<Operand>& operands() const { return kernel_.operands; }
@@ -113,6 +117,7 @@ class ContractionBuilder {
   std::map<ir::ValueId, ir::ValueId> same_;
   std::optional<ir::ValueId> inner_;
   bool keeps_rows_ = false, lanes_along_rows_ = false;
+  int64_t interleaved_ = 1;
 };
 
 }  // namespace heddle::schedule

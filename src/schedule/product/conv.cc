@@ -192,6 +192,36 @@ ScheduledGroup schedule_planar(ContractionBuilder& builder, tile::ConvShape s, D
                 (s.c == 1 && s.o == 1 && s.groups > 1 ? "depthwise " : "conv ") + label, flops);
 }
 
+// An epilogue of columns that are neighbours of a row, `interleaved` of them each; false where results lie otherwise.
+bool interleave(ContractionBuilder& builder, const tile::ConvShape& s, int64_t interleaved) {
+  const Shape& y = builder.graph().shape(builder.anchor().outputs[0]);
+  return builder.make_interleaved_epilogue(
+      interleaved, s.batch * s.out[0] * s.out[1], s.out[2] * interleaved, s.groups * s.o / interleaved,
+      [&](IndexPool& pool, const Index& row, const Index& result, const Index& column) {
+        const int64_t rows = s.out[0] * s.out[1];
+        const Index pixel = pool.add(pool.scale(pool.mod(row, rows), s.out[2]), pool.div(result, interleaved));
+        const Index channel = pool.add(pool.scale(column, interleaved), pool.mod(result, interleaved));
+        return image_index(pool, y, pool.div(row, rows), pixel, channel);
+      });
+}
+
+// How many neighbouring columns, phases of a transposed convolution or pixels that one pixel becomes, are neighbouring
+// results of a row. An epilogue takes them apart by a reshape.
+int64_t interleaved_columns(const ContractionBuilder& builder, const tile::ConvShape& s, DType compute) {
+  const ir::Graph& graph = builder.graph();
+  if (summed_steps(compute, s.k()) > 0) return 1;
+  const int64_t widest = panel_width(builder.target(), compute, s.o);
+  for (const ir::NodeId id : builder.group().nodes) {
+    const ir::Node& node = graph.node(id);
+    if (node.op != ir::Op::kReshape || id == builder.group().anchor) continue;
+    const int64_t columns = graph.shape(node.outputs[0]).back();
+    if (columns < 2 || widest % columns != 0 || s.o % columns != 0) continue;
+    ContractionBuilder probe(graph, builder.group(), builder.target(), nullptr);
+    if (interleave(probe, s, columns)) return columns;
+  }
+  return 1;
+}
+
 // The problem for F(4x4, 3x3); nullopt where it does not apply.
 std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
   const bool plane = s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1 && s.low[0] == 0 && s.groups == 1;
@@ -291,7 +321,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const int64_t spread = s.lhs_dilation[0] * s.lhs_dilation[1] * s.lhs_dilation[2];
   const double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) *
                        static_cast<double>(s.k()) / static_cast<double>(spread);
-  if (plain && is_pointwise(s)) return schedule_pointwise(builder, s, *image, compute, flops);
+  const int64_t interleaved = interleaved_columns(builder, s, compute);
+  if (plain && is_pointwise(s) && interleaved == 1) return schedule_pointwise(builder, s, *image, compute, flops);
   const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
   const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);
   if (plain && s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
@@ -316,13 +347,15 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const int64_t width = config.as<CpuConvConfig>().micro_n;
   filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k()}, width);
   const Shape& y = graph.shape(node.outputs[0]);
-  // With groups a vector may begin anywhere: then columns cannot be split.
-  const int64_t lanes = lanes_of(builder, compute);
-  const int64_t aligned = s.groups == 1 || s.o % lanes == 0 ? lanes : s.groups * s.o + 1;
-  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups * s.o, aligned,
-                        [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
-                          return image_index(pool, y, image, pixel, channel);
-                        });
+  if (interleaved == 1 || width % interleaved != 0 || !interleave(builder, s, interleaved)) {
+    // With groups a vector may begin anywhere: then columns cannot be split.
+    const int64_t lanes = lanes_of(builder, compute);
+    const int64_t aligned = s.groups == 1 || s.o % lanes == 0 ? lanes : s.groups * s.o + 1;
+    builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups * s.o, aligned,
+                          [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                            return image_index(pool, y, image, pixel, channel);
+                          });
+  }
   builder.desc().problem = std::move(desc);
   return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
 }

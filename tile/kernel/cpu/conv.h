@@ -125,6 +125,30 @@ struct ConvRows {
   int64_t segments, length;
 };
 
+// Output row `y` of the block, of a panel `bp`, for an epilogue along rows.
+template <int NV, bool Narrow, typename T, typename TB, typename Epilogue>
+TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
+                                int64_t y, const TB* bp, int64_t nr, int64_t col, int64_t columns,
+                                const Epilogue& epilogue, T* c) {
+  const int64_t line = block.od * s.out[1] + block.oh + y, pixel = s.stride[2] * block.window.pixel;
+  const T* const a = block.window.data + y * s.stride[1] * block.window.row;
+  for (int64_t tile0 = 0; tile0 < s.tiles; tile0 += kTilesTogether) {
+    const int64_t tile1 = tile0 + kTilesTogether < s.tiles ? tile0 + kTilesTogether : s.tiles;
+    const int64_t first = s.tile_pixel(tile0, micro.rows), made = s.tile_pixel(tile1, micro.rows) - first;
+    for (int64_t tile = tile0; tile < tile1; ++tile) {
+      const int64_t ow = s.tile_pixel(tile, micro.rows);
+      const MicroA<T> op{a + ow * pixel, pixel, block.offsets, block.segments, block.length};
+      micro.template run<Narrow>(tile < s.tall, op, bp, nr, c + (ow - first) * kPanel<T, NV>);
+    }
+    if constexpr (kInterleaved < Epilogue >> 1) {
+      const ResultRow results{block.n * s.out[0] * s.out[1] + line, s.results[0], s.results[1]};
+      finish_interleaved<T, NV>(c, made, first, results, col, columns, epilogue);
+    } else {
+      finish_along_rows<T, NV>(c, made, line * s.out[2] + first, block.n, col, columns, epilogue);
+    }
+  }
+}
+
 // These rows of panels [panel0, panel1). Scratch: the accumulators `c`.
 template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
@@ -137,22 +161,10 @@ TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s
     for (int64_t y = 0; y < block.rows; ++y) {
       if constexpr (kAlongRows<Epilogue>) {
         const int64_t col = block.g * s.o + panel * nr, left = s.o - panel * nr;
-        const int64_t row = (block.od * s.out[1] + block.oh + y) * s.out[2], pixel = s.stride[2] * block.window.pixel;
-        const bool narrow = NarrowTail && left <= nr / NV;
-        for (int64_t tile = 0; tile < s.tiles; ++tile) {
-          const int64_t ow = s.tile_pixel(tile, micro.rows);
-          const T* a = block.window.data + y * s.stride[1] * block.window.row + ow * pixel;
-          const MicroA<T> op{a, pixel, block.offsets, block.segments, block.length};
-          if (narrow) {
-            micro.template run<NarrowTail>(tile < s.tall, op, bp, nr, c + ow * (nr / NV));
-          } else {
-            micro.template run<false>(tile < s.tall, op, bp, nr, c + ow * nr);
-          }
-        }
-        if (narrow) {
-          finish_along_rows<T, NarrowTail ? 1 : NV>(c, s.out[2], row, block.n, col, left, epilogue);
+        if (NarrowTail && left <= nr / NV) {
+          conv_row_along<NarrowTail ? 1 : NV, NarrowTail>(micro, s, block, y, bp, nr, col, left, epilogue, c);
         } else {
-          finish_along_rows<T, NV>(c, s.out[2], row, block.n, col, left, epilogue);
+          conv_row_along<NV, false>(micro, s, block, y, bp, nr, col, left, epilogue, c);
         }
         continue;
       }

@@ -201,6 +201,58 @@ TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_
   }
 }
 
+// Neighbouring columns that an epilogue along rows takes as neighbouring results of a row: kInterleaved of the
+// epilogue, a power of two. Columns of a convolution may be phases of a transposed one, or the pixels that one pixel
+// becomes.
+template <typename Epilogue>
+inline constexpr int kInterleaved = 1;
+template <typename Epilogue>
+requires requires {
+  Epilogue::kInterleaved;
+}
+inline constexpr int kInterleaved<Epilogue> = Epilogue::kInterleaved;
+
+// Results of a row, of which [first, end) are there; those before and behind are cropped.
+struct ResultRow {
+  int64_t row, first, end;
+};
+
+// As finish_along_rows() for such an epilogue, from a pixel of a row on. The epilogue's batch is at.row, its row the
+// result within that, and its col counts groups of columns.
+template <typename T, int NV, typename Epilogue>
+TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, const ResultRow& at, int64_t col,
+                                    int64_t columns, const Epilogue& from) {
+  constexpr int W = kVectorBytes / int(sizeof(T)), S = kInterleaved<Epilogue>, Run = S < W ? S : W, N = W / Run;
+  const Epilogue epilogue = from;
+  const int64_t end = at.end < (pixel + pixels) * S ? at.end : (pixel + pixels) * S;
+  for (int64_t j = 0; j < NV * W && j < columns; j += W) {
+    for (int64_t i = 0; i < pixels; i += N) {
+      vec<T, W> r[N];
+      static_for<N>([&](auto l) __attribute__((always_inline)) {
+        r[l] = i + l < pixels ? load<W>(c + (i + l) * NV * W + j) : zero<T, W>();
+      });
+      transpose_rows<Run>(r);
+      const int64_t x = (pixel + i) * S + (S > W ? j % S : 0), channel = (col + j) / S;
+      if (x >= at.first && x + W <= end && j + W <= columns) {
+        static_for<N>([&](auto l) __attribute__((always_inline)) {
+          epilogue.template operator()<W>(r[l], at.row, x, channel + l, index_constant<W>{});
+        });
+        continue;
+      }
+      // A part of a vector begins at any lane.
+      T part[2 * W];
+      const int64_t skipped = x < at.first ? at.first - x : 0, left = end - x - skipped;
+      store(part + W, zero<T, W>());
+      static_for<N>([&](auto l) __attribute__((always_inline)) {
+        if (l * Run >= columns - j || left <= 0 || skipped >= W) return;
+        store(part, r[l]);
+        epilogue.template operator()<W>(load<W>(part + skipped), at.row, x + skipped, channel + l,
+                                        left < W - skipped ? left : W - skipped);
+      });
+    }
+  }
+}
+
 // Rows of a tile from which it is worth to ask for lines: fewer are bound by reading B.
 inline constexpr int64_t kAskingRows = 4;
 
@@ -271,7 +323,7 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
         }
         made += rows;
         a += rows * block.a_stride;
-        if ((tile + 1) % GemmShape::kTilesTogether != 0 && tile + 1 < block.tiles) continue;
+        if ((tile + 1) % kTilesTogether != 0 && tile + 1 < block.tiles) continue;
         if (narrow) {
           finish_along_rows<T, NarrowTail ? 1 : NV>(c, made, row, block.batch, col, s.n - col, epilogue);
         } else {
@@ -312,7 +364,7 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
   constexpr int64_t nr = kPanel<T, NV>;
   static_assert(is_same<TB, typename B::element>);
   const int64_t m_blocks = s.m_blocks(), n_blocks = s.n_blocks(nr), panels = panel_count(s.n, nr);
-  constexpr int64_t together = detail::kAlongRows<Epilogue> ? GemmShape::kTilesTogether : 1;
+  constexpr int64_t together = detail::kAlongRows<Epilogue> ? kTilesTogether : 1;
   T* const c = static_cast<T*>(scratch);
   T* const b_scratch = c + together * s.accumulator_elements(micro.rows, nr);
   T* const a_scratch = b_scratch + (B::kCopies ? s.panel_elements(nr) : 0);

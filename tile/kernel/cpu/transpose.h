@@ -18,21 +18,22 @@ TILE_INLINE vec<T, W> interleave(vec<T, W> a, vec<T, W> b, indices<I...>) {
 
 }  // namespace detail
 
-// Transposes W x W elements held as W rows, in log2(W) exchanges.
-template <typename T, int W>
-TILE_INLINE void transpose_rows(vec<T, W> (&r)[W]) {
-  static_for<(W >= 16  ? 4
-              : W >= 8 ? 3
-              : W >= 4 ? 2
-              : W >= 2 ? 1
+// Transposes a square matrix whose elements are runs of Run lanes, held as W / Run rows, in log2(W / Run) exchanges.
+template <int Run = 1, typename T, int W>
+TILE_INLINE void transpose_rows(vec<T, W> (&r)[W / Run]) {
+  constexpr int N = W / Run;
+  static_for<(N >= 16  ? 4
+              : N >= 8 ? 3
+              : N >= 4 ? 2
+              : N >= 2 ? 1
                        : 0)>([&](auto step) {
     constexpr int run = 1 << decltype(step)::value;
-    static_for<W>([&](auto i) {
+    static_for<N>([&](auto i) {
       constexpr int at = decltype(i)::value;
       if constexpr ((at & run) == 0) {
         const vec<T, W> a = r[at], b = r[at + run];
-        r[at] = detail::interleave<run, 0>(a, b, detail::make_indices<W>{});
-        r[at + run] = detail::interleave<run, 1>(a, b, detail::make_indices<W>{});
+        r[at] = detail::interleave<run * Run, 0>(a, b, detail::make_indices<W>{});
+        r[at + run] = detail::interleave<run * Run, 1>(a, b, detail::make_indices<W>{});
       }
     });
   });

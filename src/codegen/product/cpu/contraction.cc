@@ -241,7 +241,10 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
       "{} tile::ConvShape shape{{.batch = {}, .groups = {}, {}, {}, .lhs_dilation = {}, {}}};", constness(z), batch,
       groups, channels, window, list(s.lhs_dilation),
       z.fields({{"tiles", s.tiles}, {"tall", s.tall}, {"block_rows", s.block_rows}, {"block_panels", s.block_panels}}) +
-          (is_long ? fmt::format(", .block_k = {}", s.block_k) : ""));
+          (is_long ? fmt::format(", .block_k = {}", s.block_k) : "") +
+          (c.epilogue.interleaved > 1
+               ? fmt::format(", .results = {{{}, {}}}", z(c.epilogue.results[0]), z(c.epilogue.results[1]))
+               : ""));
   if (conv.direct) {
     e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
   } else {

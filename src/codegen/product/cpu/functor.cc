@@ -112,6 +112,7 @@ void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) 
 }  // namespace
 
 bool runs_along_rows(const Epilogue& e) {
+  if (e.interleaved > 1) return true;
   if (e.stores.empty() || !e.bounds.empty()) return false;
   if (e.pool.indices.extent(e.row) == 1 || e.pool.indices.extent(e.col) == 1) return false;
   const auto stride = [&](const schedule::Index& at, schedule::VarId var) {
@@ -148,6 +149,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
   out.open("struct Epilogue {");
   members.declare(out);
   if (along_rows) out.line("static constexpr bool kAlongRows = true;");
+  if (e.interleaved > 1) out.line("static constexpr int kInterleaved = {};", e.interleaved);
   out.raw("template <int W, typename N>");
   out.open(
       fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, int64_t batch, "
