@@ -129,7 +129,7 @@ TEST_F(EditedKernels, AreTheFirstToDivergeInAConcatenationToo) {
   EXPECT_NE(heddle("explain m.hir -v").out.find("concat takes no kernel"), std::string::npos);
   const Outcome verify = heddle("verify m.hir", kEdited);
   EXPECT_EQ(verify.exit_code, 1) << verify.err;
-  EXPECT_NE(verify.out.find("first diverging group: #1 contraction \"gemm 8x64x64 + tanh\""), std::string::npos) << verify.out;
+  EXPECT_NE(verify.out.find("first diverging group: #1 contraction \"gemm 8x64x64 + tanh\"\n"), std::string::npos) << verify.out;
 }
 
 TEST_F(EditedKernels, WithErrorsAreNamed) {
