@@ -78,7 +78,8 @@ class EditedKernels : public Cli {
   static constexpr const char* kDoubles = "graph g(%x: f32[4,16]) {\n  %1 = add(%x, %x)\n  return \"y\" = %1\n}\n";
 
   // Writes the texts of a model and edits the kernel that has `from`, which becomes `to`.
-  void edit(const std::string& target, const std::string& from, const std::string& to, const std::string& model = kDoubles) {
+  void edit(const std::string& target, const std::string& from, const std::string& to,
+            const std::string& model = kDoubles) {
     write_file(path("m.hir"), model);
     EXPECT_EQ(heddle("compile m.hir --emit texts --target " + target).exit_code, 0);
     for (const std::string& name : files_of(path("texts"))) {
@@ -129,7 +130,8 @@ TEST_F(EditedKernels, AreTheFirstToDivergeInAConcatenationToo) {
   EXPECT_NE(heddle("explain m.hir -v").out.find("concat takes no kernel"), std::string::npos);
   const Outcome verify = heddle("verify m.hir", kEdited);
   EXPECT_EQ(verify.exit_code, 1) << verify.err;
-  EXPECT_NE(verify.out.find("first diverging group: #1 contraction \"gemm 8x64x64 + tanh\"\n"), std::string::npos) << verify.out;
+  EXPECT_NE(verify.out.find("first diverging group: #1 contraction \"gemm 8x64x64 + tanh\"\n"), std::string::npos)
+      << verify.out;
 }
 
 TEST_F(EditedKernels, WithErrorsAreNamed) {
