@@ -75,15 +75,21 @@ TEST_F(Cli, CompileWritesTheTextsOfKernels) {
 
 class EditedKernels : public Cli {
  protected:
-  // Writes the texts of a model that doubles its input, and edits the one kernel: `from` becomes `to`.
-  void edit(const std::string& target, const std::string& from, const std::string& to) {
-    write_file(path("m.hir"), "graph g(%x: f32[4,16]) {\n  %1 = add(%x, %x)\n  return \"y\" = %1\n}\n");
+  static constexpr const char* kDoubles = "graph g(%x: f32[4,16]) {\n  %1 = add(%x, %x)\n  return \"y\" = %1\n}\n";
+
+  // Writes the texts of a model and edits the kernel that has `from`, which becomes `to`.
+  void edit(const std::string& target, const std::string& from, const std::string& to,
+            const std::string& model = kDoubles) {
+    write_file(path("m.hir"), model);
     EXPECT_EQ(heddle("compile m.hir --emit texts --target " + target).exit_code, 0);
-    file_ = files_of(path("texts")).front();
-    std::string text(MappedFile::open(path("texts/" + file_))->text());
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << text;
-    write_file(path("texts/" + file_), text.replace(at, from.size(), to));
+    for (const std::string& name : files_of(path("texts"))) {
+      std::string text(MappedFile::open(path("texts/" + name))->text());
+      const size_t at = text.find(from);
+      if (at == std::string::npos) continue;
+      file_ = name;
+      return write_file(path("texts/" + name), text.replace(at, from.size(), to));
+    }
+    FAIL() << from << " is in no text";
   }
   Outcome run(const std::string& more = "") const { return heddle("run m.hir --seed 3 " + more, kEdited); }
 
@@ -105,6 +111,27 @@ TEST_F(EditedKernels, RunInPlaceOfGeneratedOnes) {
   EXPECT_EQ(heddle("verify m.hir").exit_code, 0);
   // What is shown is what Heddle generates.
   EXPECT_NE(heddle("explain m.hir --kernels", kEdited).out.find("t0 + t0"), std::string::npos);
+}
+
+// One of two products that store their results where they lie in a concatenation.
+TEST_F(EditedKernels, AreTheFirstToDivergeInAConcatenationToo) {
+  edit("cpu", "tile::tanh(", "tile::exp(", R"(graph g(%x: f32[8,64]) {
+  %a = constant {value = f32[64,64]{0.5}}
+  %b = constant {value = f32[64,64]{0.25}}
+  %0 = dot(%x, %a) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+  %1 = exp(%0)
+  %2 = dot(%x, %b) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+  %3 = tanh(%2)
+  %4 = concat(%1, %3) {dim = 0}
+  %5 = reduce(%4) {kind = "sum", dims = [1]}
+  return "y" = %5, "z" = %4
+}
+)");
+  EXPECT_NE(heddle("explain m.hir -v").out.find("concat takes no kernel"), std::string::npos);
+  const Outcome verify = heddle("verify m.hir", kEdited);
+  EXPECT_EQ(verify.exit_code, 1) << verify.err;
+  EXPECT_NE(verify.out.find("first diverging group: #1 contraction \"gemm 8x64x64 + tanh\"\n"), std::string::npos)
+      << verify.out;
 }
 
 TEST_F(EditedKernels, WithErrorsAreNamed) {

@@ -82,6 +82,23 @@ class Profile(unittest.TestCase):
         difference = json.loads(heddle("profile", "diff", stored, stored, "--json"))
         self.assertEqual(difference["nodes"]["before"]["CPU"], difference["nodes"]["values"]["CPU"])
 
+    def changed(self, name, **fields):
+        (self.path / name).write_text(json.dumps(dict(self.data, **fields)))
+        return self.path / name
+
+    def test_what_became_slower(self):
+        nodes = self.data["nodes"]
+        slower = self.changed("slower.json", nodes=dict(nodes, values=dict(nodes["values"], CPU=[2 * t for t in nodes["values"]["CPU"]])))
+        text = heddle("profile", "diff", self.files["json"], slower)
+        self.assertIn("(+100.0%)", text)
+        self.assertRegex(text, r"(?m)^\+\S.*kernel .*Softmax")
+
+    def test_times_of_a_busy_machine_are_not_beside_their_floors(self):
+        facts = [fact for fact in self.data["facts"] if fact[0] != "busy machine"]
+        for more in ([], [["busy machine", "half of the time"]]):
+            text = heddle("profile", "show", self.changed("facts.json", facts=facts + more))
+            self.assertEqual("above its floor" in text, not more, text)
+
     def chain(self, name, length, **fields):
         """A profile of nodes one below the other."""
         data = dict(self.data, nodes={"parent": [*range(-1, length - 1)], "frame": [i % 2 for i in range(length)],

@@ -89,6 +89,25 @@ TEST(Unshare, EachReaderHasItsOwnBroadcast) {
     })");
 }
 
+TEST(Unshare, SlicesOfSlicesShareNoView) {
+  expect_ir(R"(graph(%x: f16[4,12]) {
+      %h = slice(%x) {starts = [0,0], limits = [4,8], strides = [1,1]}
+      %r = reshape(%h) {shape = [4,2,4]}
+      %p = slice(%r) {starts = [0,0,0], limits = [4,1,4], strides = [1,1,1]}
+      %q = slice(%r) {starts = [0,1,0], limits = [4,2,4], strides = [1,1,1]}
+      return "p" = %p, "q" = %q
+    })",
+            {"clone_cheap_producers"}, R"(graph(%x: f16[4,12]) {
+      %h0 = slice(%x) {starts = [0,0], limits = [4,8], strides = [1,1]}
+      %r0 = reshape(%h0) {shape = [4,2,4]}
+      %p = slice(%r0) {starts = [0,0,0], limits = [4,1,4], strides = [1,1,1]}
+      %h1 = slice(%x) {starts = [0,0], limits = [4,8], strides = [1,1]}
+      %r1 = reshape(%h1) {shape = [4,2,4]}
+      %q = slice(%r1) {starts = [0,1,0], limits = [4,2,4], strides = [1,1,1]}
+      return "p" = %p, "q" = %q
+    })");
+}
+
 TEST(MergeDots, QueriesKeysAndValuesAreOneProduct) {
   const ir::Graph graph = ir::parse(R"(graph(%x: f32[2,5,16]) {
       %wq = constant {value = f32[16,8]{1}}

@@ -33,6 +33,8 @@ class InThisProcess(unittest.TestCase):
         with heddle.profile("a block", rate=1000) as recording:
             with self.assertRaises(heddle.InputError):
                 recording.profile
+            self.assertIn("has not ended", repr(recording))
+            self.assertIsNone(recording._repr_html_())
             with self.assertRaises(heddle.InputError) as caught:
                 with heddle.profile():
                     pass
@@ -42,6 +44,8 @@ class InThisProcess(unittest.TestCase):
         self.assertEqual(rows.form["title"], "a block")
         self.assertGreater(rows.total("busy"), 0.5 * rows.total("all"))
         self.assertIn("busy", str(recording.profile))
+        self.assertIn("busy", repr(recording))
+        self.assertIn("busy", recording._repr_html_())
         self.assertIn("busy", recording.profile.html)
 
     def test_what_could_not_be_finished_says_why(self):

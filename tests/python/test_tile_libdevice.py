@@ -1,5 +1,5 @@
 """Each function of tl.extra.libdevice at random and at exceptional values, against exact arithmetic or a reference in more digits. On the
-CPU, or with HEDDLE_TEST_TARGET=cuda on a GPU, emulated or real."""
+CPU, with HEDDLE_TILE_INTERPRET=1 in the interpreter, or with HEDDLE_TEST_TARGET=cuda on a GPU, emulated or real."""
 import math
 import operator
 import os

@@ -71,8 +71,8 @@ void print_report(const driver::VerifyReport& report) {
     return;
   }
   const driver::Divergence& first = *report.first;
-  print_line(fmt::format("first diverging group: #{} {} \"{}\" of {}", first.group, to_string(first.kind), first.label,
-                         first.origins));
+  print_line(fmt::format("first diverging group: #{} {} \"{}\"{}", first.group, to_string(first.kind), first.label,
+                         first.origins.empty() ? "" : " of " + first.origins));
   print_line(fmt::format("  value {}: error {:.3g} above {:.3g}; element {} is {:.9g}, the reference has {:.9g}",
                          to_string(first.type), first.comparison.error, first.comparison.bound, first.comparison.worst,
                          first.comparison.actual, first.comparison.expected));

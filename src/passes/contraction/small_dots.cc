@@ -1,5 +1,6 @@
 #include "passes/contraction/small_dots.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "ir/builder.h"
@@ -33,7 +34,7 @@ bool is_small(const ir::Graph& graph, const Node& node) {
   const bool is_real = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
   if (!is_real || graph.dtype(node.inputs[1]) != dtype) return false;
   const DotSide a(graph, node, 0), x(graph, node, 1);
-  const auto [few, many] = std::minmax(a.lines(), x.lines());
+  const auto [few, many] = std::minmax({a.lines(), x.lines()});
   const size_t small = a.lines() == few ? 0 : 1;
   return a.terms() <= kFew && few <= kFew && many >= kLong && a.terms() * few > 0 &&
          is_constant(graph, node.inputs[small]);

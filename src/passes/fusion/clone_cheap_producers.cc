@@ -39,16 +39,11 @@ class Clones {
     return readers_[v].size() > 1 && is_free(v) ? copy(r, v) : r(v);
   }
 
-  // A value that is read in slices is copied together with the views and casts above it; else its copies would share
-  // those.
+  // A view that cuts a slice again is copied together with that slice; else its copies would share it.
   ValueId copy(ir::Rewriter& r, ValueId v) const {
     const Node& node = graph_.producer(v);
     std::vector<ValueId> inputs = r(node.inputs);
-    if (leads_to_slices(node)) {
-      const ValueId above = node.inputs[0];
-      const Node& source = graph_.producer(above);
-      if (!is_output_[above] && (source.op == Op::kSlice || leads_to_slices(source))) inputs[0] = copy(r, above);
-    }
+    if (cuts_again(node) && !is_output_[node.inputs[0]]) inputs[0] = copy(r, node.inputs[0]);
     return r.target().emit(node.op, std::move(inputs), node.attrs, node.origins);
   }
 
@@ -56,17 +51,10 @@ class Clones {
     return std::all_of(readers_[v].begin(), readers_[v].end(), [&](NodeId id) { return accepts(graph_.node(id).op); });
   }
 
-  // A reshape or cast that is read in slices only.
-  bool leads_to_slices(const Node& node) const {
-    return (node.op == Op::kReshape || node.op == Op::kCast) &&
-           all_readers(node.outputs[0], [](Op op) { return op == Op::kSlice; });
-  }
-
-  // Whether such a node lies between a slice and its slices.
+  // Whether it is a reshape or cast of a slice and is read in slices only.
   bool cuts_again(const Node& node) const {
-    const Node* above = &node;
-    while (leads_to_slices(*above)) above = &graph_.producer(above->inputs[0]);
-    return above != &node && above->op == Op::kSlice;
+    return (node.op == Op::kReshape || node.op == Op::kCast) && graph_.producer(node.inputs[0]).op == Op::kSlice &&
+           all_readers(node.outputs[0], [](Op op) { return op == Op::kSlice; });
   }
 
   // What costs nothing where it is read: the rules of fusion look for such nodes at one reader.
