@@ -367,6 +367,8 @@ class Weights(Backend):
         changes = [lambda: module.load_state_dict(self.Net().state_dict()),
                    lambda: module.norm.running_mean.add_(1),
                    lambda: setattr(module.conv.weight, "data", torch.randn(8, 3, 3, 3)),
+                   lambda: module.conv.weight.data.copy_(torch.randn(8, 3, 3, 3)),
+                   lambda: module.norm.weight.data.mul_(2),
                    lambda: setattr(module.out, "bias", torch.nn.Parameter(torch.randn(5))),
                    lambda: module.scale.fill_(-2)]
         for change in changes:
@@ -374,6 +376,17 @@ class Weights(Backend):
                 change()
             for _ in range(4):
                 self.run_both(compiled, module, x)
+
+    def test_a_pytorch_without_the_c_interface_is_read_by_dlpack(self):
+        from unittest import mock
+
+        from heddle import _core
+
+        with mock.patch("torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors", side_effect=RuntimeError) as asked:
+            tensors = _core.TorchTensors(torch.Tensor)
+        self.assertTrue(asked.called)
+        with mock.patch("heddle.torch.graph.TENSORS", tensors), mock.patch("heddle.torch.weights.TENSORS", tensors):
+            self.test_they_are_folded_and_follow_every_change()
 
     def test_a_loop_that_changes_them_in_each_call_compiles_once_more(self):
         from unittest import mock

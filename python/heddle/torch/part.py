@@ -13,6 +13,9 @@ from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
 from heddle.torch.partition import Part, is_item, is_tensor, used_results
 from heddle.torch.shapes import Environment, concrete, dense_strides, inverse, is_dense, memory_order, restrided
 
+with torch._subclasses.fake_tensor.unset_fake_temporarily():
+    TENSORS = _core.TorchTensors(torch.Tensor)
+
 # PyTorch's own compiled code allocates with this; it costs less than torch.empty_strided.
 _EMPTY_ON_CPU = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
@@ -171,15 +174,14 @@ class CompiledPart:
         if self.model is None:
             program.add_call(lambda values: self._evaluate(values, inputs, outputs), ended)
             return
-        wanted = [(slot, layout.shape, dense_strides(layout.shape, layout.order), layout.in_memory)
-                  for slot, layout in zip(inputs, self._inputs)]
-        made = [(slot, layout.in_memory, *self._allocation(layout, dtype)) for slot, layout, dtype in zip(outputs, self._outputs, self._dtypes)]
+        wanted = [(slot, layout.shape, dense_strides(layout.shape, layout.order)) for slot, layout in zip(inputs, self._inputs)]
+        made = [(slot, *self._allocation(layout, dtype)) for slot, layout, dtype in zip(outputs, self._outputs, self._dtypes)]
         program.add_part(self.model._core, wanted, made, lambda tensor, i: self._in_memory(tensor, self._inputs[i]),
                          lambda count: torch.empty(count, dtype=torch.uint8, device=self._device), ended)
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         places = range(len(tensors), len(tensors) + len(self._outputs))
-        program = _core.Program(torch.Tensor, [None] * len(places), places, [None] * len(places))
+        program = _core.Program(TENSORS, [None] * len(places), places, [None] * len(places))
         self.add_to(program, range(len(tensors)), places)
         return program.run(list(tensors))
 
