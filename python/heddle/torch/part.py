@@ -31,6 +31,12 @@ def line_of(node: Node) -> str:
     return found
 
 
+def _name_of(node: Node) -> str:
+    """"tanh" for aten.tanh.default."""
+    packet = getattr(node.target, "overloadpacket", node.target)
+    return str(getattr(packet, "__name__", packet))
+
+
 def _results(node: Node, symbols: Environment) -> List[Optional[Tuple[str, Tuple[int, ...]]]]:
     value = node.meta["val"]
     listed = [value] if isinstance(value, torch.Tensor) else list(value)
@@ -135,7 +141,7 @@ def lower_part(part: Part, symbols: Environment, layout_of: Callable[[torch.Tens
         if is_item(node):
             values[node] = [values[node.args[0]][node.args[1]]]  # type: ignore[index]
             continue
-        writer.origin = line_of(node)
+        writer.origin = f"{line_of(node)}:{_name_of(node)}" if line_of(node) else None
         values[node] = lower_node(node, Context(writer, _results(node, symbols), used_results(node)), of_node)
     writer.origin = None
     for node in part.outputs:
