@@ -22,14 +22,14 @@ from heddle.torch.backend import observed
 from heddle.torch.verification import _results, _widened
 
 TORCHVISION = {
-    "alexnet": 64, "vgg11_bn": 32, "resnet18": 64, "resnext50_32x4d": 32, "densenet121": 32, "mobilenet_v2": 64, "mobilenet_v3_small": 64,
-    "shufflenet_v2_x0_5": 64, "squeezenet1_1": 64, "efficientnet_b0": 64, "regnet_y_400mf": 64, "mnasnet0_5": 64, "googlenet": 64,
-    "convnext_tiny": 32, "swin_t": 64, "swin_v2_t": 64}
+    "alexnet": 64, "vgg11_bn": 32, "resnet18": 32, "resnext50_32x4d": 32, "densenet121": 32, "mobilenet_v2": 32, "mobilenet_v3_small": 32,
+    "shufflenet_v2_x0_5": 32, "squeezenet1_1": 64, "efficientnet_b0": 32, "regnet_y_400mf": 32, "mnasnet0_5": 32, "googlenet": 64,
+    "convnext_tiny": 32, "swin_t": 32, "swin_v2_t": 32}
 TIMM = {
-    "resnetv2_50": 32, "seresnet18": 64, "ecaresnet26t": 64, "resnest14d": 64, "res2net50_26w_4s": 32, "dla34": 64, "hrnet_w18_small": 64,
-    "ghostnet_050": 64, "mixnet_s": 64, "rexnet_100": 64, "cspresnet50": 32, "repvgg_a0": 64, "mobileone_s0": 64, "fastvit_t8": 64,
-    "edgenext_xx_small": 64, "mobilevit_xxs": 64, "poolformer_s12": 64, "skresnet18": 64, "selecsls42": 64, "ese_vovnet19b_slim": 64,
-    "efficientformerv2_s0": 224, "inception_next_atto": 64, "starnet_s1": 64, "mixer_s32_224": 224, "gmlp_ti16_224": 224, "resmlp_12_224": 224, "deit_tiny_patch16_224": 224,
+    "resnetv2_50": 32, "seresnet18": 32, "ecaresnet26t": 32, "resnest14d": 32, "res2net50_26w_4s": 32, "dla34": 32, "hrnet_w18_small": 32,
+    "ghostnet_050": 32, "mixnet_s": 32, "rexnet_100": 32, "cspresnet50": 32, "repvgg_a0": 32, "mobileone_s0": 32, "fastvit_t8": 64,
+    "edgenext_xx_small": 64, "mobilevit_xxs": 64, "poolformer_s12": 64, "skresnet18": 32, "selecsls42": 32, "ese_vovnet19b_slim": 32,
+    "efficientformerv2_s0": 224, "inception_next_atto": 32, "starnet_s1": 32, "mixer_s32_224": 224, "gmlp_ti16_224": 224, "resmlp_12_224": 224, "deit_tiny_patch16_224": 224,
     "cait_xxs24_224": 224, "xcit_nano_12_p16_224": 224, "levit_128s": 224, "pvt_v2_b0": 64, "pit_ti_224": 224, "convit_tiny": 224,
     "visformer_tiny": 224, "tnt_s_legacy_patch16_224": 224, "coatnet_0_rw_224": 224}
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 101, "max_position_embeddings": 64,
@@ -40,7 +40,7 @@ TRANSFORMERS = {
     "DebertaV2": {**SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
     "GPT2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 101, "n_positions": 64}, "GPTNeoX": SMALL,
     "OPT": {**SMALL, "ffn_dim": 64, "word_embed_proj_dim": 32}, "Bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": 101},
-    "Llama": SMALL, "Mistral": SMALL, "Qwen2": SMALL, "Gemma": SMALL, "Phi": SMALL, "Falcon": {**SMALL, "new_decoder_architecture": False},
+    "Llama": SMALL, "Mistral": SMALL, "Qwen2": SMALL, "Gemma": SMALL, "Phi": SMALL, "Falcon": {name: value for name, value in SMALL.items() if name != "head_dim"},
     "T5": {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 101},
     "Bart": {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64,
              "decoder_ffn_dim": 64, "vocab_size": 101, "max_position_embeddings": 64},
