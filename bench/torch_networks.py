@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Networks of timm, torchvision and transformers with random weights under torch.compile(backend="heddle"), against float64.
 
-usage: torch_networks.py [--only NAME ...] [--execution reference] [--device cpu] [--seconds N]
+usage: torch_networks.py [--only NAME ...] [--execution reference] [--device cpu] [--evaluation] [--seconds N]
 
-Each network runs once in training mode, without dropout. Its outputs and gradients are compared with eager in float64: the
+Each network runs once in training mode, without dropout, or with --evaluation in evaluation mode, with gradients. (Batch
+normalisation over few elements is ill-conditioned in some networks: errors of eager then say little.) Its outputs and gradients are compared with eager in float64: the
 error of a tensor, as a norm, may be twice that of eager in float32, or what rounding of the network's largest values gives.
 Prints for each network its graphs, the operators in compiled parts and the kernels, and at the end the operators that PyTorch ran. Ends with 1
 if a network is wrong or has no compiled operator. --seconds stops after so many.
@@ -71,14 +72,14 @@ def made(library: str, name: str):
     return timm.create_model(name, num_classes=10), [torch.randn(2, 3, TIMM[name], TIMM[name])]
 
 
-def without_dropout(module: torch.nn.Module) -> torch.nn.Module:
+def without_dropout(module: torch.nn.Module, training: bool) -> torch.nn.Module:
     for one in module.modules():
         if isinstance(one, torch.nn.modules.dropout._DropoutNd):
             one.p = 0.0
         for name in ("drop_prob", "attention_dropout", "dropout_p", "activation_dropout", "dropout"):
             if isinstance(getattr(one, name, None), float):
                 setattr(one, name, 0.0)
-    return module.train()
+    return module.train(training)
 
 
 def check(module: torch.nn.Module, inputs: list, options: dict, ran: collections.Counter) -> str:
@@ -112,6 +113,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--execution", choices=["compiled", "reference"], default="compiled")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--evaluation", action="store_true")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -127,7 +129,7 @@ def main() -> int:
         began = time.monotonic()
         try:
             module, inputs = made(library, name)
-            module = without_dropout(module).to(options.device)
+            module = without_dropout(module, not options.evaluation).to(options.device)
             told = check(module, [one if one is None else one.to(options.device) for one in inputs], words, ran)
         except Exception as error:
             failed.append(name)

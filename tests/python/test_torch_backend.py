@@ -284,6 +284,11 @@ class Random(Backend):
 
 
 class Gradients(Backend):
+    def test_scatters_into_memory(self):
+        def function(x, y):
+            return torch.as_strided_scatter(x * 2, y, (2, 2), (4, 1), 5).sin()
+        self.check(function, torch.randn(3, 4), torch.randn(2, 2))
+
     def test_convolutions_normalisation_and_pools(self):
         class Net(torch.nn.Module):
             def __init__(self):
@@ -313,6 +318,18 @@ class Gradients(Backend):
             self.check_gradients(Block(), torch.randint(0, 30, (2, 9)), options={})
         for graph in graphs:
             self.assertGreater(sum(len(part.model.kernels()) for part in graph.compiled_parts()), 0)
+
+    def test_heads_that_share_their_keys(self):
+        class Shared(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.q, self.kv = torch.nn.Linear(16, 16), torch.nn.Linear(16, 8)
+
+            def forward(self, x):
+                q = self.q(x).unflatten(-1, (4, 4)).transpose(1, 2)
+                k, v = (one[:, None] for one in self.kv(x).chunk(2, -1))
+                return F.scaled_dot_product_attention(q, k, v)
+        self.check_gradients(Shared(), torch.randn(2, 5, 16))
 
     def test_batches_that_change(self):
         module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())

@@ -188,7 +188,14 @@ def attention_on_cpu_backward(c: Context, gradient: Value, q: Value, k: Value, v
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     of_scores = c.binary("mul", c.binary("mul", weights, c.binary("sub", of_weights, rest)), factor)
     of_scores = c.cast(of_scores, q.dtype)
-    return [c.dot(of_scores, k, 2), c.dot(c.transpose(of_scores, [0, 1, 3, 2]), q, 2), of_v]
+    of_k = c.dot(c.transpose(of_scores, [0, 1, 3, 2]), q, 2)
+    return [c.dot(of_scores, k, 2), _summed_to(c, of_k, k.shape), _summed_to(c, of_v, v.shape)]
+
+
+def _summed_to(c: Context, x: Value, shape: Sequence[int]) -> Value:
+    """Sums over dimensions that were repeated: heads that share their keys."""
+    repeated = [d for d, (have, want) in enumerate(zip(x.shape, shape)) if have != want]
+    return c.reduce("sum", x, repeated, True) if repeated else x
 
 
 def _on_gpu(c: Context, q: Value, k: Value, v: Value, mask: Optional[Value], causal: bool, dropout: float,
