@@ -85,7 +85,8 @@ def made(name: str, size: str, device: str):
         length, rows = (64, 8) if size == "tiny" else (512, 8)
         module = Gpt2(4, 128, 4, length) if size == "tiny" else Gpt2(12, 768, 12, length)
         folder = pathlib.Path(argparse.__file__).parent
-        text = torch.frombuffer(bytearray(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))[:2_000_000]), dtype=torch.uint8).long()
+        bytes_of_text = bytearray(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))[:2_000_000])
+        text = torch.frombuffer(bytes_of_text, dtype=torch.uint8).long()
 
         def batch(step: int):
             starts = torch.randint(len(text) - length - 1, (rows,), generator=torch.Generator().manual_seed(step))
@@ -105,7 +106,7 @@ def made(name: str, size: str, device: str):
 
 
 def train(name: str, options: argparse.Namespace, compiled: bool, disturbed_by: int = 0):
-    """Losses by step, the trained module, and the number of compiled parts."""
+    """Losses by step, the trained module, and how many compiled parts and operators of PyTorch there were."""
     module, batch = made(name, options.size, options.device)
     if disturbed_by:
         draw = torch.Generator().manual_seed(disturbed_by)
@@ -138,7 +139,8 @@ def check(name: str, options: argparse.Namespace) -> bool:
     first, second = (train(name, options, True)[:2] for _ in range(2))
     torch.use_deterministic_algorithms(False)
     is_same = torch.equal(first[0], second[0]) and all(torch.equal(a, b) for a, b in zip(first[1].parameters(), second[1].parameters()))
-    print(f"{name}: {options.steps} steps in {parts} parts, {fallbacks} operators of PyTorch; loss {losses[0]:.3f} -> {smooth(losses)[-1]:.3f}, eager's {eager[:, -1].mean():.3f}; "
+    print(f"{name}: {options.steps} steps in {parts} parts, {fallbacks} operators of PyTorch; "
+          f"loss {losses[0]:.3f} -> {smooth(losses)[-1]:.3f}, eager's {eager[:, -1].mean():.3f}; "
           f"at most {apart:.1e} from eager's, whose noise is {noise:.1e}; two deterministic runs are {'the same' if is_same else 'DIFFERENT'}", flush=True)
     return follows and is_same
 
