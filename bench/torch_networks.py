@@ -4,8 +4,9 @@
 usage: torch_networks.py [--only NAME ...] [--execution reference] [--device cpu] [--evaluation] [--seconds N]
 
 Each network runs once in training mode, without dropout, or with --evaluation in evaluation mode, with gradients. (Batch
-normalisation over few elements is ill-conditioned in some networks: errors of eager then say little.) Its outputs and gradients are compared with eager in float64: the
-error of a tensor, as a norm, may be twice that of eager in float32, or what rounding of the network's largest values gives.
+normalisation over few elements is ill-conditioned in some networks: errors of eager then say little.) Outputs and gradients
+are compared with eager in float64: the error of a tensor, as a norm, may be twice that of eager in float32, or what rounding
+of the network's largest values gives.
 Prints for each network its graphs, the operators in compiled parts and the kernels, and at the end the operators that PyTorch
 ran. Ends with 1 if a network is wrong or has no compiled operator. --seconds stops after so many.
 """
