@@ -3,40 +3,22 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "array.h"
-#include "dlpack.h"
 #include "driver/api/model_impl.h"
-#include "errors.h"
+#include "heddle/tensor.h"
 #include "interrupt.h"
 #include "model.h"
+#include "torch_tensors.h"
 
 namespace nb = nanobind;
 
 namespace heddle::python {
 namespace {
-
-// The C interface of the class of tensors.
-const dlpack::ExchangeApi& api_of(nb::handle tensor_class) {
-  const dlpack::ExchangeApi* api = exchange_api_of(tensor_class);
-  if (api == nullptr || api->view == nullptr) {
-    refuse_argument(class_name(tensor_class), "its tensors have no C interface of DLPack", "Update PyTorch");
-  }
-  return *api;
-}
-
-dlpack::Tensor view_of(const dlpack::ExchangeApi& api, PyObject* tensor) {
-  dlpack::Tensor view;
-  if (api.view(tensor, &view) != 0) nb::raise_python_error();
-  return view;
-}
-
-void* data_of(const dlpack::Tensor& view) {
-  return static_cast<char*>(view.data) + view.byte_offset;
-}
 
 PyObject* item(const nb::list& values, size_t slot) {
   PyObject* const value = PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(slot));
@@ -48,28 +30,15 @@ void set_item(const nb::list& values, size_t slot, nb::object value) {
   if (PyList_SetItem(values.ptr(), static_cast<Py_ssize_t>(slot), value.release().ptr()) != 0) nb::raise_python_error();
 }
 
-// A tensor that a part reads: `shape` and `strides` in the order of its dimensions, `in_memory` the extents from the
-// outermost to the innermost.
+// A tensor that a part reads: what lies otherwise is copied first.
 struct PartInput {
   size_t slot = 0;
-  Shape shape, strides, in_memory;
-
-  bool is_met_by(const dlpack::Tensor& view, uintptr_t alignment) const {
-    if (static_cast<size_t>(view.rank) != shape.size() || reinterpret_cast<uintptr_t>(data_of(view)) % alignment != 0) {
-      return false;
-    }
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if (view.shape[d] != shape[d]) return false;
-      if (view.strides != nullptr && shape[d] != 1 && view.strides[d] != strides[d]) return false;
-    }
-    return true;
-  }
+  Shape shape, strides;
 };
 
 // A tensor that a part makes: `allocate(*arguments, **words)`, then, once it is written, what `finish` makes of it.
 struct PartOutput {
   size_t slot = 0;
-  Shape in_memory;
   nb::object allocate, finish;
   nb::tuple arguments;
   nb::dict words;
@@ -94,11 +63,8 @@ class Program {
  public:
   // `rest`: the values behind the arguments. `results`: for each result the slot of its value, or -1 for the object in
   // `constants` at its place.
-  Program(nb::handle tensor_class, nb::list rest, std::vector<int64_t> results, nb::list constants)
-      : api_(api_of(tensor_class)),
-        rest_(std::move(rest)),
-        results_(std::move(results)),
-        constants_(std::move(constants)) {}
+  Program(const TorchTensors& tensors, nb::list rest, std::vector<int64_t> results, nb::list constants)
+      : tensors_(tensors), rest_(std::move(rest)), results_(std::move(results)), constants_(std::move(constants)) {}
 
   // A model. Inputs that lie otherwise than it wants are replaced by `dense(tensor, position)`. `workspace(bytes)`
   // allocates on a GPU.
@@ -111,12 +77,11 @@ class Program {
     step.workspace = std::move(workspace);
     step.ended = std::move(ended);
     for (const nb::handle one : inputs) {
-      step.inputs.push_back(
-          {nb::cast<size_t>(one[0]), nb::cast<Shape>(one[1]), nb::cast<Shape>(one[2]), nb::cast<Shape>(one[3])});
+      step.inputs.push_back({nb::cast<size_t>(one[0]), nb::cast<Shape>(one[1]), nb::cast<Shape>(one[2])});
     }
     for (const nb::handle one : outputs) {
-      step.outputs.push_back({nb::cast<size_t>(one[0]), nb::cast<Shape>(one[1]), one[2], one[3],
-                              nb::cast<nb::tuple>(one[4]), nb::cast<nb::dict>(one[5])});
+      step.outputs.push_back(
+          {nb::cast<size_t>(one[0]), one[1], one[2], nb::cast<nb::tuple>(one[3]), nb::cast<nb::dict>(one[4])});
     }
     const runtime::Executor& executor = *step.model->model().impl().primary().executor;
     if (step.model->on_gpu()) step.workspace_bytes = executor.workspace_bytes();
@@ -133,10 +98,12 @@ class Program {
 
   // Empties `arguments`, so that they can end as soon as nothing reads them any more.
   nb::list run(nb::list arguments) const {
-    nb::list values;
-    for (const nb::handle one : arguments) values.append(one);
-    for (const nb::handle one : rest_) values.append(one);
-    arguments.clear();
+    const Py_ssize_t given = PyList_Size(arguments.ptr());
+    const auto values = nb::steal<nb::list>(PyList_GetSlice(arguments.ptr(), 0, given));
+    if (!values.is_valid() || PyList_SetSlice(values.ptr(), given, given, rest_.ptr()) != 0 ||
+        PyList_SetSlice(arguments.ptr(), 0, given, nullptr) != 0) {
+      nb::raise_python_error();
+    }
     for (const Step& step : steps_) {
       if (step.model == nullptr) {
         step.function(values);
@@ -170,12 +137,12 @@ class Program {
     for (size_t i = 0; i < step.inputs.size(); ++i) {
       const PartInput& input = step.inputs[i];
       PyObject* const tensor = item(values, input.slot);
-      dlpack::Tensor view = view_of(api_, tensor);
-      if (!input.is_met_by(view, alignment)) {
+      std::optional<void*> data = tensors_.data_if(tensor, input.shape, input.strides);
+      if (!data || reinterpret_cast<uintptr_t>(*data) % alignment != 0) {
         bound.held.push_back(step.dense(nb::handle(tensor), i));
-        view = view_of(api_, bound.held.back().ptr());
+        data = tensors_.data_of(bound.held.back().ptr());
       }
-      bound.data.push_back(data_of(view));
+      bound.data.push_back(*data);
     }
     return bound;
   }
@@ -186,12 +153,12 @@ class Program {
     made.reserve(step.outputs.size());
     for (const PartOutput& output : step.outputs) {
       made.push_back(output.make());
-      bound.data.push_back(data_of(view_of(api_, made.back().ptr())));
+      bound.data.push_back(tensors_.data_of(made.back().ptr()));
     }
     if (step.model->on_gpu()) {
       run_on_gpu(step, std::move(bound));
     } else {
-      run_on_host(step, bound);
+      interruptible([&] { step.model->model().impl().primary().executor->run_at(bound.data); });
     }
     for (size_t i = 0; i < made.size(); ++i) {
       const PartOutput& output = step.outputs[i];
@@ -199,56 +166,44 @@ class Program {
     }
   }
 
-  static void run_on_host(const Step& step, const Bound& bound) {
-    const ModelVariant& variant = step.model->model().impl().primary();
-    std::vector<Tensor> inputs, outputs;
-    inputs.reserve(step.inputs.size());
-    outputs.reserve(step.outputs.size());
-    const auto add = [&](std::vector<Tensor>& to, const runtime::Port& port, const Shape& shape, size_t at) {
-      to.push_back(Tensor::borrow(port.dtype, shape, bound.data[at], nullptr));
-    };
-    for (size_t i = 0; i < step.inputs.size(); ++i) add(inputs, variant.plan->inputs[i], step.inputs[i].in_memory, i);
-    for (size_t i = 0; i < step.outputs.size(); ++i) {
-      add(outputs, variant.plan->outputs[i], step.outputs[i].in_memory, step.inputs.size() + i);
-    }
-    interruptible([&] { variant.executor->run(inputs, {}, outputs); });
-  }
-
   void run_on_gpu(const Step& step, Bound bound) const {
-    void* stream = nullptr;
-    if (api_.current_stream(dlpack::kCuda, step.model->device(), &stream) != 0) nb::raise_python_error();
+    void* const stream = tensors_.current_stream(step.model->device());
     std::vector<uint64_t> addresses;
     for (void* const data : bound.data) addresses.push_back(reinterpret_cast<uint64_t>(data));
     // Freed for later work on the same stream only, as PyTorch's allocator keeps that order.
     nb::object workspace;
     if (step.workspace_bytes > 0) workspace = step.workspace(step.workspace_bytes);
-    addresses.push_back(step.workspace_bytes > 0 ? reinterpret_cast<uint64_t>(data_of(view_of(api_, workspace.ptr())))
-                                                 : 0);
+    addresses.push_back(step.workspace_bytes > 0 ? reinterpret_cast<uint64_t>(tensors_.data_of(workspace.ptr())) : 0);
     const nb::gil_scoped_release free;
     step.model->model().impl().primary().executor->enqueue(std::move(addresses), stream);
   }
 
-  const dlpack::ExchangeApi& api_;
+  const TorchTensors& tensors_;
   nb::list rest_;
   std::vector<int64_t> results_;
   nb::list constants_;
   std::vector<Step> steps_;
 };
 
-// The addresses of some tensors of an argument list, and how often PyTorch counted changes of each.
+// What tells whether some tensors of an argument list changed: their addresses, how often PyTorch counted changes, and
+// a few of their bytes. PyTorch does not count changes through `.data`, such as weight.data.copy_(other).
 class Versions {
  public:
-  Versions(nb::handle tensor_class, std::vector<size_t> slots)
-      : api_(api_of(tensor_class)), slots_(std::move(slots)), version_(tensor_class.attr("_version")) {
-    get_ = reinterpret_cast<descrgetfunc>(PyType_GetSlot(Py_TYPE(version_.ptr()), Py_tp_descr_get));
-    if (get_ == nullptr) refuse_argument(class_name(tensor_class), "its _version is no property", "Update Heddle");
-  }
+  // `bytes`: of each tensor's dense memory on the host, 0 for others.
+  Versions(const TorchTensors& tensors, std::vector<size_t> slots, std::vector<size_t> bytes)
+      : tensors_(tensors), slots_(std::move(slots)), bytes_(std::move(bytes)) {}
 
   // Whether they are those of the last take().
   bool are_same(const nb::list& arguments) const {
-    if (!is_taken_) return false;
+    if (taken_.size() != slots_.size()) return false;
     for (size_t i = 0; i < slots_.size(); ++i) {
-      if (look(item(arguments, slots_[i])) != taken_[i]) return false;
+      PyObject* const tensor = item(arguments, slots_[i]);
+      const Seen& taken = taken_[i];
+      // The memory is read only where it is the same.
+      if (tensors_.data_of(tensor) != taken.data || tensors_.version_of(tensor) != taken.version ||
+          sample_of(taken.data, bytes_[i]) != taken.sample) {
+        return false;
+      }
     }
     return true;
   }
@@ -256,45 +211,58 @@ class Versions {
   // Remembers them. False if PyTorch does not count the changes of one (inference_mode() made it).
   bool take(const nb::list& arguments) {
     taken_.clear();
-    for (const size_t slot : slots_) taken_.push_back(look(item(arguments, slot)));
-    is_taken_ = std::none_of(taken_.begin(), taken_.end(), [](const Seen& seen) { return !seen; });
-    return is_taken_;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      PyObject* const tensor = item(arguments, slots_[i]);
+      const std::optional<int64_t> version = tensors_.version_of(tensor);
+      if (!version) {
+        taken_.clear();
+        return false;
+      }
+      void* const data = tensors_.data_of(tensor);
+      taken_.push_back({data, *version, sample_of(data, bytes_[i])});
+    }
+    return true;
   }
 
  private:
-  using Seen = std::optional<std::pair<uintptr_t, int64_t>>;
+  static constexpr size_t kSamples = 3;
+  using Sample = std::array<uint64_t, kSamples>;
+  struct Seen {
+    void* data = nullptr;
+    int64_t version = 0;
+    Sample sample = {};
+  };
 
-  Seen look(PyObject* tensor) const {
-    PyObject* const version = get_(version_.ptr(), tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor)));
-    if (version == nullptr) {
-      PyErr_Clear();
-      return std::nullopt;
+  // Words at the start, in the middle and at the end.
+  static Sample sample_of(const void* data, size_t bytes) {
+    Sample sample = {};
+    if (data == nullptr || bytes == 0) return sample;
+    const size_t width = std::min(bytes, sizeof sample[0]);
+    for (size_t i = 0; i < kSamples; ++i) {
+      const size_t at = (bytes - width) * i / (kSamples - 1);
+      std::memcpy(&sample[i], static_cast<const char*>(data) + at, width);
     }
-    const int64_t number = PyLong_AsLongLong(version);
-    Py_DECREF(version);
-    return std::pair(reinterpret_cast<uintptr_t>(data_of(view_of(api_, tensor))), number);
+    return sample;
   }
 
-  const dlpack::ExchangeApi& api_;
-  std::vector<size_t> slots_;
+  const TorchTensors& tensors_;
+  std::vector<size_t> slots_, bytes_;
   std::vector<Seen> taken_;
-  bool is_taken_ = false;  // and comparable
-  nb::object version_;     // the property of the class, which is found sooner than the attribute of a tensor
-  descrgetfunc get_ = nullptr;
 };
 
 }  // namespace
 
 void register_graph(nb::module_& module) {
   nb::class_<Program>(module, "Program", "A graph of compiled parts, and of functions between them.")
-      .def(nb::init<nb::handle, nb::list, std::vector<int64_t>, nb::list>(), nb::arg("tensor_class"), nb::arg("rest"),
-           nb::arg("results"), nb::arg("constants"))
+      .def(nb::init<const TorchTensors&, nb::list, std::vector<int64_t>, nb::list>(), nb::arg("tensors"),
+           nb::arg("rest"), nb::arg("results"), nb::arg("constants"), nb::keep_alive<1, 2>())
       .def("add_part", &Program::add_part, nb::arg("model"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("dense"),
            nb::arg("workspace"), nb::arg("ended"))
       .def("add_call", &Program::add_call, nb::arg("function"), nb::arg("ended"))
       .def("run", &Program::run, nb::arg("arguments"));
-  nb::class_<Versions>(module, "Versions", "The addresses of tensors in a list, and the numbers of their changes.")
-      .def(nb::init<nb::handle, std::vector<size_t>>(), nb::arg("tensor_class"), nb::arg("slots"))
+  nb::class_<Versions>(module, "Versions", "What tells whether tensors in a list changed.")
+      .def(nb::init<const TorchTensors&, std::vector<size_t>, std::vector<size_t>>(), nb::arg("tensors"),
+           nb::arg("slots"), nb::arg("bytes"), nb::keep_alive<1, 2>())
       .def("are_same", &Versions::are_same, nb::arg("arguments"))
       .def("take", &Versions::take, nb::arg("arguments"));
 }

@@ -21,6 +21,7 @@
 #include "tensor.h"
 #include "text.h"
 #include "tile.h"
+#include "torch_tensors.h"
 
 namespace nb = nanobind;
 
@@ -53,6 +54,7 @@ NB_MODULE(_core, module) {
   heddle::python::register_tensor(module);
   heddle::python::register_source(module);
   heddle::python::register_model(module);
+  heddle::python::register_torch_tensors(module);
   heddle::python::register_graph(module);
   heddle::python::register_ops(module);
   heddle::python::register_reference(module);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/memory.h"
+#include "base/thread/cancel.h"
 #include "runtime/program.h"
 
 namespace heddle::runtime {
@@ -224,32 +224,46 @@ std::unique_ptr<Context> CpuExecutor::take_context() const {
 
 std::vector<Tensor> CpuExecutor::run(std::span<const Tensor> inputs, const Observer& observe,
                                      std::span<const Tensor> into) const {
+  HEDDLE_CHECK(inputs.size() == plan_->inputs.size());
+  std::vector<void*> addresses;
+  addresses.reserve(inputs.size() + plan_->outputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    HEDDLE_CHECK(inputs[i].bytes() == static_cast<size_t>(plan_->buffers[plan_->inputs[i].buffer].bytes));
+    addresses.push_back(const_cast<void*>(inputs[i].data()));  // kernels do not write to inputs
+  }
+  std::vector<Tensor> outputs(into.begin(), into.end());
+  for (size_t i = outputs.size(); i < plan_->outputs.size(); ++i) {
+    outputs.push_back(outputs_->take(i, plan_->outputs[i].dtype, plan_->outputs[i].shape));
+  }
+  for (Tensor& output : outputs) addresses.push_back(output.mutable_data());
+  run_at(addresses, observe);
+  return outputs;
+}
+
+void CpuExecutor::run_at(std::span<void* const> addresses) const {
+  run_at(addresses, {});
+}
+
+void CpuExecutor::run_at(std::span<void* const> addresses, const Observer& observe) const {
   std::unique_ptr<Context> context = take_context();
   // Also after an error: nothing in a context outlives a run.
   const std::shared_ptr<void> give_back(nullptr, [&](void*) {
     const std::lock_guard lock(mutex_);
     free_.push_back(std::move(context));
   });
-  return run_in(*context, inputs, observe, into);
+  run_in(*context, addresses, observe);
 }
 
-std::vector<Tensor> CpuExecutor::run_in(Context& context, std::span<const Tensor> inputs, const Observer& observe,
-                                        std::span<const Tensor> into) const {
-  HEDDLE_CHECK(inputs.size() == plan_->inputs.size());
+void CpuExecutor::run_in(Context& context, std::span<void* const> addresses, const Observer& observe) const {
+  const size_t inputs = plan_->inputs.size();
+  HEDDLE_CHECK(addresses.size() == inputs + plan_->outputs.size());
+  const std::span<void* const> outputs = addresses.subspan(inputs);
+  const auto bytes_of = [&](size_t output) { return plan_->buffers[plan_->outputs[output].buffer].bytes; };
   Run run(context, *pool_, interpreter_.get(), program_->scratch_bytes);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    HEDDLE_CHECK(inputs[i].bytes() == static_cast<size_t>(plan_->buffers[plan_->inputs[i].buffer].bytes));
-    run.set_input(*program_, i, inputs[i].data());
-  }
-  std::vector<Tensor> outputs;
-  for (size_t i = 0; i < plan_->outputs.size(); ++i) {
-    outputs.push_back(into.empty() ? outputs_->take(i, plan_->outputs[i].dtype, plan_->outputs[i].shape) : into[i]);
-    run.set_output(*program_, i, outputs[i].mutable_data());
-  }
+  for (size_t i = 0; i < inputs; ++i) run.set_input(*program_, i, addresses[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) run.set_output(*program_, i, outputs[i]);
   for (const Alias& alias : plan_->aliases) {
-    Tensor& output = outputs[alias.output];
-    if (!alias.partial) continue;
-    Run::copy_bytes(output.mutable_data(), inputs[alias.input].data(), static_cast<int64_t>(output.bytes()));
+    if (alias.partial) Run::copy_bytes(outputs[alias.output], addresses[alias.input], bytes_of(alias.output));
   }
   for (size_t i = 0; i < program_->ops.size(); ++i) {
     run.execute(*program_, program_->ops[i]);
@@ -261,10 +275,7 @@ std::vector<Tensor> CpuExecutor::run_in(Context& context, std::span<const Tensor
       return copy;
     });
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    Run::copy_bytes(outputs[i].mutable_data(), run.result(*program_, i), static_cast<int64_t>(outputs[i].bytes()));
-  }
-  return outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) Run::copy_bytes(outputs[i], run.result(*program_, i), bytes_of(i));
 }
 
 }  // namespace heddle::runtime

@@ -20,12 +20,13 @@ class CpuExecutor : public Executor {
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
                           std::span<const Tensor> into = {}) const override;
+  void run_at(std::span<void* const> addresses) const override;
   int64_t bytes_per_run() const override;
 
  private:
   std::unique_ptr<Context> take_context() const;
-  std::vector<Tensor> run_in(Context& context, std::span<const Tensor> inputs, const Observer& observe,
-                             std::span<const Tensor> into) const;
+  void run_at(std::span<void* const> addresses, const Observer& observe) const;
+  void run_in(Context& context, std::span<void* const> addresses, const Observer& observe) const;
 
   std::shared_ptr<ThreadPool> pool_;
   std::shared_ptr<const Interpreter> interpreter_;

@@ -15,6 +15,10 @@ void Executor::refuse_enqueue() {
        "Load it with the target \"cuda\", or use run()");
 }
 
+void Executor::refuse_run_at() {
+  fail(ErrorCode::kInvalidArgument, "run_at", "the model runs on a GPU", "Use enqueue()");
+}
+
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
                                         std::shared_ptr<const Interpreter> interpreter, int device,
                                         const Libraries& libraries) {

@@ -28,6 +28,10 @@ class Executor {
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
                                   std::span<const Tensor> into = {}) const = 0;
 
+  // A run on a CPU in memory of the caller, who has checked it: `addresses` of inputs, then of outputs, with what run()
+  // says of `into`. Throws kInvalidArgument for a GPU.
+  virtual void run_at(std::span<void* const> /*addresses*/) const { refuse_run_at(); }
+
   // Bytes of the host's memory that one more concurrent run allocates, outputs included.
   virtual int64_t bytes_per_run() const = 0;
 
@@ -55,6 +59,7 @@ class Executor {
 
  protected:
   [[noreturn]] static void refuse_enqueue();
+  [[noreturn]] static void refuse_run_at();
   explicit Executor(std::shared_ptr<const Plan> plan)
       : plan_(std::move(plan)), outputs_(std::make_shared<OutputPool>(plan_->outputs.size())) {}
   std::shared_ptr<const Plan> plan_;

@@ -284,6 +284,11 @@ class Random(Backend):
 
 
 class Gradients(Backend):
+    def test_scatters_into_memory(self):
+        def function(x, y):
+            return torch.as_strided_scatter(x * 2, y, (2, 2), (4, 1), 5).sin()
+        self.check(function, torch.randn(3, 4), torch.randn(2, 2))
+
     def test_convolutions_normalisation_and_pools(self):
         class Net(torch.nn.Module):
             def __init__(self):
@@ -313,6 +318,18 @@ class Gradients(Backend):
             self.check_gradients(Block(), torch.randint(0, 30, (2, 9)), options={})
         for graph in graphs:
             self.assertGreater(sum(len(part.model.kernels()) for part in graph.compiled_parts()), 0)
+
+    def test_heads_that_share_their_keys(self):
+        class Shared(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.q, self.kv = torch.nn.Linear(16, 16), torch.nn.Linear(16, 8)
+
+            def forward(self, x):
+                q = self.q(x).unflatten(-1, (4, 4)).transpose(1, 2)
+                k, v = (one[:, None] for one in self.kv(x).chunk(2, -1))
+                return F.scaled_dot_product_attention(q, k, v)
+        self.check_gradients(Shared(), torch.randn(2, 5, 16))
 
     def test_batches_that_change(self):
         module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
@@ -367,6 +384,8 @@ class Weights(Backend):
         changes = [lambda: module.load_state_dict(self.Net().state_dict()),
                    lambda: module.norm.running_mean.add_(1),
                    lambda: setattr(module.conv.weight, "data", torch.randn(8, 3, 3, 3)),
+                   lambda: module.conv.weight.data.copy_(torch.randn(8, 3, 3, 3)),
+                   lambda: module.norm.weight.data.mul_(2),
                    lambda: setattr(module.out, "bias", torch.nn.Parameter(torch.randn(5))),
                    lambda: module.scale.fill_(-2)]
         for change in changes:
@@ -374,6 +393,17 @@ class Weights(Backend):
                 change()
             for _ in range(4):
                 self.run_both(compiled, module, x)
+
+    def test_a_pytorch_without_the_c_interface_is_read_by_dlpack(self):
+        from unittest import mock
+
+        from heddle import _core
+
+        with mock.patch("torch._C._aoti.unsafe_alloc_void_ptrs_from_tensors", side_effect=RuntimeError) as asked:
+            tensors = _core.TorchTensors(torch.Tensor)
+        self.assertTrue(asked.called)
+        with mock.patch("heddle.torch.graph.TENSORS", tensors), mock.patch("heddle.torch.weights.TENSORS", tensors):
+            self.test_they_are_folded_and_follow_every_change()
 
     def test_a_loop_that_changes_them_in_each_call_compiles_once_more(self):
         from unittest import mock

@@ -25,21 +25,57 @@ class Net(torch.nn.Module):
 WIDE = 520  # more parameters than the first bucket of DistributedDataParallel takes
 
 
-def train_a_rank(rank, ranks, folder):
+def train_a_rank(rank, ranks, folder, wrap, finish):
     """Two steps on every `ranks`-th row of a batch; the first rank saves its gradients and the kinds of its graphs."""
-    from torch.nn.parallel import DistributedDataParallel
-
     from heddle.torch.backend import observed
 
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
     torch.manual_seed(0)
     module, batch = Net(WIDE), torch.randn(8, 6)
-    parallel = DistributedDataParallel(module, bucket_cap_mb=1)  # several buckets, each of which is a graph
+    parallel = wrap(module, ranks)
     with observed() as graphs:
         take_steps(torch.compile(parallel, backend=heddle.torch.heddle_backend, options=REFERENCE), module, batch[rank::ranks])
+    gradients = {name: finish(parameter.grad) for name, parameter in module.named_parameters()}
     if rank == 0:
-        gradients = {name: parameter.grad for name, parameter in module.named_parameters()}
         torch.save((gradients, [graph.kind for graph in graphs]), f"{folder}/gradients")
+    torch.distributed.destroy_process_group()
+
+
+def replicated(module, _ranks):
+    return torch.nn.parallel.DistributedDataParallel(module, bucket_cap_mb=1)  # several buckets, each of which is a graph
+
+
+def sharded(module, ranks):
+    """By FSDP2, a layer and the rest of the module."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (ranks,))
+    fully_shard(module.second, mesh=mesh)
+    return fully_shard(module, mesh=mesh)
+
+
+def same(gradient):
+    return gradient
+
+
+def gathered(gradient):
+    return gradient.full_tensor()
+
+
+def sum_over_ranks(rank, ranks, folder):
+    """A collective between two parts of one graph; each rank saves its result."""
+    from torch.distributed._functional_collectives import all_reduce
+
+    from heddle.torch.backend import observed
+
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+    x = torch.arange(6.0) + rank
+    with observed() as graphs:
+        function = lambda x: torch.tanh(all_reduce(x * 2, "sum", torch.distributed.group.WORLD) / 10)  # noqa: E731
+        y = torch.compile(function, backend=heddle.torch.heddle_backend, options=REFERENCE, fullgraph=True)(x)
+    graph, = graphs
+    torch.save((y, len(graph.parts), [str(one.node.target) for one in graph.division.fallbacks]), f"{folder}/{rank}")
     torch.distributed.destroy_process_group()
 
 
@@ -52,16 +88,31 @@ def take_steps(run, module, batch):
 
 
 class Modules(test_torch_backend.Backend):
-    def test_gradients_of_two_processes_are_those_of_one(self):
+    def check_ranks(self, wrap, finish, kinds):
         with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(train_a_rank, (2, folder), 2)
-            gradients, kinds = torch.load(f"{folder}/gradients")
+            torch.multiprocessing.spawn(train_a_rank, (2, folder, wrap, finish), 2)
+            gradients, found = torch.load(f"{folder}/gradients")
         torch.manual_seed(0)
         module, batch = Net(WIDE), torch.randn(8, 6)
         take_steps(module, module, batch)
         for name, parameter in module.named_parameters():
             torch.testing.assert_close(gradients[name], parameter.grad, msg=lambda why: f"{name}: {why}")  # noqa: B023
-        self.assertEqual({kind: kinds.count(kind) for kind in kinds}, {"forward": 2, "backward": 2})
+        self.assertEqual({kind: found.count(kind) for kind in found}, kinds)
+
+    def test_gradients_of_two_processes_are_those_of_one(self):
+        self.check_ranks(replicated, same, {"forward": 2, "backward": 2})
+
+    def test_gradients_of_sharded_parameters_are_those_of_one_process(self):
+        self.check_ranks(sharded, gathered, {"forward": 1, "backward": 1})
+
+    def test_collectives_run_between_parts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            torch.multiprocessing.spawn(sum_over_ranks, (2, folder), 2)
+            for rank in range(2):
+                result, parts, fallbacks = torch.load(f"{folder}/{rank}")
+                torch.testing.assert_close(result, torch.tanh((4 * torch.arange(6.0) + 2) / 10))
+                self.assertEqual(parts, 2)
+                self.assertEqual(fallbacks, ["_c10d_functional.all_reduce.default", "_c10d_functional.wait_tensor.default"])
 
     def test_autocast_trains_in_bf16(self):
         module, x = Net(), torch.randn(5, 6)

@@ -42,8 +42,8 @@ def traced(function, fallbacks):
     from heddle.torch.backend import build_graph, partitioned
     from heddle.torch.decompositions import table
 
-    def build(module, inputs, kind):
-        graph = build_graph(module, inputs, kind=kind, options={"execution": "reference"})
+    def build(module, _inputs, kind):
+        graph = build_graph(module, kind=kind, weights=(), options={"execution": "reference"})
         fallbacks[kind].update(f"{one.node.target}: {one.reason}" for one in graph.division.fallbacks)
         return graph
     forward, backward, inference = (functools.partial(build, kind=kind) for kind in ("forward", "backward", "inference"))

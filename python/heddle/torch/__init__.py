@@ -6,7 +6,7 @@ from typing import Any
 
 from heddle.torch.custom_ops import custom_op, operator
 
-__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "verify"]
+__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "profile", "verify"]
 
 
 def heddle_backend(graph_module: Any, example_inputs: Any, **options: Any) -> Any:
@@ -44,6 +44,18 @@ def export(module: Any, inputs: Any, path: Any, *, keywords: Any = None, **optio
     from heddle.torch.plan_file import export as exported
 
     return exported(module, inputs, path, keywords, options)
+
+
+def profile(module: Any, *inputs: Any, seconds: float = 1, **options: Any) -> Any:
+    """Compiles `module` with the backend, and tells which of its lines take the time: a heddle.Profile by name of each part.
+
+    The rows of a profile are lines of the module, "model.py:17". Each part of a graph runs for about `seconds` on random
+    inputs. If an input or a parameter requires a gradient, the backward graph is profiled, too. `options` are those of the
+    backend. The module is not changed: a copy of it runs.
+    """
+    from heddle.torch.report import profile as profiled
+
+    return profiled(module, inputs, seconds, options)
 
 
 def verify(module: Any, *inputs: Any, **options: Any) -> Any:

@@ -47,12 +47,18 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     from torch._dynamo.backends.common import aot_autograd
     from heddle.torch.decompositions import table
 
+    from heddle.torch.warm_start import caching, compiler
+
     _check(mode, options or {})
     build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
-    compiler = aot_autograd(fw_compiler=partial(build, kind="forward"), bw_compiler=partial(build, kind="backward"),
-                            inference_compiler=partial(build, kind="inference"), decompositions=table(),
-                            partition_fn=partitioned, keep_inference_input_mutations=True)
-    return compiler(module, inputs)
+    run = aot_autograd(fw_compiler=compiler("forward", build, _weights), bw_compiler=compiler("backward", build, _weights),
+                       inference_compiler=compiler("inference", build, _weights), decompositions=table(),
+                       partition_fn=partitioned, keep_inference_input_mutations=True)
+    with caching(module, build):
+        compiled = run(module, inputs)
+    # It takes arguments one by one, and has the mark of the boxed function that it wraps: the minifier would believe it.
+    vars(compiled).pop("_boxed_call", None)
+    return compiled
 
 
 def partitioned(joint: torch.fx.GraphModule, *arguments: Any, **words: Any) -> Any:
@@ -78,16 +84,15 @@ def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
             refuse(f"torch.compile: options: {name}", f"{value!r} is no value of it", f"It is {' or '.join(_OPTIONS[name])}")
 
 
-def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: str, options: Dict[str, Any],
-                tunes: bool = False) -> CompiledGraph:
+def build_graph(module: torch.fx.GraphModule, *, kind: str, weights: Sequence[int], options: Dict[str, Any], tunes: bool = False) -> CompiledGraph:
+    """`weights`: positions of the arguments that are parameters and buffers of modules, where they seldom change."""
     if kind == "inference":
         seed_random_operators(module.graph)
     device = device_of(module.graph)
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
     words = {"target": target, "tunes": tunes, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
     graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words,
-                          _weights() if kind == "inference" and options.get("weights") != "arguments" else (),
-                          options.get("weights") == "fixed")
+                          weights if options.get("weights") != "arguments" else (), options.get("weights") == "fixed")
     if options.get("fallback") == "error" and graph.division.fallbacks:
         _refuse_fallbacks(graph)
     for observer in _observers:
@@ -96,10 +101,10 @@ def build_graph(module: torch.fx.GraphModule, _inputs: Sequence[Any], *, kind: s
     return graph
 
 
-def _weights() -> Sequence[int]:
-    """Positions of the arguments that are parameters and buffers of modules."""
+def _weights(kind: str) -> Sequence[int]:
+    """In a graph that is being compiled. Those of graphs with gradients change in each step."""
     context = torch._guards.TracingContext.try_get()
-    metadata = context.fw_metadata if context else None
+    metadata = context.fw_metadata if context and kind == "inference" else None
     return metadata.static_input_indices if metadata else ()
 
 

@@ -1,6 +1,6 @@
 """Which operators AOTAutograd takes apart before the backend sees them."""
 import functools
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import torch
 
@@ -26,12 +26,22 @@ _WHOLE = [
     aten._scaled_dot_product_flash_attention_for_cpu, aten.avg_pool2d, aten.convolution_backward, aten.embedding_dense_backward, aten.native_dropout]
 
 
+def _as_strided_scatter(x: torch.Tensor, source: torch.Tensor, size: Sequence[int], stride: Sequence[int],
+                        offset: Optional[int] = None) -> Any:
+    """Positions in memory are those of a dense tensor."""
+    if not x.is_contiguous() or not all(isinstance(one, int) for one in (*x.shape, *size, *stride, offset or 0)):
+        return NotImplemented
+    at = torch.full((), offset if offset is not None else x.storage_offset(), dtype=torch.int64, device=x.device)
+    for d, (extent, step) in enumerate(zip(size, stride)):
+        at = at + (torch.arange(extent, device=x.device) * step).view(-1, *[1] * (len(size) - d - 1))
+    return x.flatten().index_put([at.expand(*size).flatten()], source.flatten()).view(x.shape)
+
+
 @functools.cache
 def table() -> Dict[Any, Callable[..., Any]]:
     from torch._decomp import core_aten_decompositions, get_decompositions
 
-    made = dict(core_aten_decompositions())
-    made.update(get_decompositions(_MORE))
+    made = {**core_aten_decompositions(), **get_decompositions(_MORE), aten.as_strided_scatter.default: _as_strided_scatter}
     for packet in _WHOLE:
         for overload in packet.overloads():
             made.pop(getattr(packet, overload), None)

@@ -7,7 +7,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from heddle import _core
-from heddle.torch.part import CompiledPart, arguments_of, devices_of, number_of, why_not
+from heddle.torch.part import TENSORS, CompiledPart, arguments_of, devices_of, number_of, why_not
 from heddle.torch.partition import Division, Part, divide, is_tensor, is_write
 from heddle.torch.shapes import Bindings, Environment, is_known
 from heddle.torch.weights import MOST_SHAPES, Key, Weights
@@ -39,7 +39,7 @@ class _Program:
         results = [one if isinstance(one, Node) and one in slots
                    else number_of(one, symbols) if isinstance(one, Node) else one for one in graph.results]
         places = [slots[one] if isinstance(one, Node) else -1 for one in results]
-        program = _core.Program(torch.Tensor, graph.rest, places, results)
+        program = _core.Program(TENSORS, graph.rest, places, results)
         self.parts: List[CompiledPart] = []
         for step, ended in zip(graph.division.steps, _last_reads(graph.division)):
             last = [slots[node] for node in ended]

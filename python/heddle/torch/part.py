@@ -13,6 +13,9 @@ from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
 from heddle.torch.partition import Part, is_item, is_tensor, used_results
 from heddle.torch.shapes import Environment, concrete, dense_strides, inverse, is_dense, memory_order, restrided
 
+with torch._subclasses.fake_tensor.unset_fake_temporarily():
+    TENSORS = _core.TorchTensors(torch.Tensor)
+
 # PyTorch's own compiled code allocates with this; it costs less than torch.empty_strided.
 _EMPTY_ON_CPU = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
@@ -26,6 +29,12 @@ def line_of(node: Node) -> str:
             path, _, rest = line.strip()[6:].partition('", line ')
             found = f"{os.path.basename(path)}:{rest.partition(',')[0]}"
     return found
+
+
+def _name_of(node: Node) -> str:
+    """"tanh" for aten.tanh.default."""
+    packet = getattr(node.target, "overloadpacket", node.target)
+    return str(getattr(packet, "__name__", packet))
 
 
 def _results(node: Node, symbols: Environment) -> List[Optional[Tuple[str, Tuple[int, ...]]]]:
@@ -132,7 +141,7 @@ def lower_part(part: Part, symbols: Environment, layout_of: Callable[[torch.Tens
         if is_item(node):
             values[node] = [values[node.args[0]][node.args[1]]]  # type: ignore[index]
             continue
-        writer.origin = line_of(node)
+        writer.origin = f"{line_of(node)}:{_name_of(node)}" if line_of(node) else None
         values[node] = lower_node(node, Context(writer, _results(node, symbols), used_results(node)), of_node)
     writer.origin = None
     for node in part.outputs:
@@ -171,15 +180,14 @@ class CompiledPart:
         if self.model is None:
             program.add_call(lambda values: self._evaluate(values, inputs, outputs), ended)
             return
-        wanted = [(slot, layout.shape, dense_strides(layout.shape, layout.order), layout.in_memory)
-                  for slot, layout in zip(inputs, self._inputs)]
-        made = [(slot, layout.in_memory, *self._allocation(layout, dtype)) for slot, layout, dtype in zip(outputs, self._outputs, self._dtypes)]
+        wanted = [(slot, layout.shape, dense_strides(layout.shape, layout.order)) for slot, layout in zip(inputs, self._inputs)]
+        made = [(slot, *self._allocation(layout, dtype)) for slot, layout, dtype in zip(outputs, self._outputs, self._dtypes)]
         program.add_part(self.model._core, wanted, made, lambda tensor, i: self._in_memory(tensor, self._inputs[i]),
                          lambda count: torch.empty(count, dtype=torch.uint8, device=self._device), ended)
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         places = range(len(tensors), len(tensors) + len(self._outputs))
-        program = _core.Program(torch.Tensor, [None] * len(places), places, [None] * len(places))
+        program = _core.Program(TENSORS, [None] * len(places), places, [None] * len(places))
         self.add_to(program, range(len(tensors)), places)
         return program.run(list(tensors))
 

@@ -1,10 +1,12 @@
-"""heddle.torch.explain()."""
+"""heddle.torch.explain() and profile()."""
 import copy
 import json
 from typing import Any, Dict, List, Sequence
 
 import torch
 
+from heddle._options import refuse
+from heddle._profile import Profile
 from heddle._report import Report
 from heddle.torch.backend import fresh_backend, observed
 from heddle.torch.graph import CompiledGraph
@@ -12,6 +14,22 @@ from heddle.torch.part import line_of
 
 
 def explain(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Report:
+    told = {"graphs": [_told(graph) for graph in _compiled(module, inputs, options)]}
+    return Report(_text(told), json.dumps(told))
+
+
+def profile(module: Any, inputs: Sequence[Any], seconds: float, options: Dict[str, Any]) -> Dict[str, Profile]:
+    found = {}
+    for number, graph in enumerate(_compiled(module, inputs, options), 1):
+        for at, part in enumerate(graph.compiled_parts(), 1):
+            if part.model is None:
+                refuse("heddle.torch.profile: options", "the reference evaluator has no kernels", 'Leave "execution" out')
+            found[f"graph {number} ({graph.kind}), part {at}"] = part.model.profile(seconds=seconds)
+    return found
+
+
+def _compiled(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> List[CompiledGraph]:
+    """The graphs of a copy that runs once, with its backward pass where there is one."""
     module = copy.deepcopy(module)
     with observed() as graphs:
         compiled = torch.compile(module, backend=fresh_backend(), options=options or None)
@@ -19,8 +37,7 @@ def explain(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Repo
         leaves = [one for one in torch.utils._pytree.tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
         if leaves:
             torch.autograd.grad([one.sum() for one in leaves], _leaves_of(module, inputs), allow_unused=True)
-    told = {"graphs": [_told(graph) for graph in graphs]}
-    return Report(_text(told), json.dumps(told))
+    return graphs
 
 
 def _leaves_of(module: Any, inputs: Sequence[Any]) -> List[torch.Tensor]:

@@ -9,7 +9,9 @@ import torch
 from torch.fx import Node
 
 from heddle import _core
+from heddle.torch.part import TENSORS
 from heddle.torch.partition import Division, Part
+from heddle.torch.shapes import is_dense
 
 MOST_SHAPES = 64  # sets of extents whose plans a graph keeps
 Key = Tuple[int, ...]  # the extents of a call
@@ -79,7 +81,7 @@ class Weights:
         self.packed = Packed(self._versions(), OrderedDict())
 
     def _versions(self) -> Any:
-        return _core.Versions(torch.Tensor, self._slots)
+        return _core.Versions(TENSORS, self._slots, [_bytes_on_host(node) for node in self._nodes])
 
     def _are_settled(self, arguments: Sequence[Any]) -> bool:
         """Whether constants are to be made of weights that differ from those of the programs."""
@@ -90,6 +92,14 @@ class Weights:
             return False
         self._patience = min(2 * max(self._patience, 1), _MOST_PATIENCE)
         return True
+
+
+def _bytes_on_host(node: Node) -> int:
+    """Of memory without gaps; 0 for tensors elsewhere."""
+    value = node.meta["val"]
+    if value.device.type != "cpu" or not all(isinstance(one, int) for one in (*value.shape, *value.stride())):
+        return 0
+    return value.nbytes if is_dense(value.stride(), value.shape) else 0
 
 
 def _gains(node: Node, part: Part, device: torch.device) -> bool:

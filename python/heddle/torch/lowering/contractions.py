@@ -153,8 +153,9 @@ def _scores(c: Context, q: Value, k: Value, mask: Optional[Value], causal: bool,
 
 def _attention(c: Context, q: Value, k: Value, v: Value, mask: Optional[Value], causal: bool, scale: Optional[float]) -> List[Value]:
     """The result, and log(sum(exp(scores))) of each row."""
-    if q.shape[1] != k.shape[1] or len(q.shape) != 4:
-        raise Unsupported("attention whose heads share keys")
+    if len(q.shape) != 4:
+        raise Unsupported(f"attention of rank {len(q.shape)}")
+    k, v = (_for_each_head(c, one, q) for one in (k, v))
     scores = _scores(c, q, k, mask, causal, scale)
     largest = c.reduce("max", scores, [3], True)
     powers = c.unary("exp", c.binary("sub", scores, largest))
@@ -178,6 +179,8 @@ def attention_on_cpu_backward(c: Context, gradient: Value, q: Value, k: Value, v
                               scale: Optional[float] = None) -> List[Value]:
     if dropout:
         raise Unsupported("dropout in attention")
+    shared_k, shared_v = k, v
+    k, v = (_for_each_head(c, one, q) for one in (k, v))
     scores = _scores(c, q, k, attn_mask, causal, scale)
     wide = scores.dtype
     weights = c.unary("exp", c.binary("sub", scores, c.reshape(c.cast(logsumexp, wide), [*logsumexp.shape, 1])))
@@ -188,7 +191,25 @@ def attention_on_cpu_backward(c: Context, gradient: Value, q: Value, k: Value, v
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     of_scores = c.binary("mul", c.binary("mul", weights, c.binary("sub", of_weights, rest)), factor)
     of_scores = c.cast(of_scores, q.dtype)
-    return [c.dot(of_scores, k, 2), c.dot(c.transpose(of_scores, [0, 1, 3, 2]), q, 2), of_v]
+    of_k = c.dot(c.transpose(of_scores, [0, 1, 3, 2]), q, 2)
+    return [c.dot(of_scores, k, 2), _summed_to(c, of_k, shared_k), _summed_to(c, of_v, shared_v)]
+
+
+def _for_each_head(c: Context, x: Value, q: Value) -> Value:
+    """Keys or values again for each of the heads of `q` that share them."""
+    batch, heads, *rest = x.shape
+    if heads == q.shape[1]:
+        return x
+    repeated = c.broadcast(x, [batch, heads, q.shape[1] // heads, *rest], [0, 1, 3, 4])
+    return c.reshape(repeated, [batch, q.shape[1], *rest])
+
+
+def _summed_to(c: Context, x: Value, shared: Value) -> Value:
+    """Gradients of what heads share are sums over these heads."""
+    batch, heads, *rest = shared.shape
+    if heads == x.shape[1]:
+        return x
+    return c.reduce("sum", c.reshape(x, [batch, heads, x.shape[1] // heads, *rest]), [2])
 
 
 def _on_gpu(c: Context, q: Value, k: Value, v: Value, mask: Optional[Value], causal: bool, dropout: float,
