@@ -1,5 +1,5 @@
 // Scatters and selections that only a GPU's mapping has: columns that several threads share or no block holds, more
-// updates than a block keeps, elements that are moved together.
+// updates than a block keeps, elements that are moved together. Sums of few columns.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -149,6 +149,22 @@ TEST(CudaStandalone, RowsOfCachesAreRootsOfOneLaunch) {
     const auto group = schedule::schedule(graph, whole_graph(graph), Target::cuda_h200());
     EXPECT_EQ(group.kernels.size(), rows == Rows::kComputed ? 1U : 3U) << static_cast<int>(rows);
   }
+}
+
+// As a network of split attention sums its parts before it takes the mean of each channel: few columns, and of each many
+// sums and one mean, which is the kernel's own result.
+TEST(CudaStitch, MeansOfSumsOfFewColumns) {
+  Batch batch;
+  for (int64_t parts : {2, 3}) {
+    for (int64_t side : {4, 9}) {
+      batch.add(std::to_string(parts) + " parts " + std::to_string(side), [&](Builder& b) {
+        const auto x = input(b, "x", DType::kF16, {5, side, side, parts, 24});
+        const auto sums = b.cast(b.reduce("sum", x, {3}, false), DType::kF32);
+        b.graph().output("y", b.mul(b.reduce("sum", sums, {1, 2}, false), input(b, "s", DType::kF32, {5, 24})));
+      });
+    }
+  }
+  batch.run();
 }
 
 }  // namespace

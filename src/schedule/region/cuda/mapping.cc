@@ -47,7 +47,7 @@ bool has_scan(const KernelExprs& exprs) {
 }
 
 // Some reductions may have many results in each column while others have one. Columns are too few threads for the many,
-// so a kernel of its own makes the single results and hands them over.
+// so a kernel of its own makes the single results and hands them over. The kernel that makes one cannot be cut behind it.
 bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, const Frontier& frontier, MapResult& result) {
   constexpr int64_t kManyResults = 8;
   const auto results_of = [&](const ReductionSite& i) { return exprs.volume(i.kept & ~parallel); };
@@ -55,7 +55,8 @@ bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, co
                                 [&](const ReductionSite& i) { return results_of(i) >= kManyResults; });
   if (!wide || has_scan(exprs)) return false;
   for (const ReductionSite& i : exprs.sites) {
-    if (results_of(i) == 1) cut_behind(i, frontier, result);
+    const bool is_root = std::any_of(exprs.roots.begin(), exprs.roots.end(), [&](const Root& root) { return root.value == i.value; });
+    if (results_of(i) == 1 && !is_root) cut_behind(i, frontier, result);
   }
   result.reason = fmt::format("{} columns do not fill {} SMs", exprs.volume(parallel), sms);
   return !result.cuts.empty();
