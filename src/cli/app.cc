@@ -293,22 +293,48 @@ void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chose
   attention->callback([&chosen] { chosen = kernel_attention_command; });
 }
 
+// A number for each dimension of an image, or one for all.
+CLI::Option* add_list(CLI::App& command, const std::string& name, std::string& value, const std::string& what) {
+  return command.add_option(name, value, what + ": one, or one for each dimension")
+      ->type_name("INT,..")
+      ->capture_default_str();
+}
+
 void add_images(CLI::App& command, ConvArguments& a) {
   command.add_option("--batch", a.batch, "Images")->capture_default_str();
   command.add_option("--height", a.height, "Of an image");
   command.add_option("--width", a.width, "Of an image; default: its height");
   command.add_option("--channels", a.channels, "Of an image, or columns of the matrix")->required();
-  command.add_option("--window", a.window, "Side of the window")->capture_default_str();
-  command.add_option("--stride", a.stride, "Down and across")->capture_default_str();
+  add_list(command, "--window", a.window, "Extents of the window");
+  add_list(command, "--stride", a.stride, "Steps from one window to the next");
 }
 
 void add_kernel_conv(CLI::App& kernel, Arguments& arguments, Command& chosen) {
   ConvArguments& a = arguments.conv;
-  CLI::App* conv = kernel.add_subcommand("conv", "relu(convolution), padded to the same size");
+  CLI::App* conv = kernel.add_subcommand("conv", "relu(convolution) of one to three dimensions, transposed, too");
   add_images(*conv, a);
+  CLI::Option* depth =
+      conv->add_option("--depth", a.depth, "Of an image: it has three dimensions")->check(CLI::PositiveNumber);
+  conv->add_option("--length", a.length, "Of an image of one dimension, in place of height and width")
+      ->check(CLI::PositiveNumber)
+      ->excludes(depth, conv->get_option("--height"), conv->get_option("--width"));
+  add_list(*conv, "--dilation", a.dilation, "Steps from one tap of the window to the next");
+  CLI::Option* padding = conv->add_option(
+      "--padding", a.padding,
+      "Zeros on both sides of an image: one, one for each dimension, or those in front, then those behind; default: as "
+      "many as a result of the image's size needs, transposed of stride times that");
+  padding->type_name("INT,..");
+  CLI::Option* transposed = conv->add_flag("--transposed", a.transposed, "Strides are steps of the result");
+  add_list(*conv, "--output-padding", a.output_padding, "Rows of a transposed result beyond what --padding leaves")
+      ->needs(padding, transposed);
   conv->add_option("--filters", a.filters, "Channels of the result")->required();
   conv->add_option("--groups", a.groups, "Of channels")->capture_default_str();
-  add_kernel_options(*conv, a.type, arguments);
+  add_kernel_options(*conv, a.type, arguments, {"f16", "bf16", "f32"});
+  conv->add_option("--target", arguments.kernel.target, "What to compile for")
+      ->check(CLI::IsMember({"cuda", "cpu"}))
+      ->capture_default_str();
+  conv->add_option("--threads", arguments.options.threads, "Of a CPU; 0: as many as cores that the process may use")
+      ->capture_default_str();
   conv->callback([&chosen] { chosen = kernel_conv_command; });
 
   CLI::App* both = kernel.add_subcommand("b2b", "relu(relu(A W0) W1), or a convolution and a 1x1, as one kernel");
@@ -322,7 +348,7 @@ void add_kernel_conv(CLI::App& kernel, Arguments& arguments, Command& chosen) {
 
 void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* kernel =
-      app.add_subcommand("kernel", "One operator on a GPU (experimental): candidates, times, verification");
+      app.add_subcommand("kernel", "One operator on a device (experimental): candidates, times, verification");
   kernel->require_subcommand(0, 1);
   add_kernel_attention(*kernel, a, chosen);
   add_kernel_conv(*kernel, a, chosen);

@@ -21,7 +21,7 @@ struct KernelArguments {
   std::vector<std::string> operands;  // NAME:KIND:TYPE
   std::string list;                   // a file of problems instead of one
   int device = 0, most = 8, sm = 90;
-  std::string family, chip, only;
+  std::string family, chip, only, target = "cuda";
   bool verify = false, all = false, compile_only = false, predict = false;
 };
 
@@ -34,8 +34,12 @@ struct AttentionArguments {
 
 // The options of `heddle kernel conv` and `heddle kernel b2b`, beside some of `heddle kernel gemm`.
 struct ConvArguments {
-  int64_t rows = 0, batch = 1, height = 1, width = 0, channels = 0, filters = 0, window = 3, stride = 1, groups = 1;
+  int64_t rows = 0, batch = 1, length = 0, depth = 0, height = 1, width = 0, channels = 0, filters = 0, groups = 1;
   int64_t out = 0;
+  // Numbers separated by commas: one, or one for each dimension.
+  std::string window = "3", stride = "1", dilation = "1", output_padding = "0";
+  std::string padding;  // also two for each dimension, all of those in front of the image first
+  bool transposed = false;
   std::string type = "f16";
 };
 

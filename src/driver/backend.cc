@@ -33,10 +33,10 @@ class CpuBackend : public Backend {
     return lang::cpu::lower_launch(kernel, launch);
   }
   double copy_bytes_per_second(const Target& target) const override { return target.cpu.copy_gbps * 1e9; }
-  std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
-                                     int /*device*/, const tune::ConstantOf& constant_of,
-                                     int64_t flush_bytes) const override {
-    return std::make_unique<tune::CpuTrial>(std::move(candidates), target, constant_of, flush_bytes);
+  std::unique_ptr<tune::GroupTrial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
+                                          int /*device*/, const tune::GraphValues& graph,
+                                          int64_t flush_bytes) const override {
+    return std::make_unique<tune::CpuTrial>(std::move(candidates), target, graph, flush_bytes);
   }
 };
 
@@ -70,9 +70,10 @@ class CudaBackend : public Backend {
     return lang::cuda::cuda_launch(kernel, launch, bytes, target.cuda);
   }
   double copy_bytes_per_second(const Target& target) const override { return target.cuda.model.chip.copy_tbps * 1e12; }
-  std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target, int device,
-                                     const tune::ConstantOf& constant_of, int64_t /*flush_bytes*/) const override {
-    return std::make_unique<CudaTrial>(std::move(candidates), target, constant_of, device);
+  std::unique_ptr<tune::GroupTrial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
+                                          int device, const tune::GraphValues& graph,
+                                          int64_t /*flush_bytes*/) const override {
+    return std::make_unique<CudaTrial>(std::move(candidates), target, graph, device);
   }
 };
 
@@ -82,6 +83,11 @@ const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
   static const CudaBackend cuda;
   return of_kind<Backend>(target.kind, cpu, cuda);
+}
+
+tune::GraphValues values_of(const ir::Graph& graph) {
+  return {[&graph](uint32_t value) { return graph.constant_of(value); },
+          [&graph](uint32_t value) { return graph.dtype(value); }};
 }
 
 }  // namespace heddle::driver

@@ -8,6 +8,7 @@
 
 #include "codegen/codegen.h"
 #include "driver/compile/kernel_set.h"
+#include "ir/graph.h"
 #include "lang/program/program.h"
 #include "runtime/plan.h"
 #include "schedule/kernel_desc.h"
@@ -45,11 +46,14 @@ class Backend {
 
   // Candidates for one group, to be timed on the device. Between two runs a CPU reads `flush_bytes` of other memory, so
   // that its caches hold as little of the operands as in a model.
-  virtual std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
-                                             int device, const tune::ConstantOf& constant_of,
-                                             int64_t flush_bytes) const = 0;
+  virtual std::unique_ptr<tune::GroupTrial> trial(std::vector<schedule::ScheduledGroup> candidates,
+                                                  const Target& target, int device, const tune::GraphValues& graph,
+                                                  int64_t flush_bytes) const = 0;
 };
 
 const Backend& backend_of(const Target& target);
+
+// For Backend::trial(); the graph outlives the result.
+tune::GraphValues values_of(const ir::Graph& graph);
 
 }  // namespace heddle::driver

@@ -19,11 +19,11 @@ constexpr int64_t kLine = 64;
 
 }  // namespace
 
-CpuTrial::CpuTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const ConstantOf& constant_of,
+CpuTrial::CpuTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const GraphValues& graph,
                    int64_t flush_bytes)
     : flush_bytes_(flush_bytes), pool_(target.cpu.threads) {
   load(groups, target);
-  for (size_t i = 0; i < groups.size(); ++i) place(groups[i], constant_of, programs_[i]);
+  for (size_t i = 0; i < groups.size(); ++i) place(groups[i], graph, programs_[i]);
   scratch_ = allocate(static_cast<size_t>(scratch_stride_ * pool_.threads()), "scratch");
   flush_ = allocate(static_cast<size_t>(flush_bytes_), "the memory that makes caches cold");
 }
@@ -63,7 +63,7 @@ void CpuTrial::load(const std::vector<schedule::ScheduledGroup>& groups, const T
   }
 }
 
-void CpuTrial::place(const schedule::ScheduledGroup& group, const ConstantOf& constant_of, Program& program) {
+void CpuTrial::place(const schedule::ScheduledGroup& group, const GraphValues& graph, Program& program) {
   const size_t first = workspaces_.size();
   for (const schedule::Workspace& workspace : group.workspaces) {
     workspaces_.push_back(allocate(static_cast<size_t>(workspace.bytes), "workspace"));
@@ -74,14 +74,14 @@ void CpuTrial::place(const schedule::ScheduledGroup& group, const ConstantOf& co
       const schedule::Binding& binding = kernel.bindings[i];
       program[k].operands.push_back(binding.kind == schedule::Binding::Kind::kWorkspace
                                         ? workspaces_.at(first + binding.workspace).get()
-                                        : buffer_of(kernel.desc.operands[i], binding, constant_of));
+                                        : buffer_of(kernel.desc.operands[i], binding, graph));
     }
   }
 }
 
 void* CpuTrial::buffer_of(const schedule::Operand& operand, const schedule::Binding& binding,
-                          const ConstantOf& constant_of) {
-  const Tensor* constant = constant_of(binding.value);
+                          const GraphValues& graph) {
+  const Tensor* constant = graph.constant_of(binding.value);
   if (!operand.packing.kind.empty()) {
     HEDDLE_CHECK(constant != nullptr);
     return packed_of(operand, binding.value, *constant);
@@ -90,7 +90,7 @@ void* CpuTrial::buffer_of(const schedule::Operand& operand, const schedule::Bind
   Buffer& buffer = buffers_[binding.value];
   const bool is_result = operand.role == schedule::Operand::Role::kOutput;
   if (buffer.memory == nullptr) {
-    buffer.dtype = operand.dtype;
+    buffer.dtype = graph.dtype_of(binding.value);
     buffer.elements = element_count(operand.shape);
     buffer.bytes = buffer.elements * static_cast<int64_t>(size_of(operand.dtype));
     buffer.memory = allocate(static_cast<size_t>(buffer.bytes), "an operand");
@@ -158,6 +158,11 @@ std::string CpuTrial::check(size_t candidate) {
     if (!differs.empty()) return differs;
   }
   return "";
+}
+
+std::vector<double> CpuTrial::values(uint32_t value) const {
+  const Buffer& buffer = buffers_.at(value);
+  return as_doubles(buffer.memory.get(), buffer.dtype, buffer.elements);
 }
 
 }  // namespace heddle::tune

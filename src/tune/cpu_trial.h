@@ -16,8 +16,11 @@
 
 namespace heddle::tune {
 
-// A value of a graph that the kernels of a group read or write. The value, its constant (null where it has none).
-using ConstantOf = std::function<const Tensor*(uint32_t value)>;
+// What the graph knows of the values that kernels read or write.
+struct GraphValues {
+  std::function<const Tensor*(uint32_t value)> constant_of;  // null where it has none
+  std::function<DType(uint32_t value)> dtype_of;             // kernels that only copy take bits of any type as integers
+};
 
 // Candidates on the CPU, each the kernels of one whole group: compiled together, run over a thread pool on random data
 // (constants are real). Before each run as much memory is passed over as the rest of the model would touch, then the
@@ -25,17 +28,18 @@ using ConstantOf = std::function<const Tensor*(uint32_t value)>;
 //
 // Seconds are those of the processor where the plan has one thread, since other programs do not disturb them, else wall
 // time.
-class CpuTrial : public Trial {
+class CpuTrial : public GroupTrial {
  public:
   // `groups` are schedules of one group that differ in configurations; `flush_bytes` is what a run of the model
   // touches. Throws what the compiler throws, and kOutOfMemory.
-  CpuTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const ConstantOf& constant_of,
+  CpuTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const GraphValues& graph,
            int64_t flush_bytes);
   ~CpuTrial() override;
 
   size_t size() const override { return programs_.size(); }
   double run(size_t candidate) override;
   std::string check(size_t candidate) override;
+  std::vector<double> values(uint32_t value) const override;
 
  private:
   struct Buffer {
@@ -52,15 +56,15 @@ class CpuTrial : public Trial {
   using Program = std::vector<Step>;
 
   void load(const std::vector<schedule::ScheduledGroup>& groups, const Target& target);
-  void place(const schedule::ScheduledGroup& group, const ConstantOf& constant_of, Program& program);
-  void* buffer_of(const schedule::Operand& operand, const schedule::Binding& binding, const ConstantOf& constant_of);
+  void place(const schedule::ScheduledGroup& group, const GraphValues& graph, Program& program);
+  void* buffer_of(const schedule::Operand& operand, const schedule::Binding& binding, const GraphValues& graph);
   void* packed_of(const schedule::Operand& operand, uint32_t value, const Tensor& constant);
   void make_cold();
   void execute(const Program& program);
 
   std::shared_ptr<const jit::Library> library_;
   std::vector<Program> programs_;
-  std::map<uint32_t, Buffer> buffers_;  // by value
+  std::map<uint32_t, Buffer> buffers_;                                                // by value
   std::map<std::tuple<uint32_t, std::string, std::vector<int64_t>>, Tensor> packed_;  // by value and packing
   std::vector<std::shared_ptr<std::byte>> workspaces_;
   std::shared_ptr<std::byte> scratch_, flush_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ class Trial {
   virtual double run(size_t candidate) = 0;
   // After a run: how its results differ from those of the first candidate that was checked; "" where they agree.
   virtual std::string check(size_t candidate) = 0;
+};
+
+// Candidates for the kernels of groups of a graph.
+class GroupTrial : public Trial {
+ public:
+  // What a value that the kernels read or write holds now, as the last candidate that was checked left it.
+  virtual std::vector<double> values(uint32_t value) const = 0;
 };
 
 struct TunerOptions {

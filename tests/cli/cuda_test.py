@@ -102,6 +102,13 @@ class Cuda(unittest.TestCase):
             self.assertIn(why, dict(profile["facts"])["timed by"])
             self.assertGreater(sum(profile["nodes"]["values"]["GKER"]), 0)
 
+    def test_convolutions_of_every_form(self):
+        for options in ["--length 9 --window 4 --stride 2 --transposed --padding 1 --type f32", "--depth 3 --height 4 --width 5 --window 2 --dilation 2",
+                        "--height 5 --width 7 --groups 4 --stride 2 --transposed --type bf16"]:
+            report = json.loads(self.done("kernel", "conv", *options.split(), "--channels", "4", "--filters", "4", "--candidates", "1", "--verify", "--json"))
+            self.assertGreater(report["error"], 0, options)
+            self.assertLess(report["error"], 1, options)
+
     def test_plans_hold_for_the_gpu_that_they_were_made_for(self):
         self.done("compile", "m.onnx", "--target", "cuda", "-o", "m.plan")
         outputs = lambda *arguments: json.loads(self.done("run", *arguments, "--seed", "2", "--json"))["outputs"]

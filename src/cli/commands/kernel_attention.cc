@@ -17,7 +17,8 @@ int kernel_attention_command(const Arguments& arguments) {
                                       {"m", p.m},           {"n", p.n},           {"kv_heads", p.kv_heads},
                                       {"depth", p.depth},   {"width", p.width},   {"causal", p.causal},
                                       {"window", p.window}, {"prefix", p.prefix}, {"page", p.page}};
-  return run_group(attention_problem(p), description, arguments);
+  const driver::GroupProblem problem = attention_problem(p);
+  return run_group(problem, group_target(arguments), description, arguments);
 }
 
 }  // namespace heddle::cli

@@ -21,8 +21,12 @@ std::map<std::string, CompiledUnit> compile_units(const std::set<std::string>& d
 // The chip of --chip, else the one of --sm, for which kernels are made where there is no GPU.
 CudaTarget chip_target(const KernelArguments& arguments);
 
-// Candidates of one kernel as the options of `heddle kernel` say: listed and compiled without a GPU, or timed, the
+// What kernels are made for: the CPU, a chip that need not be here, or the GPU of --device. Throws kDevice without it.
+Target group_target(const Arguments& arguments);
+
+// Candidates of one operator as the options of `heddle kernel` say: listed and compiled without a device, or timed, the
 // fastest compared with float64. `description`: of the problem, at the head of what --json prints. The exit status.
-int run_group(const driver::GroupProblem& problem, const nlohmann::json& description, const Arguments& arguments);
+int run_group(const driver::GroupProblem& problem, const Target& target, const nlohmann::json& description,
+              const Arguments& arguments);
 
 }  // namespace heddle::cli

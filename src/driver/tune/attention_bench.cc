@@ -197,7 +197,8 @@ std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::ve
 }
 
 // Of some rows: values are at most 1, probabilities and results rounded once.
-double error_of(const AttentionProblem& p, const ir::Graph& graph, const CudaTrial& trial) {
+double error_of(const AttentionProblem& p, const GroupProblem& problem, const tune::GroupTrial& trial) {
+  const ir::Graph& graph = problem.graph;
   std::vector<double> operands[3];
   for (size_t i = 0; i < 3; ++i) operands[i] = trial.values(graph.inputs()[i].value);
   const std::vector<double> got = trial.values(graph.outputs()[0].value);
@@ -241,7 +242,9 @@ GroupProblem attention_problem(const AttentionProblem& problem) {
   require_sizes(problem);
   GroupProblem group = group_problem(AttentionText(problem).text(), ir::GroupKind::kAttention);
   group.operations = problem.operations();
-  group.error = [problem](const ir::Graph& graph, const CudaTrial& trial) { return error_of(problem, graph, trial); };
+  group.error = [problem](const GroupProblem& whole, const tune::GroupTrial& trial) {
+    return error_of(problem, whole, trial);
+  };
   return group;
 }
 

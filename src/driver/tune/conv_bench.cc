@@ -4,22 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 
-#include "heddle/error.h"
+#include "ir/text/text.h"
 
 namespace heddle::driver {
 namespace {
-
-void require_sizes(const ConvProblem& p) {
-  const auto refuse = [](const std::string& why) { fail(ErrorCode::kInvalidArgument, "kernel", why); };
-  if (std::min({p.batch, p.height, p.width, p.channels, p.filters, p.window, p.stride, p.groups}) < 1 ||
-      std::min(p.rows, p.out) < 0) {
-    refuse("all sizes have to be at least 1");
-  }
-  if (p.channels % p.groups != 0 || p.filters % p.groups != 0) {
-    refuse(fmt::format("{} groups do not divide {} channels and {} filters", p.groups, p.channels, p.filters));
-  }
-}
 
 class ConvText {
  public:
@@ -27,20 +17,22 @@ class ConvText {
 
   std::string text() {
     const bool product = p_.rows > 0;
-    shape_ = product ? Shape{p_.rows, p_.channels} : Shape{p_.batch, p_.height, p_.width, p_.channels};
+    shape_ = {product ? p_.rows : p_.batch};
+    if (!product) shape_.insert(shape_.end(), p_.image.begin(), p_.image.end());
+    shape_.push_back(p_.channels);
     const std::string input = fmt::format("%x: {}", typed(shape_));
     value_ = "x";
     if (product) {
       dot("w0", p_.filters);
     } else {
-      conv("w0", p_.filters, p_.window, p_.stride, p_.groups);
+      conv("w0", p_);
     }
     relu();
     if (p_.out > 0) {
       if (product) {
         dot("w1", p_.out);
       } else {
-        conv("w1", p_.out, 1, 1, 1);
+        conv("w1", pointwise());
       }
       relu();
     }
@@ -68,14 +60,27 @@ class ConvText {
     line(fmt::format("dot(%{}, %{}) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}", value_,
                      name));
   }
-  void conv(const std::string& name, int64_t filters, int64_t window, int64_t stride, int64_t groups) {
-    weight(name, {filters, shape_[3] / groups, window, window});
-    const int64_t pad = window / 2, after = window - 1 - pad;
-    shape_ = {shape_[0], (shape_[1] - 1) / stride + 1, (shape_[2] - 1) / stride + 1, filters};
-    line(
-        fmt::format("conv(%{0}, %{1}) {{strides = [{2},{2}], low = [{3},{3}], high = [{4},{4}], dilations = [1,1], "
-                    "lhs_dilations = [1,1], groups = {5}, layout = \"nhwc\"}}",
-                    value_, name, stride, pad, after, groups));
+  // The second convolution, of what the first one makes.
+  ConvProblem pointwise() const {
+    const ConvProblem::Extents zeros(p_.image.size(), 0), ones(p_.image.size(), 1);
+    ConvProblem next;
+    next.filters = p_.out, next.image.assign(shape_.begin() + 1, shape_.end() - 1);
+    next.window = next.stride = next.dilation = ones, next.before = next.after = zeros;
+    return next;
+  }
+  // Of a value with channels last.
+  void conv(const std::string& name, const ConvProblem& c) {
+    Shape filters = {c.filters, shape_.back() / c.groups};
+    filters.insert(filters.end(), c.window.begin(), c.window.end());
+    weight(name, filters);
+    for (size_t d = 0; d < c.image.size(); ++d) shape_[1 + d] = c.result(d);
+    shape_.back() = c.filters;
+    const ConvProblem::Extents ones(c.image.size(), 1);
+    line(fmt::format(
+        "conv(%{}, %{}) {{strides = [{}], low = [{}], high = [{}], dilations = [{}], lhs_dilations = "
+        "[{}], groups = {}, layout = \"nhwc\"}}",
+        value_, name, fmt::join(c.transposed ? ones : c.stride, ","), fmt::join(c.before, ","), fmt::join(c.after, ","),
+        fmt::join(c.dilation, ","), fmt::join(c.transposed ? c.stride : ones, ","), c.groups));
   }
   void relu() {
     const std::string before = value_;
@@ -92,23 +97,26 @@ class ConvText {
   int count_ = 0;
 };
 
-// Of some results: the operands of the graph, and the result.
+// Of some results: the operands of the graph before any pass, and the result.
 class ConvReference {
  public:
-  ConvReference(const ConvProblem& p, const ir::Graph& graph, const CudaTrial& trial) : p_(p) {
-    x_ = trial.values(graph.inputs()[0].value);
+  ConvReference(const ConvProblem& p, const ir::Graph& given, const GroupProblem& compiled,
+                const tune::GroupTrial& trial)
+      : p_(p) {
+    x_ = trial.values(compiled.graph.inputs()[0].value);
     std::vector<std::vector<double>*> weights{&w0_, &w1_};
-    for (const ir::Node& node : graph.nodes()) {
+    for (const ir::Node& node : given.nodes()) {
       if (node.op != ir::Op::kDot && node.op != ir::Op::kConv) continue;
-      *weights[found_++] = operand_values(graph, node.inputs[1], trial);
+      *weights[found_++] = operand_values(given, node.inputs[1], trial);
     }
-    got_ = trial.values(graph.outputs()[0].value);
+    got_ = trial.values(compiled.result());
   }
 
   double error() const {
     constexpr int64_t kPlaces = 61;
     const int64_t columns = p_.out > 0 ? p_.out : p_.filters;
-    const double unit = p_.type == DType::kF16 ? 0x1p-11 : 0x1p-8;
+    // In f32 the sums themselves err, and those of Winograd's transforms by more.
+    const double unit = p_.type == DType::kF16 ? 0x1p-11 : p_.type == DType::kBF16 ? 0x1p-8 : 0x1p-20;
     double error = 0;
     for (const int64_t place : sampled(p_.results(), kPlaces)) {
       // Each rounding errs by half a unit of the sum of magnitudes at most.
@@ -137,22 +145,31 @@ class ConvReference {
         for (int64_t f = 0; f < p_.filters; ++f) add(f, x, w0_[static_cast<size_t>(k * p_.filters + f)]);
       }
     } else {
-      const int64_t image = place / (p_.out_height() * p_.out_width());
-      const int64_t row = place / p_.out_width() % p_.out_height() * p_.stride - p_.window / 2;
-      const int64_t column = place % p_.out_width() * p_.stride - p_.window / 2;
-      for (int64_t tap = 0; tap < p_.window * p_.window; ++tap) {
-        const int64_t y = row + tap / p_.window, x = column + tap % p_.window;
-        if (y < 0 || y >= p_.height || x < 0 || x >= p_.width) continue;
-        const int64_t pixel = ((image * p_.height + y) * p_.width + x) * p_.channels;
+      const int64_t taps = element_count(p_.window);
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t pixel = pixel_under(place, tap);
+        if (pixel < 0) continue;
         for (int64_t f = 0; f < p_.filters; ++f) {
           for (int64_t c = 0; c < inner; ++c) {
-            add(f, x_[static_cast<size_t>(pixel + f / per_group * inner + c)],
-                w0_[static_cast<size_t>((f * inner + c) * p_.window * p_.window + tap)]);
+            add(f, x_[static_cast<size_t>(pixel * p_.channels + f / per_group * inner + c)],
+                w0_[static_cast<size_t>((f * inner + c) * taps + tap)]);
           }
         }
       }
     }
     for (double& v : value) v = std::max(v, 0.0);
+  }
+  // Of the images, under a tap of the window of a result; -1: a zero.
+  int64_t pixel_under(int64_t place, int64_t tap) const {
+    int64_t pixel = 0, size = 1;
+    for (size_t d = p_.image.size(); d-- > 0;) {
+      const int64_t at = place % p_.result(d), step = p_.transposed ? p_.stride[d] : 1;
+      const int64_t y = at * (p_.transposed ? 1 : p_.stride[d]) + tap % p_.window[d] * p_.dilation[d] - p_.before[d];
+      if (y < 0 || y % step != 0 || y / step >= p_.image[d]) return -1;
+      pixel += y / step * size, size *= p_.image[d];
+      place /= p_.result(d), tap /= p_.window[d];
+    }
+    return place * size + pixel;
   }
   void second(std::vector<double>& value, std::vector<double>& size) const {
     std::vector<double> sums(static_cast<size_t>(p_.out)), sizes = sums;
@@ -174,19 +191,30 @@ class ConvReference {
 
 }  // namespace
 
-double ConvProblem::operations() const {
-  const double depth =
-      rows > 0 ? static_cast<double>(channels) : static_cast<double>(channels / groups * window * window);
-  return 2 * static_cast<double>(results()) * static_cast<double>(filters) * (depth + static_cast<double>(out));
+int64_t ConvProblem::results() const {
+  if (rows > 0) return rows;
+  int64_t count = batch;
+  for (size_t d = 0; d < image.size(); ++d) count *= result(d);
+  return count;
 }
 
-GroupProblem conv_problem(const ConvProblem& problem) {
-  require_sizes(problem);
-  GroupProblem group = group_problem(ConvText(problem).text(),
-                                     problem.out > 0 ? ir::GroupKind::kBackToBack : ir::GroupKind::kContraction);
+// Of a transposed convolution the zeros between elements do not count: each element of the image meets all taps.
+double ConvProblem::operations() const {
+  const double inner = static_cast<double>(channels / groups), columns = static_cast<double>(filters);
+  const double last = 2 * static_cast<double>(results()) * columns * static_cast<double>(out);
+  if (rows > 0) return 2 * static_cast<double>(rows) * columns * inner + last;
+  const double places = static_cast<double>(transposed ? batch * element_count(image) : results());
+  return 2 * places * columns * inner * static_cast<double>(element_count(window)) + last;
+}
+
+GroupProblem conv_problem(const ConvProblem& problem, const Target& target) {
+  const std::string text = ConvText(problem).text();
+  GroupProblem group =
+      problem.out > 0 ? group_problem(text, ir::GroupKind::kBackToBack) : compiled_problem(text, target);
   group.operations = problem.operations();
-  group.error = [problem](const ir::Graph& graph, const CudaTrial& trial) {
-    return ConvReference(problem, graph, trial).error();
+  group.error = [problem, given = std::make_shared<ir::Graph>(ir::parse(text))](const GroupProblem& compiled,
+                                                                                const tune::GroupTrial& trial) {
+    return ConvReference(problem, *given, compiled, trial).error();
   };
   return group;
 }

@@ -37,15 +37,15 @@ std::vector<double> some_elements(const std::vector<uint8_t>& bytes, DType dtype
 
 }  // namespace
 
-CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target,
-                     const tune::ConstantOf& constant_of, int device)
+CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::GraphValues& graph,
+                     int device)
     : context_(runtime::CudaContext::of_device(device)), timer_(*context_) {
   for (const schedule::ScheduledGroup& group : groups) {
     Candidate& candidate = *candidates_.emplace_back(std::make_unique<Candidate>());
     for (const schedule::ScheduledKernel& kernel : group.kernels) {
       candidate.sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target), target));
     }
-    place(group, constant_of, candidate);
+    place(group, graph, candidate);
   }
   const std::unique_ptr<ThreadPool> pool =
       pool_of_up_to(std::max(1, std::min(static_cast<int>(groups.size()), Target::host_cpu().cpu.threads)));
@@ -66,8 +66,7 @@ CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target&
 
 CudaTrial::~CudaTrial() = default;
 
-void CudaTrial::place(const schedule::ScheduledGroup& group, const tune::ConstantOf& constant_of,
-                      Candidate& candidate) {
+void CudaTrial::place(const schedule::ScheduledGroup& group, const tune::GraphValues& graph, Candidate& candidate) {
   std::vector<uint64_t> workspaces;
   for (const schedule::Workspace& workspace : group.workspaces) workspaces.push_back(scratch(workspace.bytes));
   for (size_t k = 0; k < group.kernels.size(); ++k) {
@@ -77,7 +76,7 @@ void CudaTrial::place(const schedule::ScheduledGroup& group, const tune::Constan
       const schedule::Binding& binding = kernel.bindings[i];
       operands.push_back(binding.kind == schedule::Binding::Kind::kWorkspace
                              ? workspaces.at(binding.workspace)
-                             : address_of(kernel.desc.operands[i], binding.value, constant_of(binding.value)));
+                             : address_of(kernel.desc.operands[i], binding.value, graph));
     }
     operands.push_back(scratch(candidate.sources[k].workspace_bytes));
     operands.push_back(scratch(candidate.sources[k].counter_bytes));
@@ -101,7 +100,8 @@ uint64_t CudaTrial::upload(const Tensor& tensor, std::pair<uint32_t, std::vector
   return buffer->address();
 }
 
-uint64_t CudaTrial::address_of(const schedule::Operand& operand, uint32_t value, const Tensor* constant) {
+uint64_t CudaTrial::address_of(const schedule::Operand& operand, uint32_t value, const tune::GraphValues& graph) {
+  const Tensor* constant = graph.constant_of(value);
   if (!operand.packing.kind.empty()) {
     HEDDLE_CHECK(constant != nullptr);
     std::vector<int64_t> key = operand.packing.params;
@@ -112,7 +112,7 @@ uint64_t CudaTrial::address_of(const schedule::Operand& operand, uint32_t value,
   Buffer& buffer = buffers_[value];
   const bool is_result = operand.role == schedule::Operand::Role::kOutput;
   if (buffer.memory == nullptr) {
-    buffer.dtype = operand.dtype;
+    buffer.dtype = graph.dtype_of(value);
     buffer.elements = element_count(operand.shape);
     buffer.is_input = !is_result;
     std::vector<uint8_t> bytes(static_cast<size_t>(buffer.elements) * size_of(operand.dtype));

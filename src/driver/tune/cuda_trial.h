@@ -15,19 +15,18 @@ namespace heddle::driver {
 
 // Candidates on a GPU, each the kernels of one whole group as a CUDA graph of its own, run on random data (constants
 // are real) with the L2 cold. What tune::CpuTrial is for the CPU; it lives here since it needs the runtime.
-class CudaTrial : public tune::Trial {
+class CudaTrial : public tune::GroupTrial {
  public:
   // `groups` are schedules of one group that differ in configurations. A candidate that does not compile is a failure
   // of its own. Throws kNoCompiler, kDevice, kOutOfMemory.
-  CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::ConstantOf& constant_of,
+  CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::GraphValues& graph,
             int device);
   ~CudaTrial() override;
 
   size_t size() const override { return candidates_.size(); }
   double run(size_t candidate) override;
   std::string check(size_t candidate) override;
-  // What an operand of the group holds now, as the last candidate that was checked left it.
-  std::vector<double> values(uint32_t value) const;
+  std::vector<double> values(uint32_t value) const override;
 
  private:
   struct Buffer {
@@ -38,8 +37,8 @@ class CudaTrial : public tune::Trial {
   };
   struct Candidate;
 
-  void place(const schedule::ScheduledGroup& group, const tune::ConstantOf& constant_of, Candidate& candidate);
-  uint64_t address_of(const schedule::Operand& operand, uint32_t value, const Tensor* constant);
+  void place(const schedule::ScheduledGroup& group, const tune::GraphValues& graph, Candidate& candidate);
+  uint64_t address_of(const schedule::Operand& operand, uint32_t value, const tune::GraphValues& graph);
   uint64_t upload(const Tensor& tensor, std::pair<uint32_t, std::vector<int64_t>> key);
   uint64_t scratch(int64_t bytes);
 

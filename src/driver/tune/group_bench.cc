@@ -4,16 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "codegen/codegen.h"
+#include "driver/backend.h"
+#include "driver/plan/plan_builder.h"
+#include "driver/report/kernel_report.h"
+#include "driver/report/kernel_times.h"
 #include "heddle/error.h"
+#include "ir/analysis/placement.h"
 #include "ir/reference/array.h"
 #include "ir/text/text.h"
+#include "passes/pass.h"
 #include "schedule/config/config_source.h"
 #include "schedule/kernel_plan.h"
 
 namespace heddle::driver {
 namespace {
+
+constexpr int64_t kFlushBytes = int64_t{64} << 20;  // what leaves nothing in a CPU's caches
 
 // Remembers the candidates, and answers with one of them where it is given.
 class Chosen : public schedule::ConfigSource {
@@ -31,38 +40,160 @@ class Chosen : public schedule::ConfigSource {
   const schedule::Config* fixed_;
 };
 
-schedule::ScheduledGroup scheduled(const GroupProblem& problem, const schedule::Config& config, const Target& target) {
-  Chosen fixed(&config);
-  return schedule::schedule(problem.graph, problem.group, target, &fixed);
+double predicted_us(const schedule::ScheduledKernel& kernel) {
+  return kernel.stitch.predicted_seconds > 0 ? kernel.stitch.predicted_seconds * 1e6 : kernel.config.predicted_us;
+}
+
+// The kernels of `part` behind those of `whole`.
+void append(schedule::ScheduledGroup& whole, schedule::ScheduledGroup part) {
+  const auto first = static_cast<uint32_t>(whole.workspaces.size());
+  whole.workspaces.insert(whole.workspaces.end(), part.workspaces.begin(), part.workspaces.end());
+  for (schedule::ScheduledKernel& kernel : part.kernels) {
+    for (schedule::Binding& binding : kernel.bindings) {
+      if (binding.kind == schedule::Binding::Kind::kWorkspace) binding.workspace += first;
+    }
+    whole.kernels.push_back(std::move(kernel));
+  }
+}
+
+// What the groups of a problem can be configured as.
+struct Choices {
+  std::vector<std::vector<schedule::Config>> of_group;  // empty where there is no choice
+  size_t leading = 0;                                   // the most expensive group, of those with a choice if any has
+};
+
+Choices choices_of(const GroupProblem& problem, const Target& target) {
+  Choices choices;
+  double most = -1;
+  bool any = false;
+  for (const ir::Group& group : problem.groups) {
+    Chosen asked;
+    const schedule::ScheduledGroup scheduled = schedule::schedule(problem.graph, group, target, &asked);
+    double floor = 0;
+    for (const schedule::ScheduledKernel& kernel : scheduled.kernels) floor += kernel.floor_seconds;
+    const bool has_choice = !asked.list.empty();
+    if ((has_choice && !any) || (has_choice == any && floor > most)) {
+      choices.leading = choices.of_group.size(), most = floor, any = has_choice;
+    }
+    choices.of_group.push_back(std::move(asked.list));
+  }
+  // A group without a choice has one candidate: its most expensive kernel is what it is called.
+  std::vector<schedule::Config>& leading = choices.of_group[choices.leading];
+  if (leading.empty()) {
+    const schedule::ScheduledGroup only = schedule::schedule(problem.graph, problem.groups[choices.leading], target);
+    const auto kernel = std::max_element(only.kernels.begin(), only.kernels.end(), [](const auto& a, const auto& b) {
+      return a.floor_seconds < b.floor_seconds;
+    });
+    leading.push_back(kernel->config);
+  }
+  return choices;
+}
+
+GroupCandidate candidate_of(const GroupProblem& problem, const Choices& choices, const schedule::Config& config,
+                            const Target& target) {
+  GroupCandidate candidate{config, {}, config.predicted_us};
+  const std::string name = schedule::name_of(config);
+  for (size_t i = 0; i < problem.groups.size(); ++i) {
+    const std::vector<schedule::Config>& list = choices.of_group[i];
+    const auto same =
+        std::find_if(list.begin(), list.end(), [&](const auto& other) { return schedule::name_of(other) == name; });
+    Chosen fixed(i == choices.leading ? &config : same == list.end() ? nullptr : &*same);
+    schedule::ScheduledGroup part = schedule::schedule(problem.graph, problem.groups[i], target, &fixed);
+    for (schedule::ScheduledKernel& kernel : part.kernels) {
+      for (schedule::Binding& binding : kernel.bindings) binding.value = problem.memory_of(binding.value);
+      if (i != choices.leading) candidate.predicted_us += predicted_us(kernel);
+    }
+    append(candidate.kernels, std::move(part));
+  }
+  return candidate;
+}
+
+// Whether each node is memory-bound or a contraction that the target has kernels for.
+void require_kernels(const ir::Graph& graph, const ir::Group& group) {
+  if (group.kind != ir::GroupKind::kReference) return;
+  fail(ErrorCode::kUnsupportedOperator, std::string(to_string(graph.node(group.nodes.front()).op)),
+       "the target has no kernel for it");
+}
+
+// Of kernels for a target, by prediction.
+KernelTimes times_for(const Target& target) {
+  CompileReport report;
+  report.target = target.fingerprint();
+  report.threads = target.cpu.threads;
+  report.sms = target.cuda.sms;
+  return KernelTimes(report);
+}
+
+std::vector<codegen::KernelSource> sources_of(const GroupCandidate& candidate, const Target& target) {
+  std::vector<codegen::KernelSource> sources;
+  for (const schedule::ScheduledKernel& kernel : candidate.kernels.kernels) {
+    sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target), target));
+  }
+  return sources;
 }
 
 }  // namespace
 
+ir::ValueId GroupProblem::memory_of(ir::ValueId value) const {
+  for (auto found = views.find(value); found != views.end(); found = views.find(value)) value = found->second;
+  return value;
+}
+
 GroupProblem group_problem(const std::string& text, ir::GroupKind kind) {
-  GroupProblem whole{ir::parse(text), {kind, {}, 0, {}, {}}, 0, {}};
+  GroupProblem whole{ir::parse(text), {}, {}, 0, {}};
+  ir::Group group{kind, {}, 0, {}, {}};
   for (ir::NodeId id = 0; id < whole.graph.nodes().size(); ++id) {
     const ir::Node& node = whole.graph.node(id);
     if (node.op == ir::Op::kParameter || node.op == ir::Op::kConstant) continue;
-    whole.group.nodes.push_back(id);
-    if (node.op == ir::Op::kDot || node.op == ir::Op::kConv) whole.group.anchor = id;
+    group.nodes.push_back(id);
+    if (node.op == ir::Op::kDot || node.op == ir::Op::kConv) group.anchor = id;
     for (const ir::ValueId input : node.inputs) {
       const ir::Op op = whole.graph.producer(input).op;
-      if (op == ir::Op::kParameter || op == ir::Op::kConstant) whole.group.inputs.push_back(input);
+      if (op == ir::Op::kParameter || op == ir::Op::kConstant) group.inputs.push_back(input);
     }
   }
-  whole.group.outputs.push_back(whole.graph.outputs()[0].value);
+  group.outputs.push_back(whole.graph.outputs()[0].value);
+  whole.groups.push_back(std::move(group));
   return whole;
 }
 
-std::vector<double> operand_values(const ir::Graph& graph, ir::ValueId value, const CudaTrial& trial) {
+GroupProblem compiled_problem(const std::string& text, const Target& target) {
+  Settings settings;
+  settings.target = target;
+  GroupProblem whole{passes::run_pipeline(ir::parse(text), pass_context(settings)), {}, {}, 0, {}};
+  for (ir::Group& group : group_nodes(whole.graph, target, settings.fusion).groups) {
+    if (!ir::is_view(whole.graph, group)) {
+      require_kernels(whole.graph, group);
+      whole.groups.push_back(std::move(group));
+      continue;
+    }
+    for (const ir::NodeId id : group.nodes) {
+      const ir::Node& node = whole.graph.node(id);
+      if (node.op == ir::Op::kReshape) whole.views[node.outputs[0]] = node.inputs[0];
+    }
+  }
+  return whole;
+}
+
+std::vector<double> operand_values(const ir::Graph& graph, ir::ValueId value, const tune::GroupTrial& trial) {
   const Tensor* constant = graph.constant_of(value);
   return constant == nullptr ? trial.values(value) : ir::to_array(*constant).f();
 }
 
 std::vector<int64_t> sampled(int64_t count, int64_t most) {
   std::vector<int64_t> result;
-  for (int64_t i = 0; i < std::min(count, most); ++i)
-    result.push_back(count <= most ? i : (count - 1) * i / (most - 1));
+  if (count <= most) {
+    for (int64_t i = 0; i < count; ++i) result.push_back(i);
+    return result;
+  }
+  // Multiples of the golden section are evenly spread, and no factor of the count keeps them from any phase of a
+  // stride.
+  auto step = static_cast<int64_t>(static_cast<double>(count) * 0.6180339887);
+  while (std::gcd(step, count) != 1) ++step;
+  result.push_back(0);
+  for (int64_t at = count - 1; static_cast<int64_t>(result.size()) < most; at = (at + step) % count) {
+    if (at != 0) result.push_back(at);
+  }
   return result;
 }
 
@@ -71,15 +202,14 @@ double larger_error(double error, double got, double want, double bound) {
   return apart <= error * bound ? error : std::isnan(apart) ? 1e30 : apart / bound;
 }
 
-std::vector<schedule::Config> group_configs(const GroupProblem& problem, const Target& target, int most,
-                                            const std::string& only) {
-  Chosen candidates;
-  schedule::schedule(problem.graph, problem.group, target, &candidates);
-  std::vector<schedule::Config> found;
-  for (schedule::Config& config : candidates.list) {
-    const bool enough = most > 0 && found.size() == static_cast<size_t>(most);
-    const bool wanted = config.reason.find(only) != std::string::npos;
-    if (wanted && !enough) found.push_back(std::move(config));
+std::vector<GroupCandidate> group_candidates(const GroupProblem& problem, const Target& target, int most,
+                                             const std::string& only) {
+  const Choices choices = choices_of(problem, target);
+  std::vector<GroupCandidate> found;
+  for (const schedule::Config& config : choices.of_group[choices.leading]) {
+    if (most > 0 && found.size() == static_cast<size_t>(most)) break;
+    if (config.reason.find(only) == std::string::npos) continue;
+    found.push_back(candidate_of(problem, choices, config, target));
   }
   if (found.empty()) {
     fail(ErrorCode::kInvalidArgument, "candidates", fmt::format("none has \"{}\" in its reason", only),
@@ -88,41 +218,56 @@ std::vector<schedule::Config> group_configs(const GroupProblem& problem, const T
   return found;
 }
 
-std::string group_unit(const GroupProblem& problem, const schedule::Config& config, const Target& target) {
-  const schedule::ScheduledGroup group = scheduled(problem, config, target);
-  std::vector<codegen::KernelSource> sources;
-  for (const auto& kernel : group.kernels) {
-    sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target), target));
-  }
+std::string group_unit(const GroupCandidate& candidate, const Target& target) {
+  const std::vector<codegen::KernelSource> sources = sources_of(candidate, target);
   std::vector<const codegen::KernelSource*> list;
   for (const codegen::KernelSource& source : sources) list.push_back(&source);
   return codegen::translation_unit(list);
 }
 
-GroupBenchResult bench_group(const GroupProblem& problem, const GroupBenchOptions& options) {
-  const auto context = runtime::CudaContext::of_device(options.device);
-  const Target target = Target::of(context->device().target);
-  const std::vector<schedule::Config> configs = group_configs(problem, target, options.most, options.only);
+std::vector<std::string> far_kernels(const GroupProblem& problem, const GroupCandidate& candidate,
+                                     const Target& target) {
+  const KernelTimes times = times_for(target);
+  const std::vector<codegen::KernelSource> sources = sources_of(candidate, target);
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const schedule::ScheduledKernel& kernel = candidate.kernels.kernels[i];
+    const std::optional<Excess> excess = times.excess(report_of(problem.graph, kernel, sources[i]));
+    if (excess)
+      lines.push_back(fmt::format("{}: {:.1f} times its floor: {}", kernel.label, excess->times, excess->why));
+  }
+  return lines;
+}
+
+GroupBenchResult bench_group(const GroupProblem& problem, std::vector<GroupCandidate> candidates, const Target& target,
+                             const GroupBenchOptions& options) {
   std::vector<schedule::ScheduledGroup> groups;
-  for (const schedule::Config& config : configs) groups.push_back(scheduled(problem, config, target));
-  CudaTrial trial(
-      std::move(groups), target, [&](uint32_t v) { return problem.graph.constant_of(v); }, options.device);
+  std::vector<KernelReport> wholes(candidates.size());  // all kernels of a candidate as one
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    GroupCandidate& candidate = candidates[i];
+    for (const auto& kernel : candidate.kernels.kernels) wholes[i].floor_seconds += kernel.floor_seconds;
+    groups.push_back(std::move(candidate.kernels));
+  }
+  const std::unique_ptr<tune::GroupTrial> trial =
+      backend_of(target).trial(std::move(groups), target, options.device, values_of(problem.graph), kFlushBytes);
   tune::TunerOptions tuner;
   tuner.budget_seconds = 60;
   tuner.rounds = options.repeats + 1;  // the first does not count
   tuner.margin = 0.005;                // the best is asked for, not a reason to leave the first
-  const tune::TunerResult tuned = tune::choose_fastest(trial, tuner);
+  const tune::TunerResult tuned = tune::choose_fastest(*trial, tuner);
   GroupBenchResult result;
-  result.device = context->device().name;
-  for (size_t i = 0; i < configs.size(); ++i) {
+  result.device = target.identity().name;
+  for (size_t i = 0; i < candidates.size(); ++i) {
     const tune::CandidateTimes& times = tuned.times[i];
-    result.timings.push_back({configs[i], times.median * 1e6, static_cast<int>(times.seconds.size()), times.failure});
+    result.timings.push_back({candidates[i].config, candidates[i].predicted_us, times.median * 1e6,
+                              static_cast<int>(times.seconds.size()), times.failure});
   }
   if (!tuned.ok) return result;
   result.best = static_cast<int>(tuned.winner);
+  result.floor_us = times_for(target).floor(wholes[tuned.winner]) * 1e6;
   if (options.verify) {
-    trial.check(tuned.winner);
-    result.error = problem.error(problem.graph, trial);
+    trial->check(tuned.winner);
+    result.error = problem.error(problem, *trial);
   }
   return result;
 }

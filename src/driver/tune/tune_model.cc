@@ -200,9 +200,8 @@ class ModelTuner {
   }
 
   std::unique_ptr<tune::Trial> make_trial(const ir::Graph& graph, std::vector<schedule::ScheduledGroup> groups) const {
-    const auto constant_of = [&](uint32_t value) { return graph.constant_of(value); };
     return backend_of(settings_.target)
-        .trial(std::move(groups), settings_.target, settings_.device, constant_of, flush_bytes_);
+        .trial(std::move(groups), settings_.target, settings_.device, values_of(graph), flush_bytes_);
   }
 
   void keep(Task& task, const tune::TunerResult& result) {
