@@ -81,7 +81,8 @@ def epilogues_section(name, result):
 def models_section(name, result):
     text = f"## Models: {name}\n\n" + origin(result)
     text += "Milliseconds of one run on the device, medians of alternating bursts, CUDA graphs on both sides. Over PyTorch: its best mode's\n"
-    text += "time over Heddle's. XLA: the time between queued calls, of the models that are written in JAX (bench/xla_models.py).\n\n"
+    text += "time over Heddle's. XLA: the time between queued calls, of the models that are written in JAX (bench/xla_models.py).\n"
+    text += "torch.compile: the module that PyTorch's modes run, by backend=\"heddle\"; the other times are those of the exported model.\n\n"
     modes = ["eager_graph", "reduce_overhead", "max_autotune"]
     for precision, rows in result["precisions"].items():
         body, ratios = [], []
@@ -90,12 +91,12 @@ def models_section(name, result):
             rivals = [ms[mode] for mode in modes if ms.get(mode)]
             ratio = min(rivals) / ms["heddle"] if rivals and ms.get("heddle") else None
             ratios += [ratio] if ratio else []
-            cells = [f"{ms[mode]:.3f}" if ms.get(mode) else "-" for mode in ("heddle", *modes, "xla")]
+            cells = [f"{ms[mode]:.3f}" if ms.get(mode) else "-" for mode in ("heddle", "heddle_backend", *modes, "xla")]
             over_xla = f"{ms['xla'] / ms['heddle']:.2f}" if ms.get("xla") and ms.get("heddle") else "-"
             floor = f"{row['floor_ms']:.3f}" if row.get("floor_ms") else "-"
             ratios_of_row = [f"{ratio:.2f}" if ratio else "-", over_xla]
             body.append([row["model"], *cells, *ratios_of_row, floor, f"{row.get('compile_s', 0):.1f}"])
-        headings = ["model:batch:length", "Heddle", "eager, graph", "reduce-overhead", "max-autotune", "XLA", "over PyTorch", "over XLA",
+        headings = ["model:batch:length", "Heddle", "torch.compile", "eager, graph", "reduce-overhead", "max-autotune", "XLA", "over PyTorch", "over XLA",
                     "floor", "compile s"]
         text += f"### {precision}\n\n" + table(headings, body)
         text += f"\nGeometric mean of {len(ratios)}: {geometric_mean(ratios):.3f}.\n\n" if ratios else "\n"
