@@ -1,4 +1,4 @@
-"""torch.compile(backend="heddle") in programs around modules: data-parallel training, autocast, copies, loading, modes."""
+"""torch.compile(backend="heddle") in programs around modules: data-parallel training, autocast, copies, loading, modes, attention."""
 import copy
 import gc
 import tempfile
@@ -85,6 +85,68 @@ def take_steps(run, module, batch):
         optimiser.zero_grad()
         run(batch).square().mean().backward()
         optimiser.step()
+
+
+class Attention(test_torch_backend.Backend):
+    """In graphs without gradients it is one operator of Heddle, which takes every mask."""
+
+    def inputs(self, heads=4, shared=4, dtype=torch.float32):
+        return [torch.randn(2, 5, one, 8, dtype=dtype).transpose(1, 2) for one in (heads, shared, shared)]
+
+    def test_masks(self):
+        seen = torch.rand(2, 1, 5, 5) > 0.4
+        seen[1, 0, 3] = False  # a row of zeros in eager
+        added = torch.randn(5, 5).masked_fill(~seen[0, 0], -torch.inf)
+        for mask in (seen, added, seen[:1, :, :1], torch.zeros(5, 5, dtype=torch.bool)):
+            with self.subTest(mask.shape), torch.no_grad(), self.graphs() as graphs:
+                self.check(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), *self.inputs(), mask)
+            self.assertEqual([str(node.target) for node in graphs[0].parts[0].nodes], ["heddle.attention.default"])
+
+    def test_forms(self):
+        attend = F.scaled_dot_product_attention
+        with torch.no_grad():
+            self.check(lambda q, k, v: attend(q, k, v, is_causal=True, scale=0.3), *self.inputs())
+            self.check(lambda q, k, v: attend(q, k, v, enable_gqa=True).mean(1), *self.inputs(4, 2))
+            self.check(lambda q, k, v: attend(query=q, key=k, value=v, dropout_p=0.0), *self.inputs())
+            # These are taken apart by PyTorch.
+            self.check(lambda q, k, v: attend(q[0], k[0], v[0]).exp(), *self.inputs())
+            self.check(lambda q, k, v: attend(q, k[:1], v[:1], torch.ones(5, 5, dtype=torch.bool)).exp(), *self.inputs())
+
+    def test_types(self):
+        with torch.no_grad():
+            self.check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v).exp(), *self.inputs(dtype=torch.bfloat16), tolerance=4e-2)
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            self.check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v).exp(), *self.inputs(), tolerance=4e-2)
+
+    def test_gradients_of_rows_that_see_nothing(self):
+        class Masked(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.qkv = torch.nn.Linear(8, 24)
+
+            def forward(self, x, seen):
+                q, k, v = (one.unflatten(-1, (2, 4)).transpose(1, 2) for one in self.qkv(x).chunk(3, -1))
+                return F.scaled_dot_product_attention(q, k, v, seen)
+        seen = torch.rand(5, 5) > 0.4
+        seen[2] = False
+        module, x = Masked(), torch.randn(2, 5, 8)
+        got = torch.autograd.grad(self.compiled(module)(x, seen).square().sum(), list(module.parameters()))
+        want = torch.autograd.grad(module(x, seen).square().sum(), list(module.parameters()))
+        for a, b in zip(want, got):
+            torch.testing.assert_close(b, a)
+
+
+class Numbers(test_torch_backend.Backend):
+    def test_numbers_that_a_module_writes(self):
+        def write(x):
+            marks = x.new_zeros(x.shape)
+            marks[1:3, :2], marks[0] = 3, 0.5
+            return x * marks + torch.tensor(2), marks.to(torch.int64) + torch.tensor(True)
+        with torch.no_grad(), self.graphs() as graphs:
+            self.check(write, torch.randn(4, 6))
+        nodes = graphs[0].parts[0].nodes
+        self.assertIn(torch.ops.aten.full.default, [node.target for node in nodes])
+        self.assertNotIn(torch.ops.aten.lift_fresh_copy.default, [node.target for node in nodes])
 
 
 class Modules(test_torch_backend.Backend):

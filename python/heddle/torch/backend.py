@@ -7,6 +7,7 @@ import torch
 
 from heddle._errors import make
 from heddle._options import did_you_mean, refuse
+from heddle.torch.constants import make_numbers_operators
 from heddle.torch.graph import CompiledGraph, device_of
 from heddle.torch.part import line_of
 from heddle.torch.random import seed_random_operators
@@ -45,11 +46,12 @@ def fresh_backend() -> Callable[..., Any]:
 def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> Any:
     """What torch.compile calls for each graph of Dynamo's."""
     from torch._dynamo.backends.common import aot_autograd
+    from heddle.torch.attention import keep_attention_whole
     from heddle.torch.decompositions import table
-
     from heddle.torch.warm_start import caching, compiler
 
     _check(mode, options or {})
+    keep_attention_whole(module, inputs)
     build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
     run = aot_autograd(fw_compiler=compiler("forward", build, _weights), bw_compiler=compiler("backward", build, _weights),
                        inference_compiler=compiler("inference", build, _weights), decompositions=table(),
@@ -89,6 +91,7 @@ def build_graph(module: torch.fx.GraphModule, *, kind: str, weights: Sequence[in
     if kind == "inference":
         seed_random_operators(module.graph)
     device = device_of(module.graph)
+    make_numbers_operators(module, device)
     target = "cpu" if device.type == "cpu" else f"cuda:{device.index or 0}"
     words = {"target": target, "tunes": tunes, **({"threads": torch.get_num_threads()} if target == "cpu" else {})}
     graph = CompiledGraph(module, kind, None if options.get("execution") == "reference" else words,

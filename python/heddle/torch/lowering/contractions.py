@@ -4,6 +4,7 @@ from typing import Any, List, Optional, Sequence
 
 import torch
 
+from heddle.torch.attention import ATTENTION
 from heddle.torch.hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, is_float, lowers
 
@@ -160,9 +161,24 @@ def _attention(c: Context, q: Value, k: Value, v: Value, mask: Optional[Value], 
     largest = c.reduce("max", scores, [3], True)
     powers = c.unary("exp", c.binary("sub", scores, largest))
     total = c.reduce("sum", powers, [3], True)
-    weights = c.cast(c.binary("div", powers, total), v.dtype)
+    weights = c.cast(_of_seen_rows(c, scores, c.binary("div", powers, total), mask), v.dtype)
     logarithm = c.reshape(c.binary("add", c.unary("log", total), largest), scores.shape[:3])
     return [c.dot(weights, v, 2), logarithm]
+
+
+def _of_seen_rows(c: Context, scores: Value, weights: Value, mask: Optional[Value]) -> Value:
+    """Zero in rows of which the mask leaves nothing, where the exponentials are not numbers."""
+    if mask is None:
+        return weights
+    seen = c.reduce("any", c.unary("not", c.compare("eq", scores, -math.inf)), [3], True)
+    return c.select(c.unary("not", seen), c.writer.constant(0.0, weights.dtype), weights)
+
+
+@lowers(ATTENTION)
+def attention(c: Context, q: Value, k: Value, v: Value, mask: Optional[Value] = None, _dropout: float = 0, causal: bool = False, *,
+              scale: Optional[float] = None, enable_gqa: bool = False) -> Value:
+    del enable_gqa  # the numbers of heads say it
+    return _attention(c, q, k, v, mask, causal, scale)[0]
 
 
 @lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)
@@ -184,6 +200,7 @@ def attention_on_cpu_backward(c: Context, gradient: Value, q: Value, k: Value, v
     scores = _scores(c, q, k, attn_mask, causal, scale)
     wide = scores.dtype
     weights = c.unary("exp", c.binary("sub", scores, c.reshape(c.cast(logsumexp, wide), [*logsumexp.shape, 1])))
+    weights = _of_seen_rows(c, scores, weights, attn_mask)
     narrow = c.cast(weights, v.dtype)
     of_v = c.dot(c.transpose(narrow, [0, 1, 3, 2]), gradient, 2)
     of_weights = c.cast(c.dot(gradient, c.transpose(v, [0, 1, 3, 2]), 2), wide)

@@ -1,0 +1,61 @@
+"""Attention as one operator in graphs without gradients.
+
+PyTorch takes scaled_dot_product_attention apart where its own kernels refuse the mask, and then computes in f32. The kernels
+of Heddle take every mask, so such a graph keeps the operator, with operands and result of one type.
+"""
+from typing import Any, Optional, Sequence
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.nn import functional as F
+
+_library = torch.library.Library("heddle", "FRAGMENT")
+_library.define("attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+                "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
+ATTENTION = torch.ops.heddle.attention.default
+# What these change in a part of a graph, the operator would not follow.
+_MODES = (torch.amp.autocast_mode._enter_autocast, torch._C._set_grad_enabled)
+
+
+def _attention(query: torch.Tensor, *arguments: Any, **words: Any) -> torch.Tensor:
+    return F.scaled_dot_product_attention(query, *arguments, **words).transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _fake(query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_: Any, **_words: Any) -> torch.Tensor:
+    batch, heads, length, _depth = query.shape
+    return query.new_empty(batch, length, heads, value.shape[-1]).transpose(1, 2)
+
+
+_library.impl("attention", _attention, "CompositeExplicitAutograd")
+torch.library.register_fake("heddle::attention", _fake, lib=_library)
+
+
+def keep_attention_whole(module: GraphModule, inputs: Sequence[Any]) -> None:
+    """In a graph of Dynamo's. One that has gradients, or changes modes on its way, stays as it is."""
+    graph: Graph = module.graph
+    tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
+    trains = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    casts = any(torch.is_autocast_enabled(kind) for kind in {x.device.type for x in tensors})
+    if trains or casts or any(node.target in _MODES for node in graph.nodes):
+        return
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target is F.scaled_dot_product_attention and _is_plain(node):
+            node.target = ATTENTION
+    module.recompile()
+
+
+def _is_plain(node: Node) -> bool:
+    """Without dropout, of four dimensions, heads of one type that share keys evenly."""
+    values = dict(zip(("query", "key", "value", "attn_mask", "dropout_p"), node.args), **node.kwargs)
+    if values.get("dropout_p", 0.0) != 0.0:
+        return False
+    q, k, v = (_example(values[name]) for name in ("query", "key", "value"))
+    if q is None or k is None or v is None or not q.dim() == k.dim() == v.dim() == 4:
+        return False
+    if k.shape[1] != v.shape[1] or (k.shape[1] != q.shape[1] and not values.get("enable_gqa")):
+        return False
+    return bool(q.dtype == k.dtype == v.dtype and q.shape[0] == k.shape[0] == v.shape[0])
+
+
+def _example(argument: Any) -> Optional[torch.Tensor]:
+    return argument.meta.get("example_value") if isinstance(argument, Node) else None
