@@ -115,6 +115,17 @@ TEST(Extents, TheErrorAfterAGuessNamesTheOption) {
   EXPECT_THAT(error.what(), HasSubstr("guessed; CompileOptions::shapes = {{\"x\", {1, "));
 }
 
+TEST(Extents, AShapeOfTheNameOfAnExtentNamesTheInput) {
+  ModelWriter m = model_of({{"Relu", {"x"}, {"y"}, {}, "", ""}});
+  m.input("x", kFloat, {"batch", 3});
+  ImportOptions options;
+  options.shapes = {{"batch", {4}}};
+  const Error error = test::error_of([&] { import(m.bytes(), options); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
+  EXPECT_THAT(error.what(), HasSubstr("extent 'batch': it is an extent of input 'x', [batch,3]"));
+  EXPECT_THAT(error.what(), HasSubstr("Give the whole shape: "));
+}
+
 TEST(Extents, ABranchThatHoldsIsPreferred) {
   const auto branch = [](const char* name, int64_t window) {
     ModelWriter b = model_of({{"Conv", {"x", "w"}, {"y"}, {}, "", ""}}, {floats_tensor("w", {1, 1, window})});

@@ -164,8 +164,10 @@ class Launches(unittest.TestCase):
 
     def test_refused(self):
         z = np.zeros(4, np.float32)
-        with self.assertRaisesRegex(KeyError, "num_wraps"):
+        with self.assertRaisesRegex(KeyError, "num_wraps.*Did you mean num_warps"):
             self.kernels.where[(1,)](z, COUNT=1, num_wraps=4)
+        with self.assertRaisesRegex(TypeError, "missing .* argument.*COUNT.*no parameter CUONT. Did you mean COUNT"):
+            self.kernels.where[(1,)](z, CUONT=1)
         with self.assertRaisesRegex(TypeError, "missing .* argument.*COUNT"):
             self.kernels.where[(1,)](z)
         with self.assertRaisesRegex(TypeError, "is nothing that a kernel takes"):

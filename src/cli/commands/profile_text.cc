@@ -105,6 +105,7 @@ class Text {
     begin("by call");
     Table table({"share", "total", "own", "call"});
     std::vector<std::pair<const Row*, size_t>> waiting = {{&root, 0}};  // with their depths; the next row is last
+    bool whole = true;
     while (!waiting.empty()) {
       const auto [row, depth] = waiting.back();
       waiting.pop_back();
@@ -112,10 +113,13 @@ class Text {
       table.add({share_text(row->inclusive, total_), value(row->inclusive), row->own == 0 ? "" : value(row->own),
                  before + frame_text(tree_.frames()[row->frame], kNameColumns - before.size())});
       for (size_t i = row->children.size(); i-- > 0;) {
-        if (row->children[i].inclusive >= least) waiting.emplace_back(&row->children[i], depth + 1);
+        const bool shown = row->children[i].inclusive >= least;
+        if (shown) waiting.emplace_back(&row->children[i], depth + 1);
+        whole = whole && (shown || row->children[i].inclusive == 0);
       }
     }
     table.print();
+    if (!whole) print_line(fmt::format("calls of less than {} are left out (--top)", value(least)));
   }
 
   void print_nodes() const {

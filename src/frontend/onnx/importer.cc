@@ -57,6 +57,7 @@ class InputBinder {
         fail(ErrorCode::kMalformedModel, fmt::format("input '{}'", input->name), "two inputs have this name");
       }
     }
+    check_extents(inputs);
     check_names();
     for (const ValueInfoProto* input : inputs) {
       scope.values.emplace(input->name, bind(std::string(input->name), input->type));
@@ -84,6 +85,20 @@ class InputBinder {
       if (known_names_.contains(name.substr(0, dot))) return true;
     }
     return false;
+  }
+
+  // The name of an extent stands where shapes have that of an input.
+  void check_extents(const std::vector<const ValueInfoProto*>& inputs) const {
+    for (const auto& [name, shape] : options_.shapes) {
+      if (is_known(name)) continue;
+      for (const ValueInfoProto* input : inputs) {
+        const auto& dims = input->type.shape;
+        if (!dims || std::none_of(dims->begin(), dims->end(), [&](const Dimension& d) { return d.param == name; })) continue;
+        fail(ErrorCode::kInvalidInput, fmt::format("extent '{}'", name),
+             fmt::format("it is an extent of input '{}', {}, and a shape is that of a whole input", input->name, describe(*dims)),
+             "Give the whole shape: " + option::shape_of(input->name));
+      }
+    }
   }
 
   void check_names() const {

@@ -26,7 +26,8 @@ def explained(error: CompilationError, function: Any, facts: Dict[str, tuple]) -
     given = _told(facts[wrong[0]])
     use = "a pointer" if wants_pointer else "a number"
     others = f" (or {', '.join(wrong[1:])})" if len(wrong) > 1 else ""
-    return ArgumentError(f"{wrong[0]}{others} of {function.__name__}()", f"{given} is given, and the kernel uses it as {use}", "", error)
+    remedy = "If it is data, give an array of NumPy or another library" if facts[wrong[0]][0] == "tuple" else ""
+    return ArgumentError(f"{wrong[0]}{others} of {function.__name__}()", f"{given} is given, and the kernel uses it as {use}", remedy, error)
 
 
 def _is_no_pointer(facts: tuple) -> bool:
@@ -46,7 +47,7 @@ def _told(facts: tuple) -> str:
         return f"{facts[1]!r}"
     if facts[0] == "number":
         return f"a number ({facts[1]})"
-    return {"pointer": f"an array ({facts[1]})", "tuple": "a tuple"}.get(facts[0], "a descriptor")
+    return {"pointer": f"an array ({facts[1]})", "tuple": "a tuple or a list"}.get(facts[0], "a descriptor")
 
 
 def _parameters_behind(frames: List[CompilationError], node: ast.AST) -> Set[str]:

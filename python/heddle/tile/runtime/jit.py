@@ -5,6 +5,7 @@ import inspect
 from typing import Any, Callable, NamedTuple, Optional
 
 from heddle._core import tile as core
+from heddle._options import did_you_mean
 from heddle.tile import ir
 from heddle.tile.language.types import constexpr, dtype, unwrap
 from heddle.tile.language.values import base_value, tuple as language_tuple
@@ -216,7 +217,8 @@ class JITFunction(core.Launcher, KernelInterface):
             words["debug"] = self.debug
         unknown = [word for word in words if word not in Options._fields]
         if unknown:
-            raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised: {self.__name__} has the parameters "
+            near = did_you_mean(unknown[0], [*self.arg_names, *Options._fields])
+            raise KeyError(f"Keyword argument {unknown[0]} was specified but unrecognised: {near}{self.__name__} has the parameters "
                            f"{', '.join(self.arg_names)}, and a launch the options {', '.join(Options._fields)}")
         return Options(**words)
 
@@ -227,7 +229,10 @@ class JITFunction(core.Launcher, KernelInterface):
         try:
             return self._bind(*arguments, **keywords)
         except TypeError as error:
-            raise TypeError(str(error).replace("bind()", f"{self.__name__}()")) from None
+            unknown = [word for word in keywords if word not in self.arg_names and word not in Options._fields]
+            near = did_you_mean(unknown[0], self.arg_names) if unknown else ""
+            other = f". It has no parameter {unknown[0]}. {near}".rstrip() if unknown else ""
+            raise TypeError(str(error).replace("bind()", f"{self.__name__}()") + other) from None
 
 
 def _binder(signature: inspect.Signature) -> Callable:
