@@ -82,7 +82,7 @@ def models_section(name, result):
     text = f"## Models: {name}\n\n" + origin(result)
     text += "Milliseconds of one run on the device, medians of alternating bursts, CUDA graphs on both sides. Over PyTorch: its best mode's\n"
     text += "time over Heddle's. XLA: the time between queued calls, of the models that are written in JAX (bench/xla_models.py).\n"
-    text += "torch.compile: the module that PyTorch's modes run, by backend=\"heddle\"; the other times are those of the exported model.\n\n"
+    text += "The column torch.compile has torch.compile(module, backend=\"heddle\"); the column Heddle has the exported model.\n\n"
     modes = ["eager_graph", "reduce_overhead", "max_autotune"]
     for precision, rows in result["precisions"].items():
         body, ratios = [], []

@@ -108,6 +108,9 @@ class Attention(test_torch_backend.Backend):
             self.check(lambda q, k, v: attend(q, k, v, is_causal=True, scale=0.3), *self.inputs())
             self.check(lambda q, k, v: attend(q, k, v, enable_gqa=True).mean(1), *self.inputs(4, 2))
             self.check(lambda q, k, v: attend(query=q, key=k, value=v, dropout_p=0.0), *self.inputs())
+            for queries, keys in ((0, 5), (3, 0)):
+                q, k, v = (torch.randn(2, 2, one, 8) for one in (queries, keys, keys))
+                self.check(lambda q, k, v, m: attend(q, k, v, m).sum(-1), q, k, v, torch.rand(queries, keys) > 0.5)
             # These are taken apart by PyTorch.
             self.check(lambda q, k, v: attend(q[0], k[0], v[0]).exp(), *self.inputs())
             self.check(lambda q, k, v: attend(q, k[:1], v[:1], torch.ones(5, 5, dtype=torch.bool)).exp(), *self.inputs())

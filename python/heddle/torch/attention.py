@@ -13,7 +13,7 @@ _library = torch.library.Library("heddle", "FRAGMENT")
 _library.define("attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
                 "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
 ATTENTION = torch.ops.heddle.attention.default
-# What these change in a part of a graph, the operator would not follow.
+# Calls within a graph that change modes. The operator does not depend on the mode, so such graphs do not get it.
 _MODES = (torch.amp.autocast_mode._enter_autocast, torch._C._set_grad_enabled)
 
 
@@ -31,11 +31,11 @@ torch.library.register_fake("heddle::attention", _fake, lib=_library)
 
 
 def keep_attention_whole(module: GraphModule, inputs: Sequence[Any]) -> None:
-    """In a graph of Dynamo's. One that has gradients, or changes modes on its way, stays as it is."""
+    """Puts the operator into a graph of Dynamo's. A graph that has gradients, casts, or changes modes stays as it is."""
     graph: Graph = module.graph
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     trains = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-    casts = any(torch.is_autocast_enabled(kind) for kind in {x.device.type for x in tensors})
+    casts = any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda"))
     if trains or casts or any(node.target in _MODES for node in graph.nodes):
         return
     for node in graph.nodes:
@@ -45,7 +45,7 @@ def keep_attention_whole(module: GraphModule, inputs: Sequence[Any]) -> None:
 
 
 def _is_plain(node: Node) -> bool:
-    """Without dropout, of four dimensions, heads of one type that share keys evenly."""
+    """Whether it has no dropout, four dimensions, one type, and one batch."""
     values = dict(zip(("query", "key", "value", "attn_mask", "dropout_p"), node.args), **node.kwargs)
     if values.get("dropout_p", 0.0) != 0.0:
         return False

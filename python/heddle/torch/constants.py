@@ -1,7 +1,7 @@
 """Numbers that a module writes into tensors or makes tensors of, as `x[0] = 2` and `torch.tensor(2.0)` do.
 
-PyTorch traces such a number as a tensor on the CPU. On a GPU an operator that read it could be no part of a kernel, and a copy
-to the device, which no CUDA graph can hold, would wait for the host.
+PyTorch traces such a number as a tensor on the CPU. A kernel on a GPU cannot read it, and a CUDA graph cannot hold the copy to
+the device.
 """
 from operator import attrgetter
 
@@ -15,7 +15,7 @@ aten = torch.ops.aten
 
 
 def make_numbers_operators(module: GraphModule, device: torch.device) -> None:
-    """Tensors of one number, of which nodes on `device` read copies, become nodes that make them there."""
+    """Replaces tensors of one number by nodes that make them on `device`, for readers there."""
     graph = module.graph
     for node in list(graph.nodes):
         source = node.args[0] if node.target is aten.lift_fresh_copy.default else None
