@@ -215,6 +215,54 @@ TEST(CudaDot, Views) {
   batch.compile();
 }
 
+// Rows and k of several strides each are views of memory still: windows of an image, heads that become one k, columns.
+void add_merged(CudaBatch& batch, const std::string& type, const CudaBatch::Options& options) {
+  const std::string sums = type == "i8" ? "i32" : type;
+  const auto add = [&](const char* name, const char* text) {
+    batch.add(fmt::format("{} {} {}", type, options.family, name),
+              fmt::format(fmt::runtime(text), fmt::arg("t", type), fmt::arg("s", sums)), options);
+  };
+  add("windows", R"(graph g(%x: {t}[3,10,15,24], %w: {t}[24,40]) {{
+      %0 = reshape(%x) {{shape = [3,2,5,3,5,24]}} : {t}[3,2,5,3,5,24]
+      %1 = transpose(%0) {{perm = [0,1,3,2,4,5]}} : {t}[3,2,3,5,5,24]
+      %2 = dot(%1, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [5], rhs_contract = [0]}} : {s}[3,2,3,5,5,40]
+      return "y" = %2
+    }})");
+  add("heads along k", R"(graph g(%x: {t}[2,3,37,32], %w: {t}[96,72]) {{
+      %0 = transpose(%x) {{perm = [0,2,1,3]}} : {t}[2,37,3,32]
+      %1 = reshape(%w) {{shape = [3,32,72]}} : {t}[3,32,72]
+      %2 = dot(%0, %1) {{lhs_batch = [], rhs_batch = [], lhs_contract = [2,3], rhs_contract = [0,1]}} : {s}[2,37,72]
+      return "y" = %2
+    }})");
+  add("columns and batches", R"(graph g(%x: {t}[4,33,20], %y: {t}[4,3,20,9,5]) {{
+      %0 = dot(%x, %y) {{lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]}} : {s}[4,33,3,9,5]
+      return "y" = %0
+    }})");
+  add("contiguous rows", R"(graph g(%x: {t}[3,64,5,80], %w: {t}[64,72]) {{
+      %0 = slice(%x) {{starts = [0,0,0,0], limits = [3,64,4,72], strides = [1,1,1,1]}} : {t}[3,64,4,72]
+      %1 = dot(%0, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : {s}[3,4,72,72]
+      return "y" = %1
+    }})");
+}
+
+TEST(CudaDot, RowsAndKOfSeveralStrides) {
+  CudaBatch batch;
+  const CudaBatch::Options half{.tolerance = 2e-3};
+  const auto family = [&](CudaBatch::Options options, const char* name) {
+    options.family = name;
+    return options;
+  };
+  add_merged(batch, "f32", family({}, "simt"));
+  add_merged(batch, "f16", family(half, "mma"));
+  add_merged(batch, "f16", family(half, "wgmma_gather"));
+  add_merged(batch, "f32", {});
+  add_merged(batch, "f64", {.tolerance = 1e-14});
+  add_merged(batch, "i8", {});
+  EXPECT_EQ(batch.unit(0).find("void load("), std::string::npos) << "an operand is computed element by element";
+  batch.run();
+  batch.compile();
+}
+
 TEST(CudaDot, TensorCoresOfEveryDevice) {
   CudaBatch batch;
   for (const char* type : {"f16", "bf16"}) {

@@ -75,42 +75,148 @@ std::string_view cuda_storage(DType type) {
   return storage_type(type);
 }
 
-OperandText matrix_text(const OperandView& o, int64_t lines, bool as_lines, const char* name) {
-  const bool along_k = o.along_k(), along_rows = !along_k && (o.row == 1 || lines <= 1);
-  const int align = o.width(lines);
-  std::vector<int64_t> words = {0, o.offset, lines, o.depth, o.row, o.k};
-  // Batches of one stride each, the innermost last.
-  std::string place = "offset", members;
+namespace {
+
+// The words of an operand's struct and the expressions over them.
+struct ViewWords {
+  std::vector<int64_t> words;
+  std::string members;  // ", name" of those behind the first
+
+  void add(const std::string& name, int64_t value) {
+    members += ", " + name;
+    words.push_back(value);
+  }
+};
+
+// Where a batch begins, of batch dimensions of one stride each, the innermost last.
+std::string batch_place(const OperandView& o, ViewWords& words) {
+  std::string place = "offset";
   int64_t inner = 1;
   for (size_t i = o.batch.size(); i-- > 0;) {
     const auto& [extent, stride] = o.batch[i];
     if (stride != 0) {
       const std::string above = inner == 1 ? "int64_t(batch)" : fmt::format("int64_t(batch / {})", inner);
       place += fmt::format(" + {} * stride{}", i == 0 ? above : fmt::format("({} % {})", above, extent), i);
-      members += fmt::format(", stride{}", i);
-      words.push_back(stride);
+      words.add(fmt::format("stride{}", i), stride);
     }
     inner *= extent;
   }
-  const bool wide = (lines - 1) * o.row + (o.depth - 1) * o.k + 1 >= (int64_t{1} << 31);
-  const auto stride = [&](const char* member) {
-    return fmt::format("tile::cuda::stride_of<{}, {}>({})", wide, align, member);
-  };
-  const auto length = [&](const char* member, bool contiguous) {
-    const std::string number = fmt::format("static_cast<int32_t>({})", member);
-    return contiguous ? fmt::format("tile::multiple_of<{}>({})", align, number) : number;
-  };
+  return place;
+}
+
+std::string stride_text(bool wide, int align, std::string_view member) {
+  return fmt::format("tile::cuda::stride_of<{}, {}>({})", wide, align, member);
+}
+
+std::string length_text(bool contiguous, int align, std::string_view member) {
+  const std::string number = fmt::format("static_cast<int32_t>({})", member);
+  return contiguous ? fmt::format("tile::multiple_of<{}>({})", align, number) : number;
+}
+
+OperandText operand_text(const OperandView& o, const Writer& out, const ViewWords& words, const char* name) {
+  OperandText result;
+  result.type = name;
+  result.text = out.text();
+  result.block = block_of(words.words);
+  result.pointers = {{0, 0, static_cast<int>(o.operand)}};
+  return result;
+}
+
+// What a merged operand's dimensions are in memory. All but the outermost lengths are known: a thread divides by them.
+class MergedDims {
+ public:
+  MergedDims(const OperandView& o, int64_t lines, ViewWords& words) : words_(words), align_(o.width(lines)) {
+    int64_t reach = 1;
+    for (const auto* dims : {&o.row_dims, &o.k_dims}) {
+      for (const auto& [extent, stride] : *dims) reach += (extent - 1) * std::abs(stride);
+    }
+    wide_ = reach >= int64_t{1} << 31;
+    const bool along_k = o.along_k();
+    add(o.row_dims, "row", !along_k);
+    add(o.k_dims, "k", along_k);
+  }
+
+  void write(Writer& out, const std::string& place) const {
+    out.line("const auto dims = tile::make_naive(tile::make_tuple({}),", lengths_);
+    out.line("                                   tile::make_tuple({}));", strides_);
+    out.line("return tile::make_view(");
+    out.line("    data + {},", place);
+    out.line("    tile::transform(dims, tile::make_tuple(tile::merge(), tile::merge()), tile::make_tuple({}),", merged_);
+    out.line("                    tile::make_tuple(tile::dims<0>{{}}, tile::dims<1>{{}})));");
+  }
+
+ private:
+  void add(std::vector<std::pair<int64_t, int64_t>> dims, const char* name, bool contiguous) {
+    if (dims.empty()) dims.emplace_back(1, 0);
+    std::string positions;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const auto& [extent, stride] = dims[i];
+      const bool last = i + 1 == dims.size() && contiguous;
+      const std::string member = fmt::format("{}{}", name, i);
+      const auto append = [](std::string& list, const std::string& text) {
+        list += (list.empty() ? "" : ", ") + text;
+      };
+      if (i == 0) {
+        words_.add(fmt::format("{}s", name), extent);
+        append(lengths_, length_text(last, align_, fmt::format("{}s", name)));
+      } else {
+        append(lengths_, fmt::format("tile::fixed<{}>()", extent));
+      }
+      if (last && (stride == 1 || extent == 1)) {
+        append(strides_, "tile::fixed<1>()");
+      } else {
+        words_.add(member, stride);
+        append(strides_, stride_text(wide_, align_, member));
+      }
+      append(positions, fmt::format("{}", position_++));
+    }
+    merged_ += fmt::format("{}tile::dims<{}>{{}}", merged_.empty() ? "" : ", ", positions);
+  }
+
+  ViewWords& words_;
+  int align_;
+  bool wide_ = false;
+  int position_ = 0;
+  std::string lengths_, strides_, merged_;
+};
+
+OperandText merged_text(const OperandView& o, int64_t lines, const char* name) {
+  ViewWords words{{0, o.offset}, ""};
+  const MergedDims dims(o, lines, words);
+  const std::string place = batch_place(o, words);
   Writer out;
   out.open(fmt::format("struct {} {{", name));
   out.line("using Element = {};", cuda_storage(o.dtype));
   out.line("const Element* data;");
-  out.line("int64_t offset, rows, depth, row, k{};", members);
+  out.line("int64_t offset{};", words.members);
+  out.open("__device__ auto view(int batch) const {");
+  dims.write(out, place);
+  out.close();
+  out.close("};");
+  return operand_text(o, out, words, name);
+}
+
+}  // namespace
+
+OperandText matrix_text(const OperandView& o, int64_t lines, bool as_lines, const char* name) {
+  const bool along_k = o.along_k(), along_rows = !along_k && (o.row == 1 || lines <= 1);
+  const int align = o.width(lines);
+  ViewWords words{{0, o.offset, lines, o.depth, o.row, o.k}, ", rows, depth, row, k"};
+  const std::string place = batch_place(o, words);
+  const bool wide = (lines - 1) * o.row + (o.depth - 1) * o.k + 1 >= (int64_t{1} << 31);
+  Writer out;
+  out.open(fmt::format("struct {} {{", name));
+  out.line("using Element = {};", cuda_storage(o.dtype));
+  out.line("const Element* data;");
+  out.line("int64_t offset{};", words.members);
   out.open("__device__ auto view(int batch) const {");
   out.line("return tile::make_view(");
   out.line("    data + {},", place);
-  out.line("    tile::make_naive(tile::make_tuple({}, {}),", length("rows", along_rows), length("depth", along_k));
-  out.line("                     tile::make_tuple({}, {})));", along_rows ? "tile::fixed<1>()" : stride("row"),
-           along_k ? "tile::fixed<1>()" : stride("k"));
+  out.line("    tile::make_naive(tile::make_tuple({}, {}),", length_text(along_rows, align, "rows"),
+           length_text(along_k, align, "depth"));
+  out.line("                     tile::make_tuple({}, {})));",
+           along_rows ? "tile::fixed<1>()" : stride_text(wide, align, "row"),
+           along_k ? "tile::fixed<1>()" : stride_text(wide, align, "k"));
   out.close();
   if (as_lines) {
     out.line("static constexpr bool kLinesAlongK = {};", along_k);
@@ -120,12 +226,7 @@ OperandText matrix_text(const OperandView& o, int64_t lines, bool as_lines, cons
     out.close();
   }
   out.close("};");
-  OperandText result;
-  result.type = name;
-  result.text = out.text();
-  result.block = block_of(words);
-  result.pointers = {{0, 0, static_cast<int>(o.operand)}};
-  return result;
+  return operand_text(o, out, words, name);
 }
 
 OperandText image_text(const OperandView& o, int64_t groups) {
@@ -157,6 +258,7 @@ OperandTexts operand_texts(const ProductTask& task, LinesOf as_lines) {
   const auto text_of = [&](const OperandView& o, int64_t lines, DType multiply, const char* name) {
     if (o.form == OperandView::Form::kImage) return image_text(o, p.batch);
     if (o.form == OperandView::Form::kComputed) return computed(task, o, lines, multiply, name);
+    if (o.form == OperandView::Form::kMerged) return merged_text(o, lines, name);
     const bool shifts = as_lines == LinesOf::kShifted && o.shifted(lines, multiply);
     return matrix_text(o, lines, as_lines == LinesOf::kAll || shifts, name);
   };

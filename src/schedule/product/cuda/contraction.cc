@@ -7,23 +7,36 @@
 
 #include "base/check.h"
 #include "schedule/product/dot_problem.h"
+#include "tile/core/contiguity.h"
 
 namespace heddle::schedule {
 namespace {
 
 using Form = OperandView::Form;
 
-// One side of a dot as strides; `line` and `k` have at most one dimension.
-OperandView matrix_of(const DotProblem& p, bool is_a) {
+using StridedDims = std::vector<std::pair<int64_t, int64_t>>;
+
+// Whether a merge takes these dimensions.
+bool merges(const std::vector<DotDim>& dims) {
+  return dims.size() <= static_cast<size_t>(tile::Merged::kMaxDigits) && DotProblem::count(dims) > 0;
+}
+
+// One side of a dot as strides.
+OperandView strided(const DotProblem& p, bool is_a) {
+  const auto dims_of = [&](const std::vector<DotDim>& dims) {
+    StridedDims result;
+    for (const DotDim& d : dims) result.emplace_back(d.extent, is_a ? d.a : d.b);
+    return result;
+  };
   OperandView o;
-  const auto stride = [&](const DotDim& d) { return is_a ? d.a : d.b; };
-  const auto& line = is_a ? p.m : p.n;
-  o.form = Form::kMatrix;
   o.offset = (is_a ? p.a_view : p.b_view).offset;
-  for (const DotDim& d : p.batch) o.batch.emplace_back(d.extent, stride(d));
-  o.row = line.empty() ? 0 : stride(line[0]);
-  o.k = p.k.empty() ? 0 : stride(p.k[0]);
+  o.batch = dims_of(p.batch);
+  const StridedDims rows = dims_of(is_a ? p.m : p.n), k = dims_of(p.k);
+  o.row = rows.empty() ? 0 : rows.back().second;
+  o.k = k.empty() ? 0 : k.back().second;
   o.depth = DotProblem::count(p.k);
+  o.form = rows.size() <= 1 && k.size() <= 1 ? Form::kMatrix : Form::kMerged;
+  if (o.form == Form::kMerged) o.row_dims = rows, o.k_dims = k;
   return o;
 }
 
@@ -39,6 +52,7 @@ std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotP
       multiply == DType::kI32 || batched > 1 || o.depth == 0) {
     return std::nullopt;
   }
+  if (o.form != Form::kMatrix) return std::nullopt;
   const bool along_k = o.k == 1 || o.depth == 1;
   const int64_t leading = along_k ? o.row : o.k;
   const bool readable = (along_k || (o.row == 1 && element == 2)) && leading * element % kCopyBytes == 0 &&
@@ -79,9 +93,9 @@ class CudaDotForm {
   CudaDotForm(const CudaDotForm&) = delete;
   CudaDotForm& operator=(const CudaDotForm&) = delete;
 
-  // Whether an operand's elements are computed one by one though it is a view of memory.
-  bool computes_views() const {
-    return (p_.a_affine && desc_.a.form == Form::kComputed) || (p_.b_affine && desc_.b.form == Form::kComputed);
+  // Whether an operand is a view of memory, but no matrix.
+  bool merges_views() const {
+    return (p_.a_affine && desc_.a.form != Form::kMatrix) || (p_.b_affine && desc_.b.form != Form::kMatrix);
   }
   // Whether the epilogue combines neighbours of D.
   bool combines() {
@@ -96,9 +110,9 @@ class CudaDotForm {
  private:
   void make(OperandView& o, bool is_a) {
     const View& view = is_a ? p_.a_view : p_.b_view;
-    const bool strided = (is_a ? p_.a_affine : p_.b_affine) && (is_a ? p_.m : p_.n).size() <= 1 && p_.k.size() <= 1;
-    if (!strided) return compute(o, is_a);
-    o = matrix_of(p_, is_a);
+    const bool affine = is_a ? p_.a_affine : p_.b_affine;
+    if (!affine || !merges(is_a ? p_.m : p_.n) || !merges(p_.k)) return compute(o, is_a);
+    o = strided(p_, is_a);
     o.dtype = builder_.graph().dtype(view.value);
     const DType multiply = is_a ? desc_.multiply_a : desc_.multiply_b;
     const auto packing = padded_rows(builder_, p_, is_a, o, multiply);
@@ -123,7 +137,7 @@ std::unique_ptr<CudaDotForm> fastest_form(const ContractionBuilder& builder) {
   auto best = std::make_unique<CudaDotForm>(builder, DotForm{});
   std::vector<DotForm> others;
   if (best->combines()) return best;
-  if (best->computes_views()) others.push_back({Lines::kOneStride, false});
+  if (best->merges_views()) others.push_back({Lines::kOneStride, false});
   if (best->stores_apart()) {
     for (const Lines lines : {Lines::kOneStride, Lines::kLast, Lines::kAll}) others.push_back({lines, true});
   }

@@ -13,6 +13,7 @@ namespace heddle::schedule {
 struct OperandView {
   enum class Form : uint8_t {
     kMatrix,    // strides
+    kMerged,    // rows or k of several strides, as the windows of an image are: strides behind a merge
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
     kComputed,  // an expression for each element
   };
@@ -21,10 +22,13 @@ struct OperandView {
   uint32_t operand = 0;       // of the kernel
   int64_t offset = 0;         // of the first element
 
-  // kMatrix: extents and strides of the batch dimensions, outermost first; strides of rows (columns) and of k; the
-  // elements along k that exist, at least those of the problem (what is more is zero in one of the operands).
+  // kMatrix, kMerged: extents and strides of the batch dimensions, outermost first; strides of rows (columns) and of k,
+  // the innermost ones where there are several; the elements along k that exist, at least those of the problem (what is
+  // more is zero in one of the operands).
   std::vector<std::pair<int64_t, int64_t>> batch;
   int64_t row = 0, k = 0, depth = 0;
+  // kMerged: the dimensions that are merged to rows (columns) and to k, as extents and strides, outermost first.
+  std::vector<std::pair<int64_t, int64_t>> row_dims, k_dims;
 
   // Whether memory is contiguous along k, else along rows (or along neither).
   bool along_k() const { return k == 1 || depth <= 1; }

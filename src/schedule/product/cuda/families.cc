@@ -116,7 +116,13 @@ std::string view_text(const OperandView& o) {
     return text + fmt::format(" image {}x{}x{}x{} window {}x{}x{} stride {}x{}x{}", i.size[0], i.size[1], i.size[2],
                               i.channels, i.window[0], i.window[1], i.window[2], i.stride[0], i.stride[1], i.stride[2]);
   }
-  return text + fmt::format("[{},{}]", o.row, o.k);
+  text += fmt::format("[{},{}]", o.row, o.k);
+  for (const auto* dims : {&o.row_dims, &o.k_dims}) {
+    if (dims->size() <= 1) continue;
+    text += dims == &o.k_dims ? " k" : " rows";
+    for (const auto& [extent, stride] : *dims) text += fmt::format(" {}:{}", extent, stride);
+  }
+  return text;
 }
 
 namespace {

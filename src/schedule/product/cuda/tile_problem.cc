@@ -46,6 +46,7 @@ OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DTyp
     return t;
   }
   t.view = o.form != Form::kComputed;
+  t.image = o.form == Form::kMerged;
   t.bytes =
       static_cast<double>(lines) * static_cast<double>(std::max<int64_t>(o.depth, 1)) * static_cast<double>(element);
   for (const auto& [extent, stride] : o.batch) t.bytes *= stride != 0 ? static_cast<double>(extent) : 1;
@@ -64,6 +65,14 @@ int OperandView::width(int64_t lines) const {
   if (!k_first && !rows_first) return 1;
   const int64_t others = k_first ? lines : depth;
   int result = widest(dtype, {k_first ? depth : lines, others > 1 ? (k_first ? row : k) : 0, offset});
+  // Of what is merged, the innermost dimension holds whole pieces, and all others begin at some.
+  for (const auto* dims : {&row_dims, &k_dims}) {
+    const bool first = (dims == &k_dims) == k_first;
+    for (size_t i = 0; i < dims->size(); ++i) {
+      const auto& [extent, stride] = (*dims)[i];
+      result = std::min(result, widest(dtype, {first && i + 1 == dims->size() ? extent : stride}));
+    }
+  }
   for (const auto& [extent, stride] : batch) result = std::min(result, widest(dtype, {stride}));
   return result;
 }
