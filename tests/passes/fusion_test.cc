@@ -142,6 +142,19 @@ TEST(Fusion, EpilogueTakesTheStoreLayoutAndTheOperandsView) {
 }
 
 // On a GPU, where the L2 writes sectors.
+// Rows of windows are no matrix: who makes them for the product alone stores them in its order. Nobody makes an input.
+TEST(Fusion, WindowsAreStoredInTheOrderOfTheRows) {
+  const auto windows = [](std::string above, std::string of) {
+    return "graph(%x: f16[16,14,14,32], %w: f16[32,48]) {" + above + "%r = reshape(%" + of +
+           R"() {shape = [16,2,7,2,7,32]}
+      %t = transpose(%r) {perm = [0,1,3,2,4,5]}
+      %y = dot(%t, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [5], rhs_contract = [0]}
+      return "y" = %y })";
+  };
+  EXPECT_THAT(groups_of(windows("%e = exp(%x) ", "e")), ElementsAre("stitch: exp transpose", "contraction: dot"));
+  EXPECT_THAT(groups_of(windows("", "x")), ElementsAre("contraction: transpose dot"));
+}
+
 TEST(Fusion, LargeResultsAreNotScattered) {
   const auto groups = [](int64_t rows) {
     const ir::Graph graph = ir::parse(fmt::format(

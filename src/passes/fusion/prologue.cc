@@ -29,22 +29,72 @@ std::vector<NodeId> chain_above(const FusionContext& c, ir::ValueId operand, Nod
   return chain;
 }
 
-// Whether the first `count` nodes of a chain compose to one strided view of what stands above them.
-bool is_one_view(const ir::Graph& graph, const std::vector<NodeId>& chain, size_t count) {
+// The strided view that the first `count` nodes of a chain compose to of what stands above them; nothing where no
+// strides express it.
+std::optional<StridedView> view_through(const ir::Graph& graph, const std::vector<NodeId>& chain, size_t count) {
   auto view = std::optional(StridedView::dense(graph.shape(graph.node(chain[count - 1]).inputs[0])));
   for (size_t i = count; i-- > 0 && view;) view = apply(*view, graph.node(chain[i]));
-  return view.has_value();
+  return view;
+}
+
+// The extent of the last of these dimensions of a view, with those before it that go on at the same stride.
+int64_t last_run(const StridedView& view, const std::vector<size_t>& dims) {
+  int64_t extent = 1, stride = 0;
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (view.shape[dims[i]] == 1) continue;
+    if (extent > 1 && view.strides[dims[i]] != stride * extent) break;
+    if (extent == 1) stride = view.strides[dims[i]];
+    extent *= view.shape[dims[i]];
+  }
+  return extent;
+}
+
+// Whether a product reads a view as matrices: k has one stride, and so have all rows, or those of batches that fill a
+// tile. Other views are read in pieces whose addresses are computed one by one.
+bool is_read_as_matrices(const StridedView& view, const Node& dot, const char* batch, const char* contract) {
+  constexpr int64_t kRowsOfTile = 64;
+  std::vector<size_t> rows, k;
+  int64_t all_rows = 1, depth = 1;
+  const auto has = [&](const char* name, size_t d) {
+    const ir::Ints& dims = dot.attrs.ints(name);
+    return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+  };
+  for (size_t d = 0; d < view.shape.size(); ++d) {
+    if (has(batch, d)) continue;
+    const bool summed = has(contract, d);
+    (summed ? k : rows).push_back(d);
+    (summed ? depth : all_rows) *= view.shape[d];
+  }
+  return last_run(view, k) == depth && last_run(view, rows) >= std::min(all_rows, kRowsOfTile);
+}
+
+// Whether the operand, a view of what one kernel of memory-bound work makes for this product alone, had better be
+// stored as the product reads it: that kernel writes it in any case.
+bool is_stored_in_order(const FusionContext& c, const std::vector<NodeId>& chain, ir::ValueId operand, NodeId anchor) {
+  const Node& dot = c.graph.node(anchor);
+  const ir::ValueId source = c.graph.node(chain.back()).inputs[0];
+  if (dot.op != Op::kDot || c.role[c.graph.value(source).producer] != Role::kMemory ||
+      !c.only_read_by(source, chain.back())) {
+    return false;
+  }
+  const auto view = view_through(c.graph, chain, chain.size());
+  const bool first = operand == dot.inputs[0];
+  return !is_read_as_matrices(*view, dot, first ? "lhs_batch" : "rhs_batch", first ? "lhs_contract" : "rhs_contract");
 }
 
 void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   std::vector<NodeId> chain = chain_above(c, operand, anchor);
   size_t count = 0;
   for (size_t n = 1; n <= chain.size(); ++n) {
-    if (is_one_view(c.graph, chain, n)) count = n;
+    if (view_through(c.graph, chain, n)) count = n;
   }
   if (count < chain.size()) {
     c.decide(false, "prologue", chain[count], anchor, "no strides express this view of its operand");
     chain.resize(count);
+  }
+  if (!chain.empty() && is_stored_in_order(c, chain, operand, anchor)) {
+    c.decide(false, "prologue", chain[0], anchor, "the kernel that makes the operand stores it in the order of its rows");
+    return;
   }
   for (const NodeId id : chain) {
     if (!c.partition.merge(id, anchor)) {
