@@ -403,6 +403,23 @@ def check_choices(path, findings):
             findings.append(f"{path.relative_to(ROOT)}:{number}: a comparison of an algorithm; ask its family instead")
 
 
+# What is coded once, in the files of one place: (what, where, the rule).
+ONCE = [
+    (re.compile(r"\bdriver(?:\(\))?(?:\.|->)launch\("), "src/runtime/cuda", "launch_kernel() of runtime/cuda/launch.h launches kernels"),
+    (re.compile(r"\balignas\(64\) \w*Map\b"), "src/runtime/cuda", "runtime/cuda/tensor_map.h has tensor maps and their cache"),
+]
+
+
+def check_once(path, findings):
+    relative = path.relative_to(ROOT)
+    if relative.parts[0] not in {"src", "bench"}:
+        return
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for what, where, rule in ONCE:
+            if not relative.as_posix().startswith(where + "/") and what.search(line):
+                findings.append(f"{relative}:{number}: {rule}")
+
+
 OPTION_GIVEN = re.compile(r'add_(?:option|flag)\("(?:-\w,)?--([\w-]+)')
 LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -440,6 +457,7 @@ def main():
             check_target(path, findings)
             check_choices(path, findings)
             check_messages(path, findings)
+            check_once(path, findings)
             if path.relative_to(ROOT).parts[0] in {"src", "include"}:
                 check_parameters(path, findings)
         check_words(path, findings)

@@ -12,7 +12,6 @@ constexpr size_t kLine = 64;
 // Of a kernel's arguments: the driver's limit, and what aligning each to a line adds at most.
 constexpr size_t kMostBlock = 8192;
 constexpr size_t kMostArguments = 16;
-constexpr int kNoContext = 201;  // the driver's code: no context is current on this thread
 
 size_t round_up(size_t x) {
   return (x + kLine - 1) / kLine * kLine;
@@ -38,10 +37,9 @@ void Launcher::add(const runtime::CudaModule& module, const CudaLaunch& launch) 
   const bool overlap = launches_.size() > 1 && runtime::may_overlap(context_);
   to.config.attribute_count = runtime::launch_attributes(launch, to.attributes.data(), overlap);
   to.maps = launch.maps;
-  to.first_cache = caches_.size();
-  caches_.resize(caches_.size() + launch.maps.size());
-  for (size_t i = 0; i < launch.maps.size(); ++i) to.offsets.push_back(static_cast<uint32_t>(i * sizeof(Map)));
-  to.block.resize(launch.maps.size() * sizeof(Map));
+  to.cache = std::make_unique<runtime::TensorMapCache>(launch.maps.size());
+  for (size_t i = 0; i < launch.maps.size(); ++i) to.offsets.push_back(static_cast<uint32_t>(i * sizeof(runtime::TensorMap)));
+  to.block.resize(launch.maps.size() * sizeof(runtime::TensorMap));
   for (const std::vector<uint8_t>& argument : launch.arguments) {
     to.offsets.push_back(static_cast<uint32_t>(to.block.size()));
     const auto* bytes = reinterpret_cast<const std::byte*>(argument.data());
@@ -56,32 +54,18 @@ void Launcher::add(const runtime::CudaModule& module, const CudaLaunch& launch) 
                to.symbol, to.block.size(), to.offsets.size());
 }
 
-void Launcher::encode(const Launch& launch, std::span<const uint64_t> addresses, std::byte* block) const {
-  const std::lock_guard lock(mutex_);
-  for (size_t i = 0; i < launch.maps.size(); ++i) {
-    const TensorMapDesc& desc = launch.maps[i];
-    const uint64_t base = addresses[static_cast<size_t>(desc.operand)] + desc.offset;
-    MapCache& cache = caches_[launch.first_cache + i];
-    size_t at = 0;
-    while (at < MapCache::kEntries && cache.base[at] != base) ++at;
-    if (at == MapCache::kEntries) {
-      at = cache.next;
-      cache.next = (cache.next + 1) % MapCache::kEntries;
-      cache.base[at] = 0;
-      runtime::encode_tensor_map(context_, desc, base, &cache.map[at]);
-      cache.base[at] = base;
-    }
-    std::memcpy(block + i * sizeof(Map), &cache.map[at], sizeof(Map));
-  }
-}
-
 void Launcher::launch(std::span<const uint64_t> addresses, CudaDriver::Handle stream) const {
   alignas(kLine) std::byte block[kMostBlock];
   void* arguments[kMostArguments];
   for (const Launch& launch : launches_) {
-    const size_t maps = launch.maps.size() * sizeof(Map);
+    const size_t maps = launch.maps.size() * sizeof(runtime::TensorMap);
     std::memcpy(block + maps, launch.block.data() + maps, launch.block.size() - maps);
-    if (maps > 0) encode(launch, addresses, block);
+    for (size_t i = 0; i < launch.maps.size(); ++i) {
+      const TensorMapDesc& desc = launch.maps[i];
+      const uint64_t base = addresses[static_cast<size_t>(desc.operand)];
+      const runtime::TensorMap map = launch.cache->get(context_, i, desc, base, launch.symbol.c_str());
+      std::memcpy(block + i * sizeof(map), &map, sizeof(map));
+    }
     for (const Patch& patch : launch.patches) {
       std::memcpy(block + patch.offset, &addresses[static_cast<size_t>(patch.operand)], sizeof(uint64_t));
     }
@@ -89,18 +73,8 @@ void Launcher::launch(std::span<const uint64_t> addresses, CudaDriver::Handle st
     CudaLaunchConfig config = launch.config;
     config.stream = stream;
     config.attributes = const_cast<CudaLaunchAttribute*>(launch.attributes.data());
-    enqueue(launch, config, arguments);
+    runtime::launch_kernel(context_, config, launch.function, arguments, launch.symbol.c_str());
   }
-}
-
-void Launcher::enqueue(const Launch& launch, CudaLaunchConfig& config, void** arguments) const {
-  const CudaDriver& driver = context_.driver();
-  CudaDriver::Result result = driver.launch(&config, launch.function, arguments, nullptr);
-  if (result == kNoContext) {
-    context_.make_current();
-    result = driver.launch(&config, launch.function, arguments, nullptr);
-  }
-  if (result != 0) context_.check(result, launch.symbol.c_str());
 }
 
 }  // namespace heddle::ops

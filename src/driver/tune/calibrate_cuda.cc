@@ -127,8 +127,7 @@ class Bench {
     std::array<void*, 4> pointers{};  // the most of any kernel
     std::transform(arguments.begin(), arguments.end(), pointers.begin(),
                    [](const void* p) { return const_cast<void*>(p); });
-    context_.check(context_.driver().launch(&config, module_->function(symbol, shared), pointers.data(), nullptr),
-                   symbol);
+    runtime::launch_kernel(context_, config, module_->function(symbol, shared), pointers.data(), symbol);
   }
 
   // Device time of `work`, the shortest of several.

@@ -70,27 +70,16 @@ const CudaKernel& CudaKernel::without_maps() const {
   return *without_maps_;
 }
 
-CudaKernel::Loaded& CudaKernel::on(int device) const {
+const CudaKernel::Loaded& CudaKernel::on(int device) const {
+  const std::lock_guard lock(mutex_);
   Loaded& loaded = loaded_[device];
   if (loaded.function == nullptr) {
     loaded.context = runtime::CudaContext::of_device(device);
     loaded.module = std::make_unique<runtime::CudaModule>(*loaded.context, machine_code_);
     loaded.function = loaded.module->function(unit_.symbol, static_cast<uint32_t>(unit_.shared_bytes));
+    loaded.maps = std::make_unique<runtime::TensorMapCache>(unit_.maps.size());
   }
   return loaded;
-}
-
-std::vector<CudaKernel::Map> CudaKernel::encoded(Loaded& loaded, std::span<const TensorMapDesc> maps,
-                                                 std::span<const uint64_t> arguments) const {
-  loaded.maps.resize(maps.size());
-  loaded.described.resize(maps.size());
-  for (size_t i = 0; i < maps.size(); ++i) {
-    std::pair<TensorMapDesc, uint64_t> now(maps[i], arguments[static_cast<size_t>(maps[i].operand)]);
-    if (loaded.described[i] == now) continue;
-    runtime::encode_tensor_map(*loaded.context, now.first, now.second, &loaded.maps[i]);
-    loaded.described[i] = std::move(now);
-  }
-  return loaded.maps;
 }
 
 void CudaKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> arguments, CudaDriver::Handle stream,
@@ -120,26 +109,20 @@ void CudaKernel::launch_with(std::span<const TensorMapDesc> maps, const CudaLaun
   CudaLaunchConfig config = grid;
   config.block[0] = static_cast<unsigned>(unit_.threads);
   config.shared_bytes = static_cast<unsigned>(unit_.shared_bytes);
-  std::vector<Map> own;
-  const runtime::CudaContext* context = nullptr;
-  CudaDriver::Handle function = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    Loaded& loaded = on(device);
-    context = loaded.context.get();
-    function = loaded.function;
-    if (!maps.empty()) {
-      context->make_current();
-      own = encoded(loaded, maps, arguments);
-    }
-  }
+  const Loaded& loaded = on(device);
+  const runtime::CudaContext& context = *loaded.context;
+  context.make_current();
+  std::vector<runtime::TensorMap> encoded(maps.size());
   std::vector<void*> pointers;
-  pointers.reserve(arguments.size() + own.size() + 1);
-  for (Map& map : own) pointers.push_back(&map);
+  pointers.reserve(arguments.size() + maps.size() + 1);
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const uint64_t base = arguments[static_cast<size_t>(maps[i].operand)];
+    encoded[i] = loaded.maps->get(context, i, maps[i], base, unit_.symbol.c_str());
+    pointers.push_back(&encoded[i]);
+  }
   for (const uint64_t& slot : arguments) pointers.push_back(const_cast<uint64_t*>(&slot));
   pointers.push_back(nullptr);
-  context->make_current();
-  context->check(context->driver().launch(&config, function, pointers.data(), nullptr), unit_.symbol.c_str());
+  runtime::launch_kernel(context, config, loaded.function, pointers.data(), unit_.symbol.c_str());
 }
 
 }  // namespace heddle::lang::cuda

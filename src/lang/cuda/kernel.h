@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "lang/cuda/unit.h"
@@ -38,23 +37,16 @@ class CudaKernel {
   int64_t spills() const { return spills_; }    // bytes
 
  private:
-  struct alignas(64) Map {
-    uint64_t words[kTensorMapBytes / 8];
-  };
   struct Loaded {
     std::shared_ptr<const runtime::CudaContext> context;
     std::unique_ptr<runtime::CudaModule> module;
     CudaDriver::Handle function = nullptr;
-    // Of the last launch: most have the same.
-    std::vector<std::pair<TensorMapDesc, uint64_t>> described;
-    std::vector<Map> maps;
+    std::unique_ptr<runtime::TensorMapCache> maps;
   };
   CudaKernel(Kernel kernel, const CudaTarget& target, Loads loads);
   void launch_with(std::span<const TensorMapDesc> maps, const CudaLaunchConfig& config,
                    std::span<const uint64_t> arguments, int device) const;
-  Loaded& on(int device) const;  // under the mutex
-  std::vector<Map> encoded(Loaded& loaded, std::span<const TensorMapDesc> maps,
-                           std::span<const uint64_t> arguments) const;
+  const Loaded& on(int device) const;
   const CudaKernel& without_maps() const;
 
   const Kernel kernel_;  // as it was given
@@ -64,7 +56,7 @@ class CudaKernel {
   int registers_ = 0;
   int64_t spills_ = 0;
   mutable std::mutex mutex_;
-  mutable std::map<int, Loaded> loaded_;
+  mutable std::map<int, Loaded> loaded_;  // under the mutex; what is there stays as it is
   mutable std::once_flag made_;
   mutable std::unique_ptr<const CudaKernel> without_maps_;  // for arguments that no tensor map describes
 };

@@ -12,50 +12,9 @@ namespace {
 
 // Numbers of the driver's interface.
 constexpr int kCaptureThreadLocal = 1;
-constexpr int kMapU8 = 0, kMapU16 = 1, kMapU32 = 2, kMapTf32 = 11;
-constexpr int kPromoteL2To128 = 2;  // 256 costs a fifth where rows begin between the L2's sectors
-
-int map_type(TensorMapDesc::Element element) {
-  switch (element) {
-    case TensorMapDesc::Element::kBits8:
-      return kMapU8;
-    case TensorMapDesc::Element::kBits16:
-      return kMapU16;
-    case TensorMapDesc::Element::kBits32:
-      return kMapU32;
-    case TensorMapDesc::Element::kTf32:
-      return kMapTf32;
-  }
-  return kMapU8;
-}
-
-int map_swizzle(int bytes) {
-  return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0;
-}
+constexpr CudaDriver::Result kNoContext = 201;
 
 }  // namespace
-
-void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, uint64_t base, void* map) {
-  if (desc.windows) {
-    const TensorMapWindows& w = *desc.windows;
-    const uint64_t extents[4] = {desc.extents[0], w.size[0], w.size[1], desc.extents[2]};
-    const uint64_t strides[3] = {desc.strides[0], w.line, desc.strides[1]};
-    const uint32_t steps[4] = {1, w.steps[0], w.steps[1], 1};
-    context.check(
-        context.driver().tensor_map_windows(map, map_type(desc.element), 4, reinterpret_cast<void*>(base), extents,
-                                            strides, w.first.data(), w.last.data(), desc.box[0], desc.box[1], steps, 0,
-                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To128, 0),
-        "cuTensorMapEncodeIm2col");
-    return;
-  }
-  const uint64_t extents[4] = {desc.extents[0], desc.extents[1], desc.extents[2], desc.outer[0]};
-  const uint64_t strides[3] = {desc.strides[0], desc.strides[1], desc.outer[1]};
-  const uint32_t box[4] = {desc.box[0], desc.box[1], 1, 1}, ones[4] = {1, 1, 1, 1};
-  context.check(
-      context.driver().tensor_map(map, map_type(desc.element), desc.outer[0] > 0 ? 4 : 3, reinterpret_cast<void*>(base),
-                                  extents, strides, box, ones, 0, map_swizzle(desc.swizzle_bytes), kPromoteL2To128, 0),
-      "cuTensorMapEncodeTiled");
-}
 
 unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes, bool may_overlap) {
   unsigned count = 0;
@@ -67,6 +26,17 @@ unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attrib
   return count;
 }
 
+void launch_kernel(const CudaContext& context, const CudaLaunchConfig& config, CudaDriver::Handle function,
+                   void** arguments, const char* symbol) {
+  const CudaDriver& driver = context.driver();
+  CudaDriver::Result result = driver.launch(&config, function, arguments, nullptr);
+  if (result == kNoContext) {
+    context.make_current();
+    result = driver.launch(&config, function, arguments, nullptr);
+  }
+  if (result != 0) context.check(result, symbol);
+}
+
 CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle function, const CudaLaunch& launch,
                                  std::span<const uint64_t> operands)
     : function_(function), launch_(launch), maps_(launch.maps.size()) {
@@ -76,12 +46,7 @@ CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle 
   };
   for (size_t i = 0; i < maps_.size(); ++i) {
     const TensorMapDesc& desc = launch.maps[i];
-    const uint64_t base = address_of(desc.operand) + desc.offset;
-    if (base % 16 != 0) {
-      fail(ErrorCode::kInvalidArgument, launch.symbol,
-           fmt::format("operand {} lies at {:#x}, which is not aligned to 16 bytes", desc.operand, base));
-    }
-    encode_tensor_map(context, desc, base, &maps_[i]);
+    maps_[i] = encode_tensor_map(context, desc, address_of(desc.operand), launch.symbol.c_str());
   }
   for (const PointerPatch& patch : launch.pointers) {
     const uint64_t address = address_of(patch.operand) + static_cast<uint64_t>(patch.begin);
@@ -93,7 +58,7 @@ CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle 
 
 void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel) const {
   std::vector<void*> arguments;
-  for (const Map& map : maps_) arguments.push_back(const_cast<Map*>(&map));
+  for (const TensorMap& map : maps_) arguments.push_back(const_cast<TensorMap*>(&map));
   for (const auto& block : launch_.arguments) arguments.push_back(const_cast<uint8_t*>(block.data()));
   CudaLaunchAttribute attributes[3];
   const unsigned count = launch_attributes(launch_, attributes, behind_kernel);
@@ -103,7 +68,7 @@ void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle str
                                    stream,
                                    attributes,
                                    count};
-  context.check(context.driver().launch(&config, function_, arguments.data(), nullptr), launch_.symbol.c_str());
+  launch_kernel(context, config, function_, arguments.data(), launch_.symbol.c_str());
 }
 
 bool may_overlap(const CudaContext& context) {

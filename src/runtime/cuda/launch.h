@@ -5,16 +5,18 @@
 #include <vector>
 
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/tensor_map.h"
 #include "target/cuda_launch.h"
 
 namespace heddle::runtime {
 
-// Encodes the tensor map of an operand that lies at `base` (with the map's offset; a multiple of 16) into
-// kTensorMapBytes at `map`, which is a multiple of 64.
-void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, uint64_t base, void* map);
-
 // The attributes of a launch; at most three. Returns their number. `may_overlap`: it may begin early where it can.
 unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes, bool may_overlap = false);
+
+// Puts a kernel on the stream of `config`, the one place that does. Where no context is current on this thread, that of
+// `context` becomes it. Throws kDevice; `symbol` names the kernel.
+void launch_kernel(const CudaContext& context, const CudaLaunchConfig& config, CudaDriver::Handle function,
+                   void** arguments, const char* symbol);
 
 // Whether kernels may begin before those in front of them have ended (CudaLaunch::early): not with old drivers, nor
 // where HEDDLE_CUDA_OVERLAP is 0, which shows whether something depends on it.
@@ -30,14 +32,9 @@ class CudaBoundLaunch {
   void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 
  private:
-  struct alignas(64) Map {
-    uint64_t words[16];
-  };
-  static_assert(sizeof(Map) == kTensorMapBytes);
-
   CudaDriver::Handle function_;
   CudaLaunch launch_;  // its arguments hold the addresses
-  std::vector<Map> maps_;
+  std::vector<TensorMap> maps_;
 };
 
 // Launches of kernels of one module.

@@ -136,15 +136,12 @@ class Kernels : public emulator::EmulatorTest {
  protected:
   void run(const Case& c, const CudaUnit& unit, std::vector<uint64_t>& slots) {
     std::vector<void*> pointers;
-    struct alignas(64) Map {
-      uint64_t words[kTensorMapBytes / 8];
-    };
     const auto described = describe_maps(unit, slots);
     ASSERT_TRUE(described.has_value());
-    std::vector<Map> maps(described->size());
+    std::vector<runtime::TensorMap> maps(described->size());
     for (size_t i = 0; i < maps.size(); ++i) {
       const TensorMapDesc& map = (*described)[i];
-      runtime::encode_tensor_map(*context, map, slots[static_cast<size_t>(map.operand)], &maps[i]);
+      maps[i] = runtime::encode_tensor_map(*context, map, slots[static_cast<size_t>(map.operand)], unit.symbol.c_str());
       pointers.push_back(&maps[i]);
     }
     for (uint64_t& slot : slots) pointers.push_back(&slot);
@@ -156,7 +153,7 @@ class Kernels : public emulator::EmulatorTest {
     config.stream = context->stream();
     try {
       const auto function = module->function(unit.symbol, static_cast<uint32_t>(unit.shared_bytes));
-      driver.check(driver.launch(&config, function, pointers.data(), nullptr), unit.symbol.c_str());
+      runtime::launch_kernel(*context, config, function, pointers.data(), unit.symbol.c_str());
       driver.check(driver.stream_synchronize(context->stream()), unit.symbol.c_str());
     } catch (const Error& error) {
       FAIL() << error.what();
