@@ -3,7 +3,7 @@
 Extents are constants, and what is read once asks the L2 not to keep it, where the compiler's own kernels do so. A tile of
 R rows is A x R x C: element (a, r, c) is in column a C + c, those beyond the N of a row are left out by masks. Layouts give the last
 dimension to lanes and the one before it to warps, so that where C is what a warp loads at once, a row belongs to one warp. With A = 1
-it is R x C, and all warps share each row.
+it is R x C, and all warps share each row. A program does L such tiles.
 """
 import heddle.tile as triton
 import heddle.tile.language as tl
@@ -85,24 +85,38 @@ def gelu(x):
 
 
 @triton.jit
-def softmax(x, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    first = tl.program_id(0) * R
+def softmax_rows(x, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     v = load_rows(x, first, -float("inf"), N, R, A, C)
     e = tl.exp(v - row_max(v, A))
     store_rows(y, first, e * (1 / row_sum(e, A)), N, R, A, C)
 
 
 @triton.jit
-def layer_norm(x, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    first = tl.program_id(0) * R
+def softmax(x, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, L: tl.constexpr):
+    if L == 1:
+        softmax_rows(x, y, tl.program_id(0) * R, N, R, A, C)
+    else:
+        for step in range(L):
+            softmax_rows(x, y, (tl.program_id(0) * L + step) * R, N, R, A, C)
+
+
+@triton.jit
+def layer_norm_rows(x, g, b, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     v = normalised(load_rows(x, first, 0, N, R, A, C), N, A, C)
     store_rows(y, first, v * load_columns(g, N, A, C) + load_columns(b, N, A, C), N, R, A, C)
 
 
 @triton.jit
-def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    """layer_norm(gelu(layer_norm(x + r)) + x)"""
-    first = tl.program_id(0) * R
+def layer_norm(x, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, L: tl.constexpr):
+    if L == 1:
+        layer_norm_rows(x, g, b, y, tl.program_id(0) * R, N, R, A, C)
+    else:
+        for step in range(L):
+            layer_norm_rows(x, g, b, y, (tl.program_id(0) * L + step) * R, N, R, A, C)
+
+
+@triton.jit
+def two_layer_norms_rows(x, r, g, b, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     v = load_rows(x, first, 0, N, R, A, C, "evict_first")
     gain, bias = load_columns(g, N, A, C), load_columns(b, N, A, C)
     h = gelu(normalised(v + load_rows(r, first, 0, N, R, A, C, "evict_first"), N, A, C) * gain + bias) + v
@@ -110,12 +124,30 @@ def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.const
 
 
 @triton.jit
-def gelu_scaled(x, g, b, r, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    """gelu(x g + b) r: g and b for each column, r for each row."""
-    first = tl.program_id(0) * R
+def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, L: tl.constexpr):
+    """layer_norm(gelu(layer_norm(x + r)) + x)"""
+    if L == 1:
+        two_layer_norms_rows(x, r, g, b, y, tl.program_id(0) * R, N, R, A, C)
+    else:
+        for step in range(L):
+            two_layer_norms_rows(x, r, g, b, y, (tl.program_id(0) * L + step) * R, N, R, A, C)
+
+
+@triton.jit
+def gelu_scaled_rows(x, g, b, r, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     v = gelu(load_rows(x, first, 0, N, R, A, C) * load_columns(g, N, A, C) + load_columns(b, N, A, C))
     scale = tl.load(r + first + tl.arange(0, R)).to(tl.float32)
     store_rows(y, first, v * spread(scale, A), N, R, A, C)
+
+
+@triton.jit
+def gelu_scaled(x, g, b, r, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, L: tl.constexpr):
+    """gelu(x g + b) r: g and b for each column, r for each row."""
+    if L == 1:
+        gelu_scaled_rows(x, g, b, r, y, tl.program_id(0) * R, N, R, A, C)
+    else:
+        for step in range(L):
+            gelu_scaled_rows(x, g, b, r, y, (tl.program_id(0) * L + step) * R, N, R, A, C)
 
 
 @triton.jit

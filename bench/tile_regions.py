@@ -81,12 +81,12 @@ def group_norm_silu(x, g, b):
 
 
 def row_launch(kernel):
-    def launches(tensors, R, C=0, **options):
+    def launches(tensors, R, C=0, L=1, **options):
         rows, columns = tensors[0].shape
         part = C or columns
-        if rows % R != 0:
-            raise ValueError(f"{rows} rows are no multiple of {R}")
-        return [Launch(kernel, (rows // R,), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part}, options)]
+        if rows % (R * L) != 0:
+            raise ValueError(f"{rows} rows are no multiple of {R * L}")
+        return [Launch(kernel, (rows // (R * L),), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part, "L": L}, options)]
     return launches
 
 
@@ -129,7 +129,7 @@ def row_configurations(columns):
     return shared + [dict(R=w * r, C=c, num_warps=w) for c in (128, 256) for w in (2, 4, 8) for r in (1, 2) if r * columns / 32 <= 96]
 
 
-CPU_ROWS = [dict(R=r) for r in (1, 2, 4)]
+CPU_ROWS = [dict(R=r, L=n) for r in (1, 2, 4) for n in (1, 8, 50, 64)]
 COLUMNS = [dict(S=s, R=r, B=b, options={"num_warps": w}, join=20) for s, r, b, w in
            ((128, 64, 64, 8), (128, 128, 64, 8), (128, 128, 32, 4), (256, 64, 64, 8), (256, 128, 64, 8), (256, 256, 32, 8), (256, 64, 64, 4),
             (256, 128, 40, 8), (256, 64, 128, 8), (512, 64, 64, 8), (512, 128, 64, 16), (512, 128, 32, 8), (200, 200, 40, 16), (1024, 64, 64, 8))]
