@@ -174,7 +174,7 @@ def check_figures(path, findings):
 
 
 # Where the kind of target is asked: in what a target is, and in one file a layer, which has an answer for every kind.
-BACKENDS = {"schedule/backend.cc", "codegen/backend.cc", "driver/backend.cc"}
+BACKENDS = {"schedule/backend.cc", "codegen/backend.cc", "driver/target/backend.cc"}
 KIND = re.compile(r"\bTargetKind\b|\bof_kind\b")
 # A compute capability beside an operator of comparison.
 CAPABILITY = re.compile(
@@ -410,6 +410,43 @@ ONCE = [
 ]
 
 
+# The folders of src/driver, each of which may include those in front of it.
+DRIVER = ["shapes", "model", "target", "tile", "options", "plan", "compile", "verify", "tune", "report", "api"]
+
+
+def check_driver(path, findings):
+    parts = path.relative_to(ROOT).parts
+    if parts[:2] != ("src", "driver") or len(parts) < 4:
+        return
+    for number, _, name in includes(path):
+        other = name.split("/")
+        if other[0] == "driver" and len(other) > 2 and DRIVER.index(other[1]) > DRIVER.index(parts[2]):
+            findings.append(f"{path.relative_to(ROOT)}:{number}: driver/{parts[2]} is below driver/{other[1]}")
+
+
+def check_circles(findings):
+    """No circle of include directives among folders; one that dispatches to its own folders and they to it is none."""
+    arrows = {}
+    for path in sorted((ROOT / "src").rglob("*.[hc]*")):
+        own = path.parent.relative_to(ROOT / "src")
+        for _, _, name in includes(path):
+            other = pathlib.PurePath(name).parent
+            if (ROOT / "src" / name).exists() and own != other and own not in other.parents and other not in own.parents:
+                arrows.setdefault(own, set()).add(other)
+    done = set()
+
+    def walk(folder, way):
+        if folder in way:
+            findings.append("a circle of folders: " + " -> ".join(f.as_posix() for f in [*way[way.index(folder):], folder]))
+        elif folder not in done:
+            done.add(folder)
+            for other in sorted(arrows.get(folder, ())):
+                walk(other, [*way, folder])
+
+    for folder in sorted(arrows):
+        walk(folder, [])
+
+
 def check_once(path, findings):
     relative = path.relative_to(ROOT)
     if relative.parts[0] not in {"src", "bench"}:
@@ -458,11 +495,13 @@ def main():
             check_choices(path, findings)
             check_messages(path, findings)
             check_once(path, findings)
+            check_driver(path, findings)
             if path.relative_to(ROOT).parts[0] in {"src", "include"}:
                 check_parameters(path, findings)
         check_words(path, findings)
     check_classes(findings)
     check_folders(findings)
+    check_circles(findings)
     check_pairs(findings)
     check_unity(findings)
     check_mirror(findings)

@@ -12,7 +12,7 @@
 #include "cli/capture.h"
 #include "cli/commands/kernel_texts.h"
 #include "cli/commands/profile_text.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "driver/report/profile_model.h"
 #include "driver/report/svg.h"
 #include "driver/shapes/ranges.h"

@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "dlpack.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "dtypes.h"
 #include "errors.h"
 #include "narrow.h"

@@ -10,7 +10,7 @@
 #include "base/thread/contention.h"
 #include "cli/npy.h"
 #include "cli/progress.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "driver/shapes/guess.h"
 
 namespace heddle::cli {

@@ -1,4 +1,4 @@
-#include "codegen/text/naming.h"
+#include "codegen/naming.h"
 
 #include <gtest/gtest.h>
 

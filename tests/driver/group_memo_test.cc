@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "driver/compile/group_kernels.h"
-#include "driver/compile/number_table.h"
+#include "driver/plan/group_kernels.h"
+#include "driver/plan/number_table.h"
 #include "driver/plan/plan_builder.h"
 
 namespace heddle::driver {

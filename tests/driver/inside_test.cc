@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "driver/compile/compile.h"
+#include "driver/plan/reference.h"
 #include "driver/report/inside/fused_kernels.h"
 #include "driver/report/inside/sample_inside.h"
-#include "driver/verify/reference.h"
 #include "models.h"
 #include "runtime/executor.h"
 

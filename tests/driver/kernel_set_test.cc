@@ -1,4 +1,4 @@
-#include "driver/compile/kernel_set.h"
+#include "driver/model/kernel_set.h"
 
 #include <gtest/gtest.h>
 

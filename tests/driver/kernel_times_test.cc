@@ -1,5 +1,5 @@
 // Which kernels a report calls far from their floor, and why.
-#include "driver/report/kernel_times.h"
+#include "driver/model/kernel_times.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <sstream>
 
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "heddle/error.h"
 #include "ir/text/text.h"
 #include "passes/pass.h"

@@ -2,7 +2,7 @@
 
 #include "base/thread/thread_pool.h"
 #include "driver/plan/plan_builder.h"
-#include "driver/verify/reference.h"
+#include "driver/plan/reference.h"
 #include "passes/pass.h"
 #include "run_case.h"
 #include "runtime/cuda/device.h"

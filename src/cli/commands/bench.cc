@@ -12,7 +12,7 @@
 #include "cli/commands/reports.h"
 #include "cli/support.h"
 #include "driver/api/model_impl.h"
-#include "driver/report/run_times.h"
+#include "driver/api/run_times.h"
 #include "driver/verify/random_inputs.h"
 #include "jit/cache.h"
 

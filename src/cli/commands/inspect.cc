@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "cli/commands/reports.h"
 #include "cli/support.h"
-#include "driver/report/kernel_times.h"
+#include "driver/model/kernel_times.h"
 
 namespace heddle::cli {
 namespace {

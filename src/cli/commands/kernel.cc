@@ -10,7 +10,7 @@
 #include "base/file/file.h"
 #include "cli/commands/kernel_group.h"
 #include "cli/support.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "driver/tune/gemm_bench.h"
 #include "ops/expression.h"
 #include "ops/gemm_kernel.h"

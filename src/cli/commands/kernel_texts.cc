@@ -6,10 +6,10 @@
 #include "base/file/file.h"
 #include "base/printable.h"
 #include "cli/support.h"
-#include "codegen/text/naming.h"
+#include "codegen/naming.h"
 #include "codegen/text/writer.h"
 #include "driver/compile/kernel_file.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "runtime/plan_io.h"
 #include "schedule/region/stitch.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "driver/compile/compile.h"
-#include "driver/compile/report.h"
+#include "driver/model/report.h"
 #include "target/target.h"
 
 namespace heddle::cli {

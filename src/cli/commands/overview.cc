@@ -9,7 +9,7 @@
 #include "base/interface/option.h"
 #include "base/printable.h"
 #include "cli/support.h"
-#include "driver/report/kernel_times.h"
+#include "driver/model/kernel_times.h"
 
 namespace heddle::cli {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/compile/report.h"
+#include "driver/model/report.h"
 
 namespace heddle::cli {
 

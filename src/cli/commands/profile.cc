@@ -5,7 +5,7 @@
 #include "cli/output.h"
 #include "cli/signals.h"
 #include "cli/support.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "driver/report/profile_model.h"
 #include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "driver/api/run_times.h"
 #include "driver/compile/compile.h"
 #include "driver/report/inspect.h"
-#include "driver/report/run_times.h"
 #include "driver/tune/tune_model.h"
 #include "driver/verify/verify.h"
 

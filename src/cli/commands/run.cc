@@ -10,7 +10,7 @@
 #include "cli/npy.h"
 #include "cli/support.h"
 #include "driver/api/model_impl.h"
-#include "driver/report/kernel_times.h"
+#include "driver/model/kernel_times.h"
 #include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"
 #include "runtime/plan_io.h"

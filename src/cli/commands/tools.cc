@@ -7,7 +7,7 @@
 #include "base/file/file.h"
 #include "cli/progress.h"
 #include "cli/support.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "driver/plan/plan_builder.h"
 #include "jit/cache.h"
 #include "passes/opt.h"

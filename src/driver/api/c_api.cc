@@ -6,7 +6,7 @@
 #include <new>
 
 #include "base/check.h"
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "heddle/model.h"
 #include "heddle/version.h"
 

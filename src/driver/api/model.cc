@@ -14,10 +14,11 @@
 #include "driver/compile/kernel_override.h"
 #include "driver/compile/plan_cache.h"
 #include "driver/plan/constant_pool.h"
+#include "driver/plan/reference.h"
 #include "driver/report/profile_model.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/ranges.h"
-#include "driver/verify/reference.h"
+#include "driver/target/backend.h"
 #include "profile/json.h"
 #include "runtime/plan_io.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/shapes/variants.h"
+#include "driver/compile/variants.h"
 #include "heddle/model.h"
 #include "runtime/executor.h"
 

@@ -8,13 +8,13 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/thread/cancel.h"
-#include "driver/backend.h"
 #include "driver/compile/kernel_override.h"
+#include "driver/compile/open_batch.h"
 #include "driver/plan/alias.h"
 #include "driver/shapes/branch_values.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/index_bounds.h"
-#include "driver/shapes/open_batch.h"
+#include "driver/target/backend.h"
 #include "driver/tile/inline_neighbours.h"
 #include "ir/rewrite.h"
 #include "passes/fusion/basic.h"
@@ -161,15 +161,6 @@ void check_values(const std::string& model, const ir::Graph& graph, const Target
 }
 
 }  // namespace
-
-void check_memory(const std::string& model, int64_t needed, const char* what) {
-  const uint64_t available = available_memory();
-  if (static_cast<uint64_t>(needed) <= available) return;
-  fail(ErrorCode::kOutOfMemory, model,
-       fmt::format("{} need {:.1f} GB, {:.1f} GB are available", what, static_cast<double>(needed) * 1e-9,
-                   static_cast<double>(available) * 1e-9),
-       fmt::format("Reduce the batch or the sequence length ({}), or close other programs", option::shape()));
-}
 
 Session::Session(const std::string& path, const CompileOptions& options, Kind kind) : path_(path), kind_(kind) {
   if (!is_ir_file(path)) file_ = std::make_unique<onnx::ModelFile>(path, import_options(options));

@@ -4,15 +4,15 @@
 #include <optional>
 #include <string>
 
-#include "driver/compile/group_kernels.h"
-#include "driver/compile/kernel_set.h"
-#include "driver/compile/number_table.h"
-#include "driver/compile/options.h"
-#include "driver/compile/report.h"
 #include "driver/compile/reused_configs.h"
+#include "driver/compile/tuned_configs.h"
+#include "driver/model/kernel_set.h"
+#include "driver/model/report.h"
+#include "driver/options/options.h"
 #include "driver/plan/constant_pool.h"
+#include "driver/plan/group_kernels.h"
+#include "driver/plan/number_table.h"
 #include "driver/plan/plan_builder.h"
-#include "driver/tune/tuned_configs.h"
 #include "frontend/onnx/importer.h"
 #include "passes/simplify/fold.h"
 #include "runtime/plan.h"
@@ -77,8 +77,5 @@ class Session {
 // that exist, and constants are shared.
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true,
                             bool with_constants = true, Session* session = nullptr);
-
-// Throws kOutOfMemory when `needed` bytes are not available.
-void check_memory(const std::string& model, int64_t needed, const char* what);
 
 }  // namespace heddle::driver

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "driver/backend.h"
+#include "driver/target/backend.h"
 
 namespace heddle::driver {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "driver/compile/kernel_set.h"
+#include "driver/model/kernel_set.h"
 #include "target/target.h"
 
 namespace heddle::driver {

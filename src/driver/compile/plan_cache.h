@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 #include "jit/cache.h"
 #include "runtime/plan.h"
 #include "runtime/plan_io.h"

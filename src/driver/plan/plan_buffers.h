@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/plan/plan_builder.h"
+#include "driver/plan/built_plan.h"
 #include "ir/analysis/placement.h"
 #include "ir/graph.h"
 #include "runtime/arena.h"

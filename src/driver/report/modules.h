@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "driver/compile/collapse.h"
+#include "driver/report/collapse.h"
 
 namespace heddle::driver {
 

@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "base/thread/contention.h"
+#include "driver/model/kernel_times.h"
+#include "driver/plan/reference.h"
+#include "driver/report/inside/node_work.h"
 #include "driver/report/inside/sample_gpu.h"
 #include "driver/report/inside/sample_inside.h"
-#include "driver/report/kernel_times.h"
-#include "driver/report/node_work.h"
 #include "driver/report/step_times.h"
 #include "driver/verify/random_inputs.h"
-#include "driver/verify/reference.h"
 #include "profile/advice.h"
 #include "runtime/executor.h"
 

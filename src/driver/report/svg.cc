@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "driver/report/kernel_times.h"
+#include "driver/model/kernel_times.h"
 #include "driver/report/modules.h"
 #include "driver/report/picture.h"
 #include "schedule/region/stitch.h"

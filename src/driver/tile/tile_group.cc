@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "driver/backend.h"
+#include "driver/target/backend.h"
 #include "ir/tile_call.h"
 #include "lang/program/program.h"
 #include "schedule/floor.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/compile/group_kernels.h"
+#include "driver/model/compiled_group.h"
 #include "ir/group.h"
 #include "lang/program/program.h"
 #include "target/target.h"

@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "codegen/codegen.h"
-#include "driver/backend.h"
+#include "driver/model/kernel_report.h"
+#include "driver/model/kernel_times.h"
 #include "driver/plan/plan_builder.h"
-#include "driver/report/kernel_report.h"
-#include "driver/report/kernel_times.h"
+#include "driver/target/backend.h"
 #include "heddle/error.h"
 #include "ir/analysis/placement.h"
 #include "ir/reference/array.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "base/thread/contention.h"
+#include "driver/plan/reference.h"
 #include "driver/verify/random_inputs.h"
-#include "driver/verify/reference.h"
 #include "runtime/executor.h"
 
 namespace heddle::driver {

@@ -9,7 +9,7 @@
 #include "base/file/file.h"
 #include "cli/npy.h"
 #include "driver/compile/plan_cache.h"
-#include "driver/tune/tuned_configs.h"
+#include "driver/compile/tuned_configs.h"
 #include "jit/cache.h"
 #include "runtime/plan_io.h"
 #include "tests/fuzz/attack/attack.h"

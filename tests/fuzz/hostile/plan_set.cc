@@ -1,7 +1,7 @@
 #include "tests/fuzz/hostile/plan_set.h"
 
 #include "base/thread/thread_pool.h"
-#include "driver/verify/reference.h"
+#include "driver/plan/reference.h"
 #include "passes/pass.h"
 #include "runtime/executor.h"
 

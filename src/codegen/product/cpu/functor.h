@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/scalar/functor_members.h"
 #include "codegen/scalar/scalar.h"
-#include "codegen/text/functor_members.h"
 #include "codegen/text/numbers.h"
 #include "codegen/text/writer.h"
 #include "schedule/product/contraction.h"

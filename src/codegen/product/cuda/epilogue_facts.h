@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/text/functor_members.h"
+#include "codegen/scalar/functor_members.h"
 #include "schedule/product/contraction.h"
 
 namespace heddle::codegen {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/text/functor_members.h"
+#include "codegen/scalar/functor_members.h"
 #include "target/cuda_launch.h"
 
 namespace heddle::codegen {

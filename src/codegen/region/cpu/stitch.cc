@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "codegen/naming.h"
 #include "codegen/region/cpu/reductions.h"
 #include "codegen/region/cpu/transpose.h"
 #include "codegen/text/kernel_name.h"
-#include "codegen/text/naming.h"
 #include "codegen/text/numbers.h"
 #include "schedule/region/cost.h"
 #include "tile/core/config.h"

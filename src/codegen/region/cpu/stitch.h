@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-struct Naming;  // codegen/text/naming.h
+struct Naming;  // codegen/naming.h
 
 CpuFunction stitch_function(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
                             const schedule::Config& config, bool marked, const Naming* naming = nullptr);

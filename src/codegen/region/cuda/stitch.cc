@@ -4,10 +4,10 @@
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "codegen/naming.h"
 #include "codegen/region/cuda/cached.h"
 #include "codegen/region/cuda/iteration.h"
 #include "codegen/text/kernel_name.h"
-#include "codegen/text/naming.h"
 #include "codegen/text/numbers.h"
 #include "schedule/region/cuda/mapping.h"
 

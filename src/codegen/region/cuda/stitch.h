@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-struct Naming;  // codegen/text/naming.h
+struct Naming;  // codegen/naming.h
 
 // With `marked` the symbol is a prefix yet, which launches do not have, and the text has kStandIn in its place and
 // marks around numbers (numbers.h). Not for kernels of the whole grid.

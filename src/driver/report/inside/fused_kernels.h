@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "driver/compile/compile.h"
-#include "driver/report/node_work.h"
+#include "driver/report/inside/node_work.h"
 
 namespace heddle::driver {
 

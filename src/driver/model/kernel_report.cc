@@ -1,4 +1,4 @@
-#include "driver/report/kernel_report.h"
+#include "driver/model/kernel_report.h"
 
 #include "schedule/product/contraction.h"
 
@@ -15,7 +15,7 @@ std::string name_of(const ir::Graph& graph, ir::ValueId value) {
   return node.origins.empty() ? "" : graph.origin(node.origins.back()).node;
 }
 
-OperandReport report_of(const ir::Graph& graph, const schedule::Operand& operand, const schedule::Binding& binding) {
+OperandReport operand_report(const ir::Graph& graph, const schedule::Operand& operand, const schedule::Binding& binding) {
   OperandReport report;
   report.output = operand.role == schedule::Operand::Role::kOutput;
   report.dtype = operand.dtype;
@@ -59,7 +59,7 @@ KernelReport report_of(const ir::Graph& graph, const schedule::ScheduledKernel& 
   report.texts.push_back(source.symbol);
   for (const codegen::KernelText& other : source.others) report.texts.push_back(other.symbol);
   for (size_t i = 0; i < kernel.bindings.size(); ++i) {
-    report.operands.push_back(report_of(graph, kernel.desc.operands[i], kernel.bindings[i]));
+    report.operands.push_back(operand_report(graph, kernel.desc.operands[i], kernel.bindings[i]));
   }
   return report;
 }

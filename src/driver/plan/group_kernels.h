@@ -5,17 +5,12 @@
 #include <vector>
 
 #include "codegen/codegen.h"
-#include "driver/compile/number_table.h"
-#include "driver/plan/plan_builder.h"
+#include "driver/model/compiled_group.h"
+#include "driver/plan/built_plan.h"
+#include "driver/plan/number_table.h"
 #include "schedule/kernel_desc.h"
 
 namespace heddle::driver {
-
-// The kernels of a group and their texts.
-struct CompiledGroup {
-  schedule::ScheduledGroup scheduled;
-  std::vector<codegen::KernelSource> sources;
-};
 
 // Groups that were compiled, of one graph or of the graphs of one model for several sets of shapes: those that are
 // equal but for their values (the layers of a model, the pieces of a long chain, what the shapes do not differ in) are

@@ -1,4 +1,4 @@
-#include "driver/compile/number_table.h"
+#include "driver/plan/number_table.h"
 
 #include <algorithm>
 

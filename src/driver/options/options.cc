@@ -1,4 +1,4 @@
-#include "driver/compile/options.h"
+#include "driver/options/options.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 #include "base/build_id.h"
 #include "base/check.h"
 #include "base/near_miss.h"
-#include "driver/backend.h"
+#include "driver/target/backend.h"
 #include "driver/tile/tile_group.h"
 #include "heddle/version.h"
 #include "jit/cache.h"

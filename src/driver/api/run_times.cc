@@ -1,4 +1,4 @@
-#include "driver/report/run_times.h"
+#include "driver/api/run_times.h"
 
 #include <algorithm>
 #include <vector>

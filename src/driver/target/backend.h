@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
-#include "driver/compile/kernel_set.h"
+#include "driver/target/machine_code.h"
 #include "ir/graph.h"
 #include "lang/program/program.h"
 #include "runtime/plan.h"
@@ -52,6 +52,14 @@ class Backend {
 };
 
 const Backend& backend_of(const Target& target);
+
+// `jobs` units at a time. Throws what jit::compile and jit::compile_cubin throw; an error about an edited text names
+// its file.
+MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                            const KernelProgress& progress = {});
+
+// Throws kOutOfMemory where this machine has no `needed` bytes for `what` of a model.
+void check_memory(const std::string& model, int64_t needed, const char* what);
 
 // For Backend::trial(); the graph outlives the result.
 tune::GraphValues values_of(const ir::Graph& graph);

@@ -1,4 +1,4 @@
-#include "driver/shapes/background.h"
+#include "driver/compile/background.h"
 
 #include <chrono>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "driver/verify/reference.h"
+#include "driver/plan/reference.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "driver/report/node_work.h"
+#include "driver/report/inside/node_work.h"
 
 #include <algorithm>
 #include <numeric>

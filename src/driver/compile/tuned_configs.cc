@@ -1,4 +1,4 @@
-#include "driver/tune/tuned_configs.h"
+#include "driver/compile/tuned_configs.h"
 
 #include "base/check.h"
 #include "base/file/file.h"

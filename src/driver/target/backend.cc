@@ -1,10 +1,12 @@
-#include "driver/backend.h"
+#include "driver/target/backend.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/check.h"
 #include "base/interface/option.h"
-#include "driver/compile/compile.h"
-#include "driver/tune/cuda_trial.h"
+#include "base/memory.h"
+#include "driver/target/cuda_trial.h"
 #include "heddle/error.h"
 #include "lang/cpu/lower.h"
 #include "lang/cuda/unit.h"
@@ -77,12 +79,42 @@ class CudaBackend : public Backend {
   }
 };
 
+// An error of a compiler that is about edited texts names their files.
+[[noreturn]] void edited_failed(const KernelSet& kernels, const Error& error) {
+  std::vector<std::string> files;
+  for (const auto& [symbol, edited] : kernels.edited()) {
+    if (error.why().find(symbol) != std::string::npos) files.push_back(edited.file);
+  }
+  if (files.empty() || error.code() != ErrorCode::kCompilerFailed) throw error;
+  fail(error.code(), fmt::format("{}", fmt::join(files, ", ")), error.why(),
+       "Mend the file, or unset HEDDLE_KERNEL_OVERRIDE");
+}
+
 }  // namespace
 
 const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
   static const CudaBackend cuda;
   return of_kind<Backend>(target.kind, cpu, cuda);
+}
+
+MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                            const KernelProgress& progress) {
+  if (kernels.size() == 0) return {};
+  try {
+    return backend_of(target).compile(kernels, target, jobs, use_cache, progress);
+  } catch (const Error& error) {
+    edited_failed(kernels, error);
+  }
+}
+
+void check_memory(const std::string& model, int64_t needed, const char* what) {
+  const uint64_t available = available_memory();
+  if (static_cast<uint64_t>(needed) <= available) return;
+  fail(ErrorCode::kOutOfMemory, model,
+       fmt::format("{} need {:.1f} GB, {:.1f} GB are available", what, static_cast<double>(needed) * 1e-9,
+                   static_cast<double>(available) * 1e-9),
+       fmt::format("Reduce the batch or the sequence length ({}), or close other programs", option::shape()));
 }
 
 tune::GraphValues values_of(const ir::Graph& graph) {

@@ -1,4 +1,4 @@
-#include "driver/compile/collapse.h"
+#include "driver/report/collapse.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "driver/tune/cuda_trial.h"
+#include "driver/target/cuda_trial.h"
 
 #include <algorithm>
 

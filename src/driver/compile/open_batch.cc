@@ -1,4 +1,4 @@
-#include "driver/shapes/open_batch.h"
+#include "driver/compile/open_batch.h"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@ namespace heddle::driver {
 namespace {
 
 // A dimension of an input that the model leaves open.
-struct Place {
+struct BatchPlace {
   std::string input;
   size_t dim;
   int64_t extent;
@@ -20,9 +20,9 @@ struct Place {
 
 // The outermost extents that the model leaves open, as far as they are as large as the first of them, and wherever else
 // the model names one of these.
-std::vector<Place> places_of_batch(const std::vector<onnx::ModelFile::InputDims>& inputs,
+std::vector<BatchPlace> places_of_batch(const std::vector<onnx::ModelFile::InputDims>& inputs,
                                    const std::map<std::string, Shape>& shapes) {
-  std::vector<Place> open;
+  std::vector<BatchPlace> open;
   for (const auto& input : inputs) {
     const auto shape = shapes.find(input.name);
     if (shape == shapes.end() || shape->second.size() != input.extents.size()) continue;
@@ -30,16 +30,16 @@ std::vector<Place> places_of_batch(const std::vector<onnx::ModelFile::InputDims>
       if (input.extents[d] < 0) open.push_back({input.name, d, shape->second[d], input.symbols[d]});
     }
   }
-  const auto first = std::find_if(open.begin(), open.end(), [](const Place& place) { return place.dim == 0; });
+  const auto first = std::find_if(open.begin(), open.end(), [](const BatchPlace& place) { return place.dim == 0; });
   if (first == open.end()) return {};
   const int64_t batch = first->extent;
   std::set<std::string> names;
-  std::erase_if(open, [&](const Place& place) { return place.extent != batch; });
-  for (const Place& place : open) {
+  std::erase_if(open, [&](const BatchPlace& place) { return place.extent != batch; });
+  for (const BatchPlace& place : open) {
     if (place.dim == 0) names.insert(place.symbol);
   }
   names.erase("");
-  std::erase_if(open, [&](const Place& place) { return place.dim > 0 && !names.contains(place.symbol); });
+  std::erase_if(open, [&](const BatchPlace& place) { return place.dim > 0 && !names.contains(place.symbol); });
   return open;
 }
 
@@ -74,10 +74,10 @@ std::vector<CompileOptions> learn_batch(Session& session, const CompileOptions& 
     auto [plan, graph] = watch(other);
     plans.push_back(std::move(plan));
     for (const ir::Graph::Port& input : graph->inputs()) other.shapes[input.name] = graph->shape(input.value);
-    const std::vector<Place> places = places_of_batch(inputs, other.shapes);
+    const std::vector<BatchPlace> places = places_of_batch(inputs, other.shapes);
     const int64_t batch = places.empty() ? 0 : places[0].extent;
     for (const int64_t another : other_batches(batch)) {
-      for (const Place& place : places) other.shapes[place.input][place.dim] = another;
+      for (const BatchPlace& place : places) other.shapes[place.input][place.dim] = another;
       try {
         plans.push_back(watch(other).first);
         others.push_back(other);

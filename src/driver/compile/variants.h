@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "driver/compile/background.h"
 #include "driver/compile/compile.h"
-#include "driver/shapes/background.h"
 #include "runtime/plan.h"
 
 namespace heddle::driver {

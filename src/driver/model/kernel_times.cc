@@ -1,4 +1,4 @@
-#include "driver/report/kernel_times.h"
+#include "driver/model/kernel_times.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/compile/report.h"
+#include "driver/model/report.h"
 
 namespace heddle::driver {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/codegen.h"
-#include "driver/compile/report.h"
+#include "driver/model/report.h"
 #include "ir/graph.h"
 #include "schedule/kernel_desc.h"
 

@@ -1,4 +1,4 @@
-#include "codegen/text/functor_members.h"
+#include "codegen/scalar/functor_members.h"
 
 #include <algorithm>
 

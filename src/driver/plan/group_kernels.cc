@@ -1,4 +1,4 @@
-#include "driver/compile/group_kernels.h"
+#include "driver/plan/group_kernels.h"
 
 #include <algorithm>
 #include <map>

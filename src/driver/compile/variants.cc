@@ -1,4 +1,4 @@
-#include "driver/shapes/variants.h"
+#include "driver/compile/variants.h"
 
 #include <sys/stat.h>
 
@@ -6,12 +6,12 @@
 #include <functional>
 #include <limits>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/thread/cancel.h"
 #include "driver/compile/kernel_override.h"
-#include "driver/compile/options.h"
-#include "driver/shapes/open_batch.h"
+#include "driver/compile/open_batch.h"
+#include "driver/options/options.h"
 #include "runtime/executor.h"
 
 namespace heddle::driver {

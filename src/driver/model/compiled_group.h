@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::driver {
+
+// The kernels of a group and their texts.
+struct CompiledGroup {
+  schedule::ScheduledGroup scheduled;
+  std::vector<codegen::KernelSource> sources;
+};
+
+}  // namespace heddle::driver

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "driver/model/kernel_set.h"
+#include "driver/model/report.h"
+#include "driver/plan/constant_pool.h"
+#include "passes/fusion/fusion.h"
+#include "runtime/plan.h"
+#include "runtime/plan_io.h"
+
+namespace heddle::driver {
+
+class GroupMemo;
+
+struct BuildContext {
+  const Target& target;
+  passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
+  KernelSet& kernels;
+  CompileReport& report;
+  schedule::ConfigSource* configs = nullptr;  // what a tuner found
+  schedule::StitchOptions stitch = {};
+  passes::FusionRules rules = {};
+  // Of the plans of one model for several sets of shapes: what they share. CPU only.
+  codegen::NumberChoice* numbers = nullptr;
+  ConstantPool* constants = nullptr;
+  GroupMemo* groups = nullptr;
+};
+
+// A plan without its library, with the buffers of the graph's values for `verify`.
+struct BuiltPlan {
+  std::shared_ptr<runtime::Plan> plan;
+  ir::Grouping grouping;
+  std::vector<int64_t> step_group;            // by step: index into grouping.groups
+  std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
+  // By step: its group in CompileReport::groups, and its kernel there (-1: none).
+  std::vector<std::pair<size_t, int64_t>> step_report;
+  runtime::ConstantMakers makers;  // of plan_without_constants(); the constants of bodies are made
+};
+
+}  // namespace heddle::driver
