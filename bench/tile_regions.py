@@ -80,14 +80,24 @@ def group_norm_silu(x, g, b):
     return functional.silu(functional.group_norm(x, 32, g, b, 1e-5))
 
 
+def programs(rows, each):
+    if rows % each != 0:
+        raise ValueError(f"{rows} rows are no multiple of {each}")
+    return rows // each
+
+
 def row_launch(kernel):
-    def launches(tensors, R, C=0, L=1, **options):
+    def launches(tensors, R, C=0, L=1, constants={}, **options):
         rows, columns = tensors[0].shape
         part = C or columns
-        if rows % (R * L) != 0:
-            raise ValueError(f"{rows} rows are no multiple of {R * L}")
-        return [Launch(kernel, (rows // (R * L),), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part, "L": L}, options)]
+        return [Launch(kernel, (programs(rows, R * L),), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part, "L": L, **constants}, options)]
     return launches
+
+
+def gelu_launches(tensors, R, L=1, C=0, **options):
+    rows, columns = tensors[0].shape
+    part = C or columns
+    return [Launch(kernels.gelu_scaled, (programs(rows, R * L), columns // part), tensors, {"N": columns, "R": R, "C": part, "L": L}, options)]
 
 
 def column_launches(tensors, S, R, B, options, join):
@@ -132,8 +142,10 @@ def row_configurations(columns):
 CPU_ROWS = [dict(R=r, L=n) for r in (1, 2, 4) for n in (1, 8, 50, 64)]
 COLUMNS = [dict(S=s, R=r, B=b, options={"num_warps": w}, join=20) for s, r, b, w in
            ((128, 64, 64, 8), (128, 128, 64, 8), (128, 128, 32, 4), (256, 64, 64, 8), (256, 128, 64, 8), (256, 256, 32, 8), (256, 64, 64, 4),
-            (256, 128, 40, 8), (256, 64, 128, 8), (512, 64, 64, 8), (512, 128, 64, 16), (512, 128, 32, 8), (200, 200, 40, 16), (1024, 64, 64, 8))]
+            (256, 128, 40, 8), (256, 64, 128, 8), (128, 128, 64, 16), (200, 200, 64, 8), (200, 200, 64, 16), (256, 256, 64, 16), (512, 64, 64, 8), (512, 128, 64, 16), (512, 128, 32, 8), (200, 200, 40, 16), (1024, 64, 64, 8))]
 CPU_COLUMNS = [dict(S=1000, R=r, B=b, options={}, join=0) for r, b in ((1, 1000), (2, 256), (4, 128), (8, 64), (1, 128), (4, 200), (10, 200))]
+PIECES = [dict(R=r, C=c, num_warps=w) for c, r, w in ((256, 1, 1), (512, 1, 2), (1024, 1, 2), (1024, 1, 4), (3072, 1, 2), (3072, 1, 4), (512, 2, 2),
+                                                      (512, 2, 4), (1024, 2, 4), (1024, 2, 8), (256, 4, 4), (1024, 4, 8))]
 GROUPS = [dict(way="tile", num_warps=w) for w in (16, 32)] + [dict(way="loops", num_warps=w) for w in (8, 16)]
 GROUPS += [dict(way="split", num_warps=w) for w in (4, 8, 16)]
 TRANSPOSED = [dict(BC=c, BS=s, num_warps=w) for c, s, w in ((64, 64, 4), (64, 64, 8), (32, 64, 4), (64, 32, 4), (128, 64, 8), (128, 32, 8), (32, 32, 4))]
@@ -148,16 +160,16 @@ CASES = [
     Case("column sum", {"cuda": "column_sum:30000x1000", "cpu": "column_sum:1000x1000"}, lambda x: x.sum(0), lambda t, **c: column_launches(t, **c),
          {"cuda": COLUMNS, "cpu": CPU_COLUMNS}),
     Case("GELU, broadcasts", {"cuda": (gelu_scaled_graph, 8192, 3072), "cpu": (gelu_scaled_graph, 512, 3072)},
-         lambda x, g, b, r: functional.gelu(x * g + b) * r, row_launch(kernels.gelu_scaled),
-         {"cuda": row_configurations(3072), "cpu": CPU_ROWS}),
+         lambda x, g, b, r: functional.gelu(x * g + b) * r, gelu_launches,
+         {"cuda": PIECES, "cpu": CPU_ROWS}),
     Case("two layer norms", {"cuda": "lnx2_4096x768", "cpu": "lnx2_4096x768"},
          lambda x, r, g, b: layer_norm(functional.gelu(layer_norm(x + r, g, b)) + x, g, b), row_launch(kernels.two_layer_norms),
-         {"cuda": row_configurations(1000), "cpu": CPU_ROWS}),
+         {"cuda": row_configurations(768), "cpu": CPU_ROWS + [{**c, "constants": {"AGAIN": True}} for c in CPU_ROWS]}),
     Case("group norm", {"cuda": "groupnorm_silu_2x320x64x64", "cpu": "groupnorm_silu_2x320x64x64"}, group_norm_silu, group_norm_launches,
          {"cuda": GROUPS, "cpu": [dict(way=way) for way in ("tile", "loops", "split")]}),
     Case("transposition", {"cuda": (transposed_graph, 32, 256, 3136), "cpu": (transposed_graph, 4, 256, 784)},
          lambda x, b: functional.relu(x + b[:, None]).transpose(1, 2), transposed_launches,
-         {"cuda": TRANSPOSED, "cpu": [dict(BC=c, BS=s) for c, s in ((16, 16), (32, 16), (16, 112), (64, 16), (256, 16), (256, 112))]}),
+         {"cuda": TRANSPOSED, "cpu": [dict(BC=c, BS=s) for c, s in ((16, 16), (32, 16), (16, 56), (16, 112), (16, 784), (32, 112), (64, 16), (256, 16), (256, 112))]}),
 ]
 
 
@@ -218,7 +230,11 @@ def graphed(run):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         run()
-    return graph.replay
+
+    def replay(kept=run):  # `run` has the memory between its kernels
+        graph.replay()
+
+    return replay
 
 
 class Gpu:
@@ -270,11 +286,14 @@ class Cpu:
 
 
 def best_configuration(case, machine, tensors, ready, options):
-    """(its index, what runs it) of the fastest; those that do not compile are passed over."""
+    """(its index, what runs it) of the fastest; those that do not compile or launch are passed over."""
     runs = {}
     for index, configuration in enumerate(case.configurations[options.target]):
         if not isinstance(ready[index], str):
-            runs[index] = machine.runner(launcher(case.launches(tensors, **configuration)))
+            try:
+                runs[index] = machine.runner(launcher(case.launches(tensors, **configuration)))
+            except heddle.Error as error:
+                ready[index] = str(error)
     times = dict(zip(runs, machine.burst(list(runs.values()), 7)))
     fastest = min(times, key=lambda index: statistics.median(times[index]))
     return fastest, runs[fastest]
@@ -317,13 +336,13 @@ def measure(prepared, machine, ready, options):
 
 
 def tile_facts(prepared, index, ready):
-    """The configuration, its kernels' sizes, and why others do not compile."""
+    """The configuration, its kernels' sizes, and why others do not run."""
     made = ready[index]
     failures = [f"{c}: {r}"[:300] for c, r in zip(prepared.case.configurations[prepared.options.target], ready) if isinstance(r, str)]
     region = [path.read_text() for path in sorted(prepared.texts.iterdir())]
     return {"configuration": prepared.case.configurations[prepared.options.target][index], "tile_kernels": len(made), "region_kernels": len(region),
             "tile_lines": lines_of(kernel.text for kernel in made), "region_lines": lines_of(region), "registers": [kernel.n_regs for kernel in made],
-            "spills": [kernel.n_spills for kernel in made], "not_compiled": failures}
+            "spills": [kernel.n_spills for kernel in made], "not_run": failures}
 
 
 def write_texts(prepared, made, folder):
