@@ -44,6 +44,7 @@ struct PartOutput {
   nb::dict words;
 
   nb::object make() const { return nb::steal(checked(PyObject_Call(allocate.ptr(), arguments.ptr(), words.ptr()))); }
+  std::array<PyObject*, 4> held() const { return {allocate.ptr(), finish.ptr(), arguments.ptr(), words.ptr()}; }
 
  private:
   static PyObject* checked(PyObject* object) {
@@ -118,6 +119,22 @@ class Program {
     }
     return results;
   }
+
+  // What it holds, for the garbage collector: functions have nodes, and so the module whose graph this is.
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(rest_.ptr());
+    Py_VISIT(constants_.ptr());
+    for (const Step& step : steps_) {
+      Py_VISIT(step.function.ptr());
+      Py_VISIT(step.dense.ptr());
+      Py_VISIT(step.workspace.ptr());
+      for (const PartOutput& output : step.outputs) {
+        for (PyObject* const one : output.held()) Py_VISIT(one);
+      }
+    }
+    return 0;
+  }
+  void clear() { const std::vector<Step> ended = std::exchange(steps_, {}); }
 
  private:
   struct Step {
@@ -250,10 +267,25 @@ class Versions {
   std::vector<Seen> taken_;
 };
 
+int traverse_program(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<Program>(self)->traverse(visit, arg) : 0;
+}
+
+int clear_program(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<Program>(self)->clear();
+  return 0;
+}
+
+PyType_Slot program_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_program)},
+                               {Py_tp_clear, reinterpret_cast<void*>(&clear_program)},
+                               {0, nullptr}};
+
 }  // namespace
 
 void register_graph(nb::module_& module) {
-  nb::class_<Program>(module, "Program", "A graph of compiled parts, and of functions between them.")
+  nb::class_<Program>(module, "Program", nb::type_slots(program_slots),
+                      "A graph of compiled parts, and of functions between them.")
       .def(nb::init<const TorchTensors&, nb::list, std::vector<int64_t>, nb::list>(), nb::arg("tensors"),
            nb::arg("rest"), nb::arg("results"), nb::arg("constants"), nb::keep_alive<1, 2>())
       .def("add_part", &Program::add_part, nb::arg("model"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("dense"),

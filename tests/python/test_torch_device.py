@@ -55,6 +55,24 @@ class Device(test_torch_backend.Backend):
     def compiled(self, function, options=(), **words):
         return super().compiled(function, dict(options), **words)
 
+    def test_products_side_by_side_follow_their_weights(self):
+        class Heads(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.q, self.k, self.v = (torch.nn.Linear(256, 256) for _ in range(3))
+
+            def forward(self, x):
+                q, k, v = (one(x).unflatten(-1, (4, 64)).transpose(1, 2) for one in (self.q, self.k, self.v))
+                return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        module, x = Heads().cuda().half().eval(), torch.randn(2, 70, 256, device="cuda").half()
+        compiled = self.compiled(module)
+        with self.graphs() as graphs, torch.no_grad():
+            for change in (lambda: None, lambda: module.k.weight.mul_(2), lambda: module.v.bias.add_(1)):
+                change()
+                for _ in range(4):
+                    torch.testing.assert_close(compiled(x), module(x), rtol=1e-2, atol=1e-2)
+        self.assertEqual(len(graphs[0].compiled_parts()[0].model.kernels()), 2)
+
     def test_inference_in_f16(self):
         for module, x in ((self.Pictures(), torch.randn(4, 3, 96, 96).half()), (self.Text(), torch.randint(0, 100, (3, 70)))):
             for layout in (torch.contiguous_format, torch.channels_last)[:x.dim() - 2]:

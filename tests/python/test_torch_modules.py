@@ -1,5 +1,6 @@
 """torch.compile(backend="heddle") in programs around modules: data-parallel training, autocast, copies, loading, modes, attention."""
 import copy
+import datetime
 import gc
 import tempfile
 import unittest
@@ -25,20 +26,31 @@ class Net(torch.nn.Module):
 WIDE = 520  # more parameters than the first bucket of DistributedDataParallel takes
 
 
-def train_a_rank(rank, ranks, folder, wrap, finish):
-    """Two steps on every `ranks`-th row of a batch; the first rank saves its gradients and the kinds of its graphs."""
+def run_a_rank(rank, ranks, folder):
+    """Everything that takes several processes, on every `ranks`-th row of a batch; the ranks save what they found."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks,
+                                         timeout=datetime.timedelta(seconds=60))
+    for name, wrap, finish in (("replicated", replicated, same), ("sharded", sharded, gathered)):
+        torch.save(train_a_rank(rank, ranks, wrap, finish), f"{folder}/{name}{rank}")
+    torch.save(sum_over_ranks(rank), f"{folder}/sum{rank}")
+    torch.distributed.destroy_process_group()
+
+
+def second_rank(_child, folder):
+    run_a_rank(1, 2, folder)
+
+
+def train_a_rank(rank, ranks, wrap, finish):
+    """Two steps: the gradients, and the kinds of the graphs."""
     from heddle.torch.backend import observed
 
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
+    torch._dynamo.reset()
     torch.manual_seed(0)
     module, batch = Net(WIDE), torch.randn(8, 6)
     parallel = wrap(module, ranks)
     with observed() as graphs:
         take_steps(torch.compile(parallel, backend=heddle.torch.heddle_backend, options=REFERENCE), module, batch[rank::ranks])
-    gradients = {name: finish(parameter.grad) for name, parameter in module.named_parameters()}
-    if rank == 0:
-        torch.save((gradients, [graph.kind for graph in graphs]), f"{folder}/gradients")
-    torch.distributed.destroy_process_group()
+    return {name: finish(parameter.grad) for name, parameter in module.named_parameters()}, [graph.kind for graph in graphs]
 
 
 def replicated(module, _ranks):
@@ -63,20 +75,18 @@ def gathered(gradient):
     return gradient.full_tensor()
 
 
-def sum_over_ranks(rank, ranks, folder):
-    """A collective between two parts of one graph; each rank saves its result."""
+def sum_over_ranks(rank):
+    """A collective between two parts of one graph: its result, the parts, and the operators that PyTorch runs."""
     from torch.distributed._functional_collectives import all_reduce
 
     from heddle.torch.backend import observed
 
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
     x = torch.arange(6.0) + rank
     with observed() as graphs:
         function = lambda x: torch.tanh(all_reduce(x * 2, "sum", torch.distributed.group.WORLD) / 10)  # noqa: E731
         y = torch.compile(function, backend=heddle.torch.heddle_backend, options=REFERENCE, fullgraph=True)(x)
     graph, = graphs
-    torch.save((y, len(graph.parts), [str(one.node.target) for one in graph.division.fallbacks]), f"{folder}/{rank}")
-    torch.distributed.destroy_process_group()
+    return y, len(graph.parts), [str(one.node.target) for one in graph.division.fallbacks]
 
 
 def take_steps(run, module, batch):
@@ -152,33 +162,41 @@ class Numbers(test_torch_backend.Backend):
         self.assertNotIn(torch.ops.aten.lift_fresh_copy.default, [node.target for node in nodes])
 
 
-class Modules(test_torch_backend.Backend):
-    def check_ranks(self, wrap, finish, kinds):
+class Processes(test_torch_backend.Backend):
+    """This process is the first rank of two."""
+
+    @classmethod
+    def setUpClass(cls):
         with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(train_a_rank, (2, folder, wrap, finish), 2)
-            gradients, found = torch.load(f"{folder}/gradients")
+            context = torch.multiprocessing.start_processes(second_rank, (folder,), 1, join=False)
+            run_a_rank(0, 2, folder)
+            while not context.join():
+                pass
+            cls.found = {name: [torch.load(f"{folder}/{name}{rank}") for rank in range(2)] for name in ("replicated", "sharded", "sum")}
+
+    def check_gradients_of(self, name, kinds):
         torch.manual_seed(0)
         module, batch = Net(WIDE), torch.randn(8, 6)
         take_steps(module, module, batch)
-        for name, parameter in module.named_parameters():
-            torch.testing.assert_close(gradients[name], parameter.grad, msg=lambda why: f"{name}: {why}")  # noqa: B023
-        self.assertEqual({kind: found.count(kind) for kind in found}, kinds)
+        for gradients, found in self.found[name]:
+            for path, parameter in module.named_parameters():
+                torch.testing.assert_close(gradients[path], parameter.grad, msg=lambda why: f"{path}: {why}")  # noqa: B023
+            self.assertEqual({kind: found.count(kind) for kind in found}, kinds)
 
     def test_gradients_of_two_processes_are_those_of_one(self):
-        self.check_ranks(replicated, same, {"forward": 2, "backward": 2})
+        self.check_gradients_of("replicated", {"forward": 2, "backward": 2})
 
     def test_gradients_of_sharded_parameters_are_those_of_one_process(self):
-        self.check_ranks(sharded, gathered, {"forward": 1, "backward": 1})
+        self.check_gradients_of("sharded", {"forward": 1, "backward": 1})
 
     def test_collectives_run_between_parts(self):
-        with tempfile.TemporaryDirectory() as folder:
-            torch.multiprocessing.spawn(sum_over_ranks, (2, folder), 2)
-            for rank in range(2):
-                result, parts, fallbacks = torch.load(f"{folder}/{rank}")
-                torch.testing.assert_close(result, torch.tanh((4 * torch.arange(6.0) + 2) / 10))
-                self.assertEqual(parts, 2)
-                self.assertEqual(fallbacks, ["_c10d_functional.all_reduce.default", "_c10d_functional.wait_tensor.default"])
+        for result, parts, fallbacks in self.found["sum"]:
+            torch.testing.assert_close(result, torch.tanh((4 * torch.arange(6.0) + 2) / 10))
+            self.assertEqual(parts, 2)
+            self.assertEqual(fallbacks, ["_c10d_functional.all_reduce.default", "_c10d_functional.wait_tensor.default"])
 
+
+class Modules(test_torch_backend.Backend):
     def test_autocast_trains_in_bf16(self):
         module, x = Net(), torch.randn(5, 6)
         other = copy.deepcopy(module)

@@ -36,9 +36,9 @@ class _Program:
 
     def __init__(self, graph: "CompiledGraph", symbols: Environment, constants: Dict[Node, torch.Tensor]):
         slots = graph.slots
-        results = [one if isinstance(one, Node) and one in slots
+        results = [None if isinstance(one, Node) and one in slots
                    else number_of(one, symbols) if isinstance(one, Node) else one for one in graph.results]
-        places = [slots[one] if isinstance(one, Node) else -1 for one in results]
+        places = [slots.get(one, -1) if isinstance(one, Node) else -1 for one in graph.results]
         program = _core.Program(TENSORS, graph.rest, places, results)
         self.parts: List[CompiledPart] = []
         for step, ended in zip(graph.division.steps, _last_reads(graph.division)):

@@ -3,7 +3,7 @@ import contextlib
 import math
 import weakref
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 import torch
 from torch.fx import Node
@@ -18,6 +18,9 @@ Key = Tuple[int, ...]  # the extents of a call
 _MOST_PATIENCE = 32
 _SMALL = 1 << 16
 _CONVOLUTION = torch.ops.aten.convolution.default
+_PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
+_TRANSPOSES = (torch.ops.aten.t.default, torch.ops.aten.permute.default, torch.ops.aten.transpose.int)
+_RESHAPES = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default, torch.ops.aten.reshape.default)
 
 
 class Packed(NamedTuple):
@@ -39,7 +42,9 @@ class Weights:
                  are_fixed: bool):
         read = {node: part for part in division.steps if isinstance(part, Part) for node in part.inputs}
         written = {node.args[0] for node in division.writes}
-        self._nodes = [node for node in candidates if node in read and node not in written and _gains(node, read[node], device)]
+        kept = [node for node in candidates if node in read and node not in written]
+        joined = set().union(*(side_by_side(step, kept) for step in division.steps if isinstance(step, Part)))
+        self._nodes = [node for node in kept if node in joined or _gains(node, read[node], device)]
         self._slots = [slots[node] for node in self._nodes]
         self._are_fixed = are_fixed
         self._last = self._versions()
@@ -106,7 +111,7 @@ def _gains(node: Node, part: Part, device: torch.device) -> bool:
     """Whether kernels get better by the weight as a constant.
 
     Numbers alone would be literals of kernels, which another value would compile again. A GPU reads matrices as they lie, and
-    a constant of theirs would be a second copy.
+    a constant of theirs would be a second copy: only those of `side_by_side` are worth it.
     """
     shape = node.meta["val"].shape
     elements = math.prod(int(extent) for extent in shape)
@@ -115,3 +120,42 @@ def _gains(node: Node, part: Part, device: torch.device) -> bool:
     if device.type == "cpu":
         return True
     return any(one.target is _CONVOLUTION for one in part.nodes) and (len(shape) > 2 or elements <= _SMALL)
+
+
+def side_by_side(part: Part, weights: Collection[Node]) -> Set[Node]:
+    """Matrices, and the biases of their products, of which the compiler makes one product if they are constants: they have the
+    same left operand, and the columns of each result are divided into heads (queries, keys and values of an attention)."""
+    products: Dict[Node, List[Set[Node]]] = {}
+    for node in part.nodes:
+        if node.target not in _PRODUCTS:
+            continue
+        *bias, left, right = node.args[:3]
+        own = {_unturned(one) for one in (*bias, right)}  # type: ignore[arg-type]
+        if own <= set(weights) and _has_heads(node):
+            products.setdefault(_unfolded(left), []).append(own)  # type: ignore[arg-type]
+    return {node for found in products.values() if len(found) > 1 for own in found for node in own}
+
+
+def _unturned(node: Node) -> Node:
+    """The matrix that a node is the transposed one of, or the node."""
+    return node.args[0] if node.target in _TRANSPOSES else node  # type: ignore[return-value]
+
+
+def _unfolded(node: Node) -> Node:
+    """What a matrix of rows is a view of."""
+    while node.target in _RESHAPES and not _divides(node):
+        node = node.args[0]  # type: ignore[assignment]
+    return node
+
+
+def _has_heads(node: Node) -> bool:
+    """Whether all that reads a matrix divides its columns, or takes them as those of one head."""
+    return bool(node.users) and all(
+        reader.target in _RESHAPES and (_divides(reader) or _has_heads(reader)) or reader.target in _TRANSPOSES and reader.meta["val"].dim() > 3
+        for reader in node.users)
+
+
+def _divides(reshape: Node) -> bool:
+    """Whether a reshape has other columns than its operand."""
+    before, after = reshape.args[0].meta["val"].shape[-1], reshape.meta["val"].shape[-1]  # type: ignore[union-attr]
+    return not (isinstance(before, int) and isinstance(after, int) and before == after)

@@ -1,6 +1,7 @@
 #include "passes/simplify/fold.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "ir/reference/eval.h"
@@ -58,9 +59,47 @@ class Folder {
     return results;
   }
 
+  // A broadcast or an iota, or broadcasts of these: kernels compute it.
   bool is_implicit(ValueId v) const {
     const Node& node = target_.producer(v);
-    return node.op == Op::kIota || (node.op == Op::kBroadcast && target_.constant_of(node.inputs[0]) != nullptr);
+    if (node.op == Op::kIota) return true;
+    return node.op == Op::kBroadcast && (target_.constant_of(node.inputs[0]) != nullptr || is_implicit(node.inputs[0]));
+  }
+
+  // Which dimensions of an implicit value its elements depend on.
+  std::vector<bool> varying(ValueId v) const {
+    const Node& node = target_.producer(v);
+    std::vector<bool> result(target_.shape(v).size());
+    if (node.op == Op::kIota) {
+      result[static_cast<size_t>(node.attrs.integer("dim"))] = true;
+    } else if (node.op == Op::kBroadcast) {
+      const std::vector<bool> inner = varying(node.inputs[0]);
+      const Shape& small = target_.shape(node.inputs[0]);
+      for (size_t d = 0; d < inner.size(); ++d) {
+        if (inner[d] && small[d] != 1) result[static_cast<size_t>(node.attrs.ints("dims")[d])] = true;
+      }
+    } else {
+      result.assign(result.size(), true);
+    }
+    return result;
+  }
+
+  // Whether an elementwise node is cheaper to compute from positions than to read: large masks, and large tables of
+  // several positions.
+  bool is_of_positions(const ir::Graph& source, const Node& node, const std::vector<ValueId>& inputs) const {
+    constexpr int64_t kMostElements = 1 << 16;
+    if (!ir::is_elementwise(node.op)) return false;
+    const Shape& shape = source.shape(node.outputs[0]);
+    std::vector<bool> all(shape.size());
+    for (ValueId v : inputs) {
+      if (target_.constant_of(v) != nullptr) return false;
+      const std::vector<bool> one = varying(v);
+      for (size_t d = 0; d < one.size(); ++d) all[d] = all[d] || one[d];
+    }
+    int64_t elements = 1;
+    for (size_t d = 0; d < shape.size(); ++d) elements *= all[d] ? shape[d] : 1;
+    const bool is_mask = source.dtype(node.outputs[0]) == DType::kBool;
+    return elements > kMostElements && (is_mask || std::count(all.begin(), all.end(), true) > 1);
   }
 
   bool may_fold(const ir::Graph& source, const Node& node, const std::vector<ValueId>& inputs) const {
@@ -86,10 +125,7 @@ class Folder {
       }
     }
     if (largest_implicit > largest_given) return false;
-    // Large masks made of positions are cheaper to compute than to read.
-    constexpr int64_t kMostMask = 1 << 16;
-    const bool is_mask = source.dtype(node.outputs[0]) == DType::kBool && ir::is_elementwise(node.op);
-    if (is_mask && given == 0 && largest_implicit > kMostMask) return false;
+    if (is_of_positions(source, node, inputs)) return false;
     double made = 0;  // an int64_t may overflow
     for (ValueId v : node.outputs) {
       const ir::TensorType& type = source.type(v);
@@ -102,7 +138,7 @@ class Folder {
     if (const Tensor* constant = target_.constant_of(v)) return *constant;
     const Node& node = target_.producer(v);
     if (node.op == Op::kBroadcast) {
-      const Tensor& small = *target_.constant_of(node.inputs[0]);
+      const Tensor small = value_of(node.inputs[0]);
       return gather_view(small, *apply(StridedView::dense(small.shape()), node));
     }
     return ir::to_tensor(ir::evaluate_node(target_, node, {}, true)[0]);
@@ -162,12 +198,37 @@ std::optional<std::string> signature(const Node& node, const std::vector<Tensor>
   return text;
 }
 
-// A constant of one repeated value is a broadcast: kernels then hold it in a register.
+// Whether all slices along a dimension are equal.
+bool repeats_along(const Tensor& value, size_t dim) {
+  const Shape& shape = value.shape();
+  if (shape[dim] == 1) return false;
+  size_t slice = size_of(value.dtype());
+  for (size_t d = dim + 1; d < shape.size(); ++d) slice *= static_cast<size_t>(shape[d]);
+  const size_t line = slice * static_cast<size_t>(shape[dim]);
+  const auto* bytes = static_cast<const std::byte*>(value.data());
+  for (size_t at = 0; at < value.bytes(); at += line) {
+    if (std::memcmp(bytes + at, bytes + at + slice, line - slice) != 0) return false;
+  }
+  return true;
+}
+
+// A constant that repeats is a broadcast of less: kernels then hold one value in a register, and see of which
+// dimensions it is a function.
 std::optional<ValueId> as_broadcast(ir::Rewriter& r, const Tensor& value) {
-  constexpr int64_t kLeast = 2, kMost = 1 << 16;
-  if (value.size() < kLeast || value.size() > kMost || !ir::is_splat(value)) return std::nullopt;
-  const Tensor one = gather_view(value, {{}, {}, 0});
-  return r.emit(Op::kBroadcast, {r.constant(one)}, {{"shape", value.shape()}, {"dims", ir::Ints{}}});
+  constexpr int64_t kLeast = 2, kMost = 1 << 22;
+  if (value.size() < kLeast || value.size() > kMost || value.dtype() == DType::kString) return std::nullopt;
+  StridedView once{{}, {}, 0};
+  ir::Ints dims;
+  const bool is_splat = ir::is_splat(value);
+  const ir::Ints pitches = StridedView::dense(value.shape()).strides;
+  for (size_t d = 0; d < value.shape().size() && !is_splat; ++d) {
+    if (value.shape()[d] == 1 || repeats_along(value, d)) continue;
+    once.shape.push_back(value.shape()[d]);
+    once.strides.push_back(pitches[d]);
+    dims.push_back(static_cast<int64_t>(d));
+  }
+  if (element_count(once.shape) == value.size()) return std::nullopt;
+  return r.emit(Op::kBroadcast, {r.constant(gather_view(value, once))}, {{"shape", value.shape()}, {"dims", dims}});
 }
 
 // Loops, branches, contractions and scatters read buffers: their constant operands are stored, however plain they are.

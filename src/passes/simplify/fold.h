@@ -30,8 +30,8 @@ class FoldMemo {
   uint64_t run_ = 0;
 };
 
-// Evaluates nodes whose operands are constants, broadcasts of constants or iota, where the result is not much larger
-// than what it was made of: a broadcast or an iota alone costs nothing in a kernel, and is left.
+// Evaluates nodes whose operands are constants, iotas or broadcasts of these, where the result is not much larger than
+// what it was made of: a broadcast or an iota alone costs nothing in a kernel, and is left.
 ir::Graph fold(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -34,6 +34,93 @@ TEST(Fold, EqualElementsBecomeABroadcast) {
     })");
 }
 
+TEST(Fold, RepeatedSlicesBecomeABroadcast) {
+  expect_ir(R"(graph(%x: i64[2,2,3]) {
+      %a = constant {value = i64[2,2,3]{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}}
+      %y = add(%x, %a)
+      return "y" = %y
+    })",
+            {"fold"}, R"(graph(%x: i64[2,2,3]) {
+      %a = constant {value = i64[2,3]{1, 2, 3, 4, 5, 6}}
+      %b = broadcast(%a) {shape = [2,2,3], dims = [0,2]}
+      %y = add(%x, %b)
+      return "y" = %y
+    })");
+}
+
+// A causal mask as transformers computes it: positions looked up by sequence and place, and sequences that begin where
+// positions do not go on.
+std::string packed_mask(int64_t batch, int64_t length, int64_t first_length) {
+  return fmt::format(
+      R"(graph(%x: bool[{0},{1},{1}]) {{
+      %line = iota {{dtype = i64, shape = [{1}], dim = 0}}
+      %rest = constant {{value = i64[]{{{2}}}}}
+      %turn = broadcast(%rest) {{shape = [{1}], dims = []}}
+      %place = mod(%line, %turn)
+      %places = broadcast(%place) {{shape = [{0},{1}], dims = [1]}}
+      %none = constant {{value = i64[{0},1]{{-1}}}}
+      %shifted = concat(%none, %places) {{dim = 1}}
+      %before = slice(%shifted) {{starts = [0,0], limits = [{0},{1}], strides = [1,1]}}
+      %step = sub(%places, %before)
+      %one = constant {{value = i64[{0},{1}]{{1}}}}
+      %begins = ne(%step, %one)
+      %begun = cast(%begins) {{to = i64}}
+      %sequence = scan(%begun) {{kind = "sum", dim = 1, exclusive = 0, reverse = 0}}
+      %batches = iota {{dtype = i64, shape = [{0}], dim = 0}}
+      %b = broadcast(%batches) {{shape = [{0},{1},1], dims = [0]}}
+      %l = broadcast(%line) {{shape = [{0},{1},1], dims = [1]}}
+      %at = concat(%b, %l) {{dim = 2}}
+      %own = gather_nd(%sequence, %at) {{batch_dims = 0}}
+      %position = gather_nd(%places, %at) {{batch_dims = 0}}
+      %r = broadcast(%position) {{shape = [{0},{1},{1}], dims = [0,1]}}
+      %c = broadcast(%position) {{shape = [{0},{1},{1}], dims = [0,2]}}
+      %causal = le(%c, %r)
+      %rs = broadcast(%own) {{shape = [{0},{1},{1}], dims = [0,1]}}
+      %cs = broadcast(%own) {{shape = [{0},{1},{1}], dims = [0,2]}}
+      %same = eq(%rs, %cs)
+      %mask = and(%causal, %same)
+      %y = and(%x, %mask)
+      return "y" = %y
+    }})",
+      batch, length, first_length);
+}
+
+TEST(Fold, MasksOfPackedSequencesAreComparisonsOfPositions) {
+  const ir::Graph graph = run_pipeline(ir::parse(packed_mask(5, 400, 400)), {test_target()});
+  int64_t comparisons = 0;
+  for (const ir::Node& node : graph.nodes()) {
+    EXPECT_TRUE(ir::is_elementwise(node.op) || ir::class_of(node.op) == ir::OpClass::kLayout ||
+                node.op == ir::Op::kIota || node.op == ir::Op::kParameter || node.op == ir::Op::kConstant)
+        << ir::print(graph);
+    if (node.op == ir::Op::kConstant) {
+      EXPECT_LE(node.attrs.tensor("value").size(), 1) << ir::print(graph);
+    }
+    comparisons += node.op == ir::Op::kLe ? 1 : 0;
+    EXPECT_NE(node.op, ir::Op::kEq);
+  }
+  EXPECT_EQ(comparisons, 1);
+}
+
+TEST(Fold, MasksOfPackedSequencesKeepTheirValues) {
+  for (const int64_t first_length : {7, 30, 31}) {  // of the sequences of 31 tokens
+    const ir::Graph graph = ir::parse(packed_mask(3, 31, first_length));
+    expect_same(graph, run_pipeline(graph, {test_target()}));
+  }
+}
+
+TEST(Fold, TablesOfSeveralPositionsAreNotStored) {
+  const ir::Graph graph = run(R"(graph(%x: i64[600,600]) {
+      %i = iota {dtype = i64, shape = [600], dim = 0}
+      %r = broadcast(%i) {shape = [600,600], dims = [0]}
+      %c = broadcast(%i) {shape = [600,600], dims = [1]}
+      %d = sub(%r, %c)
+      %y = add(%x, %d)
+      return "y" = %y
+    })",
+                              {"fold"});
+  for (const ir::Node& node : graph.nodes()) EXPECT_NE(node.op, ir::Op::kConstant);
+}
+
 TEST(Fold, LoopsReadStoredConstants) {
   const auto text = [](const std::string& state) {
     return "graph(%n: i64[], %c: bool[]) { " + state +
