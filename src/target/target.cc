@@ -158,6 +158,7 @@ const TargetTraits& Target::traits() const {
                                           .runs_regions_side_by_side = true,
                                           .convolves_channels_first = true,
                                           .interleaves_columns = true,
+                                          .gathers_rows = true,
                                           .shares_kernels_of_shapes = true};
   static constexpr TargetTraits kOfCuda = {.merges_dots = true,
                                            .scales_products = true,
@@ -167,6 +168,7 @@ const TargetTraits& Target::traits() const {
                                            .runs_regions_side_by_side = false,
                                            .convolves_channels_first = false,
                                            .interleaves_columns = false,
+                                           .gathers_rows = false,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);
 }

@@ -93,6 +93,8 @@ struct TargetTraits {
   bool convolves_channels_first;
   // The epilogue of a convolution can store neighbouring columns as neighbouring pixels.
   bool interleaves_columns;
+  // A gather of whole rows takes loads of vectors, while of other gathers each lane takes a load.
+  bool gathers_rows;
   // Plans for other shapes share kernels whose numbers are arguments.
   bool shares_kernels_of_shapes;
 };

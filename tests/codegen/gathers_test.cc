@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <variant>
 
 #include "codegen/codegen.h"
@@ -30,6 +31,24 @@ ValueId sampled(Builder& b, ValueId image, ValueId at, int64_t taps) {
   return sum;
 }
 
+// Rows of an image [pixels, channels] at computed places, weighted.
+ValueId sampled_rows(Builder& b, ValueId image, ValueId at, int64_t taps) {
+  const Shape shape = b.shape(image);
+  Shape all = b.shape(at);
+  ir::Ints dims(all.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  all.push_back(shape[1]);
+  ValueId sum = 0;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const ValueId moved = b.binary(Op::kAdd, b.unary(Op::kFloor, at), static_cast<double>(tap));
+    const ValueId weight = b.binary(Op::kMul, b.unary(Op::kExp, b.sub(at, moved)), 0.25);
+    const ValueId inside = b.binary(Op::kMin, b.binary(Op::kMax, moved, -2.0), static_cast<double>(shape[0]));
+    const ValueId part = b.mul(b.gather(image, b.cast(inside, DType::kI64), 0), b.broadcast(weight, all, dims));
+    sum = tap == 0 ? part : b.add(sum, part);
+  }
+  return sum;
+}
+
 std::vector<int64_t> steps_of(int64_t count, double step, int64_t first) {
   std::vector<int64_t> table;
   for (int64_t i = 0; i < count; ++i) table.push_back(first + static_cast<int64_t>(static_cast<double>(i) * step));
@@ -51,9 +70,20 @@ void add_gathers(Batch& batch) {
       b.graph().output("most", b.reduce("max", parts, {3}));
     });
   }
+  for (const auto& [channels, points] :
+       std::vector<std::pair<int64_t, int64_t>>{{64, 100}, {17, 333}, {130, 20}, {48, 5}}) {
+    batch.add("rows " + std::to_string(channels) + " " + std::to_string(points), [&](Builder& b) {
+      const ValueId x = input(b, "x", DType::kF32, {40, channels});
+      b.graph().output("y", sampled_rows(b, x, input(b, "p", DType::kF32, {points}), 3));
+      const ValueId few = sampled_rows(b, x, input(b, "q", DType::kF32, {points, 3, 2}), 2);
+      b.graph().output("means", b.reduce("sum", few, {1, 2}));
+      b.graph().output("columns", b.transpose(few, {0, 3, 1, 2}));
+    });
+  }
   // Tables that ascend slowly, by more than a vector in a vector, and not at all; that end where the row does.
   for (const DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kU8, DType::kI64, DType::kBool}) {
-    for (const auto& [step, first] : std::vector<std::pair<double, int64_t>>{{0.5, 0}, {0.97, -41}, {1.6, 0}, {7, -99}}) {
+    for (const auto& [step, first] :
+         std::vector<std::pair<double, int64_t>>{{0.5, 0}, {0.97, -41}, {1.6, 0}, {7, -99}}) {
       batch.add("table " + std::string(to_string(dtype)) + " " + std::to_string(step), [&](Builder& b) {
         for (const int64_t count : {11, 64, 83}) {
           const ValueId x = input(b, "x" + std::to_string(count), dtype, {3, 9, 100});
@@ -65,17 +95,24 @@ void add_gathers(Batch& batch) {
       });
     }
   }
-  batch.add("gather of a gather", [&](Builder& b) {
-    const ValueId x = input(b, "x", DType::kF32, {30, 200}), first = input(b, "i", DType::kI64, {70});
-    const ValueId second = b.gather(first, input(b, "j", DType::kI32, {150}), 0);
-    b.graph().output("y", b.unary(Op::kAbs, b.gather(x, second, 1)));
-  }, 0, 70);
-  batch.add("padded and reversed", [&](Builder& b) {
-    const ValueId x = input(b, "x", DType::kF32, {24, 50}), zero = b.scalar(DType::kF32, 0);
-    const ValueId padded = b.emit(Op::kPad, {x, zero},
-                                  {{"low", ir::Ints{1, 3}}, {"high", ir::Ints{2, 5}}, {"mode", std::string("constant")}});
-    b.graph().output("y", b.gather(padded, input(b, "i", DType::kI64, {90}), 1));
-  }, 0, 58);
+  batch.add(
+      "gather of a gather",
+      [&](Builder& b) {
+        const ValueId x = input(b, "x", DType::kF32, {30, 200}), first = input(b, "i", DType::kI64, {70});
+        const ValueId second = b.gather(first, input(b, "j", DType::kI32, {150}), 0);
+        b.graph().output("y", b.unary(Op::kAbs, b.gather(x, second, 1)));
+      },
+      0, 70);
+  batch.add(
+      "padded and reversed",
+      [&](Builder& b) {
+        const ValueId x = input(b, "x", DType::kF32, {24, 50}), zero = b.scalar(DType::kF32, 0);
+        const ValueId padded =
+            b.emit(Op::kPad, {x, zero},
+                   {{"low", ir::Ints{1, 3}}, {"high", ir::Ints{2, 5}}, {"mode", std::string("constant")}});
+        b.graph().output("y", b.gather(padded, input(b, "i", DType::kI64, {90}), 1));
+      },
+      0, 58);
 }
 
 TEST(Gathers, OfPositionsThatLoopsShare) {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 
+#include "ir/rewrite.h"
 #include "phase_graphs.h"
 #include "testing.h"
 
@@ -282,6 +284,52 @@ TEST(Conv, InterleavesPhases) {
       SCOPED_TRACE(text);
       check_graph(parse_with_random_weights(text, 5), type == std::string_view("f16") ? 2e-3 : 1e-5);
     }
+  }
+}
+
+// Row phases and pixel phases of two taps, of which the first of each has one.
+ir::Graph with_short_phases(const ir::Graph& graph, int64_t features, int64_t phases) {
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const ir::Node& node) -> std::optional<std::vector<ir::ValueId>> {
+    const Tensor* const from = graph.constant_of(node.outputs[0]);
+    if (from == nullptr || from->shape().size() != 4) return std::nullopt;
+    Tensor w = Tensor::unfilled(from->dtype(), from->shape());
+    std::memcpy(w.mutable_data(), from->data(), from->bytes());
+    const auto values = w.mutable_values<float>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const int64_t tap = static_cast<int64_t>(i) % 4, column = static_cast<int64_t>(i) / 4 / w.shape()[1];
+      const bool first_row = column / (features * phases) % 2 == 0, first_pixel = column % phases == 0;
+      if ((first_row && tap < 2) || (first_pixel && tap % 2 == 0)) values[i] = 0;
+    }
+    return std::vector{r.constant(w)};
+  });
+}
+
+TEST(Conv, LeavesOutZerosOfPhases) {
+  struct Case {
+    int64_t width, groups, features, phases;
+    CpuIsa isa;
+  };
+  for (const auto& [width, groups, features, phases, isa] : {Case{5, 1, 40, 2, CpuIsa::kAvx512},
+                                                             {19, 1, 64, 4, CpuIsa::kAvx512},
+                                                             {260, 2, 32, 2, CpuIsa::kAvx2},
+                                                             {9, 1, 37, 8, CpuIsa::kAvx2}}) {
+    const int64_t channels = groups * features, wide = width * phases;
+    const std::string text = fmt::format(
+        R"(graph g(%x: f32[2,3,{0},{1}], %r: f32[2,{2},5,{3}]) {{
+  %w = constant {{value = f32[{4},4,2,2]{{1}}}}
+  %0 = conv(%x, %w) {{strides = [1,1], low = [0,1], high = [1,0], dilations = [1,1], lhs_dilations = [1,1], groups = {5}, layout = "nhwc"}} : f32[2,3,{0},{4}]
+  %1 = reshape(%0) {{shape = [2,3,{0},{5},2,{6},{7}]}} : f32[2,3,{0},{5},2,{6},{7}]
+  %2 = transpose(%1) {{perm = [0,1,4,2,6,3,5]}} : f32[2,3,2,{0},{7},{5},{6}]
+  %3 = reshape(%2) {{shape = [2,6,{8},{2}]}} : f32[2,6,{8},{2}]
+  %4 = slice(%3) {{starts = [0,1,1,0], limits = [2,6,{8},{2}], strides = [1,1,1,1]}} : f32[2,5,{3},{2}]
+  %5 = transpose(%4) {{perm = [0,3,1,2]}} : f32[2,{2},5,{3}]
+  %6 = add(%5, %r) : f32[2,{2},5,{3}]
+  return "y" = %6
+}})",
+        width, 4 * groups, channels, wide - 1, 2 * channels * phases, groups, features, phases, wide);
+    SCOPED_TRACE(text);
+    check_graph(with_short_phases(parse_with_random_weights(text, 5), features, phases), 1e-5,
+                {.threads = 2, .isa = isa});
   }
 }
 

@@ -124,12 +124,16 @@ TEST(ConvPhases, PhasesBeginWhereTheyHaveEquallyManyTaps) {
 }
 
 TEST(ConvPhases, UnequalPhasesAreApartWhereZerosWouldCostMore) {
-  const auto convolutions = [](int64_t size) {
-    const Spread s = with_dimension(with_dimension({.channels = 64, .features = 64}, size, 3, 2, 1), size, 3, 2, 1);
-    return nodes_with(without_spread(ir::parse(s.text())), ir::Op::kConv).size();
+  const auto convolutions = [](int64_t size, bool constant, const Target& target) {
+    const Spread filters = {.channels = 64, .features = 64, .constant = constant};
+    const Spread s = with_dimension(with_dimension(filters, size, 3, 2, 1), size, 3, 2, 1);
+    return nodes_with(without_spread(ir::parse(s.text()), target), ir::Op::kConv).size();
   };
-  EXPECT_EQ(convolutions(32), 4u);
-  EXPECT_EQ(convolutions(2), 1u) << "kernels cost more than zeros";
+  const Target cpu = test_target();
+  EXPECT_EQ(convolutions(32, false, cpu), 4u);
+  EXPECT_EQ(convolutions(2, false, cpu), 1u) << "kernels cost more than zeros";
+  EXPECT_EQ(convolutions(32, true, cpu), 1u) << "kernels leave out zeros that they know";
+  EXPECT_EQ(convolutions(32, true, Target::cuda_h200()), convolutions(32, false, Target::cuda_h200()));
 }
 
 TEST(ConvPhases, DepthwiseConvolutionsStayDepthwise) {

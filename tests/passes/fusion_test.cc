@@ -86,16 +86,17 @@ std::string transformer_layer() {
 TEST(Fusion, ATransformerLayerIsContractionsAndThreeStitches) {
   const ir::Graph graph = run_pipeline(ir::parse(transformer_layer()), {test_target()});
   expect_same(ir::parse(transformer_layer()), graph, 1e-4);
-  EXPECT_THAT(summary(graph, fuse_checked(graph)),
-              ElementsAre("contraction: dot add",                   // Q, K and V share weights here: one dot
-                          "contraction: dot mul",                   // scores, scaled
-                          "stitch: reduce sub exp reduce div mul",  // softmax
-                          "contraction: dot",                       //
-                          "contraction: dot add add",               // bias and residual
-                          "stitch: reduce div sub reduce div add sub mul reduce mul sub max mul add rsqrt mul",  // layer norm
-                          "contraction: dot add mul erf add mul mul",             // GELU
-                          "contraction: dot add add",                             //
-                          "stitch: reduce div sub reduce div add sub mul reduce mul sub max mul add rsqrt mul"));
+  EXPECT_THAT(
+      summary(graph, fuse_checked(graph)),
+      ElementsAre("contraction: dot add",                   // Q, K and V share weights here: one dot
+                  "contraction: dot mul",                   // scores, scaled
+                  "stitch: reduce sub exp reduce div mul",  // softmax
+                  "contraction: dot",                       //
+                  "contraction: dot add add",               // bias and residual
+                  "stitch: reduce div sub reduce div add sub mul reduce mul sub max mul add rsqrt mul",  // layer norm
+                  "contraction: dot add mul erf add mul mul",                                            // GELU
+                  "contraction: dot add add",                                                            //
+                  "stitch: reduce div sub reduce div add sub mul reduce mul sub max mul add rsqrt mul"));
 }
 
 TEST(Fusion, PoliciesDiffer) {
@@ -131,7 +132,8 @@ TEST(Fusion, EpilogueTakesTheStoreLayoutAndTheOperandsView) {
       %k4 = reshape(%k) {shape = [2,5,3,4]}
       %s = dot(%q4, %k4) {lhs_batch = [0,2], rhs_batch = [0,2], lhs_contract = [3], rhs_contract = [3]}
       %n = neg(%s)
-      %t = transpose(%n) {perm = )" + perm + "}\n%r = reshape(%t) {shape = " + shape + R"(}
+      %t = transpose(%n) {perm = )" +
+                     perm + "}\n%r = reshape(%t) {shape = " + shape + R"(}
       %e = exp(%r)
       return "y" = %e
     })");
@@ -300,6 +302,28 @@ TEST(Fusion, ScattersAndSelectionsAreCompiledInTheirRegion) {
   EXPECT_THAT(groups_of("graph(%x: f32[4,8], %at: i64[3,1], %u: f32[3,8]) { %e = exp(%u) %s = scatter_nd(%x, %at, %e) "
                         "{reduction = \"add\"} %n = neg(%s) return \"y\" = %n }"),
               ElementsAre("stitch: exp scatter_nd neg"));
+}
+
+// An image is turned once, so that vectors of its channels are gathered, and so is the result.
+TEST(Fusion, ImagesOfGatheredRowsAreTurnedApart) {
+  const auto groups = [](int64_t channels, const Target& target) {
+    const ir::Graph graph = ir::parse(fmt::format(R"(graph(%x: f32[1,{0},32,32], %i: i64[2000,4], %j: i64[2000,4]) {{
+      %t = transpose(%x) {{perm = [0,2,3,1]}}
+      %r = reshape(%t) {{shape = [1024,{0}]}}
+      %a = gather(%r, %i) {{dim = 0}}
+      %b = gather(%r, %j) {{dim = 0}}
+      %c = add(%a, %b)
+      %s = reduce(%c) {{kind = "sum", dims = [1]}}
+      %y = transpose(%s) {{perm = [1,0]}}
+      return "y" = %y
+    }})",
+                                                  channels));
+    return summary(graph, fuse(graph, target, {}));
+  };
+  EXPECT_THAT(groups(64, test_target()),
+              ElementsAre("stitch: transpose", "stitch: gather gather add reduce", "stitch: transpose"));
+  EXPECT_THAT(groups(3, test_target()), ElementsAre("stitch: transpose gather gather add reduce transpose"));
+  EXPECT_EQ(groups(64, Target::cuda_h200()).size(), 1u) << "lanes of a GPU gather by themselves";
 }
 
 TEST(Fusion, DecisionsNameTheModelsNodes) {

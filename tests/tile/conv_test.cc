@@ -57,8 +57,30 @@ void each_tap(const Problem& p, int64_t pixel, F f) {
   }
 }
 
+// A box of the window for each panel, some of them empty; filters become zero outside.
+template <typename TW>
+std::vector<ConvTaps> random_taps(const ConvShape& s, int64_t width, std::mt19937& random, Guarded<TW>& filters) {
+  std::vector<ConvTaps> boxes(static_cast<size_t>(s.groups * s.panels(width)));
+  for (ConvTaps& box : boxes) {
+    for (int d = 0; d < 3; ++d) {
+      box.first[d] = static_cast<int32_t>(random() % static_cast<unsigned>(s.kernel[d]));
+      box.end[d] =
+          box.first[d] + static_cast<int32_t>(random() % static_cast<unsigned>(s.kernel[d] - box.first[d] + 1));
+    }
+  }
+  for (int64_t i = 0; i < filters.size(); ++i) {
+    const int64_t o = i / s.k(), tap = i % s.taps();
+    const ConvTaps& box = boxes[static_cast<size_t>(o / s.o * s.panels(width) + o % s.o / width)];
+    const int64_t at[3] = {tap / s.kernel[2] / s.kernel[1], tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]};
+    for (int d = 0; d < 3; ++d) {
+      if (at[d] < box.first[d] || at[d] >= box.end[d]) filters[i] = testing::from_double<TW>(0);
+    }
+  }
+  return boxes;
+}
+
 template <typename T, typename TX, typename TW, int MR, int NV, bool Direct = false>
-void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
+void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels, bool leaves_out = false) {
   SCOPED_TRACE(::testing::Message() << "batch " << p.batch << " groups " << p.groups << " " << p.c << "->" << p.o
                                     << " in " << p.dims[0].in << "x" << p.dims[1].in << "x" << p.dims[2].in
                                     << " kernel " << p.dims[1].kernel << "x" << p.dims[2].kernel << " MR " << MR);
@@ -78,6 +100,9 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
   Guarded<T> y(p.batch * pixels * filters);
   testing::fill(x, random);
   testing::fill(w, random);
+  std::vector<ConvTaps> boxes;
+  if (leaves_out) boxes = random_taps(s, NR, random, w);
+  const ConvTaps* const of_panels = leaves_out ? boxes.data() : nullptr;
   const PanelSource source{p.groups, p.o * p.c * taps, taps, 1, p.c, taps, p.o, p.c * taps};
   Guarded<TW> packed(packed_elements(source, NR));
   pack_panels(packed.data(), w.data(), source, NR, [](TW v) { return v; });
@@ -93,13 +118,13 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
     image = X::dense(x.data(), s);
   }
   constexpr auto micro = micro_kernels<T, TW, MR, NV>();
-  conv<NV>(micro, s, image, packed.data(), epilogue, scratch, 0, tasks / 3);
-  conv<NV>(micro, s, image, packed.data(), epilogue, scratch, tasks / 3, tasks);
+  conv<NV>(micro, s, image, packed.data(), epilogue, scratch, 0, tasks / 3, of_panels);
+  conv<NV>(micro, s, image, packed.data(), epilogue, scratch, tasks / 3, tasks, of_panels);
   EXPECT_TRUE(y.intact());
   const testing::Scratch larger(s.scratch_bytes(MR, NR, sizeof(T), X::kCopies, true));
   Guarded<T> planes(y.size());
   const testing::StoreColumns<T> by_channels{planes.data(), pixels * filters, pixels};
-  conv<NV>(micro, s, image, packed.data(), by_channels, larger, 0, tasks);
+  conv<NV>(micro, s, image, packed.data(), by_channels, larger, 0, tasks, of_panels);
   EXPECT_TRUE(planes.intact());
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t n = i / (pixels * filters), pixel = i / filters % pixels, o = i % filters, g = o / p.o;
@@ -136,6 +161,14 @@ TEST(Conv, AgreesWithDoubleForAnyWindow) {
   }
   constexpr Dim wide{2 * kMicroRows - 1, 3, 1, 1, 1, 1};
   check_conv<float, float, float, kMicroRows, 2>({2, 1, 19, 70, {kNone, {5, 3, 1, 1, 1, 1}, wide}}, 2, 2);
+}
+TEST(Conv, LeavesOutTapsOutsideOfThePanelsBoxes) {
+  for (const Problem& p : kProblems) {
+    check_conv<float, float, float, 2, 2>(p, 2, 1, true);
+    check_conv<float, half, bfloat, 3, 1>(p, 100, 100, true);
+  }
+  // Groups that are read in place: the pixels of a window's line lie apart.
+  check_conv<float, float, float, 3, 1, true>({1, 2, 6, 37, {{3, 2}, {9, 3, 2}, {12, 3, 2}}}, 3, 1, true);
 }
 TEST(Conv, NarrowFloats) {
   for (const Problem& p : kProblems) {

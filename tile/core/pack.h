@@ -7,21 +7,27 @@
 namespace heddle::tile {
 
 // The matrix B[K][N] of each group, wherever its elements lie: K = outer * inner with a stride for each (a filter's
-// taps and channels). Strides in elements.
+// taps and channels). Strides in elements. Columns may be `phases` to each channel: a panel has the same phase of its
+// channels, and the panels of the phases of these channels follow each other.
 struct PanelSource {
   int64_t groups = 1, group_stride = 0;
   int64_t outer = 1, outer_stride = 0;
   int64_t inner = 0, inner_stride = 0;
   int64_t n = 0, n_stride = 0;
+  int64_t phases = 1;
 };
 
 constexpr int64_t panel_count(int64_t n, int64_t width) {
   return (n + width - 1) / width;
 }
 
+constexpr int64_t panel_count(const PanelSource& s, int64_t width) {
+  return s.phases * panel_count(s.n / s.phases, width);
+}
+
 // Elements of the packed form.
 constexpr int64_t packed_elements(const PanelSource& s, int64_t width) {
-  return s.groups * panel_count(s.n, width) * width * s.outer * s.inner;
+  return s.groups * panel_count(s, width) * width * s.outer * s.inner;
 }
 
 // Rows of the inner dimension that are packed for all of the outer one together: their elements lie in the same lines
@@ -32,9 +38,9 @@ inline constexpr int64_t kPackedTogether = 64;
 template <typename Dst, typename Src, typename Convert>
 inline void pack_panel(Dst* dst, const Src* src, const PanelSource& s, int64_t width, int64_t group, int64_t panel,
                        Convert convert) {
-  const int64_t first = panel * width;
-  const int64_t columns = s.n - first < width ? s.n - first : width;
-  const Src* from = src + group * s.group_stride + first * s.n_stride;
+  const int64_t first = panel / s.phases * width, left = s.n / s.phases - first, step = s.phases * s.n_stride;
+  const int64_t columns = left < width ? left : width;
+  const Src* from = src + group * s.group_stride + first * step + panel % s.phases * s.n_stride;
   const int64_t together = s.outer == 1 ? s.inner : kPackedTogether;
   for (int64_t i0 = 0; i0 < s.inner; i0 += together) {
     const int64_t i1 = i0 + together < s.inner ? i0 + together : s.inner;
@@ -42,7 +48,7 @@ inline void pack_panel(Dst* dst, const Src* src, const PanelSource& s, int64_t w
       for (int64_t i = i0; i < i1; ++i) {
         const Src* row = from + o * s.outer_stride + i * s.inner_stride;
         Dst* out = dst + (o * s.inner + i) * width;
-        for (int64_t j = 0; j < columns; ++j) out[j] = convert(row[j * s.n_stride]);
+        for (int64_t j = 0; j < columns; ++j) out[j] = convert(row[j * step]);
         for (int64_t j = columns; j < width; ++j) out[j] = Dst{};
       }
     }
@@ -52,7 +58,7 @@ inline void pack_panel(Dst* dst, const Src* src, const PanelSource& s, int64_t w
 // The whole operand: [group][panel][K][width].
 template <typename Dst, typename Src, typename Convert>
 inline void pack_panels(Dst* dst, const Src* src, const PanelSource& s, int64_t width, Convert convert) {
-  const int64_t panels = panel_count(s.n, width);
+  const int64_t panels = panel_count(s, width);
   for (int64_t g = 0; g < s.groups; ++g) {
     for (int64_t p = 0; p < panels; ++p) {
       pack_panel(dst, src, s, width, g, p, convert);

@@ -87,6 +87,11 @@ struct GemmShape {
   }
 };
 
+// The taps of a panel of filters that are not all zero lie in this box of the window (depth, height, width).
+struct ConvTaps {
+  int32_t first[3], end[3];
+};
+
 // Problem and blocking of conv(). 1-D to 3-D: missing leading dimensions have extent 1; spatial order is (depth,
 // height, width).
 struct ConvShape {
@@ -99,12 +104,14 @@ struct ConvShape {
   int64_t block_panels = 1;     // panels of filters of one task
   int64_t block_k = 0;          // conv_long(): products that are summed at once
   int64_t block_pixels = 0;     // conv_planar(): pixels of an output row of one task
+  int64_t phases = 1;           // of the filters' panels (PanelSource)
   int64_t results[2] = {0, 0};  // where an epilogue interleaves: the first and the end of those of an output row
 
   constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   constexpr int64_t k() const { return taps() * c; }
   constexpr int64_t row_blocks() const { return (out[1] + block_rows - 1) / block_rows; }
-  constexpr int64_t n_blocks(int64_t width) const { return (panel_count(o, width) + block_panels - 1) / block_panels; }
+  constexpr int64_t panels(int64_t width) const { return phases * panel_count(o / phases, width); }
+  constexpr int64_t n_blocks(int64_t width) const { return (panels(width) + block_panels - 1) / block_panels; }
   constexpr int64_t tasks(int64_t width) const { return batch * groups * out[0] * row_blocks() * n_blocks(width); }
   constexpr int64_t tile_pixel(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
   // Input extent that `outputs` consecutive outputs read along a dimension.
@@ -126,10 +133,12 @@ struct ConvShape {
   constexpr int64_t block_elements(int64_t rows, int64_t element_bytes) const {
     return kernel[0] * copied_lines(rows) * reach(2, out[2]) * copied_pixel(element_bytes);
   }
-  constexpr int64_t offset_bytes() const { return (taps() * 8 + 63) / 64 * 64; }
+  // Two numbers for each run of A of the panels that are multiplied together.
+  constexpr int64_t offset_bytes() const { return (2 * phases * taps() * 8 + 63) / 64 * 64; }
   // Accumulators, in micro tiles.
+  constexpr int64_t tiles_together() const { return phases < kTilesTogether ? kTilesTogether / phases : 1; }
   constexpr int64_t accumulators(bool along_rows) const {
-    if (along_rows && tiles > 0) return tiles < kTilesTogether ? tiles : kTilesTogether;
+    if (along_rows && tiles > 0) return phases * (tiles < tiles_together() ? tiles : tiles_together());
     return block_k > 0 ? 1 + 2 * tiles : 1;
   }
   constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies,

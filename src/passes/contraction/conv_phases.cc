@@ -165,8 +165,6 @@ class Phases {
     const Shape& filters = e_.shape(w);
     const bool tf32 = attrs.has("tf32") && attrs.integer("tf32") != 0;
     const double rate = products_per_second(target_, e_.dtype(x), tf32);
-    const double copied = 2.0 * static_cast<double>(element_count(result_)) * static_cast<double>(size_of(e_.dtype(x)));
-    const double copy = copied / target_.copy_bytes_per_second();
     std::optional<std::vector<bool>> best;
     double least = std::numeric_limits<double>::infinity();
     for (unsigned set = 0; set < 1u << dims.size(); ++set) {
@@ -188,14 +186,15 @@ class Phases {
         } else {
           const auto m = merge(d);
           possible = m && may_merge;
-          if (possible) products *= static_cast<double>(m->count * d.spread * m->window);
+          if (possible)
+            products *=
+                static_cast<double>(m->count * (leaves_out_zeros(dims, i, w) ? d.kernel : d.spread * m->window));
           merged_phases *= d.spread;
         }
       }
       if (!possible || kernels > kMostConvolutions) continue;
-      // Interleaving is one more pass over the result.
-      const double seconds =
-          products * in_vain(filters, merged_phases) / rate + (set != 0 ? copy + (kernels + 1) * launch_seconds() : 0);
+      const double seconds = products * in_vain(filters, merged_phases) / rate + store_seconds(e_.dtype(x), set != 0) +
+                             (set != 0 ? (kernels + 1) * launch_seconds() : 0);
       if (seconds < least) least = seconds, best = apart;
     }
     return best;
@@ -205,6 +204,23 @@ class Phases {
     if (target_.has_tensor_cores() || (phases == 1 && filters[1] == 1)) return 1;
     const int64_t columns = filters[0] / groups_ * phases, lanes = target_.cpu.lanes_f32();
     return static_cast<double>(ceil_div(columns, lanes) * lanes) / static_cast<double>(columns);
+  }
+  // Whether the phases of a dimension that became channels have panels of filters of their own: kernels of a CPU leave
+  // out the taps that are zero in all of a panel.
+  bool leaves_out_zeros(const std::vector<Dim>& dims, size_t dim, ValueId w) {
+    if (target_.has_tensor_cores() || !e_.is_constant(w)) return false;
+    int64_t columns = e_.shape(w)[0] / groups_;
+    for (size_t d = dim + 1; d < dims.size(); ++d) columns *= dims[d].spread;
+    return columns >= 2 * target_.cpu.lanes_f32();
+  }
+  // Interleaving phases that are apart is one more pass over the result. Where that has its channels first, a CPU
+  // stores each element alone, in a cache line of its own, unless a kernel interleaves the phases.
+  double store_seconds(DType type, bool are_apart) const {
+    constexpr double kLine = 64;
+    const bool is_scattered = !target_.has_tensor_cores() && channels_first_ && (are_apart || !inner_phases_);
+    const auto size = static_cast<double>(size_of(type));
+    const double bytes = (are_apart ? 2 * size : 0) + (is_scattered ? kLine : 0);
+    return static_cast<double>(element_count(result_)) * bytes / target_.copy_bytes_per_second();
   }
   double launch_seconds() const {
     return target_.has_tensor_cores() ? target_.cuda.model.chip.graph_boundary_us * 1e-6

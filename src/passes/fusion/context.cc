@@ -78,6 +78,15 @@ bool FusionContext::fits(NodeId a, NodeId b) const {
   return partition.same(a, b) || nodes(a) + nodes(b) <= kMostNodes;
 }
 
+bool FusionContext::are_apart(NodeId a, NodeId b) const {
+  const Partition::Cluster first = partition.cluster_of(a), second = partition.cluster_of(b);
+  return std::any_of(apart.begin(), apart.end(), [&](const auto& edge) {
+    const Partition::Cluster from = partition.cluster_of(edge.first.first),
+                             to = partition.cluster_of(edge.first.second);
+    return (from == first && to == second) || (from == second && to == first);
+  });
+}
+
 std::string FusionContext::too_many() {
   return fmt::format("together they have more than {} nodes", kMostNodes);
 }
@@ -104,6 +113,23 @@ ir::Group FusionContext::group_of(std::vector<NodeId> nodes) const {
     }
   }
   return group;
+}
+
+size_t innermost(const Shape& shape) {
+  size_t last = shape.size();
+  while (last > 0 && shape[last - 1] == 1) --last;
+  return last > 0 ? last - 1 : shape.size();
+}
+
+bool keeps_columns(const ir::Graph& graph, const ir::Node& node) {
+  const size_t from = innermost(graph.shape(node.inputs[0])), to = innermost(graph.shape(node.outputs[0]));
+  if (node.op == Op::kTranspose) {
+    const ir::Ints& perm = node.attrs.ints("perm");
+    return to == perm.size() || static_cast<size_t>(perm[to]) == from;
+  }
+  if (node.op != Op::kReverse) return true;
+  const ir::Ints& dims = node.attrs.ints("dims");
+  return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return static_cast<size_t>(d) < from; });
 }
 
 }  // namespace heddle::passes

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ class FusionContext {
   std::vector<Role> role;                              // by node; kMemory: a stitch group may have it
   std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: an anchor whose group has two contractions
   std::vector<ir::Decision> decisions;
+  // By producer and reader: why they are to be kernels apart, although both are memory-bound.
+  std::map<std::pair<ir::NodeId, ir::NodeId>, std::string> apart;
 
   // "add (/encoder/Add)"
   std::string describe(ir::NodeId id) const;
@@ -34,6 +37,8 @@ class FusionContext {
   // Whether the groups of two nodes make one that is scheduled in reasonable time. A longer chain is several groups.
   bool fits(ir::NodeId a, ir::NodeId b) const;
   static std::string too_many();
+  // Whether the groups of two nodes hold a producer and a reader that are to be apart.
+  bool are_apart(ir::NodeId a, ir::NodeId b) const;
   // The one node that reads a value, all of whose reads are that node's, and which is no output; else nothing.
   bool only_read_by(ir::ValueId value, ir::NodeId reader) const;
   // These nodes with what goes in and out; its kind is left open, the anchor is its first node.
@@ -42,6 +47,11 @@ class FusionContext {
  private:
   void classify();
 };
+
+// The innermost dimension of more than one element; the rank where there is none.
+size_t innermost(const Shape& shape);
+// Whether a change of layout leaves the innermost dimension alone.
+bool keeps_columns(const ir::Graph& graph, const ir::Node& node);
 
 // Takes elementwise consumers, layout changes of the store and, on a GPU, reductions of neighbours into the group of an
 // anchor.
@@ -67,6 +77,8 @@ void for_each_memory_edge(const FusionContext& c, F try_edge) {
   }
 }
 
+// Says which changes of layout around gathers of whole rows are to be kernels apart (FusionContext::apart).
+void keep_gathered_rows_apart(FusionContext& context, const Target& target);
 // Joins memory-bound nodes: everything connected, and regions that read the same value.
 void fuse_stitch(FusionContext& context);
 // Joins small regions that do not depend on each other, whatever they are. For CPUs, which run them side by side.

@@ -20,25 +20,6 @@ using Role = FusionContext::Role;
 constexpr size_t kMostKernelNodes = 128;  // of one kernel: epilogues are parts of larger texts
 constexpr size_t kMostReaders = 1024;     // that are looked at
 
-// The innermost dimension of more than one element; the rank where there is none.
-size_t innermost(const Shape& shape) {
-  size_t last = shape.size();
-  while (last > 0 && shape[last - 1] == 1) --last;
-  return last > 0 ? last - 1 : shape.size();
-}
-
-// Whether a change of layout leaves the innermost dimension alone.
-bool keeps_columns(const ir::Graph& graph, const Node& node) {
-  const size_t from = innermost(graph.shape(node.inputs[0])), to = innermost(graph.shape(node.outputs[0]));
-  if (node.op == Op::kTranspose) {
-    const ir::Ints& perm = node.attrs.ints("perm");
-    return to == perm.size() || static_cast<size_t>(perm[to]) == from;
-  }
-  if (node.op != Op::kReverse) return true;
-  const ir::Ints& dims = node.attrs.ints("dims");
-  return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return static_cast<size_t>(d) < from; });
-}
-
 // Whether a change of layout of a convolution's result makes neighbouring columns neighbouring pixels of a row: vectors
 // of the results are interleaved in registers.
 bool interleaves_columns(const ir::Graph& graph, const Node& anchor, const Node& node, const Target& target) {

@@ -99,6 +99,7 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor, target);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);
     for (NodeId anchor : anchors) fuse_back_to_back(context, anchor);
+    keep_gathered_rows_apart(context, target);
     fuse_stitch(context);
     if (target.traits().runs_regions_side_by_side) {
       fuse_small_regions(context, target);

@@ -64,7 +64,8 @@ void fuse_small_regions(FusionContext& context, const Target& target) {
           fmt::format("it takes about {:.3g} us by itself, a boundary {:.3g}", seconds * 1e6, machine.boundary * 1e6));
     }
     if (seconds > kSmall * machine.boundary) continue;
-    if (last && nodes.size() + context.partition.nodes(context.partition.cluster_of(*last)).size() <= kLargest) {
+    if (last && !context.are_apart(*last, here) &&
+        nodes.size() + context.partition.nodes(context.partition.cluster_of(*last)).size() <= kLargest) {
       const bool yes = context.partition.merge(*last, here);
       context.decide(
           yes, "remote", here, *last,

@@ -21,6 +21,7 @@ void fuse_siblings(FusionContext& context) {
       if (context.role[reader] != FusionContext::Role::kMemory) continue;
       if (!first) first = reader;
       if (context.partition.same(*first, reader)) continue;
+      if (context.are_apart(*first, reader)) continue;
       const bool fits = context.fits(*first, reader);
       const bool yes = fits && context.partition.merge(*first, reader);
       context.decide(yes, "siblings", reader, *first,
@@ -40,6 +41,7 @@ void fuse_growing(FusionContext& context) {
   for_each_memory_edge(context, [&](NodeId producer, NodeId consumer) {
     const ir::Node& node = graph.node(producer);
     if (node.inputs.size() != 1 || node.outputs.size() != 1 || context.users[node.outputs[0]].size() != 1) return;
+    if (context.are_apart(producer, consumer)) return;
     if (bytes(node.outputs[0]) <= bytes(node.inputs[0]) || !context.fits(producer, consumer)) return;
     const bool yes = context.partition.merge(producer, consumer);
     HEDDLE_CHECK(yes, "a path leads from a node past its only reader to that reader");
@@ -52,6 +54,12 @@ void fuse_growing(FusionContext& context) {
 void fuse_stitch(FusionContext& context) {
   fuse_growing(context);
   for_each_memory_edge(context, [&](NodeId producer, NodeId consumer) {
+    if (context.are_apart(producer, consumer)) {
+      if (const auto why = context.apart.find({producer, consumer}); why != context.apart.end()) {
+        context.decide(false, "stitch", producer, consumer, why->second);
+      }
+      return;
+    }
     const bool fits = context.fits(producer, consumer);
     const bool yes = fits && context.partition.merge(producer, consumer);
     context.decide(yes, "stitch", producer, consumer,

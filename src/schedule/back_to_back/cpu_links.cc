@@ -104,7 +104,7 @@ class Linker {
     if (e.stores.size() != 1 || !e.reductions.empty()) refuse_back_to_back("the first one has other results");
     if (!e.bounds.empty()) refuse_back_to_back("the second one multiplies a part of what the first one makes");
     const auto stored = affine_place(e, e.stores[0].at);
-    if (!stored) refuse_back_to_back("what the first one makes is stored in no order of rows");
+    if (!stored || e.interleaved > 1) refuse_back_to_back("what the first one makes is stored in no order of rows");
     const StoredMap made{(*stored)[3], (*stored)[0], (*stored)[1], (*stored)[2]};
     ContractionDesc& next = bodies_[i + 1];
     Map read = maps_[i + 1];

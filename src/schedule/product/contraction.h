@@ -48,6 +48,7 @@ struct Epilogue {
   // Of a convolution on a CPU, where above 1: so many neighbouring columns are neighbouring results of a row. `batch`
   // counts rows of outputs then, `row` results of one, of which `results` are there, and `col` such groups of columns.
   int64_t interleaved = 1;
+  bool panel_phases = false;  // each of these has panels of its own
   std::array<int64_t, 2> results = {0, 0};
   DType accumulator = DType::kF32;
   std::vector<Store> stores;  // may be empty where there are reductions
@@ -88,8 +89,9 @@ struct GemmDesc {
 struct ConvDesc {
   tile::ConvShape shape;  // without blocking
   DType x = DType::kF32, w = DType::kF32;
-  bool direct = false;  // the input can be read where it lies
-  bool planar = false;  // the image has the channels first, and lanes run along its pixels
+  bool direct = false;               // the input can be read where it lies
+  bool planar = false;               // the image has the channels first, and lanes run along its pixels
+  std::vector<tile::ConvTaps> taps;  // of each panel of each group; empty: all
   // Where the input lies, in elements: a prologue may have changed it.
   int64_t offset = 0, batch = 0, stride[3] = {0, 0, 0}, channel = 1;
 };

@@ -9,6 +9,7 @@
 #include "schedule/product/blocking.h"
 #include "schedule/product/candidates.h"
 #include "schedule/product/conv_problem.h"
+#include "schedule/product/filter_taps.h"
 #include "schedule/product/packing.h"
 
 namespace heddle::schedule {
@@ -49,7 +50,7 @@ uint32_t filters(ContractionBuilder& builder, ScheduledGroup& result, const tile
   packer.desc().problem = PackDesc{dtype, source, 0, width};
   Config config;
   config.choice = NoChoice{"pack"};
-  config.tasks = source.groups * tile::panel_count(source.n, width);
+  config.tasks = source.groups * tile::panel_count(source, width);
   config.reason = "the filters are not constants";
   result.kernels.push_back(packer.finish(config, "pack filters", 0));
   return builder.workspace(index, dtype, elements, Operand::Role::kInput);
@@ -222,6 +223,36 @@ int64_t interleaved_columns(const ContractionBuilder& builder, const tile::ConvS
   return 1;
 }
 
+// Leaves out taps that are zero in whole panels. Of `interleaved` columns, each gets panels of its own if that leaves
+// out more. Returns the part that is left.
+double leave_out_zeros(const Tensor& filters, int64_t interleaved, int64_t lanes, ConvDesc& desc, Config& config) {
+  constexpr double kWorth = 0.95;
+  CpuConvConfig choice = config.as<CpuConvConfig>();
+  tile::ConvShape& s = desc.shape;
+  std::vector<tile::ConvTaps> taps = panel_taps(filters, s, choice.micro_n);
+  const auto all = static_cast<double>(static_cast<int64_t>(taps.size()) * s.taps());
+  if (interleaved > 1 && lanes % interleaved == 0) {
+    tile::ConvShape apart = s;
+    apart.phases = interleaved;
+    std::vector<tile::ConvTaps> others = panel_taps(filters, apart, choice.micro_n);
+    if (static_cast<double>(tap_count(others)) < kWorth * static_cast<double>(tap_count(taps))) {
+      s = apart, taps = std::move(others);
+    }
+  }
+  const auto left = static_cast<double>(tap_count(taps));
+  if (left >= kWorth * all) return 1;
+  config.reason += fmt::format(", {:.0f}% of the taps are not zero", 100 * left / all);
+  desc.taps = std::move(taps);
+  // A task has all phases of its channels.
+  tile::ConvShape blocked = s;
+  blocked.block_rows = choice.rows;
+  blocked.block_panels = ceil_div(choice.tile_n / choice.micro_n, s.phases) * s.phases;
+  choice.tile_n = blocked.block_panels * choice.micro_n;
+  config.choice = choice;
+  config.tasks = blocked.tasks(choice.micro_n);
+  return left / all;
+}
+
 // The problem for F(4x4, 3x3); nullopt where it does not apply.
 std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
   const bool plane = s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1 && s.low[0] == 0 && s.groups == 1;
@@ -319,8 +350,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   turn_columns(s, desc.stride);
   // Zeros between the elements of x (lhs_dilation) need no multiplication.
   const int64_t spread = s.lhs_dilation[0] * s.lhs_dilation[1] * s.lhs_dilation[2];
-  const double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) *
-                       static_cast<double>(s.k()) / static_cast<double>(spread);
+  double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) * static_cast<double>(s.k()) /
+                 static_cast<double>(spread);
   const int64_t interleaved = interleaved_columns(builder, s, compute);
   if (plain && is_pointwise(s) && interleaved == 1) return schedule_pointwise(builder, s, *image, compute, flops);
   const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
@@ -332,7 +363,7 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
-  const Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
+  Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
     return builder.for_extents(both_forms(desc, winograd, compute, builder.target()), [&](Config pick) {
       const bool is_winograd = pick.get<CpuWinogradConfig>() != nullptr;
       return is_winograd ? pick : with_common_height(std::move(pick), s.out[2], builder.target());
@@ -345,11 +376,18 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
                 !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
   builder.input(view.value);
   const int64_t width = config.as<CpuConvConfig>().micro_n;
-  filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k()}, width);
+  const int64_t lanes = lanes_of(builder, compute);
+  const bool interleaves = interleaved > 1 && width % interleaved == 0;
+  if (constant && summed_steps(compute, s.k()) == 0) {
+    flops *= leave_out_zeros(*graph.constant_of(node.inputs[1]), interleaves ? interleaved : 1, lanes, desc, config);
+  }
+  filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k(), desc.shape.phases}, width);
   const Shape& y = graph.shape(node.outputs[0]);
-  if (interleaved == 1 || width % interleaved != 0 || !interleave(builder, s, interleaved)) {
+  if (interleaves) {
+    HEDDLE_CHECK(interleave(builder, s, interleaved), "columns that were interleaved are not");
+    builder.desc().epilogue.panel_phases = desc.shape.phases > 1;
+  } else {
     // With groups a vector may begin anywhere: then columns cannot be split.
-    const int64_t lanes = lanes_of(builder, compute);
     const int64_t aligned = s.groups == 1 || s.o % lanes == 0 ? lanes : s.groups * s.o + 1;
     builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups * s.o, aligned,
                           [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {

@@ -87,8 +87,9 @@ void pack_winograd(const Tensor& constant, const std::vector<int64_t>& params, f
   }
 }
 
-tile::PanelSource source_of(const std::vector<int64_t>& p) {
-  return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
+tile::PanelSource source_of(const Packing& packing) {
+  const auto& p = packing.params;
+  return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], packing.kind == "panels" ? p[10] : 1};
 }
 
 }  // namespace
@@ -105,7 +106,8 @@ Packing diagonal_packing(const tile::PanelSource& s, int64_t pitch, int64_t toge
 
 Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width) {
   return {"panels",
-          {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, offset, width}};
+          {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, offset, width,
+           s.phases}};
 }
 
 ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
@@ -117,8 +119,9 @@ ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
     return {DType::kF32, {tile::panel_count(p[0], p[2]) * tile::kWinogradPoints * p[1] * p[2]}};
   }
   const bool diagonal = packing.kind == "diagonal", rows = packing.kind == "rows" || diagonal;
-  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == (diagonal ? 11 : 10), "packing \"{}\"", packing.kind);
-  const tile::PanelSource source = source_of(p);
+  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == (rows && !diagonal ? 10 : 11), "packing \"{}\"",
+               packing.kind);
+  const tile::PanelSource source = source_of(packing);
   HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));
   const int64_t length = source.outer * source.inner * (diagonal ? p[10] : 1);
   HEDDLE_CHECK(!rows || p[9] >= length, "rows of {} in {}", length, p[9]);
@@ -134,11 +137,11 @@ void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
   if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
   by_size(constant.dtype(), [&](auto word) {
     if (packing.kind == "diagonal") {
-      pack_diagonal<decltype(word)>(constant, source_of(p), p[9], p[10], to);
+      pack_diagonal<decltype(word)>(constant, source_of(packing), p[9], p[10], to);
     } else if (packing.kind == "rows") {
-      pack_rows<decltype(word)>(constant, p[8], source_of(p), p[9], to);
+      pack_rows<decltype(word)>(constant, p[8], source_of(packing), p[9], to);
     } else {
-      pack<decltype(word)>(constant, p[8], source_of(p), p[9], to);
+      pack<decltype(word)>(constant, p[8], source_of(packing), p[9], to);
     }
   });
 }

@@ -96,20 +96,42 @@ struct CopiedX {
 
 namespace detail {
 
-// Offsets of the runs of A that follow each other in the filter's order; returns their number and length. Runs join
-// across the width of the window where its pixels are neighbours in memory.
+// The runs of A that follow each other in the filter's order, as MicroA has them.
+struct ConvSegments {
+  const int64_t* offsets = nullptr;
+  const int64_t* skips = nullptr;
+  int64_t count = 0, length = 0;
+};
+
+// Those of the window's taps in a box. Runs join across the width of the window where its pixels are neighbours in
+// memory. Writes two numbers for each.
 template <typename T>
-inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t* offsets, int64_t& length) {
+inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, const ConvTaps& box, int64_t* numbers) {
   const bool joined = w.pixel == s.c && s.dilation[2] == 1;
-  const int64_t steps = joined ? 1 : s.kernel[2];
-  length = joined ? s.kernel[2] * s.c : s.c;
-  int64_t count = 0;
-  for (int64_t d = 0; d < s.kernel[0]; ++d) {
-    for (int64_t y = 0; y < s.kernel[1]; ++y) {
-      for (int64_t x = 0; x < steps; ++x) offsets[count++] = d * w.plane + y * w.tap + x * s.dilation[2] * w.pixel;
+  const int64_t across = box.end[2] - box.first[2], steps = joined && across > 0 ? 1 : across;
+  ConvSegments made{numbers, numbers + s.taps(), 0, joined ? across * s.c : s.c};
+  int64_t behind = 0;
+  for (int64_t d = box.first[0]; d < box.end[0]; ++d) {
+    for (int64_t y = box.first[1]; y < box.end[1]; ++y) {
+      for (int64_t x = box.first[2]; x < box.first[2] + steps; ++x, ++made.count) {
+        const int64_t first = ((d * s.kernel[1] + y) * s.kernel[2] + x) * s.c;
+        numbers[made.count] = d * w.plane + y * w.tap + x * s.dilation[2] * w.pixel;
+        numbers[s.taps() + made.count] = first - behind;
+        behind = first + made.length;
+      }
     }
   }
-  return count;
+  return made;
+}
+
+// Those of all taps.
+template <typename T>
+inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t* numbers) {
+  ConvTaps all{};
+  for (int d = 0; d < 3; ++d) all.end[d] = int32_t(s.kernel[d]);
+  ConvSegments made = conv_segments(s, w, all, numbers);
+  made.skips = nullptr;
+  return made;
 }
 
 }  // namespace detail
@@ -121,27 +143,47 @@ template <typename T>
 struct ConvRows {
   int64_t n, g, od, oh, rows;
   ConvWindow<T> window;
-  const int64_t* offsets;
-  int64_t segments, length;
+  const ConvTaps* taps;  // of the panels of all groups; null: all
+  int64_t* numbers;      // scratch for segments
+  ConvSegments segments;
+  // Those of a panel; the panels of neighbouring phases have memory of their own.
+  TILE_INLINE ConvSegments of_panel(const ConvShape& s, int64_t panel, int64_t phase) const {
+    return taps == nullptr ? segments : conv_segments(s, window, taps[panel], numbers + 2 * phase * s.taps());
+  }
 };
 
-// Output row `y` of the block, of a panel `bp`, for an epilogue along rows.
+// Panels that are multiplied before their results are stored.
+template <typename Epilogue>
+inline constexpr int kPhases = 1;
+template <typename Epilogue>
+requires kPanelPhases<Epilogue>
+inline constexpr int kPhases<Epilogue> = kInterleaved<Epilogue>;
+
+// Output row `y` of the block, of the panels from `bp` on, for an epilogue along rows. `columns` counts those that are
+// left of a phase.
 template <int NV, bool Narrow, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
-                                int64_t y, const TB* bp, int64_t nr, int64_t col, int64_t columns,
-                                const Epilogue& epilogue, T* c) {
+                                const ConvSegments* segments, int64_t y, const TB* bp, int64_t nr, int64_t col,
+                                int64_t columns, const Epilogue& epilogue, T* c) {
   const int64_t line = block.od * s.out[1] + block.oh + y, pixel = s.stride[2] * block.window.pixel;
+  const int64_t together = s.tiles_together(), phase = (together < s.tiles ? together : s.tiles) * micro.rows * nr;
   const T* const a = block.window.data + y * s.stride[1] * block.window.row;
-  for (int64_t tile0 = 0; tile0 < s.tiles; tile0 += kTilesTogether) {
-    const int64_t tile1 = tile0 + kTilesTogether < s.tiles ? tile0 + kTilesTogether : s.tiles;
+  for (int64_t tile0 = 0; tile0 < s.tiles; tile0 += together) {
+    const int64_t tile1 = tile0 + together < s.tiles ? tile0 + together : s.tiles;
     const int64_t first = s.tile_pixel(tile0, micro.rows), made = s.tile_pixel(tile1, micro.rows) - first;
-    for (int64_t tile = tile0; tile < tile1; ++tile) {
-      const int64_t ow = s.tile_pixel(tile, micro.rows);
-      const MicroA<T> op{a + ow * pixel, pixel, block.offsets, block.segments, block.length};
-      micro.template run<Narrow>(tile < s.tall, op, bp, nr, c + (ow - first) * kPanel<T, NV>);
+    for (int64_t i = 0; i < kPhases<Epilogue>; ++i) {
+      for (int64_t tile = tile0; tile < tile1; ++tile) {
+        const int64_t ow = s.tile_pixel(tile, micro.rows);
+        const ConvSegments& of = segments[i];
+        const MicroA<T> op{a + ow * pixel, pixel, of.offsets, of.count, of.length, of.skips};
+        T* const to = c + i * phase + (ow - first) * kPanel<T, NV>;
+        micro.template run<Narrow>(tile < s.tall, op, bp + i * s.k() * nr, nr, to);
+      }
     }
-    if constexpr (kInterleaved < Epilogue >> 1) {
-      const ResultRow results{block.n * s.out[0] * s.out[1] + line, s.results[0], s.results[1]};
+    const ResultRow results{block.n * s.out[0] * s.out[1] + line, s.results[0], s.results[1]};
+    if constexpr (kPanelPhases<Epilogue>) {
+      finish_phases<T, NV>(c, phase, made, first, results, col / kPhases<Epilogue>, columns, epilogue);
+    } else if constexpr (kInterleaved < Epilogue >> 1) {
       finish_interleaved<T, NV>(c, made, first, results, col, columns, epilogue);
     } else {
       finish_along_rows<T, NV>(c, made, line * s.out[2] + first, block.n, col, columns, epilogue);
@@ -153,25 +195,28 @@ TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShap
 template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
                             const TB* filters, const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
-  constexpr int64_t nr = kPanel<T, NV>;
-  const int64_t panels = panel_count(s.o, nr), k = s.k();
+  constexpr int64_t nr = kPanel<T, NV>, phases = kPhases<Epilogue>;
+  const int64_t panels = s.panels(nr), k = s.k();
   TileLines<T, NV> lines;
-  for (int64_t panel = panel0; panel < panel1; ++panel) {
+  for (int64_t panel = panel0; panel < panel1; panel += phases) {
     const TB* bp = filters + (block.g * panels + panel) * k * nr;
+    ConvSegments segments[phases];
+    for (int64_t i = 0; i < phases; ++i) segments[i] = block.of_panel(s, block.g * panels + panel + i, i);
     for (int64_t y = 0; y < block.rows; ++y) {
       if constexpr (kAlongRows<Epilogue>) {
-        const int64_t col = block.g * s.o + panel * nr, left = s.o - panel * nr;
+        const int64_t col = block.g * s.o + panel * nr, left = (s.o - panel * nr) / phases;
         if (NarrowTail && left <= nr / NV) {
-          conv_row_along<NarrowTail ? 1 : NV, NarrowTail>(micro, s, block, y, bp, nr, col, left, epilogue, c);
+          conv_row_along<NarrowTail ? 1 : NV, NarrowTail>(micro, s, block, segments, y, bp, nr, col, left, epilogue, c);
         } else {
-          conv_row_along<NV, false>(micro, s, block, y, bp, nr, col, left, epilogue, c);
+          conv_row_along<NV, false>(micro, s, block, segments, y, bp, nr, col, left, epilogue, c);
         }
         continue;
       }
       for (int64_t tile = 0; tile < s.tiles; ++tile) {
         const int64_t ow = s.tile_pixel(tile, micro.rows), pixel = s.stride[2] * block.window.pixel;
         const T* a = block.window.data + y * s.stride[1] * block.window.row + ow * pixel;
-        const MicroA<T> op{a, pixel, block.offsets, block.segments, block.length};
+        const ConvSegments& of = segments[0];
+        const MicroA<T> op{a, pixel, of.offsets, of.count, of.length, of.skips};
         const bool tall = tile < s.tall;
         const int64_t row = (block.od * s.out[1] + block.oh + y) * s.out[2] + ow, count = micro.rows - (tall ? 0 : 1);
         const int64_t col = block.g * s.o + panel * nr, left = s.o - panel * nr;
@@ -221,13 +266,14 @@ void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const
     const auto rows_of = [&](int64_t tile) { return micro.rows - (tile < s.tall ? 0 : 1); };
     for (int64_t y = 0; y < block.rows; ++y) {
       const T* line = block.window.data + y * s.stride[1] * block.window.row;
-      ConvSteps steps = next_steps({0, 0, 0, 0}, block.segments, block.length, s.block_k);
-      for (; steps.segment < block.segments; steps = next_steps(steps, block.segments, block.length, s.block_k)) {
-        const TB* bp = b + (steps.segment * block.length + steps.first) * nr;
+      const ConvSegments& of = block.segments;
+      ConvSteps steps = next_steps({0, 0, 0, 0}, of.count, of.length, s.block_k);
+      for (; steps.segment < of.count; steps = next_steps(steps, of.count, of.length, s.block_k)) {
+        const TB* bp = b + (steps.segment * of.length + steps.first) * nr;
         const bool is_first = steps.segment == 0 && steps.first == 0;
         for (int64_t tile = 0; tile < s.tiles; ++tile) {
           const T* a = line + s.tile_pixel(tile, micro.rows) * pixel + steps.first;
-          const MicroA<T> op{a, pixel, block.offsets + steps.segment, steps.segments, steps.length};
+          const MicroA<T> op{a, pixel, of.offsets + steps.segment, steps.segments, steps.length};
           if (narrow) {
             micro.template run<NarrowTail>(tile < s.tall, op, bp, nr, c);
           } else {
@@ -254,17 +300,16 @@ void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T),
 // X::kCopies, kAlongRows<Epilogue>). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of
 // gemm(): batch is the image, row the output pixel in row-major order, col the output channel. Long: sums of parts of k
-// are compensated, s.block_k products each.
+// are compensated, s.block_k products each, over all taps. `taps`, where given: those of each panel of each group.
 template <int NV, bool NarrowTail = false, bool Long = false, typename T, typename TB, typename X, typename Epilogue>
 void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue,
-          void* scratch, int64_t begin, int64_t end) {
+          void* scratch, int64_t begin, int64_t end, const ConvTaps* taps = nullptr) {
   constexpr int64_t nr = kPanel<T, NV>;
-  const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr);
-  int64_t* const offsets = static_cast<int64_t*>(scratch);
+  const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = s.panels(nr);
   T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
   T* const x_scratch = c + s.accumulators(detail::kAlongRows<Epilogue>) * micro.rows * nr;
   detail::ConvRows<T> at{};
-  at.offsets = offsets;
+  at.taps = taps, at.numbers = static_cast<int64_t*>(scratch);
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks;
@@ -275,7 +320,7 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
       at.g = block / row_blocks / s.out[0] % s.groups;
       at.n = block / row_blocks / s.out[0] / s.groups;
       at.window = x.prepare(s, at.n, at.g, at.od, at.oh, at.rows, x_scratch);
-      at.segments = detail::conv_segments(s, at.window, offsets, at.length);
+      if (taps == nullptr) at.segments = detail::conv_segments(s, at.window, at.numbers);
       ready = block;
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
@@ -291,15 +336,15 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
 // All channels of output rows [oh, oh + rows) of an image of one depth. Scratch as for conv() with blocks of `rows`.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename X, typename Epilogue>
 void conv_rows(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters,
-               const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows) {
+               const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows,
+               const ConvTaps* taps = nullptr) {
   constexpr int64_t nr = kPanel<T, NV>;
-  int64_t* const offsets = static_cast<int64_t*>(scratch);
   T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
-  detail::ConvRows<T> at{n, 0, 0, oh, rows, {}, offsets, 0, 0};
+  detail::ConvRows<T> at{n, 0, 0, oh, rows, {}, taps, static_cast<int64_t*>(scratch), {}};
   for (at.g = 0; at.g < s.groups; ++at.g) {
     at.window = x.prepare(s, n, at.g, 0, oh, rows, c + micro.rows * nr);
-    at.segments = detail::conv_segments(s, at.window, offsets, at.length);
-    detail::conv_block<NV, NarrowTail>(micro, s, at, filters, epilogue, 0, panel_count(s.o, nr), c);
+    if (taps == nullptr) at.segments = detail::conv_segments(s, at.window, at.numbers);
+    detail::conv_block<NV, NarrowTail>(micro, s, at, filters, epilogue, 0, s.panels(nr), c);
   }
 }
 

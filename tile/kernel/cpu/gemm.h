@@ -212,10 +212,39 @@ requires requires {
 }
 inline constexpr int kInterleaved<Epilogue> = Epilogue::kInterleaved;
 
+// Whether each of these has a panel of its own: panels of the same channels follow each other.
+template <typename Epilogue>
+inline constexpr bool kPanelPhases = requires {
+  Epilogue::kPanelPhases;
+};
+
 // Results of a row, of which [first, end) are there; those before and behind are cropped.
 struct ResultRow {
   int64_t row, first, end;
 };
+
+// Hands on vectors of neighbouring results of a row, from `x` on: of N channels, of which `channels` are there. Of the
+// results, those before `end` are there.
+template <int N, typename T, int W, typename Epilogue>
+TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int64_t x, int64_t end, int64_t channel,
+                               int64_t channels, const Epilogue& epilogue) {
+  if (x >= at.first && x + W <= end && channels >= N) {
+    static_for<N>([&](auto l) __attribute__((always_inline)) {
+      epilogue.template operator()<W>(r[l], at.row, x, channel + l, index_constant<W>{});
+    });
+    return;
+  }
+  // A part of a vector begins at any lane.
+  T part[2 * W];
+  const int64_t skipped = x < at.first ? at.first - x : 0, left = end - x - skipped;
+  store(part + W, zero<T, W>());
+  static_for<N>([&](auto l) __attribute__((always_inline)) {
+    if (l >= channels || left <= 0 || skipped >= W) return;
+    store(part, r[l]);
+    epilogue.template operator()<W>(load<W>(part + skipped), at.row, x + skipped, channel + l,
+                                    left < W - skipped ? left : W - skipped);
+  });
+}
 
 // As finish_along_rows() for such an epilogue, from a pixel of a row on. The epilogue's batch is at.row, its row the
 // result within that, and its col counts groups of columns.
@@ -232,23 +261,28 @@ TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, c
         r[l] = i + l < pixels ? load<W>(c + (i + l) * NV * W + j) : zero<T, W>();
       });
       transpose_rows<Run>(r);
-      const int64_t x = (pixel + i) * S + (S > W ? j % S : 0), channel = (col + j) / S;
-      if (x >= at.first && x + W <= end && j + W <= columns) {
-        static_for<N>([&](auto l) __attribute__((always_inline)) {
-          epilogue.template operator()<W>(r[l], at.row, x, channel + l, index_constant<W>{});
-        });
-        continue;
-      }
-      // A part of a vector begins at any lane.
-      T part[2 * W];
-      const int64_t skipped = x < at.first ? at.first - x : 0, left = end - x - skipped;
-      store(part + W, zero<T, W>());
-      static_for<N>([&](auto l) __attribute__((always_inline)) {
-        if (l * Run >= columns - j || left <= 0 || skipped >= W) return;
-        store(part, r[l]);
-        epilogue.template operator()<W>(load<W>(part + skipped), at.row, x + skipped, channel + l,
-                                        left < W - skipped ? left : W - skipped);
+      const int64_t x = (pixel + i) * S + (S > W ? j % S : 0);
+      store_results(r, at, x, end, (col + j) / S, (columns - j + Run - 1) / Run, epilogue);
+    }
+  }
+}
+
+// The same for panels of phases, `phase` elements apart. `columns` counts those of one panel.
+template <typename T, int NV, typename Epilogue>
+TILE_INLINE void finish_phases(const T* c, int64_t phase, int64_t pixels, int64_t pixel, const ResultRow& at,
+                               int64_t channel, int64_t columns, const Epilogue& from) {
+  constexpr int W = kVectorBytes / int(sizeof(T)), S = kInterleaved<Epilogue>, N = W / S;
+  static_assert(W % S == 0);
+  const Epilogue epilogue = from;
+  const int64_t end = at.end < (pixel + pixels) * S ? at.end : (pixel + pixels) * S;
+  for (int64_t j = 0; j < NV * W && j < columns; j += W) {
+    for (int64_t i = 0; i < pixels; i += N) {
+      vec<T, W> r[W];
+      static_for<W>([&](auto l) __attribute__((always_inline)) {
+        r[l] = i + l / S < pixels ? load<W>(c + l % S * phase + (i + l / S) * NV * W + j) : zero<T, W>();
       });
+      transpose_rows(r);
+      store_results(r, at, (pixel + i) * S, end, channel + j, columns - j, epilogue);
     }
   }
 }

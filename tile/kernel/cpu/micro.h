@@ -15,7 +15,8 @@ template <typename T, int NV = kMicroVectors>
 inline constexpr int kPanel = NV*(kVectorBytes / int(sizeof(T)));
 
 // Where the operand A of one micro tile lies: row i, segment s, position k at a[i * row_stride + offsets[s] + k].
-// A plain GEMM has one segment of length K; a convolution one per row of the filter window.
+// A plain GEMM has one segment of length K; a convolution one per row of the filter window. Of B, skips[s] steps of k
+// are left out before segment s.
 template <typename T>
 struct MicroA {
   const T* a;
@@ -23,6 +24,7 @@ struct MicroA {
   const int64_t* offsets;
   int64_t segments;
   int64_t length;
+  const int64_t* skips = nullptr;
 };
 
 // Memory that is needed when a micro tile is summed: asked for meanwhile, `each` lines every kAheadSteps steps of k.
@@ -68,6 +70,7 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   int64_t stride = op.row_stride * int64_t(sizeof(T)), stride3 = 3 * stride, stride5 = 5 * stride;
   asm("" : "+r"(stride), "+r"(stride3), "+r"(stride5));  // keeps the compiler from computing each row's distance
   for (int64_t s = 0; s < op.segments; ++s) {
+    if (op.skips != nullptr) b += op.skips[s] * b_stride;
     const char* p[Bases];
     static_for<Bases>([&](auto i) { p[i] = reinterpret_cast<const char*>(op.a + op.offsets[s]) + i * Rows * stride; });
     for (int64_t left = op.length; left > 0;) {

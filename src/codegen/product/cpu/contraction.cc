@@ -215,6 +215,17 @@ std::string window_fields(const Shape& s, Sizes& sizes) {
                      list(s.kernel), list(s.stride), list(s.dilation), list(s.low));
 }
 
+// Declares the table of taps; the argument that names it.
+std::string write_taps(Writer& out, const std::vector<tile::ConvTaps>& panels) {
+  if (panels.empty()) return "";
+  std::vector<std::string> boxes;
+  for (const tile::ConvTaps& box : panels) {
+    boxes.push_back(fmt::format("{{{{{}}}, {{{}}}}}", fmt::join(box.first, ", "), fmt::join(box.end, ", ")));
+  }
+  out.line("static constexpr tile::ConvTaps taps[] = {{{}}};", fmt::join(boxes, ", "));
+  return ", taps";
+}
+
 void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const ConvDesc& conv,
                const CpuConvConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
@@ -242,6 +253,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
       groups, channels, window, list(s.lhs_dilation),
       z.fields({{"tiles", s.tiles}, {"tall", s.tall}, {"block_rows", s.block_rows}, {"block_panels", s.block_panels}}) +
           (is_long ? fmt::format(", .block_k = {}", s.block_k) : "") +
+          (s.phases > 1 ? fmt::format(", .phases = {}", s.phases) : "") +
           (c.epilogue.interleaved > 1
                ? fmt::format(", .results = {{{}, {}}}", z(c.epilogue.results[0]), z(c.epilogue.results[1]))
                : ""));
@@ -256,8 +268,9 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   const std::string arguments =
       e.micro->arguments + (e.micro->arguments.find(',') == std::string::npos ? ", false" : "");
-  e.out.line("tile::conv{}<{}>({}, shape, x, {}, epilogue, {});", e.place ? "_rows" : "",
-             is_long ? arguments + ", true" : e.micro->arguments, micro_of(e), argument(desc, 1), rows_of(e));
+  const std::string taps = write_taps(e.out, conv.taps);
+  e.out.line("tile::conv{}<{}>({}, shape, x, {}, epilogue, {}{});", e.place ? "_rows" : "",
+             is_long ? arguments + ", true" : e.micro->arguments, micro_of(e), argument(desc, 1), rows_of(e), taps);
   e.out.close();
 }
 
@@ -355,7 +368,7 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
 void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
   e.includes = {"tile/core/pack.h", "tile/core/types.h"};
   const tile::PanelSource& s = pack.source;
-  const int64_t panels = tile::panel_count(s.n, pack.width);
+  const int64_t panels = tile::panel_count(s, pack.width);
   e.tasks = s.groups * panels;
   open_kernel(e, desc);
   Sizes& z = e.sizes;

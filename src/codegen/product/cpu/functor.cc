@@ -150,6 +150,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
   members.declare(out);
   if (along_rows) out.line("static constexpr bool kAlongRows = true;");
   if (e.interleaved > 1) out.line("static constexpr int kInterleaved = {};", e.interleaved);
+  if (e.panel_phases) out.line("static constexpr bool kPanelPhases = true;");
   out.raw("template <int W, typename N>");
   out.open(
       fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, int64_t batch, "

@@ -50,6 +50,14 @@ std::optional<VarId> CpuDrafts::vector_of(const CpuDraft& d) const {
   if (mapping.vector && (d.loops >> *mapping.vector & 1)) best = mapping.vector;
   // A transposing kernel keeps its block shape.
   if (mapping.transposed && best) return best;
+  // Lanes along which a value is gathered take a load each.
+  if (best) votes.try_emplace(*best, 0);
+  visit_exprs(pool, d.roots(), [&](ExprId e) {
+    if (pool[e].kind != Expr::Kind::kLoad || !pool.indices.reads_values(pool[e].index)) return;
+    for (auto& [v, n] : votes) {
+      if (!stride_along(pool, pool[e].index, v)) n -= 2 * cpu.lanes_f32();
+    }
+  });
   for (const auto& [v, n] : votes) {
     if (!best || n > votes[*best]) best = v;
   }

@@ -22,6 +22,7 @@ constexpr int64_t kTileMinimum = 4;        // dimensions shorter than this are n
 constexpr int64_t kPackedRow = 64;         // longer rows fill vectors by themselves
 constexpr int64_t kPackedBytes = 2 << 10;  // of a block of packed rows
 constexpr int64_t kFoldedRow = 512;        // elements that rows are joined to where their columns are reduced
+constexpr int64_t kGatheredRows = 64;      // whose positions are computed together; fewer where threads want more
 constexpr int64_t kFoldedTotal = kFoldedRow * 4096;
 
 // How many bytes are walked with unit stride along each variable, short variables counting less.
@@ -126,8 +127,10 @@ class Mapper {
     }
     const bool scans = std::any_of(exprs_.sites.begin(), exprs_.sites.end(),
                                    [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
-    if (options_.adaptive_mapping && !scans) pack_rows();
-    if (options_.adaptive_mapping && mapping_.vector && exprs_.sites.empty() && !mapping_.packed) {
+    if (!options_.adaptive_mapping) return;
+    if (options_.data_reuse) mapping_.rows = gathered_rows(exprs_, mapping_.vector, parallel_, cpu_);
+    if (!scans && !mapping_.rows) pack_rows();
+    if (mapping_.vector && exprs_.sites.empty() && !mapping_.packed && !mapping_.rows) {
       mapping_.transposed = transposed_variable(exprs_, *mapping_.vector, parallel_ & ~bit(*mapping_.vector));
     }
   }
@@ -263,8 +266,10 @@ class Mapper {
     };
     leave(mapping_.vector);
     leave(mapping_.transposed);
+    leave(mapping_.rows);
     SharedLoops shared;
-    if (options_.adaptive_mapping && options_.data_reuse && mapping_.vector && !mapping_.packed && !mapping_.transposed) {
+    if (options_.adaptive_mapping && options_.data_reuse && mapping_.vector && !mapping_.packed &&
+        !mapping_.transposed && !mapping_.rows) {
       shared = shared_loops(exprs_, *mapping_.vector, parallel_, cpu_);
       for (VarId v : shared.vars) leave(v);
     }
@@ -272,6 +277,11 @@ class Mapper {
       if (mapping_.fixed >> v & 1) mapping_.grid.push_back({v, 1, 0});
     }
     const int64_t others = exprs_.volume(mapping_.fixed);
+    if (mapping_.rows) {
+      const int64_t block =
+          std::clamp<int64_t>(exprs_.pool.indices.extent(*mapping_.rows) * others / tasks_, 1, kGatheredRows);
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.rows, round_up(block, cpu_.lanes_f32()));
+    }
     if (mapping_.packed) {
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, packed_block());
     } else if (mapping_.transposed) {

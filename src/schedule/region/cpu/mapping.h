@@ -7,6 +7,9 @@ namespace heddle::schedule {
 // The parallel structure of a kernel for a CPU.
 struct Mapping : RegionMapping {
   bool packed = false;  // `transposed` is short and not blocked: several of its rows lie in a vector
+  // Where whole rows are gathered, along the vector variable: the variable that rows follow each other along. A block
+  // of them has its positions and weights computed together.
+  std::optional<VarId> rows;
   int64_t tasks = 1;
 };
 

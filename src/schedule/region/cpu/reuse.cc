@@ -44,7 +44,8 @@ void spread_columns(CpuDrafts& k) {
     const uint64_t own = k.inner(k.pool.vars(e));
     if (k.pool[e].kind != Expr::Kind::kOp || own == d.loops || k.cycles(e) < kWorthStoring) return false;
     const std::optional<VarId> vector = k.vector_of(d);
-    return vector && (own >> *vector & 1) && k.loop_volume(d.loops) >= kWorthSpreading * k.loop_volume(own) &&
+    const bool of_lanes = vector && (own >> *vector & 1), of_rows = k.mapping.rows && (own >> *k.mapping.rows & 1);
+    return (of_lanes || of_rows) && k.loop_volume(d.loops) >= kWorthSpreading * k.loop_volume(own) &&
            k.fits_scratch(k.loop_volume(own), k.pool[e].dtype);
   };
   store_apart(

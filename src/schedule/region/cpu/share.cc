@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kWorthSharing = 4;  // steps of the outer loops that must read a position for it to be stored
 constexpr int64_t kEnough = 64;       // steps beyond which computing positions costs nothing any more
 constexpr int64_t kPositionBytes = 4;
+constexpr double kWorthComputing = 32;  // what is computed for a row to have a loop over rows
 
 struct Positions {
   uint64_t vars;
@@ -137,7 +138,7 @@ class SharedStore {
     ExprPool& pool = k_.pool;
     const ExprId e = pool.add({.kind = Expr::Kind::kIndex, .dtype = DType::kI32, .index = positions.index});
     Expr load = value(before, level, positions.vars, e);
-    load.lo = vectors_between(k_, positions, vector);
+    if (!k_.mapping.rows) load.lo = vectors_between(k_, positions, vector);
     return pool.indices.dynamic(pool.add(std::move(load)), pool.indices.range(positions.index).hi + 1, true);
   }
 
@@ -182,7 +183,8 @@ SharedLoops shared_loops(const KernelExprs& exprs, VarId vector, uint64_t parall
   }
   const int64_t extent = exprs.pool.indices.extent(vector);
   const int64_t least = std::min<int64_t>(extent, 16 * cpu.lanes_f32());
-  for (const auto& [loops, room] : {std::pair(result.saved | between, cpu.l1_bytes / 2), {result.saved, cpu.l2_bytes / 4}}) {
+  for (const auto& [loops, room] :
+       {std::pair(result.saved | between, cpu.l1_bytes / 2), {result.saved, cpu.l2_bytes / 4}}) {
     result.block = room / bytes_per_element(exprs, positions, vector, result.saved, loops | ~parallel);
     if (result.block < least) continue;
     for (VarId v : exprs.domain.vars) {
@@ -193,9 +195,34 @@ SharedLoops shared_loops(const KernelExprs& exprs, VarId vector, uint64_t parall
   return {};
 }
 
+std::optional<VarId> gathered_rows(const KernelExprs& exprs, std::optional<VarId> vector, uint64_t parallel,
+                                   const CpuTarget& cpu) {
+  if (!vector) return std::nullopt;
+  const ExprPool& pool = exprs.pool;
+  uint64_t along = 0;
+  visit_exprs(pool, exprs.values(), [&](ExprId e) {
+    if (pool[e].kind != Expr::Kind::kLoad || stride_along(pool, pool[e].index, *vector) != 1) return;
+    for (const auto& [id, c] : pool[e].index.terms) {
+      if (pool.indices.atom(id).kind == Atom::Kind::kDynamic) along |= pool.vars(Index{0, {{id, c}}});
+    }
+  });
+  std::optional<VarId> rows;
+  for (const VarId v : exprs.domain.vars) {
+    if ((along & parallel) >> v & 1) rows = v;
+  }
+  if (!rows || pool.indices.extent(*rows) < cpu.lanes_f32()) return std::nullopt;
+  double cycles = 0;
+  visit_exprs(pool, exprs.values(), [&](ExprId e) {
+    const uint64_t vars = pool.vars(e);
+    if ((vars >> *rows & 1) && !(vars >> *vector & 1)) cycles += node_cycles(pool, e);
+  });
+  return cycles >= kWorthComputing ? rows : std::nullopt;
+}
+
 void share_positions(CpuDrafts& k) {
   if (!k.options.data_reuse || !k.mapping.vector || k.mapping.packed || k.mapping.transposed) return;
-  const VarId vector = *k.mapping.vector;
+  // Lanes of the loops that compute positions.
+  const VarId vector = k.mapping.rows.value_or(*k.mapping.vector);
   std::vector<CpuDraft> result;
   SharedStore store(k);
   for (size_t n = 0; n < k.drafts.size(); ++n) {
@@ -214,8 +241,9 @@ void share_positions(CpuDrafts& k) {
     }
     if (!with.empty()) {
       share_strided(k, draft, vector, store, result, with);
-      k.schemes.push_back({fmt::format("positions of {} gathers", with.size()), Scheme::kRegional, false,
-                           fmt::format("each is read {} times", k.loop_volume(draft.loops) / k.loop_volume(bit(vector)))});
+      k.schemes.push_back(
+          {fmt::format("positions of {} gathers", with.size()), Scheme::kRegional, false,
+           fmt::format("each is read {} times", k.loop_volume(draft.loops) / k.loop_volume(bit(vector)))});
     }
     for (size_t later = n; later < k.drafts.size(); ++later) k.replace(k.drafts[later], with);
     result.push_back(std::move(draft));

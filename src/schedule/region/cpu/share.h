@@ -14,6 +14,11 @@ struct SharedLoops {
 // Nothing is shared if there are none. `parallel`: the variables that an iteration may fix.
 SharedLoops shared_loops(const KernelExprs& exprs, VarId vector, uint64_t parallel, const CpuTarget& cpu);
 
+// The innermost variable along which whole rows are gathered that lie along the vector variable; nothing where little
+// is computed for each row. One lane at a time that would take longer than the rows.
+std::optional<VarId> gathered_rows(const KernelExprs& exprs, std::optional<VarId> vector, uint64_t parallel,
+                                   const CpuTarget& cpu);
+
 // Positions of gathers that vary along fewer loops than their stage get a stage of their own.
 void share_positions(CpuDrafts& k);
 
