@@ -411,7 +411,7 @@ ONCE = [
 
 
 # The folders of src/driver, each of which may include those in front of it.
-DRIVER = ["shapes", "model", "target", "tile", "options", "plan", "compile", "verify", "tune", "report", "api"]
+DRIVER_FLOORS = ["shapes", "model", "target", "tile", "options", "plan", "compile", "verify", "tune", "report", "api"]
 
 
 def check_driver(path, findings):
@@ -420,7 +420,7 @@ def check_driver(path, findings):
         return
     for number, _, name in includes(path):
         other = name.split("/")
-        if other[0] == "driver" and len(other) > 2 and DRIVER.index(other[1]) > DRIVER.index(parts[2]):
+        if other[0] == "driver" and len(other) > 2 and DRIVER_FLOORS.index(other[1]) > DRIVER_FLOORS.index(parts[2]):
             findings.append(f"{path.relative_to(ROOT)}:{number}: driver/{parts[2]} is below driver/{other[1]}")
 
 
