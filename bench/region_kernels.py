@@ -3,42 +3,46 @@
 Extents are constants, and what is read once asks the L2 not to keep it, where the compiler's own kernels do so. A tile of
 R rows is A x R x C: element (a, r, c) is in column a C + c, those beyond the N of a row are left out by masks. Layouts give the last
 dimension to lanes and the one before it to warps, so that where C is what a warp loads at once, a row belongs to one warp. With A = 1
-it is R x C, and all warps share each row. A program does L such tiles.
+it is R x C, and all warps share each row; one row is a tile of one dimension. A program does L such tiles.
 """
 import heddle.tile as triton
 import heddle.tile.language as tl
 
 
 @triton.jit
-def places(N: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
+def columns_of(R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     """Of a tile of rows: the column of each element."""
-    if A == 1:
+    if A > 1:
+        return tl.arange(0, A)[:, None, None] * C + tl.arange(0, C)[None, None, :]
+    if R > 1:
         return tl.arange(0, C)[None, :]
-    return tl.arange(0, A)[:, None, None] * C + tl.arange(0, C)[None, None, :]
+    return tl.arange(0, C)
 
 
 @triton.jit
-def spread(values, A: tl.constexpr):
-    """A value of each row, as a tile."""
-    if A == 1:
-        return values[:, None]
-    return values[None, :, None]
+def rows_from(first, R: tl.constexpr, A: tl.constexpr):
+    """Of a tile of rows: the row of each element."""
+    if A > 1:
+        return (first + tl.arange(0, R))[None, :, None]
+    if R > 1:
+        return (first + tl.arange(0, R))[:, None]
+    return first
 
 
 @triton.jit
 def load_rows(p, first, other, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, policy: tl.constexpr = ""):
     """R rows of p from `first` on, as float32."""
-    at = places(N, A, C)
-    pointers = p + spread(first + tl.arange(0, R), A) * N + at
+    at = columns_of(R, A, C)
+    pointers = p + rows_from(first, R, A) * N + at
     if A * C == N:
         return tl.load(pointers, eviction_policy=policy).to(tl.float32)
     return tl.load(pointers, mask=at < N, other=other, eviction_policy=policy).to(tl.float32)
 
 
 @triton.jit
-def load_columns(p, N: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
+def load_columns(p, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     """A row that all rows share."""
-    at = places(N, A, C)
+    at = columns_of(R, A, C)
     if A * C == N:
         return tl.load(p + at).to(tl.float32)
     return tl.load(p + at, mask=at < N).to(tl.float32)
@@ -46,8 +50,8 @@ def load_columns(p, N: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
 
 @triton.jit
 def store_rows(p, first, value, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    at = places(N, A, C)
-    pointers = p + spread(first + tl.arange(0, R), A) * N + at
+    at = columns_of(R, A, C)
+    pointers = p + rows_from(first, R, A) * N + at
     if A * C == N:
         tl.store(pointers, value.to(p.dtype.element_ty))
     else:
@@ -55,28 +59,36 @@ def store_rows(p, first, value, N: tl.constexpr, R: tl.constexpr, A: tl.constexp
 
 
 @triton.jit
-def row_sum(v, A: tl.constexpr):
-    return spread(tl.sum(v, 1) if A == 1 else tl.sum(tl.sum(v, 0), 1), A)
+def row_sum(v, R: tl.constexpr, A: tl.constexpr):
+    if A > 1:
+        return tl.sum(tl.sum(v, 0), 1)[None, :, None]
+    if R > 1:
+        return tl.sum(v, 1)[:, None]
+    return tl.sum(v, 0)
 
 
 @triton.jit
-def row_max(v, A: tl.constexpr):
-    return spread(tl.max(v, 1) if A == 1 else tl.max(tl.max(v, 0), 1), A)
+def row_max(v, R: tl.constexpr, A: tl.constexpr):
+    if A > 1:
+        return tl.max(tl.max(v, 0), 1)[None, :, None]
+    if R > 1:
+        return tl.max(v, 1)[:, None]
+    return tl.max(v, 0)
 
 
 @triton.jit
-def inside(v, N: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
+def inside(v, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     """v, with zeros beyond a row."""
     if A * C == N:
         return v
-    return tl.where(places(N, A, C) < N, v, 0)
+    return tl.where(columns_of(R, A, C) < N, v, 0)
 
 
 @triton.jit
-def normalised(v, N: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
+def normalised(v, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     """Rows less their mean, over their standard deviation; what lies beyond a row is 0."""
-    d = inside(v - row_sum(v, A) * (1 / N), N, A, C)
-    return d * tl.rsqrt(row_sum(d * d, A) * (1 / N) + 1e-5)
+    d = inside(v - row_sum(v, R, A) * (1 / N), N, R, A, C)
+    return d * tl.rsqrt(row_sum(d * d, R, A) * (1 / N) + 1e-5)
 
 
 @triton.jit
@@ -87,8 +99,8 @@ def gelu(x):
 @triton.jit
 def softmax_rows(x, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     v = load_rows(x, first, -float("inf"), N, R, A, C)
-    e = tl.exp(v - row_max(v, A))
-    store_rows(y, first, e * (1 / row_sum(e, A)), N, R, A, C)
+    e = tl.exp(v - row_max(v, R, A))
+    store_rows(y, first, e * (1 / row_sum(e, R, A)), N, R, A, C)
 
 
 @triton.jit
@@ -102,8 +114,8 @@ def softmax(x, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.const
 
 @triton.jit
 def layer_norm_rows(x, g, b, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    v = normalised(load_rows(x, first, 0, N, R, A, C), N, A, C)
-    store_rows(y, first, v * load_columns(g, N, A, C) + load_columns(b, N, A, C), N, R, A, C)
+    v = normalised(load_rows(x, first, 0, N, R, A, C), N, R, A, C)
+    store_rows(y, first, v * load_columns(g, N, R, A, C) + load_columns(b, N, R, A, C), N, R, A, C)
 
 
 @triton.jit
@@ -118,9 +130,9 @@ def layer_norm(x, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C:
 @triton.jit
 def two_layer_norms_rows(x, r, g, b, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
     v = load_rows(x, first, 0, N, R, A, C, "evict_first")
-    gain, bias = load_columns(g, N, A, C), load_columns(b, N, A, C)
-    h = gelu(normalised(v + load_rows(r, first, 0, N, R, A, C, "evict_first"), N, A, C) * gain + bias) + v
-    store_rows(y, first, normalised(inside(h, N, A, C), N, A, C) * gain + bias, N, R, A, C)
+    gain, bias = load_columns(g, N, R, A, C), load_columns(b, N, R, A, C)
+    h = gelu(normalised(v + load_rows(r, first, 0, N, R, A, C, "evict_first"), N, R, A, C) * gain + bias) + v
+    store_rows(y, first, normalised(inside(h, N, R, A, C), N, R, A, C) * gain + bias, N, R, A, C)
 
 
 @triton.jit
@@ -135,9 +147,8 @@ def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.const
 
 @triton.jit
 def gelu_scaled_rows(x, g, b, r, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    v = gelu(load_rows(x, first, 0, N, R, A, C) * load_columns(g, N, A, C) + load_columns(b, N, A, C))
-    scale = tl.load(r + first + tl.arange(0, R)).to(tl.float32)
-    store_rows(y, first, v * spread(scale, A), N, R, A, C)
+    v = gelu(load_rows(x, first, 0, N, R, A, C) * load_columns(g, N, R, A, C) + load_columns(b, N, R, A, C))
+    store_rows(y, first, v * tl.load(r + rows_from(first, R, A)).to(tl.float32), N, R, A, C)
 
 
 @triton.jit

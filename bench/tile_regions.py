@@ -157,7 +157,7 @@ CASES = [
          {"cuda": GROUPS, "cpu": [dict(way=way) for way in ("tile", "loops", "split")]}),
     Case("transposition", {"cuda": (transposed_graph, 32, 256, 3136), "cpu": (transposed_graph, 4, 256, 784)},
          lambda x, b: functional.relu(x + b[:, None]).transpose(1, 2), transposed_launches,
-         {"cuda": TRANSPOSED, "cpu": [dict(BC=c, BS=s) for c, s in ((16, 16), (32, 16), (16, 112), (64, 16), (256, 16), (256, 112))]}),
+         {"cuda": TRANSPOSED, "cpu": [dict(BC=c, BS=s) for c, s in ((16, 16), (32, 16), (16, 56), (16, 112), (16, 784), (32, 112), (64, 16), (256, 16), (256, 112))]}),
 ]
 
 
