@@ -128,21 +128,25 @@ def layer_norm(x, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C:
 
 
 @triton.jit
-def two_layer_norms_rows(x, r, g, b, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
+def two_layer_norms_rows(x, r, g, b, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, AGAIN: tl.constexpr):
     v = load_rows(x, first, 0, N, R, A, C, "evict_first")
     gain, bias = load_columns(g, N, R, A, C), load_columns(b, N, R, A, C)
     h = gelu(normalised(v + load_rows(r, first, 0, N, R, A, C, "evict_first"), N, R, A, C) * gain + bias) + v
-    store_rows(y, first, normalised(inside(h, N, R, A, C), N, R, A, C) * gain + bias, N, R, A, C)
+    z = normalised(inside(h, N, R, A, C), N, R, A, C)
+    if AGAIN:
+        store_rows(y, first, z * load_columns(g, N, R, A, C) + load_columns(b, N, R, A, C), N, R, A, C)
+    else:
+        store_rows(y, first, z * gain + bias, N, R, A, C)
 
 
 @triton.jit
-def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, L: tl.constexpr):
-    """layer_norm(gelu(layer_norm(x + r)) + x)"""
+def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, L: tl.constexpr, AGAIN: tl.constexpr = False):
+    """layer_norm(gelu(layer_norm(x + r)) + x), for AGAIN loading what all rows share once for each norm."""
     if L == 1:
-        two_layer_norms_rows(x, r, g, b, y, tl.program_id(0) * R, N, R, A, C)
+        two_layer_norms_rows(x, r, g, b, y, tl.program_id(0) * R, N, R, A, C, AGAIN)
     else:
         for step in range(L):
-            two_layer_norms_rows(x, r, g, b, y, (tl.program_id(0) * L + step) * R, N, R, A, C)
+            two_layer_norms_rows(x, r, g, b, y, (tl.program_id(0) * L + step) * R, N, R, A, C, AGAIN)
 
 
 @triton.jit

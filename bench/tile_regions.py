@@ -81,12 +81,12 @@ def group_norm_silu(x, g, b):
 
 
 def row_launch(kernel):
-    def launches(tensors, R, C=0, L=1, **options):
+    def launches(tensors, R, C=0, L=1, constants={}, **options):
         rows, columns = tensors[0].shape
         part = C or columns
         if rows % (R * L) != 0:
             raise ValueError(f"{rows} rows are no multiple of {R * L}")
-        return [Launch(kernel, (rows // (R * L),), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part, "L": L}, options)]
+        return [Launch(kernel, (rows // (R * L),), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part, "L": L, **constants}, options)]
     return launches
 
 
