@@ -274,11 +274,14 @@ class Cpu:
 
 
 def best_configuration(case, machine, tensors, ready, options):
-    """(its index, what runs it) of the fastest; those that do not compile are passed over."""
+    """(its index, what runs it) of the fastest; those that do not compile or launch are passed over."""
     runs = {}
     for index, configuration in enumerate(case.configurations[options.target]):
         if not isinstance(ready[index], str):
-            runs[index] = machine.runner(launcher(case.launches(tensors, **configuration)))
+            try:
+                runs[index] = machine.runner(launcher(case.launches(tensors, **configuration)))
+            except heddle.Error as error:
+                ready[index] = str(error)
     times = dict(zip(runs, machine.burst(list(runs.values()), 7)))
     fastest = min(times, key=lambda index: statistics.median(times[index]))
     return fastest, runs[fastest]
@@ -321,13 +324,13 @@ def measure(prepared, machine, ready, options):
 
 
 def tile_facts(prepared, index, ready):
-    """The configuration, its kernels' sizes, and why others do not compile."""
+    """The configuration, its kernels' sizes, and why others do not run."""
     made = ready[index]
     failures = [f"{c}: {r}"[:300] for c, r in zip(prepared.case.configurations[prepared.options.target], ready) if isinstance(r, str)]
     region = [path.read_text() for path in sorted(prepared.texts.iterdir())]
     return {"configuration": prepared.case.configurations[prepared.options.target][index], "tile_kernels": len(made), "region_kernels": len(region),
             "tile_lines": lines_of(kernel.text for kernel in made), "region_lines": lines_of(region), "registers": [kernel.n_regs for kernel in made],
-            "spills": [kernel.n_spills for kernel in made], "not_compiled": failures}
+            "spills": [kernel.n_spills for kernel in made], "not_run": failures}
 
 
 def write_texts(prepared, made, folder):
