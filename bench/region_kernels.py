@@ -150,19 +150,21 @@ def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.const
 
 
 @triton.jit
-def gelu_scaled_rows(x, g, b, r, y, first, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr):
-    v = gelu(load_rows(x, first, 0, N, R, A, C) * load_columns(g, N, R, A, C) + load_columns(b, N, R, A, C))
-    store_rows(y, first, v * tl.load(r + rows_from(first, R, A)).to(tl.float32), N, R, A, C)
+def gelu_scaled_rows(x, g, b, r, y, first, N: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
+    rows, columns = rows_from(first, R, 1), tl.program_id(1) * C + columns_of(R, 1, C)
+    at = rows * N + columns
+    v = gelu(tl.load(x + at).to(tl.float32) * tl.load(g + columns).to(tl.float32) + tl.load(b + columns).to(tl.float32))
+    tl.store(y + at, (v * tl.load(r + rows).to(tl.float32)).to(y.dtype.element_ty))
 
 
 @triton.jit
-def gelu_scaled(x, g, b, r, y, N: tl.constexpr, R: tl.constexpr, A: tl.constexpr, C: tl.constexpr, L: tl.constexpr):
-    """gelu(x g + b) r: g and b for each column, r for each row."""
+def gelu_scaled(x, g, b, r, y, N: tl.constexpr, R: tl.constexpr, C: tl.constexpr, L: tl.constexpr):
+    """gelu(x g + b) r: g and b for each column, r for each row; L times R rows of C columns."""
     if L == 1:
-        gelu_scaled_rows(x, g, b, r, y, tl.program_id(0) * R, N, R, A, C)
+        gelu_scaled_rows(x, g, b, r, y, tl.program_id(0) * R, N, R, C)
     else:
         for step in range(L):
-            gelu_scaled_rows(x, g, b, r, y, (tl.program_id(0) * L + step) * R, N, R, A, C)
+            gelu_scaled_rows(x, g, b, r, y, (tl.program_id(0) * L + step) * R, N, R, C)
 
 
 @triton.jit

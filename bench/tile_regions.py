@@ -90,6 +90,12 @@ def row_launch(kernel):
     return launches
 
 
+def gelu_launches(tensors, R, L=1, C=0, **options):
+    rows, columns = tensors[0].shape
+    part = C or columns
+    return [Launch(kernels.gelu_scaled, (rows // (R * L), columns // part), tensors, {"N": columns, "R": R, "C": part, "L": L}, options)]
+
+
 def column_launches(tensors, S, R, B, options, join):
     """Sums of S rows each, which a second kernel joins where there are several."""
     x, y = tensors
@@ -132,8 +138,10 @@ def row_configurations(columns):
 CPU_ROWS = [dict(R=r, L=n) for r in (1, 2, 4) for n in (1, 8, 50, 64)]
 COLUMNS = [dict(S=s, R=r, B=b, options={"num_warps": w}, join=20) for s, r, b, w in
            ((128, 64, 64, 8), (128, 128, 64, 8), (128, 128, 32, 4), (256, 64, 64, 8), (256, 128, 64, 8), (256, 256, 32, 8), (256, 64, 64, 4),
-            (256, 128, 40, 8), (256, 64, 128, 8), (512, 64, 64, 8), (512, 128, 64, 16), (512, 128, 32, 8), (200, 200, 40, 16), (1024, 64, 64, 8))]
+            (256, 128, 40, 8), (256, 64, 128, 8), (128, 128, 64, 16), (200, 200, 64, 8), (200, 200, 64, 16), (256, 256, 64, 16), (512, 64, 64, 8), (512, 128, 64, 16), (512, 128, 32, 8), (200, 200, 40, 16), (1024, 64, 64, 8))]
 CPU_COLUMNS = [dict(S=1000, R=r, B=b, options={}, join=0) for r, b in ((1, 1000), (2, 256), (4, 128), (8, 64), (1, 128), (4, 200), (10, 200))]
+PIECES = [dict(R=r, C=c, num_warps=w) for c, r, w in ((256, 1, 1), (512, 1, 2), (1024, 1, 2), (1024, 1, 4), (3072, 1, 2), (3072, 1, 4), (512, 2, 2),
+                                                      (512, 2, 4), (1024, 2, 4), (1024, 2, 8), (256, 4, 4), (1024, 4, 8))]
 GROUPS = [dict(way="tile", num_warps=w) for w in (16, 32)] + [dict(way="loops", num_warps=w) for w in (8, 16)]
 GROUPS += [dict(way="split", num_warps=w) for w in (4, 8, 16)]
 TRANSPOSED = [dict(BC=c, BS=s, num_warps=w) for c, s, w in ((64, 64, 4), (64, 64, 8), (32, 64, 4), (64, 32, 4), (128, 64, 8), (128, 32, 8), (32, 32, 4))]
@@ -148,8 +156,8 @@ CASES = [
     Case("column sum", {"cuda": "column_sum:30000x1000", "cpu": "column_sum:1000x1000"}, lambda x: x.sum(0), lambda t, **c: column_launches(t, **c),
          {"cuda": COLUMNS, "cpu": CPU_COLUMNS}),
     Case("GELU, broadcasts", {"cuda": (gelu_scaled_graph, 8192, 3072), "cpu": (gelu_scaled_graph, 512, 3072)},
-         lambda x, g, b, r: functional.gelu(x * g + b) * r, row_launch(kernels.gelu_scaled),
-         {"cuda": row_configurations(3072), "cpu": CPU_ROWS}),
+         lambda x, g, b, r: functional.gelu(x * g + b) * r, gelu_launches,
+         {"cuda": PIECES, "cpu": CPU_ROWS}),
     Case("two layer norms", {"cuda": "lnx2_4096x768", "cpu": "lnx2_4096x768"},
          lambda x, r, g, b: layer_norm(functional.gelu(layer_norm(x + r, g, b)) + x, g, b), row_launch(kernels.two_layer_norms),
          {"cuda": row_configurations(768), "cpu": CPU_ROWS + [{**c, "constants": {"AGAIN": True}} for c in CPU_ROWS]}),
