@@ -80,20 +80,24 @@ def group_norm_silu(x, g, b):
     return functional.silu(functional.group_norm(x, 32, g, b, 1e-5))
 
 
+def programs(rows, each):
+    if rows % each != 0:
+        raise ValueError(f"{rows} rows are no multiple of {each}")
+    return rows // each
+
+
 def row_launch(kernel):
     def launches(tensors, R, C=0, L=1, constants={}, **options):
         rows, columns = tensors[0].shape
         part = C or columns
-        if rows % (R * L) != 0:
-            raise ValueError(f"{rows} rows are no multiple of {R * L}")
-        return [Launch(kernel, (rows // (R * L),), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part, "L": L, **constants}, options)]
+        return [Launch(kernel, (programs(rows, R * L),), tensors, {"N": columns, "R": R, "A": -(-columns // part), "C": part, "L": L, **constants}, options)]
     return launches
 
 
 def gelu_launches(tensors, R, L=1, C=0, **options):
     rows, columns = tensors[0].shape
     part = C or columns
-    return [Launch(kernels.gelu_scaled, (rows // (R * L), columns // part), tensors, {"N": columns, "R": R, "C": part, "L": L}, options)]
+    return [Launch(kernels.gelu_scaled, (programs(rows, R * L), columns // part), tensors, {"N": columns, "R": R, "C": part, "L": L}, options)]
 
 
 def column_launches(tensors, S, R, B, options, join):
