@@ -151,10 +151,10 @@ def two_layer_norms(x, r, g, b, y, N: tl.constexpr, R: tl.constexpr, A: tl.const
 
 @triton.jit
 def gelu_scaled_rows(x, g, b, r, y, first, N: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
-    rows, columns = rows_from(first, R, 1), tl.program_id(1) * C + columns_of(R, 1, C)
-    at = rows * N + columns
-    v = gelu(tl.load(x + at).to(tl.float32) * tl.load(g + columns).to(tl.float32) + tl.load(b + columns).to(tl.float32))
-    tl.store(y + at, (v * tl.load(r + rows).to(tl.float32)).to(y.dtype.element_ty))
+    rows, begin, at = rows_from(first, R, 1), tl.program_id(1) * C, columns_of(R, 1, C)
+    v = tl.load(x + begin + rows * N + at).to(tl.float32)
+    v = gelu(v * tl.load(g + begin + at).to(tl.float32) + tl.load(b + begin + at).to(tl.float32))
+    tl.store(y + begin + rows * N + at, (v * tl.load(r + rows).to(tl.float32)).to(y.dtype.element_ty))
 
 
 @triton.jit
