@@ -89,7 +89,7 @@ struct TargetTraits {
   // Threads take the tasks of small regions side by side, whatever these are. Else kernels are launches, and small ones
   // of one shape share theirs.
   bool runs_regions_side_by_side;
-  // There are kernels of convolutions whose images have the channels first.
+  // There are kernels of all convolutions whose images have the channels first, not of depthwise ones alone.
   bool convolves_channels_first;
   // The epilogue of a convolution can store neighbouring columns as neighbouring pixels.
   bool interleaves_columns;

@@ -255,8 +255,8 @@ TEST(CudaWindow, PixelsInARing) {
                           kind),
               {.tolerance = 3e-3, .family = "register_ring_window"});
   }
-  batch.add("bytes in a line", R"(graph g(%x: u8[40]) {
-      %0 = window_reduce(%x) {kind = "max", window = [5], strides = [1], low = [2], high = [2], dilations = [1]} : u8[40]
+  batch.add("pairs of bytes in a line", R"(graph g(%x: u8[40,2]) {
+      %0 = window_reduce(%x) {kind = "max", window = [5,1], strides = [1,1], low = [2,0], high = [2,0], dilations = [1,1]} : u8[40,2]
       return "y" = %0
     })",
             {.family = "register_ring_window"});

@@ -6,7 +6,7 @@ namespace {
 const std::vector<std::string> kLayoutPasses = {"canonicalize",    "fold",         "canonicalize", "layout",
                                                 "sink_transposes", "canonicalize", "fold",         "cse"};
 
-// On a target that convolves with the channels last alone.
+// On a target that convolves with the channels last, but for depthwise convolutions.
 ir::Graph channels_last(const std::string& text, const std::vector<std::string>& passes = kLayoutPasses) {
   return run_passes(ir::parse(text), passes, {Target::cuda_h200(1)});
 }
@@ -58,6 +58,39 @@ TEST(Layout, AResidualBlockWithPoolingKeepsChannelsLastInside) {
   const ir::Graph after = channels_last(text);
   EXPECT_EQ(count(after, ir::Op::kTranspose), 1) << ir::print(after);  // of the picture
   expect_same(ir::parse(text), after);
+}
+
+// Whose channels come first where the model wants them so, and last beside other convolutions and where the model has
+// them last.
+TEST(Layout, DepthwiseConvolutionsAndPoolsFollowTheirNeighbours) {
+  const auto depthwise = [](const std::string& out, const std::string& in) {
+    return "%" + out + " = conv(%" + in +
+           ", %w) {strides = [1], low = [2], high = [0], dilations = [1], lhs_dilations = [1], groups = 8, layout = "
+           "\"nchw\"}\n";
+  };
+  const std::string begin = "graph(%x: f16[2,8,30], %w: f16[8,1,3], %v: f16[4,8,1]) {";
+  const std::string alone = begin + depthwise("c", "x") + R"(
+      %r = abs(%c)
+      %p = window_reduce(%r) {kind = "max", window = [1,1,3], strides = [1,1,2], low = [0,0,1], high = [0,0,1], dilations = [1,1,1]}
+      return "y" = %p
+    })";
+  const ir::Graph first = channels_last(alone);
+  EXPECT_EQ(count(first, ir::Op::kTranspose), 0) << ir::print(first);
+  expect_same(ir::parse(alone), first);
+
+  const std::string beside = begin + depthwise("c", "x") + R"(
+      %y = conv(%c, %v) {strides = [1], low = [0], high = [0], dilations = [1], lhs_dilations = [1], groups = 1, layout = "nchw"}
+      return "y" = %y
+    })";
+  const ir::Graph last = channels_last(beside);
+  EXPECT_EQ(count(last, ir::Op::kTranspose), 2) << ir::print(last);
+  expect_same(ir::parse(beside), last);
+
+  const std::string turned = "graph(%s: f16[2,30,8], %w: f16[8,1,3]) {\n%x = transpose(%s) {perm = [0,2,1]}\n" +
+                             depthwise("c", "x") + "%y = transpose(%c) {perm = [0,2,1]} return \"y\" = %y }";
+  const ir::Graph kept = channels_last(turned);
+  EXPECT_EQ(count(kept, ir::Op::kTranspose), 0) << ir::print(kept);
+  expect_same(ir::parse(turned), kept);
 }
 
 TEST(Layout, NormalisationOverGroupsOfChannelsDoesNotStopTransposes) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "ir/analysis/planes.h"
+
 namespace heddle::passes {
 namespace {
 
@@ -91,15 +93,16 @@ class ConvSteps {
 // A choice of sides for convolutions and windows, joined by the values that pass between them.
 class Choice {
  public:
-  Choice(const ir::Graph& graph, const Target& target) : graph_(graph), lanes_(target.cpu.lanes_f32()) {
+  Choice(const ir::Graph& graph, const Target& target)
+      : graph_(graph), all_(target.traits().convolves_channels_first), lanes_(target.cpu.lanes_f32()) {
     steps_.resize(graph.nodes().size());
     joins_.resize(graph.nodes().size());
-    store_steps_.resize(graph.nodes().size(), kStoreTransposedSteps);
+    store_steps_.resize(graph.nodes().size(), all_ ? kStoreTransposedSteps : kTransposeSteps);
     sources_.resize(graph.value_count());
     for (NodeId id = 0; id < graph.nodes().size(); ++id) visit(id);
     for (const ir::Graph::Port& output : graph.outputs()) {
       for (const NodeId from : sources_[output.value]) {
-        if (from == kBorder) continue;
+        if (from >= kTurned) continue;
         steps_[from][kLast] += store_steps_[from] * vectors(output.value);
       }
     }
@@ -122,7 +125,8 @@ class Choice {
   }
 
  private:
-  static constexpr NodeId kBorder = UINT32_MAX;  // where layouts are those of the model
+  static constexpr NodeId kBorder = UINT32_MAX;      // where layouts are those of the model
+  static constexpr NodeId kTurned = UINT32_MAX - 1;  // where the model changes them, which goes away with channels last
   struct Join {
     NodeId other;
     double steps;  // where the two are on different sides
@@ -137,7 +141,8 @@ class Choice {
     } else if (node.op == Op::kConv && node.attrs.text("layout") == "nchw") {
       decide_conv(id);
     } else if (node.op == Op::kWindowReduce && is_spatial(node.attrs)) {
-      free_.push_back(id);
+      constexpr size_t kMostRank = 4;
+      (all_ || node.attrs.ints("window").size() <= kMostRank ? free_ : fixed_).push_back(id);
       join_sources(node.inputs[0], id, kTransposeSteps);
       sources_[node.outputs[0]] = {id};
     } else if (ir::is_elementwise(node.op) || ir::class_of(node.op) == ir::OpClass::kLayout || node.op == Op::kGather) {
@@ -148,6 +153,12 @@ class Choice {
   void decide_conv(NodeId id) {
     const Node& node = graph_.node(id);
     const ValueId x = node.inputs[0], y = node.outputs[0];
+    if (!all_) {
+      (ir::filters_planes(graph_, node) ? free_ : fixed_).push_back(id);
+      join_sources(x, id, kTransposeSteps);
+      sources_[y] = {id};
+      return;
+    }
     const Ints& spread = node.attrs.ints("lhs_dilations");
     const bool plain = std::all_of(spread.begin(), spread.end(), [](int64_t s) { return s == 1; });
     // A long sum, or many channels, is a matter of other kernels.
@@ -170,10 +181,10 @@ class Choice {
 
   void join(NodeId a, NodeId b, double steps) {
     if (a == b) return;
-    if (a == kBorder) std::swap(a, b);
-    if (a == kBorder) return;
-    if (b == kBorder) {
-      steps_[a][kLast] += steps;
+    if (a >= kTurned) std::swap(a, b);
+    if (a >= kTurned) return;
+    if (b >= kTurned) {
+      steps_[a][b == kBorder ? kLast : kFirst] += steps;
       return;
     }
     joins_[a].push_back({b, steps});
@@ -185,6 +196,10 @@ class Choice {
 
   // Operands of one node have one layout.
   void pass_on(const Node& node) {
+    if (node.op == Op::kTranspose && !all_) {
+      for (const NodeId from : sources_[node.inputs[0]]) join(from, kTurned, kTransposeSteps * vectors(node.inputs[0]));
+      sources_[node.outputs[0]] = {kTurned};
+    }
     if (node.op == Op::kTranspose || node.op == Op::kBroadcast) return;
     std::set<NodeId> all;
     for (const ValueId v : node.inputs) {
@@ -224,6 +239,7 @@ class Choice {
   }
 
   const ir::Graph& graph_;
+  const bool all_;  // convolutions can have channels first, else depthwise ones, whose steps are alike
   const double lanes_;
   std::vector<NodeId> free_, fixed_;
   std::vector<Steps> steps_;               // by node
@@ -241,7 +257,6 @@ bool is_spatial(const ir::Attrs& attrs) {
 }
 
 std::vector<bool> better_channels_first(const ir::Graph& graph, const Target& target) {
-  if (!target.traits().convolves_channels_first) return std::vector<bool>(graph.nodes().size(), false);
   return Choice(graph, target).best();
 }
 

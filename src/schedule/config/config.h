@@ -153,6 +153,21 @@ struct RegisterRingWindowConfig {
   bool operator==(const RegisterRingWindowConfig&) const = default;
 };
 
+// A window over rows of neighbouring pixels: outputs of a thread, taps of a row that it folds at a time, pixels of a
+// load.
+struct PlanarWindowConfig {
+  static constexpr std::string_view kName = "planar_window";
+  static constexpr int64_t kThreads = 128;  // of a block
+  int64_t across = 1, taps = 1, vector = 1;
+
+  // Pixels of the first load in front of a thread's first pixel, where so many of a row are padding.
+  int64_t lead(int64_t low) const { return (vector - low % vector) % vector; }
+  int64_t width() const { return across < 8 ? across : 8; }  // outputs that the epilogue gets at a time
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("across", c.across), f("taps", c.taps), f("vector", c.vector); }
+  bool operator==(const PlanarWindowConfig&) const = default;
+};
+
 // Attention: warpgroups of 64 rows, keys of a tile, buffers of K and V and of Q, blocks of an SM, parts of the keys
 // that blocks share, heads whose keys are to be in the L2 together.
 struct AttentionConfig {
@@ -350,8 +365,9 @@ struct BackToBackConfig {
   F(LoopConfig)                                                                                                   \
   F(ScatterElementsConfig)                                                                                        \
   F(ScatterSlicesConfig)                                                                                          \
-  F(SelectConfig) F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig)      \
-      F(WindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(AttentionConfig)                 \
+  F(SelectConfig)                                                                                                 \
+  F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(WindowConfig)      \
+      F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(AttentionConfig)           \
           F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
               F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
                   F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)    \

@@ -110,7 +110,10 @@ struct WindowDesc {
   uint32_t filter_operand = 1;
   bool packed = true;  // filters lie [tap][channel], else [channel][tap] (on a GPU only)
   std::string kind;    // pooling: "sum", "prod", "max", "min"
-  bool rows = false;   // pooling on a CPU: lanes run along (pixel, channel) of a row (tile/kernel/cpu/window_rows.h)
+  // Lanes run along a row: of pooling on a CPU (pixel, channel) (tile/kernel/cpu/window_rows.h), on a GPU of images of
+  // one channel (tile/kernel/cuda/window/planar.h), where the filters of `channels` neighbouring images differ.
+  bool rows = false;
+  int64_t channels = 1;
 };
 
 // Writes a constant-like operand that is not a constant in packed form; its one input is dense.

@@ -85,7 +85,9 @@ WindowDesc depthwise_window(const ir::Graph& graph, const ir::Node& node, const 
   WindowDesc desc;
   desc.filters = true;
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
-  desc.shape.batch = s.batch, desc.shape.c = s.groups;
+  desc.rows = is_channels_first(node);
+  desc.channels = desc.rows ? s.groups : 1;
+  desc.shape.batch = s.batch * desc.channels, desc.shape.c = s.groups / desc.channels;
   std::copy(s.in, s.in + 3, desc.shape.in);
   std::copy(s.out, s.out + 3, desc.shape.out);
   std::copy(s.kernel, s.kernel + 3, desc.shape.kernel);

@@ -47,7 +47,8 @@ struct WindowProblem {
   std::string label() const;
 };
 WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node);
-// A depthwise convolution as windows.
+// A depthwise convolution as windows over images of all channels; of one, whose rows are pixels, with the channels
+// first.
 WindowDesc depthwise_window(const ir::Graph& graph, const ir::Node& node, const tile::ConvShape& shape);
 
 }  // namespace heddle::schedule

@@ -13,6 +13,7 @@ namespace {
 
 using schedule::Config;
 using schedule::ContractionDesc;
+using schedule::PlanarWindowConfig;
 using schedule::RegisterRingWindowConfig;
 using schedule::RegisterTiledWindowConfig;
 using schedule::WindowConfig;
@@ -44,16 +45,19 @@ SlideEdges slide_edges(const tile::WindowShape& s, int d, int64_t outputs) {
   return edges;
 }
 
-// The kernel of a configuration: its function, the type of its arguments, its header, and what a thread does.
+// The kernel of a configuration: its function, the type of its arguments, its header, its threads and how many
+// neighbouring outputs the epilogue gets at a time.
 struct WindowKernel {
   std::string_view function, args, header;
-  int64_t threads = 0, channels = 0;
+  int64_t threads = 0, width = 0;
 };
 WindowKernel kernel_of(const Config& config) {
   if (const auto* tiled = config.get<RegisterTiledWindowConfig>())
     return {"slide", "SlideArgs", "tile/kernel/cuda/window/register_tiled.h", tiled->kThreads, tiled->channels};
   if (const auto* ring = config.get<RegisterRingWindowConfig>())
     return {"register_ring", "SlideArgs", "tile/kernel/cuda/window/register_ring.h", ring->kThreads, ring->channels};
+  if (const auto* planar = config.get<PlanarWindowConfig>())
+    return {"planar_window", "SlideArgs", "tile/kernel/cuda/window/planar.h", planar->kThreads, planar->width()};
   const auto& plain = config.as<WindowConfig>();
   return {"window", "WindowArgs", "tile/kernel/cuda/window/generic.h", plain.kThreads, plain.channels};
 }
@@ -63,12 +67,19 @@ void write_window(Writer& out, const WindowDesc& w, const Config& config) {
   const tile::WindowShape& s = w.shape;
   const auto* tiled = config.get<RegisterTiledWindowConfig>();
   const auto* ring = config.get<RegisterRingWindowConfig>();
-  if (tiled == nullptr && ring == nullptr) return;
+  const auto* planar = config.get<PlanarWindowConfig>();
+  if (tiled == nullptr && ring == nullptr && planar == nullptr) return;
   out.line("static constexpr int kWindow[2] = {{{}, {}}}, kStride[2] = {{{}, {}}};", s.kernel[1], s.kernel[2],
            s.stride[1], s.stride[2]);
   if (ring != nullptr) {
     out.line("static constexpr int kAcross = {};", ring->across);
     out.line("static constexpr bool kWhole = {}, kPacked = {};", s.out[2] % ring->across == 0, w.packed);
+    return;
+  }
+  if (planar != nullptr) {
+    out.line("static constexpr int kDilation[2] = {{{}, {}}}, kAcross = {}, kTaps = {};", s.dilation[1], s.dilation[2],
+             planar->across, planar->taps);
+    out.line("static constexpr int kVector = {}, kLead = {};", planar->vector, planar->lead(s.low[2]));
     return;
   }
   const SlideEdges edges[2] = {slide_edges(s, 1, tiled->down), slide_edges(s, 2, tiled->across)};
@@ -90,7 +101,7 @@ std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Con
   out.line("using Filter = {};", storage_type(w.filters ? w.w : w.x));
   out.line("using Acc = {};", w.filters ? computed_type(c.compute) : folded_type(w.x));
   out.line("using Limits = {};", computed_type(w.x));
-  out.line("static constexpr int kWidth = {};", kernel.channels);
+  out.line("static constexpr int kWidth = {};", kernel.width);
   out.line("static constexpr auto kFold = tile::WindowFold::{};", fold_name(w));
   write_window(out, w, config);
   out.close("};");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ir/analysis/planes.h"
 #include "schedule/product/dot_problem.h"
 #include "tile/core/contiguity.h"
 
@@ -234,9 +235,13 @@ std::string cuda_placement_cost(const ir::TensorType& type, const ir::Placement&
 
 // The smallest tile has 16 elements.
 std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node) {
-  if (node.op == ir::Op::kConv && is_channels_first(node)) return "a convolution that is not nhwc";
   constexpr int64_t kMost = INT32_MAX, kMostElements = 16 * kMost;
   const Shape& a = graph.shape(node.inputs[0]);
+  if (node.op == ir::Op::kConv && is_channels_first(node)) {
+    if (!ir::filters_planes(graph, node)) return "a convolution that is not nhwc and not depthwise";
+    const bool fits = std::max(element_count(a), element_count(graph.shape(node.outputs[0]))) <= kMost;
+    return fits ? "" : "a convolution with channels first counts pixels in 32 bits";
+  }
   std::vector<int64_t> counts;
   if (node.op == ir::Op::kDot) {
     const auto extent_of = [&](const char* dims) {

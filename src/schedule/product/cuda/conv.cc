@@ -57,7 +57,10 @@ class CudaConvForm {
   CudaConvForm(const CudaConvForm&) = delete;
   CudaConvForm& operator=(const CudaConvForm&) = delete;
 
-  bool is_depthwise() const { return plain_ && s_.c == 1 && s_.o == 1 && s_.groups > 1 && undilated_; }
+  // Channels first are those of depthwise convolutions (cuda_contraction_obstacle()).
+  bool is_depthwise() const {
+    return is_channels_first(node_) || (plain_ && s_.c == 1 && s_.o == 1 && s_.groups > 1 && undilated_);
+  }
   // How many groups may be joined at a time: what makes up to two k-tiles of channels.
   std::vector<int64_t> joins() const {
     std::vector<int64_t> found;
@@ -186,18 +189,24 @@ class CudaConvForm {
 
   ScheduledGroup depthwise() {
     WindowDesc desc = depthwise_window(graph_, node_, s_);
-    desc.offset = memory_->offset, desc.shape.pixel = memory_->pixel;
+    if (!desc.rows) desc.offset = memory_->offset, desc.shape.pixel = memory_->pixel;
     builder_.input(node_.inputs[0]);
     const ir::ValueId w = node_.inputs[1];
-    const bool constant = graph_.constant_of(w) != nullptr;
+    const bool constant = graph_.constant_of(w) != nullptr && !desc.rows;  // and better packed
     desc.packed = constant;
     desc.filter_operand = builder_.input(
         w, constant ? panel_packing({1, 0, 1, 0, s_.taps(), 1, s_.groups, s_.taps()}, 0, s_.groups) : Packing{});
     const Shape& y = graph_.shape(node_.outputs[0]);
     const double operations = 2 * products_inside(desc.shape);
+    const bool rows = desc.rows;
     return finish_cuda_window(builder_, std::move(desc), "depthwise " + conv_label(s_), operations,
-                              [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
-                                return image_index(pool, y, image, pixel, channel);
+                              [&](IndexPool& pool, const Index& image, const Index& row, const Index& col) {
+                                if (!rows) return image_index(pool, y, image, row, col);
+                                std::vector<Index> at = pool.delinear(image, sub_shape(y, 0, 2));
+                                for (const Index& i : pool.delinear(row, sub_shape(y, 2, y.size() - 1)))
+                                  at.push_back(i);
+                                at.push_back(col);
+                                return at;
                               });
   }
 

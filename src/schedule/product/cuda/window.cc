@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 
 #include "base/divide.h"
 #include "schedule/floor.h"
@@ -113,14 +114,60 @@ double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& t
          target.model.window.launch_cycles;
 }
 
-// Whether kernels that know their windows apply.
-bool knows_window(const WindowDesc& desc) {
+// Pixels that a thread loads for planar.taps taps.
+int64_t planar_span(const PlanarWindowConfig& planar, const tile::WindowShape& s) {
+  return planar.lead(s.low[2]) + (planar.across - 1) * s.stride[2] + (planar.taps - 1) * s.dilation[2] + 1;
+}
+
+// Cycles of an SM for a configuration of tile/kernel/cuda/window/planar.h, or infinity.
+double planar_cycles(const WindowDesc& desc, const PlanarWindowConfig& planar, const CudaTarget& target) {
+  const tile::WindowShape& s = desc.shape;
+  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
+  const int64_t words = std::max<int64_t>(element / 4, 1);
+  const int64_t pixels = planar_span(planar, s), vectors = ceil_div(pixels, planar.vector);
+  constexpr int64_t kMostRegisters = 168, kOther = 40, kMostSteps = 1300;
+  const int64_t loaded = vectors * std::max<int64_t>(planar.vector * element / 4, 1);
+  const int64_t registers = (planar.across + pixels) * words + (element < 4 ? loaded : 0) + kOther;
+  if (planar.across > 1 && (registers > kMostRegisters || planar.across * planar.taps > kMostSteps)) return kNever;
+
+  const auto across = static_cast<double>(planar.across),
+             parts = static_cast<double>(ceil_div(s.kernel[2], planar.taps));
+  const auto taps = static_cast<double>(s.kernel[2]), rows = static_cast<double>(s.kernel[1]);
+  const double loads = rows * parts * static_cast<double>(vectors);
+  const double folded = rows * taps * ((desc.filters ? kWindowLoad : 0) + across * static_cast<double>(words));
+  const double instructions = kWindowOverhead + loads * kWindowLoad +
+                              rows * parts * (static_cast<double>(pixels) + kWindowOverhead / 4) + folded +
+                              across * kWindowEpilogue + kWindowStore * ceil_div(planar.across, planar.width());
+  const auto threads =
+      static_cast<double>(s.batch * s.out[1] * ceil_div(s.out[2], planar.across)) / target.sms;  // of one SM
+  constexpr double kMostEfficiency = 0.79, kEfficiencyOfWarp = 0.055, kSchedulers = 4, kLanes = 32, kLine = 128;
+  const auto resident = static_cast<double>(kThreads * (kRegistersOfSm / (registers * kThreads)));
+  const double efficiency = std::min(kMostEfficiency, kEfficiencyOfWarp * std::min(resident, threads) / kLanes);
+  const double issue = threads / kLanes * instructions / kSchedulers / efficiency;
+  // The lanes of a load lie as far apart as their outputs, and the L1 gives a line a cycle.
+  const auto apart = static_cast<double>(planar.across * s.stride[2] * element);
+  const double lines = threads / kLanes * (loads + 1) * std::min(kLanes, std::max(1.0, kLanes * apart / kLine));
+  const double read = static_cast<double>(s.stride[2]) * std::min<double>(static_cast<double>(s.stride[1]), rows);
+  const double moved = threads * across * (read + 1) * static_cast<double>(element) / target.model.window.l2_per_cycle;
+  // A thread that is alone waits for one load after the other where a part is rolled, and for its own instructions.
+  constexpr double kAlone = 1;
+  return std::max({issue, lines, moved}) + target.model.window.latency_cycles + kAlone * instructions +
+         target.model.window.launch_cycles;
+}
+
+// Whether kernels that count in 32 bits and have two dimensions apply.
+bool is_flat(const WindowDesc& desc) {
   const tile::WindowShape& s = desc.shape;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const bool flat = s.in[0] == 1 && s.out[0] == 1 && s.kernel[0] == 1 && s.low[0] == 0;
-  if (!flat || s.dilation[1] != 1 || s.dilation[2] != 1) return false;
+  if (!flat) return false;
   const int64_t results = s.batch * s.out[1] * s.out[2] * s.c, read = s.batch * s.in[1] * s.in[2] * s.pitch();
   return results != 0 && read != 0 && results <= kMost && read <= kMost;
+}
+
+// Whether kernels that know their windows apply.
+bool knows_window(const WindowDesc& desc) {
+  return is_flat(desc) && desc.shape.dilation[1] == 1 && desc.shape.dilation[2] == 1;
 }
 
 // Whether a thread can load `width` channels at a time.
@@ -167,16 +214,44 @@ std::vector<Ring> rings(const WindowDesc& desc, const CudaTarget& target) {
   return list;
 }
 
+// The same of tile/kernel/cuda/window/planar.h: vectors as wide as rows allow, as many taps as registers hold.
+std::vector<Config> planar_configs(const WindowDesc& desc, const CudaTarget& target) {
+  const tile::WindowShape& s = desc.shape;
+  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
+  constexpr int64_t kMostPixels = 64;
+  std::vector<Config> list;
+  for (const int64_t across : {16, 8, 4, 2, 1}) {
+    if (across > 1 && across >= 2 * s.out[2]) continue;
+    PlanarWindowConfig planar{across, s.kernel[2], kCopyBytes / element};
+    const auto divides = [&] { return s.in[2] % planar.vector == 0 && across * s.stride[2] % planar.vector == 0; };
+    while (!divides()) planar.vector /= 2;
+    // Taps of all parts but the last reach whole vectors.
+    const auto step = [&] { return planar.vector / std::gcd(planar.vector, s.dilation[2]); };
+    if (planar_span(planar, s) > kMostPixels) {
+      const int64_t fit = 1 + (kMostPixels - planar.vector - (across - 1) * s.stride[2]) / s.dilation[2];
+      while (planar.vector > 1 && fit < step()) planar.vector /= 2;
+      planar.taps = std::max<int64_t>(fit / step() * step(), 1);
+    }
+    Config config{planar};
+    config.predicted_us = planar_cycles(desc, planar, target) / (target.model.chip.clock_ghz * 1e3);
+    config.reason =
+        fmt::format("{} outputs of a row a thread, {} taps at a time, {} pixels a load, {:.1f} us predicted", across,
+                    planar.taps, planar.vector, config.predicted_us);
+    if (config.predicted_us < kNever) list.push_back(std::move(config));
+  }
+  return list;
+}
+
 // Every configuration, the model's pick first, and last one output of as many channels as 16 bytes hold and their
 // number divides.
 std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& target) {
-  std::vector<Config> configs;
+  std::vector<Config> configs = desc.rows ? planar_configs(desc, target) : std::vector<Config>{};
   const auto add = [&](Config config, double cycles) {
     config.predicted_us = cycles / (target.model.chip.clock_ghz * 1e3);
     config.reason += fmt::format(", {:.1f} us predicted", config.predicted_us);
     configs.push_back(std::move(config));
   };
-  if (knows_window(desc)) {
+  if (!desc.rows && knows_window(desc)) {
     for (const Slide& slide : slides(desc, target)) {
       Config config{RegisterTiledWindowConfig{slide.width, slide.down, slide.across}};
       config.reason = fmt::format("{} channels of {}x{} outputs a thread", slide.width, slide.down, slide.across);
@@ -190,6 +265,7 @@ std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& tar
   }
   std::stable_sort(configs.begin(), configs.end(),
                    [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });
+  if (desc.rows) return configs;
   int64_t width = kMostChannels;
   while (!takes_width(desc, width)) width /= 2;
   Config config{WindowConfig{width}};
@@ -221,14 +297,14 @@ tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
   return args;
 }
 
-// For threads that make down x across outputs of some channels.
-tile::SlideArgs slide_args(const WindowDesc& w, int64_t channels, int64_t down, int64_t across) {
+// For threads that make down x across outputs of one of some pieces of the channels.
+tile::SlideArgs slide_args(const WindowDesc& w, int64_t pieces, int64_t down, int64_t across) {
   const tile::WindowShape& s = w.shape;
   tile::SlideArgs args{};
-  args.pixel = static_cast<int32_t>(s.pitch()), args.pieces = static_cast<int32_t>(s.c / channels);
+  args.pixel = static_cast<int32_t>(s.pitch()), args.pieces = static_cast<int32_t>(pieces);
   args.down = static_cast<int32_t>(ceil_div(s.out[1], down));
   args.across = static_cast<int32_t>(ceil_div(s.out[2], across));
-  args.items = static_cast<int32_t>(s.batch) * args.down * args.across * args.pieces;
+  args.items = static_cast<int32_t>(s.batch * pieces / w.channels) * args.down * args.across;
   for (int d = 0; d < 2; ++d) {
     args.in[d] = static_cast<int32_t>(s.in[d + 1]), args.out[d] = static_cast<int32_t>(s.out[d + 1]);
     args.low[d] = static_cast<int32_t>(s.low[d + 1]);
@@ -256,9 +332,12 @@ CudaLaunch launch_of(Args args, const WindowDesc& w, int64_t threads) {
 
 CudaLaunch plan_launch(const WindowDesc& window, const Config& config) {
   if (const auto* tiled = config.get<RegisterTiledWindowConfig>())
-    return launch_of(slide_args(window, tiled->channels, tiled->down, tiled->across), window, tiled->kThreads);
+    return launch_of(slide_args(window, window.shape.c / tiled->channels, tiled->down, tiled->across), window,
+                     tiled->kThreads);
   if (const auto* ring = config.get<RegisterRingWindowConfig>())
-    return launch_of(slide_args(window, ring->channels, 1, ring->across), window, ring->kThreads);
+    return launch_of(slide_args(window, window.shape.c / ring->channels, 1, ring->across), window, ring->kThreads);
+  if (const auto* planar = config.get<PlanarWindowConfig>())
+    return launch_of(slide_args(window, window.channels, 1, planar->across), window, planar->kThreads);
   const auto& plain = config.as<WindowConfig>();
   return launch_of(window_args(window, plain), window, plain.kThreads);
 }
@@ -268,6 +347,8 @@ ScheduledGroup schedule_cuda_window(ContractionBuilder& builder) {
   const ir::Node& node = builder.anchor();
   const Shape& y = graph.shape(node.outputs[0]);
   WindowProblem problem = window_problem(graph, node);
+  problem.desc.rows =
+      problem.desc.shape.c == 1 && builder.memory_of(node.inputs[0]).place == nullptr && is_flat(problem.desc);
   const auto image = image_memory(graph.shape(node.inputs[0]), builder.memory_of(node.inputs[0]), problem.last);
   if (!image) fail(ErrorCode::kUnsupportedOperator, "window", "the lines of its images lie apart");
   problem.desc.offset = image->offset, problem.desc.shape.pixel = image->pixel;
@@ -284,7 +365,11 @@ ScheduledGroup schedule_cuda_window(ContractionBuilder& builder) {
 ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
                                   const ContractionBuilder::Coordinates& coordinates) {
   const tile::WindowShape& s = desc.shape;
-  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, kMostChannels, coordinates);
+  if (desc.rows) {
+    builder.make_epilogue(s.batch, s.out[1], s.out[2], kMostChannels, coordinates);
+  } else {
+    builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, kMostChannels, coordinates);
+  }
   const auto all = [&] { return window_configs(desc, builder.target().cuda); };
   const Config config = choose_config(builder.configs(), problem_of(desc, builder, label), all);
   label += builder.epilogue_label();
