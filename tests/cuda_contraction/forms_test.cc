@@ -61,6 +61,26 @@ std::string grouped(int groups) {
       "strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = {}", groups);
 }
 
+// A transposed convolution with stride 2 as four phases, which are filters of each group, and a border cut off.
+std::string grouped_phases(const char* type, int side, int groups, int channels, int features) {
+  const int all = groups * features, wide = side + 1;
+  const std::string border = fmt::format("[1,{0},{0},{1}]", 2 * side, all);
+  return fmt::format(R"(graph g(%x: {0}[1,{1},{1},{2}]) {{
+      %w = constant {{value = {0}[{3},{4},2,2]{{1}}}}
+      %b = constant {{value = {0}[{5}]{{1}}}}
+      %0 = conv(%x, %w) {{strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = {6}, layout = "nhwc"}} : {0}[1,{7},{7},{3}]
+      %1 = reshape(%0) {{shape = [1,{7},{7},{6},2,2,{8}]}} : {0}[1,{7},{7},{6},2,2,{8}]
+      %2 = transpose(%1) {{perm = [0,1,4,2,5,3,6]}} : {0}[1,{7},2,{7},2,{6},{8}]
+      %3 = reshape(%2) {{shape = [1,{9},{9},{5}]}} : {0}[1,{9},{9},{5}]
+      %4 = slice(%3) {{starts = [0,1,1,0], limits = [1,{10},{10},{5}], strides = [1,1,1,1]}} : {0}{11}
+      %5 = broadcast(%b) {{shape = {11}, dims = [3]}} : {0}{11}
+      %6 = add(%4, %5) : {0}{11}
+      return "y" = %6
+    }})",
+                     type, side, groups * channels, 4 * all, channels, all, groups, wide, features, 2 * wide,
+                     2 * side + 1, border);
+}
+
 TEST(CudaForms, OperandsInBatches) {
   CudaBatch batch;
   for (unsigned skip = 0; skip < 60; skip += 13) {
@@ -119,6 +139,10 @@ TEST(CudaForms, GroupsOfChannelsAreJoined) {
   add("f16[1,9,9,24]", "f16[48,2,3,3]", 12, "f16[1,9,9,48]", {.tolerance = 3e-3});
   add("f16[1,9,9,24]", "f16[48,2,3,3]", 12, "f16[1,9,9,48]", {.tolerance = 3e-3, .sm = 80});
   add("f32[1,9,9,24]", "f32[48,2,3,3]", 12, "f32[1,9,9,48]", {});
+  batch.add("phases of groups", grouped_phases("f16", 32, 32, 4, 4), windows);
+  batch.add("phases of groups of three", grouped_phases("f16", 20, 16, 4, 3), {.tolerance = 3e-3});
+  batch.add("phases of all groups", grouped_phases("bf16", 12, 4, 8, 8), {.tolerance = 2e-2});
+  batch.add("phases of groups of floats", grouped_phases("f32", 9, 8, 2, 4), {});
   batch.run();
   batch.compile();
   bool together = false;

@@ -338,6 +338,7 @@ void ContractionBuilder::make_epilogue(int64_t batches, int64_t rows, int64_t co
   if (try_epilogue(batches, rows, columns, columns, coordinates)) return;
   // Lanes that stay within one run of the innermost dimensions of some result make its index linear.
   std::vector<int64_t> splits;
+  if (run_ % lanes == 0 && columns % run_ == 0) splits.push_back(run_);
   for (ir::NodeId id : group_.nodes) {
     int64_t run = 1;
     const Shape& shape = graph_.shape(graph_.node(id).outputs[0]);
@@ -361,8 +362,8 @@ bool ContractionBuilder::make_interleaved_epilogue(int64_t interleaved, int64_t 
   lanes_along_rows_ = false, interleaved_ = 1;
   const Epilogue& e = desc_.epilogue;
   return affine && e.reductions.empty() && std::all_of(e.stores.begin(), e.stores.end(), [&](const auto& store) {
-    return lane_stride(e.pool, store.at, {e.row}, {}) == 1;
-  });
+           return lane_stride(e.pool, store.at, {e.row}, {}) == 1;
+         });
 }
 
 std::string ContractionBuilder::epilogue_label() const {

@@ -77,6 +77,9 @@ class ContractionBuilder {
   // Whether the lanes of the epilogue run along rows, else along columns.
   void set_lanes_along_rows(bool rows) { lanes_along_rows_ = rows; }
 
+  // So many columns are neighbours where they are stored.
+  void set_run(int64_t columns) { run_ = columns; }
+
   // A dot's rows stay those of its first operand, however few columns it has.
   void keep_rows() { keeps_rows_ = true; }
   bool keeps_rows() const { return keeps_rows_; }
@@ -117,7 +120,7 @@ class ContractionBuilder {
   std::map<ir::ValueId, ir::ValueId> same_;
   std::optional<ir::ValueId> inner_;
   bool keeps_rows_ = false, lanes_along_rows_ = false;
-  int64_t interleaved_ = 1;
+  int64_t interleaved_ = 1, run_ = 1;
 };
 
 }  // namespace heddle::schedule

@@ -42,14 +42,18 @@ void pack_rows(const Tensor& from, int64_t offset, const tile::PanelSource& s, i
   }
 }
 
-// [group][n][pitch], of the channels of `together` groups those of the row's own group.
+// [groups / together][n / run][together][run][pitch], of the channels of `together` groups those of the row's own
+// group.
 template <typename T>
-void pack_diagonal(const Tensor& from, const tile::PanelSource& s, int64_t pitch, int64_t together, void* to) {
+void pack_diagonal(const Tensor& from, const tile::PanelSource& s, int64_t pitch, int64_t together, int64_t run,
+                   void* to) {
   const T* source = static_cast<const T*>(from.data());
-  T* out = static_cast<T*>(to);
-  std::fill_n(out, s.groups * s.n * pitch, T{});
+  T* const rows = static_cast<T*>(to);
+  std::fill_n(rows, s.groups * s.n * pitch, T{});
   for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t n = 0; n < s.n; ++n, out += pitch) {
+    for (int64_t n = 0; n < s.n; ++n) {
+      const int64_t block = g / together * s.n / run + n / run;
+      T* out = rows + ((block * together + g % together) * run + n % run) * pitch;
       const T* row = source + g * s.group_stride + n * s.n_stride;
       for (int64_t o = 0; o < s.outer; ++o) {
         T* at = out + (o * together + g % together) * s.inner;
@@ -97,10 +101,10 @@ Packing winograd_packing(int64_t o, int64_t c, int64_t width) {
   return {"winograd", {o, c, width}};
 }
 
-Packing diagonal_packing(const tile::PanelSource& s, int64_t pitch, int64_t together) {
+Packing diagonal_packing(const tile::PanelSource& s, int64_t pitch, int64_t together, int64_t run) {
   return {"diagonal",
           {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, 0, pitch,
-           together}};
+           together, run}};
 }
 
 Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width) {
@@ -117,7 +121,7 @@ ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
     return {DType::kF32, {tile::panel_count(p[0], p[2]) * tile::kWinogradPoints * p[1] * p[2]}};
   }
   const bool diagonal = packing.kind == "diagonal", rows = packing.kind == "rows" || diagonal;
-  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == (diagonal ? 11 : 10), "packing \"{}\"", packing.kind);
+  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == (diagonal ? 12 : 10), "packing \"{}\"", packing.kind);
   const tile::PanelSource source = source_of(p);
   HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));
   const int64_t length = source.outer * source.inner * (diagonal ? p[10] : 1);
@@ -134,7 +138,7 @@ void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
   if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
   by_size(constant.dtype(), [&](auto word) {
     if (packing.kind == "diagonal") {
-      pack_diagonal<decltype(word)>(constant, source_of(p), p[9], p[10], to);
+      pack_diagonal<decltype(word)>(constant, source_of(p), p[9], p[10], p[11], to);
     } else if (packing.kind == "rows") {
       pack_rows<decltype(word)>(constant, p[8], source_of(p), p[9], to);
     } else {

@@ -14,8 +14,8 @@ Packing winograd_packing(int64_t o, int64_t c, int64_t width);
 
 // The filters of `together` groups of `source` (n: filters, inner: channels, outer: taps) as those of one group that
 // has their channels side by side: rows of `pitch` elements along k = (tap, channel), zero at the channels of the
-// others.
-Packing diagonal_packing(const tile::PanelSource& source, int64_t pitch, int64_t together);
+// others. Rows are ordered by (n / run, group, n % run).
+Packing diagonal_packing(const tile::PanelSource& source, int64_t pitch, int64_t together, int64_t run);
 
 // A constant in the layout that a kernel wants: a flat tensor. kInternal for an unknown kind or parameters that reach
 // outside the constant.

@@ -32,6 +32,7 @@ class CudaConvForm {
         groups_(conv_shape(graph_, node_)),
         s_(joined(groups_, together)),
         together_(together),
+        run_(together > 1 ? run_of_results() : groups_.o),
         view_(builder_.view_of(node_.inputs[0])) {
     const DType x = graph_.dtype(node_.inputs[0]), w = graph_.dtype(node_.inputs[1]);
     const DType compute = *contraction_compute(x, w, graph_.dtype(node_.outputs[0]));
@@ -47,10 +48,11 @@ class CudaConvForm {
     set_multiply(desc_, graph_, node_, compute);
     make_image();
     make_filters();
+    builder_.set_run(run_ * together_);
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,
                            [&](IndexPool& pool, const Index& group, const Index& row, const Index& column) {
                              std::vector<Index> at = pool.delinear(row, sub_shape(y, 0, y.size() - 1));
-                             at.push_back(pool.add(pool.scale(group, s_.o), column));
+                             at.push_back(pool.add(pool.scale(group, s_.o), channel_of(pool, column)));
                              return at;
                            });
   }
@@ -87,6 +89,24 @@ class CudaConvForm {
   }
 
  private:
+  // Filters of a group whose results are neighbours where they are stored: those of one phase of a transposed
+  // convolution.
+  int64_t run_of_results() const {
+    for (const ir::NodeId id : builder_.group().nodes) {
+      const ir::Node& node = graph_.node(id);
+      if (node.op != ir::Op::kReshape || node.inputs[0] != node_.outputs[0]) continue;
+      const int64_t run = graph_.shape(node.outputs[0]).back();
+      return groups_.o % run == 0 ? run : groups_.o;
+    }
+    return groups_.o;
+  }
+  // The channel of a column, from its first group's first one on. Joined groups have such neighbours side by side.
+  Index channel_of(IndexPool& pool, const Index& column) const {
+    if (run_ == groups_.o) return column;
+    const std::vector<Index> at = pool.delinear(column, {groups_.o / run_, together_, run_});
+    return pool.linear(std::vector<Index>{at[1], at[0], at[2]}, {together_, groups_.o / run_, run_});
+  }
+
   static constexpr int64_t kLeastJoined = 16, kMostJoined = 128;  // channels
 
   void make_image() {
@@ -169,7 +189,7 @@ class CudaConvForm {
     const tile::PanelSource filters{groups_.groups, groups_.o * of_group, taps, 1, groups_.c, taps, groups_.o,
                                     of_group};
     if (together_ > 1) {
-      o.operand = builder_.input(w, diagonal_packing(filters, pitch, together_));
+      o.operand = builder_.input(w, diagonal_packing(filters, pitch, together_, run_));
       o.row = o.depth = pitch;
       if (desc_.batch > 1) o.batch = {{desc_.batch, s_.o * pitch}};
     } else if (ordered && (!constant || s_.k() * element % kCopyBytes == 0)) {
@@ -216,6 +236,7 @@ class CudaConvForm {
   const tile::ConvShape groups_;  // as the model has it
   const tile::ConvShape s_;       // as it is computed
   const int64_t together_;
+  const int64_t run_;  // neighbouring filters of a group, as columns
   const View view_;
   std::optional<ImageMemory> memory_;  // where no prologue changes the image
   bool plain_ = false, undilated_ = false;
