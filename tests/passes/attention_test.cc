@@ -189,5 +189,35 @@ TEST(Attention, IsASoftmaxOverTheKeys) {
   refused("%p = mul(%e, %rb)", "%p0 = mul(%e, %rb)\n%p = tanh(%p0)", "tanh comes after");
 }
 
+// Of several heads, of one head without a batch, and not where one side is a weight.
+TEST(ScaleScores, FactorsMoveOntoProductsOfTwoValues) {
+  const auto text = [](const std::string& batch, const std::string& dims, const std::string& key) {
+    return "graph(%q: f32[" + batch + "4,8]" + (key == "input" ? ", %k: f32[" + batch + "6,8]" : "") + ") {" +
+           (key == "input" ? "" : "%ks = constant {value = f32[" + batch + "6,8]{2}}") + R"(
+      %c = constant {value = f32[]{0.25}}
+      %cq = broadcast(%c) {shape = [)" +
+           batch + R"(4,8], dims = []}
+      %qs = mul(%q, %cq))" +
+           (key == "input" ? "\n%ck = broadcast(%c) {shape = [" + batch + "6,8], dims = []}\n%ks = mul(%k, %ck)\n"
+                           : "\n") +
+           "%s = dot(%qs, %ks) {" + dims + R"(}
+      %e = exp(%s)
+      return "y" = %e })";
+  };
+  const std::string heads = "lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]",
+                    head = "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]";
+  const auto scaled_product = [](const std::string& model) {
+    const std::vector<std::string> passes = {"scale_scores", "dce"};
+    const ir::Graph after = run_passes(ir::parse(model), passes, {Target::cuda_h200(1)});
+    expect_same(ir::parse(model), after);
+    const auto dot = std::find_if(after.nodes().begin(), after.nodes().end(),
+                                  [](const ir::Node& node) { return node.op == ir::Op::kDot; });
+    return after.producer(dot->inputs[0]).op == ir::Op::kParameter;
+  };
+  EXPECT_TRUE(scaled_product(text("3,", heads, "input")));
+  EXPECT_TRUE(scaled_product(text("", head, "input")));
+  EXPECT_FALSE(scaled_product(text("", head, "constant")));
+}
+
 }  // namespace
 }  // namespace heddle::passes

@@ -92,7 +92,10 @@ bool is_narrow(DType dtype) {
 ir::Graph scale_scores(const ir::Graph& graph, const PassContext&) {
   const ScaleFinder finder(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
-    if (node.op != Op::kDot || node.attrs.ints("lhs_batch").empty()) return std::nullopt;
+    if (node.op != Op::kDot) return std::nullopt;
+    // Of attention, which may have one head; what has a weight is another layer.
+    const bool weighs = graph.constant_of(node.inputs[0]) != nullptr || graph.constant_of(node.inputs[1]) != nullptr;
+    if (weighs && node.attrs.ints("lhs_batch").empty()) return std::nullopt;
     const DType type = graph.dtype(node.outputs[0]);
     if (!is_narrow(type) && type != DType::kF32) return std::nullopt;
     double factor = 1;
