@@ -77,9 +77,7 @@ class ContractionBuilder {
   // Whether the lanes of the epilogue run along rows, else along columns.
   void set_lanes_along_rows(bool rows) { lanes_along_rows_ = rows; }
 
-  // So many columns are neighbours where they are stored.
-  void set_run(int64_t columns) { run_ = columns; }
-
+  void set_run(int64_t columns) { run_ = columns; }  // that are neighbours where they are stored
   // A dot's rows stay those of its first operand, however few columns it has.
   void keep_rows() { keeps_rows_ = true; }
   bool keeps_rows() const { return keeps_rows_; }
