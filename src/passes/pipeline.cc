@@ -122,8 +122,8 @@ bool has_spread_conv(const ir::Graph& graph, const PassContext&) {
 constexpr Pass kConvPhases{"conv_phases", "transposed convolutions as dense ones, by phases of their stride",
                            conv_phases, has_spread_conv};
 
-constexpr Pass kSpaceToDepth{"space_to_depth", "images of few channels with pixels of whole 16 bytes (GPU)",
-                             space_to_depth, has_conv_on_tensor_cores};
+constexpr Pass kSpaceToDepth{"space_to_depth", "images with pixels of whole 16 bytes (GPU)", space_to_depth,
+                             has_conv_on_tensor_cores};
 
 constexpr Pass kKnownScatters{"scatter_to_select", "scatters with constant indices as selections among loads (GPU)",
                               scatter_to_select,

@@ -47,7 +47,10 @@ TEST(SpaceToDepth, ComputeTheSame) {
       {"f16[1,11,12,3]", "f16[4,3,3,3]", 2, -1, 1, 1, 0, 0},   // cropped at the beginning
       {"f16[1,9,9,1]", "f16[4,1,3,3]", 1, 1, 1, 1, 0, 0},      // one channel
       {"f16[1,9,9,8]", "f16[4,8,3,3]", 1, 1, 1, 1, 0, 0},      // whole pieces already
-      {"f32[1,9,9,3]", "f32[4,3,3,3]", 1, 1, 1, 1, 0, 0},      // threads multiply
+      {"f16[1,9,9,10]", "f16[4,10,5,5]", 1, 2, 2, 1, 16, 5},   // more than a piece
+      {"f16[2,20,20,51]", "f16[6,51,5,5]", 5, 2, 2, 1, 1600, 1},
+      {"f16[1,9,9,10]", "f16[4,10,1,1]", 1, 0, 0, 1, 0, 0},  // a product
+      {"f32[1,9,9,3]", "f32[4,3,3,3]", 1, 1, 1, 1, 0, 0},    // threads multiply
   };
   for (const Case& c : cases) {
     const std::string text = conv_of(c.x, c.w, c.stride, c.low, c.high, c.dilation);

@@ -166,8 +166,11 @@ bool serves(Emitter& e, const std::vector<ValueId>& in, const Node& node, const 
   if (std::any_of(low.begin(), low.end(), [](int64_t l) { return l < 0; })) return false;
   const Shape& x = e.shape(in[0]);
   const auto bytes = static_cast<int64_t>(size_of(type));
-  return x.back() >= kFewest && x.back() * bytes < kPieceBytes && element_count(y) > 0 && element_count(x) > 0 &&
-         element_count(e.shape(in[1])) > 0;
+  const Shape& w = e.shape(in[1]);
+  // Products read lines of any length.
+  const bool is_product = element_count(w) == w[0] * w[1] && element_count(y) * x.back() == element_count(x) * y.back();
+  return x.back() >= kFewest && x.back() * bytes % kPieceBytes != 0 && !is_product && element_count(y) > 0 &&
+         element_count(x) > 0 && element_count(w) > 0;
 }
 
 std::optional<ValueId> widened(Emitter& e, const std::vector<ValueId>& in, const Node& node, const Shape& y,
