@@ -115,6 +115,10 @@ class Memory(test_torch_backend.Backend):
             work(i)
         return (resident_bytes() - before) / (count - count // 3)
 
+    def traced_modules(self):
+        gc.collect()
+        return sum(issubclass(type(one), torch.fx.GraphModule) for one in gc.get_objects())
+
     def test_modules_that_are_compiled_and_dropped(self):
         from heddle.torch.graph import CompiledGraph
 
@@ -127,6 +131,10 @@ class Memory(test_torch_backend.Backend):
                 torch.compile(module, **words)(x)
         mine = self.growth(work, 200 if ALL else 9)
         self.assertLessEqual(sum(type(one) is CompiledGraph for one in gc.get_objects()), 6)
+        traced = self.traced_modules()
+        for i in range(3):
+            work(i)
+        self.assertLessEqual(self.traced_modules(), traced)
         if ALL:  # PyTorch itself keeps some 300 KB of each
             self.assertLess(mine - self.growth(lambda i: work(i, backend="aot_eager"), 100), 1 << 18)
 
