@@ -70,8 +70,10 @@ TILE_INLINE vec<int32_t, W> positions(const int32_t* p, int64_t n) {
 template <int W, int Vectors, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_near(const T* p, const int32_t* index, int64_t limit, N n) {
   if constexpr (W == detail::kPermuted && is_same<T, float>) {
-    const int32_t first = index[0];
-    if (first <= limit - Vectors * W) {
+    // Close to the end, the last vectors that may be read hold all of these elements.
+    const int64_t last = limit - Vectors * W;
+    if (last >= 0) {
+      const auto first = int32_t(index[0] < last ? index[0] : last);
       const vec<int32_t, W> offset = detail::positions<W>(index, n) - splat<W>(first);
       const vec<float, W> low = detail::permute(load<W>(p + first), offset);
       if constexpr (Vectors == 1) return low;
