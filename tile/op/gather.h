@@ -65,14 +65,18 @@ TILE_INLINE vec<int32_t, W> positions(const int32_t* p, int64_t n) {
 }  // namespace detail
 
 // The same where W neighbouring positions ascend by less than `Vectors` (1 or 2) times W in all, as in a resized row:
-// loads of whole vectors from the first position on, and permutations, which look at the low bits of a lane number only.
-// `limit` elements from p on may be read.
+// loads of whole vectors from the first position on, and permutations, which look at the low bits of a lane number
+// only. `limit` elements from p on may be read.
 template <int W, int Vectors, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_near(const T* p, const int32_t* index, int64_t limit, N n) {
   if constexpr (W == detail::kPermuted && is_same<T, float>) {
-    const int32_t first = index[0];
-    if (first <= limit - Vectors * W) {
-      const vec<int32_t, W> offset = detail::positions<W>(index, n) - splat<W>(first);
+    // Close to the end, the last vectors that may be read hold all of these elements.
+    const int64_t last = limit - Vectors * W;
+    if (last >= 0) {
+      const int64_t first = index[0] < last ? index[0] : last;
+      // Vectors find their own minimum: a number in a general register takes longer to spread than one in memory.
+      const vec<int32_t, W> begin = min(splat<W>(index[0]), splat<W>(int32_t(last)));
+      const vec<int32_t, W> offset = detail::positions<W>(index, n) - begin;
       const vec<float, W> low = detail::permute(load<W>(p + first), offset);
       if constexpr (Vectors == 1) return low;
       return select(offset < splat<W>(W), low, detail::permute(load<W>(p + first + W), offset));
