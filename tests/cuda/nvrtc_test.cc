@@ -13,7 +13,7 @@
 #include "base/file/file.h"
 #include "base/thread/thread_pool.h"
 #include "driver/compile/compile.h"
-#include "driver/model/kernel_set.h"
+#include "driver/target/backend.h"
 #include "driver/tune/calibrate.h"
 #include "heddle/error.h"
 #include "jit/headers.h"

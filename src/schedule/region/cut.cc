@@ -65,27 +65,55 @@ LocalGraph extract(const ir::Graph& graph, const ir::Group& group) {
   return local;
 }
 
-std::set<ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users, ValueId value,
-                           const std::set<ValueId>& roots) {
-  const int64_t size = element_count(graph.shape(value));
-  std::set<ValueId> result, seen;
-  std::vector<ValueId> open = {value};
+namespace {
+
+using Users = std::vector<std::vector<ir::NodeId>>;
+
+bool keeps_count(const ir::Graph& graph, const ir::Node& node, int64_t count) {
+  return node.outputs.size() == 1 && element_count(graph.shape(node.outputs[0])) == count &&
+         (ir::is_elementwise(node.op) || node.op == Op::kReshape);
+}
+
+// All that is made of these values, with them.
+std::set<ValueId> made_of(const ir::Graph& graph, const Users& users, std::vector<ValueId> open) {
+  std::set<ValueId> result;
   while (!open.empty()) {
     const ValueId v = open.back();
     open.pop_back();
-    if (!seen.insert(v).second) continue;
-    if (roots.count(v) != 0) return {};
-    bool handed_on = false;
-    for (ir::NodeId user : users[v]) {
-      const ir::Node& node = graph.node(user);
-      const bool same = node.outputs.size() == 1 && element_count(graph.shape(node.outputs[0])) == size;
-      if (same && (ir::is_elementwise(node.op) || node.op == Op::kReshape)) {
-        open.push_back(node.outputs[0]);
-      } else {
-        handed_on = true;
-      }
+    if (!result.insert(v).second) continue;
+    for (const ir::NodeId user : users[v]) {
+      for (const ValueId made : graph.node(user).outputs) open.push_back(made);
     }
-    if (handed_on) result.insert(v);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::set<ValueId> frontier(const ir::Graph& graph, const Users& users, ValueId value, const std::set<ValueId>& roots) {
+  const int64_t size = element_count(graph.shape(value));
+  std::set<ValueId> chain;
+  std::vector<ValueId> open = {value}, others;
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (!chain.insert(v).second) continue;
+    for (const ir::NodeId user : users[v]) {
+      const ir::Node& node = graph.node(user);
+      std::vector<ValueId>& to = keeps_count(graph, node, size) ? open : others;
+      to.insert(to.end(), node.outputs.begin(), node.outputs.end());
+    }
+  }
+  // What waits for a kernel that reads the result cannot be made with it.
+  for (const ValueId later : made_of(graph, users, std::move(others))) chain.erase(later);
+  std::set<ValueId> result;
+  for (const ValueId v : chain) {
+    if (roots.count(v) != 0) return {};
+    const auto leaves = [&](ir::NodeId user) {
+      const auto& outputs = graph.node(user).outputs;
+      return std::none_of(outputs.begin(), outputs.end(), [&](ValueId made) { return chain.count(made) != 0; });
+    };
+    if (std::any_of(users[v].begin(), users[v].end(), leaves)) result.insert(v);
   }
   return result;
 }

@@ -63,7 +63,7 @@ class Sources {
 };
 
 // Where the result of `value` is handed on most cheaply: the last values with its element count that elementwise and
-// reshape nodes make of it, before a broadcast or another reduction reads them. Empty when a root is among them.
+// reshape nodes make of it alone, before a broadcast or another reduction reads them. Empty when a root is among them.
 std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
                                ir::ValueId value, const std::set<ir::ValueId>& roots);
 
