@@ -3,6 +3,7 @@
 #include "base/thread/thread_pool.h"
 #include "driver/plan/plan_builder.h"
 #include "driver/plan/reference.h"
+#include "driver/target/backend.h"
 #include "passes/pass.h"
 #include "run_case.h"
 #include "runtime/cuda/device.h"

@@ -2,6 +2,7 @@
 
 #include "base/thread/thread_pool.h"
 #include "driver/plan/reference.h"
+#include "driver/target/backend.h"
 #include "passes/pass.h"
 #include "runtime/executor.h"
 
