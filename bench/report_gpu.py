@@ -1,6 +1,7 @@
 """The GPU's sections of the pages in docs/performance (report.py), and what they are made of.
 
-usage: report_gpu.py FOLDER NAME [--commit C] [--device D]: keeps what gpu.sh left in FOLDER as bench/results/NAME-*.json."""
+usage: report_gpu.py FOLDER NAME [--commit C] [--device D] [--add]: keeps what gpu.sh left in FOLDER as
+bench/results/NAME-*.json. With --add rows of models and layers join those of the file; each says when it was measured."""
 
 import argparse
 import datetime
@@ -26,6 +27,21 @@ def geometric_mean(values):
 def origin(result):
     note = f"\n{result['note']}" if result.get("note") else ""
     return f"{result['device']}; {result['date']}, commit {result['commit']}.{note}\n\n"
+
+
+def measured(row, result, has_dates):
+    """When a row was measured, where rows of one file come from several runs."""
+    return [f"{row.get('date', result['date'])}, {row.get('commit', result['commit'])}"] if has_dates else []
+
+
+def joined(name, facts, rows, key):
+    """Rows of a new run with those of the file that it does not have, each with date and commit."""
+    path = ROOT / "bench/results" / f"{name}.json"
+    earlier = json.loads(path.read_text())
+    before = earlier["rows"] if "rows" in earlier else [row for rows in earlier["precisions"].values() for row in rows]
+    new = [row | {"date": facts["date"], "commit": facts["commit"]} for row in rows]
+    known = {key(row) for row in new}
+    return new + [{"date": earlier["date"], "commit": earlier["commit"]} | row for row in before if key(row) not in known]
 
 
 def gemm_section(name, result):
@@ -86,6 +102,7 @@ def models_section(name, result):
     modes = ["eager_graph", "reduce_overhead", "max_autotune"]
     for precision, rows in result["precisions"].items():
         body, ratios = [], []
+        has_dates = any("commit" in row for row in rows)
         for row in rows:
             ms = row.get("ms", {})
             rivals = [ms[mode] for mode in modes if ms.get(mode)]
@@ -95,9 +112,9 @@ def models_section(name, result):
             over_xla = f"{ms['xla'] / ms['heddle']:.2f}" if ms.get("xla") and ms.get("heddle") else "-"
             floor = f"{row['floor_ms']:.3f}" if row.get("floor_ms") else "-"
             ratios_of_row = [f"{ratio:.2f}" if ratio else "-", over_xla]
-            body.append([row["model"], *cells, *ratios_of_row, floor, f"{row.get('compile_s', 0):.1f}"])
+            body.append([row["model"], *cells, *ratios_of_row, floor, f"{row.get('compile_s', 0):.1f}", *measured(row, result, has_dates)])
         headings = ["model:batch:length", "Heddle", "torch.compile", "eager, graph", "reduce-overhead", "max-autotune", "XLA", "over PyTorch", "over XLA",
-                    "floor", "compile s"]
+                    "floor", "compile s", *(["measured, commit"] if has_dates else [])]
         text += f"### {precision}\n\n" + table(headings, body)
         text += f"\nGeometric mean of {len(ratios)}: {geometric_mean(ratios):.3f}.\n\n" if ratios else "\n"
     return text
@@ -155,11 +172,13 @@ def layers_section(name, result):
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["kind"] == kind]
         body = []
+        has_dates = any("commit" in row for row in rows)
         for row in rows:
             best = min(row["rivals"], key=row["rivals"].get)
             times = [row["floor_ms"], row["heddle_ms"], row["rivals"][best]]
-            body.append([row["case"], *(f"{ms * 1e3:.1f}" for ms in times), best, f"{row['ratio']:.2f}"])
-        text += f"\n### {LAYERS[kind]}\n\n" + table(["layer", "floor us", "Heddle us", "PyTorch us", "by", "over PyTorch"], body)
+            body.append([row["case"], *(f"{ms * 1e3:.1f}" for ms in times), best, f"{row['ratio']:.2f}", *measured(row, result, has_dates)])
+        headings = ["layer", "floor us", "Heddle us", "PyTorch us", "by", "over PyTorch", *(["measured, commit"] if has_dates else [])]
+        text += f"\n### {LAYERS[kind]}\n\n" + table(headings, body)
         text += f"\nGeometric mean of {len(rows)}: {geometric_mean([row['ratio'] for row in rows]):.3f}.\n"
     return text
 
@@ -194,6 +213,7 @@ def main():
     parser.add_argument("--commit", help="of what was measured; default: this checkout's")
     parser.add_argument("--device", default="NVIDIA H200", help="where no file of the folder says it")
     parser.add_argument("--note", help="what a reader of the figures has to know")
+    parser.add_argument("--add", action="store_true", help="keep rows of the file that FOLDER does not have")
     options = parser.parse_args()
     head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, cwd=ROOT)
     facts = {"date": datetime.date.today().isoformat(), "commit": options.commit or head.stdout.strip()}
@@ -211,9 +231,13 @@ def main():
     if epilogues:
         write(options.name + "-epilogues", {"kind": "gpu_epilogues", **facts, "types": without_candidates(epilogues)})
     precisions = read_types(options.folder, "models")
+    if precisions and options.add:
+        precisions = {p: joined(options.name + "-models", facts, rows, lambda row: row["model"]) for p, rows in precisions.items()}
     if precisions:
         write(options.name + "-models", {"kind": "gpu_models", **facts, "precisions": precisions})
     layers = [row for path in sorted(options.folder.rglob("layers*.json")) for row in json.loads(path.read_text())["rows"]]
+    if layers and options.add:
+        layers = joined(options.name + "-layers", facts, layers, lambda row: (row["kind"], row["case"]))
     if layers:
         write(options.name + "-layers", {"kind": "gpu_layers", **facts, "rows": layers})
     for path in sorted(p for stem in ("stitch", "rows", "ablation_*") for p in options.folder.rglob(f"{stem}.json")):
