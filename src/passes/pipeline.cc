@@ -33,6 +33,7 @@
 #include "passes/simplify/drop_empty.h"
 #include "passes/simplify/fold.h"
 #include "passes/simplify/scatter_to_select.h"
+#include "passes/simplify/unroll_reductions.h"
 #include "passes/simplify/update_in_place.h"
 
 namespace heddle::passes {
@@ -154,6 +155,10 @@ bool has_dot_on_tensor_cores(const ir::Graph& graph, const PassContext& context)
 constexpr Pass kSmallDots{"small_dots", "products with a small constant matrix, as memory-bound work (GPU)", small_dots,
                           has_dot_on_tensor_cores};
 
+constexpr Pass kUnrollReductions{"unroll_reductions",
+                                 "reductions of a few terms that are reduced again, as operations on elements (GPU)",
+                                 unroll_reductions, has_where<&TargetTraits::reduces_in_epilogues, Op::kReduce>};
+
 constexpr Pass kCentreMeans{"centre_means", "means without the rounding of their sums, for sums of squared deviations",
                             centre_means, has<Op::kReduce>};
 
@@ -200,6 +205,7 @@ constexpr Pass kPipeline[] = {
     kKnownScatters,
     kLongDots,
     kSmallDots,
+    kUnrollReductions,
     // What those left behind.
     kCanonicalize,
     kFold,

@@ -1,4 +1,4 @@
-// Passes for the sake of exact sums: long_dots, centre_means.
+// Passes for the sake of sums: long_dots, unroll_reductions, centre_means.
 #include <algorithm>
 
 #include "pass_test_util.h"
@@ -110,6 +110,38 @@ TEST(CentreMeans, WhatIsNoVarianceStays) {
     text.replace(at, end - at, change);
     EXPECT_EQ(nodes_of(run(text, {"centre_means"}), ir::Op::kReduce), 2) << change;
   }
+}
+
+ir::Graph unrolled(const std::string& text) {
+  const std::vector<std::string> passes = {"unroll_reductions"};
+  return run_passes(ir::parse(text), passes, {Target::cuda_h200(), Precision::kF32});
+}
+
+// The branches of a network are summed, then the pixels. The first sum is rounded to f16 as the reduction rounds it.
+TEST(UnrollReductions, OfAFewTermsThatAreReducedAgain) {
+  const auto text = [](const std::string& kind, const std::string& terms) {
+    return "graph(%x: f16[3,7,5," + terms + ",6]) { %0 = reduce(%x) {kind = \"" + kind +
+           "\", dims = [3]} %1 = cast(%0) {to = f32} %2 = reduce(%1) {kind = \"sum\", dims = [1,2]} return \"y\" = %2, "
+           "\"z\" = %0 }";
+  };
+  for (const char* kind : {"sum", "max", "min", "prod"}) {
+    for (const char* terms : {"2", "3", "4"}) {
+      const ir::Graph before = ir::parse(text(kind, terms)), after = unrolled(text(kind, terms));
+      expect_same(before, after, 0);
+      EXPECT_EQ(nodes_of(after, ir::Op::kReduce), 1) << kind << terms;
+    }
+  }
+  EXPECT_EQ(nodes_of(unrolled(text("sum", "5")), ir::Op::kReduce), 2);
+}
+
+TEST(UnrollReductions, LeavesTheOnlyReductionAndNeighbours) {
+  const auto reductions = [](const std::string& text) { return nodes_of(unrolled(text), ir::Op::kReduce); };
+  EXPECT_EQ(reductions(R"(graph(%x: f32[9,2,6]) {
+    %0 = reduce(%x) {kind = "sum", dims = [1]} %1 = exp(%0) return "y" = %1 })"),
+            1);
+  EXPECT_EQ(reductions(R"(graph(%x: f32[9,6,2]) {
+    %0 = reduce(%x) {kind = "sum", dims = [2]} %1 = reduce(%0) {kind = "max", dims = [1]} return "y" = %1 })"),
+            2);
 }
 
 }  // namespace
