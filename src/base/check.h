@@ -18,7 +18,7 @@ namespace heddle {
 
 }  // namespace heddle
 
-// An invariant of Heddle itself: when it breaks the message says that it is our bug. Errors of the user go through
+// Checks an invariant of Heddle itself. If it fails, the message says that it is our bug. Errors of the user go through
 // fail() instead.
 #define HEDDLE_CHECK(condition, ...)                                                           \
   do {                                                                                         \

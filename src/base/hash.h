@@ -19,14 +19,14 @@ inline Hash128 hash_text(std::string_view text) {
   return hash_bytes(text.data(), text.size());
 }
 
-// Hash of a large range as the hash of its 16 MiB pieces' hashes, pieces in parallel over `threads`. Differs from
-// hash_bytes() of the same range; independent of `threads`.
+// Hash of a large range: the hash of the hashes of its 16 MiB pieces, which `threads` threads compute in parallel.
+// Differs from hash_bytes() of the same range. Independent of `threads`.
 Hash128 hash_large(const void* data, size_t bytes, int threads);
 
-// The same hash of the content of a file, read through small buffers, so that the file does not count as memory of this
+// hash_large() of the content of a file. Reads through small buffers, so that the file does not count as memory of this
 // process. Throws kFile.
 Hash128 hash_file(const std::string& path, int threads);
-Hash128 hash_file(int fd, const std::string& path, int threads);  // of a file that is open for reading
+Hash128 hash_file(int fd, const std::string& path, int threads);  // of a file open for reading
 
 // A hash of several fields. Each field is preceded by its size, so ("ab", "c") and ("a", "bc") differ.
 class Hasher {

@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// Converts an integer that is about to be rounded to a narrow float. What a double cannot hold is rounded to odd, so
+// Converts an integer that is then rounded to a narrow float. A value that a double cannot hold is rounded to odd, so
 // the second rounding still sees on which side of a tie the integer lies.
 inline double to_odd_double(uint64_t magnitude) {
   constexpr uint64_t kDropped = 0x7ff;

@@ -10,14 +10,15 @@ class App;
 
 namespace heddle::cli {
 
-// What the command line takes, read off the parser: the manual and the completions are made of it.
+// The options and commands of the command line, read from the parser. The manual and the completions are generated from
+// them.
 struct OptionInfo {
   std::vector<std::string> names;  // "-o", "--output"; one without dashes if it is positional
   bool positional = false;
   bool repeats = false;
-  std::string value;                 // "FILE", "INT", ...; "" of a flag
-  std::vector<std::string> choices;  // its values, where these are all or nearly all
-  std::string fallback;              // what it is where it is not given, if that can be said
+  std::string value;                 // "FILE", "INT", ...; "" for a flag
+  std::vector<std::string> choices;  // its values, if this list is complete or nearly so
+  std::string fallback;              // its default, if that can be stated
   std::string text;
 
   bool operator==(const OptionInfo&) const = default;
@@ -25,7 +26,7 @@ struct OptionInfo {
 
 struct CommandInfo {
   std::string path;  // "heddle", "heddle run", "heddle kernel gemm"
-  std::string name;  // the last word of it
+  std::string name;  // the last word of `path`
   std::string text;
   std::vector<OptionInfo> options;  // in the order of the help
   std::vector<CommandInfo> commands;
@@ -33,7 +34,7 @@ struct CommandInfo {
 
 CommandInfo describe(const CLI::App& app, const std::string& parent = "");
 
-// Every command below `root` that can be called, in order.
+// All commands below `root` that can be called, in order.
 std::vector<const CommandInfo*> leaves(const CommandInfo& root);
 
 // The manual page heddle(1) in roff. `notes` is the footer of the help: exit codes and variables.

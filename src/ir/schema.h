@@ -19,7 +19,7 @@ struct AttrSpec {
   bool required = true;
 };
 
-// The types of a node's operands, which lie in their graph.
+// The types of a node's operands. The graph owns them.
 class OperandTypes {
  public:
   explicit OperandTypes(std::span<const TensorType* const> types) : types_(types) {}
@@ -32,7 +32,7 @@ class OperandTypes {
   std::span<const TensorType* const> types_;
 };
 
-// What an inference or evaluation function sees of its node.
+// The node as its inference or evaluation function sees it.
 struct InferContext {
   Op op;
   OperandTypes inputs;
@@ -42,12 +42,12 @@ struct InferContext {
 struct EvalContext {
   Op op;
   std::span<const Array* const> inputs;
-  std::span<const TensorType> outputs;  // the types that were inferred
+  std::span<const TensorType> outputs;  // the inferred types
   const Attrs& attrs;
   bool round;  // see EvalOptions::round
 };
 
-// What an evaluation returns. A list in braces would copy every element.
+// The results of an evaluation as a vector. A braced list would copy every element.
 template <typename... Arrays>
 std::vector<Array> results_of(Arrays&&... arrays) {
   std::vector<Array> results;
@@ -57,12 +57,12 @@ std::vector<Array> results_of(Arrays&&... arrays) {
 }
 
 // One primitive: its operands, attributes, result types and reference evaluation. Each family (ir/ops/<family>.cc)
-// exports a table of these; ir/ops/families.h joins them, so nothing registers itself behind the reader's back.
+// exports a table of these. ir/ops/families.h joins the tables; nothing registers itself at start-up.
 struct OpSchema {
   Op op;
   int min_inputs, max_inputs;  // max_inputs < 0: any number
   std::vector<AttrSpec> attrs;
-  // Result types. Throws kInvalidNode whose `why` states the rule with the shapes and dtypes that broke it.
+  // Result types. Throws kInvalidNode; its `why` states the rule and the shapes and dtypes that broke it.
   std::vector<TensorType> (*infer)(const InferContext&);
   // Results, one array per output. Null for sources that the evaluator itself supplies (parameter).
   std::vector<Array> (*eval)(const EvalContext&);

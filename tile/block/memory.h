@@ -1,6 +1,6 @@
-// Tiles from and to memory: through a pointer for each element, or through a window, a box of a tensor with strides and
-// bounds. `V`: so many registers from number 0 on, and each later group of so many, are neighbours in memory, the first
-// at a multiple of their size; they are accessed together where all of them may be.
+// Loads and stores of tiles, through a pointer for each element or through a window (a box of a tensor with strides and
+// bounds). `V`: registers 0 to V - 1, and each later group of V registers, are neighbours in memory, the first at a
+// multiple of the size of the group. A group is accessed in one go if all of its elements may be accessed.
 #pragma once
 
 #include "tile/arch/sm80/global.h"
@@ -26,8 +26,8 @@ struct pointee<T*> {
 template <typename P>
 using pointee_t = typename pointee<P>::type;
 
-// How an access treats the caches. kVolatile: it happens here, exactly once for each execution. kAcquire: in addition,
-// later accesses see what the writer of the value released.
+// How an access treats the caches. kVolatile: the access happens at this point, exactly once per execution. kAcquire:
+// in addition, later accesses see the data that the writer of the value released.
 enum class Access : uint8_t { kPlain, kVolatile, kAcquire };
 
 namespace detail {
@@ -36,7 +36,7 @@ template <typename T>
 struct stored {
   using type = T;
 };
-// A truth value lies in memory as a byte, of which any but 0 is true.
+// A bool is a byte in memory; any byte but 0 is true.
 template <>
 struct stored<bool> {
   using type = uint8_t;
@@ -83,7 +83,8 @@ TILE_INLINE void store_run(T* to, const T* from) {
   tile::detail::store_elements<V, V>(reinterpret_cast<S*>(to), all);
 }
 
-// Calls whole(r) for groups of V registers that may all be accessed, single(r) for the registers of others that may.
+// Calls whole(r) for groups of V registers that may all be accessed, and single(r) for each accessible register of the
+// other groups.
 template <int V, int N, typename May, typename Whole, typename Single>
 TILE_INLINE void each_run(May may, Whole whole, Single single) {
   static_assert(N % V == 0);
@@ -111,7 +112,7 @@ struct always {
   TILE_INLINE bool operator()(int) const { return true; }
 };
 
-// Where the thread's first element lies, and how far from there another register's does.
+// The address of the thread's first element, and the offset of another register's element from there.
 template <typename T, int Rank>
 TILE_INLINE T* of_thread(T* p, const int64_t (&stride)[Rank], const Place& here) {
 #pragma unroll
@@ -130,7 +131,7 @@ TILE_INLINE int64_t of_register(const int64_t (&stride)[Rank], int r) {
 
 // ---- Through pointers
 
-// The addresses p + the sum of i[d] * stride[d] of elements i.
+// The address of each element i: p + the sum of i[d] * stride[d].
 template <typename L, typename T, int Rank>
 TILE_INLINE Tile<T*, L> addresses(T* p, const int64_t (&stride)[Rank]) {
   T* const first = detail::of_thread(p, stride, L::here());
@@ -166,7 +167,7 @@ struct alignas(16) Piece {
   uint32_t word[4];
 };
 
-// The 16 bytes that begin `shift` bytes into two pieces.
+// The 16 bytes at offset `shift` in two consecutive pieces.
 TILE_INLINE Piece shifted(const Piece& low, const Piece& high, uint32_t shift) {
   uint32_t word[8];
 #pragma unroll
@@ -188,8 +189,8 @@ TILE_INLINE Piece shifted(const Piece& low, const Piece& high, uint32_t shift) {
 
 }  // namespace detail
 
-// Groups of V elements, 16 bytes that begin at any element, on their way from memory: the two aligned pieces that have
-// each group, not yet shifted.
+// Loads in flight of groups of V elements: 16 bytes that may begin at any element. Each group has the two aligned
+// pieces that contain it, not yet shifted.
 template <typename T, typename L, int V>
 struct Pieces {
   static_assert(V * sizeof(T) == 16 && sizeof(T) == 2 && L::kRegisters % V == 0);
@@ -199,8 +200,8 @@ struct Pieces {
   uint32_t shift[kGroups], asked[kGroups];  // bytes; bit i: element i was asked for
 };
 
-// Pieces of *p where the mask is true. A whole piece is read where one of its elements is asked for. Nothing waits for
-// memory here.
+// Loads pieces of *p where the mask is true. A piece is read as a whole if any of its elements is asked for. Does not
+// wait for memory.
 template <int V, typename P, typename L, typename M>
 TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
   using To = Pieces<pointee_t<P>, L, V>;
@@ -215,7 +216,7 @@ TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
     }
     x.shift[g] = uint32_t(reinterpret_cast<uintptr_t>(p.v[g * V]) % 16);
     x.low[g] = x.high[g] = detail::Piece{};
-    // No branch for each piece: pieces that nothing is asked of are taken from the place of the other one.
+    // To avoid a branch for each piece, a piece without elements asked for is read from the place of the other one.
     const int first = (x.asked[g] & (To::kAll >> (x.shift[g] / 2))) != 0 ? 0 : 1;
     const int last = (x.asked[g] >> (V - x.shift[g] / 2)) != 0 ? 1 : 0;
     const auto* from = reinterpret_cast<const detail::Piece*>(reinterpret_cast<const char*>(p.v[g * V]) - x.shift[g]);
@@ -227,7 +228,7 @@ TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
   return x;
 }
 
-// The elements, 0 where none was asked for.
+// The elements; 0 for those that were not asked for.
 template <typename T, typename L, int V>
 TILE_INLINE Tile<T, L> shifted(const Pieces<T, L, V>& x) {
   Tile<T, L> y;
@@ -243,7 +244,7 @@ TILE_INLINE Tile<T, L> shifted(const Pieces<T, L, V>& x) {
   return y;
 }
 
-// One element, for all threads.
+// Loads one element, in all threads.
 template <Access A = Access::kPlain, typename T>
 TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type other = {}) {
   if (mask) detail::load_run<1, A>(&other, const_cast<const T*>(p));
@@ -252,7 +253,7 @@ TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type ot
 
 namespace detail {
 
-// Calls f(register) on one of the threads that hold an element and gives all of them the result.
+// Calls f(register) in one of the threads that hold an element, and gives the result to all of them.
 template <typename L, typename T, typename M, typename F, typename S>
 TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
   const Place here = L::here();
@@ -285,7 +286,7 @@ TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
     return old;
   }
 }
-// The same on one thread for the whole block, ordered against accesses of all its threads before and after.
+// The same in one thread for the whole block. Barriers order it after earlier and before later accesses of the block.
 template <typename T, typename F, typename S>
 TILE_INLINE T once(S shared, bool mask, F f) {
   sync();
@@ -297,8 +298,8 @@ TILE_INLINE T once(S shared, bool mask, F f) {
 
 }  // namespace detail
 
-// One thread reads data that other blocks may be writing, for all threads that hold the element, so that they agree on
-// it and leave a waiting loop together.
+// Loads data that other blocks may be writing. One thread reads an element for all threads that hold it, so that they
+// agree on its value and leave a waiting loop together.
 template <int V = 1, typename P, typename L, typename S, typename M, typename O>
 TILE_INLINE auto load_volatile(S shared, const Tile<P, L>& p, const M& mask, const O& other) {
   using T = pointee_t<P>;
@@ -330,7 +331,7 @@ TILE_INLINE auto load_volatile(S shared, T* p, bool mask = true, typename withou
   return detail::once<V>(shared, true, [&] { return load<Access::kAcquire>(p, mask, other); });
 }
 
-// Each element once, however many threads have it.
+// Stores each element once, however many threads hold it.
 template <int V = 1, typename T, typename L, typename M>
 TILE_INLINE void store(const Tile<T*, L>& p, const Tile<T, L>& x, const M& mask) {
   const Place here = L::here();
@@ -351,8 +352,8 @@ TILE_INLINE void store(T* p, const typename without_const<T>::type& x, bool mask
 
 // ---- Through windows
 
-// A box of a tensor: element (c0, c1, ...) of it lies at p[c0 * stride[0] + ...] and exists where first[d] <= cd <
-// last[d] in each dimension d of Checked (bit d).
+// A box of a tensor. Its element (c0, c1, ...) is at p[c0 * stride[0] + ...]. The element exists if first[d] <= cd <
+// last[d] for each dimension d of Checked (bit d).
 template <typename T, int Rank, unsigned Checked = 0>
 struct Window {
   T* p;
@@ -360,7 +361,7 @@ struct Window {
   int32_t first[Rank], last[Rank];
 };
 
-// The box of `size` that begins at `start` of a tensor of `extent` with `stride` at `base`.
+// The box that begins at `start` of a tensor of `extent` with `stride` at `base`.
 template <unsigned Checked, typename T, int Rank>
 TILE_INLINE Window<T, Rank, Checked> window(T* base, const int64_t (&extent)[Rank], const int64_t (&stride)[Rank],
                                             const int64_t (&start)[Rank]) {
@@ -378,7 +379,7 @@ TILE_INLINE Window<T, Rank, Checked> window(T* base, const int64_t (&extent)[Ran
   return w;
 }
 
-// A tensor in memory and what stands for its elements outside.
+// A tensor in memory, and the value of elements outside it.
 template <typename T, int Rank>
 struct View {
   T* p;
@@ -390,7 +391,7 @@ TILE_INLINE Window<T, Rank, Checked> window(const View<T, Rank>& v, const int64_
   return window<Checked>(v.p, v.extent, v.stride, start);
 }
 
-// Of rows that a tile names and columns from `column` on: the addresses and which of them exist.
+// The addresses of the rows that a tile names, in columns from `column` on, and a mask of those that exist.
 template <typename T, typename L>
 TILE_INLINE Tile<T*, L> row_pointers(const View<T, 2>& v, const Tile<int32_t, L>& rows, int64_t column) {
   const auto columns = iota<L, 1, int64_t>(column);
@@ -445,7 +446,7 @@ TILE_INLINE void store(const Window<T, Rank, Checked>& w, const Tile<T, L>& x) {
       [&](int r) { detail::store_run<1>(p + detail::of_register<L>(w.stride, r), x.v + r); });
 }
 
-// The elements' addresses, and which of them exist, for what is no load and no store.
+// The elements' addresses and a mask of those that exist, for operations other than loads and stores.
 template <typename L, typename T, int Rank, unsigned Checked>
 TILE_INLINE Tile<T*, L> pointers(const Window<T, Rank, Checked>& w) {
   return addresses<L>(w.p, w.stride);

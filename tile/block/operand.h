@@ -1,4 +1,4 @@
-// Operands of products in shared memory: where their elements lie, how tiles come there, and the fragments of a warp.
+// Operands of products in shared memory: their layout, stores of tiles into them, and the fragments of a warp.
 #pragma once
 
 #include "tile/arch/sm80/ldmatrix.h"
@@ -8,15 +8,15 @@
 
 namespace heddle::tile::block {
 
-// `Rows` x `Depth` elements, packed along k (the dimension that is summed over) or along rows. Lines are an odd number
-// of times 16 bytes apart, so that eight of them lie in different banks. Depth is filled up with zeros to what an
-// instruction takes; rows from Rows to Covered exist and hold anything.
+// `Rows` x `Depth` elements, contiguous along k (the summed dimension) or along rows. The pitch of lines is an odd
+// multiple of 16 bytes, so that eight lines fall into different banks. Depth is padded with zeros to a multiple of an
+// instruction's. Rows from Rows to Covered exist, but their content is undefined.
 template <typename T, int Rows, int Depth, bool AlongK, int Covered = Rows>
 struct Operand {
   using element = T;
   static constexpr bool kAlongK = AlongK;
   static constexpr int kRows = Rows, kDepth = Depth, kSize = int(sizeof(T));
-  static constexpr int kStep = kSize > 4 ? 1 : 32 / kSize;  // of k in an instruction
+  static constexpr int kStep = kSize > 4 ? 1 : 32 / kSize;  // elements of k per instruction
   static constexpr int kWholeDepth = (Depth + kStep - 1) / kStep * kStep, kWholeRows = (Covered + 15) / 16 * 16;
   static constexpr int kLines = AlongK ? kWholeRows : kWholeDepth, kLine = AlongK ? kWholeDepth : kWholeRows;
   static constexpr int kPieces = (kLine * kSize + 15) / 16;
@@ -25,7 +25,7 @@ struct Operand {
 
   TILE_HD static constexpr int at(int row, int k) { return AlongK ? row * kPitch + k : k * kPitch + row; }
 
-  // Zeros from Depth on, where nothing else writes.
+  // Writes zeros from Depth on. Nothing else writes there.
   TILE_INLINE static void fill_up(T* shared, int threads) {
     if constexpr (kWholeDepth > Depth) {
       constexpr int kMissing = kWholeDepth - Depth;
@@ -36,7 +36,7 @@ struct Operand {
   }
 };
 
-// Which dimension of a tile is k, and which the rows (of the second operand: the columns).
+// Which dimension of a tile is k, and which is the rows (of the second operand: the columns).
 template <int RowDim, int DepthDim>
 struct Axes {
   static constexpr int row = RowDim, depth = DepthDim;
@@ -44,7 +44,7 @@ struct Axes {
 
 namespace detail {
 
-// Neighbours of a tile in layout L that lie together in an operand, at most 16 bytes of them.
+// The number of neighbours of a tile in layout L that are contiguous in an operand, at most 16 bytes of them.
 template <typename O, typename L, typename A>
 TILE_HD constexpr int operand_run() {
   const int dim = O::kAlongK ? A::depth : A::row;
@@ -53,7 +53,7 @@ TILE_HD constexpr int operand_run() {
   return v;
 }
 
-// Registers [From, From + Count) of a tile go to an operand; f makes its elements.
+// Stores registers [from, from + count) of a tile to an operand, converted by f.
 template <typename O, typename A, typename T, typename L, typename F>
 TILE_INLINE void put_operand(typename O::element* shared, const Tile<T, L>& x, int from, int count, F f) {
   constexpr int V = operand_run<O, L, A>();
@@ -78,7 +78,7 @@ TILE_INLINE void put_operand(typename O::element* shared, const Tile<T, L>& x, i
 
 }  // namespace detail
 
-// Fragments of mma.sync of a warp, of blocks of 16 rows. `IsB`: two blocks of 8 columns.
+// Fragments of a warp for mma.sync, from blocks of 16 rows. `IsB`: two blocks of 8 columns instead.
 template <typename O, bool IsB>
 struct Fragments {
   static_assert(O::kAlongK || O::kSize == 2, "other elements than those of 16 bits lie along k");
@@ -86,14 +86,14 @@ struct Fragments {
 
   TILE_INLINE explicit Fragments(const typename O::element* shared) {
     const int l = threadIdx.x % 32, matrix = l / 8;
-    // Matrices 1 and 2 are the other rows and the other half of k; of B the other way round.
+    // Matrix 1 has the other rows and matrix 2 the other half of k; of B it is the other way round.
     const int other_row = IsB ? matrix / 2 : matrix % 2, other_k = IsB ? matrix % 2 : matrix / 2;
     constexpr int kHalf = O::kStep / 2;
     const int at =
         O::kAlongK ? O::at(l % 8 + other_row * 8, other_k * kHalf) : O::at(other_row * 8, l % 8 + other_k * kHalf);
     lane = cuda::shared_address(shared) + at * O::kSize;
   }
-  // Of rows `row` and on, a multiple of 8, and step `step` of k.
+  // Reads the fragment at rows `row` and on (a multiple of 8) and step `step` of k.
   TILE_INLINE void read(uint32_t (&r)[4], int row, int step) const {
     sm80::load_matrices<!O::kAlongK>(r, lane + O::at(row, step * O::kStep) * O::kSize);
   }

@@ -1,4 +1,4 @@
-// Slots of shared memory that TMA fills some trips before warps read them (sm_90a); not part of block.h.
+// A ring of shared-memory slots, which TMA fills some trips before warps read them (sm_90a). Not part of block.h.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -7,16 +7,16 @@
 
 namespace heddle::tile::block {
 
-// Which slot is filled and which is read next. A slot is free when all `Warps` warps that compute have released it. All
-// threads of the block make it, at the beginning of the kernel; `memory`: kBytes of shared memory that nothing else
-// uses. Either a thread that computes fills slots, or one of further warps, which then waits until the others open the
-// ring.
+// The slot to fill next and the slot to read next. A slot is free when all `Warps` computing warps have released it.
+// All threads of the block construct the ring at the beginning of the kernel. `memory`: kBytes of shared memory that
+// nothing else uses. The slots are filled either by a computing thread or by a thread of a further warp. The latter
+// first waits until the computing warps open the ring.
 template <int Stages, int Warps>
 struct Ring {
   static constexpr int kStages = Stages, kBytes = (2 * Stages + 1) * int(sizeof(sm90::Barrier));
   sm90::Barrier *full, *empty, *opened;
   uint32_t fill = 0, fill_phase = 0, use = 0, use_phase = 0;
-  int held = -1;  // the slot that a product still reads
+  int held = -1;  // the slot that a product still reads; -1: none
 
   TILE_INLINE explicit Ring(uint8_t* memory)
       : full(reinterpret_cast<sm90::Barrier*>(memory)), empty(full + Stages), opened(empty + Stages) {
@@ -31,7 +31,7 @@ struct Ring {
     }
   }
 
-  // What the threads wrote to the slots' memory until now by other means does not meet what TMA writes.
+  // Orders what the threads have written to the memory of the slots by other means before the writes of TMA.
   TILE_INLINE void open() const {
     sm90::fence_async_shared();
     __syncwarp();
@@ -39,30 +39,30 @@ struct Ring {
   }
   TILE_INLINE void wait_until_open() const { opened->wait(0); }
 
-  // By one thread: the next slot is free, and so many bytes come to it.
+  // By one thread. Waits until the next slot is free, then makes it expect `bytes` bytes.
   TILE_INLINE void begin_fill(uint32_t bytes) const {
     empty[fill].wait(fill_phase ^ 1);
     full[fill].arrive_expect(bytes);
   }
   TILE_INLINE void end_fill() { step(fill, fill_phase); }
 
-  // Until the slot that is read next is full.
+  // Waits until the slot to read next is full.
   TILE_INLINE void wait() const { full[use].wait(use_phase); }
-  // The slot behind that one, and until it is full.
+  // The slot after that one, and a wait until it is full.
   TILE_INLINE uint32_t second() const { return use + 1 == uint32_t(Stages) ? 0 : use + 1; }
   TILE_INLINE void wait_second() const { full[second()].wait(use_phase ^ uint32_t(second() == 0)); }
-  // The slot has been read.
+  // Call when the slot has been read.
   TILE_INLINE void release() {
     free(use);
     step(use, use_phase);
   }
-  // A product has begun to read the slot, and the one before has ended.
+  // Call when a product has begun to read the slot and the product before it has ended.
   TILE_INLINE void hold() {
     if (held >= 0) free(uint32_t(held));
     held = int(use);
     step(use, use_phase);
   }
-  // All products have ended.
+  // Call when all products have ended.
   TILE_INLINE void let_go() {
     if (held >= 0) free(uint32_t(held));
     held = -1;
@@ -79,8 +79,8 @@ struct Ring {
   }
 };
 
-// Boxes of a map that make a swizzled operand, with their first corner (inner, row, and batches); by one thread. Their
-// bytes are box_bytes<O>().
+// Loads the boxes of a map that make up a swizzled operand, from their first corner (inner, row, and batches); by one
+// thread. box_bytes<O>(): the bytes of all of them.
 template <typename O>
 TILE_HD constexpr uint32_t box_bytes() {
   return O::kAlongK ? uint32_t(O::kDepth / 64 * O::kGivenRows * 128) : uint32_t(O::kStrips * O::kDepth * 128);

@@ -1,23 +1,23 @@
-// Tiles of other shapes: renamed registers where dimensions are permuted, split off or repeated, shared memory where
-// elements move.
+// Changes of a tile's shape. Permuting, splitting off or repeating dimensions only renames registers. Other changes
+// move elements through shared memory.
 #pragma once
 
 #include "tile/block/convert.h"
 
 namespace heddle::tile::block {
 
-// Dimension i of the result is dimension Order[i].
+// Dimension i of the result is dimension Order[i] of x.
 template <int... Order, typename T, typename L>
 TILE_INLINE auto permute(const Tile<T, L>& x) {
   return rename<permute_t<L, Order...>>(x);
 }
-// A new dimension of length 1 before dimension Axis.
+// Inserts a dimension of length 1 before dimension Axis.
 template <int Axis, typename T, typename L>
 TILE_INLINE auto expand(const Tile<T, L>& x) {
   return rename<expand_t<L, Axis>>(x);
 }
 
-// Repeats the dimension Axis of length 1 over the layout To, of which x has the squeezed layout.
+// Repeats x along dimension Axis, of length 1, to the layout To. The layout of x is To with Axis squeezed.
 template <typename To, int Axis, typename T, typename L>
 TILE_INLINE Tile<T, To> broadcast(const Tile<T, L>& x) {
   static_assert(same_threads<L, squeeze_t<To, Axis>>(), "convert to squeeze_t<To, Axis> first");
@@ -27,7 +27,7 @@ TILE_INLINE Tile<T, To> broadcast(const Tile<T, L>& x) {
   return y;
 }
 
-// A new last dimension of length 2, and back.
+// Joins two tiles along a new last dimension of length 2.
 template <typename T, typename L>
 TILE_INLINE Tile<T, join_t<L>> join(const Tile<T, L>& a, const Tile<T, L>& b) {
   Tile<T, join_t<L>> y;
@@ -54,7 +54,7 @@ constexpr int whole_bytes() {
 
 namespace detail {
 
-// The number of an element in row-major order.
+// The index of an element in row-major order.
 template <typename Shape>
 TILE_INLINE int row_major(const Place& p) {
   int at = 0;
@@ -84,7 +84,7 @@ TILE_INLINE void lay_down(T* shared, const Tile<T, L>& x) {
     if (mine) shared[row_major<typename L::shape>(p)] = x.v[r];
   });
 }
-// f(register, place): the number of the element of `shared` that goes there, in row-major order.
+// Register r at place p gets element f(r, p) of `shared`, counted in row-major order.
 template <typename To, typename T, typename F>
 TILE_INLINE Tile<T, To> pick_up(const T* shared, F f) {
   Tile<T, To> y{};
@@ -104,7 +104,7 @@ TILE_INLINE Tile<T, To> reshape(S shared, const Tile<T, L>& x) {
   return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
 }
 
-// b behind a, along dimension 0.
+// Concatenates a and b along dimension 0.
 template <typename To, typename T, typename A, typename B, typename S>
 TILE_INLINE Tile<T, To> cat(S shared, const Tile<T, A>& a, const Tile<T, B>& b) {
   static_assert(To::elements() == A::elements() + B::elements());
@@ -115,7 +115,7 @@ TILE_INLINE Tile<T, To> cat(S shared, const Tile<T, A>& a, const Tile<T, B>& b) 
   return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
 }
 
-// Elements start, start + 1, ... along Axis, as many as To has there.
+// The elements from `start` on along Axis, as many as To has there.
 template <typename To, int Axis, typename T, typename L, typename S>
 TILE_INLINE Tile<T, To> extract(S shared, const Tile<T, L>& x, int start) {
   T* memory = shared.template begin<T>();
@@ -127,7 +127,7 @@ TILE_INLINE Tile<T, To> extract(S shared, const Tile<T, L>& x, int start) {
   });
 }
 
-// The last element along Axis first.
+// Reverses x along Axis.
 template <int Axis, typename T, typename L, typename S>
 TILE_INLINE Tile<T, L> flip(S shared, const Tile<T, L>& x) {
   T* memory = shared.template begin<T>();
@@ -139,7 +139,7 @@ TILE_INLINE Tile<T, L> flip(S shared, const Tile<T, L>& x) {
   });
 }
 
-// The element whose place along Axis the index says; what is outside takes the nearest.
+// Takes the elements at the indices `index` along Axis. An index out of range becomes the nearest valid one.
 template <int Axis, typename T, typename L, typename I, typename To, typename S>
 TILE_INLINE Tile<T, To> gather(S shared, const Tile<T, L>& x, const Tile<I, To>& index) {
   T* memory = shared.template begin<T>();

@@ -1,10 +1,10 @@
-// Numbers that are known to the compiler, in part, or not at all, mixed freely: extents, strides, paddings.
+// Extents, strides and paddings that the compiler knows fully, in part, or not at all. They may be mixed.
 //
 //   fixed<8>()         the compiler knows the value (index_constant)
 //   multiple_of<8>(n)  a run-time value that is known to be a multiple of 8
 //   n                  an int or int64_t of which nothing is known
 //
-// Arithmetic keeps what is known. Index arithmetic is 32 bits wide until an int64_t takes part.
+// Arithmetic preserves this knowledge. Index arithmetic is 32 bits wide until an int64_t takes part.
 #pragma once
 
 #include "tile/core/config.h"
@@ -23,7 +23,7 @@ struct multiple {
   Int value;
   TILE_HD constexpr operator Int() const { return value; }
 };
-// The promise is the caller's; checks of a view (consistent()) do not see a broken one.
+// The caller guarantees that N divides the value; the checks of a view (consistent()) do not detect it if not.
 template <int N, typename Int>
 TILE_HD constexpr multiple<N, Int> multiple_of(Int value) {
   static_assert(N > 0 && is_signed<Int>);
@@ -35,7 +35,7 @@ inline constexpr bool is_constant = false;
 template <int N>
 inline constexpr bool is_constant<index_constant<N>> = true;
 
-// The integer in which a number takes part in arithmetic: int or int64_t.
+// The integer type of a number in arithmetic: int or int64_t.
 template <typename T>
 struct integer_of {
   static_assert(is_signed<T> && !is_float<T>, "lengths, strides and indices are signed integers");
@@ -72,7 +72,7 @@ TILE_HD constexpr bool is_power_of_two(int64_t n) {
   return n > 0 && (n & (n - 1)) == 0;
 }
 
-// What is known of a number: its value, or a divisor of it.
+// The knowledge of a number: its value, or a divisor of it.
 struct Fact {
   bool known = false;
   int64_t value = 0;
@@ -90,7 +90,7 @@ inline constexpr int promised<index_constant<N>> = N;
 
 }  // namespace detail
 
-// What the type says; with Values also what the value says.
+// The fact that the type gives. With Values, also the value itself.
 template <bool Values, typename T>
 TILE_HD constexpr Fact fact(T number) {
   if constexpr (is_constant<T> || Values) {
@@ -102,7 +102,7 @@ TILE_HD constexpr Fact fact(T number) {
 
 namespace detail {
 
-// A run-time result with what is left of its divisors.
+// A run-time result that keeps the divisor that is still known.
 template <int Divisor, typename Int>
 TILE_HD constexpr auto keep(Int value) {
   if constexpr (Divisor > 1) {
@@ -139,7 +139,7 @@ TILE_HD constexpr auto plus(A a, B b) {
   }
 }
 
-// Quotient rounded down and what is left, 0 <= rest < b, also for negative a: carries of indices then work in both
+// The quotient rounded down, and the remainder: 0 <= rest < b, also for negative a. So carries of indices work in both
 // directions. b = 0 (an empty tensor) counts as 1.
 template <typename Index>
 struct Quotient {

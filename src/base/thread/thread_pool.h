@@ -17,7 +17,8 @@ namespace heddle {
 // busy and runs its job alone: always correct, never a deadlock.
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 makes no threads at all and runs everything inline. Throws where the system starts fewer.
+  // `threads` includes the calling thread: 1 starts no thread and runs everything inline. Throws if the system cannot
+  // start that many.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,12 +26,13 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  // Calls body(begin, end, worker) over disjoint ranges that cover [0, tasks). A worker begins with a share of its own, the
-  // same part of the tasks in every job, so that a kernel finds in its core's cache what the kernel before left there;
-  // then it takes from the shares of others. Ranges shrink towards the end of a share, none is shorter than `grain` but
-  // the last of all. `worker` is in [0, threads()) and no two calls that overlap in time within this
-  // run() share it, so it may index per-thread scratch that belongs to this run(). Returns when all is done; the first
-  // exception that a body threw is thrown again here, after the ranges that were already taken have ended.
+  // Calls body(begin, end, worker) over disjoint ranges that cover [0, tasks). Each worker starts with its own share,
+  // which is the same part of the tasks in every job: a kernel then finds in its core's cache the data that the
+  // previous kernel left there. After that the worker takes ranges from the shares of others. Ranges shrink towards the
+  // end of a share; only the last range of all may be shorter than `grain`. `worker` is in [0, threads()). Calls that
+  // overlap in time within this run() never have the same `worker`, so it may index per-thread scratch of this run().
+  // Returns when all tasks are done. The first exception that a body throws is rethrown here after the ranges already
+  // taken have ended.
   template <typename Body>
   void run(int64_t tasks, Body&& body, int64_t grain = 1) {
     using Plain = std::remove_reference_t<Body>;
@@ -51,8 +53,8 @@ class ThreadPool {
     int64_t tasks = 0, grain = 1;
     uint32_t number = 0;
   };
-  // How far a share is taken, in grains, below the number of the job that took it: a cursor of an earlier job is one of a
-  // share that is whole, so nobody resets them.
+  // High half: the number of the last job that took from the share; low half: the grains it has taken. A cursor with
+  // the number of an earlier job means that nothing is taken yet, so no job has to reset cursors.
   struct alignas(64) Share {
     std::atomic<uint64_t> cursor{0};
   };
@@ -74,8 +76,8 @@ class ThreadPool {
 
   alignas(64) std::atomic<bool> busy_{false};   // a run() holds the workers
   alignas(64) std::atomic<uint32_t> epoch_{0};  // counts jobs; workers sleep on it
-  alignas(64) std::atomic<uint32_t> inside_;    // workers in the current job, or kClosed + that
-  std::vector<Share> shares_;                   // of each worker
+  alignas(64) std::atomic<uint32_t> inside_;    // workers in the current job; plus kClosed once nobody may join
+  std::vector<Share> shares_;                   // one per worker
   std::atomic<bool> stop_{false}, failed_{false};
 };
 

@@ -10,9 +10,9 @@
 
 namespace heddle::cli {
 
-// The texts of a model's kernels, numbered from 1 in the order in which the model first uses them: what `explain
-// --kernels` prints and `compile --emit` writes. Equal kernels are one text; a kernel that calls others, or launches
-// several, has several.
+// The source texts of a model's kernels, numbered from 1 in the order in which the model first uses them. `explain
+// --kernels` prints them and `compile --emit` writes them. Equal kernels share one text. A kernel that calls other
+// kernels, or launches several, has several texts.
 class KernelTexts {
  public:
   KernelTexts(const driver::CompiledModel& model, const Target& target);
@@ -20,8 +20,8 @@ class KernelTexts {
   size_t size() const { return symbols_.size(); }
   const std::string& symbol(size_t number) const { return symbols_.at(number - 1); }
   std::string file_name(size_t number) const;
-  // The text, with names of the model where it is that of a stitch kernel, behind a comment that says what the kernel
-  // computes, on what, how it is launched and where it is used.
+  // The text after a comment that says what the kernel computes, on which values, how it is launched and where it is
+  // used. The text of a stitch kernel uses names of the model.
   std::string file(size_t number) const;
   // "3", "3, 4": the numbers of a kernel's texts.
   std::string numbers_of(const driver::KernelReport& kernel) const;
@@ -40,12 +40,12 @@ class KernelTexts {
   std::map<std::string, std::vector<Use>> uses_;  // by symbol
 };
 
-// Writes the texts of a model's kernels into a folder, which is made if it is missing, and says so; compiles nothing.
-// Throws kFile, before anything is written, where a file of such a name is not one that Heddle wrote, or was edited
-// since.
+// Writes the texts of a model's kernels to a folder, which it creates if necessary, and prints how many there are.
+// Compiles no kernel. Throws kFile before it writes anything if it would overwrite a file that Heddle did not write or
+// that was edited since.
 void emit_kernels(const std::string& model, const CompileOptions& options, const std::string& folder);
 
-// How a kernel is spread over the machine.
+// The launches of a kernel on a GPU, or its number of tasks on a CPU, as text.
 std::string grid_text(const driver::KernelReport& kernel);
 
 }  // namespace heddle::cli

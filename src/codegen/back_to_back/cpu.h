@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// Contractions back to back for a CPU. Its numbers are literals.
+// Emits a kernel of contractions back to back for a CPU. Its text has all numbers as literals.
 KernelSource emit_cpu_back_to_back(const schedule::KernelPlan& plan, const schedule::CpuBackToBackDesc& desc,
                                    const Target& target);
 

@@ -5,8 +5,8 @@
 
 namespace heddle::codegen {
 
-// The text of a kernel that runs all steps of its loops, of the pieces of tile/kernel/cuda/recurrence/recurrent.h, and
-// its launch.
+// Emits a kernel that runs all steps of its loops, and its launch. The text is assembled from the pieces of
+// tile/kernel/cuda/recurrence/recurrent.h.
 KernelSource emit_cuda_recurrence(const schedule::KernelPlan& plan, const schedule::RecurrentDesc& body,
                                   const CudaTarget& target);
 

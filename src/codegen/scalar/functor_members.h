@@ -13,24 +13,24 @@
 
 namespace heddle::codegen {
 
-// The operands and strides that a functor needs, as members of its struct: its text names strides, so that problems of
-// different sizes share machine code.
+// The operands and strides that a functor needs, as members of its struct. The text names strides instead of their
+// values, so that problems of different sizes share machine code.
 class FunctorMembers {
  public:
   FunctorMembers(const schedule::ExprPool& pool, const std::vector<schedule::Operand>& operands)
       : pool_(pool), operands_(operands) {}
 
-  // Before any use(): the text reads and writes an operand from the first element on that a constant part of `stores`
-  // or of a load in `values` names, so that functors of other slices have the same text. Where that is, whoever fills
-  // in the members adds to their pointers.
+  // Call before any use(). The text then addresses each operand relative to the smallest constant offset in `stores`
+  // and in the loads of `values`, so that functors of other slices have the same text. The code that fills in the
+  // members must add this offset to their pointers.
   void begin_at_slices(const std::vector<schedule::ExprId>& values,
                        const std::vector<std::pair<uint32_t, schedule::Index>>& stores);
-  // Where the pointer to an operand begins, in elements, and a position in the operand from there.
+  // The offset of the pointer to an operand, in elements, and a position in the operand relative to it.
   int64_t begin_of(uint32_t operand) const;
   schedule::Index from_begin(uint32_t operand, schedule::Index at) const;
 
   void use_operand(uint32_t operand) { used_.insert(operand); }
-  // The operands that an expression loads, through computed indices too, and the strides of those loads.
+  // Adds the operands that an expression loads, including those in computed indices, and the strides of those loads.
   void use(schedule::ExprId e);
   void use(const schedule::Index& index);
 
@@ -40,17 +40,17 @@ class FunctorMembers {
   // The values of the members, in order: operands first.
   const std::set<uint32_t>& used_operands() const { return used_; }
   const std::vector<int64_t>& numbers() const { return numbers_; }
-  // Strides are literals instead.
+  // Makes strides literals instead of members.
   void drop_numbers() { numbers_.clear(); }
-  // Numbers get marks instead; the last member is the array of arguments.
+  // Puts marks around numbers instead. The last member is then the array of arguments.
   void mark_numbers() {
     numbers_.clear();
     marked_ = true;
   }
   bool marked() const { return marked_; }
 
-  // The largest power of two, at most 16 bytes long, that divides the position of lane 0 in an operand whose lanes lie
-  // side by side along `lane`, as long as that variable is a multiple of it: in elements.
+  // The alignment, in elements, of the position of lane 0 in an operand whose lanes are contiguous along `lane`: the
+  // largest power of two, at most 16 bytes long, that divides the position if it divides `lane`.
   int alignment(uint32_t operand, const schedule::Index& at, schedule::VarId lane) const;
 
  private:

@@ -27,38 +27,39 @@ struct CompiledModel {
   BuiltPlan built;
   TuningChoices choices;
   KernelSet kernels;
-  KernelSet compiled;   // what the plan's library has: these, and forms that other batches have
-  KnownChoices chosen;  // with a session
+  KernelSet compiled;   // in the plan's library: these, and some that other batches need
+  KnownChoices chosen;  // only with a session
 };
 
-// What the compilations of one model for several sets of shapes share, so that each costs little beyond what differs.
-// For one compilation at a time. The file is read once: later changes of it are not seen.
+// State that the compilations of one model for several sets of shapes share, so that each costs little more than its
+// differences. Not for concurrent compilations. The file is read once: later changes of it are not seen.
 class Session {
  public:
-  // kFirst: of the plan that load() makes, whose constants are made when it is written; other shapes are only looked at
-  // for what they show of its kernels.
+  // kFirst: for the plan that load() makes. Its constants are made when it is written. Other shapes are compiled only
+  // to learn about its kernels. kVariants: for plans of further shapes.
   enum class Kind : uint8_t { kFirst, kVariants };
   Session(const std::string& path, const CompileOptions& options, Kind kind = Kind::kVariants);
 
   onnx::Imported import(const CompileOptions& options);
-  // Of the model; none for textual IR.
+  // The dimensions of the model's inputs; empty for textual IR.
   std::vector<onnx::ModelFile::InputDims> input_dims(const CompileOptions& options) const;
   Kind kind() const { return kind_; }
-  // Whether kernels can be told numbers: on a CPU.
+  // True if kernels can take numbers as arguments: on a CPU.
   bool takes_numbers(const CompileOptions& options) {
     return settings(options).target.traits().shares_kernels_of_shapes;
   }
-  // `options` understood. Those of one model differ in shapes and values only, which settings do not depend on.
+  // The settings that `options` mean. The options of one model differ in shapes and values only, which do not affect
+  // them.
   const Settings& settings(const CompileOptions& options);
 
   passes::FoldMemo folded;
   ConstantPool constants;
   NumberTable numbers;         // on a CPU
-  bool batch_is_open = false;  // numbers may depend on the batch
-  KernelSet other_forms;       // kernels that other batches have; the library of the first plan gets some of them, too
+  bool batch_is_open = false;  // kernels take numbers that depend on the batch
+  KernelSet other_forms;       // kernels of other batches; some go into the library of the first plan
   GroupMemo groups;            // on a CPU
-  KnownChoices known_choices;  // those that there are kernels for
-  double most_slower = ReusedConfigs::kMostSlower;  // that known choices may be
+  KnownChoices known_choices;  // of kernels that exist
+  double most_slower = ReusedConfigs::kMostSlower;  // how much slower a known choice may be
 
  private:
   std::string path_;
@@ -67,14 +68,13 @@ class Session {
   std::optional<Settings> settings_;
 };
 
-// The whole way from an ONNX file to a plan with its kernels; nothing is taken from the plan cache (kernels may come
-// from the library cache). Throws whatever the stages throw, and kOutOfMemory before the plan would need more memory
-// than there is.
-// `with_kernels` false: the kernels' text is made, but not compiled; the plan cannot run and the report is complete.
+// Compiles an ONNX file to a plan with its kernels. Does not use the plan cache, but kernels may come from the library
+// cache. Throws the errors of the stages, and kOutOfMemory before the plan would need more memory than there is.
+// `with_kernels` false: the text of the kernels is made but not compiled. The plan cannot run; the report is complete.
 // `with_constants` false: packed constants have no content (BuiltPlan::makers).
-// On a CPU kernels take as arguments what depends on the batch, where the model leaves that open.
-// `session`: its kernels take arguments where shapes differ (on a CPU), products are configured like those of kernels
-// that exist, and constants are shared.
+// On a CPU, if the model leaves the batch open, kernels take as arguments the numbers that depend on it.
+// `session`: kernels take arguments where shapes differ (on a CPU), products reuse the configurations of existing
+// kernels, and constants are shared.
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true,
                             bool with_constants = true, Session* session = nullptr);
 

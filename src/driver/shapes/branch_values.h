@@ -8,10 +8,10 @@
 
 namespace heddle::driver {
 
-// For each input of a graph: the value that it has in a run whose inputs are made up, if it is one integer or bool that
-// decides branches. An integer has a value that the graph compares it with, as nothing else is likely to mean
-// something; of several the first whose branches hold for the graph's shapes. A bool has one if only one value of it
-// takes branches that hold.
+// For each input of a graph: the value to use in a run on made-up inputs, if the input is one integer or bool that
+// decides branches. An integer gets a constant that the graph compares it with, since other values are unlikely to be
+// meaningful. Of several constants it gets the first whose branches are valid for the graph's shapes, or the first if
+// none has such branches. A bool gets a value only if the branches of exactly one of its values are valid.
 std::vector<std::optional<int64_t>> branch_values(const ir::Graph& graph);
 
 }  // namespace heddle::driver

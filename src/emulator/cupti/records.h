@@ -12,12 +12,12 @@ struct Times {
   uint64_t start = 0, end = 0;
 };
 
-// A record of CUPTI 13.0, or of CUPTI 12 where it is `old`. `name` outlives the record.
+// An activity record of CUPTI 13.0, or of CUPTI 12 if `old`. `name` must outlive the record.
 std::vector<uint8_t> record_of(const Work& work, const Times& times, const char* name, bool old);
 std::vector<uint8_t> unknown_record();
-// Of the record at `bytes`; 0 for a kind that is not of these.
+// The size of the record at `bytes`; 0 if its kind is not one of the above.
 size_t record_bytes(const uint8_t* bytes, bool old);
-// The kind of activity that a record of this work has.
+// The CUPTI activity kind of the record of such work.
 uint32_t activity_of(Work::Kind kind);
 
 }  // namespace heddle::emulator

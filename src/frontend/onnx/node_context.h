@@ -23,10 +23,10 @@ struct FailingBranch;
 struct Body {
   std::shared_ptr<ir::Graph> graph;   // its outputs are not marked yet: the caller picks names and order
   std::vector<Value> outputs;         // of the ONNX graph, as values of `graph`
-  std::vector<ir::ValueId> captured;  // outer values behind the parameters that follow the formal inputs
+  std::vector<ir::ValueId> captured;  // outer values for the parameters after the formal inputs
 };
 
-// What a handler sees of the node that it lowers.
+// The interface of a handler to the node that it lowers.
 class NodeContext {
  public:
   NodeContext(GraphImporter& importer, const NodeProto& node, int64_t version, std::vector<Value> inputs,
@@ -36,7 +36,7 @@ class NodeContext {
 
   const NodeProto& node() const { return node_; }
   std::string_view op_type() const { return node_.op_type; }
-  int64_t version() const { return version_; }  // of the node's domain
+  int64_t version() const { return version_; }  // opset version of the node's domain
   // "node 'conv1' (Conv, f32[1,3,8,8], f32[4,3,3,3])"
   std::string where() const;
   // Error about this node.
@@ -44,9 +44,9 @@ class NodeContext {
   [[noreturn]] void invalid(std::string why) const { fail(ErrorCode::kInvalidNode, std::move(why)); }
   [[noreturn]] void unsupported(std::string why) const { fail(ErrorCode::kUnsupportedOperator, std::move(why)); }
 
-  // Attributes; a wrong type is kInvalidNode. Those without default are required.
+  // Attributes. A wrong type is kInvalidNode. Those without a default are required unless noted.
   bool has_attr(std::string_view name) const { return attr(name) != nullptr; }
-  const AttributeProto* attr(std::string_view name) const;  // references of functions resolved; null if not given
+  const AttributeProto* attr(std::string_view name) const;  // resolves attributes of functions; null if not given
   int64_t attr_int(std::string_view name) const;
   int64_t attr_int(std::string_view name, int64_t fallback) const;
   double attr_float(std::string_view name) const;
@@ -74,9 +74,9 @@ class NodeContext {
   void replace_input(size_t i, Value value) { inputs_.at(i) = std::move(value); }
   std::vector<ir::ValueId> tensors() const;  // all inputs, which must be tensors
 
-  // The value of an input (or of anything emitted), folded through the reference evaluator. Where it depends on inputs
-  // of the model these are specialised: the import starts again with their values, or fails with kUnknownShape naming
-  // them. try_constant returns nothing instead of asking. A kStrings input gives its text.
+  // The value of an input (or of anything emitted), folded through the reference evaluator. If it depends on inputs of
+  // the model, these are specialised: the import starts again with their values, or fails with kUnknownShape and names
+  // them. try_constant() then returns nullopt instead. A kStrings input gives its text.
   Tensor constant(size_t i) const;
   std::optional<Tensor> try_constant(size_t i) const;
   Tensor constant_of(ir::ValueId v) const;
@@ -90,31 +90,32 @@ class NodeContext {
   size_t output_count() const { return node_.outputs.size(); }
   bool wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
   void set(size_t i, Value value);
-  // Dimension `dim` of an output as the model declares it: a number, or a symbol that the options' shapes fix or that
-  // is guessed.
+  // Dimension `dim` of an output as the model declares it: a number, or a symbol with a value from the options' shapes
+  // or a guess.
   std::optional<int64_t> declared_extent(size_t output, size_t dim) const;
   const std::vector<Value>& outputs() const { return outputs_; }
 
-  // Subgraphs. Names of enclosing scopes that the graph (with what it contains) reads, in order of first use.
+  // Subgraphs. The names of enclosing scopes that the graph and its subgraphs read, in order of first use.
   std::vector<std::string> captured_names(const GraphProto& graph) const;
-  // Imports into the graph being built, with these values for its inputs: branches whose condition is constant,
-  // unrolled loops.
+  // Imports a subgraph into the graph being built, with these values for its inputs: for unrolled loops and for
+  // branches with a constant condition.
   std::vector<Value> inline_graph(const GraphProto& graph, std::span<const Value> inputs);
-  // Imports as a graph of its own. Its parameters are the formal inputs with the given types, then one per captured
-  // tensor that is not a constant. Pass one union of names for all branches of an If.
+  // Imports a subgraph as a graph of its own. Its parameters are the formal inputs with the given types, then one for
+  // each captured tensor that is not a constant. All branches of an If need the same `captures`: the union of their
+  // names.
   Body import_body(const GraphProto& graph, std::span<const ir::TensorType> inputs,
                    std::span<const std::string> captures);
 
-  // Branches, of all nodes so far, that cannot be made for these shapes and are errors when they are taken.
+  // The branches of all nodes so far that cannot be built for these shapes. A run that takes one fails.
   std::vector<FailingBranch>& failing_branches();
   GraphImporter& importer() const { return importer_; }
   const std::string& label() const { return label_; }
 
-  // Differs between the nodes of a model: the seed of random operators that have none.
+  // The seed of random operators that have none. It differs between the nodes of a model.
   uint64_t default_seed() const;
-  // An axis of a tensor of this rank, negative counted from the end; kInvalidNode when outside.
+  // An axis of a tensor of this rank; a negative one counts from the end. kInvalidNode if out of range.
   int64_t axis(int64_t axis, int64_t rank) const;
-  ir::Ints axes(ir::Ints axes, int64_t rank) const;  // the same for several, sorted, without duplicates (an error)
+  ir::Ints axes(ir::Ints axes, int64_t rank) const;  // the same for several, sorted; duplicates are an error
 
  private:
   GraphImporter& importer_;

@@ -18,11 +18,11 @@ struct Argument {
   static Argument of(const void* pointer) { return of(static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer))); }
 };
 
-// An argument as the text of a kernel reads it: 8 bytes of the type of its parameter.
+// An argument as a kernel's text reads it: 8 bytes, with a value of the type of its parameter.
 uint64_t argument_word(const Type& type, const Argument& argument);
 
-// The arguments as the text of a kernel reads them: 8 bytes each, in the order of its parameters. Throws
-// kInvalidArgument where their number is another one.
+// The arguments as a kernel's text reads them: 8 bytes each, in the order of its parameters. Throws kInvalidArgument if
+// there are too few or too many.
 std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments);
 
 }  // namespace heddle::lang

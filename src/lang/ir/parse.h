@@ -6,8 +6,8 @@
 
 namespace heddle::lang {
 
-// The kernel that a text describes (docs/design/tile-language.md). Throws kInvalidIr with the line and column of the
-// text. What is parsed is not verified (verify.h).
+// Parses a kernel (docs/design/tile-language.md). Throws kInvalidIr with the line and column of the text. Does not
+// verify the kernel (verify.h).
 Kernel parse(std::string_view text);
 
 // parse(), then verify().

@@ -5,9 +5,9 @@
 
 namespace heddle::passes {
 
-// Products of a long matrix with a constant one of a few rows and columns, for a GPU: a mix of attention's heads, a change of a few
-// channels. Such a product is memory-bound, so it becomes a sum of products of elements, which one kernel computes
-// together with the memory-bound work around it.
+// For a GPU: rewrites products of a long matrix with a constant one of a few rows and columns, such as a mix of
+// attention's heads or a change of a few channels. Such a product is memory-bound. It becomes a sum of products of
+// elements, which one kernel computes together with the memory-bound work around it.
 ir::Graph small_dots(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -9,17 +9,17 @@
 
 namespace heddle::runtime {
 
-// The primary context of one GPU and a stream. Thread-safe, but a thread calls make_current() before it calls the
-// driver itself; the classes below do so.
+// The primary context of one GPU, and a stream. Thread-safe, but a thread must call make_current() before it calls the
+// driver itself. The classes below do so.
 class CudaContext {
  public:
-  // Current on the thread that makes it. Throws kDevice.
+  // Makes the context current on the calling thread. Throws kDevice.
   explicit CudaContext(int ordinal);
   ~CudaContext();
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  // The one that all models on this GPU share while there are any.
+  // The context that all models on this GPU share. It lives as long as one of them.
   static std::shared_ptr<const CudaContext> of_device(int ordinal);
 
   const CudaDriver& driver() const { return driver_; }
@@ -30,8 +30,8 @@ class CudaContext {
   void enter() const noexcept { driver_.context_set(context_); }  // for destructors
   void synchronize() const;
 
-  // As CudaDriver::check(). After an error that ends the context (an illegal address, a GPU that fell off the bus)
-  // every later call says so. The driver gives the process no other one then: neither a new nor a reset context works.
+  // As CudaDriver::check(). After an error that destroys the context (an illegal address, a GPU that fell off the bus),
+  // every later call reports that error. The process cannot recover: neither a new nor a reset context works.
   void check(CudaDriver::Result result, const char* what) const;
 
  private:
@@ -40,10 +40,10 @@ class CudaContext {
   CudaDriver::Device handle_ = 0;
   CudaDriver::Handle context_ = nullptr, stream_ = nullptr;
   mutable std::mutex mutex_;
-  mutable std::string lost_;  // what ended the context
+  mutable std::string lost_;  // the error that destroyed the context
 };
 
-// A stream of its own, which waits for no other.
+// A separate stream that does not wait for any other.
 class CudaStream {
  public:
   explicit CudaStream(const CudaContext& context);
@@ -58,8 +58,7 @@ class CudaStream {
   CudaDriver::Handle handle_ = nullptr;
 };
 
-// Memory on the device, aligned to 256 bytes. Throws kOutOfMemory saying how much is needed for `what`, and how much is
-// free.
+// Device memory, aligned to 256 bytes. Throws kOutOfMemory with the size needed for `what` and the size free.
 class CudaBuffer {
  public:
   CudaBuffer(const CudaContext& context, size_t bytes, const char* what = "a buffer");
@@ -70,7 +69,7 @@ class CudaBuffer {
   uint64_t address() const { return address_; }
   size_t size() const { return bytes_; }
   void write(const void* from, size_t bytes, size_t offset = 0);
-  void read(void* to, size_t bytes, size_t offset = 0) const;  // after what is on the context's stream
+  void read(void* to, size_t bytes, size_t offset = 0) const;  // after all work on the context's stream
 
  private:
   const CudaContext& context_;
@@ -78,7 +77,7 @@ class CudaBuffer {
   size_t bytes_;
 };
 
-// Page-locked memory of the host, which the device copies from and to by itself.
+// Page-locked host memory: the device copies from and to it directly.
 class CudaHostBuffer {
  public:
   CudaHostBuffer(const CudaContext& context, size_t bytes);
@@ -99,8 +98,8 @@ class CudaModule {
   ~CudaModule();
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
-  // Allows `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks: the most of any launch, since the
-  // last call decides.
+  // Allows `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks. Pass the maximum over all
+  // launches: the last call decides.
   CudaDriver::Handle function(const std::string& symbol, uint32_t shared_bytes, uint32_t cluster = 1) const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace heddle::runtime {
 
-// Where the values of one run lie on the device.
+// The device memory for the values of one run.
 class CudaMemory {
  public:
   explicit CudaMemory(CudaCode& code) : code_(code) {}
@@ -22,24 +22,24 @@ class CudaMemory {
   virtual uint64_t counters() const = 0;
   virtual uint64_t input(size_t port) = 0;
   virtual uint64_t output(size_t port) = 0;
-  virtual uint64_t extra(size_t bytes) = 0;  // for the state of a loop, as long as this lives
+  virtual uint64_t extra(size_t bytes) = 0;  // for loop state; lives as long as this object
 
  private:
   CudaCode& code_;
 };
 
-// Memory of its own.
+// Memory that this object owns.
 class CudaRunMemory : public CudaMemory {
  public:
   CudaRunMemory(CudaCode& code, const Plan& plan);
 
   uint64_t arena() const override { return arena_.address(); }
   uint64_t counters() const override { return counters_.address(); }
-  uint64_t input(size_t port) override;   // made when it is asked for
+  uint64_t input(size_t port) override;   // allocated on first use
   uint64_t output(size_t port) override;  // the same
   uint64_t extra(size_t bytes) override;
   bool has_input(size_t port) const { return inputs_[port] != nullptr; }
-  size_t bytes() const;  // of all
+  size_t bytes() const;  // in total
 
  private:
   const Plan& plan_;
@@ -47,12 +47,14 @@ class CudaRunMemory : public CudaMemory {
   std::vector<std::unique_ptr<CudaBuffer>> inputs_, outputs_, extras_;
 };
 
-// The caller's: inputs, outputs and a workspace, in which what else a run needs lies one behind another.
+// The caller's memory: inputs, outputs and a workspace, from which everything else that a run needs is taken in
+// sequence.
 class CudaCallersMemory : public CudaMemory {
  public:
-  static constexpr uint64_t kAlignment = 256;  // of the workspace and of what lies in it
+  static constexpr uint64_t kAlignment = 256;  // of the workspace and of each piece of it
 
-  // `addresses`: of the inputs, of the outputs, of the workspace. What is made of them uses them; nothing here does.
+  // `addresses`: of the inputs, then of the outputs, then of the workspace. This class does not access them; the
+  // programs bound to it do.
   CudaCallersMemory(CudaCode& code, const Plan& plan, std::span<const uint64_t> addresses);
 
   uint64_t arena() const override { return workspace_; }

@@ -12,8 +12,8 @@
 
 namespace heddle::runtime {
 
-// A plan bound to the memory of one run: what goes onto a stream with every address filled in, and what the host does
-// between. Loops of known length are unrolled into it.
+// A plan bound to the memory of one run: the work for a stream with every address filled in, and the steps of the host
+// in between. Short loops of known length are unrolled.
 
 struct CudaCopy {
   uint64_t to = 0, from = 0;
@@ -27,31 +27,31 @@ struct CudaAction {
   std::variant<CudaBoundLaunch, CudaCopy, CudaZeros> what;
   size_t step = 0;  // of the outermost plan
 
-  // `behind_kernel`: what is enqueued just before is a kernel's launch, too, so that this one may begin early.
+  // `behind_kernel`: the previous work on the stream is a kernel launch, so this kernel may begin before that one ends.
   void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 };
 void enqueue(const CudaContext& context, const CudaCopy& copy, CudaDriver::Handle stream);
 
-// Puts them onto a stream in order; kernels that may begin early do.
+// Enqueues the actions on a stream in order. Kernels that support it begin before the previous kernel ends.
 void enqueue_actions(const CudaContext& context, std::span<const CudaAction> actions, CudaDriver::Handle stream);
 
-// Consecutive actions, captured as one graph.
+// Consecutive actions, captured as one CUDA graph.
 struct CudaSegment {
   std::vector<CudaAction> actions;
   std::unique_ptr<CudaGraph> graph;
 };
 
-// Where a value is: on the device, on the host, or both.
+// The location of a value: on the device, on the host, or both.
 struct CudaValue {
   uint64_t device = 0;
-  const Tensor* constant = nullptr;  // on the host; on the device when it is asked for
+  const Tensor* constant = nullptr;  // on the host; copied to the device on demand
   const void* known = nullptr;       // another host copy that never changes
-  int input = -1;                    // of the caller; on the device when it is asked for
+  int input = -1;                    // port of the caller's input; on the device on demand
 
   const void* host() const { return constant != nullptr ? constant->data() : known; }
 };
 
-// A reference step: parameters come to the host, results go to the device.
+// A reference step. Its parameters are copied to the host and its results to the device.
 struct CudaHostCall {
   const ReferenceStep* step = nullptr;
   const Plan* plan = nullptr;
@@ -71,8 +71,8 @@ struct CudaProgram {
   std::vector<CudaNode> nodes;
 };
 
-// A loop whose length or condition only a run can tell, or that is too long to unroll. States keep one place: the body
-// reads it, and what it made is copied there.
+// A loop that is too long to unroll, or whose length or condition is only known at run time. A state has one address:
+// the body reads it there, and its new value is copied there.
 struct CudaLoop {
   struct Stacked {
     uint64_t from = 0, to = 0;
@@ -82,9 +82,9 @@ struct CudaLoop {
   uint64_t trip_at = 0;
   std::optional<bool> first;  // known condition before the first iteration; else `first_at`
   uint64_t first_at = 0;
-  bool always = false;  // the body's condition is true; else `again_at` says so after each iteration
+  bool always = false;  // the body's condition is always true; else read from `again_at` after each iteration
   uint64_t again_at = 0;
-  int64_t bound = -1;  // of the plan
+  int64_t bound = -1;  // most iterations, from the plan; -1: no bound
   uint64_t iteration_at = 0;
   CudaProgram body;
   std::vector<CudaCopy> begin, next, end;  // of states
@@ -96,12 +96,12 @@ struct CudaBranch {
   CudaProgram then_body, else_body;
 };
 
-// The program of a plan in `memory`, and where its outputs are. Throws kOutOfMemory, kDevice.
+// The program of a plan in `memory`, and the locations of its outputs. bind() throws kOutOfMemory, kDevice.
 struct CudaBinding {
   CudaProgram program;
   std::vector<CudaValue> outputs, buffers;  // of the plan
 };
-// `delivers`: outputs that are inputs, constants or one another are copied to their own places, too.
+// `delivers`: outputs that alias inputs, constants or other outputs are also copied to their own memory.
 CudaBinding bind(const Plan& plan, CudaMemory& memory, bool delivers = false);
 
 }  // namespace heddle::runtime

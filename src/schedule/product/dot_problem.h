@@ -8,29 +8,31 @@
 
 namespace heddle::schedule {
 
-// A dimension of a dot with the strides of both operands (0 where an operand does not have it).
+// A dimension of a dot with its stride in each operand (0 if the operand does not have it).
 struct DotDim {
   int64_t extent, a, b;
 };
 
-// How a dot is seen as a matrix product.
+// How a dot is mapped to a matrix product.
 struct DotForm {
-  // Which dimensions of an operand are its rows (columns): all that it does not share; those of one stride, the last of
-  // such; or the last one alone. The others are batches.
+  // Which of an operand's dimensions that the other does not share are its rows (columns). kAll: all of them.
+  // kOneStride: the innermost ones that together have one stride. kLast: only the last one longer than 1. The others
+  // become batches.
   enum class Lines : uint8_t { kAll, kOneStride, kLast };
   Lines lines = Lines::kAll;
   bool swapped = false;  // A and B change places, and D is transposed
 };
 
-// A dot as a batched matrix product: D[batch, m, n] = sum over k of A[batch, m, k] B[batch, k, n]. Dimensions that lie
-// one behind the other in both operands are joined, those of extent 1 left out; batch dimensions that only A has become
-// rows where rows stay one stride apart.
+// A dot as a batched matrix product: D[batch, m, n] = sum over k of A[batch, m, k] B[batch, k, n]. Dimensions that are
+// contiguous with each other in both operands are merged; dimensions of extent 1 are dropped. Batch dimensions that
+// only A has become rows if the rows still have one stride.
 class DotProblem {
  public:
   explicit DotProblem(ContractionBuilder& builder, DotForm form = {});
 
   std::vector<DotDim> batch, m, n, k;
-  // Whether an operand is a strided view of `a_view.value`; else its strides above are void.
+  // True if the operand is a strided view of `a_view.value` (`b_view.value`). Otherwise its strides above are not
+  // valid.
   bool a_affine = true, b_affine = true;
   View a_view, b_view;
   bool swapped = false;
@@ -40,13 +42,14 @@ class DotProblem {
   // "gemm 12x128x128x64"
   std::string label() const;
 
-  // An operand's element at (batch, row of A or column of B, k), through the prologue, loads counted as operands.
+  // The element of an operand at (batch, row of A or column of B, k), with the prologue applied. Its loads are recorded
+  // as operands of the kernel.
   ExprId element(ExprPool& pool, bool is_a, const Index& batch_at, const Index& line, const Index& k_at) const;
   // The indices of the dot's result at (batch, row, column).
   std::vector<Index> coordinates(IndexPool& pool, const Index& batch_at, const Index& row, const Index& column) const;
 
  private:
-  // The operands by their dimensions: for each operand, which of its dimensions each loop of the problem is.
+  // The dimensions of each operand by role: batch, rows or columns, contracted.
   struct Roles {
     std::vector<int64_t> batch[2], free[2], contract[2];
   };
@@ -68,7 +71,7 @@ class DotProblem {
   std::array<std::vector<size_t>, 3> loops_{};  // which of them each loop runs over, outermost first
 };
 
-// Where there are few columns and many rows, A and B had better change places on a CPU.
+// True if the dot has few columns and many rows. On a CPU it is then faster with A and B swapped.
 bool has_few_columns(const ir::Graph& graph, const ir::Node& dot);
 
 }  // namespace heddle::schedule

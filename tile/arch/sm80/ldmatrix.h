@@ -1,7 +1,7 @@
-// 8x8 matrices of 16-bit elements from shared memory to registers. Lanes 8i .. 8i + 7 give the shared addresses of the
-// rows of matrix i, 16 bytes each and aligned to 16; lane l receives in r[i] elements 2 * (l % 4) and the next of row
-// l / 4, the first in the low half. Transposed: of column l / 4. Without transposing a matrix is just as well 8x4
-// elements of 32 bits or 8x16 of 8 bits.
+// Loads 8x8 matrices of 16-bit elements from shared memory to registers. Lanes 8i .. 8i + 7 give the shared addresses
+// of the rows of matrix i. A row has 16 bytes and is aligned to 16. With t = l % 4, lane l receives in r[i] elements 2t
+// and 2t + 1 of row l / 4, the first in the low half. Transposed: of column l / 4. Without transposing, a matrix can
+// also be 8x4 elements of 32 bits or 8x16 of 8 bits.
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +23,7 @@ __device__ inline void load_matrices(uint32_t (&r)[4], uint32_t row) {
   }
 }
 
-// Two matrices: the addresses of lanes 0 .. 15 count.
+// Two matrices. Only the addresses of lanes 0 .. 15 are used.
 template <bool Transposed>
 __device__ inline void load_matrices(uint32_t (&r)[2], uint32_t row) {
   if constexpr (Transposed) {

@@ -1,12 +1,12 @@
-// The store of matrix fragments.
+// Stores of matrix fragments.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm90 {
 
-// Stores four 8x8 matrices of 16-bit elements. Lane l holds elements 2 * (l % 4) and the next of row l / 4 of each;
-// lanes 8i .. 8i + 7 give the addresses of the rows (transposed: of the columns) of matrix i.
+// Stores four 8x8 matrices of 16-bit elements. With t = l % 4, lane l holds elements 2t and 2t + 1 of row l / 4 of each
+// matrix. Lanes 8i .. 8i + 7 give the addresses of the rows (transposed: of the columns) of matrix i.
 template <bool Transposed>
 __device__ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   if constexpr (Transposed) {
@@ -20,7 +20,7 @@ __device__ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b, 
   }
 }
 
-// Stores two of them; lanes 0 .. 15 give the addresses.
+// Stores two matrices; lanes 0 .. 15 give the addresses.
 template <bool Transposed>
 __device__ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b) {
   if constexpr (Transposed) {

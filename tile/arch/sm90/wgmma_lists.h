@@ -1,6 +1,6 @@
-// The accumulators of a warpgroup's matrix instruction as lists of operands: HEDDLE_REGS_N names the registers of N columns,
-// HEDDLE_OUT_N binds d[0..N/2). For the headers of the instruction, which include wgmma_lists_end.h behind their last use:
-// this one may be included again.
+// The accumulators of a warpgroup's matrix instruction as lists of operands: HEDDLE_REGS_N names the registers of N
+// columns and HEDDLE_OUT_N binds d[0..N/2). The headers of the instruction include wgmma_lists_end.h after their last
+// use, so that this file can be included again.
 // clang-format off
 #define HEDDLE_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define HEDDLE_R1 "%8, %9, %10, %11, %12, %13, %14, %15"

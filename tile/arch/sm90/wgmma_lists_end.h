@@ -1,4 +1,4 @@
-// Takes back what wgmma_lists.h defined.
+// Undefines the macros of wgmma_lists.h.
 #undef HEDDLE_R0
 #undef HEDDLE_R1
 #undef HEDDLE_R2

@@ -1,7 +1,7 @@
-// The matrix instruction of a warpgroup with A in registers: D (64 x N) += A (64 x 16) B (N x 16, shared memory). Of A a
-// lane holds four words of two neighbours along k: word i is row 16 * warp + lane / 4 + 8 * (i % 2) and k from
-// 2 * (lane % 4) + 8 * (i / 2) on, which is how accumulators of two columns of eight lie after they are packed. The words
-// are read until the instruction is waited for. Of tf32 each word is one element: word i has k lane % 4 + 4 * (i / 2).
+// The matrix instruction of a warpgroup with A in registers: D (64 x N) += A (64 x 16) B (N x 16, shared memory). A
+// lane holds four words of A, each two neighbours along k. Word i is in row 16 * warp + lane / 4 + 8 * (i % 2). Its
+// first k is 2 * (lane % 4) + 8 * (i / 2). Packed accumulators of 16 columns have the same layout. The instruction may
+// read the words until it is waited for. A word of tf32 is one element: word i has k = lane % 4 + 4 * (i / 2).
 #pragma once
 
 #include "tile/arch/sm90/wgmma.h"

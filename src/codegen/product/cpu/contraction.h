@@ -6,23 +6,23 @@
 
 namespace heddle::codegen {
 
-// Whether a kernel is as fast where the sizes of the problem are no literals: it works in micro-kernels for long, or
-// (Winograd) in transforms that do not depend on them.
+// True if a kernel is as fast with the problem sizes as run-time arguments. Such a kernel spends its time in long
+// micro-kernels or (Winograd) in transforms that do not depend on the sizes.
 bool sizes_are_free(const schedule::ContractionDesc& contraction);
 
-// A contraction as an instantiation of its template with the epilogue as a functor.
+// Emits a contraction: an instantiation of its template, with the epilogue as a functor.
 KernelSource emit_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
                               const schedule::Config& config, const Target& target, Marks marks = Marks::kNone);
 
-// Where a contraction stands in a chain (tile/kernel/cpu/back_to_back.h).
+// The place of a contraction in a chain of contractions (tile/kernel/cpu/back_to_back.h).
 struct ChainPlace {
-  std::vector<std::string> operands;  // expressions over `all`, those of the kernel, and `part`
-  int64_t images, rows, pixels;       // of its map; pixels of a row
-  bool by_image;                      // images are the batches of a product, else their pixels are its rows
+  std::vector<std::string> operands;  // C++ expressions of `all` (the operands of the kernel) and `part`
+  int64_t images, rows, pixels;       // of its map: images, rows per image, pixels per row
+  bool by_image;                      // each image is a batch of the product; else all pixels are its rows
 };
 
-// A contraction as the function `make`, a tile::ChainMaker, behind what it needs for itself. `config` is for the most
-// rows that it is to make at a time: tile_m of a product, rows or tiles of a convolution.
+// Emits a contraction as the function `make`, a tile::ChainMaker, after the declarations that it needs. `config` is for
+// the most rows that one call makes: tile_m of a product, rows or tiles of a convolution.
 struct LinkText {
   std::vector<std::string> includes;
   std::vector<KernelText> others;  // its micro-kernels

@@ -10,8 +10,8 @@ struct Naming;  // codegen/naming.h
 CpuFunction stitch_function(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
                             const schedule::Config& config, bool marked, const Naming* naming = nullptr);
 
-// With `marked`, as for all emitters for a CPU: the symbol is a prefix yet, the text has kStandIn in its place and
-// marks around its numbers (numbers.h).
+// With `marked`, as in all emitters for a CPU: the symbol is only a prefix, the text has kStandIn in its place, and the
+// numbers in the text have marks (numbers.h).
 KernelSource emit_stitch(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
                          const schedule::Config& config, bool marked = false, const Naming* naming = nullptr);
 

@@ -4,7 +4,8 @@
 
 namespace heddle::codegen {
 
-// A scan: the team walks along, a thread for each element, and carries the running result.
+// Writes a scan. The thread group steps along the scanned dimension, one element per thread and step, and carries the
+// running result from step to step.
 void write_scan(SweepContext& c, const schedule::CudaStage& stage);
 
 }  // namespace heddle::codegen

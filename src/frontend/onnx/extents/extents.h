@@ -13,39 +13,39 @@
 
 namespace heddle::onnx {
 
-// What an extent that the model leaves open counts, as far as its place and its name tell.
+// The meaning of an extent that the model leaves open, guessed from its position and name.
 enum class ExtentRole : uint8_t { kBatch, kChannels, kHeight, kWidth, kSequence, kSamples, kOther };
 
 // An extent that neither the model nor the options fix. All dimensions of one symbol are one extent.
 struct OpenExtent {
   std::string key;     // the symbol; "x[2]" for a dimension without one
-  std::string symbol;  // ""
+  std::string symbol;  // "" if it has none
   std::string input;   // where it occurs first
   int dim = 0;
   ExtentRole role = ExtentRole::kOther;
-  int64_t partner = -1;  // of a height or width: the other extent of the picture, where the model fixes it
+  int64_t partner = -1;  // of a height or width: the value of the other one if the model fixes it
 };
 
-// The symbolic extents of a model's inputs: what the options' shapes say of them, and what is open.
+// The symbolic extents of a model's inputs: those that the options' shapes fix, and those that are open.
 class Extents {
  public:
-  // `model` lives longer.
+  // `model` must outlive this object.
   Extents(const ModelProto& model, const ImportOptions& options);
 
   const std::vector<OpenExtent>& open() const { return open_; }
 
-  // The value of dimension `i` of an input that nothing fixes, from the options' shapes (the symbol occurs there, or in
-  // a sum, product or quotient of symbols that do) or from `guesses` (by key); 1 where neither has it.
+  // The value of dimension `i` of an input, if the model does not fix it. Taken from the options' shapes, else from
+  // `guesses` (by key), else 1. A symbol may also be a sum, product or quotient of symbols with such values.
   int64_t value(const std::string& input, size_t i, const Dimension& dim,
                 const std::map<std::string, int64_t>& guesses) const;
-  // Dimension `dim` of any value, from the model, or from the options' shapes or the guesses for its symbol; nullopt if
-  // none of them gives it.
+  // Dimension `dim` of any value: from the model, or the value of its symbol from the options' shapes or the guesses.
+  // nullopt if none of them has it.
   std::optional<int64_t> declared(std::string_view value, size_t dim,
                                   const std::map<std::string, int64_t>& guesses) const;
   // The key of an input's dimension; "" unless it is open.
   std::string open_key(const std::string& input, size_t dim) const;
-  // The dimensions whose extents are `guesses`, and the shapes of their inputs in --shape's form:
-  // "batch = 1, width = 320 (guessed; --shape x=1,3,48,320 sets them)"; "" where there are none.
+  // The guessed dimensions, and a text that shows the option to set them ("" if there are none):
+  // "batch = 1, width = 320 (guessed; --shape x=1,3,48,320 sets them)".
   std::vector<AssumedDim> assumed(const std::map<std::string, int64_t>& guesses) const;
   std::string describe(const std::map<std::string, int64_t>& guesses) const;
 
@@ -58,7 +58,7 @@ class Extents {
 
   const ModelProto& model_;
   std::map<std::string, int64_t> known_;
-  std::set<std::string> symbols_;  // plain ones, of which formulas are made
+  std::set<std::string> symbols_;  // plain symbols, no formulas
   std::vector<OpenExtent> open_;
   std::vector<std::pair<std::string, const std::vector<Dimension>*>> inputs_;  // without a shape in the options
 };

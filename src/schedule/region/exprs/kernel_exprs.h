@@ -14,13 +14,12 @@
 
 namespace heddle::schedule {
 
-// A value that a kernel computes for its own sake, or one of the parts that it is put together of: `at` is where in the
-// value its elements lie.
+// An output value of a kernel, or one of the parts that a value is assembled from.
 struct Root {
   ir::ValueId value;
-  std::vector<VarId> vars;  // of the root domain, in order: where the elements of this root lie
+  std::vector<VarId> vars;  // of the root domain, in order: they index the elements of this root
   ExprId expr = 0;
-  Index at;  // linear position in the value
+  Index at;  // linear position of an element in the value
 };
 
 // An input of a kernel: a buffer that exists before the kernel runs.
@@ -30,12 +29,12 @@ struct InputOperand {
   Shape shape;
 };
 
-// The expressions of a set of roots over loop variables. Making them finds the reductions, the buffers read, and the
-// values that other kernels have to make first.
+// The expressions of a set of roots over loop variables. The constructor finds the reductions, the buffers read, and
+// the values that earlier kernels must make.
 class KernelExprs {
  public:
-  // The largest root spans the root domain; the others lie on all or some of its variables. `extents` are those of the
-  // root domain where it is to be cut in a way that the largest root alone does not ask for.
+  // The largest root spans the root domain; the others lie on all or some of its variables. `extents`: those of the
+  // root domain, if it must be split in another way than the largest root alone needs.
   KernelExprs(const KernelContext& context, std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
 
   ExprPool pool;
@@ -43,15 +42,15 @@ class KernelExprs {
   std::vector<Root> roots;  // in the order of the kernel's outputs
   std::vector<ReductionSite> sites;
   std::vector<InputOperand> inputs;
-  std::set<ir::ValueId> needed;  // values to be made by kernels before; where not empty the rest is incomplete
-  bool too_large = false;        // some of them only because one kernel would be too large
-  bool fits = true;              // false: a root does not lie on the root domain
+  std::set<ir::ValueId> needed;  // values that earlier kernels must make; unless empty, the rest is incomplete
+  bool too_large = false;        // some values are needed only because one kernel would be too large
+  bool fits = true;              // false: the root domain cannot index some root
 
   int64_t volume(uint64_t vars) const;
   uint64_t all_root_vars() const;
-  // What reductions read, and roots.
+  // The operands of reductions, and the roots.
   std::vector<ExprId> values() const;
-  // What is computed for the roots, or loaded, at each of its places.
+  // The values computed or loaded for the roots, with one entry for each index at which they are.
   const std::vector<std::pair<ir::ValueId, ExprId>>& made() const { return made_; }
 
  private:
@@ -69,7 +68,7 @@ class KernelExprs {
   std::optional<ir::ValueId> repeated() const;
   ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
-  // The variables of the root domain that the elements of a root lie on; nullopt: there are none.
+  // The variables of the root domain that index the elements of a root; nullopt if there are none.
   std::optional<std::vector<VarId>> place(ir::ValueId value, bool largest) const;
   std::optional<size_t> part_dim(ir::ValueId value) const;
   void scan_root(Root& root, const ir::Node& node);
@@ -82,7 +81,7 @@ class KernelExprs {
   Inliner* inliner_ = nullptr;
   std::map<std::pair<ir::ValueId, std::vector<Index>>, uint32_t> site_ids_;
   std::vector<std::pair<ir::ValueId, ExprId>> made_;
-  std::map<ir::ValueId, int> places_;  // at how many indices each value is computed
+  std::map<ir::ValueId, int> places_;  // the number of indices at which each value is computed
 };
 
 }  // namespace heddle::schedule

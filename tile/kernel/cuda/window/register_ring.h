@@ -1,7 +1,7 @@
 // Windows with long rows over channels-last images: depthwise convolution and pooling in one or two dimensions, bound
-// by arithmetic. A thread makes kAcross neighbouring outputs of kWidth channels. The pixels that they need for one tap
-// lie in a ring of registers; from a tap to the next one pixel enters, and all others serve again. So a tap costs one
-// load of a pixel and one of a filter, however many outputs there are, and the text does not grow with the window.
+// by arithmetic. A thread makes kAcross neighbouring outputs of kWidth channels. A ring of registers holds the pixels
+// that they need for one tap. The next tap needs one new pixel and uses the others again. So a tap costs one load of a
+// pixel and one of a filter, whatever kAcross is, and the text does not grow with the window.
 // Neighbouring threads have neighbouring channels.
 //
 //   struct Config {                             // members of the same name as in register_tiled.h
@@ -18,7 +18,7 @@
 
 namespace heddle::tile::cuda {
 
-// The pixels of a row of the image in the order in which they enter the ring.
+// The pixels of an image row, in the order in which they enter the ring.
 template <typename Config>
 struct RingPixels {
   using X = typename Config::X;
@@ -27,7 +27,7 @@ struct RingPixels {
   const X* next;  // of the thread's channels
   int32_t x, width, channels;
 
-  // The next pixel, or what changes nothing where it lies in the padding.
+  // The next pixel. In the padding: the neutral value of the fold.
   __device__ inline Neighbours<X, W> load() {
     Neighbours<X, W> pixel;
 #pragma unroll
@@ -46,7 +46,7 @@ struct RingFilter {
   static constexpr int W = Config::kWidth;
 
   const Filter* next;
-  int64_t tap, channel;  // distances
+  int64_t tap, channel;  // strides, in elements
 
   __device__ inline void load(Acc (&taps)[W]) {
     if constexpr (Config::kPacked) {
@@ -66,7 +66,7 @@ struct RegisterRing {
   static constexpr int W = Config::kWidth, kAcross = Config::kAcross, kStride = Config::kStride[1];
   static constexpr int kLength = Config::kWindow[1];
   static constexpr bool kDot = Config::kFold == WindowFold::kDot;
-  // Pixels of a tap; and as the ring holds them, so that the pixels under way have the same place in each turn of it.
+  // kPixels: the pixels of a tap. kRing rounds them up, so that pixels on their way have the same slots in each turn.
   static constexpr int kPixels = kStride * (kAcross - 1) + 1, kAhead = 4,
                        kRing = (kPixels + kAhead - 1) / kAhead * kAhead;
 
@@ -79,7 +79,7 @@ struct RegisterRing {
     for (int i = 0; i < W; ++i) ring[slot][i] = convert<Acc>(pixel.x[i]);
   }
 
-  // kTaps taps, of which the first has its first pixel at slot 0.
+  // Computes kTaps taps. The first pixel of the first tap is in slot 0.
   template <int kTaps>
   __device__ inline void turn(RingPixels<Config>& pixels, RingFilter<Config>& filter) {
 #pragma unroll
@@ -115,7 +115,7 @@ struct RegisterRing {
   }
 };
 
-// The kernel: one item a thread, any number of threads in all.
+// The kernel: one item per thread, with any total number of threads.
 template <typename Config, typename Epilogue>
 __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epilogue) {
   using Ring = RegisterRing<Config>;

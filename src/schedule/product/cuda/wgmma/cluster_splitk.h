@@ -7,17 +7,17 @@
 
 namespace heddle::schedule {
 
-// The configurations of tile/kernel/cuda/gemm/sm90_cluster_splitk.h that a resolved problem may take; why one cannot
-// run (empty: it can), and what the model says.
+// For tile/kernel/cuda/gemm/sm90_cluster_splitk.h: the configurations that a resolved problem may take, why one cannot
+// run (empty: it can), its predicted time, and its shared memory.
 std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& problem, const CudaTarget& target);
 std::string reject(const ClusterSplitKConfig& config, const WgmmaProblem& problem, const CudaTarget& target);
 double predict_us(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
 int shared_bytes(const WgmmaProblem& problem, const ClusterSplitKConfig& config);
 
-// The launch of the product, without its maps.
+// The launch of the product, without its tensor maps.
 CudaLaunch cluster_launch(const WgmmaProblem& problem, const ClusterSplitKConfig& config, int workspace);
 
-// Blocks, and the k-tiles of one.
+// The number of blocks, and the k-tiles per block.
 struct ClusterBlocks {
   int64_t blocks, each;
 };

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/approx.h, with errors of the size that the hardware has.
+// Twin of tile/arch/sm80/approx.h, with errors as large as those of the hardware.
 #pragma once
 
 #include <stdint.h>
