@@ -8,18 +8,18 @@
 
 namespace heddle::cli {
 
-// Everything that a command says on stdout passes through here. What cannot be written is an error: the functions throw
-// kFile, the last bytes in flush_output(), which main() calls whatever the command did. A reader that has gone away
-// (`heddle ... | head`) ends the process as it ends other tools, by SIGPIPE.
+// All output of a command to stdout passes through here. These functions throw kFile if they cannot write. main()
+// always calls flush_output(), so a failure to write the last bytes is an error, too. If the reader has gone away
+// (`heddle ... | head`), SIGPIPE ends the process, as in other tools.
 
-// How a word stands out on a terminal. Elsewhere, and with NO_COLOR or TERM=dumb, styles do nothing.
+// Text styles on a terminal. Elsewhere, and with NO_COLOR or TERM=dumb, they do nothing.
 enum class Style : uint8_t { kPlain, kBold, kGood, kBad };
 
 // One line. The text may hold names from a model: they are made printable().
 void print_line(std::string_view line, Style style = Style::kPlain);
 // The bytes as they are: textual IR, help.
 void print_raw(std::string_view text);
-// One JSON document: valid, and without characters that a terminal would obey, whatever is in its texts.
+// One JSON document. It is valid and free of terminal control characters, whatever its texts contain.
 void print_json(const nlohmann::json& document);
 void print_json_line(const nlohmann::json& document);
 void flush_output();
@@ -29,7 +29,7 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header);
   void add(std::vector<std::string> row);
-  // `most`: columns of a row, 0 for any number; the widest cells are clipped where a row has more.
+  // `most`: the maximum width of a row in characters, 0 for no limit. Wider rows get their widest cells clipped.
   void print(size_t most = 0) const;
 
  private:
@@ -39,12 +39,12 @@ class Table {
 // Lines for people on stderr, made printable(): "heddle: note: ...". An error stands out on a terminal.
 void tell(std::string_view kind, std::string_view text);
 
-// A line at the bottom of the terminal that the next call rewrites and everything else that is printed removes. For a
+// Shows a line at the bottom of the terminal. The next call replaces it and any other output removes it. Only for a
 // stderr that is a terminal.
 void show_status(std::string_view text);
 void clear_status();
 
-// Columns of the terminal that stdout is, or as many as are read with ease elsewhere.
+// The width of the terminal in characters; a width that is easy to read if stdout is no terminal.
 size_t output_columns();
 
 // Whether a stream is a terminal; whether styles may be used on it.

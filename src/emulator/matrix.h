@@ -4,7 +4,7 @@
 
 namespace heddle::emulator {
 
-// Instructions of a warp on matrices in registers; each lane calls.
+// Warp-wide instructions on matrices in registers. Every lane calls them.
 void mma(Scheduler& s, const emulated::MmaCall& call, Place place);
 void load_matrices(Scheduler& s, uint32_t* words, uint32_t count, bool transposed, uint32_t address, Place place);
 void store_matrices(Scheduler& s, const uint32_t* words, uint32_t count, bool transposed, uint32_t address,
@@ -25,7 +25,7 @@ constexpr bool is_integer(emulated::Element type) {
   return type == emulated::Element::kInt8 || type == emulated::Element::kUint8;
 }
 
-// The 16 bytes at `from` as numbers; their count.
+// Decodes the 16 bytes at `from` into numbers and returns their count.
 uint32_t decode(emulated::Element type, const uint8_t* from, float* to);
 uint32_t decode(emulated::Element type, const uint8_t* from, int32_t* to);
 

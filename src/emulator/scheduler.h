@@ -14,23 +14,23 @@
 
 namespace heddle::emulator {
 
-// Runs the threads of one launch, one at a time and each until it waits, in an order that the seed decides. Blocks
-// start when others end, or when no thread of those that run can go on, up to what fits on the device.
+// Runs the threads of one launch, one at a time, each until it waits. The seed decides the order. Blocks start when
+// others end or when no running thread can continue, as long as they fit on the device.
 class Scheduler {
  public:
   Scheduler();
 
-  // "" or what went wrong: the kernel's own failure, a deadlock, a write outside of shared memory. `arguments` are
-  // those of cuLaunchKernel(), `memory` what TMA may touch.
+  // Returns "" or an error: the kernel's own failure, a deadlock, a write outside of shared memory. `arguments` are
+  // those of cuLaunchKernel(). `memory` is the memory that TMA may access.
   std::string run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
 
-  // The same in two steps, for a launch that begins early: some blocks run to where they wait for the launch in front,
-  // which another scheduler then runs; what they read before is old, what they write is seen by that launch.
+  // The same in two steps, for a launch that begins early. begin() runs some blocks until they wait for the previous
+  // launch, which another scheduler then runs. Until then they read old data; that launch sees their writes.
   void begin(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
   std::string finish();
 
-  // What the functions of emulated::Api call, on the stack of the current thread.
-  // Nothing of the thread's stack is destroyed, so its callers hold no memory.
+  // The functions of emulated::Api call these on the stack of the current thread.
+  // fail() runs no destructors of the thread's stack, so its callers must not own memory.
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(failure_), format, std::forward<Args>(args)...);
@@ -42,13 +42,13 @@ class Scheduler {
   Thread& current() { return *current_; }
   Random& random() { return random_; }
 
-  // Makes a thread that waits run again.
+  // Makes a waiting thread ready to run.
   void wake(Thread* thread);
   // Waits until wake().
   void wait(Wait what, uint32_t detail, Place place);
-  // Now and then the current thread is not the first to go on.
+  // Switches to another thread with a probability of 1 / one_in.
   void give_way(uint32_t one_in);
-  // Something happened that polling threads may be waiting for.
+  // Records events that polling threads may be waiting for.
   Progress progress;
 
   Transfers transfers;
@@ -65,7 +65,7 @@ class Scheduler {
   void select(Thread* thread);
   void* resume(Thread* thread);
   Thread* pick();
-  // Goes on with another thread; returns when this one is picked again.
+  // Switches to another thread; returns when this one is picked again.
   void switch_away();
   [[noreturn]] void abandon();
 
@@ -90,17 +90,17 @@ class Scheduler {
   Grid grid_;
   std::string failure_;
   bool previous_ended_ = true;
-  std::vector<Thread*> dependent_;  // threads that wait for the launch in front
+  std::vector<Thread*> dependent_;  // threads that wait for the previous launch
 };
 
-// The one whose threads run.
+// The scheduler whose threads are running.
 Scheduler& scheduler();
 const emulated::Api& api();
 
-// What lies at a shared address of a block; fails the launch where that is not inside its shared memory.
+// The memory at a shared address of a block. Fails the launch if it is not inside the block's shared memory.
 uint8_t* shared_at(Scheduler& s, Block& block, uint32_t address, uint32_t bytes, uint32_t alignment, const char* what,
                    Place place);
-// A block of the current thread's cluster, which may not have ended.
+// A block of the current thread's cluster. Fails the launch if the block has ended.
 Block& block_of_cluster(Scheduler& s, uint32_t rank);
 
 }  // namespace heddle::emulator

@@ -6,8 +6,8 @@ namespace heddle::emulator {
 
 enum class Swizzle : uint8_t { kNone, k32, k64, k128 };
 
-// What cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col() write into the 128 bytes that are opaque to everybody
-// else.
+// The content of the 128 bytes that cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col() write. It is opaque to their
+// callers.
 struct TensorMap {
   static constexpr uint32_t kMagic = 0x48444c4d, kWindows = 0x48444c57;
   uint32_t magic;
@@ -19,7 +19,7 @@ struct TensorMap {
   uint16_t box[5];      // in elements
   uint16_t element_strides[5];
   int32_t type;  // the driver's number
-  // Im2col (kWindows), of width and height: the box is channels and pixels then.
+  // Im2col (kWindows), for width and height. The box is then channels and pixels.
   int16_t first[2], last[2];
 };
 static_assert(sizeof(TensorMap) <= 128);

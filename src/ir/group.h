@@ -8,12 +8,12 @@
 
 namespace heddle::ir {
 
-// What a set of nodes becomes: one kernel (or one step) of the plan.
+// The kind of kernel or plan step that a set of nodes becomes.
 enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
-  kAttention,    // a product, a softmax of what is made of it, a product; the anchor is the second product
-  kBackToBack,   // two contractions, the second of what the first one makes; the anchor is the second
+  kAttention,    // a product, a softmax of values computed from it, a product; the anchor is the second product
+  kBackToBack,   // two contractions, the second reads the first one's result; the anchor is the second
   kControl,      // a loop or an if, whose bodies are grouped in turn
   kTile,         // the kernels of a program of the tile language; the anchor calls it
   kReference,    // runs through the reference evaluator
@@ -35,15 +35,15 @@ struct Group {
   NodeId anchor = 0;                    // the contraction (the second one where there are two), or the control node
   std::vector<ValueId> inputs;          // values made outside, in order of first use (constants included)
   std::vector<ValueId> outputs;         // values used outside
-  Placements placed = {};               // those of both that lie in the memory of another value
+  Placements placed = {};               // inputs and outputs that lie in the memory of another value
   std::vector<std::string> notes = {};  // for `explain`
 };
 
 // Two products with a softmax between them, which may become one group (schedule/attention/form.h finds them).
 struct Attention {
   NodeId scores_product = 0, values_product = 0;
-  std::vector<NodeId> inside;  // what depends on the first product, up to the second one or a division behind it
-  std::vector<NodeId> views;   // layout changes above the operands of both that a kernel reads through
+  std::vector<NodeId> inside;  // nodes that depend on the first product, up to the second one or a division after it
+  std::vector<NodeId> views;   // layout changes of the operands of both that the kernel reads through
   ValueId result = 0;          // of the second product or of that division
 };
 

@@ -11,14 +11,14 @@ namespace heddle::jit {
 // and is 64-byte aligned.
 using Kernel = void (*)(void* const* operands, void* scratch, int64_t begin, int64_t end);
 
-// Throws kDamagedArtefact for a shared object that lacks a part of what its headers name.
+// Throws kDamagedArtefact if a shared object lacks a part that its headers refer to.
 void check_whole(std::string_view bytes);
 
 // A shared object loaded from memory, without a file on disk.
 class Library {
  public:
-  // Equal bytes give the same library as long as anyone has it. Throws kDamagedArtefact when the bytes are no shared
-  // object that this machine loads.
+  // Equal bytes share one library while any reference to it is alive. Throws kDamagedArtefact if this machine cannot
+  // load the bytes as a shared object.
   static std::shared_ptr<const Library> load(std::string_view bytes);
   ~Library();
   Library(const Library&) = delete;

@@ -14,7 +14,7 @@ namespace heddle::ops {
 //   product    := factor (('*' | '/') factor)*
 //   factor     := '-' factor | number | name | name '(' comparison (',' comparison)* ')' | '(' comparison ')'
 //
-// What names and functions mean is for who lowers it (ops/epilogue.h).
+// Lowering (ops/epilogue.h) decides what names and functions mean.
 class Expression {
  public:
   struct Node {
@@ -22,18 +22,18 @@ class Expression {
     Kind kind;
     double number = 0;
     std::string name;          // of an operand or function; operators are functions called "+", "neg", "<", ...
-    std::vector<size_t> args;  // nodes
-    size_t at = 0;             // where it stands in the text
+    std::vector<size_t> args;  // indices of nodes
+    size_t at = 0;             // position in the text
   };
 
-  // Throws kInvalidArgument saying what is wrong where. Texts of more than 4096 characters or 64 levels are refused.
+  // Throws kInvalidArgument with the error and its position, also for more than 4096 characters or 64 levels.
   static Expression parse(std::string_view text);
 
   const std::string& text() const { return text_; }
   const Node& operator[](size_t node) const { return nodes_[node]; }
   size_t root() const { return root_; }
 
-  // An error about the text at a node.
+  // Throws an error about the text at a node.
   [[noreturn]] void refuse(size_t node, const std::string& why, const std::string& remedy) const;
 
  private:

@@ -7,7 +7,7 @@ namespace heddle::tile::block {
 
 namespace detail {
 
-// Whether a comes behind b. NaN comes last in either order.
+// True if a sorts after b. NaN sorts last in either order.
 template <bool Descending, typename T>
 TILE_INLINE bool behind(T a, T b) {
   const auto x = widen(a), y = widen(b);
@@ -20,8 +20,8 @@ TILE_INLINE bool behind(T a, T b) {
 
 }  // namespace detail
 
-// Sorts along Axis: a bitonic network. The first step of each merge compares mirrored places, so that every comparison
-// puts the first element first and places beyond the length need not exist.
+// Sorts along Axis by a bitonic network. The first step of each merge compares mirrored positions, so every comparison
+// orders its pair in the same direction, and positions beyond the length need not exist.
 template <int Axis, bool Descending = false, typename T, typename L, typename S>
 TILE_INLINE Tile<T, L> sort(S shared, const Tile<T, L>& x) {
   constexpr int kLength = L::size(Axis), kRows = L::elements() / kLength;
@@ -59,8 +59,8 @@ TILE_INLINE Tile<T, L> sort(S shared, const Tile<T, L>& x) {
   return detail::pick_up<L>(memory, [](int, const Place& p) { return detail::row_major<typename L::shape>(p); });
 }
 
-// How many elements are 0, 1, ...: a tile of layout To, as many numbers as it has. Others are not counted, nor those
-// that the mask (a tile or a scalar) leaves out.
+// Counts the elements that are 0, 1, ... into a tile of layout To, with a bin for each element of To. Elements without
+// a bin and those that the mask (a tile or a scalar) leaves out are not counted.
 template <typename To, typename T, typename L, typename M, typename S>
 TILE_INLINE Tile<int32_t, To> histogram(S shared, const Tile<T, L>& x, const M& mask) {
   constexpr int kBins = To::elements();

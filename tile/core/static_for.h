@@ -21,7 +21,7 @@ using indices_of = indices<I...>;
 template <int N>
 using make_indices = __make_integer_seq<indices_of, int, N>;
 #elif defined(__CUDACC_RTC__)
-// NVRTC has neither builtin: halves joined.
+// NVRTC has neither builtin, so the sequence is built by joining two halves.
 template <typename A, typename B>
 struct join_indices;
 template <int... A, int... B>
@@ -55,7 +55,7 @@ TILE_HD constexpr inline __attribute__((always_inline)) void for_each_index([[ma
 
 }  // namespace detail
 
-// f(index_constant<0>), ..., f(index_constant<N - 1>).
+// Calls f(index_constant<0>), ..., f(index_constant<N - 1>).
 template <int N, typename F>
 TILE_HD constexpr inline __attribute__((always_inline)) void static_for(F f) {
   detail::for_each_index(f, detail::make_indices<N>{});

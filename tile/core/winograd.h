@@ -1,7 +1,7 @@
 // Winograd's minimal filtering F(4x4, 3x3): the points of its transforms, the transform of filters, the shape of a
-// problem. Points 0, +-3/4, +-3/2 and infinity: against the usual 0, +-1, +-2 the error falls from 5 times that of a
-// direct convolution to 1.3 times (256 channels, random data), and every coefficient of the input's transform stays
-// exact in binary.
+// problem. The points are 0, +-3/4, +-3/2 and infinity. With the usual 0, +-1, +-2 and infinity the error is 5 times
+// that of a direct convolution, with these 1.3 times (256 channels, random data). Every coefficient of the input
+// transform is exact in binary.
 #pragma once
 
 #include <stdint.h>
@@ -20,18 +20,18 @@ struct WinogradPoints {
 };
 
 // Problem and blocking of winograd(): 3x3 windows, stride 1, two spatial dimensions. Tiles are counted over all images.
-// The pixels of a tile are `dilation` apart, as those of a window are, and neighbouring tiles begin at neighbouring
-// pixels until the gaps are filled.
+// Pixels of a tile are `dilation` apart, like those of a window. Tiles that begin at the neighbouring pixels fill the
+// gaps.
 struct WinogradShape {
   int64_t batch = 1, c = 0, o = 0;
-  int64_t pixel = 0;  // elements from pixel to pixel of the input; 0: c
+  int64_t pixel = 0;  // stride between input pixels in elements; 0: c
   int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0}, dilation[2] = {1, 1};
-  int64_t block_tiles = 1;          // output tiles of one task; the rows of its products, cut by split_rows()
+  int64_t block_tiles = 1;          // output tiles of one task = rows of its products, cut by split_rows()
   int64_t row_tiles = 0, tall = 0;  // split_rows(block_tiles)
   int64_t block_panels = 1;         // panels of filters of one task
 
   constexpr int64_t pitch() const { return pixel > 0 ? pixel : c; }
-  // Tiles that fill each other's gaps.
+  // The number of interleaved tiles that fill each other's gaps.
   constexpr int64_t phases(int d) const { return dilation[d] < out[d] ? dilation[d] : out[d] < 1 ? 1 : out[d]; }
   constexpr int64_t tiles_along(int d) const {
     const int64_t reach = kWinogradOut * dilation[d];
@@ -70,7 +70,7 @@ inline void winograd_filter(const double (&g)[3][3], double (&u)[kWinogradIn][kW
 }
 
 // Transformed filters as [panel][point][c][width] from filters [o][c][3][3]; `convert` gives an element as double.
-// Columns behind the last are zero.
+// Columns past the last are zero.
 template <typename Src, typename Convert>
 inline void pack_winograd(float* dst, const Src* src, int64_t o, int64_t c, int64_t width, Convert convert) {
   const int64_t panels = panel_count(o, width);

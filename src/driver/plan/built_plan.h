@@ -21,16 +21,16 @@ struct BuildContext {
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
   KernelSet& kernels;
   CompileReport& report;
-  schedule::ConfigSource* configs = nullptr;  // what a tuner found
+  schedule::ConfigSource* configs = nullptr;  // configurations that a tuner found
   schedule::StitchOptions stitch = {};
   passes::FusionRules rules = {};
-  // Of the plans of one model for several sets of shapes: what they share. CPU only.
+  // Shared by the plans of one model for several sets of shapes. CPU only.
   codegen::NumberChoice* numbers = nullptr;
   ConstantPool* constants = nullptr;
   GroupMemo* groups = nullptr;
 };
 
-// A plan without its library, with the buffers of the graph's values for `verify`.
+// A plan without its library. It also records the buffers of the graph's values, for `verify`.
 struct BuiltPlan {
   std::shared_ptr<runtime::Plan> plan;
   ir::Grouping grouping;
@@ -38,7 +38,7 @@ struct BuiltPlan {
   std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
   // By step: its group in CompileReport::groups, and its kernel there (-1: none).
   std::vector<std::pair<size_t, int64_t>> step_report;
-  runtime::ConstantMakers makers;  // of plan_without_constants(); the constants of bodies are made
+  runtime::ConstantMakers makers;  // set by plan_without_constants(); constants of bodies are already made
 };
 
 }  // namespace heddle::driver

@@ -18,18 +18,18 @@ class Picture {
 
   struct Box {
     std::string name;
-    std::vector<std::string> lines;  // below the name; cut where they are long
+    std::vector<std::string> lines;  // below the name; long lines are cut
     Kind kind = Kind::kNode;
     std::string title;                            // shown when the pointer rests on the box
     std::vector<std::pair<Kind, double>> time{};  // drawn as a bar: shares of a run's time
   };
 
   void heading(std::string title, std::string note);
-  // Boxes are added in an order in which edges lead from earlier ones to later ones. The result names the box.
+  // Adds a box and returns its index. Edges lead from boxes that were added earlier to later ones.
   size_t add(const Box& box);
-  // One edge for each pair of boxes. An edge backwards is left out: the frame of the repetition says it.
+  // Draws one edge for each pair of boxes. A backward edge is left out, since the repetition's frame shows it.
   void connect(size_t from, size_t to);
-  // A frame around boxes that stand for `count` times themselves.
+  // Draws a frame around boxes that are repeated `count` times.
   void frame(std::vector<size_t> boxes, size_t count);
 
   std::string svg();
@@ -45,7 +45,7 @@ class Picture {
     double below = 0;  // the height of its rows after the first
   };
 
-  // In rows that end before `right`, the first one with its text at `y`.
+  // Fills rows that end before `right`. The text of the first row is at `y`.
   Legend make_legend(double y, double right) const;
   std::string frame_svg(const Frame& frame, bool label) const;
   std::string edge_svg(size_t edge) const;

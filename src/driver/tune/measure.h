@@ -7,16 +7,16 @@
 
 namespace heddle::driver {
 
-// Runs a model that was compiled with its kernels for about `seconds` and writes the median time of every step (wall
-// time, all threads; on GPU `device` its own time, between kernels as in a run) into its report: of a kernel at its
-// KernelReport, of a loop as a whole at its GroupReport.
+// Measures a model that was compiled with its kernels, and writes the median time of every step into its report: of a
+// kernel into its KernelReport, of a whole loop into its GroupReport. On a CPU it runs for about `seconds` and takes
+// wall time with all threads. On GPU `device` it takes device time, with the kernels in the order of a run.
 void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
              int device = 0);
 
-// The least time of one run that the memory and the arithmetic of the plan's machine allow: of one thread on a CPU.
+// The least time of a run that memory and arithmetic of the plan's machine allow; on a CPU, with one thread.
 double floor_seconds(const runtime::Plan& plan);
 
-// Steps that launch kernels, those in the bodies of loops and branches once.
+// The number of kernels that a plan launches, with those in the bodies of loops and branches counted once.
 size_t kernel_count(const runtime::Plan& plan);
 
 }  // namespace heddle::driver

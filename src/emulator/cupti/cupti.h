@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// The functions of CUPTI that a profiler calls, on the emulated driver: the library exports them under their names.
+// Result codes and structures of the emulated CUPTI. The library exports CUPTI's functions under their own names.
 namespace heddle::emulator {
 
 enum CuptiResult : int {
@@ -15,7 +15,7 @@ enum CuptiResult : int {
   kCuptiHeld = 39,
   kCuptiUnknown = 999,
 };
-// Layouts of CUPTI.
+// Structures with the layout that CUPTI gives them.
 struct CallData {
   int site;
   const char* function;

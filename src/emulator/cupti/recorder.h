@@ -18,12 +18,12 @@ using Callback = void (*)(void* user, int domain, uint32_t id, const void* data)
 using BufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t* most_records);
 using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
 
-// What a client of CUPTI asked for, and its records until it gets them. No lock is held while the client is called.
+// The settings of a CUPTI client, and its records until they are delivered. No lock is held while it is called.
 class Recorder {
  public:
   static Recorder& get();
 
-  // False: somebody is subscribed.
+  // Returns false if there is a subscriber already.
   bool subscribe(Callback callback, void* user, const Faults& faults);
   void unsubscribe();
   void enable_callback(bool enable, int domain, uint32_t id);
@@ -33,7 +33,7 @@ class Recorder {
   uint64_t take_dropped();
   Faults faults() const;
 
-  // What happened.
+  // The emulated driver reports calls and finished work here.
   void call_back(int domain, uint32_t id, const void* data);
   void done(const Work& work);
 
@@ -59,7 +59,7 @@ class Recorder {
   std::vector<Buffer> full_;
   uint64_t dropped_ = 0, records_ = 0;
   uint64_t clock_ = 0;                // of the device
-  std::map<uint32_t, Times> latest_;  // of a stream
+  std::map<uint32_t, Times> latest_;  // by stream
 };
 
 }  // namespace heddle::emulator

@@ -12,10 +12,10 @@ std::vector<Array> eval_select(const EvalContext& c);
 std::vector<Array> eval_cast(const EvalContext& c);
 std::vector<Array> eval_bitcast(const EvalContext& c);
 
-// What an element costs in parallel_for()'s terms: a few instructions, a call into libm.
+// Costs of an element for parallel_for(): a few instructions; a call into libm.
 inline constexpr int64_t kCheap = 1, kLibrary = 16;
 
-// out[i] = f(in[i]...), on all threads. `cost` is that of parallel_for.
+// out[i] = f(in[i]...), on all threads. `cost`: as for parallel_for().
 template <typename Out, typename F, typename... In>
 void map_elements(std::vector<Out>& out, int64_t cost, const F& f, const std::vector<In>&... in) {
   parallel_for(static_cast<int64_t>(out.size()), cost, [&](int64_t begin, int64_t end) {

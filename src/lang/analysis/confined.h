@@ -5,9 +5,9 @@
 
 namespace heddle::lang {
 
-// Whether elements of a tile whose index along `dim` has start + index >= size reach memory nowhere: rows stay rows
-// through products, elementwise ops and loops, and stores leave out rows beyond the size. Then these elements may hold
-// anything.
+// True if elements of a tile with start + index >= size along `dim` never reach memory, so that they may hold anything.
+// This holds if all users are products, elementwise ops and loops, which keep rows separate, and stores that skip rows
+// beyond the size.
 bool is_confined(const Kernel& kernel, const WindowAnalysis& windows, ValueId tile, size_t dim, const Polynomial& start,
                  const Polynomial& size);
 

@@ -4,8 +4,8 @@
 
 namespace heddle::lang::cuda {
 
-// Products of scaled operands become products of what their numbers stand for: of bf16, which holds all of them
-// exactly, of tf32 where an operand is f16.
+// Replaces products of scaled operands by products of the values that these represent: in bf16, which holds all values
+// exactly, or in tf32 if an operand is f16.
 void expand_scaled_products(Kernel& kernel);
 
 }  // namespace heddle::lang::cuda

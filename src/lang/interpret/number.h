@@ -5,8 +5,8 @@
 
 #include "lang/ir/type.h"
 
-// Numbers of the interpreter: floats as double, rounded to their type after each op; integers of every width as the
-// int64_t that has their value (u64: their bits); pointers as addresses.
+// Numbers of the interpreter. Floats are doubles, rounded to their type after each op. Integers of every width are
+// int64_t of the same value (u64: of the same bits). Pointers are addresses.
 namespace heddle::lang {
 
 union Cell {
@@ -15,10 +15,10 @@ union Cell {
 };
 using Cells = std::vector<Cell>;
 
-// The nearest value of a type, ties to even. What is too large for an f8 becomes its largest number, for others
-// infinity.
+// Rounds to the nearest value of a type, ties to even. Values that are too large become the largest number of an f8
+// type, infinity of any other type.
 double round_float(Element element, double value);
-// The next value of the type toward zero.
+// Rounds to a value of the type, toward zero.
 double truncate_float(Element element, double value);
 // The low bits of an integer, sign or zero extended as its type says. i1: the lowest bit.
 inline int64_t wrap_int(Element element, int64_t value) {
@@ -43,14 +43,14 @@ inline int64_t wrap_int(Element element, int64_t value) {
 }
 // Truncates and saturates; NaN gives 0.
 int64_t float_to_int(Element to, double value);
-// The value of an integer in a float type, rounded once.
+// Converts an integer to a float type, rounding once.
 double int_to_float(Element from, int64_t value, Element to);
 
-// The bits of a value in memory, in the low bytes; and back.
+// Converts a value to the bits that it has in memory (in the low bytes), and back.
 uint64_t encode(Element element, Cell value);
 Cell decode(Element element, uint64_t bits);
 
-// What a lane holds that nobody may use: NaN, or a number that is easy to recognise.
+// The value of lanes that must not be used: NaN, or a number that is easy to recognise.
 Cell poison(const Type& type);
 
 }  // namespace heddle::lang

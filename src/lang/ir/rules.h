@@ -6,7 +6,7 @@
 
 namespace heddle::lang {
 
-// One op while its types are checked.
+// The op whose types are being checked.
 class RuleContext {
  public:
   RuleContext(const Kernel& kernel, const Op& op) : kernel_(kernel), op_(op) {}
@@ -26,9 +26,9 @@ class RuleContext {
   void expect_results(size_t count) const;
   void expect_operand(size_t i, const Type& type) const;
   void expect_result(const Type& type, size_t i = 0) const;
-  // Axis `name`, which must be below `rank`.
+  // The axis in attribute `name`, which must be below `rank`.
   int axis(int rank, std::string_view name = "axis") const;
-  // Region i gets values of these types and yields others. `ends` is the terminator.
+  // Region i must take values of the types `arguments` and yield values of the types `yields`.
   void expect_region(size_t i, const std::vector<Type>& arguments, const std::vector<Type>& yields) const;
   const Op& terminator(size_t region, OpCode code) const;
 
@@ -46,7 +46,7 @@ inline constexpr unsigned kBooleans = 1, kInts = 2, kFloats = 4, kMath = 8 /* f3
 inline constexpr unsigned kNumbers = kBooleans | kInts | kFloats;
 void check_class(RuleContext& c, const Type& type, unsigned classes);
 
-// All operands and the result have one type of these classes.
+// All operands and the result must have the same type, of one of these classes.
 void same_types(RuleContext& c, unsigned classes);
 template <unsigned kClasses>
 void same(RuleContext& c) {

@@ -8,8 +8,8 @@
 
 namespace heddle::lang {
 
-// Element types of the tile language. i1 lies in memory as a byte. The names of the narrow floats say exponent bits,
-// mantissa bits and, where it is not the usual one, the bias: f8e4m3b8 and f8e5m2b16 are the "fnuz" formats.
+// Element types of the tile language. An i1 takes a byte in memory. The name of an 8-bit float gives its exponent bits,
+// its mantissa bits and, if it is not the usual one, its bias: f8e4m3b8 and f8e5m2b16 are the "fnuz" formats.
 enum class Element : uint8_t {
   kI1,
   kI8,
@@ -53,7 +53,7 @@ constexpr bool is_int(Element e) {  // not i1
   return is_signed_int(e) || is_unsigned_int(e);
 }
 
-// The type of a value: a scalar, a tile (rank 1 and more, extents known when the kernel is compiled) or a view (a
+// The type of a value: a scalar, a tile (rank 1 or more, extents known at compile time) or a view (a
 // window of that shape into a matrix in memory). Scalars and tiles hold numbers or pointers to numbers.
 struct Type {
   enum class Kind : uint8_t { kScalar, kTile, kView };
@@ -76,7 +76,7 @@ struct Type {
   int rank() const { return static_cast<int>(shape.size()); }
   int64_t elements() const;  // 1 for a scalar
 
-  // The same elements in another shape, a scalar where that is empty; and other elements in the same shape.
+  // The type with another shape (a scalar if that is empty); the type with numbers of another element type.
   Type with_shape(std::vector<int64_t> other) const;
   Type with_element(Element other) const { return {kind, false, other, shape}; }
   Type scalar_type() const { return {Kind::kScalar, pointer, element, {}}; }

@@ -5,10 +5,10 @@
 
 namespace heddle::passes {
 
-// Convolutions of spread images (lhs_dilations: transposed convolutions, gradients of strided ones) as dense ones.
-// Results whose places differ by the spread see the same taps of the filters: they are a phase. Either all phases
-// become channels of one convolution, whose filters get zeros where phases have fewer taps than others, or each is a
-// convolution of its own.
+// Rewrites convolutions of dilated images (lhs_dilations: transposed convolutions, gradients of strided ones) as dense
+// ones. Results that lie a dilation apart see the same filter taps and form a phase. In each dimension, either all
+// phases become channels of one convolution, with zeros in the filters of phases that have fewer taps, or each phase
+// becomes a separate convolution.
 ir::Graph conv_phases(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

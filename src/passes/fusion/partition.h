@@ -7,7 +7,7 @@
 namespace heddle::passes {
 
 // A partition of a graph's nodes into clusters whose dependences stay acyclic. At first every node is a cluster of its
-// own (constants and parameters are in none); merge() joins two where no third one would stand between them.
+// own (constants and parameters are in none). merge() joins two unless a path between them leads through a third one.
 // The topological order of the clusters is maintained under merging, so a check looks only at those between the two.
 class Partition {
  public:

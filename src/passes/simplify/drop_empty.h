@@ -5,10 +5,10 @@
 
 namespace heddle::passes {
 
-// Removes all work on no elements, so that no later pass, schedule or kernel meets an extent of 0. Values without
-// elements become empty broadcasts; nodes that combine no elements become their result: the identity of a reduction,
-// zeros for a contraction, the padding of a pad. Loops without iterations become their initial states. Extents of 0
-// remain only in inputs of the graph and in operands of loops, branches, calls and failing gathers.
+// Removes operations on empty values, so that no later pass, schedule or kernel meets an extent of 0. Empty values
+// become empty broadcasts. Nodes that combine no elements are replaced by their result: a reduction's identity, zeros
+// for a contraction, a pad's padding. Loops without iterations become their initial states. Extents of 0 remain only in
+// inputs of the graph and in operands of loops, branches, calls and failing gathers.
 ir::Graph drop_empty(const ir::Graph& graph, const PassContext& context);
 
 // True if a graph, bodies aside, has a value without elements or a loop without iterations.

@@ -8,14 +8,14 @@
 
 namespace heddle::profile {
 
-// A call of CUDA: what its operations are told apart by, and what the caller said.
+// A CUDA call: the number that its operations carry, the caller's Options::context, and the time of the call.
 struct GpuCall {
   uint32_t correlation = 0;
   uint64_t context = 0, launched = 0;
 };
 
-// The calls of one thread. The thread adds without a lock; one reader at a time, whoever that is, takes over what is
-// there and looks calls up.
+// The calls of one thread, which adds them without a lock. One reader at a time, from any thread, takes the new calls
+// over and looks calls up.
 class CallLog {
  public:
   CallLog();
@@ -23,11 +23,11 @@ class CallLog {
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  // The thread's.
+  // For the thread that makes the calls.
   void add(const GpuCall& call);
   void end() { ended_.store(true, std::memory_order_release); }  // the thread adds no more
 
-  // The reader's.
+  // For the reader.
   void take_over();
   const GpuCall* find(uint32_t correlation);
   size_t size() const { return calls_.size(); }
@@ -47,7 +47,7 @@ class CallLog {
   Chunk* first_;  // the reader's
   uint32_t read_ = 0;
   std::deque<GpuCall> calls_;  // in order of correlation, which grows from call to call
-  size_t hint_ = 0;            // where the last one was found
+  size_t hint_ = 0;            // where find() found the last call
   std::atomic<bool> ended_{false};
 };
 

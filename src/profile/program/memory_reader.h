@@ -7,8 +7,8 @@
 
 namespace heddle::profile {
 
-// Copies memory of this process that may not be there. A system call: it takes no lock, and a signal handler may use
-// it. Returns whether all of it was there.
+// Copies memory of this process that may not be mapped. It is a system call and takes no lock, so a signal handler may
+// use it. Returns true if all of it was mapped.
 bool read_memory(uint64_t address, void* to, size_t bytes);
 
 template <typename T>
@@ -16,12 +16,12 @@ bool read_memory(uint64_t address, T* to) {
   return read_memory(address, to, sizeof(T));
 }
 
-// Pieces of equal size, behind each other into `to`, in one call: how many from the front on were there. At most
-// kMostPieces.
+// Copies pieces of `bytes` bytes each one after another into `to`, in one call. Returns how many were mapped, up to the
+// first that was not. At most kMostPieces.
 inline constexpr size_t kMostPieces = 16;
 size_t read_pieces(std::span<const uint64_t> addresses, void* to, size_t bytes);
 
-// Pieces of several sizes into as many places, in one call. Returns whether all of them were there.
+// Copies pieces of any sizes, each to its own place, in one call. Returns true if all of them were mapped.
 struct MemoryPiece {
   uint64_t address;
   void* to;
@@ -29,7 +29,7 @@ struct MemoryPiece {
 };
 bool read_pieces(std::span<const MemoryPiece> pieces);
 
-// Reads of one walk: what lies in front of a piece is read with it, since frames lie close together, callers in front.
+// Reads memory for one stack walk. A read also fetches the bytes below the piece, where the callers' frames are.
 class NearbyMemory {
  public:
   bool read(uint64_t address, void* to, size_t bytes);

@@ -11,12 +11,12 @@
 
 namespace heddle::schedule {
 
-// Two products of which the second one sums over the keys, with a softmax over the keys between them, as loops over
-// batches, rows, keys and the elements of heads. It is found by what the nodes compute, whatever their order: layout
-// changes are functions of indices (chain.h), what lies between is brought to one form (weights.h).
+// An attention as loops over batches, rows, keys and the elements of heads: two products with a softmax over the keys
+// between them; the second product sums over the keys. It is recognised by what the nodes compute, whatever their
+// order: layout changes become functions of indices (chain.h); the nodes between the products get one form (weights.h).
 struct AttentionForm {
   ir::NodeId scores_product = 0, values_product = 0;
-  ir::ValueId weights = 0;  // what the second product multiplies V with
+  ir::ValueId weights = 0;  // the operand of the second product that multiplies V
 
   // Dimensions of the batch, the outermost first, with strides in elements. A stride is 0 where heads share an operand.
   struct Batch {
@@ -25,16 +25,16 @@ struct AttentionForm {
   };
   struct Operand {
     ir::ValueId value = 0;
-    int64_t offset = 0, line = 0, element = 0;  // line: from row to row, from key to key
+    int64_t offset = 0, line = 0, element = 0;  // line: stride between rows or keys
   };
-  // Keys and values in pages of a pool, of which a table has an entry for each page of a sequence. Sequences, along
-  // which the table moves and K and V do not, are the outermost batches.
+  // Keys and values in pages of a pool. A table has an entry for each page of a sequence. Sequences are the outermost
+  // batch dimensions; along them only the table has a stride, K and V have none.
   struct Pages {
     ir::ValueId table = 0;
-    int64_t keys = 0, pool = 0;     // of a page; how many there are
+    int64_t keys = 0, pool = 0;     // keys per page; pages in the pool
     int64_t offset = 0, entry = 1;  // of the table
-    int64_t k = 0, v = 0;           // from page to page
-    bool clamps = false;            // as KeyPages
+    int64_t k = 0, v = 0;           // strides between pages
+    bool clamps = false;            // as KeyPages::clamps
   };
   std::vector<Batch> batch;
   std::optional<Pages> pages;
@@ -48,11 +48,11 @@ struct AttentionForm {
 
   // Indices of the second product's result.
   std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)> result_at;
-  // Divisions behind the second product that the softmax does, each with what is divided.
+  // Divisions after the second product that belong to the softmax, each with its dividend.
   std::vector<std::pair<ir::ValueId, ir::ValueId>> divisions;
 
-  std::vector<ir::NodeId> inside;  // what depends on the first product, up to the second one or the last division
-  std::vector<ir::NodeId> views;   // layout changes above the operands that strides express
+  std::vector<ir::NodeId> inside;  // nodes that depend on the first product, up to the second one or the last division
+  std::vector<ir::NodeId> views;   // layout changes of the operands that strides express
 
   int64_t batches() const;
 };
@@ -62,13 +62,14 @@ class AttentionFinder {
  public:
   explicit AttentionFinder(const ir::Graph& graph);
 
-  // The one whose last product is `product`. nullopt where it is none; `reason` then says why where exponentials of
-  // products are summed before it.
+  // The attention whose last product is `product`, or nullopt. If exponentials of products are summed before the
+  // product, `reason` then says why it is no attention.
   std::optional<ir::Attention> find(ir::NodeId product, const MayView& may_view, std::string* reason) const;
 
  private:
   const ir::Graph& graph_;
-  // By node. Most products of a deep network have none above them, but its residual sums reach far back.
+  // By node: it depends on exponentials. Most products of a deep network do not, and a search through residual sums
+  // would reach far back.
   const std::vector<bool> has_exponentials_;
 };
 

@@ -1,4 +1,4 @@
-// Instructions for functions that the hardware approximates. Where nothing else is said denormal arguments and results are zero.
+// Functions that the hardware approximates. Instructions with .ftz flush denormal arguments and results to zero.
 #pragma once
 
 #include <stdint.h>
@@ -29,13 +29,13 @@ __device__ inline float divide_full(float x, float y) {
   asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
   return r;
 }
-// x y + z between 0 and 1; NaN becomes 0.
+// x * y + z, clamped to [0, 1]; NaN becomes 0.
 __device__ inline float fma_saturated(float x, float y, float z) {
   float r;
   asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(x), "f"(y), "f"(z));
   return r;
 }
-// The smaller or larger; NaN where either is.
+// The minimum or maximum; NaN if either argument is NaN.
 __device__ inline float min_or_nan(float x, float y) {
   float r;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));

@@ -1,11 +1,11 @@
-// Addresses of shared memory as the instructions want them.
+// Shared memory addresses in the form that instructions take.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::cuda {
 
-// The 32-bit address, within the block's shared memory, of what a pointer into it points at.
+// The 32-bit shared memory address of a generic pointer into the block's shared memory.
 __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }

@@ -1,6 +1,6 @@
-// Convolution of channels-first images. Lanes run along the pixels of a row, so that vectors are full however few
-// channels there are: a micro tile is some output channels of some vectors of pixels, the filters are splat. The input
-// is read where it lies, or from a padded copy of the lines that a task needs.
+// Convolution of channels-first images. Lanes run along the pixels of a row, so vectors are full even if there are few
+// channels. A micro tile is several output channels by several vectors of pixels; filter elements are splat. The input
+// is read in place, or from a padded copy of the lines that a task needs.
 #pragma once
 
 #include "tile/core/shape.h"
@@ -10,8 +10,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Pixels [at, at + span) of a line of `width` pixels; zeros where it has none. Whole vectors are written, so what lies
-// behind `out` is written later.
+// Copies pixels [at, at + span) of a line of `width` pixels, with zeros outside of the line. It stores whole vectors
+// and may write past out + span, so the data after that must be written later.
 template <typename T, typename TX>
 TILE_INLINE void copy_line(const TX* TILE_RESTRICT in, int64_t width, int64_t at, int64_t span, T* TILE_RESTRICT out) {
   constexpr int W = kVectorBytes / int(sizeof(T));
@@ -26,8 +26,8 @@ TILE_INLINE void copy_line(const TX* TILE_RESTRICT in, int64_t width, int64_t at
   for (; i < span; i += W) store(out + i, zero<T, W>());
 }
 
-// The same by their place within a stride: pixel at + i goes to out[i % stride * phase + i / stride]. One place stands
-// for all where windows have one pixel.
+// The same, sorted by place within the stride: pixel at + i goes to out[i % stride * phase + i / stride]. `places` is 1
+// if windows have one pixel, since only the first place is then read.
 template <typename T, typename TX>
 TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t at, int64_t span, int64_t stride,
                              int64_t places, int64_t phase, T* TILE_RESTRICT out) {
@@ -89,7 +89,7 @@ void copy_planar_block(const ConvShape& s, const TX* x, int64_t n, int64_t g, in
   }
 }
 
-// Where the taps lie from the first one on, in the filters' order: in the image, or in a copied block.
+// Offsets of the taps from the first one, in the filters' order: in the image (Direct) or in a copied block.
 template <bool Direct, typename T>
 void planar_offsets(const ConvShape& s, int64_t* offsets) {
   const int64_t rows = s.block_rows < s.out[1] ? s.block_rows : s.out[1];
@@ -110,7 +110,7 @@ void planar_offsets(const ConvShape& s, int64_t* offsets) {
   }
 }
 
-// A micro tile: channels of filters w[k][MR], NV vectors of pixels from x on. Part: of these pixels `left` are there.
+// Computes a micro tile: MR channels (filters w[k][MR]) by NV vectors of pixels from x on. Part: only `left` pixels.
 template <bool Part, typename T, int W, int MR, int NV, typename TB>
 TILE_INLINE void planar_tile(const TB* TILE_RESTRICT w, const int64_t* TILE_RESTRICT offsets, int64_t k,
                              const T* TILE_RESTRICT x, int64_t left, vec<T, W> (&acc)[MR][NV]) {
@@ -135,8 +135,8 @@ TILE_INLINE void planar_tile(const TB* TILE_RESTRICT w, const int64_t* TILE_REST
 
 }  // namespace detail
 
-// Windows whose neighbouring rows of outputs share lines of the input: of one output channel, R rows are summed
-// together, and each vector of pixels is loaded once for all of them.
+// For windows whose neighbouring output rows share lines of the input: R rows of one output channel are computed
+// together, so each vector of pixels is loaded once for all of them.
 template <int R, int KH, int KW, int Stride>
 struct PlanarRows {
   static constexpr int kRows = R;
@@ -203,8 +203,8 @@ TILE_INLINE void finish_across(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_
   });
 }
 
-// Hands a micro tile to the epilogue: `count` of its lines of NV vectors, `left` of their pixels. Lines are `down`
-// pixels and `across` channels apart.
+// Hands the first `count` lines of a micro tile to the epilogue, each with its first `left` pixels (at most NV
+// vectors). Lines are `down` pixels and `across` channels apart.
 template <typename T, int W, int MR, int NV, typename Epilogue>
 TILE_INLINE void finish_planar(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_t row, int64_t down, int64_t col,
                                int64_t across, int64_t count, int64_t left, const Epilogue& epilogue) {
@@ -238,8 +238,8 @@ TILE_INLINE void finish_planar(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_
 // Runs tasks [begin, end) of s.planar_tasks() by micro tiles of MR channels and NV vectors of pixels; scratch:
 // s.planar_scratch_bytes(sizeof(T), !Direct). Filters: [group][channels / MR][c][kd][kh][kw][MR]. The epilogue's batch
 // is the image, its row the output pixel in row-major order, its col the output channel; its lanes run along rows, or
-// (no member kAlongRows) along columns. Direct: no tap is outside of the image, whose pixels are read at a stride of 1
-// in the type of the sums. Shared: void, or how rows share lines (PlanarRows), with MR = 1.
+// (no member kAlongRows) along columns. Direct: the image is read in place; no tap is outside of it, the stride along
+// rows is 1, and pixels have the type of the sums. Shared: void, or (with MR = 1) a PlanarRows if rows share lines.
 template <int MR, int NV, bool Direct, typename T, typename Shared, typename TX, typename TB, typename Epilogue>
 void conv_planar(const ConvShape& s, const TX* x, const TB* filters, const Epilogue& from, void* scratch, int64_t begin,
                  int64_t end) {
@@ -258,7 +258,7 @@ void conv_planar(const ConvShape& s, const TX* x, const TB* filters, const Epilo
     const int64_t rows = s.out[1] - oh < s.block_rows ? s.out[1] - oh : s.block_rows;
     const int64_t pixels = s.out[2] - ow < s.block_pixels ? s.out[2] - ow : s.block_pixels;
     const T* data = copied;
-    int64_t readable = 0;  // elements behind `data`
+    int64_t readable = 0;  // elements from `data` to the end of the input
     if constexpr (Direct) {
       const int64_t at = (n * s.groups + g) * s.c * plane + (od * s.stride[0] - s.low[0]) * s.in[1] * line +
                          (oh * s.stride[1] - s.low[1]) * line + ow - s.low[2];

@@ -9,27 +9,27 @@
 
 namespace heddle::codegen {
 
-// The micro-kernels that a kernel calls, as tables that are texts of their own: each is compiled once for all kernels.
+// Tables of the micro-kernels that a kernel calls. Each is a text of its own, compiled once for all kernels.
 struct MicroTables {
   std::string type;
   std::string value;      // an expression
-  std::string arguments;  // of the templates that take it: vectors of a panel, whether the last one may be narrow
+  std::string arguments;  // for templates that take the table: vectors of a panel; whether the last panel may be narrow
   std::vector<KernelText> texts;
 };
 
 struct MicroProblem {
   std::string_view compute, stored;
-  int64_t columns, lanes;    // of a vector
+  int64_t columns, lanes;    // lanes: of a vector
   bool has_narrow = true;    // a last panel of one vector or less is computed at that width
-  bool any_columns = false;  // kernels that are marked serve any number of columns
+  bool any_columns = false;  // marked kernels support any number of columns
 };
 
-// Of micro tiles of `micro_m` rows and `micro_n` columns. `marked`: the height of micro tiles is a number that may
-// become an argument where it is a common one.
+// Tables for micro tiles of `micro_m` rows and `micro_n` columns. `marked`: if the height of micro tiles is a common
+// one, it is a number that may become an argument.
 MicroTables micro_tables(const MicroProblem& problem, int64_t micro_m, int64_t micro_n, const Target& target,
                          bool marked);
 
-// Begins the text with declarations of what it names of `others`, and drops those of them that it does not name.
+// Prepends the declarations of the `others` that the text names. Drops others with a declaration that it does not name.
 void declare_others(KernelSource& source);
 
 }  // namespace heddle::codegen

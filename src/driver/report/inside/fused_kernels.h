@@ -12,40 +12,41 @@
 
 namespace heddle::driver {
 
-// By line of a text: positions of nodes in their group.
+// By line of a text: the nodes that it computes, as indices into Group::nodes.
 using LineMap = std::vector<std::vector<size_t>>;
 
-// A line, from 0, of the text of this symbol.
+// A text's symbol, and a line of the text, from 0.
 using TextLine = std::pair<std::string, size_t>;
 
-// A kernel that several nodes share, and what was sampled in it.
+// A kernel that computes several nodes of the model, and the samples taken in it.
 struct FusedKernel {
-  const ir::Group* group = nullptr;      // that its lines were found for
-  std::map<std::string, LineMap> lines;  // by symbol: its own text, and those that it calls or that are launched beside
-  std::set<std::string> launches;        // on a GPU: their symbols
+  const ir::Group* group = nullptr;      // the group that `lines` refers to
+  std::map<std::string, LineMap> lines;  // by symbol: its own text, and those it calls or is launched with
+  std::set<std::string> launches;        // symbols of its launches on a GPU
   std::vector<double> samples;           // by node of the group
-  double elsewhere = 0;                  // samples at lines of no node
-  double memory = 0;                     // samples of waits for memory, which are no line's
+  double elsewhere = 0;                  // samples at lines that belong to no node
+  double memory = 0;                     // samples of waits for memory, which no line gets
 };
 
-// The kernels of a model that several of its nodes share, with what is known of their lines: written again, by the
-// tuner's and the cost model's choices. A kernel that was made by other options has another symbol and is left out.
+// The kernels of a model that compute several of its nodes, with the nodes of their lines. To find these, kernels are
+// emitted again with the choices of the tuner and the cost model. A kernel that was compiled with other options has
+// another symbol and is left out.
 class FusedKernels {
  public:
   FusedKernels(const CompiledModel& model, const Target& target);
 
   bool empty() const { return kernels_.empty(); }
-  size_t steps();  // that run one of them
+  size_t steps();  // the number of steps that run one of them
   std::map<std::string, FusedKernel>& all() { return kernels_; }
-  // Of an outermost step, or by a symbol that steps name; null: none.
+  // The kernel of an outermost step, or of a symbol that steps name; null if there is none.
   FusedKernel* of(size_t step);
   FusedKernel* of_symbol(const std::string& symbol);
 
-  // Counts samples of a kernel for the nodes of a line; without one, or at a line of no node, they are elsewhere.
+  // Adds samples to the nodes of a line. Without a line, or at a line of no node, they count as `elsewhere`.
   void count(FusedKernel& kernel, const std::optional<TextLine>& at, double samples = 1) const;
-  // By step: shares by node of the step's group, which sum to 1; empty where there are fewer than 100 samples, or where
-  // it is not known of which node much of them is. Waits for memory are divided by what the nodes read and write
-  // outside of the kernel: the line that waits only meets them first.
+  // By step: the share of each node of the step's group; shares sum to 1. Empty if there are fewer than 100 samples or
+  // many of them cannot be assigned to a node. Waits for memory are divided in proportion to the bytes that nodes read
+  // and write outside of the kernel, since the line that waits is only the first to meet them.
   std::vector<std::vector<double>> shares();
 
  private:
@@ -61,20 +62,20 @@ class FusedKernels {
   const CompiledModel& model_;
   const Target& target_;
   TunedConfigs tuned_;
-  std::optional<ir::Graph> graph_;         // whose kinds are tags
-  std::set<std::string> symbols_;          // that steps run
-  std::set<std::vector<bool>> arguments_;  // that kernels of the model have of their numbers
+  std::optional<ir::Graph> graph_;         // a copy whose node kinds say which node it is
+  std::set<std::string> symbols_;          // that the steps run
+  std::set<std::vector<bool>> arguments_;  // for kernels of the model: which numbers are arguments
   std::map<std::string, FusedKernel> kernels_;
-  std::map<std::string, std::string> by_symbol_;  // by symbol that steps name: of kernels_
+  std::map<std::string, std::string> by_symbol_;  // by symbol that steps name: the key in kernels_
 };
 
-// Where texts of kernels lie in the files that line tables tell of.
+// Positions of kernel texts in the files that line tables name.
 class TextPlaces {
  public:
-  // Where `file` has this text, it is known by its symbol.
+  // Records where this text lies in the content of `file`, if it does, under its symbol.
   void add(const std::string& file, const std::string& content, const std::string& text, const std::string& symbol);
 
-  // Of some places, the innermost that lies in a text.
+  // The first of `places`, innermost first, that lies in a text.
   template <typename Places>
   std::optional<TextLine> text_at(const Places& places) const {
     for (const auto& place : places) {

@@ -15,17 +15,17 @@ namespace heddle::onnx {
 // Turns TensorProtos into tensors. Data that lies aligned in the model's file or in an external file is borrowed.
 class TensorLoader {
  public:
-  // Of one tensor by itself, which has no external data. `owner` keeps the bytes alive that the proto views.
+  // For a single tensor without external data. `owner` keeps the bytes alive that the proto views.
   explicit TensorLoader(std::shared_ptr<const void> owner) : owner_(std::move(owner)), folder_("") {}
-  // Of the tensors of a model, with external data in `folder`. `budget`, which lives longer, pays for them.
+  // For the tensors of a model, with external data in `folder`. They are charged to `budget`, which must outlive this.
   TensorLoader(const ModelProto& model, DataFolder folder, Budget& budget)
       : owner_(model.owner), folder_(std::move(folder)), locations_(external_locations(model)), budget_(&budget) {}
 
-  // The same proto, whose address must not change, gives the same tensor again, without another copy. Throws
-  // kMalformedModel (sizes that disagree), kMissingData (no data, no external file, a way out of the folder),
-  // kUnsupportedType, kLimit. `where` names the tensor's place.
+  // Loads each proto once and identifies it by its address, which must not change. Throws kMalformedModel (sizes that
+  // disagree), kMissingData (no data, no external file, a path that leaves the folder), kUnsupportedType, kLimit.
+  // `where` names the tensor's place in error messages.
   Tensor load(const TensorProto& proto, const std::string& where);
-  // A dense tensor, zero where the sparse one has no value.
+  // Returns a dense tensor with zeros for the values that the sparse one omits.
   Tensor load(const SparseTensorProto& proto, const std::string& where);
 
  private:
@@ -42,7 +42,7 @@ class TensorLoader {
 
   std::shared_ptr<const void> owner_;
   DataFolder folder_;
-  std::set<std::string> locations_;  // all that the identity of the model covers
+  std::set<std::string> locations_;  // every location that the model's identity covers
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;  // by location
   // By proto, with one map per type: a struct and its first member share an address.
   std::unordered_map<const TensorProto*, Tensor> dense_;

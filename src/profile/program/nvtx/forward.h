@@ -9,11 +9,11 @@
 
 namespace heddle::profile {
 
-// Where forward operators were called, by the sequence numbers that they share with the functions of their gradients.
-// The latest ones are known, more than a step of training has.
+// The call stacks of forward operators, by the sequence numbers that operators share with their gradient functions.
+// Only the latest kMost are kept, more than a training step has.
 class ForwardOperators {
  public:
-  // Of the operators that a thread is in; `stack`: the number of what called them.
+  // Records the operators that a thread is in. `stack`: the number of the stack that called them.
   void remember(std::span<const Range> ranges, uint64_t stack) {
     const std::lock_guard lock(mutex_);
     for (const Range& range : ranges) {
@@ -23,7 +23,7 @@ class ForwardOperators {
     }
   }
 
-  // The stack that called the forward operator of the outermost range that has a number; 0: it is not known.
+  // The stack that called the forward operator of the outermost range that has a sequence number; 0: unknown.
   uint64_t stack_of(std::span<const Range> ranges) const {
     const std::lock_guard lock(mutex_);
     for (const Range& range : ranges) {

@@ -10,13 +10,13 @@ namespace heddle::schedule {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Rows and keys, inclusive.
+// Ranges of rows and keys, with inclusive ends.
 struct Box {
   Range rows, keys;
 };
 
-// A value anywhere in a box: factor * the product + [lo, hi], without the product where factor is 0. `is_known` is
-// false of a value that may be anything.
+// Bounds of a value over a box: factor * p + [lo, hi], where p is the element of the first product (Q K^T); just
+// [lo, hi] if factor is 0. If `is_known` is false, the value may be anything.
 struct Bounds {
   bool is_known = false;
   double factor = 0, lo = 0, hi = 0;
@@ -27,10 +27,10 @@ struct Bounds {
 Bounds bounds(double lo, double hi, double factor = 0);
 Bounds truth(bool never, bool always);
 
-// Finite bounds of a type become infinite where it has no such value.
+// Converts a bound to a type: it becomes infinite if it exceeds the type's largest finite value.
 double to_type(double x, DType dtype);
 
-// Of a value that is one of two, of a product, of a comparison.
+// Bounds of a value that equals a or b, of a * b, of a comparison of a and b.
 Bounds either(const Bounds& a, const Bounds& b);
 Bounds product(const Bounds& a, const Bounds& b);
 Bounds compare(ir::Op op, const Bounds& a, const Bounds& b);

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/global.h.
+// The emulated version of tile/arch/sm80/global.h.
 #pragma once
 
 #include <stdint.h>
