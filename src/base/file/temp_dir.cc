@@ -66,6 +66,16 @@ void sweep_once(const std::string& root) {
   sweep_temporary_folders(root);
 }
 
+// Removes a folder into which a thread, or a compiler that was interrupted, may still write: under another name they no
+// longer find it.
+void remove_folder(const std::string& folder) {
+  std::error_code error;
+  const std::string renamed = folder + "-removed";
+  fs::rename(folder, renamed, error);
+  constexpr int kAttempts = 3;  // a file that was being opened may still come to it
+  for (int attempt = 0; attempt < kAttempts; ++attempt) fs::remove_all(renamed, error);
+}
+
 std::string standard_root() {
   const char* variable = std::getenv("TMPDIR");
   return variable != nullptr && *variable != '\0' ? variable : "/tmp";
@@ -95,8 +105,7 @@ TempDir::TempDir(const std::string& prefix, const std::string& root) {
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  remove_folder(path_);
   const std::lock_guard lock(live().mutex);
   live().folders.erase(path_);
 }
@@ -104,14 +113,7 @@ TempDir::~TempDir() {
 void remove_temporary_folders() {
   const std::lock_guard lock(live().mutex);
   live().ending = true;
-  std::error_code error;
-  for (const std::string& folder : live().folders) {
-    // Under another name other threads, which may still write into it, no longer find it.
-    const std::string renamed = folder + "-removed";
-    fs::rename(folder, renamed, error);
-    constexpr int kAttempts = 3;  // a file that was being opened may still come to it
-    for (int attempt = 0; attempt < kAttempts; ++attempt) fs::remove_all(renamed, error);
-  }
+  for (const std::string& folder : live().folders) remove_folder(folder);
 }
 
 }  // namespace heddle

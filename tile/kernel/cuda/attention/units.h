@@ -59,10 +59,9 @@ __device__ inline AttentionUnit attention_unit(const AttentionArgs& args, const 
     u.first = first + args.by_splits.divide(count * u.split);
     u.last = first + args.by_splits.divide(count * (u.split + 1));
   }
-  if constexpr (Config::kSplit || Config::kLength) {
-    const auto within = [&](int32_t x) { return x < u.first ? u.first : x > u.last ? u.last : x; };
-    u.plain_first = within(u.plain_first), u.plain_last = within(u.plain_last);
-  }
+  // The bounds of the plain tiles are anywhere if there are none.
+  const auto within = [&](int32_t x) { return x < u.first ? u.first : x > u.last ? u.last : x; };
+  u.plain_first = within(u.plain_first), u.plain_last = within(u.plain_last);
   return u;
 }
 
