@@ -8,15 +8,18 @@
 
 namespace heddle::ir {
 
-// `call {target = "tile", program, results}`: launches of kernels of the tile language on the node's operands.
+// True for `call {target = "tile", program, results}`, which launches kernels of the tile language on the node's
+// operands.
 bool calls_tile_program(const Node& node);
 
-// "f32[4,8] i64[]" of the attribute `results`, and back; nothing for another text.
+// The text of the attribute `results`, such as "f32[4,8] i64[]", and its parser, which returns nullopt for any other
+// text.
 std::string print_types(const std::vector<TensorType>& types);
 std::optional<std::vector<TensorType>> parse_types(std::string_view text);
 
-// What evaluates such nodes. The tile language lies above this folder and nodes are evaluated at many depths of passes,
-// so the function is no argument: the driver sets it before it imports a model or runs a plan. Null: there is none.
+// The function that evaluates such nodes. The tile language is a layer above this folder and passes evaluate nodes at
+// many depths, so the function is a global instead of an argument. The driver sets it before it imports a model or runs
+// a plan. Null: not set.
 using TileEvaluator = std::vector<Array> (*)(const EvalContext&);
 void set_tile_evaluator(TileEvaluator evaluator);
 TileEvaluator tile_evaluator();
