@@ -12,14 +12,12 @@ namespace heddle::ir {
 // operands.
 bool calls_tile_program(const Node& node);
 
-// The text of the attribute `results`, such as "f32[4,8] i64[]", and its parser, which returns nullopt for any other
-// text.
+// Prints and parses the attribute `results`: "f32[4,8] i64[]". The parser returns nullopt for any other text.
 std::string print_types(const std::vector<TensorType>& types);
 std::optional<std::vector<TensorType>> parse_types(std::string_view text);
 
-// The function that evaluates such nodes. The tile language is a layer above this folder and passes evaluate nodes at
-// many depths, so the function is a global instead of an argument. The driver sets it before it imports a model or runs
-// a plan. Null: not set.
+// Evaluates such nodes. The function is a global since the tile language is a layer above this folder and passes
+// evaluate nodes at many depths. The driver sets it before it imports a model or runs a plan. Null: not set.
 using TileEvaluator = std::vector<Array> (*)(const EvalContext&);
 void set_tile_evaluator(TileEvaluator evaluator);
 TileEvaluator tile_evaluator();

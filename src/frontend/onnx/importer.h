@@ -86,7 +86,7 @@ struct Imported {
 // once, so that the graphs share them. Not thread-safe.
 class ModelFile {
  public:
-  // Reads the file; of the options, only the links and limits apply. Throws what import_model throws before it looks at
+  // Reads the file with the links and limits of the options. Throws the errors of import_model that do not depend on
   // the other options.
   explicit ModelFile(const std::string& path, const ImportOptions& options = {});
   ~ModelFile();

@@ -12,10 +12,9 @@ namespace heddle::ir {
 // test.
 //
 // The model is a random walk of rounding errors, relative to the magnitude of a tensor. A stored result adds one
-// rounding of its dtype. A contraction or sum over n terms adds n roundings of its accumulator (f32, or f64 for f64). A
-// transcendental function adds some units in the last place of f32. Variances add along the longest path. A bound is
-// kSafety standard deviations, to cover the largest of millions of errors and the cancellation that the model does not
-// see.
+// rounding of its dtype, a contraction or sum over n terms n roundings of its accumulator (f32, or f64 for f64), a
+// transcendental function some units in the last place of f32. Variances add along the longest path. A bound is kSafety
+// standard deviations, for the largest of millions of errors and for the cancellation that the model does not see.
 constexpr double kSafety = 10;
 
 // Half the distance from 1 to the next number of a floating type: 2^-24 for f32.
