@@ -23,7 +23,7 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Throws kDevice, with what is missing, if this machine has no such device: then `device` is negative (Settings).
+  // Throws kDevice, with the missing part, if this machine has no such device (`device` is negative then: Settings).
   virtual void require_device(int device) const = 0;
   // Throws kOutOfMemory if a plan needs more memory than the target has.
   virtual void check_memory(const std::string& model, const runtime::Plan& plan, const Target& target) const = 0;
