@@ -34,7 +34,7 @@ struct Recipe {
   // Also makes line tables: the library itself has none, and a twin that has them is cached beside it
   // (compile_lined()).
   bool lines = false;
-  bool loads_here = true;  // false: symbols are missing until it is run (src/emulator/driver/module.h)
+  bool loads_here = true;  // false: it loads only once its symbols are completed (src/emulator/driver/module.h)
 };
 
 struct CompiledLibrary {

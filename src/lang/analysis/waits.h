@@ -19,7 +19,7 @@ bool orders_loads(const Region& region);
 bool waits(const Op& op);
 bool has_wait(const Kernel& kernel);
 
-// True if programs pass values to each other by plain stores.
+// True if the kernel has a volatile load: its programs then pass values to each other by plain stores.
 bool has_volatile_load(const Kernel& kernel);
 
 }  // namespace heddle::lang

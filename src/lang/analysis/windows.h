@@ -12,8 +12,8 @@ namespace heddle::lang {
 
 // A tile of pointers as a window. In units of elements, element i lies at
 //   base + offset + the sum of dims[d].stride * (dims[d].start + i[d])
-// It is present if every dims[d].start + i[d] is below its size and all conditions hold. If a dimension wraps, its index
-// is (dims[d].start + i[d]) % size, and no mask bounds it.
+// It is present if every dims[d].start + i[d] is below its size and all conditions hold. If a dimension wraps, its
+// index is (dims[d].start + i[d]) % size, and no mask bounds it.
 struct Window {
   struct Dim {
     int64_t extent = 1;  // extent of the tile
