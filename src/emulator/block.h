@@ -18,7 +18,7 @@ using emulated::Place;
 struct Block;
 struct Warp;
 
-// What a thread waits for. kReady: it may run or has not started.
+// The event that a thread waits for. kReady: it may run or has not started.
 enum class Wait : uint8_t {
   kReady,
   kBarrier,
@@ -34,41 +34,41 @@ enum class Wait : uint8_t {
 };
 
 struct Thread : emulated::ThreadInfo {
-  Fiber* fiber = nullptr;  // where it waits; null: it has not started
+  Fiber* fiber = nullptr;  // the fiber that it waits on; null: it has not started
   Block* owner = nullptr;
   Warp* warp = nullptr;
   Wait wait = Wait::kReady;
   uint32_t detail = 0;  // which barrier, which lanes
   uint32_t result = 0;  // of the barrier
   uint32_t cluster_phase = 0;
-  uint32_t copy_group = 0, store_group = 0;  // number of the group that is not committed yet
-  uint64_t async_fences = 0;                 // of the block when this thread last waited for stores
+  uint32_t copy_group = 0, store_group = 0;  // number of the group not yet committed
+  uint64_t async_fences = 0;                 // value of the block's counter when this thread last waited for stores
   Place place{};
 };
 
-// A copy of cp.async that has not happened yet.
+// A pending copy of cp.async.
 struct Copy {
   uint8_t* to;
   const void* from;
   uint32_t bytes, valid, group;
 };
 
-// A wgmma that has not happened yet. It happens when all four warps have asked for it, for all of them at once.
+// A pending wgmma. It executes for all four warps at once, after all four have issued it.
 struct Product {
   emulated::WgmmaCall call;
   std::array<void*, 128> sums;             // of each thread of the warpgroup
-  std::array<const uint32_t*, 128> words;  // of A, where it is in registers
-  uint32_t warps = 0;                      // how many asked
+  std::array<const uint32_t*, 128> words;  // of A, if A is in registers
+  uint32_t warps = 0;                      // warps that have issued it
 };
 
 struct Warpgroup {
   std::deque<Product> products;
-  uint64_t done = 0;  // how many products happened
+  uint64_t done = 0;  // products that have executed
   std::vector<Thread*> waiting;
 };
 
-// One exchange between lanes that name the same mask. Two sets of values: a lane may be in the next exchange while
-// another still reads this one's.
+// One exchange between lanes that name the same mask. It has two sets of values: a lane may be in the next exchange
+// while another lane still reads the values of this one.
 struct Exchange {
   uint32_t mask = 0, arrived = 0, turn = 0;
   Collective kind = Collective::kSync;
@@ -84,16 +84,16 @@ struct Warp {
   Warp(const Warp&) = delete;
   Warp& operator=(const Warp&) = delete;
 
-  uint32_t lanes = 0;  // that exist
+  uint32_t lanes = 0;  // mask of existing lanes
   std::vector<std::unique_ptr<Exchange>> exchanges;
-  // For the check that lanes leave a barrier from the same place.
+  // To check that lanes leave a barrier from the same place.
   uint64_t barrier_stamp = 0;
   Place barrier_place{};
-  uint64_t products = 0;          // how many it asked for
-  std::vector<uint64_t> commits;  // how many at each commit
+  uint64_t products = 0;          // products that it has issued
+  std::vector<uint64_t> commits;  // value of `products` at each commit
   bool fenced = false;
   uint32_t registers = 0;         // per thread
-  uint32_t registers_wanted = 0;  // more than it has: it waits for them
+  uint32_t registers_wanted = 0;  // if above `registers`, it waits for them
   std::vector<Thread*> waiting;   // for registers
 };
 
@@ -103,7 +103,7 @@ struct Barrier {
   std::vector<Thread*> waiting;
 };
 
-// Blocks that live together: those of a cluster.
+// Blocks that are resident together: those of a cluster.
 struct Group {
   std::vector<Block*> blocks;
   uint32_t live_blocks = 0, live_threads = 0;
@@ -113,7 +113,7 @@ struct Group {
 
 struct Block : emulated::BlockInfo {
   static constexpr int kBarriers = 16;
-  static constexpr size_t kZoneBytes = 1024;  // before and behind shared memory
+  static constexpr size_t kZoneBytes = 1024;  // before and after shared memory
 
   Group* group = nullptr;
   uint32_t live_threads = 0;
@@ -121,7 +121,7 @@ struct Block : emulated::BlockInfo {
   std::vector<Warp> warps;
   std::vector<Warpgroup> warpgroups;
   std::array<Barrier, kBarriers> barriers;
-  std::vector<std::vector<Copy>> copies;  // by thread; empty where there never were any
+  std::vector<std::vector<Copy>> copies;  // by thread; empty if there never were any
   uint32_t free_registers = 0;
   uint64_t async_fences = 0;        // fence.proxy.async of all threads
   uint64_t barrier_stamp = 0;       // counts the block's barriers
@@ -133,20 +133,20 @@ struct Block : emulated::BlockInfo {
   bool works() { return ++resumed_since_poll > 64 * threads.size(); }
   // Poisons `bytes` of shared memory with their red zones; `base` is their 32-bit address.
   void set_shared(uint32_t bytes, uint32_t base);
-  // Whether both red zones are as they were.
+  // True if both red zones are unchanged.
   bool zones_intact() const;
 
  private:
   std::vector<uint8_t> memory_;
-  uint8_t* zone_ = nullptr;  // start of the first
+  uint8_t* zone_ = nullptr;  // start of the first red zone
 };
 
-// Where something was asked for.
+// The source file of the call at `place`, or "?".
 inline const char* name_of(Place place) {
   return place.file == nullptr ? "?" : place.file;
 }
 
-// What fresh memory is filled with: a signalling NaN in f32 and f64, a NaN in f16 and bf16, -1 or so in integers.
+// The fill byte of fresh memory: a NaN in f64, f32, f16 and bf16, -1 in signed integers.
 inline constexpr uint8_t kPoisonByte = 0xFF;
 inline constexpr uint8_t kZoneByte = 0xA5;
 

@@ -8,18 +8,18 @@
 
 namespace heddle::emulator {
 
-// Saves the registers that a function must keep and the stack pointer into *save, and goes on where `to` was saved.
+// Saves the callee-saved registers and the stack pointer into *save, then continues at the point saved in `to`.
 extern "C" void heddle_switch_stack(void** save, void* to);
 
 struct Thread;
 
-// A stack on which threads of a kernel run, one after another until one of them has to wait.
+// A stack that runs threads of a kernel one after another until one of them has to wait.
 struct Fiber {
   void* stack_pointer = nullptr;
-  Thread* next = nullptr;  // what it runs when it is resumed idle
+  Thread* next = nullptr;  // the thread to run when the idle fiber is resumed
 };
 
-// Stacks of kStackBytes each, with a page between them that faults. Stacks are kept for the next launch.
+// Stacks of kStackBytes each, separated by guard pages. Stacks are kept for the next launch.
 class FiberPool {
  public:
   static constexpr size_t kStackBytes = 64 << 10;
@@ -29,16 +29,16 @@ class FiberPool {
   FiberPool(const FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
 
-  // An idle fiber; null where the machine gives no memory for another stack.
+  // An idle fiber; null if there is no memory for another stack.
   Fiber* take();
   void give_back(Fiber* fiber) { idle_.push_back(fiber); }
-  // Drops what runs on any fiber: every one of them starts afresh.
+  // Abandons the work on all fibers: each starts afresh.
   void reset();
 
  private:
   struct Stack {
     std::unique_ptr<Fiber> fiber;
-    unsigned char* base;  // of the stack; the guard page lies before it
+    unsigned char* base;  // of the stack; the guard page is before it
   };
   void prepare(const Stack& stack);
 

@@ -10,7 +10,7 @@ namespace heddle::emulator {
 
 class Scheduler;
 
-// Barriers in shared memory that count arrivals and bytes.
+// The mbarrier objects: barriers in shared memory that count arrivals and bytes.
 class Mbarriers {
  public:
   explicit Mbarriers(Scheduler& scheduler) : s_(scheduler) {}
@@ -19,7 +19,7 @@ class Mbarriers {
   void init(uint32_t address, uint32_t arrivals, Place place);
   void arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, Place place);
   void wait(uint32_t address, uint32_t parity, Place place);
-  // Bytes of a copy that ended, at a barrier of `block`.
+  // Counts the bytes of a completed copy at a barrier of `block`.
   void complete(Block& block, uint32_t address, uint32_t bytes, Place place);
 
  private:

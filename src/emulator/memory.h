@@ -9,7 +9,8 @@ namespace heddle::emulator {
 
 struct BadAccess;
 
-// Device memory: host memory, filled with NaN when fresh, between red zones beyond which nothing is mapped.
+// Device memory. It is host memory between red zones, and nothing is mapped beyond these. Fresh memory is filled with
+// NaN, a large allocation only at both ends.
 class Memory {
  public:
   static constexpr size_t kZoneBytes = 1024;
@@ -18,23 +19,23 @@ class Memory {
 
   ~Memory();
 
-  // 0 where more than `limit` bytes would be in use.
+  // Returns 0 if more than `limit` bytes would be in use.
   uint64_t allocate(size_t bytes, uint64_t limit);
-  // False where no allocation starts there. `what` then or where a red zone was overwritten says so.
+  // Returns false if no allocation starts there. `what` is set in that case and if a red zone was overwritten.
   bool release(uint64_t address, std::string* what);
   uint64_t used() const { return used_; }
-  // Whether all bytes lie in one allocation.
+  // True if all bytes lie in one allocation.
   bool contains(uint64_t address, size_t bytes) const;
-  // "writes to address 0x7f..., where there is no memory: 3 bytes behind the end of an allocation of 64 bytes", where
-  // one is near.
+  // Text for an access: "writes to address 0x7f..., where there is no memory: 3 bytes behind the end of an allocation
+  // of 64 bytes". The last part is missing if no allocation is near.
   std::string describe(const BadAccess& access) const;
-  // "" or which red zone was overwritten; repairs it.
+  // Returns which red zone was overwritten and repairs it; "" if none was.
   std::string check_zones();
 
  private:
   struct Allocation {
-    uint8_t* raw;    // the first red zone
-    uint8_t* pages;  // with the guards around them
+    uint8_t* raw;    // start of the first red zone
+    uint8_t* pages;  // start of the mapping with its guards
     size_t mapped;
     size_t bytes;
   };

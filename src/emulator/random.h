@@ -4,7 +4,7 @@
 
 namespace heddle::emulator {
 
-// xorshift64*: some nanoseconds a number, which is what a choice at every switch may cost.
+// xorshift64*. A number takes a few nanoseconds, cheap enough for a choice at every switch.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u) {

@@ -5,12 +5,12 @@
 
 namespace heddle::emulator {
 
-// What the environment says of the emulated device; read again at every use, so that a test may change it.
+// The emulated device's settings from the environment; read again at every use, so that a test may change them.
 struct Settings {
   int sm;                 // HEDDLE_EMULATED_SM: 90 or 80
-  int sms;                // HEDDLE_EMULATED_SMS: SMs
-  uint64_t memory_bytes;  // HEDDLE_EMULATED_MEMORY: of the device, in bytes
-  uint64_t seed;          // HEDDLE_EMULATOR_SEED: of the order in which threads run
+  int sms;                // HEDDLE_EMULATED_SMS: number of SMs
+  uint64_t memory_bytes;  // HEDDLE_EMULATED_MEMORY: device memory in bytes
+  uint64_t seed;          // HEDDLE_EMULATOR_SEED: seed of the order in which threads run
   // HEDDLE_EMULATED_FAULT: "" none, "no_device", "old_driver" (CUDA 11.8), "init" (cuInit fails), "lost" (every
   // launch loses the device) or "lost:N" (launch number N does, counted from 0).
   std::string fault;

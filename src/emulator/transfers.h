@@ -10,52 +10,51 @@
 
 namespace heddle::emulator {
 
-// A box that TMA has not copied yet.
+// A pending TMA copy of a box.
 struct Box {
   TensorMap map;
   bool store;
-  int32_t at[6];  // of windows: four coordinates, then the tap in width and height
+  int32_t at[6];  // for im2col windows: four coordinates, then the tap in width and height
   uint32_t shared_address, barrier;
   Thread* owner;
-  uint32_t blocks;  // that receive it
-  uint32_t group;   // of stores
-  bool late;        // not before no thread can run
+  uint32_t blocks;  // bit mask of blocks that receive it
+  uint32_t group;   // group of a store
+  bool late;        // copied only once no thread can run
   Place place;
 };
 
-// A store of st.async that has not happened yet.
+// A pending store of st.async.
 struct RemoteStore {
-  Block* block;  // into which
+  Block* block;  // the destination
   uint8_t* to;
   std::array<uint8_t, 16> value;
   uint32_t bytes, barrier;
   Place place;
 };
 
-// What happens while threads go on and is reported to an mbarrier: boxes of TMA, stores into other blocks. Each
-// operation happens at some time between when it is asked for and when somebody waits for it, so that a missing wait
-// shows.
+// Asynchronous operations that report to an mbarrier: TMA boxes and stores to other blocks. Each completes at some time
+// after its issue, and at the latest when a thread waits for it, so that a missing wait shows.
 class Transfers {
  public:
   explicit Transfers(Scheduler& scheduler) : barriers(scheduler), s_(scheduler) {}
 
-  // Forgets everything; `memory` is what TMA may touch from now on.
+  // Discards all pending operations. `memory` is the memory that TMA may access from now on.
   void reset(const Memory& memory);
 
-  // What the current thread asks for.
+  // Operations of the current thread.
   void store_async(uint32_t to, uint32_t rank, const void* from, uint32_t bytes, uint32_t barrier, Place place);
   void copy_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t rank, Place place);
   void add_box(Box box);
   void store_commit();
   void store_wait(uint32_t pending, Place place);
 
-  // Lets one happen, any of those that there are.
+  // complete_*(): completes one pending operation, chosen at random.
   bool has_boxes() const { return !boxes_.empty(); }
   bool has_remote() const { return !remote_.empty(); }
   void complete_box(bool only_early);
   void complete_remote();
 
-  // A block stays until everything that touches its shared memory has happened.
+  // Checks at the end of a block that no pending operation still accesses its shared memory.
   void check_end(const Block& block);
 
   Mbarriers barriers;

@@ -15,9 +15,9 @@ class Graph;
 using Ints = std::vector<int64_t>;
 using Attr = std::variant<int64_t, double, std::string, Ints, DType, Tensor, std::shared_ptr<const Graph>>;
 
-// The named attributes of a node, in alphabetical order. Typed getters throw kInternal when the attribute is missing or
-// of another kind: schemas are checked when a node is made, so a miss is a bug in Heddle. Copies share the attributes
-// until one of them is changed: passes copy most nodes as they are.
+// The named attributes of a node, in alphabetical order. Typed getters throw kInternal if the attribute is missing or
+// of another kind: schemas are checked when a node is made, so this is a bug in Heddle. Copies share the attributes
+// until one of them is changed, since passes copy most nodes unchanged.
 class Attrs {
  public:
   Attrs() = default;

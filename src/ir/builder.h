@@ -9,8 +9,8 @@
 
 namespace heddle::ir {
 
-// Sugar over Graph for whoever makes many nodes (the front-ends, decompositions): numpy-style broadcasting of binary
-// operands, scalars, attribute spelling. Every emitted node gets the current origins.
+// A convenience layer over Graph for code that makes many nodes (front-ends, decompositions): numpy-style broadcasting
+// of binary operands, scalars and attribute spelling. Every emitted node gets the current origins.
 class Builder {
  public:
   explicit Builder(Graph& graph) : graph_(graph) {}
@@ -40,7 +40,7 @@ class Builder {
   ValueId binary(Op op, ValueId a, ValueId b);
   ValueId binary(Op op, ValueId a, double b);  // b in a's dtype
   ValueId select(ValueId condition, ValueId a, ValueId b);
-  ValueId cast(ValueId x, DType to, bool saturate = true);  // no node where it is the identity
+  ValueId cast(ValueId x, DType to, bool saturate = true);  // emits no node if it is the identity
 
   ValueId add(ValueId a, ValueId b) { return binary(Op::kAdd, a, b); }
   ValueId sub(ValueId a, ValueId b) { return binary(Op::kSub, a, b); }
@@ -50,7 +50,7 @@ class Builder {
   ValueId min(ValueId a, ValueId b) { return binary(Op::kMin, a, b); }
   ValueId sigmoid(ValueId x);
 
-  // numpy broadcast to a shape (leading dimensions are added); no node where it is the identity.
+  // Broadcasts to a shape by numpy's rules (adds leading dimensions). Emits no node if it is the identity.
   ValueId broadcast_to(ValueId x, const Shape& shape);
   ValueId broadcast(ValueId x, Shape shape, Ints dims);
   ValueId reshape(ValueId x, Shape shape);
@@ -64,7 +64,7 @@ class Builder {
   // kind: "sum", "prod", "max", "min", "any", "all". keep: reduced dimensions stay as 1.
   ValueId reduce(std::string_view kind, ValueId x, Ints dims, bool keep = false);
   ValueId mean(ValueId x, Ints dims, bool keep = false);
-  // numpy.matmul with batch broadcasting; rank 1 operands allowed.
+  // numpy.matmul with batch broadcasting; operands of rank 1 are allowed.
   ValueId matmul(ValueId a, ValueId b);
   ValueId softmax(ValueId x, Ints dims);
 
@@ -73,7 +73,7 @@ class Builder {
   std::vector<OriginId> origins_;
 };
 
-// numpy's broadcast of two shapes; throws kInvalidNode where they do not match.
+// The numpy broadcast of two shapes. Throws kInvalidNode if they do not match.
 Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 }  // namespace heddle::ir

@@ -32,12 +32,12 @@ struct Value {
   TensorType type;
   NodeId producer = 0;
   uint32_t index = 0;  // which output of the producer
-  uint32_t uses = 0;   // operands of nodes that it is; outputs of the graph are not uses
+  uint32_t uses = 0;   // operands of nodes that are this value; graph outputs are not uses
 };
 
-// The model's node that an IR node comes from. Fused and rewritten nodes carry several.
+// The model node that an IR node comes from. Fused and rewritten nodes have several origins.
 struct Origin {
-  std::string node;     // name in the model, or "<op_type>_<position>" where it has none
+  std::string node;     // name in the model, or "<op_type>_<position>" if it has none
   std::string op_type;  // "LayerNormalization"
   bool operator==(const Origin&) const = default;
 };
@@ -50,10 +50,10 @@ struct Node {
   std::vector<OriginId> origins;
 };
 
-// A graph of primitives in SSA form with static shapes. It is append-only: a node's operands exist before it, so
-// nodes() is always a topological order and passes rebuild (ir/rewrite.h) instead of mutating. Parameters and constants
-// are nodes too. A body of a loop or a branch is a Graph of its own, held as an attribute; it sees nothing of the outer
-// graph except through its parameters.
+// A graph of primitives in SSA form with static shapes. It is append-only: the operands of a node exist before it, so
+// nodes() is always a topological order. Passes rebuild the graph (ir/rewrite.h) instead of mutating it. Parameters and
+// constants are nodes too. The body of a loop or branch is a Graph of its own, held as an attribute. It reads values of
+// the outer graph only through its parameters.
 class Graph {
  public:
   static constexpr int32_t kNoAlias = -1;
@@ -61,21 +61,23 @@ class Graph {
   // Appends a node. The op's schema checks operand count, attributes and types and derives the result types.
   // Throws kInvalidNode naming the rule; `origins` must be ids of this graph.
   NodeId add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
-  // The same for ops with one result, returning it.
+  // add() for an op with one result; returns that result.
   ValueId emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
 
   ValueId parameter(std::string name, TensorType type);
-  // A parameter that has the attributes of another graph's parameter.
+  // A parameter with the attributes of another graph's parameter.
   ValueId parameter(Attrs attrs);
   ValueId constant(Tensor value, std::vector<OriginId> origins = {});
   // Marks a value as the next output. One value may be several outputs; names are unique. `alias`: the position of the
-  // parameter whose memory the output is to share (see Port), of the same type and of no other output.
+  // parameter whose memory the output shares (see Port). The parameter has the output's type, and no other output
+  // shares it.
   void output(std::string name, ValueId value, int32_t alias = kNoAlias);
-  // Makes output `output` share the memory of parameter `input`, or of none (kNoAlias).
+  // Makes output `output` share the memory of parameter `input`; kNoAlias: it shares none.
   void set_alias(size_t output, int32_t input);
 
   OriginId origin(Origin origin);  // interned
-  // Takes over the whole table of another graph, so that its ids are valid here. This graph must have none yet.
+  // Adopts the whole origin table of another graph, so that its ids are valid here. This graph must have no origins
+  // yet.
   void adopt_origins(const Graph& other);
   const Origin& origin(OriginId id) const { return origins()[id]; }
   const std::vector<Origin>& origins() const;
@@ -89,14 +91,14 @@ class Graph {
   const Shape& shape(ValueId id) const { return values_[id].type.shape; }
   DType dtype(ValueId id) const { return values_[id].type.dtype; }
   const Node& producer(ValueId id) const { return nodes_[values_[id].producer]; }
-  // The constant behind a value, or null.
+  // The tensor of a value that a constant node makes; null for other values.
   const Tensor* constant_of(ValueId id) const;
 
   struct Port {
     std::string name;
     ValueId value;
-    // Of an output: the parameter that the caller gives up, since the output is written to its memory. It says nothing
-    // about the value, which is what it would be in memory of its own.
+    // For an output: the parameter whose memory the output is written to, so that the caller loses the parameter's
+    // content. The alias does not change the value of the output.
     int32_t alias = kNoAlias;
   };
   const std::vector<Port>& inputs() const { return inputs_; }  // parameters, in order
@@ -110,15 +112,15 @@ class Graph {
 
   std::deque<Node> nodes_;
   std::deque<Value> values_;
-  std::shared_ptr<OriginTable> origins_;  // graphs share it until one of them has more; null: none
+  std::shared_ptr<OriginTable> origins_;  // shared by graphs until one of them adds an origin; null: no origins
   std::vector<Port> inputs_, outputs_;
   std::unordered_set<std::string_view> input_names_;  // in the attributes of the parameters
   std::unordered_set<std::string> output_names_;
 };
 
-// Whether a scatter writes to the memory of its data, of which it leaves what has no update.
+// True if a scatter writes into the memory of its data operand, so that elements without an update stay in place.
 bool is_in_place(const Node& node);
-// Whether a concatenation moves nothing: what makes its parts stores them where they lie in the result
+// True if a concatenation copies nothing: the kernels that make its parts store them at their place in the result
 // (ir/analysis/placement.h).
 bool joins_in_place(const Node& node);
 

@@ -13,7 +13,7 @@ enum class Op : uint8_t {
 #include "ir/ops.def"
 };
 
-// What passes and the scheduler may assume of an op; see docs/design/ir.md.
+// The class of an op determines what passes and the scheduler may assume about it; see docs/design/ir.md.
 enum class OpClass : uint8_t {
   kUnary,
   kBinary,
@@ -28,9 +28,9 @@ enum class OpClass : uint8_t {
   kCall,
 };
 
-// What an elementwise op costs by the type of its operands, where an addition is 1 (a cycle of a vector unit), and the
-// size of its code, where an addition is 2. No figure of a device: functions are sequences of instructions that every
-// target has alike, and only the order of such sums decides (what to store, what to compute again).
+// Cost of an elementwise op by operand type, in units of an addition (a cycle of a vector unit), and its code size,
+// where an addition is 2. The costs are the same for every target: functions are the same instruction sequences
+// everywhere, and only the order of summed costs decides (what to store, what to compute again).
 struct OpCost {
   double f32, f64;
   int64_t code;
@@ -45,9 +45,9 @@ std::string_view to_string(Op op);
 std::optional<Op> parse_op(std::string_view name);
 OpClass class_of(Op op);
 OpCost cost_of(Op op);
-// Functions, divisions and random numbers: not to be computed again where that is to be avoided.
+// True for functions, divisions and random numbers. Avoid computing them again.
 bool is_costly(Op op);
-// What kernels write for an elementwise op: "tile::exp", "+". Empty where that depends on types or attributes.
+// The text of an elementwise op in kernels: "tile::exp", "+". Empty if it depends on types or attributes.
 std::string_view text_of(Op op);
 
 inline bool is_elementwise(Op op) {
@@ -57,8 +57,8 @@ inline bool is_comparison(Op op) {
   return op >= Op::kEq && op <= Op::kGe;
 }
 
-// Work proportional to the elements moved, with no template of its own: what generated (stitched) kernels are made of.
-// Random numbers are memory-bound too but no function of their position alone.
+// True if the work is proportional to the elements moved and the op has no kernel template. Generated (stitched)
+// kernels consist of such ops. Random numbers are memory-bound too but are not a function of their position alone.
 inline bool is_memory_bound(Op op) {
   if (is_elementwise(op) || class_of(op) == OpClass::kLayout) return true;
   switch (op) {
@@ -74,12 +74,12 @@ inline bool is_memory_bound(Op op) {
       return false;
   }
 }
-// Memory-bound without a function from positions of the outputs to positions of the inputs: in a region of memory-bound
-// ops they have kernels of their own, which read and write buffers.
+// True for memory-bound ops without a function from output positions to input positions. In a region of memory-bound
+// ops they have separate kernels, which read and write buffers.
 inline bool is_standalone(Op op) {
   return op == Op::kScatterElements || op == Op::kScatterNd || op == Op::kTopK;
 }
-// The ops that contraction templates compute.
+// True for the ops that contraction templates compute.
 inline bool is_anchor(Op op) {
   return class_of(op) == OpClass::kContraction || op == Op::kWindowReduce;
 }

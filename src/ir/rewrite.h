@@ -9,17 +9,16 @@
 
 namespace heddle::ir {
 
-// Rebuilds a graph node by node: the mechanism under every pass. For each node of `source` in order, `visit` may emit
-// replacement nodes into the target and return the new values for the node's outputs, or return nullopt to have the
-// node copied. Parameters keep their order and are not visited; neither are nodes that no output needs, and what
-// `visit` emitted in vain is dropped at the end (dead code disappears). A replacement must have the type of the value
-// that it replaces.
+// Rebuilds a graph node by node; every pass uses it. For each node of `source` in order, `visit` may emit replacement
+// nodes into the target and return the new values for the node's outputs. If it returns nullopt, the node is copied.
+// Parameters keep their order and are not visited. Nodes that no output needs are not visited either, and emitted nodes
+// that stay unused are dropped at the end. A replacement must have the type of the value that it replaces.
 class Rewriter {
  public:
   using Visit = std::function<std::optional<std::vector<ValueId>>(Rewriter&, const Node&)>;
 
   explicit Rewriter(const Graph& source);
-  // Once per Rewriter.
+  // May be called only once per Rewriter.
   Graph run(const Visit& visit);
 
   const Graph& source() const { return source_; }
@@ -45,7 +44,7 @@ class Rewriter {
   std::vector<OriginId> current_origins_;
 };
 
-// For every node whether an output of the graph (or a parameter's place) needs it.
+// For every node, true if an output of the graph needs it. True for all parameters, since a graph keeps them.
 std::vector<bool> live_nodes(const Graph& graph);
 // The graph without the nodes that no output needs.
 Graph drop_dead(const Graph& graph);

@@ -8,15 +8,16 @@
 
 namespace heddle::ir {
 
-// `call {target = "tile", program, results}`: launches of kernels of the tile language on the node's operands.
+// True for `call {target = "tile", program, results}`, which launches kernels of the tile language on the node's
+// operands.
 bool calls_tile_program(const Node& node);
 
-// "f32[4,8] i64[]" of the attribute `results`, and back; nothing for another text.
+// Prints and parses the attribute `results`: "f32[4,8] i64[]". The parser returns nullopt for any other text.
 std::string print_types(const std::vector<TensorType>& types);
 std::optional<std::vector<TensorType>> parse_types(std::string_view text);
 
-// What evaluates such nodes. The tile language lies above this folder and nodes are evaluated at many depths of passes,
-// so the function is no argument: the driver sets it before it imports a model or runs a plan. Null: there is none.
+// Evaluates such nodes. The function is a global since the tile language is a layer above this folder and passes
+// evaluate nodes at many depths. The driver sets it before it imports a model or runs a plan. Null: not set.
 using TileEvaluator = std::vector<Array> (*)(const EvalContext&);
 void set_tile_evaluator(TileEvaluator evaluator);
 TileEvaluator tile_evaluator();

@@ -9,16 +9,16 @@
 namespace heddle::jit {
 
 struct EmbeddedHeader {
-  std::string_view path;  // as it is included: "tile/core/types.h"
+  std::string_view path;  // as in the #include: "tile/core/types.h"
   std::string_view text;
 };
 
-// Every header of tile/, as they were when Heddle was built.
+// Every header of tile/, as it was when Heddle was built.
 std::span<const EmbeddedHeader> embedded_headers();
 Hash128 headers_hash();
 
-// Makes sure that `root` holds every embedded header with exactly its text; a missing or changed file is written again.
-// Throws kFile.
+// Makes sure that `root` holds every embedded header with exactly its text. Writes missing and changed files. Throws
+// kFile.
 void materialise_headers(const std::string& root);
 
 }  // namespace heddle::jit

@@ -7,13 +7,13 @@
 
 namespace heddle::driver {
 
-constexpr double kPictureGapX = 26, kPictureGapY = 34;  // between the boxes of a layer, between layers at least
+constexpr double kPictureGapX = 26, kPictureGapY = 34;  // between boxes of a layer; between layers, at least
 
 // The layers of a picture's boxes, and the columns into which they fold.
 struct PictureColumns {
-  std::vector<std::vector<size_t>> inputs;  // of each box: the boxes that it reads
+  std::vector<std::vector<size_t>> inputs;  // for each box: the boxes that it reads
   std::vector<size_t> layer;                // of each box
-  std::vector<std::vector<size_t>> layers;  // the boxes of each
+  std::vector<std::vector<size_t>> layers;  // the boxes of each layer
   std::vector<size_t> column;               // of each layer
 };
 

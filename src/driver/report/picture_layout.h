@@ -6,21 +6,21 @@
 
 namespace heddle::driver {
 
-// Where the boxes of a picture lie and how its edges run. Boxes are in layers by their longest path; layers that are
-// many fold into columns, which are read down, up, down and so on, so that a network whose second half reads what the
-// first one made (a UNet) has both sides of such an edge at one height.
+// Computes the places of a picture's boxes and the routes of its edges. The layer of a box is the length of the longest
+// path to it. If there are many layers, they fold into columns, which are read down, up, down and so on. In a network
+// whose second half reads results of the first half (a UNet), both ends of such an edge are then at one height.
 //
-// An edge to the next layer is a curve. All others run in the gaps between layers and in lanes beside them, where no
-// box is; the edges of one source share a lane.
+// An edge to the next layer is a curve. All other edges run in the gaps between layers and in lanes beside the layers,
+// where no box is. The edges of one source share a lane.
 struct LayoutRequest {
   struct Box {
     double width, height;
-    bool floats = false;  // lies just in front of its first reader, in place of at the beginning
+    bool floats = false;  // lies just before its first reader instead of at the beginning
   };
 
-  std::vector<Box> boxes;                        // edges lead from earlier ones to later ones
+  std::vector<Box> boxes;                        // each edge leads from an earlier box to a later one
   std::vector<std::pair<size_t, size_t>> edges;  // distinct
-  std::vector<std::vector<size_t>> frames;       // boxes that stay in one column, if they are not too many
+  std::vector<std::vector<size_t>> frames;       // boxes kept in one column, if they are not too many
 };
 
 struct Point {
@@ -29,9 +29,9 @@ struct Point {
 
 struct Layout {
   double width = 0, height = 0;
-  std::vector<Point> corners;              // the upper left one of each box
+  std::vector<Point> corners;              // the upper left corner of each box
   std::vector<size_t> columns;             // of each box
-  std::vector<std::vector<Point>> routes;  // of each edge, from box to box; two points: a curve
+  std::vector<std::vector<Point>> routes;  // of each edge, from box to box; with two points a curve
 };
 
 Layout lay_out(const LayoutRequest& request);

@@ -16,10 +16,10 @@ struct ProfileOptions {
   std::map<std::string, Tensor> inputs = {};
 };
 
-// Runs a model that was compiled with its kernels and says which of its nodes take the time, below the modules that
-// their names tell of. The time of a kernel for several nodes is divided among them by samples (inside/), for which
-// runs of the same length follow, or by an estimate (node_work.h); the names of those begin with "~". Values are those
-// of one run, on average, and sum to its time; what lies between steps is the root's.
+// Runs a model whose kernels were compiled and reports the time of its nodes, grouped into the modules that their names
+// reveal. The time of a kernel for several nodes is divided among them: by samples (inside/), which take further runs
+// of the same length, or by an estimate (node_work.h); the names of estimated nodes begin with "~". Values are averages
+// per run and sum to the time of a run. Time between steps belongs to the root.
 profile::Profile profile_model(const CompiledModel& model, const Target& target, const ProfileOptions& options);
 
 }  // namespace heddle::driver

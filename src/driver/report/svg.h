@@ -7,10 +7,10 @@
 
 namespace heddle::driver {
 
-// The groups of a compiled model as a picture on one sheet: a box for each group, coloured by kind, with its kernels,
-// the types of its results and its share of the time, and an edge for each value that passes between groups. Layers
-// that repeat are drawn once, in a frame that says how often. Of a model of many groups modules are drawn, as far as
-// the names of its nodes tell of them. The body of a loop counts into the box of the loop.
+// The groups of a compiled model as a picture on one sheet. Each group is a box, coloured by kind, with its kernels,
+// the types of its results and its share of the time. Each value that passes between groups is an edge. Repeated layers
+// are drawn once, in a frame with their number. For a model with many groups, modules are drawn instead, as far as the
+// names of its nodes reveal them. The body of a loop counts as part of the loop's box.
 std::string draw_svg(const CompiledModel& model, Modules modules = Modules::kFolded);
 
 }  // namespace heddle::driver

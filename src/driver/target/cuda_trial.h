@@ -13,12 +13,13 @@
 
 namespace heddle::driver {
 
-// Candidates on a GPU, each the kernels of one whole group as a CUDA graph of its own, run on random data (constants
-// are real) with the L2 cold. What tune::CpuTrial is for the CPU; it lives here since it needs the runtime.
+// Candidates on a GPU. Each consists of the kernels of one whole group, captured as a separate CUDA graph. They run
+// with a cold L2 on random data; constants have their real values. The GPU counterpart of tune::CpuTrial; it is in this
+// folder because it needs the runtime.
 class CudaTrial : public tune::GroupTrial {
  public:
-  // `groups` are schedules of one group that differ in configurations. A candidate that does not compile is a failure
-  // of its own. Throws kNoCompiler, kDevice, kOutOfMemory.
+  // `groups` are schedules of one group with different configurations. A candidate that does not compile fails alone.
+  // Throws kNoCompiler, kDevice, kOutOfMemory.
   CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::GraphValues& graph,
             int device);
   ~CudaTrial() override;

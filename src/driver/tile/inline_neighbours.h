@@ -6,8 +6,9 @@
 
 namespace heddle::driver {
 
-// Makes elementwise nodes around calls of tile programs part of these: what one reads is computed where its kernels load
-// it, what is made of its result where they store it. Tells each one that was taken or refused.
+// Inlines elementwise nodes around calls of tile programs into those programs: nodes before a call are computed where
+// its kernels load the operand, nodes after it where they store the result. Adds a decision for each node that was
+// inlined or refused.
 ir::Graph inline_neighbours(const ir::Graph& graph, std::vector<ir::Decision>& decisions);
 
 }  // namespace heddle::driver

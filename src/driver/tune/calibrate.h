@@ -7,14 +7,14 @@
 
 namespace heddle::driver {
 
-// Measures the CPU with `threads` workers, in some seconds.
+// Measures the CPU with `threads` workers. Takes a few seconds.
 CpuRates measure_cpu(int threads);
 
-// Measures a GPU by kernels that NVRTC compiles, in some seconds. Throws kDevice where there is no such GPU or it is an
-// emulated one, kNoCompiler, kOutOfMemory.
+// Measures a GPU with kernels that NVRTC compiles. Takes a few seconds. Throws kDevice if there is no such GPU or it is
+// emulated, kNoCompiler, kOutOfMemory.
 CudaRates measure_cuda(int ordinal);
 
-// The text of those kernels.
+// The source text of the kernels of measure_cuda().
 std::string cuda_calibration_unit(const CudaTarget& target);
 
 }  // namespace heddle::driver

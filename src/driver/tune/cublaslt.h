@@ -9,20 +9,20 @@
 
 namespace heddle::driver {
 
-// NVIDIA's library as a yardstick: loaded where it is installed, never needed.
+// NVIDIA's cuBLASLt, for comparison in benchmarks. It is loaded if it is installed and never required.
 class CublasLt {
  public:
-  // Null where the library cannot be loaded, with the reason in `why`.
+  // Returns null, with the reason in `why`, if the library cannot be loaded.
   static std::unique_ptr<CublasLt> load(const runtime::CudaContext& context, std::string& why);
   ~CublasLt();
 
-  // The algorithms that its heuristics return for an unbatched problem, at most 32, with 64 MiB of workspace;
-  // `operands` begin with A, B, D; the problem is resolved (ops::resolve()) Empty where it supports the problem not at
-  // all.
+  // Prepares the algorithms that cuBLASLt's heuristics return for an unbatched problem, at most 32, with 64 MiB of
+  // workspace. The problem must be resolved (ops::resolve()). `operands` begin with A, B, D. There are no algorithms if
+  // cuBLASLt does not support the problem.
   struct Problem;
   std::shared_ptr<Problem> prepare(const ops::GemmProblem& problem, const std::vector<uint64_t>& operands);
   static int algorithms(const Problem& problem);
-  // Enqueues on the context's stream; false: the algorithm failed.
+  // Enqueues on the context's stream. Returns false if the algorithm failed.
   bool enqueue(const Problem& problem, int algorithm) const;
 
  private:

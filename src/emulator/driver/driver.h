@@ -21,7 +21,7 @@
 
 namespace heddle::emulator {
 
-// Results of the driver's interface, with its numbers.
+// Result codes of the CUDA driver API, with its numbers.
 enum Result : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -43,12 +43,13 @@ enum Result : int {
   kUnknown = 999,
 };
 
-// What a stream or a graph does in order.
+// One operation of a stream or graph.
 struct Operation {
   std::function<Result()> run;
-  // Of a launch: runs it, or what is left of it if it has begun. `run` is empty then.
+  // For a launch: runs it, or the rest of it if it has begun. Then `run` is empty.
   std::function<Result(bool begun)> launch;
-  // Of a launch that may begin before the one in front has ended: begins it, so that this one is run before it goes on.
+  // For a launch that may begin before its predecessor has ended: begins this launch. The predecessor then runs before
+  // this launch continues.
   std::function<void()> begin;
   Work work = {};
 };
@@ -60,58 +61,60 @@ struct Graph {
   uint64_t node(size_t operation) const { return uint64_t{id} << 32 | (operation + 1); }
 };
 
-// Operations run when somebody waits for them, or some time before: what the host reads or frees too early shows.
+// An operation runs when the host waits for it, or at a random time before. So host code that reads or frees memory too
+// early fails.
 struct Stream {
-  std::shared_ptr<Graph> capture;  // null: it does not capture
-  bool blocking = false;           // waits for, and is waited for by, the default stream
+  std::shared_ptr<Graph> capture;  // null: not capturing
+  bool blocking = false;           // synchronises with the default stream
   bool draining = false;
   uint32_t number = 0;
   std::deque<Operation> queue;
-  Result error = kSuccess;  // of the first operation that failed, until a call that waits returns it
+  Result error = kSuccess;  // of the first failed operation, until a call that waits returns it
   std::string detail;
 };
 
 struct Event {
   struct State {
     bool done = false;
-    double seconds = -1;       // when; before the first time negative
-    Stream* stream = nullptr;  // where it was recorded
+    double seconds = -1;       // when it was recorded; negative before that
+    Stream* stream = nullptr;  // stream that recorded it
   };
   std::shared_ptr<State> state = std::make_shared<State>();
   std::shared_ptr<Graph> capture;
 };
 
-// Everything that the calls of this process share. Each call holds the lock.
+// The state that all calls of this process share. Each call holds the lock.
 struct Driver {
   std::recursive_mutex mutex;
   bool initialised = false;
-  bool lost = false;  // every later call fails, that for another context too
-  int contexts = 0;   // that were retained and not released
+  bool lost = false;  // every later call fails, even for another context
+  int contexts = 0;   // retained and not yet released
   int launches = 0;
-  uint64_t seeds = 0;  // that launches took
+  uint64_t seeds = 0;  // seeds that launches used
   uint32_t graphs = 0, numbered_streams = 0;
-  // A launch runs on the scheduler that has its turn, one that begins early meanwhile on the other.
+  // A launch runs on schedulers[turn]. A launch that begins early meanwhile uses the other scheduler.
   std::array<Scheduler, 2> schedulers;
   size_t turn = 0;
   Memory memory;
   std::set<Stream*> streams;
-  std::map<uint64_t, size_t> pinned;  // memory of the host that copies read and write late
+  std::map<uint64_t, size_t> pinned;  // host memory that asynchronous copies access late
   Random random{1};
   std::string detail;  // of the last error, for cuGetErrorString()
 
   static Driver& get();
-  // Keeps what went wrong for cuGetErrorString().
+  // Keeps `why` for cuGetErrorString().
   Result error(Result result, std::string why);
-  // Adds `operation` to the stream or to what it captures; on the default stream (null) it runs now.
+  // Adds `operation` to the stream or to the graph that it captures. On the default stream (null) the operation runs
+  // now.
   Result submit(void* stream, Operation operation);
   Result submit(void* stream, std::function<Result()> run, const Work& work = {});
-  // Does it now and tells the observer. `begun`: a launch that has begun already.
+  // Runs the operation now and tells the observer. `begun`: it is a launch that has already begun.
   Result perform(const Operation& operation, bool begun = false);
-  void tell(Work work);  // of what has no operation
-  // Runs what the stream still has to do; the error stays with it.
+  void tell(Work work);  // reports work that has no operation
+  // Runs the queued operations of the stream; an error stays in the stream.
   void drain(Stream* stream);
   void drain_all();
-  // The same, and takes the error.
+  // drain() that also returns and clears the error.
   Result wait(Stream* stream);
   bool is_pinned(const void* pointer) const;
 };
@@ -120,7 +123,7 @@ struct Driver {
 struct Call {
   Driver& driver = Driver::get();
   std::lock_guard<std::recursive_mutex> lock{driver.mutex};
-  // Of a call that needs a working device.
+  // Checks for calls that need a working device.
   Result ready() const;
 };
 

@@ -15,23 +15,24 @@ struct Kernel {
   std::string name;
   const emulated::KernelInfo* info = nullptr;
   Module* module = nullptr;
-  int most_shared = 48 << 10;  // dynamic shared memory that a launch may ask for
+  int most_shared = 48 << 10;  // limit of dynamic shared memory per launch
 };
 
-// A shared object made of a unit of CUDA C++ (tile/arch/emulated/abi.h).
+// A shared object compiled from a unit of CUDA C++ (tile/arch/emulated/abi.h).
 class Module {
  public:
-  // Null, with the reason in `why`, where the bytes are none.
+  // Returns null, with the reason in `why`, if the bytes are not such an object.
   static std::unique_ptr<Module> load(const void* image, std::string* why);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Null where there is no such kernel. Lives as long as the module.
+  // Returns null if there is no such kernel. The result lives as long as the module.
   Kernel* find(const std::string& name);
 
   const emulated::ModuleInfo& info() const { return *info_; }
-  // Where the unit keeps the address of its dynamic shared memory, one place per name that it has for it.
+  // The variables in which the unit keeps the address of its dynamic shared memory, one per name that it declares for
+  // it.
   const std::vector<uint8_t**>& shared_slots() const { return shared_slots_; }
 
  private:

@@ -5,11 +5,12 @@
 
 namespace heddle::onnx {
 
-// What the caller has for nodes like this one (ImportOptions::operators); null: nothing.
+// The caller's operator for nodes like this one (ImportOptions::operators); null if there is none.
 const Operator* custom_operator(const ImportOptions& options, const NodeProto& node);
 
-// Makes the node a call of the program that the operator gives. Throws kInvalidNode for text, sequences and graphs
-// among its inputs and attributes, and for outputs that the program lacks; what the operator throws, at this node.
+// Lowers the node to a call of the program that the operator returns. Throws kInvalidNode for text, sequences and
+// graphs among its inputs and attributes, and for outputs that the program lacks. Errors of the operator are thrown
+// with this node as their place.
 void lower_custom(const Operator& custom, NodeContext& ctx);
 
 }  // namespace heddle::onnx

@@ -9,14 +9,14 @@
 
 namespace heddle::onnx {
 
-// Evaluates values of a growing graph that depend on no parameter, on demand: shape arithmetic and everything that a
-// handler asks to know. Results are rounded to the dtypes, as a device would store them, and kept.
+// Evaluates, on demand, values of a growing graph that depend on no parameter: shape arithmetic and everything else
+// that a handler has to know. Results are rounded to their dtypes, as a device would store them, and cached.
 class Folder {
  public:
   Folder(const ir::Graph& graph, Budget& budget) : graph_(graph), budget_(budget) {}
 
   bool is_constant(ir::ValueId v);
-  // Requires is_constant(v). Throws kOutOfMemory when an intermediate result is unreasonably large, kLimit.
+  // Requires is_constant(v). Throws kOutOfMemory if an intermediate result is unreasonably large, and kLimit.
   Tensor fold(ir::ValueId v);
   // The parameters that `v` depends on.
   std::vector<ir::ValueId> parameters_of(ir::ValueId v) const;
@@ -27,7 +27,7 @@ class Folder {
 
   const ir::Graph& graph_;
   Budget& budget_;
-  std::vector<bool> varies_;  // per node, as far as classified
+  std::vector<bool> varies_;  // per node; covers the nodes classified so far
   std::unordered_map<ir::ValueId, ir::Array> known_;
 };
 

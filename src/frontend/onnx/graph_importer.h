@@ -21,10 +21,10 @@ namespace heddle::onnx {
 // Thrown to start the import again with these inputs of the model as constants.
 struct SpecialiseInputs {
   std::set<std::string> names;
-  std::string where;  // the node that wants to know
+  std::string where;  // the node that needs their values
 };
 
-// What all graphs of one import share.
+// State that all graphs of one import share.
 struct ModelState {
   const ModelProto& model;
   const ImportOptions& options;
@@ -32,16 +32,16 @@ struct ModelState {
   Budget& budget;
   const Extents& extents;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions;
-  std::set<std::string> specialised;  // inputs that are bound as constants in this attempt
+  std::set<std::string> specialised;  // inputs that are constants in this attempt
   uint64_t nodes_lowered = 0;
   std::vector<FailingBranch> failing_branches;  // of this attempt
   std::map<std::string, int64_t> guesses;       // of open extents
   std::vector<int64_t> stuck_at;                // extents of the operands of the node that failed last
-  bool needs_value = false;                     // of an input, which nobody gave: no extent helps
+  bool needs_value = false;                     // the value of an input is missing: no guess of extents helps
   std::vector<ExtentSum> sums;                  // of this attempt
 };
 
-// A function being expanded: what its attribute references and operator sets mean.
+// A function being expanded: the values of its attribute references, and its operator sets.
 struct FunctionFrame {
   const FunctionProto* function = nullptr;  // null: the model's main graph
   const std::vector<OperatorSet>* opsets = nullptr;
@@ -51,7 +51,7 @@ struct FunctionFrame {
 
 // The names of one ONNX graph.
 struct Scope {
-  Scope* parent = nullptr;  // of the enclosing ONNX graph where that becomes part of the same ir::Graph
+  Scope* parent = nullptr;  // the enclosing ONNX graph, if both become part of one ir::Graph
   const FunctionFrame* frame = nullptr;
   std::unordered_map<std::string_view, Value> values;
   std::unordered_map<std::string_view, const TensorProto*> initializers;  // loaded when first used
@@ -80,10 +80,10 @@ class GraphImporter {
   std::optional<Tensor> try_constant(ir::ValueId v);
   Tensor constant(ir::ValueId v, const NodeContext& asking);
 
-  // Binds an input of the model that a value may be traced back to.
+  // Registers an input of the model, to which values may be traced back.
   void name_input(ir::ValueId parameter, std::string name) { input_names_.emplace(parameter, std::move(name)); }
   const std::unordered_map<ir::ValueId, std::string>& input_names() const { return input_names_; }
-  // Finds a name here or in the enclosing scopes; null where it is not defined.
+  // Finds a name here or in the enclosing scopes; null if it is not defined.
   const Value* lookup(std::string_view name);
 
  private:
@@ -107,24 +107,24 @@ class GraphImporter {
   std::unordered_map<ir::ValueId, ir::ValueId> captured_from_;  // parameter -> value of outer_'s graph
 };
 
-// Version of a domain in a list of operator sets; 0 where it is not imported.
+// Version of a domain in a list of operator sets; 0 if it is not imported.
 int64_t version_of(const std::vector<OperatorSet>& opsets, std::string_view domain);
 
 // "node 'conv1' (Conv)"; a node without a name is called <op_type>_<position>.
 std::string node_label(const NodeProto& node, size_t position);
 
-// The nodes' indices in an order in which producers come first; throws kMalformedModel naming the nodes of a cycle.
+// The indices of the nodes in topological order. Throws kMalformedModel with the nodes of a cycle.
 std::vector<size_t> topological_order(const std::vector<NodeProto>& nodes);
 
 // The names that a graph (with the graphs inside it) reads from enclosing ones, in order of first use.
 std::vector<std::string_view> free_names(const GraphProto& graph);
 
-// Throws kLimit where the model would have too many nodes or levels when its functions are expanded, and
-// kMalformedModel where a function calls itself. Both are computed without expanding.
+// Throws kLimit if expanding the functions of the model would give too many nodes or levels, and kMalformedModel if a
+// function calls itself. It computes both without expanding.
 void check_expansion(const ModelState& state);
 
-// Throws kUnsupportedOperator listing every node without a handler; if all have one, kMalformedModel if a domain lacks
-// its operator set.
+// Throws kUnsupportedOperator with all nodes without a handler. If all nodes have one, throws kMalformedModel if the
+// operator set of a domain is missing.
 void check_supported(const ModelState& state);
 
 }  // namespace heddle::onnx

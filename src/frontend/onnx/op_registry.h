@@ -8,17 +8,17 @@ namespace heddle::onnx {
 
 class NodeContext;
 
-// Lowers one operator to primitives, for the opset versions [since, until] of its domain. Handlers read the exact
-// version from the context where semantics differ.
 inline constexpr std::string_view kMicrosoft = "com.microsoft";  // a domain
 
+// Lowers one operator to primitives for the opset versions [since, until] of its domain. A handler reads the exact
+// version from the context if semantics differ.
 struct OpHandler {
   std::string_view domain;  // "", "ai.onnx.ml", "com.microsoft", ...
   std::string_view op_type;
   int since, until;
   void (*lower)(NodeContext&);
-  // The operator only moves elements: text inputs are handed to it as positions in a table of the texts, and its
-  // outputs are read back from there.
+  // True if the operator only moves elements. Text inputs then reach it as indices into a table of the strings, and its
+  // outputs are mapped back through that table.
   bool moves_text = false;
 };
 
@@ -26,7 +26,7 @@ constexpr int kOldestOpset = 1;
 constexpr int kNewestOpset = 27;
 constexpr int kAnyVersion = 1 << 30;
 
-// Null when Heddle does not know the operator in this version.
+// Null if Heddle does not know the operator in this version.
 const OpHandler* find_handler(std::string_view domain, std::string_view op_type, int64_t version);
 
 // Every handler of every family; registry.cc joins the tables.

@@ -10,8 +10,8 @@
 
 namespace heddle::onnx {
 
-// What a name of an ONNX graph stands for while it is imported. Sequences have a static length and text is constant:
-// neither reaches the IR. An optional that holds something is that thing; an empty one is kNone.
+// The value of a name of an ONNX graph during import. Sequences have a static length and text is constant, so neither
+// reaches the IR. An optional with a value is represented by that value; an empty one is kNone.
 class Value {
  public:
   enum class Kind : uint8_t { kAbsent, kTensor, kStrings, kSequence, kNone };

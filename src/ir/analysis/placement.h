@@ -7,15 +7,14 @@
 
 namespace heddle::ir {
 
-// Where the parts of concatenations in place (joins_in_place()) lie. A part may be such a concatenation itself; the
-// host is the outermost one, which lies in no other.
+// The places of the parts of in-place concatenations (joins_in_place()). A part may itself be such a concatenation. The
+// host is the outermost concatenation, which is a part of no other.
 Placements find_placements(const Graph& graph);
 
-// Why the kernels of a group cannot read or store one of its values at a place in the memory of another; empty: they
-// can.
+// Why the kernels of a group cannot read or store one of its values inside the memory of another value; "" if they can.
 using PlacementObstacle = std::function<std::string(const Graph&, const Group&, ValueId, const Placement&)>;
 
-// Whether a group launches nothing: reshapes of one value, or a concatenation in place.
+// True if a group launches no kernel: reshapes of one value, or an in-place concatenation.
 bool is_view(const Graph& graph, const Group& group);
 
 }  // namespace heddle::ir

@@ -4,8 +4,8 @@
 
 namespace heddle::ir {
 
-// Whether a convolution has a filter for each channel of its image, makes one channel of it, and slides over one or two
-// dimensions: with the channels first each channel is a plane of its own.
+// True for a depthwise convolution with one output channel per input channel, over one or two dimensions. With channels
+// first, each channel is a separate plane.
 bool filters_planes(const Graph& graph, const Node& conv);
 
 }  // namespace heddle::ir

@@ -6,12 +6,12 @@
 
 namespace heddle::ir {
 
-// Whether kernels compute it from positions as fast as they would load its result: elementwise nodes that are not
-// costly, and integer division.
+// True if kernels compute the op from positions as fast as they would load its result: elementwise ops that are not
+// costly, and divisions and remainders.
 bool is_cheap(Op op);
 
-// For every value whether it depends on positions only: it comes from iotas and constants of one repeated element by
-// cheap operators and changes of layout. Such a value needs no memory, whatever its size.
+// For every value, true if it depends only on positions: it is computed from iotas and constants of one repeated
+// element by cheap ops and layout changes. Such a value needs no memory, whatever its size.
 std::vector<bool> of_positions(const Graph& graph);
 
 }  // namespace heddle::ir

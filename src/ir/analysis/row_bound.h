@@ -8,7 +8,8 @@
 
 namespace heddle::ir {
 
-// A column as a function of the row, limited at both ends: what the borders of causal masks, windows and prefixes are.
+// A column as a linear function of the row, clamped to [low, high]. The borders of causal masks, windows and prefixes
+// have this form.
 struct RowBound {
   int64_t step = 0, offset = 0, low = 0, high = 0;
 
@@ -20,10 +21,10 @@ struct RowBound {
   bool operator==(const RowBound&) const = default;
 };
 
-// The bound with these values in rows 0, 1, ...; nullopt if they do not form a line between two limits.
+// The bound with these values in rows 0, 1, ...; nullopt if they do not lie on a clamped line.
 std::optional<RowBound> fit_row_bound(std::span<const int64_t> values);
 
-// The columns of a row that differ from the others: [first, last), none where first >= last.
+// The columns of a row that differ from the others: [first, last), none if first >= last.
 struct RowSpan {
   int64_t first, last;
 };
@@ -31,8 +32,8 @@ struct SpanBounds {
   RowBound first, last;
   bool operator==(const SpanBounds&) const = default;
 };
-// Bounds between which rows 0, 1, ... have these spans. Rows without a span have bounds of which the last is not above
-// the first.
+// The bounds of these spans of rows 0, 1, ...; nullopt if they are not clamped lines. For a row without a span, the
+// bounds satisfy last <= first.
 std::optional<SpanBounds> fit_spans(std::span<const RowSpan> spans, int64_t columns);
 
 }  // namespace heddle::ir

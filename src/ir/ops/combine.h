@@ -14,7 +14,8 @@ enum class Combine { kSum, kProd, kMax, kMin };
 // "sum" or "add", "prod" or "mul", "max" or "any", "min" or "all".
 Combine parse_combine(std::string_view kind);
 
-// The neutral element: of max it is -inf where the type has it, else the lowest value. Integers of u64 are bits.
+// The identity element; for max it is -inf if the type has it, else the lowest value. Integers of u64 are returned by
+// their bits.
 double real_identity(Combine kind, DType dtype);
 int64_t int_identity(Combine kind, DType dtype);
 
@@ -33,7 +34,7 @@ auto with_real_combine(Combine kind, const Use& use) {
   }
 }
 
-// The same on int64 representations. Sums and products are exact modulo 2^64: wrap them to the type at the end.
+// The same on int64 representations. Sums and products are exact modulo 2^64, so wrap them to the type at the end.
 template <typename Use>
 auto with_int_combine(Combine kind, DType dtype, const Use& use) {
   using U = uint64_t;

@@ -6,7 +6,7 @@
 
 namespace heddle::ir {
 
-// The tables of primitives, one per family and file. ir/schema.cc joins them: a family that is not named here does not
+// The tables of primitives, one per family and file. ir/schema.cc joins them. A family that is missing here does not
 // exist.
 std::span<const OpSchema> elementwise_schemas();
 std::span<const OpSchema> source_schemas();

@@ -6,8 +6,8 @@
 
 namespace heddle::ir {
 
-// The matrix multiplication under the reference dot and conv: blocked and packed, so that a convolution network is
-// evaluated in float64 in seconds. Operands come through callbacks that pack them, which spares the callers any copy.
+// The matrix multiplication for the reference dot and conv. It is blocked and packed, so that a convolutional network
+// is evaluated in float64 in seconds. Callbacks pack the operands, which saves the callers a copy.
 constexpr int64_t kPanelRows = 6;  // 6 x 8 sums fit the vector registers of AVX2 and AVX-512
 constexpr int64_t kPanelCols = 8;
 

@@ -7,8 +7,8 @@
 
 namespace heddle::ir {
 
-// What an inference function says when a rule is broken. Arguments are formatted only then; shapes, types, dtypes and
-// ops print as in the textual IR. Graph::add puts the node in front of the message.
+// The messages of inference functions for broken rules. Arguments are formatted only if a rule is broken. Shapes,
+// types, dtypes and ops print as in the textual IR. Graph::add puts the node in front of the message.
 
 namespace rules {
 

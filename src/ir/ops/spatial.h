@@ -8,7 +8,7 @@ namespace heddle::ir {
 
 // Shape rules that windows and convolutions share.
 
-// Each value must lie in [lowest, 2^31), one per dimension: products of two then stay within int64. Throws
+// Requires one value in [lowest, 2^31) per dimension, so that the product of two stays within int64. Throws
 // kInvalidNode.
 void check_spatial_attr(const char* name, const Ints& values, size_t count, int64_t lowest);
 

@@ -12,7 +12,7 @@ using Ints = std::vector<int64_t>;
 
 Ints row_major_strides(const Shape& shape);
 
-// [begin, end) of the dimensions' extents multiplied.
+// The product of the extents of dimensions [begin, end).
 int64_t extent_product(const Shape& shape, size_t begin, size_t end);
 
 // A tensor seen as [outer, extent, inner] around one dimension.
@@ -24,8 +24,8 @@ struct AroundDim {
         inner(extent_product(shape, static_cast<size_t>(dim) + 1, shape.size())) {}
 };
 
-// Walks the rows (all dimensions but the last) of `extents` in row-major order, from row `begin` to `end`, and calls
-// visit(row, a, b) with the offsets that two stride vectors give. No division per row.
+// Walks rows [begin, end) of `extents` in row-major order; a row spans the last dimension. Calls visit(row, a, b) with
+// the row's offsets by the two stride vectors. Needs no division per row.
 template <typename Visit>
 void for_each_row(const Shape& extents, const Ints& a_strides, const Ints& b_strides, int64_t begin, int64_t end,
                   const Visit& visit) {
@@ -53,7 +53,8 @@ void for_each_row(const Shape& extents, const Ints& a_strides, const Ints& b_str
   }
 }
 
-// Drops dimensions of extent 1 and joins neighbours that both stride vectors walk as one. At least one dimension stays.
+// Drops dimensions of extent 1 and merges adjacent dimensions that are contiguous in both stride vectors. At least one
+// dimension remains.
 void collapse(Shape& extents, Ints& a_strides, Ints& b_strides);
 
 // dst[sum coordinate * dst_stride] = src[sum coordinate * src_stride] over all coordinates; destinations must differ.
@@ -77,7 +78,7 @@ void copy_strided(Shape extents, const T* src, Ints src_strides, T* dst, Ints ds
   });
 }
 
-// Calls use(in, out) with the typed storage of both arrays, which hold the same representation.
+// Calls use(in, out) with the typed storage of both arrays, which have the same representation.
 template <typename Use>
 void with_storage(const Array& in, Array& out, const Use& use) {
   if (in.real()) {

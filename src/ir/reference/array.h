@@ -29,7 +29,7 @@ Array to_array(const Tensor& tensor);
 // Rounds floats to `array.dtype`, wraps integers.
 Tensor to_tensor(const Array& array);
 
-// The low bits of `value` as a number of an integer type; bool is 0 or 1. u64 keeps its bits.
+// The low bits of `value` as a value of an integer type; bool is 0 or 1. u64 keeps its bits.
 int64_t wrap(DType dtype, int64_t value);
 void wrap(DType dtype, std::vector<int64_t>& values);
 // Rounds every element to the floating type (nothing for f64).

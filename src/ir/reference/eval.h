@@ -10,20 +10,20 @@ namespace heddle::ir {
 
 struct EvalOptions {
   // true: each result is rounded to its node's dtype, as a device would store it (constant folding, reference steps of
-  // a plan). false: float64 throughout whatever the dtypes say, except that casts to float8 and float4 still quantise;
-  // `verify` measures against that. Integers always wrap to their type.
+  // a plan). false: all floats are float64 whatever their dtypes, except that casts to float8 and float4 still
+  // quantise; `verify` compares with this result. Integers always wrap to their type.
   bool round = false;
-  // Called for every value that a node computes (not for parameters and constants), in topological order; verify
-  // compares group boundaries through it.
+  // Called for every value that a node computes (not for parameters and constants), in topological order. `verify` uses
+  // it to compare the values at group boundaries.
   std::function<void(ValueId, const Array&)> observe;
 };
 
 // Evaluates a whole graph on inputs in parameter order; returns the outputs in order. Nodes that no output needs are
-// not evaluated and values are freed after their last use. Throws kInvalidInput when an input's type differs from its
+// not evaluated. Values are freed after their last use. Throws kInvalidInput if an input's type differs from its
 // parameter's, kValueOutOfRange on a bad index, kOutOfMemory.
 std::vector<Array> evaluate(const Graph& graph, std::vector<Array> inputs, const EvalOptions& options = {});
 
-// One node other than a parameter, for constant folding.
+// Evaluates one node, which is not a parameter, for constant folding.
 std::vector<Array> evaluate_node(const Graph& graph, const Node& node, std::span<const Array* const> inputs,
                                  bool round);
 

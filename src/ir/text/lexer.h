@@ -6,7 +6,7 @@
 
 namespace heddle::ir {
 
-// Tokens of the textual IR, and of that of the tile language.
+// Tokens of the textual IR and of the text of the tile language.
 struct Token {
   enum class Kind { kEnd, kName, kValue, kNumber, kString, kPunctuation };
   Kind kind = Kind::kEnd;
@@ -14,10 +14,10 @@ struct Token {
   int line = 1, column = 1;
 };
 
-// "'{'", "number 12", "end of text": how messages name a token.
+// The name of a token in messages: "'{'", "number 12", "end of text".
 std::string describe(const Token& token);
 
-// Throws kInvalidIr at a position: "line 3, column 7". `page` describes the textual form.
+// Throws kInvalidIr with the token's position: "line 3, column 7". `page` documents the textual form.
 inline constexpr std::string_view kFormPage = "docs/design/ir.md";
 [[noreturn]] void fail_at(const Token& token, std::string why, std::string_view page = kFormPage);
 
@@ -42,9 +42,9 @@ class Lexer {
   int line_ = 1, column_ = 1;
 };
 
-// Whether `text` reads as a name without quotes: [A-Za-z_][A-Za-z0-9_.]*
+// True if `text` is a name that needs no quotes: [A-Za-z_][A-Za-z0-9_.]*
 bool is_plain_name(std::string_view text);
-// With quotes, `"`, `\` and control characters escaped.
+// `text` in quotes, with `"`, `\` and control characters escaped.
 std::string quoted(std::string_view text);
 
 }  // namespace heddle::ir

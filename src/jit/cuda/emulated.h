@@ -8,12 +8,13 @@
 
 namespace heddle::jit {
 
-// "emulated_sm_90a", "emulated_sm_80": what src/emulator runs.
+// True for "emulated_sm_90a" and "emulated_sm_80", the architectures of src/emulator.
 bool is_emulated(std::string_view architecture);
 
-// The same unit as for NVRTC, made into a shared object by the host's compiler with the headers of tile/arch/emulated
-// in place of those with instructions. Kernels are found in the text: they are declared `extern "C" __global__` at file
-// scope, and the arguments of __launch_bounds__ and __cluster_dims__ mean the same at the end of the unit.
+// Compiles a unit for NVRTC into a shared object with the host's compiler. The headers of tile/arch/emulated replace
+// those with instructions. Kernels are found by searching the text: they must be declared `extern "C" __global__` at
+// file scope. The arguments of __launch_bounds__ and __cluster_dims__ must have the same meaning at the end of the
+// unit.
 CompiledCubin compile_emulated(const std::string& unit, const std::string& architecture, bool use_cache);
 
 // A kernel as its unit declares it. Exposed for tests.

@@ -7,16 +7,17 @@
 
 namespace heddle::lang {
 
-// What a kernel does with the memory behind one of its parameters.
+// How a kernel accesses the memory of one of its parameters.
 struct Accesses {
   bool reads = false, writes = false;
 };
 
-// Which parameters each value may be made of, by value: pointers, views and integers of 64 bits. Empty: of none.
+// For each value, the parameters from which it may be computed. Only pointers, views and 64-bit integers have any.
 std::vector<std::vector<bool>> origins_of(const Kernel& kernel);
 
-// By parameter. A pointer counts for every parameter that it may be made of; one that was read from memory is none of
-// them, since the memory of a parameter has no pointers to another's.
+// The accesses by parameter. An access through a pointer counts for every parameter from which the pointer may be
+// computed. A pointer loaded from memory counts for none, since the memory of a parameter has no pointers to the memory
+// of another.
 std::vector<Accesses> accesses_of(const Kernel& kernel);
 
 }  // namespace heddle::lang

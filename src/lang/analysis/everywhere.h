@@ -8,8 +8,8 @@
 
 namespace heddle::lang {
 
-// Numbers of which none may be negative, so that a mask is true everywhere: what its comparisons of indices need at the
-// elements where they are closest. Nothing where the mask is made of other things.
+// Expressions that must all be non-negative for a mask to be true everywhere. Each is the margin of a comparison of
+// indices at the element where it is tightest. nullopt if the mask has parts that are not such comparisons.
 std::optional<std::vector<Polynomial>> true_everywhere(const Kernel& kernel, const IndexAnalysis& indices,
                                                        ValueId mask);
 

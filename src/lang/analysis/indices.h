@@ -10,22 +10,22 @@
 #include "lang/analysis/uses.h"
 #include "lang/ir/kernel.h"
 
-// What indices are: scalars as sums of products, tiles as affine functions of their elements' places. Arithmetic on
-// signed indices is taken not to overflow: what overflowed would point nowhere.
+// Symbolic form of indices: scalars as sums of products, tiles as affine functions of element positions. Signed index
+// arithmetic is assumed not to overflow, since an overflowed index would point nowhere.
 namespace heddle::lang {
 
-// An index along a dimension that begins anew: (start + i) % size.
+// An index along a dimension that wraps around: (start + i) % size.
 struct Wrap {
   Polynomial start, size;
   bool operator==(const Wrap&) const = default;
 };
 
-// Elements of a tile of integers: base + the sum of strides[d] * i[d]; with a wrap strides[d] * ((start + i[d]) % size)
-// in place of strides[d] * (start + i[d]), the start's part of which is in the base.
+// Elements of a tile of integers: base + the sum of strides[d] * i[d]. With a wrap, the term is strides[d] * ((start +
+// i[d]) % size) in place of strides[d] * (start + i[d]), whose part strides[d] * start is in the base.
 struct AffineTile {
   Polynomial base;
   std::vector<Polynomial> strides;
-  std::vector<std::optional<Wrap>> wraps;  // as many
+  std::vector<std::optional<Wrap>> wraps;  // one per stride
 
   explicit AffineTile(Polynomial base, size_t rank = 0) : base(std::move(base)), strides(rank), wraps(rank) {}
 };
@@ -34,18 +34,19 @@ class IndexAnalysis {
  public:
   explicit IndexAnalysis(const Kernel& kernel);
 
-  // A scalar integer as a sum of products of others. What a `for` carries and moves by the same amount in each trip is
-  // seen as what it begins with and so many times the amount.
+  // A scalar integer as a sum of products of other scalars. A value that a `for` carries and advances by the same
+  // amount in each iteration is its initial value plus the iteration count times that amount.
   Polynomial polynomial(ValueId scalar) const;
-  // Nothing where the elements are of another form.
+  // nullopt if the elements do not have this form.
   std::optional<AffineTile> affine(ValueId tile) const;
   const Uses& uses() const { return uses_; }
 
  protected:
-  // The operand of an expand_dims, broadcast, permute or slice as its result.
+  // The affine form of the result of an expand_dims, broadcast, permute or slice, from that of its operand.
   static std::optional<AffineTile> reshaped(const Op& op, AffineTile tile, const std::vector<int64_t>& from);
   static bool is_shape_op(OpCode code);
-  // `b` times `sign` is added; a wrap that both have in one dimension moves as one. False: two wraps differ.
+  // Adds `b` times `sign`. If both have the same wrap in a dimension, the sum keeps it. Returns false if two wraps
+  // differ.
   static bool add(AffineTile& to, const AffineTile& b, const Polynomial& sign);
 
   const Kernel& kernel_;
@@ -60,13 +61,13 @@ class IndexAnalysis {
   std::optional<AffineTile> remainder(const Op& op) const;
   std::optional<Polynomial> carried(ValueId argument) const;
 
-  std::unordered_map<ValueId, std::pair<const Op*, size_t>> carried_;  // argument: its `for`, and which it is there
-  mutable std::set<ValueId> open_;                                     // arguments that stand for themselves
+  std::unordered_map<ValueId, std::pair<const Op*, size_t>> carried_;  // argument: its `for`, and its position there
+  mutable std::set<ValueId> open_;                                     // arguments that represent themselves
   struct Known {
     std::unordered_map<ValueId, Polynomial> scalars;
     std::unordered_map<ValueId, std::optional<AffineTile>> tiles;
   };
-  mutable Known known_;  // each value is looked at once, however many ways lead to it
+  mutable Known known_;  // each value is analysed once, however many paths lead to it
 };
 
 }  // namespace heddle::lang

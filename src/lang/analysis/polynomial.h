@@ -10,10 +10,11 @@
 
 namespace heddle::lang {
 
-// A sum of products of scalar values with integer factors: %pid * 128 + %k * %stride. Equal ones are equal as data.
+// A sum of products of scalar values with integer factors: %pid * 128 + %k * %stride. The form is canonical, so equal
+// polynomials compare equal.
 class Polynomial {
  public:
-  // Values of a product, ascending; empty for the constant term.
+  // The values of a product in ascending order; empty for the constant term.
   using Product = std::vector<ValueId>;
 
   Polynomial() = default;
@@ -21,7 +22,7 @@ class Polynomial {
   static Polynomial of(ValueId value);
 
   bool is_zero() const { return terms_.empty(); }
-  std::optional<int64_t> constant() const;  // where there is no other term
+  std::optional<int64_t> constant() const;  // if there is no other term
   const std::map<Product, int64_t>& terms() const { return terms_; }
 
   Polynomial operator+(const Polynomial& other) const;

@@ -6,8 +6,8 @@
 
 namespace heddle::lang {
 
-// Who defines and who uses each value of a kernel, and in which order ops stand: an op has a smaller number than the
-// ops of its regions, and these than what follows.
+// The definition and the users of each value of a kernel, and the order of its ops: an op has a smaller number than the
+// ops of its regions, and these have smaller numbers than the ops after it.
 class Uses {
  public:
   explicit Uses(const Kernel& kernel);
@@ -15,8 +15,8 @@ class Uses {
   const Op* definer(ValueId value) const { return at(definers_, value); }  // null: an argument or a parameter
   const std::vector<const Op*>& users(ValueId value) const { return at(users_, value); }
   int order(const Op& op) const;
-  int ops() const { return count_; }                                         // of all regions
-  const Region* region(ValueId value) const { return at(regions_, value); }  // that has its definition
+  int ops() const { return count_; }                                         // ops in all regions
+  const Region* region(ValueId value) const { return at(regions_, value); }  // the region with its definition
 
  private:
   template <typename T>
@@ -32,10 +32,10 @@ class Uses {
   int count_ = 0;
 };
 
-// Whether the value is a zero that is known, or a tile of them.
+// True if the value is a known zero, or a tile of them.
 bool is_zero(const Uses& uses, ValueId value);
 
-// Whether an op in the region, however deep, has one of these traits.
+// True if any op in the region, at any depth, has one of these traits.
 bool has_trait(const Region& region, unsigned traits);
 
 }  // namespace heddle::lang

@@ -4,22 +4,22 @@
 
 namespace heddle::lang {
 
-// Whether a load reads memory that other programs change while this one runs: it happens once, where it stands.
+// True if a load reads memory that other programs change during this one. Such a load executes once, at its place.
 bool is_volatile(const Op& op);
 
-// Whether an op may read what another program has written meanwhile: a volatile load or an atomic operation.
+// True if an op may read values that another program wrote in the meantime: a volatile load or an atomic operation.
 bool hears_others(const Op& op);
 
-// Whether loads stay on the side of an op where they stand: volatile loads, atomic operations, barriers.
+// True if no load may be moved across the op: volatile loads, atomic operations, barriers.
 bool orders_loads(const Op& op);
 bool orders_loads(const Region& region);
 
-// Whether an op is a `while` that may end when another program writes something: what it hears from others stands in
-// it, and in no other `while` inside.
+// True for a `while` that may end because another program writes: it has a volatile load or an atomic operation outside
+// of its inner `while` loops.
 bool waits(const Op& op);
 bool has_wait(const Kernel& kernel);
 
-// Whether programs hand each other values by plain stores.
+// True if the kernel has a volatile load: its programs then pass values to each other by plain stores.
 bool has_volatile_load(const Kernel& kernel);
 
 }  // namespace heddle::lang

@@ -6,18 +6,19 @@
 #include "lang/analysis/indices.h"
 #include "lang/ir/kernel.h"
 
-// Where tiles of pointers point, for whoever copies blocks of a matrix instead of elements: on a CPU and on a GPU.
+// Finds the block of a matrix that a tile of pointers addresses, so that CPU and GPU code can copy blocks instead of
+// elements.
 namespace heddle::lang {
 
-// A tile of pointers as a window: element i lies at
+// A tile of pointers as a window. In units of elements, element i lies at
 //   base + offset + the sum of dims[d].stride * (dims[d].start + i[d])
-// in elements, and is there where each dims[d].start + i[d] is below its size and all conditions hold. Where a
-// dimension wraps, (dims[d].start + i[d]) % size stands for the index, and no mask bounds it.
+// It is present if every dims[d].start + i[d] is below its size and all conditions hold. If a dimension wraps, its
+// index is (dims[d].start + i[d]) % size, and no mask bounds it.
 struct Window {
   struct Dim {
-    int64_t extent = 1;  // of the tile
+    int64_t extent = 1;  // extent of the tile
     Polynomial start, stride;
-    std::optional<Polynomial> size;  // none: not bounded by the mask
+    std::optional<Polynomial> size;  // none: the mask does not bound this dimension
     bool wraps = false;
   };
   ValueId base = 0;  // a scalar pointer
@@ -30,9 +31,9 @@ class WindowAnalysis : public IndexAnalysis {
  public:
   using IndexAnalysis::IndexAnalysis;
 
-  // The window of a tile of pointers, bounded by a mask if there is one (< 0: none).
+  // The window of a tile of pointers, bounded by `mask` (< 0: no mask).
   std::optional<Window> window(ValueId pointers, ValueId mask = -1) const;
-  // That of an access to a view; the sizes are those of dimensions that it checks.
+  // The window of a view access. Sizes are set only for bounds-checked dimensions.
   std::optional<Window> window_of_view(const Op& access) const;
 
  private:

@@ -6,11 +6,11 @@
 
 namespace heddle::lang::cpu {
 
-// Whether neighbours in memory are neighbours of a column in all loads below a matrix: it is read by columns then, and
-// transposed. Extents are whole vectors of any type.
+// True if all loads below a matrix are contiguous along its columns. The matrix is then read by columns and transposed.
+// Both extents must be multiples of 16, so that they are whole vectors of any type.
 bool reads_columns(State& state, ValueId value);
 
-// Writes the elements of such a matrix to a buffer, by rows.
+// Writes such a matrix to a buffer in row-major order.
 void write_columns(State& state, Loops& loops, Lines& out, ValueId value, const std::string& buffer);
 
 }  // namespace heddle::lang::cpu

@@ -4,7 +4,7 @@
 
 namespace heddle::lang::cpu {
 
-// The text of a program, once its arguments are held: its ops in order, loops and branches.
+// Writes the body of a program whose arguments are already held: its ops in order, with loops and branches.
 Lines write_body(State& state);
 
 }  // namespace heddle::lang::cpu

@@ -7,7 +7,7 @@
 
 namespace heddle::lang::cpu {
 
-// An elementwise op as an expression of its operands, which all have the same number of lanes: the same text serves
+// An elementwise op as an expression of its operands, which all have the same number of lanes. The same text works for
 // scalars and vectors.
 std::string expression(const Kernel& kernel, const Op& op, const std::vector<std::string>& operands);
 

@@ -11,35 +11,35 @@
 namespace heddle::lang::cpu {
 
 // The body of a loop over the vectors of rows: computes values at coordinates, each once. In the text, W is the number
-// of lanes, `c` the index of the first one along the last dimension, `n` how many there are.
+// of lanes, `c` the index of the first lane along the last dimension, `n` the number of active lanes.
 class Lanes {
  public:
   explicit Lanes(State& state) : bounds(state), state_(state) {}
 
   struct Value {
     std::string name;
-    bool wide = false;  // else it is the same in all lanes
+    bool wide = false;  // one value per lane; else all lanes share it
   };
   Value at(ValueId value, const Coords& coords);
   std::string wide(ValueId value, const Coords& coords) { return widened(at(value, coords)); }
   std::string widened(const Value& value);
 
-  // The address of lane 0, where neighbours are adjacent in memory; and how many lanes a mask leaves, or its text.
+  // Texts of a load: the address of lane 0 if lanes are adjacent; the lanes that a prefix mask enables; any mask.
   bool is_adjacent(ValueId pointers, const Coords& coords) const;
   std::string first_address(ValueId pointers, const Coords& coords) { return at(pointers, first_lane(coords)).name; }
   std::optional<std::string> lane_count(ValueId mask, const Coords& coords);
   std::string active_mask(ValueId mask, bool masked, const Coords& coords);
-  // Index of the element of a row-major tile at these coordinates (of lane 0), and the distance of lanes.
+  // Index of the element of a row-major tile at these coordinates (of lane 0), and the distance between lanes.
   struct Place {
     std::string offset;
     int64_t stride = 0;
   };
   static Place place(const std::vector<int64_t>& shape, const Coords& coords);
-  // What was computed at these coordinates.
+  // The values computed at these coordinates.
   std::vector<ValueId> computed_at(const Coords& coords) const;
 
-  Lines row, inner;  // what is the same for all vectors of a row, and the rest
-  Bounds bounds;     // of the masks in `inner`
+  Lines row, inner;  // code shared by all vectors of a row, and the rest
+  Bounds bounds;     // bounds of the masks in `inner`
 
  private:
   std::string declare(ValueId value, const std::string& text, bool to_inner, const std::string& comment = {});
@@ -59,15 +59,15 @@ class Lanes {
 
   State& state_;
   std::map<std::pair<ValueId, std::string>, Value> known_;
-  std::map<std::string, std::string> widened_;  // by name, what was needed in all lanes: its name there, "" at first
+  std::map<std::string, std::string> widened_;  // by name: the name of its widened copy, "" at first
 };
 
-// A view at coordinates of its box: the arguments of load_window but for the last ones, or of store_window. `offsets`
+// A view at coordinates of its box: the arguments of load_window (all but the last ones) or of store_window. `offsets`
 // are texts of integers.
 std::string window_text(const State& state, const Op& op, const Coords& coords, const std::vector<std::string>& offsets,
                         const std::vector<int64_t>& checked);
 
-// Coordinates with 0 for dimensions of one element.
+// Coordinates with 0 for dimensions of extent 1.
 Coords without_units(const std::vector<int64_t>& shape, Coords coords);
 
 }  // namespace heddle::lang::cpu

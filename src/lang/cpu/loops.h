@@ -10,65 +10,66 @@
 
 namespace heddle::lang::cpu {
 
-// Lanes of a vector along an extent, as text: "kLanes"; and how many results a reduction along it has, so that
-// combinations overlap.
+// The number of lanes of a vector along an extent, as text ("kLanes"), and the number of independent accumulators of a
+// reduction along it, which let operations overlap.
 std::string vector_width(int64_t extent);
 int results_at_once(int64_t extent);
-// The loop over the vectors of a row.
+// Adds the loop over the vectors of a row.
 void add_loop(Lines& row, const Lanes& lanes, int64_t extent);
 
-// Loops over the elements of tiles. An op that needs values at once (a sink) has one loop; pending values that it
-// computes, that are worth a buffer and that others need later are kept by it.
+// Writes loops over the elements of tiles. An op that needs values at once (a sink) has one loop. The loop also stores
+// those pending values that it computes, that other ops need later and that are worth a buffer.
 class Loops {
  public:
   explicit Loops(State& state) : state_(state) {}
 
-  // The sink that is being written, and the region it stands in. Users of values from `op` on, or behind it once its
-  // own loop is written, still need them.
+  // Sets the sink being written and its region. A value is still needed if it has users from `op` on; after written(),
+  // only users after `op` count.
   void enter(const Op& op, const Region& region);
   void written() { sink_is_written_ = true; }
   const Region* region() const { return region_; }
   const Op* sink() const { return sink_; }
 
   using Body = std::function<void(Lanes& lanes, const Coords& coords)>;
-  // for each row, then for each vector of it; appended to `out`.
+  // Appends to `out` a loop over rows with a loop over the vectors of each row inside.
   void loop(Lines& out, const std::vector<int64_t>& shape, const Body& body, const std::vector<ValueId>& kept = {});
-  // The same loop over rows, with what `finish` makes of the text of a row in place of the loop over vectors.
+  // The same loop over rows, but `finish` turns the text of a row into code in place of the loop over vectors.
   using Finish = std::function<void(Lines& row, const Lanes& lanes, const Coords& coords)>;
   void rows(Lines& out, const std::vector<int64_t>& shape, const Body& body, const Finish& finish);
 
-  // The rows of a reduction: `body` ends the text of a vector with a line that it returns.
+  // The rows of a reduction: `body` returns the last line of the code for a vector.
   void reduce_rows(Lines& out, const std::vector<int64_t>& shape,
                    const std::function<std::string(Lanes& lanes, const Coords& coords)>& body, const Finish& finish);
 
-  // Makes a value ready to be read at the coordinates of a loop over its shape: what would be computed more than once,
-  // or is read in another order, gets a buffer first.
+  // Prepares a value for reads at the coordinates of a loop over its shape. Values that would be computed more than
+  // once, or are read in another order, get a buffer first.
   void prepare(Lines& out, ValueId value);
   // A buffer with the elements of a tile.
   const std::string& buffer(Lines& out, ValueId value);
-  // Element e goes to buffer[e * scale + shift].
+  // Writes element e to buffer[e * scale + shift].
   void write_to(Lines& out, ValueId value, const std::string& buffer, int64_t scale = 1, int64_t shift = 0);
-  // Whether the sink is the last one that needs the elements of a value of its own region, so that it may change them.
+  // True if the sink is the last op that needs the elements of a value of its own region, so that it may overwrite
+  // them.
   bool is_last_use(ValueId value) const;
 
-  // Before memory is written: loads that are pending and needed later, or by the regions of the op, are made now.
+  // Pending loads that are needed later, or by the regions of the op. flush_loads() writes them before memory changes.
   void add_load(ValueId value) { loads_.push_back(value); }
   const std::vector<ValueId>& loads() const { return loads_; }
   void set_loads(std::vector<ValueId> loads) { loads_ = std::move(loads); }
   void flush_loads(Lines& out, const std::vector<ValueId>& but_of = {});
-  // The sink, an op that is lazy, gets buffers all the same.
+  // Gives the results of the sink buffers although it is a lazy op.
   void write_now(Lines& out);
-  // What the regions of an op use from outside and would compute again and again.
+  // Prepares outside values that the regions of an op would otherwise compute repeatedly.
   void prepare_regions(Lines& out, const Op& op);
 
  private:
   bool is_unused_from(ValueId value, int now, std::set<ValueId>& seen) const;
-  // `unneeded`: values that are not, which stays so while `kept` grows.
+  // `unneeded`: values known not to be needed; they stay so while `kept` grows.
   bool needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& unneeded) const;
   std::vector<ValueId> worth_keeping(const Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
                                      const std::vector<ValueId>& kept) const;
   void keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords, const std::vector<ValueId>& values);
-  // `written`: the sink itself does not need the elements of its operands any more.
+  // `written`: the sink itself no longer needs the elements of its operands.
   void materialise(Lines& out, ValueId value, bool written = false);
   void prepare(Lines& out, ValueId value, std::set<ValueId>& seen);
   void prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen);

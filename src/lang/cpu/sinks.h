@@ -8,19 +8,20 @@
 
 namespace heddle::lang::cpu {
 
-// What the ops are written with that cannot wait for who needs their results.
+// Context for writing sinks: ops that are written at their place instead of in the loop of an op that needs their
+// result.
 struct SinkContext {
   State& state;
   Loops& loops;
   Lines* out;
-  // Writes the ops of a region whose arguments are scalars; the names of what it yields.
+  // Writes the ops of a region with scalar arguments; returns the names of the values that it yields.
   std::function<std::vector<std::string>(const Region& region, const std::vector<std::string>& arguments)> run_region;
 };
 
-// Adds the comment that names the place of the op in the source, if it has one.
+// Adds a comment with the op's place in the source, if it has one.
 void add_place(SinkContext& context, const Op& op);
 
-// False: the op is none of these.
+// Each writes `op` if it is of that kind, else returns false.
 bool write_memory_op(SinkContext& context, const Op& op);
 bool write_axis_op(SinkContext& context, const Op& op);
 bool write_product_op(SinkContext& context, const Op& op);

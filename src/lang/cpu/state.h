@@ -10,17 +10,17 @@
 
 namespace heddle::lang::cpu {
 
-// Lines of text, indented when they are joined.
+// Lines of text. Indentation is added when they are joined.
 class Lines {
  public:
   void add(std::string line) { lines_.push_back(std::move(line)); }
-  // "head {", the block, "}" and `end`.
+  // Adds "head {", the block, "}" and `end`.
   void block(const std::string& head, const Lines& body, const std::string& end = "}");
-  void close_block(const Lines& body);  // the second one of a block that ended in "} else {"
+  void close_block(const Lines& body);  // the second block of an if-else, after "} else {"
   void append(const Lines& other) { lines_.insert(lines_.end(), other.lines_.begin(), other.lines_.end()); }
   bool empty() const { return lines_.empty(); }
   size_t size() const { return lines_.size(); }
-  // Takes the lines from the given one on away.
+  // Removes and returns the lines from line `first` on.
   Lines take_from(size_t first);
   std::string text(int depth) const;
 
@@ -28,30 +28,30 @@ class Lines {
   std::vector<std::string> lines_;
 };
 
-// Where a value is. What is pending is computed by whoever needs it, in that one's loop.
+// The location of a value. A pending value is computed in the loop of each op that needs it.
 struct Held {
   enum class Kind : uint8_t { kPending, kScalar, kBuffer };
   Kind kind = Kind::kPending;
   std::string name;    // of the variable, or of the pointer to the buffer
-  bool owned = false;  // a buffer that is of this value alone
+  bool owned = false;  // the buffer belongs to this value alone
 };
 
 // An index of an element along a dimension.
 struct Index {
   std::string text;
-  bool lane = false;   // lane i of a vector has the index text + i
-  bool inner = false;  // the text is known within the loop over vectors only
+  bool lane = false;   // lane i of a vector has index text + i
+  bool inner = false;  // the text is valid only inside the loop over vectors
 };
 using Coords = std::vector<Index>;
 
-// What is known while a kernel is written: where values are, the buffers, names.
+// State of code generation for a kernel: locations of values, buffers, names.
 class State {
  public:
   explicit State(const Kernel& kernel) : kernel(kernel), uses(kernel), held_(kernel.values.size()) {}
 
   const Kernel& kernel;
   const Uses uses;
-  // The variable that watches the loop around, if that may wait for other programs; "": none does.
+  // The variable that watches the enclosing loop if that loop may wait for other programs; "" without such a loop.
   std::string watch;
 
   const Held& at(ValueId value) const { return held_[static_cast<size_t>(value)]; }
@@ -59,35 +59,37 @@ class State {
   bool is_pending(ValueId value) const { return at(value).kind == Held::Kind::kPending; }
   bool is_buffer(ValueId value) const { return at(value).kind == Held::Kind::kBuffer; }
 
-  // A name that no other variable has: "acc_12".
+  // An unused variable name: "acc_12".
   std::string fresh(ValueId value);
-  // A buffer for a value; the name of the variable that points to it.
+  // Makes a buffer for a value and returns the name of the variable that points to it.
   std::string new_buffer(ValueId value);
   std::string new_floats(ValueId value, int64_t elements);  // named after a value
   void set_scalar(ValueId value, std::string name) { set(value, {Held::Kind::kScalar, std::move(name), false}); }
   void set_buffer(ValueId value, std::string name, bool owned = true) {
     set(value, {Held::Kind::kBuffer, std::move(name), owned});
   }
-  // How often a value was set; and values as they were after so many times.
+  // The number of set_scalar() and set_buffer() calls so far. undo_to() restores the values as they were after that
+  // many calls.
   size_t changes() const { return replaced_.size(); }
   void undo_to(size_t changes);
-  // The scalars among the values that were set since then, each once.
+  // The scalars among the values set since then, each once.
   std::vector<ValueId> scalars_since(size_t changes) const;
 
-  // What pending values cost to compute again: operations for an element down to what is held. A load costs as much as
-  // makes it worth a buffer.
+  // Cost of computing a pending value again: operations per element, down to held values. A load alone costs enough to
+  // justify a buffer.
   int cost(ValueId value) const;
-  bool has_load(ValueId value) const;  // reads memory that is not a buffer
+  bool has_load(ValueId value) const;  // computing it reads memory that is not a buffer
   static constexpr int kHeavy = 8;
   bool is_heavy(ValueId value) const { return is_pending(value) && (cost(value) >= kHeavy || has_load(value)); }
 
-  // The value of an integer that is the same for all elements and known now.
+  // The value of an integer that is equal for all elements and known at compile time.
   std::optional<int64_t> constant(ValueId value) const;
 
-  // Whether all elements are known to be 0, with the sign of +0.
+  // True if all elements are known to be +0.
   bool is_zero(ValueId value) const;
 
-  // Declarations of all buffers, on the stack up to a limit, and the bytes of scratch that the others take.
+  // Declarations of all buffers (on the stack up to a limit), and the bytes of scratch memory for those beyond the
+  // limit.
   Lines buffer_declarations() const;
   int64_t scratch_bytes() const { return scratch_; }
 
@@ -102,16 +104,16 @@ class State {
     int64_t elements, scratch;  // -1: on the stack
   };
   std::vector<Held> held_;                          // by value
-  std::vector<std::pair<ValueId, Held>> replaced_;  // what was known of values before, the latest last
+  std::vector<std::pair<ValueId, Held>> replaced_;  // earlier locations of values, the latest last
   std::vector<Buffer> buffers_;
   std::map<std::string, int> names_;
   int64_t stack_ = 0, scratch_ = 0;
 };
 
-// Ops that are not written where they stand, but in the loops of those that need them.
+// True for ops that are not written at their place but in the loops of the ops that need them.
 bool is_lazy(const Kernel& kernel, const Op& op);
 
-// Coordinates of the operand of a shape op for those of its result.
+// The coordinates in the operand of a shape op for coordinates in its result.
 Coords operand_coords(const Kernel& kernel, const Op& op, const Coords& coords);
 
 // "// softmax.py:7"

@@ -5,22 +5,22 @@
 
 #include "lang/ir/kernel.h"
 
-// What is known of the numbers in tiles, dimension by dimension: which are neighbours, multiples, the same.
+// Known facts about the values in tiles, by dimension: runs of consecutive or equal values, and divisibility.
 namespace heddle::lang::cuda {
 
 struct AxisFacts {
-  // Along each dimension, elements come in groups of so many that follow each other (by 1; pointers by one element),
-  // the first of which is a multiple of `divisor` (pointers: in bytes); and in groups of equal ones. A scalar has one
-  // dimension.
+  // Facts along each dimension. `contiguous`: length of runs in which each element is the previous one plus 1
+  // (pointers: plus one element). `divisor`: divides the first element of each run (pointers: in bytes). `constant`:
+  // length of runs of equal elements. A scalar has one dimension.
   std::vector<int64_t> contiguous, divisor, constant;
-  std::optional<int64_t> value;  // of all elements
+  std::optional<int64_t> value;  // of all elements, if known
 
   static AxisFacts unknown(size_t rank) {
     return {std::vector<int64_t>(rank, 1), std::vector<int64_t>(rank, 1), std::vector<int64_t>(rank, 1), {}};
   }
 };
 
-// Of each value of the kernel, parameters by their attribute `divisible`.
+// The facts of each value of the kernel. Those of parameters come from their attribute `divisible`.
 std::vector<AxisFacts> axis_facts(const Kernel& kernel);
 
 }  // namespace heddle::lang::cuda

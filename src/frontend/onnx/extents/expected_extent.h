@@ -12,8 +12,8 @@ struct InputExtent {
   size_t input, dim;
 };
 
-// States that a dimension of a node's input should be as long as the given dimensions of its inputs together. Open
-// extents are chosen accordingly.
+// States that the extent of dimension `total` should be the sum of the extents of dimensions `parts`, all of inputs of
+// a node. Open extents are chosen accordingly.
 void expect_extent(NodeContext& ctx, InputExtent total, std::initializer_list<InputExtent> parts);
 
 }  // namespace heddle::onnx

@@ -11,14 +11,14 @@
 
 namespace heddle::onnx {
 
-// How far an import with some guess came.
+// The progress of an import with a guess.
 struct Progress {
-  uint64_t nodes = 0;            // lowered before the one that failed
-  std::vector<int64_t> extents;  // of the operands of that one
+  uint64_t nodes = 0;            // nodes lowered before the one that failed
+  std::vector<int64_t> extents;  // of the operands of the failed node
 };
 
 // An operator's statement that one extent of its operands is the sum of others. `key` names an open extent; "" means a
-// fixed one, which is `value`.
+// fixed extent, which is `value`.
 struct ExtentTerm {
   std::string key;
   int64_t value = 0;
@@ -28,26 +28,26 @@ struct ExtentSum {
   std::vector<ExtentTerm> parts;
 };
 
-// Chooses values for open extents that the operators of a model accept. Importing with a guess either succeeds or stops
-// at a node; a guess that comes further is better. Extents are varied one after another, the sides of a picture
-// together first, through values that are typical of what they count and through extents of the operands that did not
-// fit. The number of imports and of nodes that they lower is bounded, and no clock decides, so that the choice depends
-// on nothing but the model.
+// Chooses values for open extents that the operators of a model accept. An import with a guess either succeeds or stops
+// at a node; a guess that gets further is better. The search varies the two sides of a picture together first, then one
+// extent after another. It tries typical values for the meaning of an extent, and operand extents of the node that
+// failed. The number of imports and of nodes that they lower is bounded. No clock is involved, so the choice depends
+// only on the model.
 class ExtentSearch {
  public:
   explicit ExtentSearch(const std::vector<OpenExtent>& open);
 
-  // What to import with next.
+  // The guess for the next import.
   const std::map<std::string, int64_t>& guess() const { return guess_; }
-  // Whether another guess could help against an error of this code.
+  // True if another guess could avoid an error with this code.
   static bool can_help(ErrorCode code);
 
-  // Call it after every import: takes what the operators said of the extents, which holds for every later guess. True
-  // if that changes guess().
+  // Call it after every import. Takes what the operators stated about the extents, which holds for every later guess.
+  // True if that changes guess().
   bool learn(const std::vector<ExtentSum>& sums);
 
-  // After an import with guess() that failed: moves on to another guess. False where the search is over; guess() is
-  // then the one that came furthest.
+  // Call it after a failed import with guess(): moves on to another guess. False if the search is over; guess() is then
+  // the one that got furthest.
   bool next(const Progress& progress);
 
  private:
@@ -70,7 +70,7 @@ class ExtentSearch {
   std::vector<ExtentSum> sums_;
   int lessons_ = 0;
   size_t knob_ = 0, position_ = 0;
-  std::vector<int64_t> values_;  // of the knob that is being varied
+  std::vector<int64_t> values_;  // candidates for the current knob
   int rounds_ = 0, imports_ = 0;
   uint64_t nodes_ = 0;
 };

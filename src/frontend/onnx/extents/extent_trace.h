@@ -14,8 +14,8 @@ struct InputDim {
   size_t dim;
 };
 
-// The input dimension whose extent `dim` of a value has, traced through elementwise nodes and nodes that move or add
-// dimensions; nullopt if other nodes lie between.
+// The graph input dimension whose extent equals that of dimension `dim` of `v`. It is traced through elementwise nodes
+// and nodes that move or add dimensions; nullopt if other nodes lie between.
 std::optional<InputDim> input_dim_of(const ir::Graph& graph, ir::ValueId v, size_t dim);
 
 }  // namespace heddle::onnx

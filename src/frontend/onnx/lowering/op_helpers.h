@@ -5,8 +5,8 @@
 #include "frontend/onnx/node_context.h"
 #include "ir/builder.h"
 
-// Small things that several operator families need. Beware: Builder::shape() refers into the graph, so copy what must
-// outlive the next emitted node.
+// Helpers that several operator families need. Builder::shape() returns a reference into the graph, so copy a shape
+// that must survive the next emitted node.
 namespace heddle::onnx {
 
 using ir::Ints;
@@ -18,24 +18,24 @@ Ints int_range(int64_t count, int64_t first = 0);
 // A constant of the given type from doubles (rounded) or integers.
 ValueId real_constant(ir::Builder& b, DType dtype, Shape shape, std::vector<double> values);
 ValueId int_constant(ir::Builder& b, Shape shape, Ints values, DType dtype = DType::kI64);
-// Refuses (kOutOfMemory) tables of index arithmetic that would not be reasonable to compute while importing.
+// Throws kOutOfMemory for index tables that are too large to compute during import.
 void check_table(const NodeContext& ctx, const Shape& shape);
-// A vector over channels seen as [1, C, 1, 1, ...] for a tensor of the given rank.
+// A vector over channels reshaped to [1, C, 1, 1, ...] for a tensor of the given rank.
 ValueId per_channel(ir::Builder& b, ValueId vector, int64_t rank);
-// The two operands of an elementwise operator. Before opset 7 the second one broadcasts only if `broadcast` is set; its
-// dimensions then match the first one's from `axis` on, or its last ones.
+// The two operands of an elementwise operator. Before opset 7 the second operand broadcasts only if `broadcast` is set.
+// Its dimensions then match those of the first operand from `axis` on, or the last ones without `axis`.
 struct Operands {
   ValueId lhs, rhs;
 };
 Operands binary_operands(const NodeContext& ctx);
 // Before opset 7 `is_test` distinguishes inference from training. The default is training, but exporters that omit the
-// attribute mean inference; so only an explicit 0 counts as training, which is refused (kUnsupportedOperator).
+// attribute mean inference. So only an explicit 0 counts as training, which is refused (kUnsupportedOperator).
 void require_inference(const NodeContext& ctx);
-// Inserts dimensions of extent 1 at these positions of the result (sorted).
+// Inserts dimensions of extent 1 at the positions `axes` of the result, which are sorted.
 ValueId unsqueeze(ir::Builder& b, ValueId x, const Ints& axes);
 // x with dimension `axis` moved to position `to`.
 ValueId move_axis(ir::Builder& b, ValueId x, int64_t axis, int64_t to);
-// The type that statistics of x are computed in: f32 for narrower floats.
+// The type in which statistics of x are computed: f32 for narrower floats.
 DType wide_dtype(DType dtype);
 
 ValueId square(ir::Builder& b, ValueId x);

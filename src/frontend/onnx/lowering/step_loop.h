@@ -8,8 +8,8 @@
 
 namespace heddle::onnx {
 
-// Writes the body of a `loop` over the steps of a sequence, for operators that recur. Outer values enter the body as
-// parameters, or as constants where they are known, so that the compiler can prepack weights.
+// Builds a `loop` over the steps of a sequence, for recurrent operators. Outer values enter the body as parameters, or
+// as constants if they are known, so that the compiler can prepack weights.
 class StepLoop {
  public:
   explicit StepLoop(NodeContext& ctx);
@@ -17,14 +17,14 @@ class StepLoop {
   ir::Builder& body() { return body_; }
   ir::ValueId iteration() const { return iteration_; }
 
-  // The body's view of a state with this initial value; all states come before any outer value.
+  // The parameter of the body for a state with this initial value. Add all states before any outer value.
   ir::ValueId state(ir::ValueId initial);
-  // The body's view of an outer value that stays the same.
+  // The value in the body of a loop-invariant outer value.
   ir::ValueId outer(const char* name, ir::ValueId value);
-  // The entry of `sequence`, whose leading dimension is time, of this step.
+  // The entry of `sequence` at this step; time is its leading dimension.
   ir::ValueId entry(const char* name, ir::ValueId sequence);
 
-  // Emits the loop: returns the final states, then each slice of the body stacked along a new leading dimension.
+  // Emits the loop. Returns the final states, then each slice of the body, stacked along a new leading dimension.
   std::vector<ir::ValueId> run(int64_t steps, std::span<const ir::ValueId> next_states,
                                std::span<const ir::ValueId> slices);
 

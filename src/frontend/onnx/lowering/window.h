@@ -11,8 +11,8 @@ struct Window {
   int64_t span(size_t d) const { return (kernel[d] - 1) * dilations[d] + 1; }
 };
 
-// Reads kernel_shape (or takes `kernel` where the attribute is missing), strides, dilations, pads and auto_pad for an
-// input of these spatial extents. Throws kInvalidNode where they do not fit.
+// Reads kernel_shape (or uses `kernel` if the attribute is missing), strides, dilations, pads and auto_pad for an input
+// of these spatial extents. Throws kInvalidNode if they do not fit.
 Window read_window(const NodeContext& ctx, const Shape& spatial, ir::Ints kernel = {});
 
 // Output extents; with ceil_mode the last window may begin inside the input (or its left padding) and end beyond it.

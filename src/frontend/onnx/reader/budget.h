@@ -7,11 +7,11 @@
 
 namespace heddle::onnx {
 
-// What one import may still take (ImportLimits). What would go beyond a limit throws kLimit, naming `where`, the limit
-// and the option that raises it, before the work is done or the memory is taken.
+// The remaining resources of one import (ImportLimits). A call that would exceed a limit throws kLimit before the work
+// is done or the memory is allocated. The message has `where`, the limit and the option that raises it.
 class Budget {
  public:
-  // Throws kInvalidArgument where a limit is none.
+  // Throws kInvalidArgument if a limit is not valid.
   explicit Budget(const ImportLimits& limits);
 
   void take_bytes(uint64_t bytes, const std::string& where);

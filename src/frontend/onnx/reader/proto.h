@@ -39,14 +39,14 @@ struct SparseTensorProto {
 
 struct Dimension {
   std::optional<int64_t> value;  // not negative
-  std::string_view param;  // the symbol, where value is empty; may be empty too
+  std::string_view param;  // the symbol if `value` is empty; may be empty too
 };
 
 struct TypeProto {
   enum class Kind : uint8_t { kNone, kTensor, kSequence, kOptional, kMap, kSparse };
   Kind kind = Kind::kNone;
   int32_t elem_type = 0;                        // tensors
-  std::optional<std::vector<Dimension>> shape;  // tensors; empty where the rank is unknown
+  std::optional<std::vector<Dimension>> shape;  // tensors; empty if the rank is unknown
   std::shared_ptr<TypeProto> element;           // sequences and optionals
 };
 
@@ -75,7 +75,7 @@ struct AttributeProto {
     kTypeProtos = 14,
   };
   std::string_view name;
-  std::string_view ref_attr_name;  // inside a function: the attribute of the calling node that gives the value
+  std::string_view ref_attr_name;  // in a function: the attribute of the calling node with the value
   Type type = Type::kUndefined;
   float f = 0;
   int64_t i = 0;
@@ -123,14 +123,14 @@ struct ModelProto {
   std::vector<OperatorSet> opset_imports;
   GraphProto graph;
   std::vector<FunctionProto> functions;
-  std::shared_ptr<const void> owner;  // of the bytes that the views point into
-  std::string path;                   // for messages and to find external data; "" when read from memory
+  std::shared_ptr<const void> owner;  // owner of the bytes that the views point into
+  std::string path;                   // for messages and to find external data; "" if read from memory
 };
 
 // Decodes a serialised ModelProto. Throws kMalformedModel (not ONNX, truncated), kLimit. `path` is where the bytes came
 // from.
 ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path, Budget& budget);
-// The same within the limits that hold where nobody says others.
+// The same with the default limits.
 ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path);
 
 // One serialised TensorProto, as in the .pb files of the node tests. Throws kMalformedModel.
