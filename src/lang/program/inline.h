@@ -28,9 +28,9 @@ struct Elementwise {
   std::vector<Leaf> leaves;
   std::vector<Node> nodes;  // the last one is the value
 };
+
 // Computes the value wherever kernels of the program load operand `index`, which they no longer read. Returns why that
 // is impossible, or "" if it is done. All tensors must have fewer than 2^31 elements.
-// elements.
 std::string inline_at_loads(Program& program, size_t index, const Elementwise& value);
 
 // Computes the value wherever kernels of the program store result `index`, which gets the type `stored`.
