@@ -9,12 +9,11 @@
 
 namespace heddle::ops {
 
-// A problem with everything resolved, as a description that has configurations.
+// A problem with all defaults filled in, and its description, which has configurations.
 struct ResolvedAttention {
-  AttentionProblem problem;  // no size or stride is 0 for another one any more
+  AttentionProblem problem;  // sizes and strides that were 0 for a default are filled in
   schedule::KernelDesc desc;
-  // Of the operands of the description: Q, K, V, O, then what the problem has of bias, sinks, lengths, table of
-  // pages.
+  // By operand of the description: Q, K, V, O, then those of bias, sinks, lengths and page table that the problem has.
   std::vector<OperandSpan> spans;
 
   const schedule::AttentionDesc& attention() const;
@@ -24,7 +23,7 @@ struct ResolvedAttention {
 // Throws as Attention::prepare() does for a wrong problem.
 ResolvedAttention resolve(const AttentionProblem& problem);
 
-// What runs on a device, best prediction first. Throws kUnsupportedOperator where there is nothing.
+// Configurations that run on a device, best prediction first. Throws kUnsupportedOperator if there are none.
 std::vector<schedule::Config> candidates(const ResolvedAttention& attention, const CudaTarget& target);
 
 }  // namespace heddle::ops

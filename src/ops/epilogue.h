@@ -18,20 +18,20 @@ struct LoweredEpilogue {
   std::vector<schedule::Operand> operands;  // every operand given, used or not
 };
 
-// The meaning of the problem's epilogue: "x" is the accumulator, other names are operands, computation is in f32 (in
-// f64 where the accumulator is). "" is the identity. The problem's dimensions and strides are resolved. Throws
-// kInvalidArgument on text that does not parse, an unknown operand or function (it lists those that exist), a wrong
-// number of arguments, a condition where a value belongs, operands that repeat a name; kUnsupportedType.
+// Lowers the problem's epilogue: "x" is the accumulator, other names are operands, and computation is in f32 (in f64 if
+// the accumulator is f64). "" is the identity. The problem's dimensions and strides must be resolved. Throws
+// kInvalidArgument for text that does not parse, an unknown operand or function (the message lists the known ones), a
+// wrong number of arguments, a condition where a value belongs, or operands that share a name. Throws kUnsupportedType.
 LoweredEpilogue lower_epilogue(const GemmProblem& problem, DType accumulator);
 
 // "sum", "prod", "max", "min".
 const char* kind_name(Reduction::Kind kind);
 
-// "abs, acos, ..., gelu, ...": what may be called.
+// The names of functions that an epilogue may call: "abs, acos, ..., gelu, ...".
 std::string epilogue_functions();
 
-// The value that is stored to D, in double: the reference of tests and of `heddle kernel gemm --verify`. `load` gives
-// the element of an operand of the kernel at a position.
+// The value stored to D, in double: the reference for tests and for `heddle kernel gemm --verify`. `load` returns the
+// element of a kernel operand at a position.
 double evaluate_epilogue(const schedule::Epilogue& epilogue, int64_t batch, int64_t row, int64_t column,
                          double accumulator, const std::function<double(uint32_t operand, int64_t position)>& load);
 

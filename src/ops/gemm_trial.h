@@ -10,7 +10,7 @@
 
 namespace heddle::ops {
 
-// Candidates of a product on a GPU: compiled side by side, run as CUDA graphs of their own with the L2 cold.
+// Candidates for a product on a GPU. They are compiled in parallel; each runs as its own CUDA graph with a cold L2.
 class GemmTrial : public tune::Trial {
  public:
   struct Options {
@@ -23,7 +23,7 @@ class GemmTrial : public tune::Trial {
     double compile_seconds = 0;
     bool from_cache = false;
     double error = -1;    // GemmWorkload::check(); -1: not checked
-    std::string failure;  // why it does not compile
+    std::string failure;  // why it did not compile
   };
 
   // Throws kNoCompiler, kDevice, kOutOfMemory.
@@ -37,7 +37,7 @@ class GemmTrial : public tune::Trial {
 
   const std::vector<Candidate>& candidates() const { return candidates_; }
   const GemmWorkload& workload() const { return workload_; }
-  const runtime::CudaGraph& graph(size_t candidate);  // of one that compiled
+  const runtime::CudaGraph& graph(size_t candidate);  // of a candidate that compiled
   runtime::CudaTimer& timer() { return timer_; }
 
  private:

@@ -9,27 +9,27 @@
 
 namespace heddle::ops {
 
-// Random operands of a problem on the host and on a device, with guards behind D, and expected values of its elements.
+// Random operands of a problem on the host and on a device, with guard bytes after D, and expected values of D.
 class GemmWorkload {
  public:
-  // `reference`: compare with sums in double, not only with the first result that is checked.
+  // `reference`: also compare with sums in double, not only with the first result that was checked.
   GemmWorkload(const runtime::CudaContext& context, const ResolvedGemm& gemm, bool reference, uint64_t seed);
 
-  // Device addresses as launches count operands.
+  // Device addresses in the operand order of launches.
   std::vector<uint64_t> operands(uint64_t workspace, uint64_t counters) const;
-  // Makes every element of D, what lies behind it and every result of a reduction NaN.
+  // Sets all elements of D, the guard bytes and all results of reductions to NaN.
   void poison();
-  // The largest error of D over the bound for its types, at most 1 where it is right; infinite where an element was not
-  // written, what lies behind D was, or an element or a reduction is far from that of the first D that was right. Of a
-  // large D only some rows are read, spread evenly.
+  // The largest error of D divided by the bound for its types; at most 1 if D is correct. Infinite if an element was
+  // not written, a guard byte was overwritten, or an element or a reduction is far from that of the first correct D. Of
+  // a large D only some rows are read, spread evenly.
   double check();
 
  private:
   struct Sample {
-    int64_t index;  // in the rows that are read
+    int64_t index;  // index into the rows that are read
     double value, bound;
   };
-  // Of elements whose sums were added in another order, with operands of about 1.
+  // For elements whose sums were added in another order, with operands of about 1.
   struct Tolerance {
     double relative, absolute;
   };
@@ -47,8 +47,8 @@ class GemmWorkload {
   std::vector<std::vector<uint8_t>> extra_;
   size_t d_bytes_;
   std::vector<Sample> samples_;
-  std::vector<int64_t> rows_;   // of D that are read, counted through all batches
-  std::vector<uint8_t> first_;  // they, of the first D that was right
+  std::vector<int64_t> rows_;   // the rows of D that are read, counted across batches
+  std::vector<uint8_t> first_;  // these rows of the first correct D
   std::vector<std::vector<float>> first_reductions_;
   std::unique_ptr<runtime::CudaBuffer> device_a_, device_b_, device_d_;
   std::vector<std::unique_ptr<runtime::CudaBuffer>> device_extra_;

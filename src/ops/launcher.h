@@ -11,15 +11,15 @@
 
 namespace heddle::ops {
 
-// Launches whose operands change from call to call, laid out so that a call copies one block of arguments, fills in
-// addresses and enqueues: no allocation, no text. Thread-safe.
+// Launches whose operand addresses change from call to call. A call copies one prepared block of arguments, fills in
+// the addresses and enqueues; it allocates nothing and handles no text. Thread-safe.
 class Launcher {
  public:
   // `module` must outlive the launcher.
   Launcher(const runtime::CudaContext& context, const runtime::CudaModule& module,
            const std::vector<CudaLaunch>& launches);
 
-  // `addresses` are counted as the launches count operands. Throws kDevice.
+  // `addresses` are in the operand order of the launches. Throws kDevice.
   void launch(std::span<const uint64_t> addresses, CudaDriver::Handle stream) const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace heddle::ops {
 
-// One configuration as a unit of CUDA C++, and how it is launched: operands are those of the description, then the
+// The CUDA C++ unit of one configuration and its launches. Operands of a launch are those of the description, then the
 // workspace and the counters.
 struct KernelText {
   std::string unit;
@@ -23,10 +23,10 @@ struct KernelText {
 };
 KernelText make_kernel(const schedule::KernelDesc& desc, const schedule::Config& config, const CudaTarget& target);
 
-// Device memory whose bytes are zero.
+// Device memory that is filled with zeros.
 std::unique_ptr<runtime::CudaBuffer> zeroed(const runtime::CudaContext& context, int64_t bytes);
 
-// Configurations that may fail to compile before prepare() does.
+// Configurations that prepare() tries before it fails; a GEMM tries one more.
 inline constexpr size_t kMostTries = 6;
 
 // A configuration and why it was chosen.
@@ -35,15 +35,15 @@ struct ConfigChoice {
   std::string reason;
 };
 
-// A kernel that is compiled, loaded and laid out, with a workspace for each stream on which it was called. Thread-safe.
+// A kernel that is compiled, loaded and ready to launch, with one workspace per stream. Thread-safe.
 class PreparedKernel {
  public:
-  // The first of the choices that compiles: one whose registers spill is none, the next best takes its place. Throws
-  // kCompilerFailed where none does, kNoCompiler, kDevice.
+  // Uses the first choice that compiles without spilling registers. Throws kCompilerFailed if there is none,
+  // kNoCompiler, kDevice.
   PreparedKernel(std::shared_ptr<const runtime::CudaContext> context, const schedule::KernelDesc& desc,
                  std::span<const ConfigChoice> choices, bool use_cache);
 
-  // `addresses`: of the description's operands; behind them is room for two more.
+  // `addresses`: those of the description's operands, followed by room for two more.
   void launch(std::span<uint64_t> addresses, CudaDriver::Handle stream) const;
 
   std::string config, reason;
@@ -62,7 +62,7 @@ class PreparedKernel {
   mutable std::map<std::pair<CudaDriver::Handle, uint64_t>, std::unique_ptr<runtime::CudaBuffer>> workspaces_;
 };
 
-// What is said of an operand that a call may not have. `bytes`: how many it has. All addresses are multiples of 16.
+// The name of an operand for errors of checked_address(), and its size in bytes. Addresses must be multiples of 16.
 struct OperandSpan {
   std::string name;  // "gemm: A"
   int64_t bytes = 0;

@@ -8,8 +8,8 @@
 
 namespace heddle::passes {
 
-// What `heddle opt` does: reads textual IR, runs the named passes (none: the whole pipeline) and prints the result,
-// with all elements of constants, so that the text can be read back.
+// Implements `heddle opt`: reads textual IR, runs the named passes (none: the whole pipeline) and prints the result
+// with all elements of constants, so that it can be read back.
 std::string optimise_text(std::string_view text, std::span<const std::string> names, const PassContext& context);
 
 }  // namespace heddle::passes

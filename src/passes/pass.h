@@ -12,7 +12,7 @@
 
 namespace heddle::passes {
 
-// What an f32 model is computed in. Accumulation, statistics and softmax stay f32.
+// The type in which an f32 model is computed. Accumulation, statistics and softmax stay f32.
 enum class Precision : uint8_t { kF32, kTf32, kF16, kBF16 };
 
 class FoldMemo;  // passes/simplify/fold.h
@@ -21,20 +21,21 @@ struct PassContext {
   const Target& target;
   Precision precision = Precision::kF32;
   FoldMemo* folded = nullptr;  // results of earlier runs on the same constants
-  // The groups that the nodes of a graph become; the driver sets it to its group_nodes(). Empty: not known to passes.
+  // Returns the groups of a graph's nodes. The driver sets it to its group_nodes(). Empty: passes do not know the
+  // groups.
   std::function<ir::Grouping(const ir::Graph&)> group = {};
-  // What the kernels of those groups can do; the driver sets it to schedule::placement_obstacle(). Empty: nothing is
-  // stored in place.
+  // Why kernels of those groups cannot store a value in place. The driver sets it to schedule::placement_obstacle().
+  // Empty: nothing is stored in place.
   ir::PlacementObstacle placement_obstacle = {};
 };
 
-// A pass is one free function from graph to graph in a pair of files of its own (passes/<name>.h, .cc).
+// A pass is one free function from graph to graph in its own pair of files (passes/<folder>/<name>.h, .cc).
 struct Pass {
   std::string_view name;
   std::string_view what;  // one line for `heddle opt --list`
   ir::Graph (*run)(const ir::Graph&, const PassContext&);
-  // Whether the pass may have anything to do for the target, the precision and the nodes of a graph, bodies aside;
-  // null: always. Where it has not, it costs no copy of the graph and no check.
+  // Whether the pass may change a graph, judged by the target, the precision and the graph's nodes without bodies;
+  // null: always. If it is false, the graph is neither copied nor verified.
   bool (*applies)(const ir::Graph&, const PassContext&) = nullptr;
 };
 
@@ -53,8 +54,8 @@ struct PipelineOptions {
   std::function<void(const PassReport&, const ir::Graph&)> observe;
 };
 
-// Passes that do not apply are left out. Throws kInvalidArgument on an unknown name in `disabled`, kInternal naming the
-// pass whose result does not verify.
+// Skips passes that do not apply. Throws kInvalidArgument for an unknown name in `disabled`, and kInternal with the
+// name of a pass whose result does not verify.
 ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const PipelineOptions& options = {});
 ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names, const PassContext& context);
 

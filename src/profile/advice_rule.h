@@ -8,10 +8,10 @@
 
 #include "profile/profile.h"
 
-// What the rules of advice.h are written with.
+// Helpers for the rules of advice.h.
 namespace heddle::profile {
 
-// What a gain is a share of: the time in which a GPU is busy or could be, else the total of the metric of time.
+// The time that gains are shares of: the time in which a GPU is busy or could be, else the total of the time metric.
 int64_t run_time(const CallingContextTree& tree);
 
 double share_of_run(const CallingContextTree& tree, int64_t time);
@@ -25,10 +25,10 @@ struct Gain {
   int64_t ns = 0;
 };
 
-// The most advice that a profile shows.
+// The most pieces of advice that a profile shows.
 inline constexpr size_t kMostAdvice = 7;
 
-// Keeps the kMostAdvice largest, in their order. Only these get texts, since every row of a profile may have a gain.
+// Keeps the kMostAdvice largest, in their order. Texts are written for these only, since every row may have a gain.
 void keep_largest(std::vector<Gain>& gains);
 
 // 1234567 -> "1.2 ms".
@@ -36,7 +36,7 @@ std::string time_text(int64_t nanoseconds);
 
 bool has_any(std::string_view name, std::initializer_list<std::string_view> parts);
 
-// Whether a kernel is one in which several GPUs exchange data, by its name.
+// Whether a kernel exchanges data between GPUs, judged by its name.
 bool is_collective(std::string_view kernel);
 
 }  // namespace heddle::profile

@@ -4,7 +4,7 @@
 
 namespace heddle::profile {
 
-// The parts of the HTML page below page/, as they were when Heddle was built.
+// The parts of the HTML page, taken from page/ when Heddle was built.
 struct PageParts {
   std::string_view html;    // with {{title}}, {{style}}, {{profile}} and {{script}}, each once and in this order
   std::string_view style;

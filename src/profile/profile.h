@@ -12,7 +12,7 @@
 
 namespace heddle::profile {
 
-// The least time that the device needs for what a node did, and why: "memory", "compute" or "latency".
+// The least time that the device needs for the work of a node, and its bound: "memory", "compute" or "latency".
 struct RooflineRow {
   NodeId node = 0;
   int64_t floor_ns = 0, bytes = 0, flops = 0;
@@ -45,7 +45,7 @@ struct Source {
   std::string text;
 };
 
-// What to do about the time of a node: why, from which numbers, for how much of the run.
+// Advice on the time of a node: the reason, the numbers behind it, its share of the run.
 struct Advice {
   std::string rule;
   NodeId node = 0;
@@ -56,7 +56,7 @@ struct Advice {
   std::string remedy;
 };
 
-// What a program cost by calling context, in memory as docs/reference/profile-json.md has it.
+// The cost of a program by calling context; docs/reference/profile-json.md describes the fields.
 struct Profile {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  // the header, in order
@@ -68,23 +68,23 @@ struct Profile {
   std::vector<Advice> advice = {};
 };
 
-// The fact that times are too long for advice on how far they are from their floors.
+// A fact of profiles of a busy machine. Their times are too long to compare with floors.
 inline constexpr const char* kBusyFact = "busy machine";
 bool is_of_busy_machine(const Profile& profile);
 
 // The limit on the sum of a metric's absolute values. The difference of two such sums does not overflow.
 inline constexpr int64_t kMostTotal = int64_t{1} << 61;
 
-// Adds another profile of the same program: of more iterations, of another thread or rank. Equal paths become one,
-// facts that differ are both listed, tracks and slices are added to the existing ones. Throws kInvalidInput if a sum
-// would exceed kMostTotal.
+// Adds another profile of the same program, such as more iterations, another thread or another rank. Equal paths become
+// one, facts that differ are both listed, tracks and slices are added to the existing ones. Throws kInvalidInput if a
+// sum would exceed kMostTotal.
 void merge(Profile& into, const Profile& other);
 
-// The same profile with other frames: of each frame what `frame_for` makes of it. Where that is nothing, what was below
-// such a node is its parent's.
+// The same profile with each frame replaced by frame_for(frame). If that is nothing, the frame's nodes are removed;
+// their values and children go to their parents.
 Profile relabelled(const Profile& profile, const std::function<std::optional<Frame>(const Frame&)>& frame_for);
 
-// A profile with the values of an older one for the same nodes; what only one of them has is 0 in the other.
+// A profile with an older one's values for the same nodes. Nodes that only one of them has are 0 in the other.
 struct Difference {
   Profile profile;
   std::vector<std::vector<int64_t>> before;  // by metric of the profile's tree, by node

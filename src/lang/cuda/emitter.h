@@ -17,20 +17,20 @@
 // Writes the body of a kernel on the operators of tile/block.
 namespace heddle::lang::cuda {
 
-// A value that lies in shared memory as an operand of products.
+// An operand of products in shared memory.
 struct OperandText {
   std::string operand;  // block::Operand<...>
   std::string pointer;  // C++
-  bool copied = false;  // from memory, as it was
+  bool copied = false;  // from memory, unchanged
 };
 
 struct EmitOptions {
   int64_t warps = 4;
-  int stages = 1;           // slots of loads that run ahead of a loop
-  int64_t most_shared = 0;  // bytes of a block
-  bool boxes = false;       // TMA may bring loads
-  bool producer = false;    // by a warpgroup of its own
-  bool emulated = false;    // there is no PTX
+  int stages = 1;           // slots of pipelined loads
+  int64_t most_shared = 0;  // limit on the shared memory of a block, in bytes
+  bool boxes = false;       // TMA may make loads
+  bool producer = false;    // a warpgroup of its own may issue them
+  bool emulated = false;    // for the emulator, which has no PTX
 };
 
 // A tensor map that is a parameter of the kernel.
@@ -52,18 +52,18 @@ class Emitter {
   const Type& type(ValueId v) const { return kernel.type(v); }
   const AxisFacts& facts_of(ValueId v) const { return facts[static_cast<size_t>(v)]; }
   const Layout& layout(ValueId v) const { return assignment.of(v); }
-  // Of operands that have one: that of the first which is not the same everywhere.
+  // The layout of the first operand that is not uniform, else of operand 0.
   const Layout& common_layout(const Op& op) const {
     for (const ValueId v : op.operands) {
       if (!uniform(v)) return layout(v);
     }
     return layout(op.operands[0]);
   }
-  // A name for a value that no other has.
+  // A unique name for a value.
   std::string name(ValueId v);
   std::string fresh(const std::string& wanted);
   void bind(ValueId v, std::string text) { text_[v] = std::move(text); }
-  // A tile that is the same number everywhere is written as that number.
+  // Binds a tile whose elements are all the same number to the text of that number.
   void bind_uniform(ValueId v, std::string text) {
     uniform_.insert(v);
     bind(v, std::move(text));
@@ -75,9 +75,9 @@ class Emitter {
   // A tile in its own layout or another one.
   std::string tile(ValueId v) { return tile(v, layout(v)); }
   std::string tile(ValueId v, const Layout& in);
-  // The text of a tile of layout `from` as one of `to`.
+  // Converts the text of a tile from layout `from` to `to`.
   std::string converted(std::string text, const Layout& from, const Layout& to, const Type& type);
-  // The C++ type of a value as it is held.
+  // The C++ type in which a value is held.
   std::string held_type(ValueId v);
   std::string layout_name(const Layout& layout);
 
@@ -85,7 +85,7 @@ class Emitter {
   void declare(const Op& op, ValueId v, const std::string& text, bool pure = false);
   void statement(const Op& op, const std::string& text);
   std::string comment(const Op& op);
-  // Bytes that stay for the loop, at their offset.
+  // Reserves bytes of shared memory until the loop ends; returns their offset.
   int64_t keep(int64_t bytes) {
     const int64_t at = kept_bytes;
     constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
@@ -97,9 +97,9 @@ class Emitter {
     int64_t& most = kept_bytes > 0 ? shared_bytes : free_bytes;
     most = std::max(most, bytes);
   }
-  // Text of operators that use shared memory: where nothing is kept there they have all of it.
+  // The text of an operator that uses shared memory. It gets all of it if nothing is kept there.
   std::string placed(std::string text) const;
-  // The text that f() emits, whose names are bound only there.
+  // The text that f() emits. Names that f() binds are dropped afterwards.
   template <typename F>
   std::string apart(const F& f) {
     codegen::Writer other(2);
@@ -112,7 +112,7 @@ class Emitter {
     std::swap(out, other);
     return other.text();
   }
-  // A lambda of a region of scalars, declared before the statement that uses it; its name.
+  // Declares a lambda for a region of scalars before the statement that uses it; returns its name.
   std::string functor(const Op& op, const Region& region, const std::vector<std::string>& parameters,
                       const std::vector<std::string>& unpacked);
 
@@ -124,23 +124,23 @@ class Emitter {
   const WindowAnalysis windows;
   const Uses& uses = windows.uses();
   codegen::Writer out{1};
-  // That operators use in turn, beside what is kept and where nothing is.
+  // Bytes that operators use in turn: while something is kept in shared memory, and while nothing is.
   int64_t shared_bytes = 0, free_bytes = 0;
-  // What lies in shared memory while a loop runs, before that: bytes now and at most.
+  // Bytes kept in shared memory while a loop runs, in front of the operators' bytes: current and maximum.
   int64_t kept_bytes = 0, most_kept_bytes = 0;
   std::unordered_map<ValueId, OperandText> operands;
   bool uses_groups = false;
-  // What the kernel begins with: rings, whose barriers lie behind all else in shared memory.
+  // Statements at the start of the kernel. They set up rings, whose barriers come last in shared memory.
   std::vector<std::string> prologue;
-  std::string producer;  // text of a further thread, which fills rings
+  std::string producer;  // code of the producer warpgroup, which fills rings
   int64_t barrier_bytes = 0;
   std::vector<TensorMapParameter> maps;
-  std::set<const Op*> skipped;       // whose results nobody needs any more
-  std::string meanwhile;             // what the next product of warpgroups calls while it runs
+  std::set<const Op*> skipped;       // ops whose results are no longer needed
+  std::string meanwhile;             // the lambda that the next warpgroup product calls while it runs
   std::vector<std::string> aliases;  // "using L0 = ...;" in order
 
  private:
-  // Whether its result is only in shared memory, where copies bring it.
+  // Whether the op's result exists only in shared memory, where copies put it.
   bool is_staged(const Op& op) const;
   std::string alias_of(const std::string& type);
 
@@ -151,8 +151,8 @@ class Emitter {
   std::string last_place_;
 };
 
-// While it lives, a loop may keep things in shared memory: behind it their place is free, and no operand is there any
-// more.
+// A scope in which a loop may keep data in shared memory. At its end that memory is free, and the operands in it are
+// forgotten.
 class KeptForLoop {
  public:
   explicit KeptForLoop(Emitter& e) : e_(e), bytes_(e.kept_bytes), operands_(e.operands) {}
@@ -172,56 +172,57 @@ class KeptForLoop {
 // A sum of products of scalars in an integer type.
 std::string sum_text(const Emitter& e, const Polynomial& p, const std::string& type);
 
-// Each writes the ops of its kind; false: the op is none of these.
+// Each emits one kind of ops; false: the op is of another kind.
 bool emit_elementwise(Emitter& e, const Op& op);
 bool emit_shape(Emitter& e, const Op& op);
 bool emit_memory(Emitter& e, const Op& op);
 bool emit_over_axis(Emitter& e, const Op& op);
 bool emit_product(Emitter& e, const Op& op);
 bool emit_control(Emitter& e, const Op& op);
-// The window that an access to a view names.
+// The text of the window that an access to a view reads or writes.
 std::string window_text(const Emitter& e, const Op& op, unsigned checked);
 unsigned checked_of(const Op& op);
-// Operand `side` of a product in shared memory, at `pointer`; its bytes.
+// Operand `side` of a product in shared memory at `pointer`, and its size in bytes.
 OperandText operand_text(const Emitter& e, const Op& dot, size_t side, std::string pointer);
 int64_t operand_size(const Emitter& e, const Op& dot, size_t side);
-// The statement that lays it down.
+// The statement that stores an operand to shared memory.
 std::string put_text(Emitter& e, const Op& dot, size_t side, const OperandText& text);
-// A `for` whose loads run ahead; false: it has none.
+// A `for` with pipelined loads; false: the loop has none.
 bool emit_pipelined(Emitter& e, const Op& op);
-// The lambda that does something for a later trip than the loop's: open_ahead() begins it and computes what addresses
-// are made of, close_ahead() ends it. It does nothing behind the last trip.
+// A lambda that does work for a later iteration. open_ahead() begins it and computes the values that addresses depend
+// on; close_ahead() ends it. The lambda does nothing after the last iteration.
 struct Ahead {
   std::string index, lambda;
-  std::vector<ValueId> targets, values;  // what it carries, and what that becomes
+  std::vector<ValueId> targets, values;  // the values it carries, and their next values
 };
 Ahead open_ahead(Emitter& e, const Op& loop, const Pipeline& pipeline, const std::string& lambda);
-// `always`: what is done behind the last trip too.
+// `always`: statements that run after the last iteration, too.
 void close_ahead(Emitter& e, const Op& loop, const Ahead& ahead, const std::vector<std::string>& always = {});
-// Whether the first product of a loop's body is one of warpgroups and stands in it directly, so that what is done while
-// it runs is done in every trip.
+// Whether the first product of a loop's body is a warpgroup product directly in the body, so that work overlapped with
+// it runs in every iteration.
 bool overlaps(const Emitter& e, const Region& body);
-// The body of a loop that only adds a product to what it carries: one product runs while the next is issued. `behind`:
-// what follows when a product has been issued and the one before has ended.
+// The body of a loop that only adds a product to a carried value: one product runs while the next is issued. `behind`:
+// statements to run once a product is issued and the previous one has ended.
 void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& product,
                        const std::vector<std::string>& behind);
-// One whose loads go through registers.
+// A pipelined `for` whose loads go through registers.
 void emit_by_registers(Emitter& e, const Op& op, const Pipeline& pipeline);
-// The pieces of a load of groups of kShiftedRun neighbours that are not aligned.
+// The pieces of a load of unaligned groups of kShiftedRun neighbours.
 constexpr int64_t kShiftedRun = 8;
 std::string load_pieces_text(Emitter& e, const Op& op);
-// One whose loads TMA brings.
+// A pipelined `for` whose loads TMA makes.
 void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& pipeline);
-// A product of operands in shared memory, without waiting for it, into the variable of its sums.
+// Starts a product of operands in shared memory without waiting for it. It adds to the variable `sums`.
 std::string begin_product_text(Emitter& e, const Op& dot, const std::string& sums);
-// Operands of the loop's products that do not change in it are laid down before it; whether there are any.
+// Stores loop-invariant operands of the loop's products to shared memory before the loop; returns whether there are
+// any.
 bool lay_down_invariants(Emitter& e, const Region& body);
-// Ops of a loop that only loads need which have been made already are left out from now on.
+// Skips ops that only the loop's loads need, once these loads have been emitted.
 void skip_addresses(Emitter& e, const Region& body, const Pipeline& pipeline);
 void emit_carried(Emitter& e, const Op& op);
 std::string for_head(Emitter& e, const Op& op, const std::string& index);
 void emit_for_body(Emitter& e, const Op& op);
-// variables of targets[i] = values[i] for all i at once.
+// Assigns values[i] to the variables of targets[i], for all i at once.
 void assign(Emitter& e, const std::vector<ValueId>& targets, const std::vector<ValueId>& values);
 bool emit_effect(Emitter& e, const Op& op);
 

@@ -16,24 +16,24 @@
 
 namespace heddle::lang::cuda {
 
-// The name of what kernels are compiled to for a device: "cuda-sm_90a".
+// The name of a device's compilation target: "cuda-sm_90a".
 std::string target_name(const CudaTarget& target);
 
 // A compiled kernel of the tile language. Thread-safe.
 class CudaKernel {
  public:
-  // Compiles a verified kernel for "cuda-sm_90a" or the like, from the user's cache where it is there. Throws
-  // kUnsupportedOperator, kInvalidArgument for another target, and what the compiler says.
+  // Compiles a verified kernel for a target such as "cuda-sm_90a", or takes it from the user's cache. Throws
+  // kUnsupportedOperator, kInvalidArgument for another target, and the compiler's errors.
   CudaKernel(Kernel kernel, std::string_view target, Loads loads = Loads::kAny);
 
-  // Runs the programs of a grid on a stream of the device; null: the legacy default stream. Arguments in order, each in
-  // eight bytes.
+  // Runs the programs of a grid on a stream of the device; null: the legacy default stream. `arguments` are in order,
+  // eight bytes each.
   void launch(std::array<int64_t, 3> grid, std::span<const uint64_t> arguments, CudaDriver::Handle stream,
               int device = 0) const;
 
   const CudaUnit& unit() const { return unit_; }
   const std::string& machine_code() const { return machine_code_; }
-  int registers() const { return registers_; }  // of a thread; 0 where the compiler does not say
+  int registers() const { return registers_; }  // per thread; 0 if the compiler does not report it
   int64_t spills() const { return spills_; }    // bytes
 
  private:
@@ -56,7 +56,7 @@ class CudaKernel {
   int registers_ = 0;
   int64_t spills_ = 0;
   mutable std::mutex mutex_;
-  mutable std::map<int, Loaded> loaded_;  // under the mutex; what is there stays as it is
+  mutable std::map<int, Loaded> loaded_;  // guarded by mutex_; entries never change
   mutable std::once_flag made_;
   mutable std::unique_ptr<const CudaKernel> without_maps_;  // for arguments that no tensor map describes
 };

@@ -6,17 +6,18 @@
 #include <string>
 #include <vector>
 
-// The layouts of tile/block/layout.h as data, with the C++ type that each is. They are chosen here and checked there.
+// The layouts of tile/block/layout.h as data, with the C++ type of each. This code chooses them; the tile library
+// checks them.
 namespace heddle::lang::cuda {
 
-// The least power of two that is not below n.
+// The smallest power of two that is at least n.
 constexpr int64_t power_of_two_from(int64_t n) {
   return n <= 1 ? 1 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
 }
 
 enum class Part : uint8_t { kRegister, kLane, kWarp };
 
-// As in the tile library: `size` values that move by `stride` along `dim`, or along none (-1).
+// As in the tile library: `size` values that step by `stride` along `dim`; -1: along no dimension.
 struct Digit {
   Part part = Part::kRegister;
   int64_t size = 1;
@@ -28,7 +29,7 @@ struct Digit {
 struct Layout {
   std::vector<int64_t> shape;
   std::vector<Digit> digits;
-  std::string type;  // C++, of a few layouts that have names
+  std::string type;  // C++, composed of a few named layouts
 
   int rank() const { return static_cast<int>(shape.size()); }
   int64_t size(Part part) const;
@@ -36,7 +37,7 @@ struct Layout {
   int64_t threads() const { return 32 * size(Part::kWarp); }
   int64_t elements() const;
   int64_t coordinate(Part part, int64_t number, int dim) const;
-  // Registers from number 0 on that are neighbours along `dim`.
+  // The number of registers, from 0 on, whose elements are neighbours along `dim`.
   int64_t run(int dim) const;
   bool fits(int dim) const;  // no digit reaches beyond the shape
   bool replicated() const;   // several threads hold an element
@@ -51,17 +52,17 @@ bool same_threads(const Layout& a, const Layout& b);
 // Neighbouring elements along order[0] in `vector` registers, then lanes and warps along order[0], order[1], ..., and
 // what is left of the tile in registers.
 Layout blocked(const std::vector<int64_t>& shape, const std::vector<int>& order, int64_t vector, int64_t warps);
-// The sums of tensor cores, the last two dimensions of the shape; a first one is in registers.
+// The accumulators of tensor cores, over the last two dimensions of the shape. A leading dimension is in registers.
 struct WarpGrid {
   int64_t m = 1, n = 1;
 };
 Layout mma(const std::vector<int64_t>& shape, WarpGrid grid, int64_t warps);
-// mma_layout<...> of its last two dimensions.
+// The C++ type of the last two dimensions, mma_layout<...>.
 std::string mma_type(const std::vector<int64_t>& shape, WarpGrid grid, int64_t warps);
-// Those of warpgroups, whose blocks have 64 rows and all columns.
+// The accumulators of warpgroup products, whose blocks have 64 rows and all columns.
 Layout warpgroup(const std::vector<int64_t>& shape, int64_t warps);
 std::string warpgroup_type(const std::vector<int64_t>& shape, int64_t warps);
-// A first dimension of a batch in registers outside of all others.
+// Adds a leading batch dimension, in registers outside of all others.
 Layout batched(const Layout& one, int64_t batch);
 
 Layout slice(const Layout& of, int axis);
@@ -69,10 +70,10 @@ Layout squeeze(const Layout& of, int axis);
 Layout expand(const Layout& of, int axis);
 Layout permute(const Layout& of, const std::vector<int64_t>& order);
 Layout join(const Layout& of);
-// What a tile in row-major order has under another shape, where digits are digits there as well.
+// The layout of a row-major tile after a reshape; nothing if its digits do not stay digits in the new shape.
 std::optional<Layout> reshape(const Layout& of, const std::vector<int64_t>& shape);
 
-// Bytes of shared memory that operators of the tile library use.
+// Bytes of shared memory that operators of the tile library need.
 int64_t convert_bytes(const Layout& from, const Layout& to, int64_t element);
 int64_t over_axis_bytes(const Layout& of, int64_t registers, int axis, const std::vector<int64_t>& elements);
 

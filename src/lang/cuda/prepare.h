@@ -4,8 +4,9 @@
 
 namespace heddle::lang::cuda {
 
-// Indices that several dimensions are made of (`x[:, None]` and `x[None, :]` of one x) are computed once for each:
-// threads hold other elements of them, and computing is cheaper than moving. So are masks of loads that others use, too.
+// Computes an index that several dimensions use (`x[:, None]` and `x[None, :]` of one x) once per dimension. Threads
+// hold other elements of it for each, and computing is cheaper than moving. The same for load masks that have other
+// uses.
 void clone_indices(Kernel& kernel);
 
 }  // namespace heddle::lang::cuda

@@ -16,7 +16,7 @@
 
 namespace heddle::lang::cuda {
 
-// A sum of products of parameters, which are counted in the kernel's order, with their factors.
+// A sum of products of parameters, each with its factor. Parameters are indices in the kernel's order.
 using ParameterSum = std::vector<std::pair<std::vector<int>, int64_t>>;
 
 // A matrix that TMA reads, as a launch describes it: (inner, row) and up to two dimensions of batches.
@@ -33,22 +33,22 @@ struct TensorMapRecipe {
 struct CudaUnit {
   std::string text, symbol;
   std::vector<std::string> includes;  // of the text
-  std::string definitions;            // the text without them and without its alias of the library
+  std::string definitions;            // the text without includes and without its alias of the library
   int64_t threads = 0;                // of a block
   int64_t shared_bytes = 0;           // dynamic
   std::vector<Type> parameters;
   std::vector<TensorMapRecipe> maps;
 };
 
-// What the maps of a launch describe, each in the buffer of its `operand`, a parameter; nothing where no map can say
-// what the arguments do (sizes or strides that are negative or too large).
+// Describes the maps of a launch, each in the buffer of its `operand`, a parameter. Nothing if no map can describe the
+// arguments: sizes or strides that are too large or not positive, strides that are no multiples of 16 bytes.
 std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, std::span<const uint64_t> arguments);
 
-// How loads may be made. kByComputing: by no warpgroup of its own, for which the text says how many threads compute, so
-// that other kernels cannot stand in one unit with it.
+// How loads may be made. kByComputing: only by the computing threads. A warpgroup that only loads would fix the number
+// of computing threads in the text, and other kernels could not share a unit with it.
 enum class Loads : uint8_t { kAny, kByComputing, kWithoutTensorMaps };
 
-// A kernel whose tiles want more shared memory than a block has (kOutOfMemory), in bytes.
+// Thrown for a kernel whose tiles need more shared memory than a block has (kOutOfMemory). Sizes are in bytes.
 class SharedMemoryError : public Error {
  public:
   SharedMemoryError(const std::string& kernel, int64_t required, int64_t limit);
@@ -60,12 +60,13 @@ class SharedMemoryError : public Error {
   int64_t required_, limit_;
 };
 
-// The unit of a verified kernel. Throws kUnsupportedOperator at the place of an op that no GPU runs, SharedMemoryError.
+// The unit of a verified kernel. Throws SharedMemoryError, and kUnsupportedOperator with the place of an op that no GPU
+// runs.
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads = Loads::kAny);
 
-// A launch of a program as a kernel of a plan, whose operands are those of memory_of(), of so many `bytes`. Tensor maps
-// end with the operands; where one cannot, there are none. Throws what cuda_unit() throws, and kUnsupportedOperator for
-// a grid that no launch has.
+// A launch of a program as a kernel of a plan. Its operands are those of memory_of(), with sizes `bytes`. Tensor maps
+// end at the ends of their operands; if one cannot, the kernel uses no maps. Throws what cuda_unit() throws, and
+// kUnsupportedOperator for a grid that is too large to launch.
 codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, std::span<const int64_t> bytes,
                                   const CudaTarget& target);
 

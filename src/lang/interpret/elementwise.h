@@ -7,8 +7,8 @@
 
 namespace heddle::lang {
 
-// The results of an elementwise op for any number of lanes at once. `types` are those of its operands, without their
-// shapes' meaning: a lane is a lane.
+// The results of an elementwise op for any number of lanes at once. `types` are the types of its operands; their shapes
+// are ignored.
 Cells evaluate_elementwise(const Op& op, std::span<const Type* const> types, const Type& result,
                            std::span<const Cells* const> operands, size_t lanes);
 

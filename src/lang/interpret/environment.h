@@ -9,15 +9,15 @@
 
 namespace heddle::lang {
 
-// What a program knows while it is interpreted. A view is held as its base, then its sizes, its strides, and whether it
-// is padded with NaN.
+// The state of an interpreted program. A view is stored as its base, its sizes, its strides, and whether it is padded
+// with NaN.
 struct Environment {
   const Kernel& kernel;
   const InterpretOptions& options;
   Memory memory;
   std::array<int64_t, 3> grid, program{};
   std::vector<Cells> values;
-  // The values that a region of scalars yields for its arguments, for so many lanes at once.
+  // The values that a region of scalars yields for its arguments, for `lanes` lanes at once.
   std::function<std::vector<Cells>(const Region& region, std::vector<Cells> arguments, size_t lanes)> evaluate;
 
   const Type& type(ValueId value) const { return kernel.type(value); }
@@ -28,7 +28,7 @@ struct Environment {
   size_t elements(ValueId value) const { return static_cast<size_t>(type(value).elements()); }
 };
 
-// The meaning of the ops that are not elementwise. False: the op is none of these.
+// Each executes one kind of ops that are not elementwise; false: the op is of another kind.
 bool run_shape_op(Environment& env, const Op& op);
 bool run_axis_op(Environment& env, const Op& op);
 bool run_product_op(Environment& env, const Op& op);

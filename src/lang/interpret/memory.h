@@ -17,21 +17,21 @@ struct Allocation {
   std::string name;  // as messages call it
 };
 
-// Memory of this process as programs see it that run one after another. With allocations each access is looked up in
-// them; with `races`, two programs that touch a cell, one of them writing it, are an error unless both do it by atomics
-// or the later one has been ordered by an atomic that acquires.
+// Memory of this process as seen by programs that run one after another. With allocations, each access must lie in one
+// of them. With `races`, it is an error if two programs access the same cell and one of them writes it, unless both use
+// atomics or an acquiring atomic has ordered the later one.
 class Memory {
  public:
   Memory(const Kernel& kernel, std::vector<Allocation> allocations, bool races);
 
   void enter_program(std::array<int64_t, 3> program);
-  // What the accesses that follow belong to; `lane` counts the elements of its tile.
+  // The op that the following accesses belong to. `lane` is the index of an element of its tile.
   void enter_op(const Op& op) { op_ = &op; }
 
-  // `is_volatile`: of what another program may have written.
+  // `is_volatile`: another program may have written the value.
   Cell load(uint64_t address, Element element, size_t lane, bool is_volatile = false);
   void store(uint64_t address, Element element, Cell value, size_t lane);
-  // Replaces a value that was checked by `update` of it; gives the old one.
+  // Replaces a value, which has been checked, by `update` of it; returns the old one.
   template <typename F>
   Cell exchange(uint64_t address, Element element, const F& update) {
     const Cell old = read(address, element);
@@ -41,7 +41,7 @@ class Memory {
   enum class Access : uint8_t { kRead, kVolatileRead, kWrite, kAtomic };
   void check(uint64_t address, Element element, size_t lane, Access access);
   void order_program() { ordered_ = true; }
-  // How often a value in memory has become another one.
+  // The number of writes that changed a value.
   int64_t changes() const { return changes_; }
 
   // "softmax.py:9: `load` in program (1, 0, 0), element 7"
@@ -64,7 +64,7 @@ class Memory {
 
   const Kernel& kernel_;
   std::vector<Allocation> allocations_;  // by address
-  size_t last_ = 0;                      // the one that was hit last
+  size_t last_ = 0;                      // the allocation that was hit last
   bool races_;
   std::unordered_map<uint64_t, Shadow> shadow_;
   std::vector<std::array<int64_t, 3>> programs_;

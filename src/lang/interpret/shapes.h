@@ -5,7 +5,7 @@
 
 namespace heddle::lang {
 
-// Elements of a row-major tile: for each element of the result, which one of the operand it is.
+// For each element of the result, the index of its element in the operand. Tiles are row-major.
 std::vector<size_t> expand_map(const std::vector<int64_t>& from, const std::vector<int64_t>& to);  // broadcast
 std::vector<size_t> permute_map(const std::vector<int64_t>& from, const std::vector<int64_t>& order);
 

@@ -13,7 +13,7 @@
 // the text form and the meaning of every operation.
 namespace heddle::lang {
 
-// Counts the values of a kernel.
+// An index into Kernel::values.
 using ValueId = int32_t;
 
 struct Value {
@@ -21,13 +21,13 @@ struct Value {
   std::string name;  // without its %; "": printed as a number
 };
 
-// What stands in braces behind the operands.
+// The value of an attribute, in braces after the operands.
 struct Attribute {
   enum class Kind : uint8_t { kInteger, kNumber, kWord, kString, kList };
   Kind kind = Kind::kInteger;
   int64_t integer = 0;         // the low 64 bits
-  bool beyond_signed = false;  // the integer is that of the u64 with these bits
-  double number = 0;           // of integers too
+  bool beyond_signed = false;  // the integer is a u64 with these bits
+  double number = 0;           // set for integers, too
   std::string text;
   std::vector<int64_t> list;
 
@@ -43,7 +43,7 @@ class Attributes {
   const Attribute* find(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t otherwise = 0) const;
   std::string_view word(std::string_view name, std::string_view otherwise = "") const;
-  std::vector<int64_t> list(std::string_view name) const;  // empty where there is none
+  std::vector<int64_t> list(std::string_view name) const;  // empty if absent
   void set(std::string name, Attribute value);
   const std::vector<std::pair<std::string, Attribute>>& all() const { return all_; }
 
@@ -51,10 +51,10 @@ class Attributes {
   std::vector<std::pair<std::string, Attribute>> all_;
 };
 
-// A place in the user's files. Code of a function that was inlined has the place of the call as its caller.
+// A place in the user's files. Code of an inlined function has the place of the call as its caller.
 struct Frame {
   int file = 0, line = 0, column = 0;
-  int caller = -1;  // counts Kernel::frames; -1: there is none
+  int caller = -1;  // index into Kernel::frames; -1: none
 };
 
 struct Op;
@@ -69,8 +69,8 @@ struct Op {
   std::vector<ValueId> operands, results;
   Attributes attributes;
   std::vector<Region> regions;
-  int frame = -1;                      // counts Kernel::frames; -1: unknown
-  int text_line = 0, text_column = 0;  // of the text that it was parsed from
+  int frame = -1;                      // index into Kernel::frames; -1: unknown
+  int text_line = 0, text_column = 0;  // in the text that it was parsed from
 };
 
 // One text is one kernel.
@@ -91,9 +91,9 @@ struct Kernel {
   const Type& type(ValueId value) const { return values[static_cast<size_t>(value)].type; }
   ValueId add_value(Type type, std::string name = {});
   std::string value_name(ValueId value) const;  // "%acc"
-  // "softmax.py:7", then " called from softmax.py:20" for code that was inlined; "" where it is unknown.
+  // "softmax.py:7", then " called from softmax.py:20" for inlined code; "" if unknown.
   std::string place(int frame) const;
-  // "softmax.py:7" without the callers: what a comment in generated text says.
+  // "softmax.py:7" without the callers, for comments in generated text.
   std::string short_place(int frame) const;
 };
 

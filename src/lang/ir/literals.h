@@ -9,7 +9,7 @@
 namespace heddle::lang {
 
 Type parse_type(TokenReader& in);
-std::vector<Type> parse_types(TokenReader& in);  // ": f32, i1"; none where there is no colon
+std::vector<Type> parse_types(TokenReader& in);  // ": f32, i1"; empty without a colon
 
 // Whether the brace here opens attributes and not a region.
 bool starts_attributes(const TokenReader& in, bool region_may_follow);

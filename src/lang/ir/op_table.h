@@ -18,7 +18,7 @@ enum Trait : unsigned {
   kElementwise = 2,  // element i of the results depends on element i of the operands alone
   kReads = 4,        // of memory
   kWrites = 8,
-  kEffect = 16,  // seen from outside, or ordered with memory
+  kEffect = 16,  // visible from outside, or ordered with memory accesses
   kControl = 32,
   kTerminator = 64,
 };
@@ -52,7 +52,7 @@ inline std::string_view to_string(OpCode code) {
   return info_of(code).name;
 }
 std::optional<OpCode> parse_op(std::string_view name);
-// For "did you mean".
+// For "did you mean" hints.
 const std::vector<std::string_view>& op_names();
 
 }  // namespace heddle::lang

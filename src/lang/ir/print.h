@@ -6,7 +6,7 @@
 
 namespace heddle::lang {
 
-// The text form. parse(print(k)) is k, but for names of values that have none.
+// The text form. parse(print(k)) equals k, except that unnamed values get names.
 std::string print(const Kernel& kernel);
 
 // The value of a constant as text for `type`: "-1", "0x1.8p-3", "inf".

@@ -53,7 +53,7 @@ class TokenReader {
     if (!at_name(name)) expected(fmt::format("'{}'", name));
     take();
   }
-  // `item` once per element of a comma-separated list up to the closing character.
+  // Calls `item` once per element of a comma-separated list up to the closing character.
   template <typename F>
   void list(char close, F item) {
     if (accept(close)) return;

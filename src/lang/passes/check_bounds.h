@@ -4,9 +4,9 @@
 
 namespace heddle::lang {
 
-// Asserts, in front of each access through pointers, that it lies in the memory of the parameter that the pointer was
-// made of, and leaves out elements that do not. For each pointer among its parameters, in their order, the kernel gets
-// one more at the end: the address behind its memory. Accesses through views, which have bounds of their own, and
+// Inserts an assertion before each access through pointers: it must lie in the memory of the parameter that the pointer
+// was derived from. Elements outside are left out. For each pointer parameter, in order, the kernel gets one more
+// parameter at the end: the address just past its memory. Accesses through views, which have their own bounds, and
 // through pointers that were read from memory stay as they are.
 void check_bounds(Kernel& kernel);
 

@@ -4,8 +4,8 @@
 
 namespace heddle::lang {
 
-// sums + dot(a, b, 0) becomes dot(a, b, sums), as most people write a loop of products. So the tensor cores add, and a
-// product may run on into the next trip.
+// Rewrites sums + dot(a, b, 0), as most people write a loop of products, to dot(a, b, sums). The tensor cores then do
+// the addition, and a product may still run in the next iteration.
 void fold_accumulation(Kernel& kernel);
 
 }  // namespace heddle::lang

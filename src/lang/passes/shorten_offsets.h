@@ -4,9 +4,8 @@
 
 namespace heddle::lang {
 
-// Tiles of pointers and integers that are moved by uniform offsets again and again, as by an unrolled loop, get the sum
-// of the offsets at once: a long chain of additions becomes a chain of scalars and one addition each. Short chains
-// stay.
+// Adds up uniform offsets that move a tile of pointers or integers again and again, as an unrolled loop does. A long
+// chain of tile additions becomes a chain of scalar additions and one tile addition per use. Short chains stay.
 void shorten_offsets(Kernel& kernel);
 
 }  // namespace heddle::lang

@@ -4,9 +4,8 @@
 
 namespace heddle::lang {
 
-// Tiles that a `for` carries and moves by an amount that is the same for all elements (pointers += BLOCK_K) become
-// their first value plus a scalar that the loop carries instead. So no registers or memory hold them, and where they
-// point is seen without induction.
+// A tile that a `for` carries and moves by a uniform amount (pointers += BLOCK_K) becomes its first value plus a scalar
+// that the loop carries. The tile then needs no registers or memory, and its addresses are known without induction.
 void uniform_induction(Kernel& kernel);
 
 }  // namespace heddle::lang

@@ -14,7 +14,7 @@
 
 namespace heddle::lang {
 
-// What a parameter of a kernel gets in a launch.
+// The value of a kernel parameter in a launch.
 struct LaunchArgument {
   enum class Kind : uint8_t { kOperand, kResult, kBuffer, kNumber };
   Kind kind = Kind::kNumber;
@@ -31,8 +31,8 @@ struct Launch {
   std::vector<LaunchArgument> arguments;
 };
 
-// Launches, one after another, of kernels on operands, results and buffers of their own (docs/design/tile-language.md,
-// "Programs").
+// Launches of kernels, one after another. They work on operands, results and the program's own buffers
+// (docs/design/tile-language.md, "Programs").
 struct Program {
   std::vector<int64_t> buffers;  // bytes of each
   std::vector<Kernel> kernels;   // verified
@@ -45,25 +45,25 @@ struct ProgramTensor {
   Shape shape;
 };
 
-// The memory that a launch names, each once, in the order of its arguments.
+// The operands, results and buffers that a launch names, each once, in the order of its arguments.
 std::vector<LaunchArgument> memory_of(const Launch& launch);
-// Where an argument is in such a list.
+// The position of an argument in such a list.
 size_t position_of(const LaunchArgument& argument, const std::vector<LaunchArgument>& memory);
 
-// Throws kInvalidIr with what is wrong: the text, a kernel in it, or a launch that does not fit its kernel or the
-// tensors: elements of another type, an index of none; kUnsupportedOperator for assertions and prints, of which nobody
-// would hear.
+// Throws kInvalidIr for an error in the text or in a kernel, or a launch that does not fit its kernel or the tensors
+// (another element type, an index out of range). Throws kUnsupportedOperator for assertions and prints, which nobody
+// would see.
 Program parse_program(std::string_view text, const std::vector<ProgramTensor>& operands,
                       const std::vector<ProgramTensor>& results);
 
 // The text of a program, with the kernels that it launches.
 std::string print_program(const Program& program);
 
-// The type of elements in kernels; nothing for those that kernels do not know.
+// The element type in kernels; nothing if kernels do not have this type.
 std::optional<Element> element_of(DType dtype);
 
-// What the program makes of the operands, computed by the interpreter: the meaning of the program. Each access is
-// looked up in the tensors. Throws what interpret() throws.
+// The results of the program for these operands, computed by the interpreter. This defines the meaning of the program.
+// Each access is checked against the tensors. Throws what interpret() throws.
 std::vector<Tensor> run_reference(const Program& program, const std::vector<Tensor>& operands,
                                   const std::vector<ProgramTensor>& results);
 

@@ -31,7 +31,7 @@ struct DotSide {
     order.insert(order.end(), contract.begin(), contract.end());
     return order;
   }
-  // Whether it lies so in memory.
+  // Whether memory has this order. Dimensions of extent 1 do not matter.
   bool is_row_major() const {
     ir::Ints order = row_major();
     std::erase_if(order, [&](int64_t d) { return shape[static_cast<size_t>(d)] == 1; });

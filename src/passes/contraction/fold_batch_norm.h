@@ -5,9 +5,9 @@
 
 namespace heddle::passes {
 
-// Folds constants per channel around a convolution or a dot with constant f32 weights: a product behind it scales the
-// weights' output channels (and the constants that were added in between), a product in front of it their input
-// channels; sums behind it join into one. A batch normalisation disappears so, into the weights and one bias.
+// Folds per-channel constants around a convolution or a dot into its constant f32 weights. A multiplication after it
+// scales the weights' output channels (and constants added in between), one before it their input channels. Additions
+// after it merge into one. A batch normalisation thus folds into the weights and one bias.
 ir::Graph fold_batch_norm(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

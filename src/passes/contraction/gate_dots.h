@@ -4,9 +4,9 @@
 
 namespace heddle::passes {
 
-// Two products of one value with constant matrices that meet element by element (ir/analysis/gated_product.h) become
-// one product with a matrix whose columns are theirs in turns; so does a product whose halves meet. What follows is
-// what match_gated_product() finds.
+// Two products of one value with constant matrices that are combined elementwise (ir/analysis/gated_product.h) become
+// one product, with a matrix that interleaves their columns. A product whose two halves are combined is rewritten the
+// same way. match_gated_product() finds the result.
 ir::Graph gate_dots(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -5,10 +5,10 @@
 
 namespace heddle::passes {
 
-// Products of few results with long sums, for a CPU. A product with a vector, both of whose operands lie along the sum,
-// becomes a sum of products of elements: its lanes run along the sum, where those of a matrix product would run over
-// one column. Another one is cut into parts of the sum, a batch each: a thread reads and packs its part only, while
-// tasks with different results would each read whole operands.
+// For a CPU: rewrites products with few results and long sums. A product with a vector whose operands are both
+// contiguous along the sum becomes a sum of elementwise products: its vector lanes run along the sum, those of a matrix
+// product would run over one column. Any other is split along the sum, one batch per part: a thread then reads and
+// packs only its part, while tasks with different results would each read whole operands.
 ir::Graph long_dots(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

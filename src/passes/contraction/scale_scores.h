@@ -5,9 +5,9 @@
 
 namespace heddle::passes {
 
-// dot(x * a, y * b) becomes dot(x, y) * ab where exponentials of the result follow and a and b are positive constants:
-// exporters give queries and keys the root of the scale each, which would be two passes over memory. Sums are not
-// rounded to 16 bits before they are scaled. For a GPU.
+// Rewrites dot(x * a, y * b) to dot(x, y) * ab if exponentials of the result follow and a and b are positive constants.
+// Exporters scale queries and keys by the root of the scale each, which would be two passes over memory. Sums are
+// scaled before they are rounded to 16 bits. For a GPU.
 ir::Graph scale_scores(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -5,9 +5,9 @@
 
 namespace heddle::passes {
 
-// Gives every reader its own copy of what is free where it is read and costs memory where it is stored: broadcasts,
-// iotas, and slices and lookups of one row that elementwise nodes alone read. A group of a fused graph then never takes
-// one from another group. Runs last, since cse undoes it.
+// Gives each reader its own copy of values that are free where they are read but cost memory traffic if stored:
+// broadcasts, iotas, and slices and one-row lookups that only elementwise nodes read. A group of a fused graph then
+// never takes one from another group. Runs last, since cse undoes it.
 ir::Graph clone_cheap_producers(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -4,8 +4,8 @@
 
 namespace heddle::passes {
 
-// A copy of each mask for each of the attentions that read it: what meets the result of a product before an
-// exponential, as far as it is computed from positions or for every row and column.
+// Copies each mask for every attention that reads it. A mask is an operand that is combined with a product's result
+// before an exponential. Copied are the nodes that compute it from positions or for every row and column.
 ir::Graph clone_masks(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -9,23 +9,23 @@
 
 namespace heddle::passes {
 
-// Concatenations that kernels store become memory that their parts are made in (ir::joins_in_place()), so that no
-// kernel copies them. A part that cannot be made there is copied: by the kernel that makes it, if that can store it
-// twice, or by one of its own. A concatenation that holds all parts of another one, side by side, holds that one. The
-// groups must be those of the plan, so this pass runs last.
+// Kernels write the parts of a stored concatenation directly into its memory (ir::joins_in_place()), so that no kernel
+// copies them. A part that cannot be written there is copied: by the kernel that makes it if that can store it twice,
+// else by a kernel of its own. A concatenation that has all parts of another one, side by side, holds that one. Runs
+// last, since it needs the groups of the plan.
 ir::Graph join_in_place(const ir::Graph& graph, const PassContext& context);
 
-// By the groups of a graph, what stands in the way of concatenations in place.
+// Obstacles to concatenations in place, found from the groups of a graph.
 class JoinObstacles {
  public:
   JoinObstacles(const ir::Graph& graph, const ir::Grouping& grouping, const Target& target,
                 const ir::PlacementObstacle& obstacle);
 
-  // Whether a kernel stores a concatenation, or it is in place.
+  // Whether a kernel stores the concatenation, or it is in place.
   bool is_stored(ir::NodeId concat) const;
-  // Why a concatenation is better copied by the kernel that it is in; empty: it is not.
+  // Why the kernel that contains a concatenation had better copy it; empty: it need not.
   std::string of_concat(ir::NodeId concat) const;
-  // Why a value cannot be made at a place in a concatenation; empty: it can.
+  // Why a value cannot be computed at a place in a concatenation; empty: it can.
   std::string of_part(ir::ValueId value, ir::NodeId concat, const ir::Placement& place) const;
 
  private:

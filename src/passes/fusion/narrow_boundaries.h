@@ -5,10 +5,10 @@
 
 namespace heddle::passes {
 
-// Kernels of a GPU hand f32 values to each other in 16 bits where the precision pass left them f32: residual sums,
-// activations that a reduction reads. The kernel that makes a value rounds it at its store, and each reader widens what
-// it loads. Values stay f32 if their range or their last bits matter (long sums, squares, exponentials, operands of
-// decisions as in ir/analysis/decisions.h, results of the graph), and if they are small.
+// For a GPU: kernels pass f32 values to each other in 16 bits where the precision pass left them f32, such as residual
+// sums and activations that a reduction reads. The producer rounds at its store; each reader widens at its load. Values
+// stay f32 if they are small, or if their range or last bits matter (long sums, squares, exponentials, operands of
+// decisions as in ir/analysis/decisions.h, results of the graph).
 ir::Graph narrow_boundaries(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

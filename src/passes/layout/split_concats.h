@@ -4,10 +4,10 @@
 
 namespace heddle::passes {
 
-// Operands of one concatenation: each is a branch of its kernel, and an argument.
+// The most operands of one concatenation. Its kernel has a branch and an argument for each.
 constexpr size_t kMostConcatParts = 64;
 
-// Concatenations of more parts as concatenations of concatenations.
+// Splits concatenations with more parts into concatenations of concatenations.
 ir::Graph split_concats(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

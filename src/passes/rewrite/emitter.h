@@ -12,7 +12,7 @@ namespace heddle::passes {
 
 class Emitter;
 
-// A node that is about to be emitted; values are the target's.
+// A node that is about to be emitted. Values are those of the target graph.
 struct Match {
   Emitter& e;
   ir::Op op;
@@ -20,9 +20,9 @@ struct Match {
   const ir::Attrs& attrs;
 };
 
-// One rewriting rule: looks at a node of `op` before it exists and returns what computes the same, or nothing. Rules
-// must make progress (fewer or cheaper nodes, or nearer to the canonical form), since what they emit is simplified in
-// turn.
+// A rewriting rule. It looks at a node of `op` before the node exists, and returns an equivalent value or nothing.
+// Rules must make progress (fewer or cheaper nodes, or closer to the canonical form), since what they emit goes through
+// the rules again.
 struct Rule {
   ir::Op op;
   std::string_view name;
@@ -50,11 +50,11 @@ class Emitter {
   bool feeds_decision() const { return feeds_decision_; }
   void set_feeds_decision(bool feeds) { feeds_decision_ = feeds; }
   ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {});
-  // Without the rules.
+  // Emits without the rules.
   ir::ValueId emit_plain(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {}) {
     return rewriter_.emit(op, std::move(inputs), std::move(attrs));
   }
-  // Gives the values made from here on the origins of this target node, too.
+  // Also gives the origins of this target node to values made from here on.
   void also_from(const ir::Node& target_node) { rewriter_.also_from(target_node); }
 
   const ir::Node& def(ir::ValueId v) { return graph().producer(v); }
@@ -63,10 +63,10 @@ class Emitter {
   DType dtype(ir::ValueId v) { return graph().dtype(v); }
   int64_t count(ir::ValueId v) { return element_count(shape(v)); }
 
-  // The one value of all elements of a constant, seen through broadcasts and reshapes. Large constants are not
+  // The value of a constant whose elements are all equal, also through broadcasts and reshapes. Large constants are not
   // searched.
   std::optional<double> splat(ir::ValueId v);
-  // A constant, or a broadcast of one.
+  // Whether a value is a constant or a broadcast of one.
   bool is_constant(ir::ValueId v);
 
   ir::ValueId constant(Tensor value) { return rewriter_.constant(std::move(value)); }
@@ -90,7 +90,7 @@ class Emitter {
 // Rebuilds a graph through a rule table.
 ir::Graph apply_rules(const ir::Graph& graph, const RuleTable& rules);
 
-// The tables of canonicalize, which other passes may include in theirs.
+// The rule tables of canonicalize. Other passes may include them in theirs.
 const RuleTable& canonical_rules();
 std::span<const Rule> arithmetic_rules();
 std::span<const Rule> layout_rules();

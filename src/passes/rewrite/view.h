@@ -15,7 +15,7 @@ struct StridedView {
   static StridedView dense(const Shape& shape);
 };
 
-// The view after a transpose, reshape, broadcast, slice or reverse node; nothing where no strides express it.
+// The view after a transpose, reshape, broadcast, slice or reverse node; nothing if strides cannot express it.
 std::optional<StridedView> apply(const StridedView& view, const ir::Node& node);
 
 }  // namespace heddle::passes

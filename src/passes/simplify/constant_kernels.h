@@ -14,13 +14,13 @@ namespace heddle::passes {
 // The elements of a view of `tensor`, dense.
 Tensor gather_view(const Tensor& tensor, const StridedView& view);
 Tensor transposed(const Tensor& tensor, const ir::Ints& perm);
-// f32 to f16 or bf16; these, bytes and i32, i64 to f32. Nothing for other types.
+// Converts f32 to f16 or bf16, and f16, bf16, bytes, i32 and i64 to f32. Nothing for other types.
 std::optional<Tensor> converted(const Tensor& tensor, DType to);
-// x[...] * factor, where factor has one f32 for each index of `dim` of an f32 tensor.
+// x[...] * factor, with one f32 factor for each index of `dim` of an f32 tensor.
 Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> factors);
 
-// A node of transpose, reshape, slice, reverse, pad, broadcast, concat, cast or common f32 arithmetic; nothing where
-// there is no such kernel. Rounds like the reference evaluator with `round`.
+// Evaluates a transpose, reshape, slice, reverse, pad, broadcast, concat, cast or common f32 arithmetic; nothing if
+// there is no kernel for the node. Rounds like the reference evaluator with `round`.
 std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tensor> operands);
 
 }  // namespace heddle::passes

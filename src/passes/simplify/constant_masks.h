@@ -4,9 +4,9 @@
 
 namespace heddle::passes {
 
-// Large constants that positions say as well, where elementwise nodes and changes of layout read them: matrices of two
-// values that rows have side by side (causal masks, windows, prefixes) become comparisons, vectors that count become
-// iotas.
+// Replaces large constants that elementwise nodes and layout changes read by expressions of positions. Matrices of two
+// values, one of them a contiguous span in each row (causal masks, windows, prefixes), become comparisons; vectors that
+// count become iotas.
 ir::Graph constant_masks(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -4,9 +4,9 @@
 
 namespace heddle::passes {
 
-// Scatters that combine nothing and whose indices are constants, as exporters write assignments to slices: which update
-// an element of the result has is known, so it is a selection among loads, which kernels of a GPU compute beside what
-// is around it.
+// Rewrites scatters with constant indices and no combiner, which exporters write for assignments to slices. The update
+// for each element of the result is known, so a scatter is a selection among loads, which GPU kernels fuse with the
+// nodes around it.
 ir::Graph scatter_to_select(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -14,7 +14,7 @@ namespace heddle::profile::code {
   fail(ErrorCode::kDamagedArtefact, "line tables", why, "Compile the code again with -g1");
 }
 
-// Reads the little-endian values of a section one behind the other. Throws kDamagedArtefact where it ends too early.
+// Reads consecutive little-endian values of a section. Throws kDamagedArtefact if it ends too early.
 class Bytes {
  public:
   explicit Bytes(std::string_view all, uint64_t at = 0) : all_(all) { seek(at); }
@@ -30,7 +30,7 @@ class Bytes {
     at_ += size;
     return all_.substr(at_ - size, size);
   }
-  // The next `size` bytes, to be read by themselves.
+  // The next `size` bytes, with a reader of their own.
   Bytes part(uint64_t size) { return Bytes(take(size)); }
 
   // A struct as it lies in the file.
@@ -76,7 +76,7 @@ class Bytes {
     at_ = end + 1;
     return found;
   }
-  // The length in front of a unit. Units of 64-bit DWARF, above 4 GiB, are refused.
+  // The length in front of a unit. Units of 64-bit DWARF (above 4 GiB) are refused.
   uint64_t unit_length() {
     const uint32_t length = u32();
     if (length >= 0xfffffff0U) fail_damaged("a unit is of 64-bit DWARF, which is not read");

@@ -9,34 +9,34 @@
 
 namespace heddle::profile::code {
 
-// Which line of source each instruction of a kernel is of, from what NVRTC's -lineinfo writes into machine code for
-// NVIDIA GPUs: lines of DWARF 2 with an operation of NVIDIA's own for inlined calls.
+// Maps instructions of a kernel to source lines, from the tables that NVRTC's -lineinfo writes into machine code for
+// NVIDIA GPUs: DWARF 2 line tables with NVIDIA's extension for inlined calls.
 class CubinLines {
  public:
-  // Throws kDamagedArtefact where the tables are no such tables; without any of them it knows no line.
+  // Throws kDamagedArtefact if the tables are malformed. Without tables, every lookup is empty.
   static CubinLines of(std::string_view cubin, std::string_view kernel);
 
-  // The line of an offset in the kernel's code, and behind it, from the inside out, those that it was inlined to. Empty
-  // where nothing is known.
+  // The line of an offset in the kernel's code, then the lines that it was inlined to, from the inside out. Empty if
+  // unknown.
   std::vector<Place> at(uint64_t offset) const;
   size_t rows() const { return rows_.size(); }
 
  private:
   struct Line {
-    uint32_t file;  // of files_
+    uint32_t file;  // index into files_
     uint64_t line;
-    size_t inlined_at;  // of lines_, plus 1; 0: none
+    size_t inlined_at;  // index into lines_, plus 1; 0: none
   };
   struct Row {
     uint64_t begin, end;
-    size_t line;  // of lines_
+    size_t line;  // index into lines_
   };
   std::vector<std::string> files_;
   std::vector<Line> lines_;
   std::vector<Row> rows_;  // ascending
 };
 
-// The machine code of a kernel; empty where the cubin has no such kernel. Throws kDamagedArtefact.
+// The machine code of a kernel; empty if the cubin does not have the kernel. Throws kDamagedArtefact.
 std::string_view code_of(std::string_view cubin, std::string_view kernel);
 
 }  // namespace heddle::profile::code

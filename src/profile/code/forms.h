@@ -6,22 +6,22 @@
 
 namespace heddle::profile::code {
 
-// How DWARF writes values, as far as callers tell them apart.
+// The DWARF forms (encodings of values) that callers tell apart.
 inline constexpr uint64_t kFormAddr = 0x01, kFormData2 = 0x05, kFormData4 = 0x06, kFormData8 = 0x07, kFormString = 0x08,
                           kFormData1 = 0x0b, kFormStr = 0x0e, kFormUdata = 0x0f, kFormSecOffset = 0x17,
                           kFormAddrx = 0x1b, kFormLineStr = 0x1f, kFormImplicitConst = 0x21, kFormRngListx = 0x23;
 
-// Passes over a value. Throws kDamagedArtefact for forms that are not known.
+// Skips a value. Throws kDamagedArtefact for unknown forms.
 void skip_form(Bytes& bytes, uint64_t form, uint16_t version);
 
-// Whether a value is the number of an address in .debug_addr.
+// Whether a value is an index into .debug_addr.
 inline bool is_address_number(uint64_t form) {
   constexpr uint64_t kAddrx1 = 0x29, kAddrx4 = 0x2c;
   return form == kFormAddrx || (form >= kAddrx1 && form <= kAddrx4);
 }
 
-// A value that is a number: an address or its number, an offset, a constant. False: it is of another form, and was
-// passed over.
+// Reads a numeric value: an address or its index, an offset, a constant. False: the value has another form and was
+// skipped.
 bool read_number(Bytes& bytes, uint64_t form, uint16_t version, uint64_t& value);
 
 }  // namespace heddle::profile::code

@@ -13,14 +13,14 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Which line of a source each instruction of a shared object is of, from what `g++ -g1` writes into it (DWARF 4 and 5).
+// Maps instructions of a shared object to source lines, from the tables that `g++ -g1` writes into it (DWARF 4 and 5).
 class LineTable {
  public:
-  // Throws kDamagedArtefact where the tables are no such tables; without any of them it knows no line.
+  // Throws kDamagedArtefact if the tables are malformed. Without tables, every lookup is empty.
   static LineTable of(std::string_view elf);
 
-  // The line of an address of the object, and behind it, from the inside out, those that the code was inlined to. Empty
-  // where nothing is known. Takes time proportional to the functions that were inlined.
+  // The line of an address of the object, then the lines that its code was inlined to, from the inside out. Empty if
+  // unknown. Takes time proportional to the number of inlined functions.
   std::vector<Place> at(uint64_t address) const;
   size_t rows() const { return rows_.size(); }
   size_t inlined() const { return calls_.size(); }
@@ -29,13 +29,13 @@ class LineTable {
   friend class UnitReader;
   struct Range {
     uint64_t begin, end;
-    uint32_t file;   // of files_
-    uint32_t depth;  // of a call: how deep it lies in others
+    uint32_t file;   // index into files_
+    uint32_t depth;  // of a call: its nesting depth
     uint64_t line;
   };
   std::vector<std::string> files_;
   std::vector<Range> rows_;   // ascending
-  std::vector<Range> calls_;  // of functions that were inlined: where their code lies, and from which line
+  std::vector<Range> calls_;  // of inlined functions: the range of their code, and the line of the call
 };
 
 }  // namespace heddle::profile::code

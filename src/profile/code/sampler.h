@@ -7,22 +7,21 @@
 
 namespace heddle::profile::code {
 
-// What a thread was doing: the program counter, and what set_context() said last.
+// A thread's program counter, and the context last passed to set_context().
 struct Sample {
   uint64_t pc = 0;
   uint32_t context = 0;
 };
 
-// Samples the program counters of all threads that this process has when it is made, from then until stop(). Each
-// thread has a timer, whose signal, one of real time that is free, goes to the thread itself and whose samples lie in
-// memory of their own. The timers count time, not the processor's time of their thread, which the kernel looks at only
-// when its clock ticks. A thread that waits is sampled where it waits.
+// Samples the program counters of all threads that exist when it is made, until stop(). Each thread has its own timer,
+// whose signal (a free real-time signal) goes to that thread, and its own memory for samples. Timers run on wall time:
+// the kernel checks a thread's CPU time only at its clock ticks. A waiting thread is sampled where it waits.
 class Sampler {
  public:
   static constexpr size_t kMostThreads = 1024;
 
-  // `most`: how many samples a thread may have; what comes behind them is lost. Throws kInvalidArgument while another
-  // sampler lives or where no signal is free, kOutOfMemory where the system has no timers left.
+  // `most`: the most samples of a thread; later ones are lost. Throws kInvalidArgument while another sampler lives or
+  // if no signal is free, kOutOfMemory if the system has no timers left.
   Sampler(int64_t period_nanoseconds, size_t most);
   ~Sampler();
   Sampler(const Sampler&) = delete;
@@ -31,7 +30,7 @@ class Sampler {
   void set_context(uint32_t context);
   // Ends the timers; the second call does nothing.
   void stop();
-  // Of all threads, thread by thread, after stop().
+  // After stop(): the samples of all threads, thread by thread.
   std::vector<Sample> samples() const;
   int64_t lost() const;
 

@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdint>
 
-// The calls of CUDA that the collector looks at: launches, graph launches, copies, memsets, synchronisations,
-// allocations. Numbers of cupti_driver_cbid.h and cupti_runtime_cbid.h, which versions only add to; those that an older
-// CUPTI does not have it refuses, which does no harm. A second number is that of the per-thread default stream.
+// The CUDA calls that the collector observes: launches, graph launches, copies, memsets, synchronisations, allocations.
+// Numbers are those of cupti_driver_cbid.h and cupti_runtime_cbid.h; versions only add numbers. An older CUPTI refuses
+// those it does not know, which does no harm. A second number is the variant for the per-thread default stream.
 namespace heddle::profile::cupti {
 
 inline constexpr std::array<uint32_t, 71> kDriverCalls = {

@@ -24,7 +24,7 @@ struct Library {
   Result (*graph_node_id)(void* node, uint64_t* id);
   Result (*graph_id)(void* graph, uint32_t* id);
   Result (*executable_id)(void* executable, uint32_t* id);
-  // Null where it samples no program counters.
+  // Null if this CUPTI cannot sample program counters.
   Result (*sampling_enable)(SamplingCall* call);
   Result (*sampling_disable)(SamplingCall* call);
   Result (*sampling_start)(SamplingCall* call);
@@ -38,11 +38,12 @@ struct Library {
   std::string path;
 };
 
-// The one that this process has loaded; else the first of: the one that $HEDDLE_CUPTI names, those of Python packages,
-// those of CUDA toolkits. It stays loaded. A later call gives the same. Throws kDevice where there is none.
+// The CUPTI that this process has loaded; else the first found of: the one that $HEDDLE_CUPTI names, those of Python
+// packages, those of CUDA toolkits. It stays loaded, and later calls return the same one. Throws kDevice if there is
+// none.
 const Library& library();
 
-// Throws kDevice for what a call of the library returned, with the remedy.
+// Throws kDevice with the remedy for an error that a call of the library returned.
 [[noreturn]] void refuse(const Library& library, Result result, const char* call);
 
 }  // namespace heddle::profile::cupti

@@ -36,12 +36,12 @@ struct GraphData {
 struct ResourceData {
   void* context;
   void* stream;
-  const GraphData* graph;  // of what concerns graphs
+  const GraphData* graph;  // for resources of graphs only
 };
 struct SubscriberParams {
   size_t bytes = sizeof(SubscriberParams);
   const char* name = nullptr;
-  char* holder = nullptr;  // who has the place, at least 64 bytes
+  char* holder = nullptr;  // names the current subscriber, at least 64 bytes
   size_t holder_bytes = 0;
 };
 
@@ -53,7 +53,7 @@ using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer
 enum Activity : uint32_t {
   kCopy = 1,
   kMemset = 2,
-  kSerialKernel = 3,  // never enabled, since it runs kernels one at a time; of the same layout
+  kSerialKernel = 3,  // never enabled, since it serialises kernels; has the same layout
   kKernel = 10,
   kOverhead = 17,
   kPeerCopy = 22,
@@ -161,7 +161,7 @@ struct SampledData {
   size_t bytes = sizeof(SampledData);
   size_t room = 0;  // counters that fit
   uint64_t samples = 0, dropped = 0;
-  size_t counters = 0, left = 0;  // that are there; that did not fit
+  size_t counters = 0, left = 0;  // present; did not fit
   uint64_t range = 0;
   PcSamples* by_counter = nullptr;
   uint64_t elsewhere = 0;  // samples in kernels that are not the program's

@@ -6,11 +6,11 @@
 
 namespace heddle::profile {
 
-// The contexts in which nodes were added to CUDA graphs. A node's number has its graph's in the upper half; in a record
-// that is the number of the executable graph. Thread-safe.
+// The contexts in which nodes were added to CUDA graphs. The upper half of a node's number is its graph's number; in a
+// record it is the number of the executable graph. Thread-safe.
 class GraphNodes {
  public:
-  // A new node, unless it is known. False where there are too many already; so does copy().
+  // Adds a node unless it is known. False if there are too many already; copy() does the same.
   bool add(uint64_t node, uint64_t context);
   bool copy(uint64_t from, uint64_t to);
   void add_executable(uint32_t executable, uint32_t graph);

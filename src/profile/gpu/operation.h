@@ -6,7 +6,7 @@
 
 namespace heddle::profile {
 
-// What a GPU did, or what the host asked of it: one record.
+// One record: an operation of a GPU, or a request of the host.
 struct GpuOperation {
   enum class Kind : uint8_t { kKernel, kCopy, kMemset, kSync, kAllocate, kFree, kOverhead };
   enum class Direction : uint8_t { kUnknown, kHostToDevice, kDeviceToHost, kDeviceToDevice, kPeer, kHostToHost };

@@ -11,15 +11,15 @@
 
 namespace heddle::profile {
 
-// Operations between their buffers and their reader, up to a number. Thread-safe.
+// Operations between CUPTI's buffers and their reader, up to a number. Thread-safe.
 class OperationStore {
  public:
   explicit OperationStore(size_t most) : most_(most) {}
 
-  // How many of them, the first, there is room for.
+  // The number of operations, from the first, that there is room for.
   size_t room_for(size_t count) const;
   void add(std::span<const GpuOperation> operations);
-  // In order of start those that began up to `until`.
+  // Removes the operations that began up to `until` and returns them in order of start.
   std::vector<GpuOperation> take(uint64_t until);
 
  private:

@@ -13,9 +13,9 @@
 
 namespace heddle::profile {
 
-// Adds operations of GPUs to a profile: each below the node of its context, as frames of kind "kernel", "copy",
-// "memset", "sync" or "memory". One launched with a CUDA graph goes below the node of the launch, and there below
-// "captured at" and the path of the context that added it to the graph, without what both have in common.
+// Adds GPU operations to a profile: each below the node of its context, as frames of kind "kernel", "copy", "memset",
+// "sync" or "memory". An operation of a CUDA graph goes below the node of the graph's launch, under "captured at" and
+// the path of the context that added it to the graph, without the part that both paths have in common.
 //
 //   GKER        ns     kernels, as recorded; kernels that overlap count twice
 //   GBUSY       ns     each instant counts for the running kernel of the device that began first; sums to the time in
@@ -28,7 +28,7 @@ namespace heddle::profile {
 //                      to the last allocation or free that the host made before that launch
 //   LAUNCHES           kernels
 //
-// Operations whose times are unknown count as launches and bytes and have no time.
+// Operations with unknown times count as launches and bytes and have no time.
 class OperationTree {
  public:
   struct Limits {
@@ -39,17 +39,17 @@ class OperationTree {
       : OperationTree(profile, std::move(node_of), Limits{}) {}
   OperationTree(Profile& profile, std::function<NodeId(uint64_t context)> node_of, Limits limits);
 
-  // In the order in which GpuCollector::take() gives them. An operation that began before one of an earlier call
-  // counts as busy only from where those end.
+  // Call it in the order of GpuCollector::take(). An operation that began before one of an earlier call counts as busy
+  // only from the end of the earlier ones.
   void add(std::span<const GpuOperation> operations);
   uint64_t slices_left_out() const { return left_out_; }
 
  private:
-  // What a device did so far.
+  // The state of a device so far.
   struct Device {
     uint64_t computing_until = 0, working_until = 0;
     uint64_t launched = 0;     // when the host asked for the last operation
-    uint64_t memory_call = 0;  // when it last allocated or freed memory, and where
+    uint64_t memory_call = 0;  // when the host last allocated or freed memory, and where
     NodeId memory_caller = 0;
   };
   struct Lane {
@@ -77,7 +77,7 @@ class OperationTree {
   uint64_t left_out_ = 0;
 };
 
-// The same for all at once.
+// Adds all operations at once.
 void add_operations(Profile& profile, std::span<const GpuOperation> operations,
                     const std::function<NodeId(uint64_t context)>& node_of);
 

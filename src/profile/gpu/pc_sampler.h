@@ -7,26 +7,26 @@
 
 namespace heddle::profile {
 
-// How often warps were found at an instruction of a kernel.
+// Samples of warps at one instruction of a kernel.
 struct PcSample {
   std::string kernel;
   uint64_t offset = 0;   // of the instruction, from the kernel's first
-  uint64_t samples = 0;  // of warps that were there
-  uint64_t memory = 0;   // of these, of warps that waited for the device's memory, whatever asked for it
+  uint64_t samples = 0;  // of warps at this instruction
+  uint64_t memory = 0;   // of these, of warps that waited for device memory, whichever instruction asked for it
 };
 
-// Samples the program counters of warps on a GPU, by CUPTI: in each SM one warp each 2^`period` cycles,
-// while kernels run as they always do. Kernels whose code was loaded before it was made are not known to it. Needs the
-// permission to read the device's counters.
+// Samples the program counters of warps on a GPU through CUPTI: one warp per SM every 2^`period` cycles, while kernels
+// run as usual. It does not know kernels whose code was loaded before it was made. Needs the permission to read the
+// device's counters.
 class PcSampler {
  public:
-  // Throws kDevice with the remedy where CUPTI cannot sample.
+  // Throws kDevice with the remedy if CUPTI cannot sample.
   PcSampler(void* cuda_context, uint32_t period);
   ~PcSampler();
   PcSampler(const PcSampler&) = delete;
   PcSampler& operator=(const PcSampler&) = delete;
 
-  // What runs between them, which has to have ended, is sampled. Once each. Throws kDevice.
+  // Samples what runs between start() and stop(); it must have ended by stop(). Call each once. Throws kDevice.
   void start();
   std::vector<PcSample> stop();
   uint64_t dropped() const;

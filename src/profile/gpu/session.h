@@ -17,19 +17,19 @@
 
 namespace heddle::profile {
 
-// One collection. CUPTI calls it from threads of the program and from its own, and may be about to when it has ended,
-// so that sessions live as long as the process; what they hold goes with the collection.
+// One collection. CUPTI calls it from threads of the program and from its own, possibly even after the collection has
+// ended. So sessions live as long as the process, but their data is freed with the collection.
 class GpuCollector::Session {
  public:
   Session(const cupti::Library& library, Options options);
 
-  void begin();  // throws kDevice; it has ended then
+  void begin();  // throws kDevice, and has ended then
   void end();
   void flush(bool forced);
   std::vector<GpuOperation> take();
   GpuStats stats() const;
 
-  // What CUPTI calls.
+  // Called by CUPTI.
   void on_call(const cupti::CallData& call);
   void on_resource(uint32_t id, const cupti::ResourceData& resource);
   void on_buffer(void* context, uint32_t stream, std::span<uint8_t> records);
@@ -49,7 +49,7 @@ class GpuCollector::Session {
   const cupti::Library& library_;
   Options options_;
   OperationStore operations_;
-  std::atomic<bool> all_there_{false};  // by a forced flush since the last take()
+  std::atomic<bool> all_there_{false};  // set by a forced flush since the last take()
   size_t most_calls_ = 0;
   int forks_ = 0;  // when it began
   cupti::Subscriber subscriber_ = nullptr;
@@ -57,7 +57,7 @@ class GpuCollector::Session {
   std::atomic<int> inside_{0};  // calls in progress that may use options_.context
   GraphNodes graph_nodes_;
 
-  mutable std::mutex mutex_;  // of all below; never held across a call of CUPTI or of options_.context
+  mutable std::mutex mutex_;  // guards all below; never held across a call of CUPTI or of options_.context
   std::vector<std::unique_ptr<CallLog>> logs_;
   GpuStats stats_;
 

@@ -16,28 +16,27 @@
 
 namespace heddle::profile {
 
-// Where a program was, as numbers: stacks of Python frames that threads and signal handlers met, with the ranges and
-// operators that the thread was in. Names are read when a code object is first seen, lines when a tree is made.
+// Numbers the contexts of a program: stacks of Python frames seen by threads and signal handlers, with the thread's
+// ranges and operators. Names are read when a code object is first seen, lines when a tree is made.
 class ProgramContexts {
  public:
   explicit ProgramContexts(PythonRuntime python);
 
-  // What a code object of frames says of itself; for those that nobody told, it is read when they are first met.
+  // Sets the names and lines of a frame's code object. Without this call, they are read when it is first seen.
   void learn(const PythonFrame& frame, PythonCode code);
-  // The number of a stack, from 1 on; 0 for one without frames. `frames`: the innermost first. Any thread.
+  // The number of a stack, from 1; 0 without frames. `frames`: innermost first. May be called in any thread.
   uint64_t number_of(std::span<const PythonFrame> frames);
-  // Of the calling thread, which must not be in a signal handler. Costs a walk and two lookups where the thread was
-  // here before. A thread without Python, as those of autograd are, works for the thread that was here last, if that is
-  // in backward(). Ranges of the program are above the frames, operators below them; below those of backward() is first
-  // where the forward operator was called whose gradient they compute.
+  // The context of the calling thread, which must not be in a signal handler. Costs a walk and two lookups if the
+  // thread was here before. A thread without Python, such as autograd's, gets the frames of the thread that was here
+  // last, if that one is in backward(). Ranges of the program go above the frames, operators below. In backward(), the
+  // place where the forward operator of the gradient was called comes between frames and operators.
   uint64_t here();
 
-  // The node of a stack, below the root. Frames that only pass a call on are left out unless `all_frames`; those of a
-  // torch.nn.Module's call become its name, the outermost below a phase forward; those of Optimizer.step and of
-  // backward() a phase.
+  // The node of a stack, below the root. Frames that only pass a call on are left out unless `all_frames`. Frames of a
+  // torch.nn.Module's call become its name, the outermost one below a phase forward. Frames of Optimizer.step and
+  // backward() become a phase.
   NodeId node_of(uint64_t context, CallingContextTree& tree, bool all_frames);
-  // The names of modules by the address of the object: "layer3.5.conv2". Nodes made before keep the names that they
-  // have.
+  // Sets the names of modules by the address of the object: "layer3.5.conv2". Nodes made before keep their names.
   void name_modules(std::map<uint64_t, std::string> names);
   // Objects whose frames are calls of modules.
   std::vector<uint64_t> modules() const;
@@ -57,7 +56,7 @@ class ProgramContexts {
     Step step;
   };
   struct Seen {
-    std::vector<size_t> calls;  // frames that are calls of modules: such stacks differ by the objects as well
+    std::vector<size_t> calls;  // frames that are calls of modules; their objects tell such stacks apart
     bool is_backward = false;
   };
   struct Known;  // of a thread
@@ -76,7 +75,7 @@ class ProgramContexts {
   NodeId add_forward(uint64_t forward, uint64_t below, NodeId node, CallingContextTree& tree, bool all_frames) const;
 
   PythonRuntime python_;
-  uint64_t serial_;                        // tells it from others in the caches of threads
+  uint64_t serial_;                        // identifies this object in the caches of threads
   std::atomic<uint64_t> last_thread_ = 0;  // its PyThreadState
   mutable std::mutex mutex_;
   std::vector<PythonCode> codes_ = {{}};                   // the first: could not be read

@@ -2,8 +2,8 @@
 
 namespace heddle::profile {
 
-// Waits until every GPU that this process uses has done what it was asked to; nothing where it uses none. What runs
-// when a collection ends is not recorded.
+// Waits until every GPU that this process uses is idle; does nothing if it uses none. Operations that still run when a
+// collection ends are not recorded.
 void wait_for_devices();
 
 }  // namespace heddle::profile

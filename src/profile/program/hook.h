@@ -4,8 +4,8 @@
 
 namespace heddle::profile {
 
-// The Python files that start a recording in a program, as they are in python/ beside this: `sitecustomize`, which
-// Python imports when it starts, and what it records with.
+// The Python files that start a recording in a program, from python/ in this folder: `sitecustomize`, which Python
+// imports when it starts, and the module that records.
 extern const std::string_view kSiteCustomize, kRecord;
 
 }  // namespace heddle::profile

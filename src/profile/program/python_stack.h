@@ -11,7 +11,7 @@
 
 namespace heddle::profile {
 
-// One Python frame as it was met: names are looked up later.
+// One Python frame as it was sampled. Names are looked up later.
 struct PythonFrame {
   uint64_t code = 0;  // address of the code object,
   uint64_t file = 0;  // and of its file name and its table of lines: another object at this address has others
@@ -22,58 +22,58 @@ struct PythonFrame {
   auto operator<=>(const PythonFrame&) const = default;
 };
 
-// The frames of the calling thread, the innermost first, as many as there is room for. Reads memory of the interpreter
-// without its lock: no other thread changes these frames, and where a signal interrupted their thread in the middle of
-// a change, the walk ends. Takes no lock, allocates nothing, and may be called in a signal handler.
+// The frames of the calling thread, innermost first, as many as fit. Reads memory of the interpreter without its lock:
+// no other thread changes these frames. The walk ends if a signal interrupted the thread while it changed them. Takes
+// no lock, allocates nothing, and may be called in a signal handler.
 size_t walk_python(const PythonRuntime& python, std::span<PythonFrame> to);
-// The same for a thread that is in C code called by Python, not in a signal handler: its frames stand still and are
-// read as they are, without system calls.
+// The same for a thread in C code that Python called, not in a signal handler. Its frames do not change, so they are
+// read directly, without system calls.
 size_t walk_resting_python(const PythonRuntime& python, std::span<PythonFrame> to);
-// Of another thread, by its PyThreadState, which has to be waiting: one that runs may change its frames meanwhile.
+// The same for another thread, by its PyThreadState. It must be waiting: a running thread may change its frames.
 size_t walk_python(const PythonRuntime& python, uint64_t thread, std::span<PythonFrame> to);
 
-// Where the frames of a thread that waits were found.
+// The places of a waiting thread's frames.
 struct WaitingStack {
   struct Piece {
     uint64_t begin, bytes;  // of memory, with frames that lie close together
   };
   uint64_t thread = 0;           // its PyThreadState; 0: not known
-  uint64_t cframe = 0, top = 0;  // where the interpreter has the innermost frame, and the frame
+  uint64_t cframe = 0, top = 0;  // where the interpreter stores the innermost frame, and the frame
   std::vector<Piece> pieces;
 };
-// Finds them. `thread` is 0 afterwards where they take too much to be read at once.
+// Finds them. Sets `thread` to 0 if they take too much memory to be read at once.
 WaitingStack find_waiting_stack(const PythonRuntime& python, uint64_t thread);
-// A hash of the frames' code and instructions, which costs one system call where a walk costs many. False where the
-// frames lie elsewhere now.
+// A hash of the frames' code and instructions. It costs one system call; a walk costs many. False if the frames have
+// moved.
 bool hash_of_waiting(const PythonRuntime& python, const WaitingStack& stack, uint64_t* hash);
 
-// The object that a local variable is, also where it lies in a cell because functions within use it.
+// The object that a local variable holds, also if it is in a cell because inner functions use it.
 uint64_t object_of(const PythonRuntime& python, uint64_t local);
 uint64_t resting_object_of(const PythonRuntime& python, uint64_t local);  // of a frame of walk_resting_python()
 
-// Where a str or bytes object has its content.
+// The place of the content of a str or bytes object.
 struct PythonObject {
   uint64_t content = 0, bytes = 0;
   uint64_t width = 0;  // of a character; 0: the content is ASCII or no text
 };
 
-// The objects of what a code object says of itself: its qualified name, file and table of lines. False where it is none
-// any more. Usable in a signal handler.
+// The objects that describe a code object: its qualified name, file and table of lines. False if it is no code object
+// any more. May be called in a signal handler.
 bool find_code(const PythonRuntime& python, const PythonFrame& frame, PythonObject* name, PythonObject* file,
                PythonObject* lines);
 // As UTF-8.
 std::string text_of(const PythonObject& object, const uint8_t* content);
 
-// What a code object says of itself.
+// The description of a code object.
 struct PythonCode {
   std::string name, file;
   int64_t first_line = 0;
   std::vector<uint8_t> lines;    // PEP 626's table in the form of PEP 657,
   bool lines_are_pairs = false;  // or, of CPython 3.10, in its own
 
-  int64_t line_of(int32_t instruction) const;  // first_line where the table does not know
+  int64_t line_of(int32_t instruction) const;  // first_line if the table does not know
 };
-// From any thread, while the code object is there. False where there is none any more.
+// May be called in any thread while the code object exists. False if it is gone.
 bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode* to);
 
 }  // namespace heddle::profile

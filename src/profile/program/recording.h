@@ -19,8 +19,8 @@
 
 namespace heddle::profile {
 
-// Records what this process does, by the lines of Python that do it: CPU time by samples, and what GPUs do by CUPTI
-// where it is there. One at a time.
+// Records what this process does, by Python line: CPU time by sampling, and GPU activity through CUPTI if it is
+// available. One at a time.
 class ProgramRecording {
  public:
   struct Options {
@@ -35,14 +35,14 @@ class ProgramRecording {
   ProgramRecording(const ProgramRecording&) = delete;
   ProgramRecording& operator=(const ProgramRecording&) = delete;
 
-  // Begins to collect what GPUs do, unless that was done. Where it cannot be done a fact of the profile says why.
+  // Starts to collect GPU activity, unless it has already. If that fails, a fact of the profile says why.
   void start_gpu();
-  // Objects of torch.nn.Module whose calls were met, and their names; before finish().
+  // Objects of torch.nn.Module whose calls were seen, and a call that sets their names. Use them before finish().
   std::vector<uint64_t> modules() const { return contexts_.modules(); }
   void name_modules(std::map<uint64_t, std::string> names);
   // Adds a fact to the profile.
   void say(std::string name, std::string value);
-  // Ends it. The profile, complete.
+  // Ends the recording and returns the complete profile.
   Profile finish();
   void forget_in_child();  // after fork(), in place of finish()
 
@@ -55,7 +55,7 @@ class ProgramRecording {
   void add_facts(Profile& to) const;
 
   const Options options_;
-  const std::string folder_;  // that the program was in when it began
+  const std::string folder_;  // the program's working directory when it began
   std::string why_no_python_;
   PythonRuntime python_;
   std::string why_no_gpu_ = "it was left alone";
@@ -68,9 +68,9 @@ class ProgramRecording {
   std::vector<std::pair<std::string, std::string>> said_;
   size_t cpu_ = 0;  // the metric
   uint64_t samples_ = 0;
-  double cpu_before_ = 0, wall_before_ = 0;  // seconds of the process, and of the wall, when it began
+  double cpu_before_ = 0, wall_before_ = 0;  // CPU time of the process and wall time when it began, in s
 
-  mutable std::mutex mutex_;  // of all above but contexts_
+  mutable std::mutex mutex_;  // guards all above but contexts_
   std::condition_variable wake_;
   bool ending_ = false;
   std::thread collector_;

@@ -4,10 +4,10 @@
 
 namespace heddle::profile {
 
-// NVTX, whose functions do nothing until a library takes them over: one that NVTX_INJECTION64_PATH names is loaded when
-// a program first uses NVTX, and its InitializeInjectionNvtx2() is given the table of what can be taken over. Layouts
-// and numbers as in NVTX 3 (nvtx3/nvtxDetail/nvtxTypes.h), which version 2 has as well. Each library of a process may
-// have an NVTX of its own.
+// Functions of NVTX do nothing until a library takes them over. When a program first uses NVTX, the library that
+// NVTX_INJECTION64_PATH names is loaded. Its InitializeInjectionNvtx2() gets a table of the functions that it may take
+// over. Layouts and numbers are those of NVTX 3 (nvtx3/nvtxDetail/nvtxTypes.h) and also of version 2. Each library of a
+// process may have its own NVTX.
 using NvtxExportTable = const void* (*)(uint32_t table);
 
 // Takes over the ranges that threads push and pop (nvtx/ranges.h). False: this NVTX does not give its table.
