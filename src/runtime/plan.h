@@ -94,7 +94,7 @@ struct Port {
   DType dtype;
   Shape shape;
   uint32_t buffer;
-  int64_t index_bound = 0;  // if the input indexes tables: the smallest extent of these; 0: unknown
+  int64_t index_bound = 0;                   // if the input indexes tables: the smallest extent of these; 0: unknown
   std::optional<int64_t> branch_value = {};  // if it decides branches (one integer or bool): its value in made-up runs
 };
 
