@@ -5,7 +5,7 @@
 
 namespace heddle::schedule {
 
-// Both products of a kernel for a GPU (tile/kernel/cuda/back_to_back.h).
+// The two products of a GPU kernel (tile/kernel/cuda/back_to_back.h).
 struct BackToBackTasks {
   ProductTask first, second;
 
@@ -14,11 +14,11 @@ struct BackToBackTasks {
 };
 BackToBackTasks tasks_of(const BackToBackDesc& desc, const std::vector<Operand>& operands);
 
-// The launch, without the blocks of its operands and functors.
+// The launch, without the arguments of its operands and functors.
 KernelLaunches plan_launches(const BackToBackDesc& desc, const std::vector<Operand>& operands,
                              const BackToBackConfig& config);
 
-// Every configuration that registers and shared memory hold, the least predicted time first, those that cannot run
+// All configurations that fit registers and shared memory, the least predicted time first. Those that cannot run come
 // last, each with its reason.
 std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const CudaTarget& target);
 
