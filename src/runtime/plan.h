@@ -13,7 +13,7 @@
 
 namespace heddle::runtime {
 
-// Where a buffer lives while a plan runs.
+// The memory of a buffer while a plan runs.
 enum class Place : uint8_t {
   kArena,     // at `offset` of the arena of one run
   kConstant,  // Plan::constants[index], shared by all runs

@@ -57,7 +57,7 @@ struct KernelDesc {
       body;
 };
 
-// Where an operand of a scheduled kernel comes from.
+// The source of an operand of a scheduled kernel.
 struct Binding {
   enum class Kind : uint8_t { kValue, kWorkspace, kTensor };
   Kind kind = Kind::kValue;
@@ -95,7 +95,7 @@ class ConfigSource;  // schedule/config/config_source.h
 ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target,
                         ConfigSource* configs = nullptr, const StitchOptions& stitch = {});
 
-// Whether schedule() can compile this node as a member of a group of this kind; the fusion rules ask.
+// True if schedule() can compile this node as a member of a group of this kind. The fusion rules call this.
 bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason = nullptr);
 
 }  // namespace heddle::schedule

@@ -65,7 +65,7 @@ class CudaRunState {
   size_t pinned_bytes_ = 0, graphs_ = 0;
   bool direct_ = false;  // runs without graphs
 
-  // Of the run in progress.
+  // State of the run in progress.
   std::span<const Tensor> inputs_;
   std::vector<Tensor> uploads_;  // results of host calls, until their copies are done
 };

@@ -30,7 +30,7 @@ class ChainAxes {
   // The index of a dimension for these indices of the axes.
   Index index(IndexPool& pool, size_t d, const std::vector<Index>& axes) const;
 
-  // Cuts an axis where an index (over the variables of all axes) is no linear function of it; whether it could.
+  // Splits an axis if an index (over the variables of all axes) is not linear in it. Returns true if it did.
   bool split_for(const IndexPool& pool, const Index& index);
 
  private:

@@ -7,8 +7,8 @@
 
 namespace heddle::schedule {
 
-// A contraction of a chain. Its map is an image's rows of `pixels`, each of so many bytes; a product that is no image
-// has rows of one pixel.
+// A contraction of a chain. Its map consists of an image's rows of `pixels` pixels of equal size in bytes. If a product
+// has no image, its rows have one pixel.
 struct CpuLink {
   static constexpr uint32_t kBefore = UINT32_MAX, kMade = UINT32_MAX - 1;
 

@@ -9,7 +9,7 @@ namespace heddle::schedule {
 struct BackToBackTasks {
   ProductTask first, second;
 
-  int64_t columns0(const BackToBackConfig& config) const;  // of D0 as a block has them
+  int64_t columns0(const BackToBackConfig& config) const;  // of D0 in a block
   int64_t steps(const BackToBackConfig& config) const;     // of columns of D1
 };
 BackToBackTasks tasks_of(const BackToBackDesc& desc, const std::vector<Operand>& operands);

@@ -33,7 +33,7 @@ struct Epilogue {
     std::string kind;  // "sum", "prod", "max", "min"
     bool rows;         // neighbours of a column, else of a row
     Index at;          // `row` (`col` if not split) counts groups of neighbours in it
-    ExprId value;      // what is reduced
+    ExprId value;      // the reduced value
   };
   // On a GPU, if columns of B come in pairs (ir/analysis/gated_product.h) and each pair makes one column of D. Locals 1
   // and 2 are the sums of a pair; the accumulator (local 0) is computed from them. `col` counts columns of D.
@@ -56,7 +56,7 @@ struct Epilogue {
   std::optional<Gate> gate;
   std::vector<Bound> bounds;  // nothing is loaded or stored unless all indices lie in [0, end)
 
-  // What is computed from the accumulators, and what these are computed from.
+  // The values of the stores and reductions, and that of the gate, from which the accumulator is computed.
   std::vector<ExprId> values() const;
   // True if a bound may cut through a vector, so that only some of its lanes are stored.
   bool bounds_lanes() const;

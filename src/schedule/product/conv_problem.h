@@ -8,7 +8,7 @@
 
 namespace heddle::schedule {
 
-// What the schedules of convolutions and windows for every target read off the graph.
+// Facts that the schedules of convolutions and windows for all targets read off the graph.
 
 inline constexpr size_t kSpatial = 3;
 

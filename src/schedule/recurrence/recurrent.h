@@ -97,7 +97,7 @@ struct RecurrentDesc {
   int64_t clusters_of(const RecurrentMapping& m) const { return (rows + m.rows - 1) / m.rows; }
 };
 
-// How the kernel is launched, without its symbol.
+// The launch of the kernel, without its symbol.
 CudaLaunch plan_launch(const RecurrentDesc& desc, size_t operands);
 
 // Schedules independent loops as one kernel. Returns nullopt, with the reason in `why`, if one does not have this form,

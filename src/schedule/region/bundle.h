@@ -29,7 +29,7 @@ inline Place place_of(const Binding& b) {
 }
 
 // Joins the kernels of a stitch group for a CPU. Joins all in a row if each is one task and they are short or there is
-// only one thread. Otherwise joins side by side those that wait for equally many kernels before them.
+// only one thread. Otherwise joins kernels side by side that wait for the same number of kernels before them.
 ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target);
 
 }  // namespace heddle::schedule

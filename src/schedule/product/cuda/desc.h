@@ -13,7 +13,7 @@ namespace heddle::schedule {
 struct OperandView {
   enum class Form : uint8_t {
     kMatrix,    // strides
-    kMerged,    // rows or k of several strides, as the windows of an image are: strides behind a merge
+    kMerged,    // rows or k with several strides, such as the windows of an image
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
     kComputed,  // an expression for each element
   };

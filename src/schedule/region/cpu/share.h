@@ -14,8 +14,9 @@ struct SharedLoops {
 // Returns no loops if nothing is worth sharing. `parallel`: the variables that an iteration may fix.
 SharedLoops shared_loops(const KernelExprs& exprs, VarId vector, uint64_t parallel, const CpuTarget& cpu);
 
-// The innermost variable along which whole rows are gathered that lie along the vector variable; nothing where little
-// is computed for each row. One lane at a time that would take longer than the rows.
+// The innermost variable along which whole rows are gathered, each contiguous along the vector variable. Positions and
+// weights of a block of rows are then computed together, since one at a time they would take longer than the rows.
+// nullopt if a row needs little such computation.
 std::optional<VarId> gathered_rows(const KernelExprs& exprs, std::optional<VarId> vector, uint64_t parallel,
                                    const CpuTarget& cpu);
 
