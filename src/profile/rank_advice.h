@@ -9,16 +9,16 @@
 
 namespace heddle::profile {
 
-// Whether a fact of a profile says which rank of a program the process is: ("process", "rank 3").
+// True if a fact of a profile gives the rank of the process: ("process", "rank 3").
 bool is_rank(const std::pair<std::string, std::string>& fact);
 
-// The ranks of one program, merged by merge(): what the slowest takes beyond the mean, on the row that differs most.
-// Collectives are left out: the other ranks wait in them for the slowest. Nothing where the difference is less than a
-// twentieth.
+// Advice on the ranks of one program, whose profiles merge() joined: the time of the slowest beyond the mean, on the
+// row that differs most. Excludes collectives, in which other ranks only wait for the slowest. Empty if the difference
+// is less than a twentieth of the slowest rank's time.
 std::vector<Advice> load_imbalance(std::span<const Profile> ranks, const Profile& merged);
 
-// The profiles of the processes of one program as one, with advice on all of it. Ranks
-// are compared with each other; several processes of one rank are taken together.
+// Merges the profiles of the processes of one program, with advice on the whole. Compares ranks with each other;
+// several processes of one rank count as one.
 Profile merge_processes(std::span<const Profile> parts);
 
 }  // namespace heddle::profile

@@ -9,8 +9,7 @@
 
 namespace heddle::profile {
 
-// What a row of a profile stands for. `kind` is a word of docs/reference/profile-json.md: "module", "node", "kernel",
-// ...
+// The identity of a profile row. `kind` is a word of docs/reference/profile-json.md: "module", "node", "kernel", ...
 struct Frame {
   std::string kind, name;
   std::string file = {};  // of the source; "": none
@@ -18,14 +17,14 @@ struct Frame {
   auto operator<=>(const Frame&) const = default;
 };
 
-// What is counted: nanoseconds ("ns"), bytes ("bytes"), or occurrences ("").
+// A counted quantity in nanoseconds ("ns"), bytes ("bytes") or occurrences ("").
 struct Metric {
   std::string name, unit, title;
   bool operator==(const Metric&) const = default;
 };
 
 namespace metrics {
-// Of a GPU: kernels as recorded, and the part of them in which each instant counts for one kernel.
+// GKER is the sum of kernel times as recorded; GBUSY counts each instant for only one kernel.
 inline const Metric kGpuBusy{"GBUSY", "ns", "GPU busy"};
 inline const Metric kGpuKernels{"GKER", "ns", "GPU kernels"};
 inline const Metric kGpuMemset{"GMSET", "ns", "GPU memsets"};
@@ -41,8 +40,8 @@ using NodeId = uint32_t;
 using FrameId = uint32_t;
 
 // A calling-context tree (Ammons, Ball, Larus, "Exploiting hardware performance counters with flow and context
-// sensitive profiling", section 4): one node for each path of frames that was met, however often. Values are integers,
-// so that sums over any view of it are exact. Node 0 is the root; parents come before their children.
+// sensitive profiling", section 4): one node for each distinct path of frames, however often it occurs. Values are
+// integers, so that sums over any view are exact. Node 0 is the root; parents come before their children.
 class CallingContextTree {
  public:
   CallingContextTree() : CallingContextTree(Frame{"root", "all"}) {}
@@ -55,21 +54,22 @@ class CallingContextTree {
   const std::vector<Frame>& frames() const { return frames_; }
   const std::vector<Metric>& metrics() const { return metrics_; }
 
-  // The number of a frame or metric, which is added unless it is there. Throws kInvalidArgument where a metric of this
-  // name has another unit.
+  // Returns the number of a frame or metric and adds it if it is new. Throws kInvalidArgument if a metric of this name
+  // has another unit.
   FrameId add_frame(const Frame& frame);
   size_t add_metric(const Metric& metric);
-  // The child of `parent` with this frame, which is added unless it is there.
+  // Returns the child of `parent` with this frame and adds it if it is new.
   NodeId child(NodeId parent, const Frame& frame) { return child(parent, add_frame(frame)); }
   NodeId child(NodeId parent, FrameId frame);
   void add(NodeId node, size_t metric, int64_t value) { values_[metric][node] += value; }
 
-  // By node, without and with what is below it.
+  // Values by node: excluding and including the nodes below it.
   const std::vector<int64_t>& own(size_t metric) const { return values_[metric]; }
   std::vector<int64_t> inclusive(size_t metric) const;
   int64_t total(size_t metric) const;
 
-  // Adds the paths of another tree and their values, for which roots are one. By node of the other: its node here.
+  // Adds another tree's paths and values; the two roots count as the same node. Returns the node here for each node of
+  // the other tree.
   std::vector<NodeId> merge(const CallingContextTree& other);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace heddle::profile {
 
-// A row of a view, with its value of one metric: without and with what is below it.
+// A row of a view, with its value of one metric: excluding its children (`own`) and including them (`inclusive`).
 struct Row {
   FrameId frame = 0;
   int64_t own = 0, inclusive = 0;
@@ -22,26 +22,26 @@ struct Row {
   ~Row();  // not recursive: a tree may be deeper than the stack
 };
 
-// The tree as it was called. The inclusive value of its root is the metric's total.
+// The tree in calling order. The inclusive value of the root is the metric's total.
 Row top_down(const CallingContextTree& tree, size_t metric);
-// Each frame with its own value (`inclusive`), and below it its callers, among which the value is divided. The rows'
-// values sum to the total. `depth`: callers of callers, so many.
+// A row per frame with its own value (as `inclusive`). Its callers are below it and divide this value among them. The
+// rows' values sum to the total. `depth`: the most levels of callers.
 std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int depth = 64);
-// Each frame once. Where a frame calls itself, directly or through others, its inclusive value counts what is below the
+// A row per frame. If a frame calls itself, directly or through others, its inclusive value counts everything below the
 // outermost call once. Own values sum to the total.
 std::vector<Row> flat(const CallingContextTree& tree, size_t metric);
 
-// The metric of this name, where anything was counted of it.
+// The metric of this name, if it has any values.
 std::optional<size_t> find_metric(const CallingContextTree& tree, std::string_view name);
-// What the rows of a profile are sorted by: the time of GPUs, else of the CPU, else the first metric of time that
-// anything was counted of.
+// The metric that sorts the rows of a profile: GPU time, else CPU time, else the first time metric that has any values.
 std::optional<size_t> time_metric(const CallingContextTree& tree);
 
 // "layers.3/attn/MatMul": the names of the frames below the root down to a node. A path too long to read is cut to its
 // end, after ".../".
 std::string path_text(const CallingContextTree& tree, NodeId node);
 
-// From the root the child with the largest inclusive value, as long as it has at least `share` of its parent's.
+// The path from the root that follows the child with the largest inclusive value, as long as it has at least `share` of
+// its parent's.
 std::vector<NodeId> hot_path(const CallingContextTree& tree, size_t metric, double share = 0.5);
 
 }  // namespace heddle::profile

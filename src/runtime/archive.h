@@ -15,7 +15,7 @@
 namespace heddle::runtime {
 
 // A Writer and a Reader with the same members, so that one description of a structure (plan_io.cc) both writes and
-// reads it. Numbers are little-endian, counts precede sequences, tensors are positions in a table.
+// reads it. Numbers are little-endian, counts precede sequences, and tensors are stored as positions in a table.
 
 struct TableEntry {
   int64_t offset = 0;  // in the tensor section
@@ -114,7 +114,8 @@ class Reader {
     value = Tensor::borrow(dtype, std::move(shape), base_ + table_[position].offset, owner_);
   }
 
-  // Before the first tensor: where the tensors lie. The entries have been checked against the file's size.
+  // Call before the first tensor is read: sets where the tensors are. The entries have been checked against the file's
+  // size.
   void set_tensors(const std::byte* base, std::shared_ptr<const void> owner, std::vector<TableEntry> table) {
     base_ = base;
     owner_ = std::move(owner);

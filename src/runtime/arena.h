@@ -16,9 +16,10 @@ struct ArenaLayout {
   int64_t bytes = 0;
 };
 
-// Places buffers so that those that exist at the same time do not overlap: the largest first, each into the tightest
-// gap that its neighbours in time leave, in practice within some per cent of the largest sum of bytes that live at
-// once. Where very many live at once the smallest lie one behind the other, without a search.
+// Assigns offsets so that buffers with overlapping lifetimes do not overlap in memory. Places the largest first, each
+// into the tightest gap between buffers of overlapping lifetimes. In practice the result is within a few per cent of
+// the largest number of bytes alive at once. If very many are alive at once, the smallest are placed one after the
+// other without a search.
 ArenaLayout plan_arena(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace heddle::runtime

@@ -8,8 +8,8 @@
 
 namespace heddle::runtime {
 
-// Memory of output tensors that callers have let go, for the next run: a page of fresh memory costs more to touch than
-// a memory-bound kernel takes to write it. Keeps at most one block per output, so as much as one run needs.
+// Memory of output tensors that callers have released, for the next run: touching a page of fresh memory costs more
+// than a memory-bound kernel needs to write it. Keeps at most one block per output, enough for one run.
 class OutputPool : public std::enable_shared_from_this<OutputPool> {
  public:
   explicit OutputPool(size_t outputs) : free_(outputs) {}

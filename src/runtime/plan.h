@@ -13,7 +13,7 @@
 
 namespace heddle::runtime {
 
-// Where a buffer lives while a plan runs.
+// The memory of a buffer while a plan runs.
 enum class Place : uint8_t {
   kArena,     // at `offset` of the arena of one run
   kConstant,  // Plan::constants[index], shared by all runs
@@ -39,16 +39,16 @@ struct KernelStep {
   int64_t scratch_bytes = 0;  // per thread
 };
 
-// Launches on a GPU, in order. They count `operands` and, after the last of them, the counters of the run:
-// `counter_bytes` that are zero before the step and after it.
+// Launches on a GPU, in order. Their operand numbers index `operands`, followed by the run's counters: `counter_bytes`
+// bytes that are zero before and after the step.
 struct CudaStep {
   std::vector<CudaLaunch> launches;
   std::vector<uint32_t> operands;  // buffers
   int64_t counter_bytes = 0;
 };
 
-// A node that runs through the reference library: the IR text of a one-group graph, evaluated by the interpreter that
-// the driver installs (runtime/interpreter.h). `parameters` are its inputs, `results` its outputs.
+// A node evaluated by the reference library. `ir` is the text of a one-group graph for the interpreter that the driver
+// installs (runtime/interpreter.h). `parameters` are its inputs, `results` its outputs.
 struct ReferenceStep {
   std::string ir;
   std::vector<uint32_t> parameters, results;
@@ -85,7 +85,7 @@ struct BranchStep {
 struct Step {
   std::variant<KernelStep, ReferenceStep, CopyStep, LoopStep, BranchStep, CudaStep> action;
   std::string label;   // "stitch: layer_norm ...", for tables
-  std::string origin;  // the model's nodes, joined
+  std::string origin;  // names of the model's nodes, joined
   double floor_seconds = 0;
 };
 
@@ -94,8 +94,8 @@ struct Port {
   DType dtype;
   Shape shape;
   uint32_t buffer;
-  int64_t index_bound = 0;  // an integer input that indexes tables: the smallest extent; 0: unknown
-  std::optional<int64_t> branch_value = {};  // of one integer or bool that decides branches: the value of made-up runs
+  int64_t index_bound = 0;                   // if the input indexes tables: the smallest extent of these; 0: unknown
+  std::optional<int64_t> branch_value = {};  // if it decides branches (one integer or bool): its value in made-up runs
 };
 
 // An input that decided shapes when the model was compiled: a run must pass this value.
@@ -104,18 +104,18 @@ struct FixedInput {
   Tensor value;
 };
 
-// An output that may lie in the memory of an input. Its kOutput buffer is that memory, of which the steps before the
-// one that writes it still read the input. Where a run has other memory for the output, it begins by copying the input
-// there if the steps write only a part of it (`partial`).
+// An output that may share the memory of an input. Its kOutput buffer then is the input's memory: steps before the one
+// that writes the output still read the input there. If a run gets other memory for the output and the steps write only
+// a part of it (`partial`), the run begins by copying the input there.
 struct Alias {
   uint32_t output, input;  // positions in Plan::outputs and Plan::inputs
   bool partial = true;
 };
 
-// A text input or output, which no step sees. The plan was made for an input's text: a run must pass the same. An
-// output's text does not depend on the numeric inputs.
+// A text input or output, which no step reads or writes. The plan was compiled for one value of a text input: a run
+// must pass the same. The value of a text output does not depend on the numeric inputs.
 struct Text {
-  uint32_t position;  // among all inputs or outputs of the model that the plan has
+  uint32_t position;  // among the model's inputs or outputs that the plan keeps
   std::string name;
   Tensor value;
 };
@@ -133,25 +133,25 @@ struct Cubin {
   std::vector<std::string> symbols;
 };
 
-inline constexpr int kMaxDepth = 32;  // of loops and branches in one another
+inline constexpr int kMaxDepth = 32;  // nesting of loops and branches
 
 // A compiled model for fixed input shapes: pure data, immutable, shared by any number of concurrent runs.
 struct Plan {
   std::string model;   // name of the model
   std::string target;  // Target::fingerprint() it was made for
-  Hash128 key;         // of what it was made from: model, options, build of Heddle, tuned winners; 0: not known
+  Hash128 key;         // hash of its sources: model, options, build of Heddle, tuned winners; 0: unknown
   std::vector<Port> inputs, outputs;
   std::vector<FixedInput> fixed;
   std::vector<Text> text_inputs, texts;  // texts: outputs
   std::vector<DefaultInput> defaults;
   std::vector<Alias> aliases;
   std::vector<Buffer> buffers;
-  std::vector<Tensor> constants;  // in the layout that kernels want
+  std::vector<Tensor> constants;  // in the layout that kernels expect
   std::vector<Step> steps;
   int64_t arena_bytes = 0;
-  // Kernels; in the bodies of a plan empty, since theirs are in the outer plan.
-  std::string library;        // CPU: a shared object with all
-  std::vector<Cubin> cubins;  // GPU: one per unit that was compiled
+  // Kernels. Empty in the bodies of a plan, whose kernels are in the outer plan.
+  std::string library;        // CPU: a shared object with all kernels
+  std::vector<Cubin> cubins;  // GPU: one per compiled unit
 };
 
 using Libraries = std::vector<std::shared_ptr<const jit::Library>>;
@@ -165,8 +165,8 @@ inline int64_t aligned(int64_t bytes) {
 // Bytes of a dense tensor; -1 for an unknown type, a negative extent or an overflow.
 int64_t dense_bytes(DType dtype, const Shape& shape);
 
-// Where the parts of a loop's workspace lie: iteration number and the two conditions, one spare buffer per state, the
-// arena of the body.
+// Offsets in a loop's workspace: the iteration number, the two conditions, one spare buffer per state, the body's
+// arena.
 struct LoopLayout {
   int64_t iteration = 0, condition_in = 0, condition_out = 0;
   std::vector<int64_t> spare;
@@ -176,11 +176,11 @@ LoopLayout layout_of(const LoopStep& step);
 int64_t workspace_bytes(const LoopStep& step);
 int64_t workspace_bytes(const BranchStep& step);
 
-// The input in whose memory an output may lie; -1: none.
+// The input whose memory an output may share; -1: none.
 int64_t alias_of(const Plan& plan, size_t output);
 
-// Checks that every index, size and offset of a plan and of its bodies is inside what it refers to, so that running it
-// cannot touch memory outside its buffers (as far as its kernels keep their contract). Throws kDamagedArtefact.
+// Checks that every index, size and offset of a plan and its bodies is in range, so that a run cannot touch memory
+// outside its buffers, provided that its kernels keep their contract. Throws kDamagedArtefact.
 void validate(const Plan& plan);
 
 }  // namespace heddle::runtime

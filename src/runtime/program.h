@@ -9,8 +9,8 @@
 
 namespace heddle::runtime {
 
-// A plan made ready to run: symbols resolved, bodies numbered, every pointer table given its place in one flat table
-// per context. Bodies do not recurse, so each needs one table only.
+// A plan prepared to run: symbols are resolved, bodies are numbered, and every pointer table has its place in one flat
+// table per context. Bodies do not recurse, so each needs only one table.
 struct Program {
   struct Loop {
     std::unique_ptr<Program> body;
@@ -23,7 +23,7 @@ struct Program {
     // Kernels.
     jit::Kernel kernel = nullptr;
     size_t operands_at = 0;     // place of the operand pointers in the flat table
-    int64_t longest_range = 0;  // of tasks, if a kernel is long enough to be cancelled (each_part())
+    int64_t longest_range = 0;  // in tasks, if a kernel is long enough to be cancelled (each_part())
     bool fixed = false;         // all operands are constants or in the arena: their pointers never change
     // Reference steps.
     std::shared_ptr<const void> prepared;
@@ -36,14 +36,14 @@ struct Program {
   Libraries libraries;  // outermost only
   std::vector<Op> ops;
   size_t pointers_at = 0;  // place of the buffers' pointers in the flat table
-  // By port: its kInput or kOutput buffers (several where views of it are used).
+  // By port: its kInput or kOutput buffers (several if views of it are used).
   std::vector<std::vector<uint32_t>> inputs, outputs;
   // Outermost only: sizes of a context.
   size_t pointers = 0;
   int64_t scratch_bytes = 0;  // per thread
 };
 
-// Kernels are looked for in the plan's library, then in `libraries`. Throws kDamagedArtefact when one is missing.
+// Looks kernels up in the plan's library, then in `libraries`. Throws kDamagedArtefact if one is missing.
 std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter,
                                             const Libraries& libraries = {});
 

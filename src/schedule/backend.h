@@ -12,34 +12,34 @@
 
 namespace heddle::schedule {
 
-// How a kind of target schedules: all that this folder does otherwise on one than on another. One object a kind,
-// without state; each is asked about targets of its own kind.
+// The scheduling decisions that differ between kinds of targets. One stateless object per kind; each is asked only
+// about targets of its own kind.
 class Backend {
  public:
   virtual ~Backend() = default;
 
   // --- What has a kernel ---------------------------------------------------------------------------------------------
 
-  // Why a contraction or window for which there is a template has no kernel all the same; empty: it has.
+  // The reason why a contraction or window has no kernel although a template exists; empty: it has one.
   virtual std::string contraction_obstacle(const ir::Graph& graph, const ir::Node& node) const = 0;
-  // Elements that a selection of the largest can keep.
+  // The most elements that a top-k selection can keep.
   virtual int64_t most_selected() const = 0;
-  // Whether there are kernels of all steps of a loop (schedule_recurrence()).
+  // True if there are kernels that run all steps of a loop (schedule_recurrence()).
   virtual bool has_recurrences() const = 0;
-  // Whether contraction groups that are alike by types, shapes and strides are scheduled alike.
+  // True if the schedule of a contraction group depends only on types, shapes and strides.
   virtual bool contractions_by_shape() const = 0;
 
   // --- Kernels -------------------------------------------------------------------------------------------------------
 
   virtual std::unique_ptr<RegionBackend> region(Region& region) const = 0;
-  // The kernels of a stitch group, joined beyond what region() joins.
+  // Joins the kernels of a stitch group further than region() does.
   virtual ScheduledGroup bundled(ScheduledGroup group, const Target& target) const = 0;
-  // Blocks, tasks and the reason of a standalone kernel. `what` it does begins the reason; moving its operands takes
-  // `seconds`.
+  // Sets blocks, tasks and the reason of a standalone kernel. The reason begins with `what`, the kernel's task. Moving
+  // its operands takes `seconds`.
   virtual void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;
-  // Why a group of contractions would be slower at reading or storing a value at a place in the memory of another;
+  // The reason why a contraction group would read or store a value more slowly inside the memory of another value;
   // empty: it would not.
   virtual std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
                                      const ir::Placement& place, const Target& target) const = 0;
@@ -51,7 +51,7 @@ class Backend {
 
   // --- Launches ------------------------------------------------------------------------------------------------------
 
-  // Fills in how the kernel is launched, where kernels of this kind are.
+  // Fills in the launches, if kernels of this kind of target have any.
   virtual void plan_launches(KernelPlan& plan, const Target& target) const = 0;
 };
 

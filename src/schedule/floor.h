@@ -8,11 +8,10 @@
 
 namespace heddle::schedule {
 
-// Floors are lower bounds: no run is faster, whatever the caches hold. Data counts once, and only what is read; data
-// that a cache can keep from one run to the next counts at that cache's rate. On a CPU, seconds are those of one
-// thread.
+// Floors are lower bounds: no run is faster, whatever the caches hold. Only data that is read counts, and only once.
+// Data that a cache can keep between runs counts at that cache's rate. On a CPU, seconds are those of one thread.
 
-// Upper bound of the elements of a value that the nodes of a group read: of a table only what is gathered, of a sliced
+// Upper bound of the number of elements of a value that a group reads: of a table only the gathered ones, of a sliced
 // value only the slices.
 double elements_read(const ir::Graph& graph, const ir::Group& group, ir::ValueId value);
 
@@ -37,20 +36,20 @@ const Memory& cpu_memory();
 const Memory& cuda_memory();
 const Memory& memory_of(const Target& target);  // in backend.cc
 
-// The most data that caches keep from one run to the next.
+// The largest amount of data that caches keep between runs.
 double cached_bytes(const Target& target);
 // The least time to load or store `bytes` of distinct data.
 double least_seconds(double bytes, const Target& target);
-// The same for data that comes from memory.
+// The least time to load or store `bytes` of data that comes from memory.
 double memory_seconds(double bytes, const Target& target);
-// The least time of vector arithmetic that takes `cycles` in units of ir::OpCost.
+// The least time of vector arithmetic of `cycles` cycles, in units of ir::OpCost.
 double arithmetic_seconds(double cycles, const CpuTarget& cpu);
 
-// Pairs of a result and an element of its window, over all results; padding does not count.
+// Number of pairs of a result and an element of its window, over all results, without padding.
 double products_inside(const tile::WindowShape& shape);
-// The least operations that fold all windows to a sum or a maximum. Sides are folded one after the other, and
-// neighbours share what a long side folds, so that each side takes at least one operation a result, whatever its
-// length.
+// The least number of operations that reduce all windows to a sum or a maximum. Dimensions are reduced one after the
+// other, and neighbouring windows share partial results along a long one, so each dimension costs at least one
+// operation per result, whatever its length.
 double least_folds(const tile::WindowShape& shape);
 
 }  // namespace heddle::schedule

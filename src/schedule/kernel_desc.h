@@ -12,7 +12,7 @@
 
 namespace heddle::schedule {
 
-// How a constant operand is laid out before the plan is stored, in place of the dense row-major form.
+// The layout that a constant operand is packed into before the plan is stored, instead of dense row-major.
 struct Packing {
   std::string kind;             // "" dense; else a packer's name: "panels", "rows", "diagonal", "winograd"
   std::vector<int64_t> params;  // the packer's parameters (tile/core/pack.h)
@@ -27,12 +27,12 @@ struct Operand {
   Shape shape;  // dense row-major, unless packed
   Packing packing;
   bool constant = false;  // nothing writes it while a plan runs
-  bool in_place = false;  // a result of which the kernel writes a part: its memory has the rest
+  bool in_place = false;  // a result that the kernel writes only in part: its memory already holds the rest
 };
 
 struct StitchDesc;         // schedule/region/stitch.h: generated loop nest over memory-bound nodes
 struct CudaStitchDesc;     // schedule/region/cuda/stitch.h: the same for a GPU, as sweeps of teams of threads
-struct CudaBundleDesc;     // schedule/region/cuda/bundle.h: several of those as one launch
+struct CudaBundleDesc;     // schedule/region/cuda/bundle.h: several GPU stitch kernels as one launch
 struct BundleDesc;         // schedule/region/bundle.h: several stitch kernels as one
 struct ContractionDesc;    // schedule/product/contraction.h: template + epilogue (dot, conv, window)
 struct RecurrentDesc;      // schedule/recurrence/recurrent.h: all steps of a loop on a GPU
@@ -40,7 +40,7 @@ struct AttentionDesc;      // schedule/attention/attention.h: product, softmax, 
 struct BackToBackDesc;     // schedule/back_to_back/back_to_back.h: two contractions
 struct CpuBackToBackDesc;  // schedule/back_to_back/cpu.h: the same for a CPU, two or more
 struct StandaloneDesc;     // schedule/region/standalone.h: a node with a kernel of its own (scatter, top-k)
-// A kernel of the tile language, written by who knows that language: the driver.
+// A kernel written in the tile language. The driver emits it, since only the driver knows that language.
 struct TileDesc {
   std::string name;
 };
@@ -57,13 +57,13 @@ struct KernelDesc {
       body;
 };
 
-// Where an operand of a scheduled kernel comes from.
+// The source of an operand of a scheduled kernel.
 struct Binding {
   enum class Kind : uint8_t { kValue, kWorkspace, kTensor };
   Kind kind = Kind::kValue;
   ir::ValueId value = 0;   // kValue: a value of the graph (a constant with packing is packed at compile time)
   uint32_t workspace = 0;  // kWorkspace: index into ScheduledGroup::workspaces
-  Tensor tensor = {};      // kTensor: a constant that is no value of the graph
+  Tensor tensor = {};      // kTensor: a constant that is not a value of the graph
 };
 
 struct ScheduledKernel {
@@ -72,7 +72,7 @@ struct ScheduledKernel {
   std::vector<Binding> bindings;  // one per operand
   std::string label;              // short and readable: "gemm 128x768x768 + bias + gelu"
   double floor_seconds = 0;       // schedule/floor.h; on a CPU, with one thread
-  StitchFacts stitch = {};        // of stitch kernels
+  StitchFacts stitch = {};        // stitch kernels only
 };
 
 struct Workspace {
@@ -83,19 +83,19 @@ struct Workspace {
 struct ScheduledGroup {
   std::vector<ScheduledKernel> kernels;
   std::vector<Workspace> workspaces;
-  std::vector<std::string> notes;    // choices and why, for `explain`
+  std::vector<std::string> notes;    // choices and their reasons, for `explain`
   std::vector<Boundary> boundaries;  // inside a stitch group
-  double most_repeats = 0;           // how often its kernels compute the costly value that they compute most often
+  double most_repeats = 0;           // the largest number of times that one costly value is computed
 };
 
 class ConfigSource;  // schedule/config/config_source.h
 
-// Contractions take the configuration that `configs` answers with; null: the cost model's. Throws kUnsupportedOperator
-// when the group cannot be compiled for the target; the driver then runs it by reference.
+// Schedules a group. Contractions use the configuration that `configs` returns; if it is null, the cost model's. Throws
+// kUnsupportedOperator if the group cannot be compiled for the target; the driver then uses the reference library.
 ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target,
                         ConfigSource* configs = nullptr, const StitchOptions& stitch = {});
 
-// Whether schedule() can compile this node as a member of a group of this kind; the fusion rules ask.
+// True if schedule() can compile this node as a member of a group of this kind. The fusion rules call this.
 bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason = nullptr);
 
 }  // namespace heddle::schedule

@@ -4,9 +4,9 @@
 
 namespace heddle::profile {
 
-// Adds the text of the files whose lines take at least half a percent of the time, the heaviest first, 200 KB in all.
-// Files that lie in `folder`, among installed packages or in Python's library lose what stands in front of that, so
-// that profiles of another copy or machine compare: "train.py", "torch/nn/modules/linear.py".
+// Adds the text of files whose lines take at least half a percent of the time, the heaviest first, at most 200 KB in
+// all. Strips the leading path of files in `folder`, in installed packages and in Python's library, so that profiles of
+// another copy or machine are comparable: "train.py", "torch/nn/modules/linear.py".
 Profile with_sources(const Profile& profile, const std::string& folder);
 
 }  // namespace heddle::profile

@@ -15,7 +15,7 @@
 
 namespace heddle::profile {
 
-// One sample of a thread: where it was, and how much CPU time it took since its last one.
+// One sample of a thread: its position, and the CPU time that it took since its previous sample.
 struct CpuSample {
   std::span<const PythonFrame> frames;  // the innermost first
   uint64_t program_counter = 0;
@@ -23,24 +23,24 @@ struct CpuSample {
   const std::string* thread = nullptr;  // its name
 };
 
-// The samples of one thread between its signal handler, which writes them, and the thread that collects them. A code
-// object is copied when the handler first meets it: it may be gone when the sample is read.
+// The samples of one thread. Its signal handler writes them, a collector thread reads them. A code object is copied
+// when the handler first meets it, since it may be gone when the sample is read.
 class ThreadRing {
  public:
-  static ThreadRing* make();  // by mmap(), never freed: a handler may be at work on it. Throws kOutOfMemory.
+  static ThreadRing* make();  // by mmap(), never freed: a handler may still use it. Throws kOutOfMemory.
 
-  // For a thread that has no timer yet. `counted`: its CPU time until now.
+  // Starts recording a thread that has no timer yet. `counted`: its CPU time so far.
   void begin(int of_thread, std::string of_name, int64_t counted);
-  // In the thread, in a signal handler.
+  // Records a sample. Called on the thread, in its signal handler.
   void take(const PythonRuntime& python, uint64_t program_counter);
 
-  // From one thread at a time: `learn` is given what code objects say before a sample has them.
+  // Called by one thread at a time. `learn` receives the data of a code object before a sample refers to it.
   void collect(const std::function<void(const PythonFrame&, const PythonCode&)>& learn,
                const std::function<void(const CpuSample&)>& sample);
 
   std::atomic<uint64_t> lost{0};
-  std::atomic<int> thread{0};  // whose samples it takes; 0: none
-  int64_t last = 0;            // CPU time of the thread at its last sample; its handler's
+  std::atomic<int> thread{0};  // the sampled thread; 0: none
+  int64_t last = 0;            // CPU time of the thread at its last sample; used by its handler only
   timer_t timer{};
   std::string name;
 
@@ -54,7 +54,7 @@ class ThreadRing {
 
   RecordRing<kWords> ring_;
   std::array<PythonFrame, kFrames> frames_;
-  std::array<PythonFrame, kKnown> known_;  // code objects that were copied, by a hash of their address
+  std::array<PythonFrame, kKnown> known_;  // copied code objects, by a hash of their address
   std::vector<PythonFrame> read_;
 };
 

@@ -15,7 +15,7 @@
 
 namespace heddle::runtime {
 
-// The numbers of iterations on the device, as i64, and a byte that is 1. Made once and never written again.
+// The iteration numbers on the device, as i64, and a byte that is 1. Written once, then immutable.
 class CudaNumbers {
  public:
   static constexpr int64_t kMost = 4096;
@@ -33,11 +33,11 @@ class CudaNumbers {
   std::unique_ptr<CudaBuffer> memory_;
 };
 
-// What all runs of a plan share on a GPU: loaded kernels, parsed reference steps, and constants, which go to the device
-// when the first run state asks for them unless another plan's are there. Thread-safe.
+// The data that all runs of a plan share on a GPU: loaded kernels, parsed reference steps, and constants. Constants are
+// copied to the device when the first run state asks for them, unless another plan has copied them. Thread-safe.
 class CudaCode {
  public:
-  // Loads the kernels of the plan and of its bodies. Throws kDamagedArtefact where one is missing, kDevice.
+  // Loads the kernels of the plan and its bodies. Throws kDamagedArtefact if one is missing, kDevice.
   CudaCode(std::shared_ptr<const CudaContext> context, const Plan& plan, const Interpreter* interpreter);
 
   const CudaContext& context() const { return *context_; }
@@ -47,13 +47,13 @@ class CudaCode {
 
   // The address of a constant on the device.
   uint64_t constant(const Tensor& tensor);
-  // Made when it is asked for.
+  // Created on first use.
   const CudaNumbers& numbers();
-  // Bytes on the device of all constants and numbers so far, those included that other plans use, too.
+  // Bytes on the device of all constants and numbers so far, including those that other plans share.
   size_t constant_bytes() const;
 
  private:
-  // What the launches of one kernel need at most.
+  // The largest requirements of any launch of one kernel.
   struct Needs {
     uint32_t shared_bytes = 0, cluster = 1;
   };

@@ -11,15 +11,16 @@
 
 namespace heddle::runtime {
 
-// Constants on a device. Plans for several shapes of a model share the tensors of their weights, which lie there once,
-// for as long as one of the plans is there. Thread-safe.
+// Constants on a device. Plans for several shapes of a model share the tensors of their weights. Each tensor is on the
+// device once, as long as any of these plans exists. Thread-safe.
 class CudaConstants {
  public:
-  // The one of all plans on the context's device.
+  // The object that all plans on the context's device share.
   static std::shared_ptr<CudaConstants> of(const std::shared_ptr<const CudaContext>& context);
   explicit CudaConstants(std::shared_ptr<const CudaContext> context) : context_(std::move(context)) {}
 
-  // Memory that several constants share. It keeps their tensors: no other gets the address that they are known by.
+  // Memory that several constants share. It keeps their host tensors alive, so that no other tensor reuses a host
+  // address that identifies one of them.
   struct Chunk {
     Chunk(std::shared_ptr<const CudaContext> owner, size_t bytes)
         : context(std::move(owner)), memory(*context, bytes, "the weights") {}
@@ -29,10 +30,10 @@ class CudaConstants {
     std::vector<Tensor> tensors;
   };
   struct Place {
-    std::shared_ptr<const Chunk> chunk;  // to be kept while the address is used
+    std::shared_ptr<const Chunk> chunk;  // keep this while the address is used
     uint64_t address = 0;
   };
-  // Where the tensor's content is, which is copied unless it is there. Throws kOutOfMemory, kDevice.
+  // Returns the device address of the tensor's content and copies it there if necessary. Throws kOutOfMemory, kDevice.
   Place place(const Tensor& tensor);
 
  private:

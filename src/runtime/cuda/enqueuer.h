@@ -10,19 +10,20 @@
 
 namespace heddle::runtime {
 
-// Runs of a plan in memory and on a stream of the caller. It waits for nothing, and from the second run with the same
-// addresses on a run is the launch of one graph. On a stream that captures, its kernels become nodes of the caller's
+// Enqueues runs of a plan in memory and on a stream of the caller. Never waits. From the second run with the same
+// addresses on, a run is the launch of one graph. On a capturing stream, its kernels become nodes of the caller's
 // graph. Thread-safe.
 class CudaEnqueuer {
  public:
-  // Throws kUnsupportedOperator for a plan in which the host takes part in a run.
+  // Throws kUnsupportedOperator for a plan whose runs need the host.
   CudaEnqueuer(CudaCode& code, const Plan& plan);
 
-  // What one run needs beside inputs and outputs, at an address that is a multiple of CudaCallersMemory::kAlignment.
+  // Bytes of memory that one run needs besides inputs and outputs. The address must be a multiple of
+  // CudaCallersMemory::kAlignment.
   size_t workspace_bytes() const { return workspace_bytes_; }
 
-  // `addresses`: of inputs and outputs, in the plan's order, and of the workspace. They stay the run's until the stream
-  // has passed it. Throws kDevice.
+  // `addresses`: of inputs and outputs, in the plan's order, and of the workspace. The run owns this memory until the
+  // stream has finished it. Throws kDevice.
   void enqueue(std::vector<uint64_t> addresses, CudaDriver::Handle stream) const;
 
  private:
@@ -33,7 +34,7 @@ class CudaEnqueuer {
     std::unique_ptr<CudaGraph> graph;  // from the second run on
   };
   using Shared = std::shared_ptr<Bound>;
-  // What a run takes: the graph, or null, for which the actions of the program are enqueued.
+  // The bound plan and the graph of a run. If the graph is null, the program's actions are enqueued.
   struct Run {
     Shared bound;
     const CudaGraph* graph = nullptr;
@@ -46,9 +47,9 @@ class CudaEnqueuer {
   CudaCode& code_;
   const Plan& plan_;
   size_t workspace_bytes_ = 0;
-  CudaStream capturing_;             // what graphs are captured on
-  mutable std::mutex mutex_;         // of the rest
-  mutable std::list<Shared> bound_;  // the last used first
+  CudaStream capturing_;             // stream for capturing graphs
+  mutable std::mutex mutex_;         // guards the members below
+  mutable std::list<Shared> bound_;  // most recently used first
 };
 
 }  // namespace heddle::runtime

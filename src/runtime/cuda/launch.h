@@ -10,25 +10,26 @@
 
 namespace heddle::runtime {
 
-// The attributes of a launch; at most three. Returns their number. `may_overlap`: it may begin early where it can.
+// Writes the attributes of a launch (at most three) and returns their number. `may_overlap`: the launch may begin
+// before the previous one ends if it is marked early.
 unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes, bool may_overlap = false);
 
-// Puts a kernel on the stream of `config`, the one place that does. Where no context is current on this thread, that of
-// `context` becomes it. Throws kDevice; `symbol` names the kernel.
+// Launches a kernel on the stream of `config`. All launches go through here. If this thread has no current context,
+// `context` becomes current. Throws kDevice; `symbol` names the kernel in the message.
 void launch_kernel(const CudaContext& context, const CudaLaunchConfig& config, CudaDriver::Handle function,
                    void** arguments, const char* symbol);
 
-// Whether kernels may begin before those in front of them have ended (CudaLaunch::early): not with old drivers, nor
-// where HEDDLE_CUDA_OVERLAP is 0, which shows whether something depends on it.
+// True if kernels may begin before earlier ones have ended (CudaLaunch::early). False with old drivers, and if
+// HEDDLE_CUDA_OVERLAP is 0, which helps to find bugs that depend on the overlap.
 bool may_overlap(const CudaContext& context);
 
-// A launch with addresses filled in, ready to be enqueued many times. `operands` are device addresses, counted as in
-// the launch. Throws kInvalidArgument on an operand of a tensor map that is not aligned to 16 bytes.
+// A launch with addresses filled in, ready to be enqueued many times. `operands` are device addresses, numbered as in
+// the launch. Throws kInvalidArgument if the address of a tensor map is not aligned to 16 bytes.
 class CudaBoundLaunch {
  public:
   CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle function, const CudaLaunch& launch,
                   std::span<const uint64_t> operands);
-  // `behind_kernel`: what is enqueued just before is a kernel's launch, too, so that this one may begin early.
+  // `behind_kernel`: the previous operation on the stream is also a kernel launch, so that this one may begin early.
   void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 
  private:
@@ -49,7 +50,7 @@ class CudaSequence {
   std::vector<CudaBoundLaunch> bound_;
 };
 
-// What `enqueue` puts on a stream (the context's unless one is given), as one CUDA graph.
+// The operations that `enqueue` puts on a stream (default: the context's), captured as one CUDA graph.
 class CudaGraph {
  public:
   CudaGraph(const CudaContext& context, const std::function<void()>& enqueue, CudaDriver::Handle stream = nullptr);
@@ -57,7 +58,7 @@ class CudaGraph {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
   void launch(CudaDriver::Handle stream = nullptr) const;
-  // For streams of others, where null is one, too.
+  // For launching on streams of the caller, where null is a valid stream.
   CudaDriver::Handle executable() const { return executable_; }
 
  private:
@@ -65,7 +66,7 @@ class CudaGraph {
   CudaDriver::Handle executable_ = nullptr;
 };
 
-// Two points of a stream and the device time between them.
+// Two points in a stream and the device time between them.
 class CudaStopwatch {
  public:
   explicit CudaStopwatch(const CudaContext& context);
@@ -81,7 +82,7 @@ class CudaStopwatch {
   CudaDriver::Handle start_ = nullptr, end_ = nullptr;
 };
 
-// Points of a stream that captures: with each launch of the graph the times between them are measured anew.
+// Events recorded in a capturing stream. Each launch of the graph measures the times between them anew.
 class CudaMarks {
  public:
   explicit CudaMarks(const CudaContext& context) : context_(context) {}
@@ -90,19 +91,19 @@ class CudaMarks {
   CudaMarks& operator=(const CudaMarks&) = delete;
   void mark(CudaDriver::Handle stream);
   size_t size() const { return events_.size(); }
-  double seconds(size_t from, size_t to) const;  // of the last launch, which has ended
+  double seconds(size_t from, size_t to) const;  // of the last launch, which must have ended
 
  private:
   const CudaContext& context_;
   std::vector<CudaDriver::Handle> events_;
 };
 
-// Makes the L2 cold: memory of its own is overwritten until nothing is left of what was there.
+// Makes the L2 cold by overwriting a buffer of its own until nothing of the earlier contents is left.
 class CudaFlush {
  public:
   explicit CudaFlush(const CudaContext& context);
-  // Behind what is on the stream. Lines that loads asked the L2 to keep (evict_last), which otherwise outlast what is
-  // overwritten, become ordinary ones at once.
+  // Enqueues the flush. Lines that loads asked the L2 to keep (evict_last) would survive it; they become ordinary lines
+  // immediately, not in stream order.
   void enqueue(CudaDriver::Handle stream);
   uint64_t address() const { return memory_.address(); }
   size_t size() const { return memory_.size(); }

@@ -10,8 +10,8 @@
 
 namespace heddle::runtime {
 
-// Everything that one run at a time needs: memory, a stream, the plan bound to them and captured as graphs. A plan of
-// kernels alone is one graph.
+// The state of one run at a time: memory, a stream, and the plan bound to them and captured as graphs. A plan that
+// consists of kernels only is one graph.
 class CudaRunState {
  public:
   CudaRunState(CudaCode& code, const Plan& plan, const Interpreter* interpreter, ThreadPool& pool, OutputPool& outputs);
@@ -23,13 +23,13 @@ class CudaRunState {
   // Step by step, without graphs.
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe,
                                    std::span<const Tensor> into);
-  // Device time of runs, without the copies of inputs and outputs. `cold`: the L2 is overwritten before each.
+  // Device times of runs, without copies of inputs and outputs. `cold`: the L2 is overwritten before each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
-  // The same, with what `before` puts on the stream ahead of each run.
+  // The same; `before` enqueues work on the stream ahead of each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs,
                            const std::function<void(CudaDriver::Handle stream)>& before);
 
-  // The same for each outermost step; medians over runs. A step of the host counts 0.
+  // Device times of each outermost step: medians over runs. A step on the host counts 0.
   std::vector<double> time_steps(std::span<const Tensor> inputs, int runs);
 
   size_t pinned_bytes() const { return pinned_bytes_; }
@@ -63,9 +63,9 @@ class CudaRunState {
   std::unique_ptr<CudaHostBuffer> pinned_;
   std::vector<std::byte*> pinned_inputs_, pinned_outputs_;  // null: not copied
   size_t pinned_bytes_ = 0, graphs_ = 0;
-  bool direct_ = false;  // run without graphs
+  bool direct_ = false;  // runs without graphs
 
-  // Of the run in progress.
+  // State of the run in progress.
   std::span<const Tensor> inputs_;
   std::vector<Tensor> uploads_;  // results of host calls, until their copies are done
 };

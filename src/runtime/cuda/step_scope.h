@@ -5,8 +5,8 @@
 
 namespace heddle::runtime {
 
-// Which of the plan's outermost steps this thread puts onto a stream or captures right now: what a profiler ties the
-// device's work to. -1: none.
+// The outermost step of the plan that this thread is enqueueing or capturing, so that a profiler can attribute device
+// work to it. -1: none.
 int64_t cuda_step_of_thread();
 
 class CudaStepScope {

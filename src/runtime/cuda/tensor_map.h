@@ -15,12 +15,12 @@ struct alignas(64) TensorMap {
   std::array<uint64_t, kTensorMapBytes / 8> words;
 };
 
-// The tensor map of an operand that lies at `base`, to which the description's offset is added. Throws kInvalidArgument
-// where the sum is no multiple of 16; `symbol` names the kernel.
+// Encodes the tensor map of an operand at `base` plus the description's offset. Throws kInvalidArgument if the sum is
+// not a multiple of 16; `symbol` names the kernel in the message.
 TensorMap encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, uint64_t base, const char* symbol);
 
-// The tensor maps of a launch whose operands move from call to call. The driver takes longer to encode one than to
-// launch, so that for each map the results for the last few descriptions and addresses are kept. Thread-safe.
+// A cache of the tensor maps of a launch whose operands move from call to call. Encoding a map takes the driver longer
+// than a launch, so each map's results for the last few descriptions and addresses are kept. Thread-safe.
 class TensorMapCache {
  public:
   explicit TensorMapCache(size_t maps) : entries_(maps) {}
@@ -36,7 +36,7 @@ class TensorMapCache {
   struct Entries {
     static constexpr size_t kMost = 8;
     std::vector<Entry> kept;
-    size_t next = 0;  // to be replaced
+    size_t next = 0;  // the entry to replace next
   };
   std::mutex mutex_;
   std::vector<Entries> entries_;  // by map

@@ -12,18 +12,19 @@
 
 namespace heddle::schedule {
 
-// Keys that the scores of 64 neighbouring rows leave: those of [first, last), of which [plain_first, plain_last) are
-// plain.
+// The keys that a tile of 64 neighbouring rows may attend to: [first, last). The scores of [plain_first, plain_last)
+// are plain.
 struct KeyRange {
   int64_t first, plain_first, plain_last, last;
   bool operator==(const KeyRange&) const = default;
 };
 
-// A number of each batch, which only a run knows, that masks compare keys with: how many keys a sequence has, say.
+// A number per batch, known only at run time, that masks compare keys with: for example the number of keys of a
+// sequence.
 struct KeyLength {
-  Epilogue value;  // as `scores` of AttentionDesc, of no row and no key
-  // Ranges of keys while the number is one of [first, last], as AttentionDesc::ranges. Boxes lie side by side,
-  // ascending; numbers beyond have all keys, none of them plain.
+  Epilogue value;  // as AttentionDesc::scores, but independent of row and key
+  // Ranges of keys, as AttentionDesc::ranges, that hold while the number is in [first, last]. Boxes are adjacent and
+  // ascending. For numbers outside all boxes every key is computed and none is plain.
   struct Box {
     int64_t first, last;
     std::vector<KeyRange> ranges;
@@ -31,80 +32,83 @@ struct KeyLength {
   std::vector<Box> boxes;
 };
 
-// Keys and values in pages of a pool: those of [i * keys, (i + 1) * keys) of a sequence lie in the page that entry i of
-// its line in a table names.
+// Keys and values in pages of a pool: keys [i * keys, (i + 1) * keys) of a sequence lie in the page that entry i of its
+// row in the page table names.
 struct KeyPages {
-  int64_t keys = 0, pool = 0;  // of a page; how many pages there are
+  int64_t keys = 0, pool = 0;  // keys per page; pages in the pool
   uint32_t table = 0;          // operand
   DType entries = DType::kI32;
-  int64_t offset = 0, sequence = 0, entry = 0;  // strides of the table: from one sequence's line to the next one's, ...
-  int64_t heads = 1;                            // batches of a sequence, side by side
+  int64_t offset = 0, sequence = 0, entry = 0;  // strides of the table: between rows of sequences, between entries
+  int64_t heads = 1;                            // consecutive batches that share a sequence
   bool clamps = false;                          // AttentionPages::clamps of tile/core/cuda_attention.h
 };
 
 // O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] (tile/kernel/cuda/attention/sm90.h,
 // tile/kernel/cpu/attention.h).
 struct AttentionDesc {
-  int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q, keys, elements of Q and K, of V and O
-  DType type = DType::kF16;                               // of Q; on a GPU of K, V and O, too
+  int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q; keys; elements of a row of Q and K; of V and O
+  DType type = DType::kF16;                               // of Q; on a GPU also of K, V and O
   bool tf32 = false;                                      // f32 operands and weights are rounded to tf32
-  // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key).
-  // Where keys lie in pages, the outermost dimension of the batches of k and v is the pool, the others are those of
-  // a sequence, and there are as many keys as a page has.
+  // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key). If keys lie in
+  // pages, the outermost batch dimension of k and v is the pool, the others are those of a sequence, and the number of
+  // keys is that of one page.
   OperandView q, k, v;
   std::optional<KeyPages> pages;
-  // Plain scores are products times `scale`. All are where `scaled`; else they are what `scores` says, whose one store
-  // is no store: its value is the score; `ranges` says which are plain all the same, for each 64 rows.
+  // A plain score is a product times `scale`. If `scaled`, all scores are plain. Otherwise `scores` computes them (its
+  // only store writes no memory: the stored value is the score), and `ranges` gives, for each 64 rows, the keys whose
+  // scores are plain anyway.
   bool scaled = true;
   double scale = 1;
   std::vector<KeyRange> ranges;
   Epilogue scores;
-  std::optional<KeyLength> length;  // where it leaves fewer keys than `ranges`, which hold whatever it is
-  // A score of each row that is no key's, as `scores` says one: it adds to the sum and takes no value.
+  std::optional<KeyLength> length;  // if set: may leave fewer keys than `ranges`, which hold for any length
+  // An extra score per row that belongs to no key, described like `scores`. It adds to the softmax sum but contributes
+  // no value.
   std::optional<Epilogue> sink;
-  bool zero_if_empty = false;  // a row all of whose scores are minus infinity gives 0, else NaN
+  bool zero_if_empty = false;  // rows with all scores minus infinity give 0; else NaN
   Epilogue epilogue;           // of O
 
-  // f32 that tensor cores multiply in two parts: three products of tf32.
+  // True if tensor cores multiply f32 operands as two tf32 parts each: three tf32 products.
   bool splits_f32() const { return type == DType::kF32 && !tf32; }
-  // Along which dimension memory is contiguous; Q is along its depth.
+  // True if K is contiguous along its depth, V along its width. Q is always contiguous along its depth.
   bool k_along_depth() const { return k.k == 1; }
   bool v_along_width() const { return v.k != 1 || n == 1; }
-  // Keys that lie in lines side by side, as k and v see them.
+  // The number of keys at equal strides in k and v: those of a page, or all.
   int64_t keys_in_line() const { return pages ? pages->keys : n; }
 };
 
-// What types an attention has beside those of its operands: of the weights, of the result.
+// Types of an attention besides those of its operands: of the weights, of the result.
 struct AttentionTypes {
   DType weights, result;
 };
 
-// What a kind of target does its own way with attention. Without state.
+// The target-specific part of scheduling attention. Stateless.
 class AttentionBackend {
  public:
   virtual ~AttentionBackend() = default;
 
-  // Throw kUnsupportedOperator where the target has no kernel for any attention, for this one.
+  // Both throw kUnsupportedOperator: if the target has no attention kernels; if it has none for this attention.
   virtual void check_target(const Target& target) const = 0;
   virtual void check(const AttentionDesc& attention, const AttentionTypes& types) const = 0;
-  // Whether kernels leave out keys by AttentionDesc::length.
+  // True if kernels skip keys according to AttentionDesc::length.
   virtual bool reads_lengths() const = 0;
-  // Elements of a row of the result that a kernel takes at a time.
+  // Elements of a result row that a kernel processes at a time.
   virtual int64_t lanes(const Target& target) const = 0;
-  // Configurations with their predicted times, the first one to be taken; there is one at least.
+  // Configurations with their predicted times. Never empty; the first is the default.
   virtual std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const = 0;
-  // The predicted time of a product, a softmax and a product.
+  // The predicted time of separate kernels for the product, the softmax and the product.
   virtual double separate_us(const AttentionDesc& attention, const Target& target) const = 0;
-  // Where scores stay in between.
+  // The memory that holds the scores between the two products, as text.
   virtual std::string_view scores_place() const = 0;
 };
 
-// An attention group (passes/fusion/README.md) as a kernel; `configs` as in schedule(). Throws kUnsupportedOperator.
+// Schedules an attention group (passes/fusion/README.md) as one kernel; `configs` as in schedule(). Throws
+// kUnsupportedOperator.
 ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                   ConfigSource* configs = nullptr);
 
-// Whether schedule_attention() serves a group, and is expected to be faster than a product, a softmax and a product;
-// `reason` says why either way.
+// True if schedule_attention() supports a group and is expected to beat separate kernels for the product, the softmax
+// and the product. `reason` explains the answer, true or false.
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
 
 }  // namespace heddle::schedule

@@ -12,24 +12,24 @@
 
 namespace heddle::schedule {
 
-// The nodes from which values are computed by views, elementwise nodes and reductions, and which of them depend on one
+// The nodes that compute a value by views, elementwise nodes and reductions, and the subset that depends on one
 // product.
 class NodesBetween {
  public:
   explicit NodesBetween(const ir::Graph& graph) : graph_(graph) {}
 
-  // Looks at all nodes above a value; false where there are too many.
+  // Collects all nodes above a value; returns false if there are too many.
   bool look_above(ir::ValueId value);
-  // By node: whether that would find an exponential.
+  // By node: true if look_above() would find an exponential.
   static std::vector<bool> find_exponentials(const ir::Graph& graph);
-  // The products among them from which exponentials are computed, the last one first. A deep network has many others
-  // above: its residual sums reach back to its input.
+  // The products among these nodes on which exponentials depend, the last one first. A deep network has many other
+  // products above, since its residual sums reach back to its input.
   std::vector<ir::NodeId> products() const;
-  // What depends on `product`, which lies above.
+  // Selects the product above and finds the nodes that depend on it.
   void set_product(ir::NodeId product);
   bool depends(ir::NodeId id) const { return dependent_.contains(id); }
   const std::set<ir::NodeId>& dependent() const { return dependent_; }
-  // Whether exponentials of the product are summed.
+  // True if exponentials of the product are summed.
   bool sums_exponentials() const;
 
   const ir::Graph& graph() const { return graph_; }
@@ -43,10 +43,11 @@ class NodesBetween {
   ir::NodeId product_ = 0;
 };
 
-// Makes expressions of values between two products at one batch, row and key. Loads name values of the graph.
+// Makes the expressions of values between two products at one batch, row and key. Loads name values of the graph.
 class KeyExprs {
  public:
-  // `reads`: values that are loaded, whatever they are computed from. `first`: of the keys of a longer dimension.
+  // `reads`: true for values that are loaded instead of computed. `first`: position of the first key in a longer
+  // dimension.
   KeyExprs(const NodesBetween& nodes, std::function<bool(ir::ValueId)> reads, int64_t first)
       : nodes_(nodes), graph_(nodes.graph()), reads_(std::move(reads)), first_(first), inliner_(graph_, pool) {
     inliner_.set_binding([this](ir::ValueId v, const std::vector<Index>& at) { return bind(v, at); });
@@ -57,13 +58,13 @@ class KeyExprs {
   ExprPool pool;
   VarId key = 0;
   int64_t keys = 1;
-  Index key_at;  // the key's variable, or 0 where there is one key
+  Index key_at;  // the key's variable, or 0 if there is one key
   std::vector<KeyReduction> reductions;
   std::set<std::vector<Index>> product_at;  // where the product is read
 
   // Throws kUnsupportedOperator.
   ExprId at(ir::ValueId value, const std::vector<Index>& index) { return inliner_.at(value, index); }
-  // Where the keys of a longer dimension lie in it.
+  // Position of the key in a dimension longer than the keys.
   Index key_in(int64_t extent);
 
  private:

@@ -13,48 +13,50 @@
 
 namespace heddle::schedule {
 
-// Throws kUnsupportedOperator: no attention kernel can do it.
+// Throws kUnsupportedOperator, since no attention kernel can compute this.
 [[noreturn]] void refuse_attention(const std::string& why);
 
-// Whether a layout change may go into the kernel of who reads it.
+// True if a layout change may be fused into the kernel of its reader.
 using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;
 
-// What is known of two products before they are looked at.
+// The input of Chain: two products that may form an attention.
 struct ChainProblem {
   const ir::Graph& graph;
-  const ir::Group* group;  // whose inputs are what is read; null: none yet, what may be one is decided by `may_view`
+  const ir::Group* group;  // reads go to its inputs; null: no group yet, `may_view` decides
   const MayView& may_view;
   ir::NodeId scores_product, values_product;
-  size_t weights;  // which operand of the second product is made from the first one
+  size_t weights;  // the operand of the second product that depends on the first one
 };
 
-// Two products of which the second one sums over columns of the first one, as loops over axes and strides of the
-// operands. Dimensions are cut where a view needs it. Throws kUnsupportedOperator where strides do not express them.
+// Two products, as loops over axes with strides of the operands. The second product sums over columns of the first.
+// Dimensions are split into axes if a view needs it. Throws kUnsupportedOperator if strides cannot express the
+// operands.
 class Chain {
  public:
-  // `first_key`: where the keys begin in a longer dimension of what lies between.
+  // `first_key`: the position of the first key in a longer dimension of the values between the products.
   Chain(const ChainProblem& problem, const NodesBetween& nodes, int64_t first_key);
 
-  // Where an operand lies, with strides by axis.
+  // Memory of an operand, with strides by axis.
   struct Operand {
     ir::ValueId value = 0;
     int64_t offset = 0;
     std::vector<int64_t> strides;
-    // Of keys and values in pages, in which `strides` are: from page to page, and where its table has them.
+    // For keys and values in pages: `strides` are those within a page, `page` is the distance between pages, `table` is
+    // the page table.
     int64_t page = 0;
     std::optional<PagedIndex::Table> table = {};
   };
   Operand q, k, v;
-  std::vector<ir::NodeId> views;  // above the operands, which the strides express
+  std::vector<ir::NodeId> views;  // views above the operands, which the strides include
 
   const ChainAxes& axes() const { return *axes_; }
-  // The axes of the weights but the keys', the outermost first.
+  // The axes of the weights except the keys', the outermost first.
   std::vector<ChainAxes::Id> loops() const;
   ir::ValueId weights() const { return values_dot().inputs[problem_.weights]; }
   std::vector<Index> weights_at(IndexPool& pool, const std::vector<Index>& axes) const;
-  // Indices of the second product's result, where the axes (the width's, too) are at these.
+  // Indices of the second product's result for these indices of the axes, including the width's.
   std::vector<Index> result_at(IndexPool& pool, const std::vector<Index>& axes) const;
-  // Whether a value beside the scores is read where it is.
+  // True if a value that the scores depend on, besides the product, is read from memory instead of computed.
   bool is_read(ir::ValueId value) const;
 
  private:
@@ -72,7 +74,7 @@ class Chain {
   void read(const NodesBetween& nodes, int64_t first_key);
   Operand read_operand(ExprPool& pool, ir::ValueId operand, ir::NodeId reader, const std::vector<Index>& at,
                        bool in_pages);
-  // What lies above an operand that may be read through: layout changes and, `in_pages`, one gather.
+  // The nodes above an operand that may be read through: layout changes and, with `in_pages`, one gather.
   std::vector<ir::NodeId> nodes_above(ir::ValueId operand, ir::NodeId reader, bool in_pages) const;
   size_t side_of_keys(const IndexPool& pool, const std::vector<Index>& product) const;
   std::vector<Index> dims_at(IndexPool& pool, const std::vector<int64_t>& dims, const std::vector<Index>& axes) const;
@@ -81,7 +83,7 @@ class Chain {
   const Side scores_sides_[2], weight_dims_, value_dims_;
   std::set<ir::NodeId> group_nodes_;
   std::optional<ChainAxes> axes_;
-  bool in_pages_ = true;  // whether K and V may be
+  bool in_pages_ = true;  // whether K and V may be in pages
 };
 
 }  // namespace heddle::schedule

@@ -4,8 +4,8 @@
 
 namespace heddle::schedule {
 
-// Heads that share keys and have few queries become rows of one matrix: fewer rows of a tile stay empty, and keys are
-// loaded once. Only where rows of Q stay one stride apart.
+// Makes heads that share keys and have few queries rows of one matrix. Fewer rows of a tile stay empty, and keys are
+// loaded once. Applies only if the rows of Q keep one stride.
 void pack_rows(AttentionForm& form);
 
 }  // namespace heddle::schedule

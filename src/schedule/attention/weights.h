@@ -10,12 +10,12 @@
 
 namespace heddle::schedule {
 
-// What lies between two products as algebra. Expressions are over a batch, a row and a key; the first product's element
-// is local 0, the result of reduction i over the keys is local i + 1.
+// The computation between two products, as algebra. Expressions are over a batch, a row and a key. Local 0 is the first
+// product's element, local i + 1 the result of reduction i over the keys.
 struct KeyReduction {
-  std::string kind;             // of ir::Op::kReduce
-  ExprId body = 0;              // of each key
-  std::vector<ExprId> further;  // terms that are no key's: the scores of sinks
+  std::string kind;             // as of ir::Op::kReduce
+  ExprId body = 0;              // for each key
+  std::vector<ExprId> further;  // terms that belong to no key: the scores of sinks
 };
 
 // sum over keys of exp(score), plus exp(sink) for each sink.
@@ -25,16 +25,15 @@ struct ExpSum {
   auto operator<=>(const ExpSum&) const = default;
 };
 
-// factor * product of exp(row)^power * product of sum^power * exp(score): a form that products, quotients and sums over
-// keys keep, so that two computations of one function have one form, in whatever order they do it. What a row is
-// multiplied by goes in and out of a sum over its keys, which is why a sum can be repaired when a later key raises the
-// maximum.
+// factor * product of exp(row)^power * product of sum^power * exp(score). Products, quotients and sums over keys
+// preserve this form, so two computations of one function have the same form, whatever their order. A factor of a row
+// moves in and out of a sum over its keys. That is why a sum can be corrected when a later key raises the maximum.
 struct KeyWeight {
   double factor = 1;
-  std::map<ExprId, double> exps;  // of values that do not vary with the key
+  std::map<ExprId, double> exps;  // values that do not vary with the key
   std::map<ExpSum, int> sums;
   std::optional<ExprId> score;  // nullopt: does not vary with the key
-  bool zero_if_empty = false;   // is 0, not NaN, in a row without any key (all scores are minus infinity)
+  bool zero_if_empty = false;   // 0, not NaN, in a row without any key (all scores minus infinity)
 };
 
 // exp(score) / (sum over keys of exp(score) + exp(sinks)).
@@ -44,18 +43,18 @@ struct SoftmaxForm {
   bool zero_if_empty = false;
 };
 
-// What expressions between two products are made of.
+// Properties of the expressions between two products.
 class KeyFacts {
  public:
   KeyFacts(ExprPool& pool, VarId key) : pool_(pool), key_(key) {}
 
-  // The same without casts between floats, computed in f32.
+  // The expression without casts between floats, computed in f32.
   ExprId in_f32(ExprId id);
   // Whether an expression varies with the key.
   bool varies(ExprId id);
-  // Whether an expression is computed from reductions over the keys.
+  // True if an expression depends on reductions over the keys.
   bool reduces(ExprId id);
-  // A constant of a floating type.
+  // The value of a floating-point constant; else nullopt.
   std::optional<double> number(ExprId id) const;
 
  private:
@@ -71,10 +70,10 @@ class KeyAlgebra {
   KeyAlgebra(ExprPool& pool, const std::vector<KeyReduction>& reductions, VarId key)
       : pool_(pool), reductions_(reductions), facts_(pool, key) {}
 
-  // The form of an expression; nullopt, with the reason in why(), where it has none.
+  // The form of an expression; nullopt, with the reason in why(), if it has none.
   std::optional<KeyWeight> weight(ExprId id);
-  // The softmax that `weight` is, multiplied by the rows' values `behind` the second product (each with its power, 1 or
-  // -1); nullopt with a reason where it is none.
+  // Matches `weight`, multiplied by the rows' values `behind` the second product (each with its power, 1 or -1), as a
+  // softmax; nullopt, with a reason, if it is none.
   std::optional<SoftmaxForm> softmax(const KeyWeight& weight, const std::vector<std::pair<KeyWeight, int>>& behind);
   const std::string& why() const { return why_; }
 
@@ -93,7 +92,7 @@ class KeyAlgebra {
   std::optional<ExprId> sink_of(const KeyWeight& term, const KeyWeight& rows);
   void leaves(ExprId id, double factor, Leaves& to);
   ExprId total(const Leaves& terms);
-  // Whether a condition holds in rows without any key only (`holds` true), or in all others only.
+  // True if a condition holds only in rows without any key (`holds` true), or only in all others.
   bool is_empty_row(ExprId condition, bool holds, ExprId weight);
   bool is_minus_infinity(ExprId id) const;
   bool is_score(ExprId id, ExprId weight);

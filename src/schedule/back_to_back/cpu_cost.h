@@ -7,7 +7,7 @@
 
 namespace heddle::schedule {
 
-// Predicts the time of a chain on a CPU, in one kernel and in a kernel for each contraction.
+// Predicts the time of a chain on a CPU, as one kernel and as a kernel per contraction.
 class CpuChainCosts {
  public:
   CpuChainCosts(const CpuBackToBackDesc& desc, const Target& target);

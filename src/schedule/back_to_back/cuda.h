@@ -5,20 +5,20 @@
 
 namespace heddle::schedule {
 
-// Both products of a kernel for a GPU (tile/kernel/cuda/back_to_back.h).
+// The two products of a GPU kernel (tile/kernel/cuda/back_to_back.h).
 struct BackToBackTasks {
   ProductTask first, second;
 
-  int64_t columns0(const BackToBackConfig& config) const;  // of D0 as a block has them
+  int64_t columns0(const BackToBackConfig& config) const;  // of D0 in a block
   int64_t steps(const BackToBackConfig& config) const;     // of columns of D1
 };
 BackToBackTasks tasks_of(const BackToBackDesc& desc, const std::vector<Operand>& operands);
 
-// The launch, without the blocks of its operands and functors.
+// The launch, without the arguments of its operands and functors.
 KernelLaunches plan_launches(const BackToBackDesc& desc, const std::vector<Operand>& operands,
                              const BackToBackConfig& config);
 
-// Every configuration that registers and shared memory hold, the least predicted time first, those that cannot run
+// All configurations that fit registers and shared memory, the least predicted time first. Those that cannot run come
 // last, each with its reason.
 std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const CudaTarget& target);
 

@@ -10,13 +10,13 @@
 
 namespace heddle::schedule {
 
-// What may be chosen for a kernel: a struct a family of kernels, whose name is kName. Its `fields` hands each member
-// with its name to a visitor: printing, parsing and reflection know no other list. `tile` hands over the members that
-// make up the tile, in which the fastest configurations of a problem seldom differ.
+// The choices for a kernel: one struct per family of kernels, whose name is kName. `fields` passes each member with its
+// name to a visitor; printing, parsing and reflection use only this list. `tile` passes the members that define the
+// tile. The fastest configurations of a problem seldom differ in these.
 //
-// "splits" are parts of k whose sums a second kernel adds in order.
+// "splits" are parts of k, whose sums a second kernel adds in order.
 
-// A kernel that has nothing to choose, by its name; stitch kernels of a GPU have none.
+// A kernel without choices, by its name. GPU stitch kernels have no name.
 struct NoChoice {
   std::string name;
 
@@ -35,7 +35,7 @@ struct LoopConfig {
   bool operator==(const LoopConfig&) const = default;
 };
 
-// A scatter of single elements: threads that share a column, threads of a block.
+// A scatter of single elements: threads that share a column; threads of a block.
 struct ScatterElementsConfig {
   static constexpr std::string_view kName = "scatter_elements";
   int64_t sharers = 1, threads = 0;
@@ -45,7 +45,7 @@ struct ScatterElementsConfig {
   bool operator==(const ScatterElementsConfig&) const = default;
 };
 
-// A scatter of slices: rows and columns of a warp.
+// A scatter of slices: rows and columns per warp.
 struct ScatterSlicesConfig {
   static constexpr std::string_view kName = "scatter_nd";
   static constexpr int64_t kThreads = 256;  // of a block
@@ -56,7 +56,7 @@ struct ScatterSlicesConfig {
   bool operator==(const ScatterSlicesConfig&) const = default;
 };
 
-// A selection of the largest: threads of a block, which has a column.
+// A top-k selection: threads of a block. A block processes one column.
 struct SelectConfig {
   static constexpr std::string_view kName = "topk";
   int64_t threads = 0;
@@ -66,7 +66,7 @@ struct SelectConfig {
   bool operator==(const SelectConfig&) const = default;
 };
 
-// A product on a CPU: rows of A and columns of B of a block, rows and columns of the registers' tile.
+// A product on a CPU: rows of A and columns of B per block; rows and columns of the register tile.
 struct CpuGemmConfig {
   static constexpr std::string_view kName = "gemm";
   int64_t tile_m = 0, tile_n = 0, micro_m = 0, micro_n = 0;
@@ -77,12 +77,12 @@ struct CpuGemmConfig {
   static void fields(auto& c, auto&& f) { tile(c, f); }
   bool operator==(const CpuGemmConfig&) const = default;
 };
-// A product of few rows, which memory limits.
+// A product with few rows, limited by memory bandwidth.
 struct CpuGemvConfig : CpuGemmConfig {
   static constexpr std::string_view kName = "gemv";
 };
 
-// A direct convolution: output rows and columns of filters of a block.
+// A direct convolution: output rows and filters (columns) per block.
 struct CpuConvConfig {
   static constexpr std::string_view kName = "direct";
   int64_t rows = 0, tile_n = 0, micro_m = 0, micro_n = 0;
@@ -94,7 +94,7 @@ struct CpuConvConfig {
   bool operator==(const CpuConvConfig&) const = default;
 };
 
-// A convolution by F(4x4, 3x3): tiles of 4x4 and columns of filters of a block.
+// A convolution by F(4x4, 3x3): 4x4 tiles and filters (columns) per block.
 struct CpuWinogradConfig {
   static constexpr std::string_view kName = "winograd";
   int64_t tiles = 0, tile_n = 0, micro_m = 0, micro_n = 0;
@@ -106,8 +106,8 @@ struct CpuWinogradConfig {
   bool operator==(const CpuWinogradConfig&) const = default;
 };
 
-// A direct convolution with lanes along pixels: output rows and their pixels of a block; channels, pixels and rows of
-// the registers' tile.
+// A direct convolution with lanes along pixels: output rows and pixels per block; channels, pixels and rows of the
+// register tile.
 struct CpuPlanarConfig {
   static constexpr std::string_view kName = "planar";
   int64_t rows = 0, pixels = 0, micro_m = 0, micro_n = 0, micro_rows = 1;
@@ -120,7 +120,7 @@ struct CpuPlanarConfig {
   bool operator==(const CpuPlanarConfig&) const = default;
 };
 
-// A window of any shape: channels of a thread.
+// A window of any shape: channels per thread.
 struct WindowConfig {
   static constexpr std::string_view kName = "generic_window";
   static constexpr int64_t kThreads = 256;  // of a block
@@ -131,7 +131,7 @@ struct WindowConfig {
   bool operator==(const WindowConfig&) const = default;
 };
 
-// A window that a thread slides over the image: its channels, outputs down and across.
+// A window that a thread slides over the image: channels, outputs down and outputs across per thread.
 struct RegisterTiledWindowConfig {
   static constexpr std::string_view kName = "register_tiled_window";
   static constexpr int64_t kThreads = 128;  // of a block
@@ -142,7 +142,7 @@ struct RegisterTiledWindowConfig {
   bool operator==(const RegisterTiledWindowConfig&) const = default;
 };
 
-// A window whose pixels a thread has in a ring of registers: its channels, outputs across.
+// A window whose pixels a thread keeps in a ring of registers: channels and outputs across per thread.
 struct RegisterRingWindowConfig {
   static constexpr std::string_view kName = "register_ring_window";
   static constexpr int64_t kThreads = 128;  // of a block
@@ -153,30 +153,30 @@ struct RegisterRingWindowConfig {
   bool operator==(const RegisterRingWindowConfig&) const = default;
 };
 
-// A window over rows of neighbouring pixels: outputs of a thread, taps of a row that it folds at a time, pixels of a
+// A window over rows of adjacent pixels: outputs per thread, taps of a row that are processed at a time, pixels per
 // load.
 struct PlanarWindowConfig {
   static constexpr std::string_view kName = "planar_window";
   static constexpr int64_t kThreads = 128;  // of a block
   int64_t across = 1, taps = 1, vector = 1;
 
-  // Pixels of the first load in front of a thread's first pixel, where so many of a row are padding.
+  // Pixels of the first load that precede a thread's first pixel, if `low` pixels of a row are padding.
   int64_t lead(int64_t low) const { return (vector - low % vector) % vector; }
-  int64_t width() const { return across < 8 ? across : 8; }  // outputs that the epilogue gets at a time
+  int64_t width() const { return across < 8 ? across : 8; }  // outputs per call of the epilogue
   static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("across", c.across), f("taps", c.taps), f("vector", c.vector); }
   bool operator==(const PlanarWindowConfig&) const = default;
 };
 
-// Attention: warpgroups of 64 rows, keys of a tile, buffers of K and V and of Q, blocks of an SM, parts of the keys
-// that blocks share, heads whose keys are to be in the L2 together.
+// Attention: warpgroups of 64 rows; keys per tile; buffers of K and V, and of Q; blocks per SM; parts of the keys,
+// computed by different blocks; heads whose keys should be in the L2 together.
 struct AttentionConfig {
   static constexpr std::string_view kName = "attention";
   int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0, blocks = 1, splits = 1, section = 1;
-  int64_t panels = 1;     // into which the columns of V and O are cut: units of each compute the scores anew
-  int64_t key_warps = 0;  // few rows: warps of a block that have the same ones, each some of their keys
-  bool dynamic = false;   // blocks take the next unit that nobody has
-  bool combines = false;  // where keys are split: a launch of its own adds the parts, not the last block of each row
+  int64_t panels = 1;     // parts of the columns of V and O: the units of each compute all scores again
+  int64_t key_warps = 0;  // few rows: warps of a block that share rows and divide the keys
+  bool dynamic = false;   // each block takes the next unit not yet taken
+  bool combines = false;  // if keys are split: a second launch adds the parts; else the last block of each row does
 
   int64_t tile_m() const { return 64 * consumers; }
   static void tile(auto& c, auto&& f) {
@@ -189,7 +189,7 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
-// Attention on a CPU: rows of a task, keys of a block, rows of the registers' tile.
+// Attention on a CPU: rows per task, keys per block, rows of the register tile.
 struct CpuAttentionConfig {
   static constexpr std::string_view kName = "blocked_attention";
   int64_t tile_m = 0, tile_n = 0, micro_m = 0;
@@ -199,7 +199,7 @@ struct CpuAttentionConfig {
   bool operator==(const CpuAttentionConfig&) const = default;
 };
 
-// Contractions back to back on a CPU: into how many strips of rows an image is cut, and a strip into steps.
+// Contractions back to back on a CPU: strips of rows per image, steps per strip.
 struct CpuBackToBackConfig {
   static constexpr std::string_view kName = "blocked_back_to_back";
   int64_t strips = 1, steps = 1;
@@ -213,11 +213,11 @@ struct CpuBackToBackConfig {
 struct WgmmaConfig {
   static constexpr std::string_view kName = "wgmma";
   int tile_m = 128, tile_n = 128, consumers = 2;  // consumers: warpgroups that multiply
-  bool ping_pong = false;                         // each has a tile of its own
+  bool ping_pong = false;                         // each warpgroup has its own tile
   bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
   int stages = 4;
   int cluster_m = 1, cluster_n = 1, splits = 1;
-  bool stream_k = false;  // the last tiles are dealt to all blocks evenly, sums handed on in order
+  bool stream_k = false;  // all blocks share the last tiles evenly and pass sums on in order
 
   static void tile(auto& c, auto&& f) {
     f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("consumers", c.consumers);
@@ -238,7 +238,7 @@ struct WgmmaGatherConfig : WgmmaConfig {
   static constexpr std::string_view kName = "wgmma_gather";
 };
 
-// wgmma for small sides: the blocks of a cluster share a tile's k.
+// wgmma for small sides: the blocks of a cluster divide the k of a tile.
 struct ClusterSplitKConfig {
   static constexpr std::string_view kName = "cluster_splitk";
   int tile_m = 64, tile_n = 64, consumers = 1;
@@ -261,7 +261,7 @@ struct GatherSplitKConfig : ClusterSplitKConfig {
 struct Im2colSplitKConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "im2col_splitk";
 };
-// ... on rows that begin at any address, class by class.
+// ... on rows that begin at any address, one class of rows at a time.
 struct MisalignedConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "misaligned";
 };
@@ -283,7 +283,7 @@ struct SimtConfig : MmaConfig {
   static constexpr std::string_view kName = "simt";
 };
 
-// A product with at most eight rows (swapped: columns), the few: `rows` of a warp along the other side.
+// A product with at most eight rows (swapped: columns), the `few` side: each warp has `rows` of the other side.
 struct SkinnyConfig {
   static constexpr std::string_view kName = "skinny";
   int few = 1, tile_n = 0;
@@ -298,7 +298,7 @@ struct SkinnyConfig {
   bool operator==(const SkinnyConfig&) const = default;
 };
 
-// mma.sync on rows along k at any alignment; warps and the blocks of a cluster share a tile's k.
+// mma.sync on rows along k with any alignment. Warps and the blocks of a cluster divide the k of a tile.
 struct UnalignedConfig {
   static constexpr std::string_view kName = "unaligned";
   int tile_m = 0, tile_n = 0, warps_m = 1;
@@ -316,7 +316,8 @@ struct UnalignedConfig {
   bool operator==(const UnalignedConfig&) const = default;
 };
 
-// mma.sync on fragments that lanes load from memory: all of k in `chunks` of each of the warps along it.
+// mma.sync on fragments that lanes load directly from memory. Each of the warps along k processes its share in
+// `chunks`.
 struct RegisterDirectConfig {
   static constexpr std::string_view kName = "register_direct";
   int tile_m = 0, tile_n = 0, warps_m = 1, warps_n = 1, warps_k = 1, chunks = 1;
@@ -329,8 +330,8 @@ struct RegisterDirectConfig {
   bool operator==(const RegisterDirectConfig&) const = default;
 };
 
-// Few results of a long k: a thread has a sum for each element of a tile and takes `width` elements of k at a time, of
-// which `chunks` are under way.
+// Few results with a long k: each thread has a sum for every element of a tile. It processes `width` elements of k at a
+// time and keeps `chunks` of these in flight.
 struct KReductionConfig {
   static constexpr std::string_view kName = "k_reduction";
   int tile_m = 1, tile_n = 1, warps = 1, width = 1, chunks = 1, splits = 1;
@@ -343,12 +344,12 @@ struct KReductionConfig {
   bool operator==(const KReductionConfig&) const = default;
 };
 
-// Two products in a row by mma.sync: the first one's columns are dealt to `warps_n` warps, the second one's come
-// `tile_n` at a time.
+// Two products in a row by mma.sync: `warps_n` warps divide the columns of the first; those of the second come `tile_n`
+// at a time.
 struct BackToBackConfig {
   static constexpr std::string_view kName = "back_to_back";
   int tile_m = 128, tile_n = 64, tile_k = 32, warps_m = 4, warps_n = 1, stages = 3;
-  bool in_registers = false;  // what the first one makes, else in shared memory
+  bool in_registers = false;  // holds the first one's result in registers; else in shared memory
 
   int threads() const { return 32 * warps_m * warps_n; }
   static void tile(auto& c, auto&& f) {
@@ -360,7 +361,7 @@ struct BackToBackConfig {
   bool operator==(const BackToBackConfig&) const = default;
 };
 
-// The structs above but for NoChoice: F(C) of each.
+// Expands F(C) for each struct C above except NoChoice.
 #define HEDDLE_CONFIG_FAMILIES(F)                                                                                 \
   F(LoopConfig)                                                                                                   \
   F(ScatterElementsConfig)                                                                                        \
@@ -373,9 +374,8 @@ struct BackToBackConfig {
                   F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)    \
                       F(BackToBackConfig)
 
-// One of the structs above: which family, and its members. Copies share the value, which never changes. The header has
-// no std::variant of this many types: what copies and compares one is a tenth of the code of each unit that has a
-// Config.
+// One of the structs above: its family and its members. Copies share the immutable value. This is not a std::variant:
+// code to copy and compare so many types would be a tenth of the code of each translation unit that has a Config.
 class Choice {
  public:
   Choice() = default;  // a NoChoice without a name
@@ -383,7 +383,7 @@ class Choice {
   requires requires(C& c) { C::fields(c, c); }
   Choice(C c);
 
-  // The value where it is a T or derived from one, else null.
+  // The value if it is a T or derived from one, else null.
   template <typename T>
   const T* get() const;
 
@@ -395,32 +395,32 @@ class Choice {
   std::shared_ptr<const Value> value_;
 };
 
-// How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
+// The choices for a kernel, separate from its computation. The tuner may make them, else the cost model does.
 struct Config {
   Choice choice;
-  int64_t tasks = 0;        // into how many tasks the outer loop is cut; blocks of a grid
+  int64_t tasks = 0;        // tasks of the outer loop; blocks of a grid
   std::string reason = {};  // why the cost model chose this, with its numbers
-  double predicted_us = 0;  // by the cost model; 0: it says none
+  double predicted_us = 0;  // by the cost model; 0: no prediction
 
-  // The choice where it is a T or derived from one, else null.
+  // The choice if it is a T or derived from one, else null.
   template <typename T>
   const T* get() const {
     return choice.get<T>();
   }
-  // The same where it has to be one.
+  // The choice, which must be a T.
   template <typename T>
   const T& as() const;
 };
 
-// The family's name: "wgmma"; "" of stitch kernels.
+// The family's name: "wgmma"; "" for stitch kernels.
 std::string_view family_of(const Config& config);
 
-// Text that tells two configurations of one problem apart, "direct rows=4 tile_n=64 micro_m=14 micro_n=32": the family
-// and what differs from its struct's initial values. The reason is no part of it.
+// A text that identifies a configuration of a problem, "direct rows=4 tile_n=64 micro_m=14 micro_n=32": the family and
+// the members that differ from their initial values. It excludes the reason.
 std::string name_of(const Config& config);
-// The part of it that names the tile.
+// The part of name_of() that describes the tile.
 std::string tile_name(const Config& config);
-// What a name says; nullopt where it is none.
+// Parses the text of name_of(); nullopt if it is invalid.
 std::optional<Choice> parse_choice(std::string_view name);
 
 template <typename T>

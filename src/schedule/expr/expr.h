@@ -12,13 +12,13 @@
 namespace heddle::schedule {
 
 // A scalar computation at one point of a kernel's iteration space. Expressions form a hash-consed DAG: equal
-// computations have equal ids, so what two stages of a kernel share is found by comparing ids.
+// computations have equal ids, so comparing ids finds the computations that stages of a kernel share.
 struct Expr {
   enum class Kind : uint8_t {
     kConstant,  // `bits`: a double's bits for floating dtypes, else the integer
     kLoad,      // element `index` of buffer `id` (dense, row-major); lo = 1, 2: the value, a position, ascends along a
                 // vector by less than so many vectors
-    kLocal,     // a value that the surrounding code has in a variable: an accumulator, the result of a reduction;
+    kLocal,     // a variable of the surrounding code: an accumulator, the result of a reduction;
                 // `index` holds what it varies with
     kIndex,     // `index` itself, as dtype
     kOp,        // `op` on args; lo: saturate of cast, rounded of mul and div, positive of is_inf; hi: its negative
@@ -44,23 +44,23 @@ class ExprPool {
   ExprId integer(DType dtype, int64_t value);
   ExprId load(DType dtype, uint32_t buffer, Index at);
   ExprId local(DType dtype, uint32_t id, Index varies_with = {});
-  // Folds to one side where the index's range decides it.
+  // Folds to one side if the range of the index decides it.
   ExprId guard(Index index, int64_t lo, int64_t hi, ExprId then, ExprId otherwise);
 
   const Expr& operator[](ExprId id) const { return exprs_[id]; }
   size_t size() const { return exprs_.size(); }
-  // Whether equal ids are equal expressions in both.
+  // True if equal ids mean equal expressions in both pools.
   bool same_as(const ExprPool& other) const { return interned_ == other.interned_ && indices.same_as(other.indices); }
 
-  // Loop variables that an expression depends on, as bits (kernels have fewer than 64 variables).
+  // The loop variables that an expression depends on, as a bit mask (kernels have fewer than 64 variables).
   uint64_t vars(ExprId id) const { return vars_[id]; }
   uint64_t vars(const Index& index) const;
   uint64_t vars(const Atom& atom) const;
-  // The same expression with variables replaced and with whole expressions replaced by others.
+  // Replaces variables by indices, and whole expressions by others.
   ExprId substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
   Index substitute(const Index& index, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
 
-  // Model-level description of the node that an expression computes ("exp of Softmax"), for comments.
+  // Sets a model-level description of the node that an expression computes ("exp of Softmax"), for comments in kernels.
   void describe(ExprId id, std::string text);
   const std::string* description(ExprId id) const;
 
@@ -73,10 +73,10 @@ class ExprPool {
   std::map<ExprId, std::string> descriptions_;
 };
 
-// The dtype in which values of a storage dtype are computed: f32 for the narrower floats, else the dtype itself.
+// The dtype in which values of a storage dtype are computed: f32 for narrower floats, else the dtype itself.
 DType compute_dtype(DType dtype);
 
-// The single value that fills a constant, if it does (rank 0 and splats), as an expression.
+// The value of a constant whose elements are all equal (rank 0 or a splat), as an expression; else nullopt.
 std::optional<ExprId> splat_of(ExprPool& pool, const Tensor& tensor);
 
 }  // namespace heddle::schedule

@@ -5,7 +5,7 @@
 
 namespace heddle::schedule {
 
-// `next(value)` for the expressions whose values an index is computed from, in order; behind divisions, too.
+// Calls `next(value)` for each expression whose value an index is computed from, in order, also inside divisions.
 template <typename Next>
 void for_each_dynamic(const IndexPool& indices, const Index& index, const Next& next) {
   if (!indices.reads_values(index)) return;
@@ -26,18 +26,18 @@ void for_each_dynamic(const IndexPool& indices, const Index& index, const Next& 
   });
 }
 
-// What a walk over expressions follows: arguments; the values that indices are computed from, too; and those of what a
-// local varies with, too, which it is not computed from.
+// The edges that a walk follows: arguments; also the values that indices are computed from; also the values that a
+// local varies with, although it is not computed from them.
 enum class Follow : uint8_t { kArguments, kIndices, kAll };
 
-// Depth first over expressions, each visited once, by all calls together. The one way to look at what lies below an
-// expression: kernels of models share values many times over.
+// A depth-first walk that visits each expression once over all calls of run(). Always use it to search below an
+// expression: kernels of models share values so often that plain recursion would visit them over and over.
 class ExprWalk {
  public:
   explicit ExprWalk(const ExprPool& pool, Follow follow = Follow::kArguments) : pool_(pool), follow_(follow) {}
 
-  // `enter(e)` before what e is computed from, which it leaves out (with leave(e)) by returning false; `leave(e)`
-  // after.
+  // Calls `enter(e)` before the operands of e and `leave(e)` after them. If `enter(e)` returns false, the operands and
+  // `leave(e)` are skipped.
   template <typename Enter, typename Leave>
   void run(ExprId root, const Enter& enter, const Leave& leave) {
     walk_.run(
@@ -64,11 +64,12 @@ class ExprWalk {
   DagWalk walk_;
 };
 
-// Visits every expression that `roots` reach, through the indices of loads too, each once.
+// Visits each expression reachable from `roots` once, including through the indices of loads.
 void visit_exprs(const ExprPool& pool, const std::vector<ExprId>& roots, const std::function<void(ExprId)>& f);
-// What is computed whatever guards say: what `roots` reach without the sides of a guard, ascending.
+// The expressions that are computed whatever the guards decide: reachable from `roots` without entering a guard's
+// sides. Ascending.
 std::vector<ExprId> unconditional(const ExprPool& pool, const std::vector<ExprId>& roots);
-// The topmost expressions below `roots` that `take` accepts, in order of depth first.
+// The topmost expressions below `roots` that `take` accepts, in depth-first order.
 std::vector<ExprId> topmost(const ExprPool& pool, const std::vector<ExprId>& roots,
                             const std::function<bool(ExprId)>& take);
 

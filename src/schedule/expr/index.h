@@ -18,7 +18,7 @@ using AtomId = uint32_t;  // an indivisible term of an index, interned in an Ind
 using ExprId = uint32_t;  // a scalar expression, interned in an ExprPool
 
 // An integer expression over loop variables in canonical form: constant + sum of coefficient * atom, atoms ascending,
-// no zero coefficients. Two indices from one pool are equal as functions where they compare equal.
+// no zero coefficients. Two indices of one pool that compare equal are equal functions.
 struct Index {
   int64_t constant = 0;
   std::vector<std::pair<AtomId, int64_t>> terms;
@@ -39,7 +39,7 @@ struct Atom {
     kClamp,    // arg limited to [a, b]
     kReflect,  // arg mirrored into [0, a) at both ends without repeating them
     kDynamic,  // the integer that expression `id` yields; negative ones count from the end a; clamped to [0, a);
-               // b = 1: it lies there by itself
+               // b = 1: known to be in range
   };
   Kind kind;
   uint32_t id = 0;
@@ -51,19 +51,19 @@ struct Atom {
 };
 
 // Index algebra: every operation simplifies by the known ranges of the atoms, so that chains of reshapes, slices and
-// transposes collapse to plain strides wherever they can.
+// transposes become plain strides wherever possible.
 class IndexPool {
  public:
   // Variables take values in [0, extent). Extent >= 1.
   VarId new_var(int64_t extent);
   int64_t extent(VarId var) const { return extents_[var]; }
   size_t var_count() const { return extents_.size(); }
-  // Whether equal ids are equal atoms and variables in both.
+  // True if equal ids mean equal atoms and variables in both pools.
   bool same_as(const IndexPool& other) const { return extents_ == other.extents_ && interned_ == other.interned_; }
 
   static Index constant(int64_t value) { return {value, {}}; }
   Index var(VarId id);
-  // The variable where it is known to lie in `range`: a piece of a loop.
+  // The variable restricted to `range`: a piece of a loop.
   Index var(VarId id, Range range);
   Index add(const Index& a, const Index& b);
   Index scale(const Index& a, int64_t factor);
@@ -72,7 +72,7 @@ class IndexPool {
   Index mod(const Index& a, int64_t divisor);
   Index clamp(const Index& a, int64_t lo, int64_t hi);
   Index reflect(const Index& a, int64_t extent);
-  // `inside`: the value is known to lie in [0, extent).
+  // `inside`: the value is known to be in [0, extent).
   Index dynamic(ExprId value, int64_t extent, bool inside = false);
 
   // Row-major position in a tensor of this shape, and back.
@@ -80,15 +80,16 @@ class IndexPool {
   std::vector<Index> delinear(const Index& position, const Shape& shape);
 
   Range range(const Index& a) const;
-  // A number that divides the index whatever its variables are, where some are known to be multiples; 0 divides 0 only.
+  // A divisor of the index for all values of its variables, given known divisors (`multiples`) of some; 0 divides only
+  // 0.
   int64_t divisor(const Index& a, const std::map<VarId, int64_t>& multiples) const;
   const Atom& atom(AtomId id) const { return atoms_[id]; }
   size_t atom_count() const { return atoms_.size(); }
   bool reads_values(AtomId id) const { return atoms_[id].reads_values; }
   bool reads_values(const Index& a) const;
-  // How many atoms the text of an index names, in which nothing is shared; saturated.
+  // The number of atoms in the text of an index, without sharing; saturated.
   uint32_t size(const Index& a) const;
-  // The same index with variables replaced, and the expressions of dynamic atoms by what `expr` makes of them.
+  // Replaces variables, and the expressions of dynamic atoms by the result of `expr`.
   Index substitute(const Index& a, const std::map<VarId, Index>& with, const std::function<ExprId(ExprId)>& expr);
 
  private:

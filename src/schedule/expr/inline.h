@@ -10,26 +10,27 @@
 
 namespace heddle::schedule {
 
-// Turns values of a graph into expressions on demand. A value at index expressions is: its binding where there is one;
-// else its op applied to its operands at the indices that the op's meaning gives (elementwise: the same; broadcast
-// drops, transpose permutes, reshape linearises and delinearises, gather indexes by a loaded value, ...).
+// Converts values of a graph into expressions on demand. The expression of a value at some indices is its binding, if
+// there is one. Otherwise it is the value's op, applied to its operands at the indices that the op implies
+// (elementwise: the same; broadcast drops, transpose permutes, reshape linearises and delinearises, gather indexes by a
+// loaded value, ...).
 class Inliner {
  public:
   Inliner(const ir::Graph& graph, ExprPool& pool) : graph_(graph), pool_(pool) {}
 
-  // What a value is at some indices, where the caller knows better than its op; nullopt: inline the op.
+  // The expression of a value at some indices, if the caller overrides the op; nullopt: inline the op.
   using Binding = std::function<std::optional<ExprId>(ir::ValueId, const std::vector<Index>& at)>;
   void set_binding(Binding binding) { binding_ = std::move(binding); }
 
-  // Throws kUnsupportedOperator when it meets a node that has no per-element form and no binding.
+  // Throws kUnsupportedOperator for a node without a per-element form and without a binding.
   ExprId at(ir::ValueId value, const std::vector<Index>& index);
-  // What a cast makes of its operand.
+  // The cast of an operand's expression.
   ExprId cast(const ir::Node& node, ExprId value);
 
-  // What was made so far, by value and place.
+  // All expressions made so far, by value and indices.
   const std::map<std::pair<ir::ValueId, std::vector<Index>>, ExprId>& made() const { return memo_; }
 
-  // Whether `at` can look through this op.
+  // True if at() can inline this op.
   static bool inlines(ir::Op op);
 
  private:

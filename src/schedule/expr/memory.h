@@ -7,7 +7,7 @@
 
 namespace heddle::schedule {
 
-// The memory that a kernel finds a value in: its own, or a part of its host's.
+// The memory in which a kernel finds a value: its own, or a part of its host's.
 struct ValueMemory {
   const Shape& shape;  // of the memory, dense row-major
   const ir::Placement* place = nullptr;

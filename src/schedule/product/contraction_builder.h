@@ -16,10 +16,10 @@
 
 namespace heddle::schedule {
 
-// The dtype in which a contraction of these operands runs; nullopt where no template does it.
+// The dtype in which a contraction of these operands runs; nullopt if no template supports it.
 std::optional<DType> contraction_compute(DType a, DType b, DType out);
 
-// Registers of a target as the templates see them.
+// The registers of a target that the templates may use.
 struct MicroLimits {
   int64_t vector_bytes, rows;
 };
@@ -28,7 +28,7 @@ MicroLimits micro_limits(const Target& target);
 // Columns of a panel of packed weights: one or two vectors, whichever wastes less.
 int64_t panel_width(const Target& target, DType compute, int64_t columns);
 
-// The view of an outside value that a prologue makes of an operand.
+// A prologue's result as a view of the outside value that it reads.
 struct View {
   ir::ValueId value = 0;
   bool affine = false;
@@ -41,7 +41,7 @@ class ContractionBuilder {
  public:
   // `configs` may be null.
   ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs);
-  // Another contraction of the same kernel: its operands are added to those of `before`.
+  // For another contraction of the same kernel. Its operands are added to those of `before`.
   ContractionBuilder(const ContractionBuilder& before, const ir::Group& group);
 
   const ir::Graph& graph() const { return graph_; }
@@ -49,36 +49,36 @@ class ContractionBuilder {
   const Target& target() const { return target_; }
   ConfigSource* configs() const { return configs_; }
   bool for_any_extents() const { return configs_ != nullptr && configs_->for_any_extents(); }
-  // Where kernels are to serve other extents: the candidates behind the form of the cost model's pick that does. What a
-  // tuner measured stays as it is.
+  // If kernels should support other extents, puts `common` of the first candidate (the cost model's pick) in front of
+  // the candidates. A choice that a tuner measured is not changed.
   std::vector<Config> for_extents(std::vector<Config> candidates, const std::function<Config(Config)>& common) const;
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
 
-  // Where the kernel finds a value, or stores it.
+  // The memory in which the kernel reads or stores a value.
   ValueMemory memory_of(ir::ValueId value) const;
 
-  // Operand numbers. The same value in the same layout is one operand.
+  // Returns an operand number. The same value in the same layout is one operand.
   uint32_t input(ir::ValueId value, const Packing& packing = {});
   uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
 
   // An operand of the anchor at some indices, through the prologue. The outside value is read as an operand of the
-  // kernel, or (`outside` given) stored there and read as buffer 0.
+  // kernel. If `outside` is given, it is stored there instead and read as buffer 0.
   ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
   View view_of(ir::ValueId operand);
-  // A value of the epilogue is another one, whatever it is computed from.
+  // Replaces a value of the epilogue by another one, whatever computes it.
   void set_same(ir::ValueId value, ir::ValueId as) { same_[value] = as; }
 
-  // A value that one contraction hands to another one inside of the kernel: it is no operand, and kInner where one is
-  // named.
+  // Sets the value that one contraction passes to another inside the kernel. It is not an operand: its operand number
+  // is kInner.
   void set_inner(ir::ValueId value) { inner_ = value; }
   static constexpr uint32_t kInner = UINT32_MAX;
 
-  // Whether the lanes of the epilogue run along rows, else along columns.
+  // Sets whether the lanes of the epilogue run along rows; else along columns.
   void set_lanes_along_rows(bool rows) { lanes_along_rows_ = rows; }
 
-  void set_run(int64_t columns) { run_ = columns; }  // that are neighbours where they are stored
-  // A dot's rows stay those of its first operand, however few columns it has.
+  void set_run(int64_t columns) { run_ = columns; }  // columns that are neighbours in memory when stored
+  // The rows of a dot stay those of its first operand, even if it has few columns.
   void keep_rows() { keeps_rows_ = true; }
   bool keeps_rows() const { return keeps_rows_; }
 
@@ -86,8 +86,8 @@ class ContractionBuilder {
   using Coordinates =
       std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
   void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
-  // The same where `interleaved` neighbouring columns are neighbours of a row (Epilogue::interleaved): `rows` rows of
-  // `results` each, `columns` groups of columns. False where that is not how the results lie.
+  // As make_epilogue(), if `interleaved` neighbouring columns are neighbours of a row (Epilogue::interleaved): `rows`
+  // rows of `results` each, `columns` groups of columns. Returns false if the results do not have this layout.
   bool make_interleaved_epilogue(int64_t interleaved, int64_t rows, int64_t results, int64_t columns,
                                  const Coordinates& coordinates);
 
@@ -103,14 +103,14 @@ class ContractionBuilder {
   void find_gate();
   uint32_t output(ir::ValueId value);
   bool try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split, const Coordinates& coordinates);
-  // Binds what an epilogue reads but does not compute to loads and constants.
+  // Binds the values that an epilogue reads but does not compute to loads and constants.
   void bind(Inliner& inliner, const std::function<std::optional<ExprId>(ir::ValueId)>& sum_of);
 
   const ir::Graph& graph_;
   const ir::Group& group_;
   const Target& target_;
   ConfigSource* configs_;
-  std::optional<ir::GatedProduct> gate_;  // where the group has all of it
+  std::optional<ir::GatedProduct> gate_;  // if the group contains all of it
   ContractionDesc desc_;
   KernelDesc kernel_;
   std::vector<Binding> bindings_;

@@ -8,7 +8,7 @@
 
 namespace heddle::schedule {
 
-// What the schedules of convolutions and windows for every target read off the graph.
+// Facts that the schedules of convolutions and windows for all targets read off the graph.
 
 inline constexpr size_t kSpatial = 3;
 
@@ -16,10 +16,10 @@ inline constexpr size_t kSpatial = 3;
 void place_spatial(const std::vector<int64_t>& from, int64_t (&to)[kSpatial]);
 Shape sub_shape(const Shape& shape, size_t first, size_t last);
 
-// Whether a convolution's image has the channels before the pixels.
+// True if a convolution's image has the channels before the pixels.
 bool is_channels_first(const ir::Node& conv);
 tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node);
-// Every window is one pixel: a plain matrix product.
+// True if every window is one pixel: a plain matrix product.
 bool is_pointwise(const tile::ConvShape& shape);
 // "56x56 64->64 k3x3 s2 d2"
 std::string conv_label(const tile::ConvShape& shape);
@@ -28,15 +28,15 @@ std::string conv_label(const tile::ConvShape& shape);
 std::vector<Index> image_index(IndexPool& pool, const Shape& shape, const Index& image, const Index& pixel,
                                const Index& channel);
 
-// Where the images of a convolution or window lie: pixels at equal distances, each with its channels side by side.
+// Memory of the images of a convolution or window: pixels at equal distances, each with contiguous channels.
 struct ImageMemory {
-  int64_t offset = 0, pixel = 0;  // of the first element; from pixel to pixel
+  int64_t offset = 0, pixel = 0;  // of the first element; distance between pixels
   bool dense(int64_t channels) const { return offset == 0 && pixel == channels; }
 };
-// `channels` is the first dimension of the channels. Nothing where the distances differ.
+// `channels` is the first dimension of the channels. Returns nullopt if the distances differ.
 std::optional<ImageMemory> image_memory(const Shape& shape, const ValueMemory& memory, size_t channels);
 
-// A window_reduce, and how its dimensions are images [0, first), windows [first, last), channels behind.
+// A window_reduce with the roles of its dimensions: images [0, first), windows [first, last), then channels.
 struct WindowProblem {
   WindowDesc desc;
   size_t first = 0, last = 0;
@@ -47,8 +47,8 @@ struct WindowProblem {
   std::string label() const;
 };
 WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node);
-// A depthwise convolution as windows over images of all channels; of one, whose rows are pixels, with the channels
-// first.
+// A depthwise convolution as windows over images of all channels; if the channels come first, over images of one
+// channel whose rows are pixels.
 WindowDesc depthwise_window(const ir::Graph& graph, const ir::Node& node, const tile::ConvShape& shape);
 
 }  // namespace heddle::schedule

@@ -8,9 +8,9 @@
 
 namespace heddle::schedule {
 
-// Several stitch kernels as one. Side by side (no part reads what another makes) the tasks of the parts follow each
-// other, so that the threads take them without a boundary between; in a row, each part of one task, they run one after
-// the other on one thread, where the order of the program is the barrier.
+// Several stitch kernels as one. Side by side (no part reads another's results): the tasks of the parts follow each
+// other, so that threads take them without a barrier between parts. In a row (each part is one task): the parts run one
+// after the other on one thread, where program order is the barrier.
 struct BundleDesc {
   struct Part {
     std::shared_ptr<const StitchDesc> body;
@@ -22,14 +22,14 @@ struct BundleDesc {
   bool in_a_row = false;
 };
 
-// Where an operand of a kernel lies.
+// The memory of a kernel's operand.
 using Place = std::pair<Binding::Kind, uint64_t>;
 inline Place place_of(const Binding& b) {
   return {b.kind, b.kind == Binding::Kind::kValue ? b.value : b.workspace};
 }
 
-// Joins the kernels of a stitch group for a CPU: all in a row where each is one task and they are short or there is one
-// thread, else those side by side that wait for equally many kernels before them.
+// Joins the kernels of a stitch group for a CPU. Joins all in a row if each is one task and they are short or there is
+// only one thread. Otherwise joins kernels side by side that wait for the same number of kernels before them.
 ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target);
 
 }  // namespace heddle::schedule

@@ -6,8 +6,8 @@
 
 namespace heddle::schedule {
 
-// For warpgroups: every tile that registers and shared memory hold, the least predicted time first; at most `most` of
-// them. Empty where none do.
+// Configurations of the kernels by warpgroups: every tile that fits registers and shared memory, the least predicted
+// time first, at most `most`. May be empty.
 std::vector<Config> attention_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
 
 }  // namespace heddle::schedule

@@ -5,16 +5,16 @@
 
 namespace heddle::schedule {
 
-// What the kernel's text depends on beside its configuration.
+// The facts besides the configuration that the kernel's text depends on.
 struct AttentionVariant {
-  bool scores, plain;  // there are tiles whose scores are the functor's; plain ones
+  bool scores, plain;  // some tiles take their scores from the functor; some are plain
   bool ragged;         // the last tile of keys is not full
   bool one_tile;       // no rows have more than one tile of keys
 };
 AttentionVariant variant_of(const AttentionDesc& attention, const AttentionConfig& config);
 
-// How the kernel is launched, without its symbol and the arguments of its functors; it has `operands` operands, behind
-// which workspace and counters come.
+// The launch of the kernel, without its symbol and the arguments of its functors. It has `operands` operands; workspace
+// and counters follow them.
 KernelLaunches plan_launches(const AttentionDesc& attention, const AttentionConfig& config, const CudaTarget& target,
                              size_t operands);
 

@@ -6,14 +6,15 @@
 
 namespace heddle::schedule {
 
-// For warps (tile/kernel/cuda/attention/sm80.h), as attention_candidates(): Q has no buffers that it walks over.
+// As attention_candidates(), for the kernels by warps (tile/kernel/cuda/attention/sm80.h), in which Q has no ring of
+// buffers.
 std::vector<Config> mma_attention_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
-// Those in which warps have the same rows and different keys, for at most kAttentionFewRows rows.
+// The configurations in which warps have the same rows and different keys, for at most kAttentionFewRows rows.
 std::vector<Config> few_rows_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
 
-// Whether a configuration is for warps.
+// True if a configuration is for the kernels by warps.
 bool is_by_warps(const AttentionConfig& config);
-// Of a block of it.
+// Threads and shared memory of a block of such a kernel.
 int mma_threads(const AttentionDesc& attention, const AttentionConfig& config);
 int mma_shared_bytes(const AttentionDesc& attention, const AttentionConfig& config);
 

@@ -10,14 +10,15 @@
 
 namespace heddle::schedule {
 
-// Ranges of keys are found for so many rows, by so many keys.
+// The granularity of ranges: this many rows, this many keys.
 inline constexpr int64_t kCellRows = 64, kCellKeys = 16;
 
-// The content of a constant that scores load, as a matrix of rows and keys of all batches: its least and largest
-// elements by cells of kCellRows x kCellKeys, of which boxes are made; of parts of a cell it looks at each.
+// A constant that scores load, as a matrix of rows and keys of all batches. Keeps the least and largest elements of
+// cells of kCellRows x kCellKeys, from which it bounds boxes. For parts of a cell it scans the elements.
 class ConstantMask {
  public:
-  // Where the elements of each batch, row and key are: the sum of the three; those of batches without repetition.
+  // Positions of the elements: the sum of a term by batch, a term by row and a term by key. Repeated terms of batches
+  // are listed once.
   struct Places {
     std::vector<int64_t> batches, rows, keys;
   };
@@ -37,8 +38,8 @@ class ConstantMask {
   std::vector<Bounds> cells_;
 };
 
-// Where the elements of an index of scores lie; nullopt where one of its terms varies with more than a batch, a row or
-// a key alone.
+// The positions of the elements that an index of scores refers to; nullopt if a term depends on more than one of batch,
+// row and key.
 std::optional<ConstantMask::Places> places_of(const Epilogue& scores, const Index& index);
 
 }  // namespace heddle::schedule

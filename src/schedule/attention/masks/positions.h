@@ -7,9 +7,9 @@
 
 namespace heddle::schedule {
 
-// For each of `order` (operands first) the position that it is, by expression; nullopt where it is none. A position is
-// an integer that the loop variables alone decide and that its type holds exactly, by whatever sums, differences,
-// multiples, quotients and limits it was made: two of them are compared by their difference.
+// For each of `order` (operands first), its position by expression; nullopt if it is none. A position is an integer
+// that depends only on the loop variables and that its type holds exactly. It may be computed by any sums, differences,
+// multiples, quotients and limits. Two positions are compared by their difference.
 std::vector<std::optional<Index>> positions_of(ExprPool& pool, const std::vector<ExprId>& order);
 
 }  // namespace heddle::schedule

@@ -4,9 +4,9 @@
 
 namespace heddle::schedule {
 
-// Where each row has plain scores side by side and no others count, and the ends of these lie on lines between two
-// limits (causal masks, windows, prefixes, in any of their forms): makes `scores` two comparisons of positions, or
-// `scaled` where no score is masked. Returns whether it did.
+// Applies if the plain scores of each row are adjacent, no others count, and the ends of these ranges are lines between
+// two limits (causal masks, windows, prefixes in any form). Then replaces `scores` by two comparisons of positions, or
+// sets `scaled` if no score is masked. Returns true if it applied.
 bool simplify_mask(AttentionDesc& attention, ScoreClasses& classes);
 
 }  // namespace heddle::schedule

@@ -10,18 +10,18 @@
 
 namespace heddle::schedule {
 
-// The bounds of scores in boxes of rows and keys by interval arithmetic over their expression, whatever its operators.
+// Bounds of scores in boxes of rows and keys, by interval arithmetic over their expression with any operators.
 class ScoreBounds {
  public:
   // `constant` as for classify_scores(). Atoms are added to the pool of the scores.
   ScoreBounds(Epilogue& scores, const std::function<const Tensor*(uint32_t)>& constant);
 
-  // The number that a length, an expression, is within, until another one is said.
+  // Assumes that a length (an expression) is in `range`, until the next call.
   void set_length(ExprId length, Range range) { length_ = length, lengths_ = range; }
   void forget_length() { length_.reset(); }
 
   Bounds at(const Box& box);
-  // Expressions that at() looks at.
+  // The number of expressions that at() evaluates.
   size_t size() const { return order_.size(); }
 
  private:
@@ -43,7 +43,7 @@ class ScoreBounds {
   Range lengths_{};
   std::vector<ExprId> order_;  // operands first
   std::vector<std::optional<Index>> positions_;
-  // Of comparisons of two positions: the first one less the second one.
+  // For comparisons of two positions: the first minus the second.
   std::vector<std::optional<Index>> differences_;
   std::vector<Bounds> values_;
   std::vector<std::unique_ptr<ConstantMask>> masks_;

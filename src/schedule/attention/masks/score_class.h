@@ -8,7 +8,7 @@
 
 namespace heddle::schedule {
 
-// What all scores of a box are: minus infinity; so far below every plain score that their exponentials are zero;
+// The class of all scores of a box: minus infinity; so far below every plain score that their exponentials are zero;
 // products times the scale; anything.
 enum class ScoreClass : uint8_t { kNone, kNegligible, kPlain, kMixed };
 
@@ -17,9 +17,10 @@ class ScoreClasses {
   ScoreClasses(AttentionDesc& d, const std::function<const Tensor*(uint32_t)>& constant)
       : d_(d), bounds_(d.scores, constant) {}
 
-  // The factor of plain scores at some points: every mask leaves one of them.
+  // The factor of plain scores, found at one of a few points: usual masks leave at least one of these plain. nullopt:
+  // none is.
   std::optional<double> plain_factor();
-  // From here on products times this are plain; nullopt: none are.
+  // From now on, products times `scale` are plain; nullopt: none are.
   void set_plain(std::optional<double> scale) { plain_ = scale; }
   std::optional<double> plain() const { return plain_; }
 

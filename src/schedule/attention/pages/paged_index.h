@@ -9,24 +9,24 @@
 
 namespace heddle::schedule {
 
-// Where an operand of which a gather by a table takes whole pages of keys lies, with strides by axis: the one of the
-// keys is within a page.
+// Location of an operand whose keys a gather by a table takes in whole pages. Strides are by axis; that of the keys is
+// within a page.
 struct PagedIndex {
-  // The table's line of pages; strides by axis, where the keys have none.
+  // The page table; strides by axis, without one for the keys.
   struct Table {
     ir::ValueId value = 0;
     int64_t offset = 0, entry = 0;
     std::vector<int64_t> strides;
-    int64_t keys = 0, pool = 0;  // of a page; pages that there are
+    int64_t keys = 0, pool = 0;  // keys per page; pages in the pool
     bool operator==(const Table&) const = default;
   };
   Table table;
-  int64_t offset = 0, page = 0;  // page: from page to page
+  int64_t offset = 0, page = 0;  // page: distance between pages
   std::vector<int64_t> strides;
 };
 
-// An index over the variables of all axes as one into pages; nullopt where it is none, or pages are no multiple of 16
-// keys, which is what tiles are made of.
+// An index over the variables of all axes, as an index into pages. nullopt if it is none or if the keys of a page are
+// not a multiple of 16, the granularity of tiles.
 std::optional<PagedIndex> paged_index(const ExprPool& pool, const Index& index, const ChainAxes& axes);
 
 }  // namespace heddle::schedule

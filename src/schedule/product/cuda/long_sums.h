@@ -7,19 +7,19 @@
 
 namespace heddle::schedule {
 
-// How exactly a GPU sums over a long k. An accumulator in f32 takes one addition after the other; their roundings add
-// up to an error that grows with the root of their number, and with the number itself where tensor cores cut off.
-// Cutting k into parts shortens these chains: the parts' sums meet in a second kernel.
+// Accuracy of GPU sums over a long k. An f32 accumulator takes one addition after the other. The rounding error grows
+// with the square root of their number, or linearly where tensor cores truncate. Cutting k into parts shortens these
+// chains; a second kernel adds the sums of the parts.
 
-// Parts of k that keep each chain within its bound, where an addition brings `joined` elements of k to a sum: the lanes
-// or warps that share a sum, and what an instruction adds up by itself. `out_bytes`: of a stored result, which has few
-// digits to lose if it is narrow. 1 where k is not long.
+// The fewest parts of k that keep each chain within its bound; 1 if k is not long. `joined`: elements of k that one
+// addition brings, by lanes or warps that share a sum and by an instruction that adds several. `out_bytes`: of a stored
+// result; a narrow one has few digits to lose.
 int64_t fewest_parts(int64_t k, int64_t joined, int64_t out_bytes);
 
-// Elements of k that one instruction of tensor cores joins.
+// Elements of k that one tensor-core instruction adds up.
 int64_t joined_by_tensor_cores(DType multiplied);
 
-// Where k is long, rejects candidates whose chains exceed the bound, or the shortest chain of all where none keeps it.
+// If k is long, rejects candidates whose chains exceed the bound. If all exceed it, keeps those with the shortest.
 void reject_long_chains(const ProductTask& task, std::vector<CudaCandidate>& candidates);
 
 }  // namespace heddle::schedule

@@ -7,7 +7,7 @@
 
 namespace heddle::schedule {
 
-// Where the sums of the parts of k lie, in elements: [part][batch][row][column], rows padded to 4 columns.
+// Layout of the sums of the parts of k, in elements: [part][batch][row][column], rows padded to 4 columns.
 struct PartialSums {
   int64_t m, n, batch;
 
@@ -16,8 +16,9 @@ struct PartialSums {
   int64_t part() const { return matrix() * batch; }
 };
 
-// The kernel "gemm_reduce" (tile/kernel/cuda/gemm/splitk_reduce.h): adds `parts` (0: zeros) in order and runs the
-// epilogue, whose block the caller adds. `workspace`: the operand that holds them.
+// The launch of "gemm_reduce" (tile/kernel/cuda/gemm/splitk_reduce.h), which adds `parts` partial sums in order (0: the
+// sums are zero) and runs the epilogue. The caller adds the epilogue's arguments. `workspace`: the operand with the
+// partial sums.
 CudaLaunch reduce_launch(const PartialSums& sums, int parts, const CudaTarget& target, int workspace);
 
 }  // namespace heddle::schedule

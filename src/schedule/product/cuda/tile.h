@@ -10,52 +10,53 @@
 
 namespace heddle::schedule {
 
-// D[b] = epilogue(A[b] B[b]) by the kernels over views, which run on every device from sm_80 on and take any element
-// type, layout, alignment and size: tile/kernel/cuda/gemm/sm80.h, tile/kernel/cuda/gemm/simt.h,
-// tile/kernel/cuda/gemm/skinny.h. From sm_90 on, for small sides, tile/kernel/cuda/gemm/unaligned.h: any alignment,
-// contiguous along k. Where all is small, tile/kernel/cuda/gemm/direct.h.
+// D[b] = epilogue(A[b] B[b]) by the kernels that read operands through views. They run on every device from sm_80 on
+// and support any element type, layout, alignment and size: tile/kernel/cuda/gemm/sm80.h, tile/kernel/cuda/gemm/simt.h,
+// tile/kernel/cuda/gemm/skinny.h. For small sides from sm_90 on: tile/kernel/cuda/gemm/unaligned.h, any alignment,
+// contiguous along k. If all sides are small: tile/kernel/cuda/gemm/direct.h.
 struct TileProblem {
-  // What is multiplied: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers, all of A and B, but kI8 and kU8 mix.
+  // The multiplied types: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers. A and B have the same type, except
+  // that kI8 and kU8 mix.
   DType a_in = DType::kF16, b_in = DType::kF16;
   bool tf32 = false;  // kF32 may be rounded to tf32; else tensor cores multiply it in two parts
                       // (tile/kernel/cuda/operand/split_tf32.h)
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  int out_bytes = 2;       // of what the epilogue stores for each element
-  int read_bytes = 0;      // of matrices that it reads, for each element
+  int out_bytes = 2;       // stored by the epilogue per element
+  int read_bytes = 0;      // of matrices that the epilogue reads, per element
   bool reduces = false;    // the epilogue reduces neighbours
-  bool gated = false;      // pairs of B's columns make one of D (Epilogue::Gate)
-  bool scattered = false;  // rows of D begin at addresses that no piece of 8 bytes allows: stored by elements
+  bool gated = false;      // a pair of B's columns makes one column of D (Epilogue::Gate)
+  bool scattered = false;  // rows of D are not aligned to 8 bytes, so elements are stored one by one
   OperandTraits a, b;      // as [m][k] and [n][k]
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double results() const { return static_cast<double>(m) * n * batch / (gated ? 2 : 1); }  // elements of D
-  double bytes() const;  // each operand read once, D written once, with what the epilogue reads
+  double bytes() const;  // each operand and the matrices of the epilogue read once, D written once
   bool is_empty() const { return m == 0 || n == 0 || batch == 0; }
-  // Whether tensor cores of a device multiply these types.
+  // True if the device's tensor cores multiply these types.
   bool on_tensor_cores(const CudaTarget& target) const;
   bool splits_f32() const { return a_in == DType::kF32 && !tf32; }
-  // In what sums are kept, and what an epilogue sees: kF32, kF64, kI32 or kI64.
+  // The type of the sums, which the epilogue reads: kF32, kF64, kI32 or kI64.
   DType accumulator() const;
-  int sum_bytes() const;  // of one of them
+  int sum_bytes() const;  // bytes of one sum
 };
 
-// Whether there is arithmetic on a type on a GPU.
+// True if a GPU has arithmetic on a type.
 bool has_arithmetic(DType type);
 
-// The product of a task so.
+// The product of a task as a TileProblem.
 TileProblem tile_problem(const ProductTask& task);
 
-// The problem as the kernel sees it: transposed where the configuration is swapped.
+// The problem as the kernel sees it: transposed if the configuration is swapped.
 struct TileView {
   int64_t m, n;
   const OperandTraits *a, *b;
 };
 TileView view_of(const TileProblem& problem, bool swapped);
 
-// max(operations, bytes) at the device's best.
+// The larger of the times for operations and for bytes, at the device's peak rates.
 double floor_us(const TileProblem& problem, const CudaTarget& target);
 
-// The families over views.
+// A family of kernels that read operands through views.
 class ViewFamily : public Family {
  public:
   std::string refuse(const ProductTask& task, const CudaTarget& target) const override;
@@ -63,7 +64,7 @@ class ViewFamily : public Family {
   KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
   CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
-  // The same of a problem. Partial sums lie in the kernel's operand `workspace`.
+  // The functions above for a problem. Partial sums are in the kernel's operand `workspace`.
   virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const CudaTarget& target) const = 0;
   virtual KernelLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
                                      int workspace) const = 0;
@@ -71,42 +72,43 @@ class ViewFamily : public Family {
 };
 std::span<const ViewFamily* const> view_families();
 
-// Every configuration of every family over views, best prediction first; those that cannot run come last, each with its
-// reason. Every problem has one that can. Throws kUnsupportedType on types that have no arithmetic.
+// All configurations of all families over views, best prediction first. Those that cannot run come last, each with its
+// reason. Every problem has at least one that can. Throws kUnsupportedType for types without arithmetic.
 std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarget& target);
 const ViewFamily& view_family_of(const Config& config);
 
-// What a family has in common with the others over views.
+// Helpers that families over views share.
 
-// How a configuration cuts D and k.
+// The tiles of D and parts of k that a configuration makes.
 struct TileCut {
   int tile_m, tile_n, tile_k, splits;
   bool swapped;
   int64_t tiles(const TileProblem& problem) const;  // of D, over all batches
 };
-// Parts of k worth trying, each of at least `least` k-tiles: one, as many as may fill the device, and as many as a long
-// sum needs, an addition of which brings `joined` elements of k (schedule/product/cuda/long_sums.h).
+// The numbers of parts of k worth trying, each part of at least `least` k-tiles: one, as many as may fill the device,
+// and as many as the accuracy of a long sum needs if an addition brings `joined` elements of k
+// (schedule/product/cuda/long_sums.h).
 std::vector<int> splits_worth_trying(const TileProblem& problem, const TileCut& cut, int least, int64_t joined,
                                      const CudaTarget& target);
 
-// The launch of kernels that take GemmArgs: a block for each tile and part of k.
+// The launch of kernels that take GemmArgs: one block per tile and part of k.
 CudaLaunch tiles_launch(const TileProblem& problem, const TileCut& cut, int workspace);
 
-// Of one of the problem's operands: what all of its lines are multiples of, in bytes, at most 16.
+// Alignment of the lines of an operand in bytes, at most 16.
 int line_alignment(const OperandTraits& operand);
 
-// Whether a tile of `rows` x `depth` of an operand is dealt to all threads alike (tile::cuda::Deal); `lines`: of all of
-// it.
+// True if a tile of `rows` x `depth` of an operand divides evenly among all threads (tile::cuda::Deal). `lines`: of the
+// whole operand.
 bool deals(const OperandView& operand, int64_t lines, int64_t rows, int64_t depth, int threads);
 
-// For predictions. Multiplications and additions of one SM in a cycle; blocks of one SM, by shared memory, threads and
-// `registers` of a thread.
+// For predictions: multiply-adds of an SM per cycle; blocks per SM, by shared memory, threads and `registers` per
+// thread.
 double multiply_rate(const TileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
 
-// For kernels that have the loop of the mma family in them: the share of latencies that so many warps of an SM hide,
-// and of memory's rate that so many blocks reach; cycles in which an SM stores so many results of so many bytes;
-// registers of a thread; the time of all tiles, without what comes once, while memory does not limit it.
+// For kernels with the main loop of the mma family: the share of latencies that this many warps of an SM hide; the
+// share of memory bandwidth that this many blocks reach; cycles in which an SM stores this many results of this many
+// bytes; registers per thread; the time of all tiles, without one-off costs and without the limit of memory.
 double hidden_share(double warps);
 double memory_share(int64_t blocks, const CudaTarget& target);
 double store_cycles(double results, double bytes, const CudaTarget& target);
@@ -125,25 +127,25 @@ class ViewFamilyOf : public ViewFamily {
   CudaInstance instance_of(const TileProblem& p, const Config& config) const override;
 
  protected:
-  virtual bool tensor_cores() const { return true; }  // else threads multiply, in the type of the sums
+  virtual bool tensor_cores() const { return true; }  // else ordinary arithmetic in the type of the sums
   virtual TileCut cut(const C& c) const = 0;
-  // Elements of k that an addition to a sum brings, over all that share the sum.
+  // Elements of k that one addition to a sum brings, over all threads that share the sum.
   virtual int64_t joined(const TileProblem& p, const C& c) const = 0;
-  // Those worth trying for a problem. reject() says why one cannot run; empty: it can. What holds for every family
-  // (types, shared memory, workspace) is checked outside.
+  // Configurations worth trying for a problem. reject() returns why one cannot run; empty: it can. The caller checks
+  // the limits of all families (types, shared memory, workspace).
   virtual std::vector<C> configs(const TileProblem& p, const CudaTarget& target) const = 0;
   virtual std::string reject(const C& c, const TileProblem& p, const CudaTarget& target) const = 0;
   virtual bool reduces_neighbours(const C&) const { return false; }
   virtual bool gates(const C&, const TileProblem&) const { return false; }
   virtual int shared_bytes(const TileProblem& p, const C& c) const = 0;
-  // Without the reduction of the parts of k.
+  // Excludes the reduction of the parts of k.
   virtual double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const = 0;
   virtual CudaLaunch launch(const TileProblem& p, const C& c, int workspace) const {
     return tiles_launch(p, cut(c), workspace);
   }
   virtual void describe(CudaInstance& instance, const TileProblem& p, const C& c) const = 0;
 
-  // For configs(): adds the configuration in as many parts of k as may fill the device.
+  // For configs(): adds the configuration once for each number of parts of k worth trying.
   void add_splits(std::vector<C>& found, const TileProblem& p, C c, int least, const CudaTarget& target) const {
     for (const int splits : splits_worth_trying(p, cut(c), least, joined(p, c), target)) {
       c.splits = splits;
@@ -152,7 +154,7 @@ class ViewFamilyOf : public ViewFamily {
   }
 };
 
-// The parts of it that know no family.
+// The parts of ViewFamilyOf that do not depend on the family.
 std::string reject_tiles(const TileProblem& problem, const TileCut& cut);
 double with_reduction(const TileProblem& problem, double us, int splits, const CudaTarget& target);
 KernelLaunches tile_launches(const TileProblem& problem, int splits, const CudaTarget& target, int workspace);

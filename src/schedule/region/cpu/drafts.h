@@ -7,7 +7,7 @@
 
 namespace heddle::schedule {
 
-// A stage while it is put together: expressions still over whole loops.
+// A stage under construction: its expressions still range over whole loops.
 struct CpuDraft {
   int level = 0;
   uint64_t loops = 0, kept = 0;
@@ -19,8 +19,8 @@ struct CpuDraft {
   std::vector<ExprId> roots() const;
 };
 
-// The stages of a kernel between their first draft and the description, which grows in `desc`: what the steps of
-// cpu/stages.cc hand on.
+// The stages of a kernel between their first draft and the description, which grows in `desc`. The steps of
+// cpu/stages.cc pass it on.
 struct CpuDrafts : RegionDrafts {
   CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
             const CpuTarget& machine, const StitchOptions& choices, const Constants& constants);

@@ -6,14 +6,14 @@ namespace heddle::schedule {
 
 // The parallel structure of a kernel for a CPU.
 struct Mapping : RegionMapping {
-  bool packed = false;  // `transposed` is short and not blocked: several of its rows lie in a vector
-  // Where whole rows are gathered, along the vector variable: the variable that rows follow each other along. A block
-  // of them has its positions and weights computed together.
+  bool packed = false;  // `transposed` is short and not blocked: a vector holds several of its rows
+  // If whole rows are gathered along the vector variable: the variable along which rows follow each other. Positions
+  // and weights are computed together for a block of rows.
   std::optional<VarId> rows;
   int64_t tasks = 1;
 };
 
-// Floats below 16 bits are converted element by element: no whole vectors of them are moved.
+// Floats below 16 bits are converted element by element, so they are not moved as whole vectors.
 inline bool is_narrow_float(DType dtype) {
   return is_float(dtype) && size_of(dtype) < 2;
 }
@@ -21,7 +21,7 @@ inline bool is_narrow_float(DType dtype) {
 MapResult map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
                      const Frontier& frontier);
 
-// What is known of an input of the kernel when it is compiled; null: nothing.
+// The content of a kernel input known at compile time; null if unknown.
 using Constants = std::function<const Tensor*(ir::ValueId)>;
 
 // Lays out the stages of a mapped kernel.

@@ -10,7 +10,7 @@ namespace heddle::schedule {
 // The steps in their order.
 std::span<const StageStep<CpuDrafts>> cpu_stage_steps();
 
-// The stages as they are after a step, for people.
+// The stages after a step, as readable text.
 std::string describe(const CpuDrafts& k);
 
 }  // namespace heddle::schedule

@@ -6,25 +6,25 @@
 
 namespace heddle::schedule {
 
-// Products whose long operand has rows that begin at any address, read by TMA where they lie: rows of one
-// class, so many apart, begin equally far behind a multiple of 16 bytes, and the short operand is copied once for each
-// class, that many bytes later. By tile/kernel/cuda/gemm/sm90_cluster_splitk.h (WgmmaProblem::classed).
+// Products whose long operand has rows at any address, which TMA reads in place. Every n-th row belongs to one class (n
+// classes): its rows begin equally many bytes after a multiple of 16 bytes. The short operand is copied once per class,
+// shifted by as many bytes. Used by tile/kernel/cuda/gemm/sm90_cluster_splitk.h (WgmmaProblem::classed).
 
-// The classes of the kernel's A: 2, 4 or 8. 0: it has none, or the problem is none for it.
+// The number of classes of the kernel's A: 2, 4 or 8. 0: the kernel does not support the problem.
 int classes_of(const WgmmaProblem& problem, bool swapped);
 
 // Bytes of the copies of the kernel's B.
 int64_t misaligned_copies_bytes(const WgmmaProblem& problem, bool swapped);
 
-// The k-tiles of all classes.
+// The number of k-tiles of a row, equal for all classes.
 int64_t class_k_tiles(const WgmmaProblem& problem);
 
-// The launch that copies, "gemm_copies", and the maps of the product: one of A for each class, one of B. `from` and
-// `workspace` are operands of the kernel.
+// The launch of the copies, "gemm_copies", and the tensor maps of the product: one of A per class, one of B.
+// `workspace` is an operand of the kernel.
 CudaLaunch misaligned_copies_launch(const WgmmaProblem& problem, bool swapped, int workspace);
 std::vector<TensorMapDesc> class_maps(const WgmmaProblem& problem, const ClusterSplitKConfig& config, int workspace);
 
-// How far row 0 of the kernel's A begins behind a multiple of 16 bytes, and how much further every other one.
+// Bytes from a multiple of 16 bytes to row 0 of the kernel's A, and the increase of this offset per row (mod 16).
 int class_skip(const WgmmaProblem& problem, bool swapped);
 int class_skip_step(const WgmmaProblem& problem, bool swapped);
 
