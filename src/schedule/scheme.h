@@ -6,7 +6,7 @@
 
 namespace heddle::schedule {
 
-// How a value passes from where it is made to where it is used (after AStitch).
+// The memory through which a value passes from its producer to its consumer (after AStitch).
 enum class Scheme : uint8_t {
   kIndependent,  // nothing passes: computed beside the others in one kernel
   kLocal,        // in a register
@@ -15,7 +15,7 @@ enum class Scheme : uint8_t {
   kGlobal,       // in a workspace, between two kernels; the step boundary is the barrier
 };
 
-// A value that is stored rather than recomputed, and why it is stored there.
+// A value that is stored instead of recomputed, and the reason for its place.
 struct SchemeChoice {
   std::string value;  // "max of Softmax"
   Scheme scheme;
@@ -24,8 +24,8 @@ struct SchemeChoice {
   bool operator==(const SchemeChoice&) const = default;
 };
 
-// Who shares an iteration that reduces, where that is not the cost model's choice but one to compare it with. What
-// cannot be done so is done as the model says.
+// Forces the threads that share a reducing iteration, to compare with the cost model's choice. If the forced mapping is
+// not possible, the cost model chooses.
 enum class ForcedMapping : uint8_t {
   kNone,
   kWarp,     // at most a warp a row, or a thread a vector of columns
@@ -34,31 +34,32 @@ enum class ForcedMapping : uint8_t {
   kParts,    // two kernels, the second of which joins the parts
 };
 
-// What the stitching optimiser may do: all of it, except where its parts are to be compared.
+// The optimisations that the stitching scheduler may use. All are on by default; they are turned off to compare them.
 struct StitchOptions {
-  // Grids, column blocks, tiles and splits of reductions by shape and machine; else an iteration for each element that
-  // the outputs share, in narrow blocks of columns, and on a GPU a block for each iteration that reduces.
+  // Grids, column blocks, tiles and splits of reductions follow shape and machine. If false, there is one iteration for
+  // each element that the outputs share, in narrow blocks of columns; on a GPU, one block for each iteration that
+  // reduces.
   bool adaptive_mapping = true;
-  // Results of reductions and costly values stay on chip; else reductions are handed on through memory and costly
-  // values computed again.
+  // Results of reductions and costly values stay on chip. If false, reductions are handed on through memory and costly
+  // values are recomputed.
   bool data_reuse = true;
-  // Reductions and outputs over the same data share one sweep; else each has its own.
+  // Reductions and outputs over the same data share one sweep. If false, each has its own.
   bool dominant_merging = true;
   ForcedMapping mapping = ForcedMapping::kNone;  // of reductions on a GPU
   bool operator==(const StitchOptions&) const = default;
 };
 
-// How a stitch kernel works, in numbers.
+// A stitch kernel in numbers.
 struct StitchFacts {
-  std::string mapping;  // "8192 rows x [1024], 8 tasks": what an iteration fixes and what it sweeps over
+  std::string mapping;  // "8192 rows x [1024], 8 tasks": the fixed variables of an iteration, and its sweep
   std::vector<SchemeChoice> schemes;
   int64_t on_chip_bytes = 0;     // scratch of a thread; shared memory of a block
   int64_t barriers = 0;          // inside the kernel, across threads or blocks
   double bytes_moved = 0;        // each buffer read and written once
-  double predicted_seconds = 0;  // of the cost model, on all threads
+  double predicted_seconds = 0;  // by the cost model, on all threads
 };
 
-// A value that one kernel of a group hands to another through memory, and why they are two.
+// A value that one kernel of a group hands to another through memory, and the reason why the kernels are separate.
 struct Boundary {
   std::string value;  // "reduce f32[256]"
   double bytes = 0;   // written once, read once or more

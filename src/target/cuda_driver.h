@@ -9,9 +9,9 @@
 
 namespace heddle {
 
-// The part of NVIDIA's driver interface that Heddle calls, declared here: no header of a CUDA toolkit is needed to
-// build. The library is loaded when it is first asked for: the one that $HEDDLE_CUDA_DRIVER names, else libcuda.so.1.
-// An emulator says what it is by exporting the symbol kCudaEmulatorSymbol.
+// The part of NVIDIA's driver interface that Heddle calls. It is declared here, so that the build needs no header of a
+// CUDA toolkit. The library is loaded on first use: $HEDDLE_CUDA_DRIVER if set, else libcuda.so.1. An emulator
+// identifies itself by exporting the symbol kCudaEmulatorSymbol.
 inline constexpr const char* kCudaEmulatorSymbol = "heddle_cuda_emulator";
 
 // Layouts of the driver's interface.
@@ -92,9 +92,9 @@ struct CudaDriver {
 
   bool emulated = false;
 
-  // The driver of this machine; null where there is none, with the reason in `why` if that is given.
+  // The driver of this machine. If there is none, returns null and sets `why`, if given, to the reason.
   static const CudaDriver* find(std::string* why = nullptr);
-  // Throws kDevice where there is none.
+  // Throws kDevice if there is none.
   static const CudaDriver& get();
 
   // Throws kDevice (kOutOfMemory for lack of memory) unless `result` is success; `what` names the call.
@@ -111,7 +111,7 @@ struct CudaDevice {
   DeviceIdentity identity() const;
 };
 
-// The GPUs of this machine; none where there is no driver. Never throws.
+// The GPUs of this machine; empty without a driver. Never throws.
 std::vector<CudaDevice> cuda_devices();
 
 }  // namespace heddle

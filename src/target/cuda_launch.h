@@ -12,16 +12,16 @@ namespace heddle {
 // The pixels under one tap of a convolution's windows: (width, height) each.
 struct TensorMapWindows {
   std::array<uint64_t, 2> size{};   // of an image, in pixels
-  uint64_t line = 0;                // from a line of pixels to the next, in bytes; a multiple of 16
+  uint64_t line = 0;                // bytes from one line of pixels to the next; a multiple of 16
   std::array<int32_t, 2> first{};   // the tap of the first window: -padding
-  std::array<int32_t, 2> last{};    // that of the last window, counted from the last pixel
-  std::array<uint32_t, 2> steps{};  // from window to window
+  std::array<int32_t, 2> last{};    // the tap of the last window, relative to the last pixel
+  std::array<uint32_t, 2> steps{};  // pixels from window to window
   bool operator==(const TensorMapWindows&) const = default;
 };
 
-// How TMA sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes, or one of
-// rank 4 where `outer` has an extent. With `windows` it is (channel, pixel of a line, image), and a box holds that many
-// channels of so many windows' pixels, the windows of all images one behind another.
+// An operand as TMA sees it, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes, or a rank-4 tensor if
+// `outer` has an extent. With `windows` the tensor is (channel, pixel of a line, image), and a box holds box[0]
+// channels of the pixels of box[1] windows. The windows of all images follow each other.
 struct TensorMapDesc {
   enum class Element : uint8_t { kBits8, kBits16, kBits32, kTf32 };
   Element element = Element::kBits16;
@@ -37,7 +37,7 @@ struct TensorMapDesc {
 };
 
 inline constexpr size_t kTensorMapBytes = 128;
-// Bytes of the widest access of a thread, and what TMA wants addresses and strides to be multiples of.
+// Bytes of a thread's widest access. TMA addresses and strides must be multiples of it.
 inline constexpr int64_t kCopyBytes = 16;
 
 // Where a pointer to an operand goes in the argument block.
@@ -45,29 +45,29 @@ struct PointerPatch {
   int argument = 0;  // which argument
   int offset = 0;    // byte offset in it
   int operand = 0;
-  int64_t begin = 0;  // of what is pointed to in the operand, in bytes
+  int64_t begin = 0;  // byte offset in the operand
   bool operator==(const PointerPatch&) const = default;
 };
 
-// One kernel launch, without addresses: what a plan keeps. Arguments are the tensor maps in order, then `arguments`.
-// The addresses of operands are multiples of 16.
+// One kernel launch without addresses, as a plan keeps it. Its arguments are the tensor maps in order, then
+// `arguments`. The addresses of operands are multiples of 16.
 struct CudaLaunch {
   std::string symbol;
   std::array<uint32_t, 3> grid{1, 1, 1};  // in blocks
   uint32_t block = 128;                   // threads, along x
   uint32_t shared_bytes = 0;              // dynamic
-  uint32_t cluster = 1;      // blocks along x; divides grid[0]; a kernel that fixes it in its text says the same
+  uint32_t cluster = 1;      // blocks along x; divides grid[0]; equal to the kernel text's, if that fixes it
   bool cooperative = false;  // all blocks run at once: they wait for each other
-  // Programmatic dependent launch: may begin while the launch before it still runs; the kernel itself waits before it
-  // touches what other launches write, and before its counters.
+  // Programmatic dependent launch: the kernel may begin while the previous launch still runs. The kernel itself waits
+  // before it touches its counters or memory that other launches write.
   bool early = false;
   std::vector<TensorMapDesc> maps;
   std::vector<std::vector<uint8_t>> arguments;
-  std::vector<PointerPatch> pointers;  // `argument` counts in `arguments`
+  std::vector<PointerPatch> pointers;  // `argument` is an index into `arguments`
   bool operator==(const CudaLaunch&) const = default;
 };
 
-// Of the counters of a step.
+// The most bytes of counters in a step.
 inline constexpr int64_t kMostCounterBytes = 1 << 24;
 
 }  // namespace heddle

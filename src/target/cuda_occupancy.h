@@ -8,16 +8,16 @@
 
 namespace heddle {
 
-// How many blocks one SM holds at once if a thread has `most_registers` (a multiple of 8), or all that
-// __launch_bounds__(threads) leave it where that is less. The default holds whatever the compiler makes of a kernel.
+// The number of blocks that one SM holds at once if a thread has `most_registers` (a multiple of 8), or the limit that
+// __launch_bounds__(threads) implies if that is lower. The default holds for any kernel that the compiler makes.
 int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_bytes, int most_registers = 256);
 
-// Why blocks of a launch that wait for each other (a cooperative grid, a cluster) might not all run at once on a device
-// that does nothing else; empty: they do. A barrier among blocks that do not would wait for ever. What else the device
-// does changes nothing: clusters and cooperative grids begin as a whole.
+// The reason why blocks of a launch that wait for each other (a cooperative grid, a cluster) might not all run at once
+// on an idle device; empty if they do. If they do not, a barrier among them never ends. Other work on the device does
+// not matter: clusters and cooperative grids start as a whole.
 std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target);
 
-// Whether a device has room for all blocks of a launch at once, if its threads have so many registers.
+// True if a device has room for all blocks of a launch at once with `registers` registers per thread.
 bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target, int registers);
 
 }  // namespace heddle

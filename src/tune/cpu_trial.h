@@ -16,22 +16,22 @@
 
 namespace heddle::tune {
 
-// What the graph knows of the values that kernels read or write.
+// Facts from the graph about values that kernels read or write.
 struct GraphValues {
-  std::function<const Tensor*(uint32_t value)> constant_of;  // null where it has none
+  std::function<const Tensor*(uint32_t value)> constant_of;  // null if it is no constant
   std::function<DType(uint32_t value)> dtype_of;             // kernels that only copy take bits of any type as integers
 };
 
-// Candidates on the CPU, each the kernels of one whole group: compiled together, run over a thread pool on random data
-// (constants are real). Before each run as much memory is passed over as the rest of the model would touch, then the
-// group's inputs are read once: weights come from memory, activations lie where their producer left them.
+// Candidates on the CPU, each with the kernels of one whole group. They are compiled together and run over a thread
+// pool on random data (constants are real). Before each run, as much memory is swept as the rest of the model would
+// touch, then the group's inputs are read once: weights come from memory, activations from where their producer left
+// them.
 //
-// Seconds are those of the processor where the plan has one thread, since other programs do not disturb them, else wall
-// time.
+// Times are CPU time if the plan has one thread, since other programs do not disturb it; otherwise wall time.
 class CpuTrial : public GroupTrial {
  public:
-  // `groups` are schedules of one group that differ in configurations; `flush_bytes` is what a run of the model
-  // touches. Throws what the compiler throws, and kOutOfMemory.
+  // `groups` are schedules of one group that differ in their configurations. `flush_bytes` is the memory that a run of
+  // the model touches. Throws what the compiler throws, and kOutOfMemory.
   CpuTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const GraphValues& graph,
            int64_t flush_bytes);
   ~CpuTrial() override;

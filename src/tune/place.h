@@ -9,8 +9,8 @@ namespace heddle::tune {
 // The database of this user, beside the kernel cache.
 Database& user_database();
 
-// What timings on a device hold for: the device itself, its driver (on the CPU: the compiler), and this version of
-// Heddle with its kernels. The target of a GPU that is not here has the driver "none".
+// The conditions under which timings on a device hold: the device, its driver (on the CPU: the compiler), and this
+// version of Heddle with its kernels. For a GPU that this machine does not have, the driver is "none".
 Place place_of(const Target& target);
 Place place_of(const CudaDevice& device);
 

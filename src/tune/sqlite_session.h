@@ -7,7 +7,7 @@
 
 namespace heddle::tune {
 
-// A connection to a file, and a statement on it; results are SQLite's codes.
+// A connection to a file, and a statement on it. Results are SQLite's codes.
 class SqliteSession {
  public:
   // `uri`: with parameters. The handle may be null or unusable unless code() is SQLITE_OK.
@@ -49,9 +49,9 @@ class Statement {
     if (code_ == SQLITE_OK) code_ = sqlite3_bind_int64(statement_, ++bound_, value);
     return *this;
   }
-  // SQLITE_ROW, SQLITE_DONE, or an error, also of what came before.
+  // Returns SQLITE_ROW, SQLITE_DONE or an error, also an error of an earlier call.
   int step() { return code_ == SQLITE_OK ? sqlite3_step(statement_) : code_; }
-  // For the same statement with other values.
+  // Prepares the statement to run again with other values.
   void reset() {
     sqlite3_reset(statement_);
     bound_ = 0;

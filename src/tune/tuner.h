@@ -14,31 +14,31 @@ class Trial {
  public:
   virtual ~Trial() = default;
   virtual size_t size() const = 0;
-  // Runs a candidate once as a model would, its caches cold, and returns the seconds. Throws Error where it fails.
+  // Runs a candidate once, with cold caches as in a model, and returns the seconds. Throws Error on failure.
   virtual double run(size_t candidate) = 0;
-  // After a run: how its results differ from those of the first candidate that was checked; "" where they agree.
+  // After a run: describes how its results differ from those of the first candidate that was checked; "" if they agree.
   virtual std::string check(size_t candidate) = 0;
 };
 
 // Candidates for the kernels of groups of a graph.
 class GroupTrial : public Trial {
  public:
-  // What a value that the kernels read or write holds now, as the last candidate that was checked left it.
+  // The contents of a value that the kernels read or write, as left by the last candidate that was checked.
   virtual std::vector<double> values(uint32_t value) const = 0;
 };
 
 struct TunerOptions {
   int rounds = 11;            // runs of a candidate that stays to the end
   double slower = 1.15;       // a candidate whose fastest run takes this many times the leader's median is dropped
-  double margin = 0.02;       // the winner's advantage over the first candidate, below which that one stays
-  double budget_seconds = 5;  // after this no further round begins (every candidate has run twice then)
+  double margin = 0.02;       // below this advantage of the winner, the first candidate is kept
+  double budget_seconds = 5;  // no further round begins after this, but each candidate runs twice
 };
 
 struct CandidateTimes {
   std::vector<double> seconds;  // of its runs, in order
   double median = 0;
   bool dropped = false;  // clearly slower before the last round
-  std::string failure;   // why it is out: it failed, or its results differ
+  std::string failure;   // why it is excluded: it failed, or its results differ
 };
 
 struct TunerResult {
@@ -49,14 +49,15 @@ struct TunerResult {
   bool ok = false;    // false: no candidate ran
 };
 
-// Runs candidates in turns, so that a disturbance of the machine meets all of them alike, and drops those that are
-// clearly slower. The first candidate stays to the end whatever its times: the gain is measured against it.
+// Runs candidates in turns, so that a disturbance of the machine affects all of them alike, and drops clearly slower
+// ones. The first candidate is never dropped, since the gain is measured against it.
 TunerResult choose_fastest(Trial& trial, const TunerOptions& options);
 
-// What the database keeps of it; names are those of the winner's and of the first candidate's configuration.
+// The record that the database stores. `winner` and `pick` name the configurations of the winner and of the first
+// candidate.
 Record record_of(const TunerResult& result, std::string winner, std::string pick);
 
-double median_of(std::vector<double> values);  // 0 of none
+double median_of(std::vector<double> values);  // 0 if empty
 double percentile_of(std::vector<double> values, double share);
 
 }  // namespace heddle::tune

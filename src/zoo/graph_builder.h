@@ -33,18 +33,18 @@ struct Attribute {
   std::variant<int64_t, float, std::string, Ints, Subgraph> value;
 };
 
-// Writes one ONNX graph node by node. Every method returns a value with its shape, so that layers need to be told
-// their output width only; a shape that breaks an operator's rule is a kInvalidArgument that names the node (it means
-// that the chosen sizes do not fit the model). Names follow exporters: the scopes "layer1", "conv" give the weight
+// Writes one ONNX graph node by node. Every method returns a value with its shape, so callers give layers only their
+// output width. A shape that breaks an operator's rule throws kInvalidArgument with the name of the node; it means that
+// the chosen sizes do not fit the model. Names follow exporters: the scopes "layer1", "conv" give the weight
 // "layer1.conv.weight" and the node "/layer1/conv/Conv".
 class GraphBuilder {
  public:
-  // `real`: what is written where the model has f32.
+  // `real`: the type written in place of f32.
   GraphBuilder(std::string name, int opset, DType real = DType::kF32);
 
   int opset() const { return image_.opset; }
 
-  // The names made while the object lives are below `name`.
+  // Names made during the lifetime of this object are prefixed with `name`.
   class Scope {
    public:
     explicit Scope(GraphBuilder& graph) : graph_(graph) {}
@@ -58,7 +58,7 @@ class GraphBuilder {
   [[nodiscard]] Scope scope(std::string_view name);
 
   Value input(const std::string& name, DType dtype, Shape shape);
-  // An i64 input of indices into a table of `rows` rows; the range goes into the model's metadata as "range:NAME".
+  // An i64 input of indices into a table of `rows` rows. The model's metadata gets the range as "range:NAME".
   Value index_input(const std::string& name, int64_t rows, Shape shape);
   void output(const Value& value, const std::string& name);
 
@@ -110,8 +110,8 @@ class GraphBuilder {
   // The extent of one axis as exporters write it: Shape, then Gather.
   Value extent(const Value& x, int64_t axis);
 
-  // A graph for the body of a control-flow node: its names are below the current scopes, and it may use every value of
-  // this graph. The attribute's value comes from finish_body().
+  // A graph for the body of a control-flow node. Its names are below the current scopes, and it may use every value of
+  // this graph. finish_body() returns the attribute's value.
   GraphBuilder body(std::string_view name) const;
   Attribute::Subgraph finish_body() const { return {image_.graph}; }
   // The whole model. The builder is empty afterwards.
@@ -127,7 +127,7 @@ class GraphBuilder {
 
   ModelImage image_;
   std::vector<std::string> scopes_;
-  std::vector<std::pair<std::string, int>> used_;  // node names and how often each was asked for, sorted by name
+  std::vector<std::pair<std::string, int>> used_;  // node names and the number of requests for each, sorted by name
 };
 
 }  // namespace heddle::zoo

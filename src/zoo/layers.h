@@ -41,11 +41,11 @@ Value flatten(GraphBuilder& g, const Value& x);
 
 // y = x w + b over the last axis: Gemm at rank 2, MatMul and Add above.
 Value linear(GraphBuilder& g, std::string_view name, const Value& x, int64_t out, double gain = 1.0, bool bias = true);
-// Rows of a table [rows,width] with the given deviation.
+// Looks up rows of a table [rows,width] whose weights have the given deviation.
 Value embedding(GraphBuilder& g, std::string_view name, const Value& indices, int64_t rows, int64_t width,
                 double deviation);
 
-// One operator from opset 17 on, the chain of ReduceMean, Sub, Pow, Sqrt and Div before.
+// One operator from opset 17 on; before that, a chain of ReduceMean, Sub, Pow, Sqrt and Div.
 Value layer_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon = 1e-5F);
 // x / root of the mean square over the last axis, times a weight (Zhang and Sennrich 2019), as a chain.
 Value rms_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon = 1e-6F);
@@ -54,7 +54,7 @@ Value group_norm(GraphBuilder& g, std::string_view name, const Value& x, int64_t
 
 // x * (1 + erf(x / sqrt 2)) / 2
 Value gelu(GraphBuilder& g, const Value& x);
-// Its approximation by a hyperbolic tangent (Hendrycks and Gimpel 2016).
+// GELU approximated with tanh (Hendrycks and Gimpel 2016).
 Value gelu_tanh(GraphBuilder& g, const Value& x);
 // x * sigmoid(x)
 Value silu(GraphBuilder& g, const Value& x);
@@ -62,13 +62,13 @@ Value silu(GraphBuilder& g, const Value& x);
 // [n,t,heads*c] -> [n,heads,t,c], and back.
 Value split_heads(GraphBuilder& g, const Value& x, int64_t heads);
 Value merge_heads(GraphBuilder& g, const Value& x);
-// 0 where row [t] may see column [s], on and below the diagonal, minus infinity elsewhere: [t,s].
+// A mask [t,s]: 0 where row t may see column s, on and below the diagonal; minus infinity elsewhere.
 Value causal_mask(GraphBuilder& g, int64_t t, int64_t s);
 
 struct Attention {
   int64_t heads;
   bool causal = false;
-  bool dynamic_shapes = false;  // heads split with Shape - Gather - Concat chains and scores divided by a root
+  bool dynamic_shapes = false;  // splits heads by Shape - Gather - Concat chains, divides scores by a root
   double gain = 1.0;            // of the output projection
 };
 // Multi-head attention of x [n,t,d] on memory [n,s,c] (x itself for self-attention): [n,t,d].

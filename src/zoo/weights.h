@@ -21,11 +21,12 @@ struct Fill {
   static Fill uniform(double low, double high) { return {Kind::kUniform, low, high}; }
 };
 
-// The stream of random numbers of one tensor: depends on the model's seed and the tensor's name, not on the order in
-// which tensors are made.
+// The key of a tensor's stream of random numbers. It depends on the model's seed and the tensor's name, not on the
+// order in which tensors are made.
 uint64_t weight_key(uint64_t seed, std::string_view name);
 
-// Values [begin, begin + out.size()) of the tensor. Counter-based: any part can be made alone, at about 2 GB/s.
+// Values [begin, begin + out.size()) of the tensor. The generator is counter-based, so any part can be made alone, at
+// about 2 GB/s.
 void fill_values(const Fill& fill, uint64_t key, uint64_t begin, std::span<float> out);
 
 // Values as they are stored in f32, f16 or bf16. Finite numbers stay finite.

@@ -10,7 +10,7 @@
 
 namespace heddle::zoo {
 
-// What a numeric option of one model may be; fallback 0 means that the model has no such option.
+// The allowed values of a numeric option of one model. fallback = 0: the model has no such option.
 struct Range {
   int64_t fallback = 0;
   int64_t min = 1;
@@ -34,18 +34,18 @@ struct Options {
   int64_t width = 0;
   uint64_t seed = 0;
   DType real = DType::kF32;  // of weights, inputs and all between: f32, f16, bf16
-  // Weights of more bytes in all than this go to a second file, FILE.data.
+  // If the weights exceed this many bytes in all, they go to a second file, FILE.data.
   int64_t max_inline_bytes = int64_t{1} << 30;
-  // Told now and then how many of all bytes of weights are written.
+  // Called now and then with the number of weight bytes written and their total.
   std::function<void(uint64_t done, uint64_t all)> progress = {};
 };
 
-// All models, in the order in which they are listed to users.
+// All models, in the order of listings for users.
 std::span<const ModelInfo> models();
 
-// Writes the model `name` as ONNX to `path`. Equal options give equal bytes; a tensor's values depend on the seed and
-// its name only. Throws kInvalidArgument for an unknown name or an option out of range, kFile if writing fails (then
-// no file stays behind).
+// Writes the model `name` as ONNX to `path`. Equal options give equal bytes. A tensor's values depend only on the seed
+// and its name. Throws kInvalidArgument for an unknown name or an option out of range, and kFile if writing fails; no
+// file is left then.
 void write(std::string_view name, const Options& options, const std::filesystem::path& path);
 
 }  // namespace heddle::zoo

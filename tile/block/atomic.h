@@ -27,7 +27,7 @@ inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRel
 
 }  // namespace detail
 
-// Waits for all threads. Other blocks see everything written before it before anything written after it.
+// Waits for all threads. To other blocks, all writes before it become visible before any write after it.
 TILE_INLINE void sync_memory() {
   detail::fence<Scope::kDevice>();
   sync();
@@ -35,7 +35,7 @@ TILE_INLINE void sync_memory() {
 
 namespace detail {
 
-// Compares and swaps an element of any size; returns what was there.
+// Compares and swaps an element of any size; returns the old value.
 template <typename T>
 TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
   if constexpr (sizeof(T) == 8) {
@@ -47,7 +47,7 @@ TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
     return __builtin_bit_cast(
         T, atomicCAS(reinterpret_cast<U*>(p), __builtin_bit_cast(U, expected), __builtin_bit_cast(U, wanted)));
   } else {
-    // The word around it.
+    // The word that contains the element.
     using U = uint_t<sizeof(T)>;
     const auto address = reinterpret_cast<uintptr_t>(p);
     auto* const word = reinterpret_cast<unsigned*>(address & ~uintptr_t(3));
@@ -69,7 +69,7 @@ TILE_INLINE T read_volatile(const T* p) {
   using U = uint_t<sizeof(T)>;
   return __builtin_bit_cast(T, *reinterpret_cast<const volatile U*>(p));
 }
-// Whether two values have the same bits.
+// True if two values have the same bits.
 template <typename T>
 TILE_INLINE bool same_bits(T a, T b) {
   using U = uint_t<sizeof(T)>;
@@ -78,8 +78,8 @@ TILE_INLINE bool same_bits(T a, T b) {
 
 }  // namespace detail
 
-// What an update makes of the element in memory and the one it is given: functors with the hardware's instruction for
-// the types that have one. Everything else compares and swaps.
+// Functors that combine the element in memory with the given one, with the hardware's instruction for the types that
+// have one. All other types compare and swap.
 struct atomic_add {
   template <typename T>
   TILE_INLINE static T apply(T old, T x) {
@@ -132,7 +132,7 @@ concept is_native = requires(T* p, T x) {
 }
 &&(is_same<T, int32_t> || is_same<T, uint32_t> || is_same<T, int64_t> || is_same<T, uint64_t> || is_float<T>);
 
-// The instruction takes exactly this type, not one that it would be converted to.
+// True if the instruction takes exactly this type, not one that it would be converted to.
 template <typename F, typename T>
 constexpr bool has_native() {
   if constexpr (is_native<F, T>) {
@@ -169,13 +169,14 @@ TILE_INLINE T swap(T* p, T expected, T wanted) {
 
 }  // namespace detail
 
-// Bytes of shared memory of an atomic update of a tile; of one element a quarter of a line of 64 bytes.
+// Bytes of shared memory for an atomic update of a tile. An update of one element needs a quarter of a line of 64
+// bytes.
 template <typename T, typename L>
 constexpr int atomic_bytes() {
   return L::kReplicated ? L::elements() * int(sizeof(T)) : 0;
 }
 
-// Updates *p where the mask is true, each element once; returns what was there, 0 elsewhere.
+// Updates *p where the mask is true, once per element. Returns the old value, and 0 where the mask is false.
 template <typename F, Order O, Scope W, typename T, typename L, typename M, typename S>
 TILE_INLINE Tile<T, L> atomic(S shared, const Tile<T*, L>& p, const Tile<T, L>& x, const M& mask) {
   return detail::once<L, T>(shared, mask, [&](int r) { return detail::update<F, O, W>(p.v[r], x.v[r]); });
@@ -184,7 +185,7 @@ template <typename F, Order O, Scope W, typename T, typename S>
 TILE_INLINE T atomic(S shared, T* p, T x, bool mask) {
   return detail::once<T>(shared, mask, [&] { return detail::update<F, O, W>(p, x); });
 }
-// Where *p has the bits that are expected, it becomes what is wanted; returns what was there.
+// Replaces *p by `wanted` if it has the bits of `expected`; returns the old value.
 template <Order O, Scope W, typename T, typename L, typename S>
 TILE_INLINE Tile<T, L> compare_and_swap(S shared, const Tile<T*, L>& p, const Tile<T, L>& expected,
                                         const Tile<T, L>& wanted) {

@@ -1,5 +1,5 @@
-// A tile in another layout: registers are renamed where threads keep their elements, else the elements go through
-// shared memory.
+// Converts a tile to another layout. If threads keep their elements, registers are renamed; otherwise the elements go
+// through shared memory.
 #pragma once
 
 #include "tile/block/tile.h"
@@ -8,14 +8,14 @@ namespace heddle::tile::block {
 
 namespace detail {
 
-// Where elements lie in shared memory: packed along dimension `Last`, lines 16 bytes apart from multiples of their
-// length, so that neighbours across lines lie in different banks.
+// Positions of elements in shared memory. Elements are packed along dimension `Last`, and lines are padded by 16 bytes,
+// so that neighbours in adjacent lines lie in different banks.
 template <typename L, int Last, int Bytes>
 struct Packed {
   static constexpr int kLine = L::size(Last);
   static constexpr int kPad = L::elements() == kLine || Bytes > 16 ? 0 : 16 / Bytes;
   static constexpr int kElements = L::elements() / kLine * (kLine + kPad);
-  // Of one coordinate.
+  // The stride of a coordinate.
   TILE_HD static constexpr int pitch(int dim) {
     if (dim == Last) return 1;
     int p = kLine + kPad;
@@ -36,7 +36,7 @@ struct Packed {
   }
 };
 
-// The dimension along which a layout has most neighbours in registers; the last among equals.
+// The dimension along which a layout has the longest run of neighbours in registers; the last among equals.
 template <typename L>
 TILE_HD constexpr int longest_run() {
   int best = L::kRank - 1;
@@ -45,13 +45,13 @@ TILE_HD constexpr int longest_run() {
   }
   return best;
 }
-// Neighbours that can be moved at once: groups of a power of two of them, which start at multiples of it.
+// The number of neighbours that can be moved at once, a power of two. Groups of them start at multiples of it.
 template <typename L, int Last, int Bytes>
 TILE_HD constexpr int shared_vector() {
   int v = 1;
   if (Bytes > 8 || (Bytes & (Bytes - 1)) != 0) return 1;
   while (2 * v * Bytes <= 16 && L::run(Last) % (2 * v) == 0 && L::size(Last) % (2 * v) == 0) v *= 2;
-  // Digits above the run move by multiples of it where the run is whole.
+  // Digits above the run move by multiples of v if the run is whole.
   return v;
 }
 

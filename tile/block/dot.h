@@ -1,5 +1,5 @@
-// Products of tiles: c + a b with a of M x K, b of K x N, c of M x N elements, on tensor cores (mma.sync) where they
-// multiply the type, else by each thread's own arithmetic. Operands go through shared memory.
+// Products of tiles: c + a b with a of M x K, b of K x N, c of M x N elements. Tensor cores (mma.sync) multiply types
+// that they support; otherwise each thread computes. Operands go through shared memory.
 #pragma once
 
 #include "tile/arch/sm80/cp_async.h"
@@ -7,8 +7,8 @@
 
 namespace heddle::tile::block {
 
-// The layout of sums: a warp has blocks of 16 x 8, `MBlocks` x `NBlocks` of them, WarpsM x WarpsN warps; further warps
-// hold the same.
+// The layout of sums. WarpsM x WarpsN warps each have `MBlocks` x `NBlocks` blocks of 16 x 8; further warps hold
+// copies.
 template <int M, int N, int WarpsM, int WarpsN, int Warps = WarpsM* WarpsN>
 struct mma_layout {
   // Fragments of B are read two blocks at a time.
@@ -22,8 +22,8 @@ struct mma_layout {
 template <int M, int N, int WarpsM, int WarpsN, int Warps = WarpsM* WarpsN>
 using mma_layout_t = typename mma_layout<M, N, WarpsM, WarpsN, Warps>::type;
 
-// What multiplies elements of T. `In`: what lies in shared memory; `pieces`: of how many numbers of it one element is
-// the sum.
+// Ways to multiply elements of T. `In`: the type in shared memory. `pieces`: the number of `In` values whose sum is one
+// element.
 struct by_f16 {
   using In = half;
   using Sum = float;
@@ -39,7 +39,7 @@ struct by_tf32 {
   using Sum = float;
   static constexpr int pieces = 1;
 };
-// Three products of tf32 for one of f32: 2^-21 off at most.
+// Three tf32 products for one f32 product; the error is at most 2^-21.
 struct by_tf32x3 {
   using In = cuda::tf32;
   using Sum = float;
@@ -51,7 +51,7 @@ struct by_int8 {
   using Sum = int32_t;
   static constexpr int pieces = 1;
 };
-// A thread's own arithmetic in T.
+// Ordinary arithmetic of each thread, in T.
 template <typename T>
 struct by_thread {
   using In = T;
@@ -59,7 +59,7 @@ struct by_thread {
   static constexpr int pieces = 1;
 };
 
-// Sums of by_thread: what they read is inside.
+// Sums of by_thread. They read only elements inside M x N, so operands need no padding.
 template <int M, int N>
 struct by_plain {
   static constexpr int kCoveredM = M, kCoveredN = N;
@@ -72,14 +72,14 @@ inline constexpr bool is_by_thread = false;
 template <typename T>
 inline constexpr bool is_by_thread<by_thread<T>> = true;
 
-// Piece number `piece` of an element.
+// Number `piece` of the values that sum to an element.
 template <typename By, typename T>
 TILE_INLINE typename By::In piece_of(T x, int piece) {
   using In = typename By::In;
   if constexpr (is_same<In, cuda::tf32>) {
     const float f = cast<float>(x), high = cuda::from_float<cuda::tf32>(f).value;
     if (piece == 0) return {high};
-    // An infinity has no rest.
+    // The rest of an infinity is zero, not NaN.
     const float rest = f - high;
     return cuda::from_float<cuda::tf32>(rest == rest ? rest : 0.f);
   } else {
@@ -87,7 +87,7 @@ TILE_INLINE typename By::In piece_of(T x, int piece) {
   }
 }
 
-// Where operands of a dot lie in shared memory.
+// The places of a dot's operands in shared memory.
 template <typename By, typename Sums, typename La, typename Lb>
 struct Operands {
   static constexpr int M = La::size(La::kRank - 2), K = La::size(La::kRank - 1), N = Lb::size(La::kRank - 1);
@@ -101,7 +101,7 @@ struct Operands {
   static constexpr int kBytes = By::pieces * (A::kBytes + B::kBytes);
 };
 
-// 32-bit operands that were copied as they are: to nearest, for the instruction cuts off.
+// Rounds 32-bit operands that were copied unchanged to nearest, since the instruction truncates.
 template <typename In>
 TILE_INLINE void round_words([[maybe_unused]] uint32_t (&r)[4]) {
   if constexpr (is_same<In, cuda::tf32>) {
@@ -110,7 +110,7 @@ TILE_INLINE void round_words([[maybe_unused]] uint32_t (&r)[4]) {
   }
 }
 
-// The same by threads: of any layout of sums.
+// The same by each thread, for any layout of sums.
 template <typename L, typename A, typename B, typename Acc>
 TILE_INLINE void multiply_by_thread(const typename A::element* a, const typename B::element* b, Acc* sums, int first,
                                     int count) {
@@ -131,7 +131,8 @@ TILE_INLINE void multiply_by_thread(const typename A::element* a, const typename
 
 }  // namespace detail
 
-// An operand whose fragments lie in shared memory. `Copied`: it was copied from memory, and tf32 is not rounded yet.
+// An operand with its fragments in shared memory. `Copied`: it was copied from global memory and tf32 is not rounded
+// yet.
 template <typename O, bool IsB, bool Copied = false>
 struct SharedOperand {
   using element = typename O::element;
@@ -146,8 +147,8 @@ struct SharedOperand {
   }
 };
 
-// A first operand that a warp holds as sums of another product (mma_layout with one warp along its columns): blocks of
-// 16 columns are a step of k.
+// A first operand that a warp holds as the sums of another product (mma_layout with one warp along its columns). Blocks
+// of 16 columns are one step of k.
 template <typename In, typename L>
 struct HeldOperand {
   static_assert(sizeof(In) == 2);
@@ -170,7 +171,7 @@ struct HeldOperand {
 
 namespace detail {
 
-// Adds a product to the sums of a thread, kBlocksM x kBlocksN fragments.
+// Adds a product to a thread's sums, kBlocksM x kBlocksN fragments.
 template <typename Sums, typename A, typename B, typename Acc>
 TILE_INLINE void multiply(const A& a, const B& b, Acc* sums) {
   using Mma = sm80::Mma<typename A::element, typename B::element>;
@@ -195,7 +196,7 @@ TILE_INLINE void multiply(const A& a, const B& b, Acc* sums) {
 
 }  // namespace detail
 
-// c + a b of operands that are where tensor cores want them: SharedOperand, HeldOperand.
+// c + a b with operands that are ready for tensor cores: SharedOperand, HeldOperand.
 template <typename Sums, typename A, typename B, typename Acc, typename L>
 TILE_INLINE Tile<Acc, L> multiply(const A& a, const B& b, const Tile<Acc, L>& c) {
   using Sum = typename sm80::Mma<typename A::element, typename B::element>::Acc;
@@ -209,15 +210,15 @@ TILE_INLINE int warp_start() {
   return L::of_warp(int(threadIdx.x) / 32, Dim);
 }
 
-// Until all but the last `Pending` groups of copies are there for all threads, which have read what is overwritten
-// next.
+// Waits until all but the last `Pending` groups of copies are visible to all threads, and all threads have read the
+// data that is overwritten next.
 template <int Pending>
 TILE_INLINE void wait_for_copies() {
   sm80::wait_copies<Pending>();
   sync();
 }
 
-// Lays a tile down as an operand: what reads it stands behind a barrier.
+// Stores a tile as an operand in shared memory. A barrier must precede reads of it.
 template <typename O, typename By, int RowDim, typename T, typename L>
 TILE_INLINE void put(typename O::element* memory, const Tile<T, L>& x) {
   detail::put_operand<O, Axes<RowDim, 1 - RowDim>>(memory, x, 0, L::kRegisters,
@@ -227,8 +228,8 @@ TILE_INLINE void put(typename O::element* memory, const Tile<T, L>& x) {
 
 namespace detail {
 
-// Begins to copy V neighbours where may(i) is true for all of them, zeros where it is for none; others element by
-// element.
+// Starts to copy V neighbours. If may(i) is true for all of them they are copied together, if it is true for none they
+// are set to zero, otherwise they are copied one by one.
 template <int V, typename E, typename T, typename May>
 TILE_INLINE void copy_run(E* to, const T* from, May may) {
   constexpr int kBytes = V * int(sizeof(T));
@@ -249,8 +250,8 @@ TILE_INLINE void copy_run(E* to, const T* from, May may) {
 
 }  // namespace detail
 
-// Begins to copy what a tile of pointers names to an operand, V neighbours in memory at a time; zeros where the mask is
-// false. The copies belong to the thread's group (sm80::commit_copies).
+// Starts to copy the elements that a tile of pointers addresses to an operand, V neighbours in memory at a time, with
+// zeros where the mask is false. The copies belong to the thread's group (sm80::commit_copies).
 template <typename O, int RowDim, int V, typename T, typename L, typename M>
 TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, const M& mask) {
   constexpr int kDepthDim = 1 - RowDim;
@@ -272,9 +273,9 @@ constexpr int dot_bytes() {
   return detail::Operands<By, Sums, La, Lb>::kBytes;
 }
 
-// Sums: mma_layout of the rows and columns of c, of which c has the type; by_plain of them for by_thread, and c any
-// layout. A batch is a first dimension, in each tile all of it in the outermost digits of registers; its products go
-// through shared memory one after the other.
+// Sums: mma_layout of the rows and columns of c, which has its type; for by_thread, by_plain of them, and c has any
+// layout. A batch is the first dimension and lies entirely in the outermost register digits of each tile. Its products
+// go through shared memory one after the other.
 template <typename By, typename Sums, typename T, typename U, typename Acc, typename La, typename Lb, typename Lc,
           typename S>
 TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>& b, const Tile<Acc, Lc>& c) {
@@ -286,7 +287,7 @@ TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>&
   using B = typename Two::B;
   using In = typename By::In;
   constexpr int kA = La::kRegisters / kBatch, kB = Lb::kRegisters / kBatch, kC = Lc::kRegisters / kBatch;
-  // In the type of sums.
+  // c in the type of the sums.
   using Sum = typename By::Sum;
   Tile<Sum, Lc> y = map([](Acc x) { return cast<Sum>(x); }, c);
 #pragma unroll

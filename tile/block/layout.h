@@ -1,5 +1,5 @@
-// Which elements of a tile the threads of a block hold. The number of a register, of a lane and of a warp is written in
-// digits; each digit moves along one dimension of the tile, or along none: then several threads hold the same elements.
+// The elements of a tile that each thread of a block holds. The numbers of registers, lanes and warps are written in
+// digits. Each digit moves along one dimension of the tile, or along none: then several threads hold the same elements.
 //
 //   using Rows = Layout<dims<64, 48>,        // the shape
 //                       reg<4, 1, 1>,        // 4 registers are neighbours along dimension 1
@@ -9,12 +9,12 @@
 //                       reg<2, 0, 32>,       // each thread has 2 rows,
 //                       reg<3, 1, 16>>;      // and 3 groups of 4 columns of each
 //
-// The digits of registers, lanes and warps are those of their numbers, the fastest first. Sizes need be no powers of
-// two, but those of lanes multiply to 32. Where digits reach beyond the shape the elements outside exist in registers
-// only: loads fill them with zeros, stores leave them out, reductions do not count them.
+// The digits of registers, lanes and warps are those of their numbers, the fastest first. Sizes need not be powers of
+// two, but those of lanes multiply to 32. If digits reach beyond the shape, the elements outside exist only in
+// registers: loads fill them with zeros, stores and reductions ignore them.
 //
-// Along each dimension the strides of digits are the products of the sizes of those below (mixed radix): an element
-// lies in one register of a thread.
+// Along each dimension, the stride of a digit is the product of the sizes of the digits below it (mixed radix), so each
+// element lies in one register of a thread.
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -23,10 +23,10 @@
 
 namespace heddle::tile::block {
 
-// Until all threads that compute have come. A unit that has other warps beside them says how many threads compute.
+// Waits for all computing threads. A unit that also has other warps defines the number of computing threads.
 TILE_INLINE void sync() {
 #ifdef HEDDLE_BLOCK_THREADS
-  constexpr int kBarrier = 1;  // of those with numbers
+  constexpr int kBarrier = 1;  // a named barrier
   cuda::named_barrier_sync<kBarrier>(HEDDLE_BLOCK_THREADS);
 #else
   __syncthreads();
@@ -41,7 +41,7 @@ struct digit {
   static constexpr int size = Size, dim = Dim, stride = Stride;
   static_assert(Size >= 1);
 };
-// Dim -1: the same elements.
+// Dim -1: all values of the digit hold the same elements.
 template <int Size, int Dim = -1, int Stride = 0>
 using reg = digit<Part::kRegister, Size, Dim, Stride>;
 template <int Size, int Dim = -1, int Stride = 0>
@@ -51,7 +51,7 @@ using warp = digit<Part::kWarp, Size, Dim, Stride>;
 
 inline constexpr int kMaxRank = 8;
 
-// A place in a tile, or a part of one: places add.
+// The coordinates of a place in a tile, or a part of them. Parts add up to a place.
 struct Place {
   int at[kMaxRank] = {};
 };
@@ -65,14 +65,14 @@ TILE_HD constexpr void of_part(int& below, F& f) {
     below *= D::size;
   }
 }
-// f(digit, below) for the digits of a part, `below`: the product of the sizes of those before it.
+// Calls f(digit, below) for the digits of a part; `below` is the product of the sizes of the digits before.
 template <Part P, typename... D, typename F>
 TILE_HD constexpr void each_of(F f) {
   int below = 1;
   (of_part<P, D>(below, f), ...);
 }
 
-// The part of a place that digits of `P` make of the number `n`.
+// The contribution of number `n`, in the digits of `P`, to coordinate `dim`.
 template <Part P, typename... D>
 TILE_HD constexpr int coordinate(int n, int dim) {
   int sum = 0;
@@ -93,12 +93,12 @@ struct Layout {
   static_assert(kLanes == 32, "the digits of lanes multiply to 32");
   static_assert(kRank <= kMaxRank);
 
-  // Parts of the place of an element: of a register, of a lane, of a warp.
+  // Contributions of a register, a lane and a warp to an element's place.
   TILE_HD static constexpr int of_register(int r, int dim) { return detail::coordinate<Part::kRegister, D...>(r, dim); }
   TILE_HD static constexpr int of_lane(int l, int dim) { return detail::coordinate<Part::kLane, D...>(l, dim); }
   TILE_HD static constexpr int of_warp(int w, int dim) { return detail::coordinate<Part::kWarp, D...>(w, dim); }
 
-  // The part of this thread: computed once, that of a register is known to the compiler.
+  // The contribution of this thread, computed once at run time. The compiler knows those of registers.
   TILE_INLINE static Place here() { return of_thread(int(threadIdx.x)); }
   TILE_HD static constexpr Place of_thread(int thread) {
     Place p;
@@ -121,7 +121,7 @@ struct Layout {
     }
     return true;
   }
-  // Whether register r of the thread at `here` is an element.
+  // True if register r of the thread at `here` is an element of the tile.
   TILE_HD static constexpr bool inside(const Place& here, int r) {
     bool all = true;
     for (int d = 0; d < kRank; ++d) all = all && inside(here, r, d);
@@ -131,7 +131,7 @@ struct Layout {
     return fits(dim) || here.at[dim] + of_register(r, dim) < Shape::at(dim);
   }
 
-  // The register whose part of the place is that of register r of the layout From, which shares this one's threads.
+  // The register with the same contribution as register r of the layout From, which has the same threads.
   template <typename From>
   TILE_HD static constexpr int register_at(int r) {
     int number = 0;
@@ -141,7 +141,7 @@ struct Layout {
     return number;
   }
 
-  // The number of a register of slice_t<Layout, Axis> that register r is reduced to.
+  // The register of slice_t<Layout, Axis> into which register r is reduced.
   template <int Axis>
   TILE_HD static constexpr int reduced(int r) {
     int number = 0, above = 1;
@@ -152,7 +152,7 @@ struct Layout {
     });
     return number;
   }
-  // Register r without the digits along Axis of a stride below `stride`.
+  // Register r with the digits along Axis of a stride below `stride` set to 0.
   template <int Axis>
   TILE_HD static constexpr int rounded(int r, int stride) {
     int number = 0;
@@ -161,12 +161,12 @@ struct Layout {
     });
     return number;
   }
-  // What the digits along Axis of a stride up to `stride` reach.
+  // The extent that digits along Axis of a stride up to `stride` cover.
   template <int Axis>
   TILE_HD static constexpr int next_stride(int stride) {
     return stride * ((D::dim == Axis && D::stride == stride ? D::size : 1) * ... * 1);
   }
-  // f(digit, below) for the digits of a part along Axis.
+  // Calls f(digit, below) for the digits of a part along Axis.
   template <Part P, int Axis, typename F>
   TILE_INLINE static void each_digit(F f) {
     detail::each_of<P, D...>([&](auto d, int below) {
@@ -174,10 +174,10 @@ struct Layout {
     });
   }
 
-  // Elements that are held by several threads, or twice by one.
+  // The number of threads that hold each element.
   static constexpr int kCopies = ((D::part != Part::kRegister && D::dim < 0 ? D::size : 1) * ... * 1);
   static constexpr bool kReplicated = kCopies > 1;
-  // Of the threads with the same elements one.
+  // True for exactly one of the threads that hold the same elements.
   TILE_INLINE static bool owner() {
     bool first = true;
     detail::each_of<Part::kLane, D...>([&](auto d, int below) {
@@ -189,7 +189,7 @@ struct Layout {
     return first;
   }
 
-  // Registers from number 0 on that are neighbours along `dim`.
+  // The number of registers from 0 on that are neighbours along `dim`.
   TILE_HD static constexpr int run(int dim) {
     int n = 1;
     while (n < kRegisters && is_run(n + 1, dim)) ++n;
@@ -214,8 +214,8 @@ template <typename D, int Dim>
 using digit_on = digit < D::part,
       D::size, Dim, Dim<0 ? 0 : D::stride>;
 
-// Without a dimension: registers along it are gone, lanes and warps hold the same elements. `Behind`: by how much the
-// numbers of later dimensions change.
+// A digit without dimension Axis: registers along it are gone, lanes and warps hold the same elements. `Behind`: the
+// change of later dimensions' numbers.
 template <typename D, int Axis, int Behind>
 using without = digit<D::part, D::dim == Axis && D::part == Part::kRegister ? 1 : D::size,
                       D::dim == Axis ? -1 : (D::dim > Axis ? D::dim + Behind : D::dim), D::dim == Axis ? 0 : D::stride>;
@@ -265,7 +265,7 @@ template <typename L, typename Order>
 struct permute;
 template <typename Shape, typename... D, int... Order>
 struct permute<Layout<Shape, D...>, dims<Order...>> {
-  // Where dimension `dim` goes.
+  // The new position of dimension `dim`.
   static constexpr int to(int dim) {
     for (int i = 0; i < int(sizeof...(Order)); ++i) {
       if (dims<Order...>::at(i) == dim) return i;
@@ -291,7 +291,7 @@ struct with_shape<Layout<Old, D...>, Shape> {
 
 }  // namespace detail
 
-// What a reduction along Axis leaves.
+// The layout after a reduction along Axis.
 template <typename L, int Axis>
 using slice_t = typename detail::slice<L, Axis>::type;
 // The same with a dimension of length 1 in place of Axis.
@@ -310,7 +310,7 @@ using join_t = typename detail::join<L>::type;
 template <typename L, typename Shape>
 using with_shape_t = typename detail::with_shape<L, Shape>::type;
 
-// Whether the threads hold the same elements in both, in whatever registers.
+// True if the threads hold the same elements in both layouts, in whatever registers.
 template <typename A, typename B>
 TILE_HD constexpr bool same_threads() {
   bool same = A::kRank == B::kRank && A::kWarps == B::kWarps && A::kRegisters == B::kRegisters;

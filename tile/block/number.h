@@ -1,6 +1,6 @@
-// Arithmetic on single numbers of every element type, as the operations of tiles want it: integers wrap, division by
-// zero gives 0, float8 and the 16-bit floats are computed in float and rounded. What CUDA has under the same meaning
-// (exp, sin, floor, ...) is called by its own name on float and double.
+// Arithmetic on single numbers of every element type, with the semantics of tile operations: integers wrap, division by
+// zero gives 0, and float8 and 16-bit floats are computed in float and rounded. Functions that CUDA has with the same
+// meaning (exp, sin, floor, ...) are called by their own names on float and double.
 #pragma once
 
 #include "tile/arch/vec.h"
@@ -15,7 +15,7 @@
 
 namespace heddle::tile::block {
 
-// e4m3 with an exponent of bias 15 and neither infinities nor NaN but one.
+// e4m3 with exponent bias 15, no infinities and a single NaN.
 using f8e4m3b15 = minifloat<4, 3, 15, false, 0x7e, 0x7f, false>;
 
 template <typename T>
@@ -30,7 +30,7 @@ inline constexpr bool is_narrow = is_16bit_float<T> || narrow_float<T>;
 template <typename T>
 inline constexpr bool is_any_float = is_float<T> || is_narrow<T>;
 
-// The number that an element is computed as.
+// Converts an element to the type in which it is computed.
 template <typename T>
 TILE_INLINE auto widen(T x) {
   if constexpr (is_narrow<T>) {
@@ -40,7 +40,7 @@ TILE_INLINE auto widen(T x) {
   }
 }
 
-// To nearest even; what is too large for a type of 8 bits becomes its largest number.
+// Rounds to nearest even; numbers too large for an 8-bit type become its largest number.
 template <typename To, typename T>
 TILE_INLINE To narrow(T x) {
   if constexpr (is_16bit_float<To>) {
@@ -52,7 +52,8 @@ TILE_INLINE To narrow(T x) {
   }
 }
 
-// Any number to any: to nearest even, to integers towards zero and saturating, NaN to 0; to bool whether it is not 0.
+// Converts any number type to any other. Floats round to nearest even; integers round towards zero and saturate, and
+// NaN becomes 0; bool is true for nonzero.
 template <typename To, typename T>
 TILE_INLINE To cast(T x) {
   if constexpr (is_same<To, T>) {
@@ -69,7 +70,7 @@ TILE_INLINE To cast(T x) {
     return tile::cast<To>(vec<T, 1>{x})[0];
   }
 }
-// The same, rounding to 16 bits towards zero.
+// The same, but rounds 16-bit floats towards zero.
 template <typename To, typename T>
 TILE_INLINE To cast_rtz(T x) {
   To r = cast<To>(x);
@@ -84,7 +85,7 @@ TILE_INLINE To bitcast(T x) {
   return __builtin_bit_cast(To, x);
 }
 
-// f in the type in which T is computed.
+// Applies f in the type in which T is computed.
 template <typename T, typename F>
 TILE_INLINE T in_wider(T a, F f) {
   if constexpr (is_narrow<T>) {
@@ -126,12 +127,12 @@ TILE_INLINE T mul(T a, T b) {
     return in_wider(a, b, [](auto x, auto y) { return tile::detail::mul_of(x, y); });
   }
 }
-// Rounded as IEEE 754 wants.
+// Division with IEEE 754 rounding.
 template <typename T>
 TILE_INLINE T div(T a, T b) {
   return in_wider(a, b, [](auto x, auto y) { return x / y; });
 }
-// At most 2 units in the last place off in float.
+// Division with an error of at most 2 units in the last place in float.
 template <typename T>
 TILE_INLINE T div_fast(T a, T b) {
   return in_wider(a, b, [](auto x, auto y) {
@@ -185,7 +186,7 @@ TILE_INLINE T abs(T a) {
   }
 }
 
-// The smaller and the larger: of a number and NaN the number, and with `_or_nan` NaN.
+// Minimum and maximum. Of a number and NaN, they give the number, or NaN in the `_or_nan` forms.
 template <typename T>
 TILE_INLINE T min(T a, T b) {
   return in_wider(a, b, [](auto x, auto y) {
@@ -242,7 +243,7 @@ TILE_INLINE T clamp_or_nan(T x, T low, T high) {
   return min_or_nan(max_or_nan(x, low), high);
 }
 
-// An amount below zero or of the width or more gives 0.
+// Shifts by a negative amount, or by the width or more, give 0.
 template <typename T>
 TILE_INLINE T shl(T a, T by) {
   return tile::shl(vec<T, 1>{a}, vec<T, 1>{by})[0];
@@ -275,7 +276,7 @@ TILE_INLINE T mulhi(T a, T b) {
   }
 }
 
-// Bits of integers.
+// Bit operations on integers.
 template <typename T>
 TILE_INLINE T clz(T x) {
   if constexpr (sizeof(T) == 8) {
@@ -302,7 +303,7 @@ TILE_INLINE T brev(T x) {
   }
 }
 
-// e^x in float: relative error 2^-21 and |x| 2^-24.
+// e^x in float with a relative error of 2^-21 plus |x| 2^-24.
 TILE_INLINE float exp_fast(float x) {
   return cuda::exp2_approx(x * 1.44269504f);
 }
@@ -310,7 +311,7 @@ TILE_INLINE double exp_fast(double x) {
   return ::exp(x);
 }
 
-// The type of a sum, a product, ... of one operand, for reductions.
+// Functors for reductions, typed by one operand: sum, product, ...
 struct sum_of {
   static constexpr bool commutative = true;
   template <typename T>

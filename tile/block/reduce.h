@@ -1,9 +1,8 @@
-// Reductions and scans along one dimension of tiles: registers of a thread first, then lanes by shuffles, then warps
-// through shared memory. Results are the same in all threads that have them, and from run to run.
+// Reductions and scans along one dimension of tiles: first over registers of a thread, then over lanes by shuffles,
+// then over warps through shared memory. Results are the same in all threads that hold them, and from run to run.
 //
-// A combination is a functor f(a, b) on elements, associative; for several operands elements are tuples. Reductions
-// take elements in any order. A functor that has `commutative` says that exchanging a and b changes no bit of the
-// result.
+// A combination is an associative functor f(a, b) on elements; with several operands, elements are tuples. Reductions
+// take elements in any order. If a functor has `commutative`, exchanging a and b changes no bit of the result.
 #pragma once
 
 #include "tile/block/convert.h"
@@ -58,7 +57,7 @@ struct combine_maybe {
   }
 };
 
-// Over `size` lanes that are `below` apart. The first of them gets the result, and where f commutes all of them.
+// Reduces over `size` lanes that are `below` apart. The first of them gets the result, or all of them if f commutes.
 template <typename F, typename T>
 TILE_INLINE T reduce_lanes(const F& f, T x, int size, int below) {
 #pragma unroll
@@ -66,7 +65,7 @@ TILE_INLINE T reduce_lanes(const F& f, T x, int size, int below) {
   return x;
 }
 
-// Over `size` warps that are `below` apart, of each what lane `from_lane` has.
+// Reduces over `size` warps that are `below` apart, with the values of lane `from_lane` of each.
 template <int N, int Threads, typename F, typename T>
 TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int below, int from_lane) {
   const int warp = int(threadIdx.x) / 32, first = warp - warp / below % size * below;
@@ -81,7 +80,7 @@ TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int be
   }
 }
 
-// Shared memory for a part of an operation; `again`: another part has used it.
+// Shared memory for a part of an operation. `again`: another part has used the memory.
 template <typename T, typename S>
 TILE_INLINE T* begin_again(S shared, bool again) {
   if (!again) return shared.template begin<T>();
@@ -89,7 +88,7 @@ TILE_INLINE T* begin_again(S shared, bool again) {
   return reinterpret_cast<T*>(shared.memory());
 }
 
-// Whether a reduction along Axis goes through shared memory.
+// True if a reduction along Axis goes through shared memory.
 template <typename L, int Axis>
 TILE_HD constexpr bool crosses_warps() {
   for (int w = 0; w < L::kWarps; ++w) {
@@ -98,18 +97,18 @@ TILE_HD constexpr bool crosses_warps() {
   return false;
 }
 
-// One tile of any elements; T has what f combines.
+// Reduces one tile of any elements; T is the type that f combines.
 template <int Axis, typename F, typename T, typename L, typename S>
 TILE_INLINE auto reduce_elements(S shared, const F& f, const Tile<T, L>& x) {
   using To = slice_t<L, Axis>;
   Tile<T, To> y;
-  // Registers: a digit of another dimension at a time, the first of a group begins.
+  // Registers: each one is reduced into the register without Axis; the first of a group starts it.
 #pragma unroll
   for (int r = 0; r < L::kRegisters; ++r) {
     const int to = L::template reduced<Axis>(r);
     y.v[to] = L::of_register(r, Axis) == 0 ? x.v[r] : f(y.v[to], x.v[r]);
   }
-  // Lanes that have combined the same in another order may differ where f does not commute: what one lane has counts.
+  // If f does not commute, lanes that combined the same elements in another order may differ: one lane's value is used.
   const int lane = int(threadIdx.x) % 32;
   int from = lane;
   L::template each_digit<Part::kLane, Axis>([&](auto d, int below) {
@@ -136,7 +135,7 @@ requires(sizeof...(X) > 1) TILE_INLINE auto zip(const X&... x) {
   return map([](const auto&... e) { return make_tuple(e...); }, x...);
 }
 
-// The elements with word of which exist.
+// Pairs each element with a flag that says if it exists.
 template <typename T, typename L>
 TILE_INLINE Tile<maybe<T>, L> with_presence(const Tile<T, L>& x, int dim) {
   const Place here = L::here();
@@ -160,7 +159,7 @@ TILE_INLINE auto or_scalar(const Tile<T, L>& x) {
 
 }  // namespace detail
 
-// Bytes of shared memory that reduce() or scan() of elements of T needs.
+// Bytes of shared memory that reduce() or scan() needs for elements of T.
 template <typename T, typename L, int Axis>
 constexpr int reduce_bytes() {
   if (!detail::crosses_warps<L, Axis>()) return 0;
@@ -168,8 +167,8 @@ constexpr int reduce_bytes() {
   return slice_t<L, Axis>::kRegisters * L::kThreads * kEach;
 }
 
-// Combines the elements along Axis: a tile of slice_t of the layout, a scalar where no dimension is left. Of several
-// tiles a tile of tuples.
+// Combines the elements along Axis. Returns a tile with layout slice_t, or a scalar if no dimension is left. Several
+// tiles give a tile of tuples.
 template <int Axis, typename S, typename F, typename... X>
 TILE_INLINE auto reduce(S shared, const F& f, const X&... x) {
   const auto all = detail::zip(x...);
@@ -184,8 +183,8 @@ TILE_INLINE auto reduce(S shared, const F& f, const X&... x) {
 
 namespace detail {
 
-// What comes before element i of `size` totals: the combination of those below, and of all; of the lanes that are
-// `below` apart. `index` is this thread's, reversed where the scan is.
+// Scans `size` totals of lanes that are `below` apart: `before` becomes the combination of those before this lane's,
+// `total` that of all.
 template <bool Reverse, typename F, typename T>
 TILE_INLINE void scan_lanes(const F& f, T& before, T& total, int size, int below) {
   const int lane = int(threadIdx.x) % 32, digit = lane / below % size, i = Reverse ? size - 1 - digit : digit;
@@ -200,7 +199,7 @@ TILE_INLINE void scan_lanes(const F& f, T& before, T& total, int size, int below
   total = shuffle(sum, last);
 }
 
-// The same of warps, for the registers that `mine` names.
+// The same over warps, for the registers for which `mine` is true.
 template <int N, bool Reverse, int Threads, typename F, typename T, typename Mine>
 TILE_INLINE void scan_warps(const F& f, T (&before)[N], T (&total)[N], T* shared, int size, int below, Mine mine) {
   const int warp = int(threadIdx.x) / 32, digit = warp / below % size;
@@ -224,7 +223,7 @@ TILE_INLINE void scan_warps(const F& f, T (&before)[N], T (&total)[N], T* shared
   }
 }
 
-// f(digit, below) for the digits along Axis from the smallest stride on.
+// Calls f(digit, below) for the digits along Axis, from the smallest stride on.
 template <typename L, int Axis, int Stride = 1, typename F>
 TILE_INLINE void each_digit_in_order(F f) {
   constexpr int kNext = L::template next_stride<Axis>(Stride);
@@ -243,8 +242,8 @@ template <int Axis, bool Reverse, typename F, typename T, typename L, typename S
 TILE_INLINE Tile<T, L> scan_elements(S shared, const F& f, const Tile<T, L>& x) {
   constexpr int N = L::kRegisters;
   Tile<T, L> y = x;
-  // Of each register the combination of all elements that the digits so far reach, first of itself. Registers that
-  // differ in these digits only have the same one.
+  // By register: the combination of all elements that the digits so far reach, at first the register's own. Registers
+  // that differ only in these digits have the same one.
   T total[N];
   each_register<N>([&](int r) { total[r] = x.v[r]; });
   [[maybe_unused]] bool again = false;
@@ -254,7 +253,7 @@ TILE_INLINE Tile<T, L> scan_elements(S shared, const F& f, const Tile<T, L>& x) 
 #pragma unroll
       for (int r = 0; r < N; ++r) {
         if (r / below % D::size != 0) continue;
-        // Registers r + k * below, in order; each stands for one block of what the digits so far reach.
+        // Registers r + k * below, in order. Each stands for one block of the elements that the digits so far reach.
         T sum = total[r + (Reverse ? (D::size - 1) * below : 0)];
 #pragma unroll
         for (int k = 1; k < D::size; ++k) {
@@ -266,7 +265,7 @@ TILE_INLINE Tile<T, L> scan_elements(S shared, const F& f, const Tile<T, L>& x) 
         for (int k = 0; k < D::size; ++k) total[r + k * below] = sum;
       }
     } else {
-      // Registers that differ below this digit have the same totals: one of them is combined.
+      // Registers that differ below this digit have the same totals, so only one of them is combined.
       const auto base = [](int r) { return L::template rounded<Axis>(r, D::stride); };
       T before[N];
       int digit = 0;
@@ -300,7 +299,7 @@ constexpr int scan_bytes() {
   return L::kRegisters * L::kThreads * (L::fits(Axis) ? int(sizeof(T)) : int(sizeof(detail::maybe<T>)));
 }
 
-// Element i along Axis becomes the combination of elements 0 to i, with Reverse of i to the last.
+// Element i along Axis becomes the combination of elements 0 to i, or with Reverse, of elements i to the last.
 template <int Axis, bool Reverse = false, typename S, typename F, typename... X>
 TILE_INLINE auto scan(S shared, const F& f, const X&... x) {
   const auto all = detail::zip(x...);

@@ -1,5 +1,5 @@
-// A tile: what each thread of a block holds of an array of elements, in registers. Every thread of the block takes part
-// in every operation on tiles, so that they stand in uniform control flow.
+// A tile: each thread of a block holds some elements of an array in registers. Every thread of the block takes part in
+// every operation on tiles, so operations must be in uniform control flow.
 #pragma once
 
 #include "tile/arch/sm80/shared.h"
@@ -31,7 +31,7 @@ TILE_INLINE void each_register(F f) {
 
 namespace detail {
 
-// Register r of a tile; a scalar is the same everywhere.
+// Register r of a tile, or a scalar itself, which is the same everywhere.
 template <typename X>
 TILE_INLINE decltype(auto) element(const X& x, [[maybe_unused]] int r) {
   if constexpr (is_tile<X>) {
@@ -55,7 +55,7 @@ inline constexpr bool fits_layout<L, Tile<T, M>> = is_same<L, M>;
 
 }  // namespace detail
 
-// f of each element. Tiles have one layout; scalars meet every element.
+// Applies f to each element. All tiles have one layout; scalars are combined with every element.
 template <typename F, typename... X>
 TILE_INLINE auto map(F f, const X&... x) {
   using L = typename detail::first_layout<X...>::type;
@@ -65,7 +65,7 @@ TILE_INLINE auto map(F f, const X&... x) {
   return result;
 }
 
-// The same where R neighbouring registers from a multiple of R on are known to have equal results.
+// The same if each R neighbouring registers, from a multiple of R on, are known to have equal results.
 template <int R, typename F, typename... X>
 TILE_INLINE auto map_runs(F f, const X&... x) {
   using L = typename detail::first_layout<X...>::type;
@@ -76,7 +76,7 @@ TILE_INLINE auto map_runs(F f, const X&... x) {
   return result;
 }
 
-// mask ? x : other, where `whole` says that the mask is true everywhere; it is not looked at then.
+// mask ? x : other. `whole`: the mask is true everywhere and is not read.
 template <typename M, typename T, typename L, typename O>
 TILE_INLINE Tile<T, L> select_unless(bool whole, const Tile<M, L>& mask, const Tile<T, L>& x, const O& other) {
   Tile<T, L> result = x;
@@ -93,8 +93,8 @@ TILE_INLINE auto call_packed(F f, const All& all, int r, tile::detail::indices<I
 
 }  // namespace detail
 
-// f takes P neighbours of each tile, those of one tile behind those of another, and gives a tuple of results for them:
-// those from number P * Result on become a tile.
+// f takes P neighbours of each tile, one tile after the other, and returns a tuple of results. The P results from
+// number P * Result on become a tile.
 template <int P, int Result, typename F, typename... X>
 TILE_INLINE auto map_packed(F f, const X&... x) {
   using L = typename detail::first_layout<X...>::type;
@@ -119,7 +119,7 @@ TILE_INLINE Tile<T, L> fill(T value) {
   return result;
 }
 
-// f(place) of each element; place.at[d] are its coordinates.
+// Computes f(place) for each element; place.at[d] are its coordinates.
 template <typename L, typename F>
 TILE_INLINE auto from_place(F f) {
   const Place here = L::here();
@@ -150,10 +150,10 @@ TILE_INLINE auto entry(const Tile<tuple<T...>, L>& x) {
 
 // ---- The block's shared memory
 
-// A part of dynamic shared memory, `Offset` bytes from its first multiple of Alignment, in which an operation lays down
-// what threads hand each other. `Guard`: other threads may still read what lies there; false where a barrier stands
-// between, e.g. because the operation before used another part. Shared memory begins at a multiple of 128 bytes: with a
-// larger Alignment a launch asks for so many bytes more.
+// A part of dynamic shared memory, `Offset` bytes from its first multiple of Alignment, through which threads exchange
+// data in an operation. `Guard`: other threads may still read old data there. It is false if a barrier is in between,
+// e.g. because the previous operation used another part. Shared memory begins at a multiple of 128 bytes; with a larger
+// Alignment a launch requests that many extra bytes.
 template <int Offset = 0, bool Guard = true, int Alignment = 16>
 struct scratch {
   static constexpr int offset = Offset;
@@ -166,7 +166,8 @@ struct scratch {
     return reinterpret_cast<T*>(begin());
   }
   TILE_INLINE static uint8_t* memory() { return aligned() + Offset; }
-  // Elements of an operand: number `index` of those that begin `At` bytes from the start, Stride bytes apart.
+  // Elements of operand number `index`. The first operand begins `At` bytes from the start; they are Stride bytes
+  // apart.
   template <typename O, int At, int Stride = 0>
   TILE_INLINE static typename O::element* slot(int index = 0) {
     return reinterpret_cast<typename O::element*>(aligned() + At + index * Stride);

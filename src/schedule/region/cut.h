@@ -16,15 +16,15 @@ namespace heddle::schedule {
 struct LocalGraph {
   ir::Graph graph;
   std::map<ir::ValueId, ir::ValueId> outer;  // parameters and outputs: the value of the whole graph
-  std::set<ir::ValueId> forced;              // to be handed over through a workspace
+  std::set<ir::ValueId> forced;              // values that go through a workspace
   std::set<ir::ValueId> whole;               // reductions that are not to be split (further)
   std::set<ir::ValueId> folded;              // reductions whose rows are joined already
-  std::map<ir::ValueId, size_t> part_dim;    // of a reduction in parts: the dimension that counts them
-  // Forced values of which the first is made of the second, and that one kernel makes together.
+  std::map<ir::ValueId, size_t> part_dim;    // of a reduction in parts: the dimension of the parts
+  // Pairs of forced values that one kernel makes together; the first is computed from the second.
   std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
 };
 
-// Copies a graph; its user replaces nodes on the way by what it emits into `to`.
+// Copies a graph. Its user replaces nodes during the copy by emitting others into `to`.
 class GraphCopier {
  public:
   explicit GraphCopier(LocalGraph& local);
@@ -41,15 +41,16 @@ class GraphCopier {
 
 LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
 
-// What the roots of kernels depend on, down to the leaves; remembered until clear().
+// The values that roots of kernels depend on, down to the leaves. Results are cached until clear().
 class Sources {
  public:
   Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_input)
       : local_(local), is_input_(std::move(is_input)) {}
 
-  // Whether a root depends on `value`, which has more than one element.
+  // True if a root depends on `value`, which has more than one element.
   bool depends(ir::ValueId root, ir::ValueId value);
-  // Whether `other` and a root read a common value, so that one kernel reads it once, or one is made of the other.
+  // True if `other` and a root read a common value, so that one kernel reads it once, or if one is computed from the
+  // other.
   bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
   void clear() { known_.clear(); }
 
@@ -62,27 +63,30 @@ class Sources {
   std::map<ir::ValueId, std::vector<ir::ValueId>> known_;
 };
 
-// Where the result of `value` is handed on most cheaply: the last values with its element count that elementwise and
-// reshape nodes make of it alone, before a broadcast or another reduction reads them. Empty when a root is among them.
+// The cheapest values in which to hand on the result of `value`: the last values with its element count that
+// elementwise and reshape nodes compute from it alone, before a broadcast or another reduction. Empty if a root is
+// among them.
 std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
                                ir::ValueId value, const std::set<ir::ValueId>& roots);
 
 // Results of reductions that something in the graph reads.
 std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users);
 
-// Replaces a reduction by a reduction in about `parts` independent parts, forced into a workspace, and one over them.
+// Replaces a reduction by one in about `parts` independent parts, whose result goes through a workspace, and one over
+// them.
 void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
 
-// Replaces a reduction down columns by one that reads `rows` rows as one row, forced into a workspace, and one over
-// these parts of it. The reduced dimensions are neighbours. Does nothing but remember it where they are not.
+// Replaces a reduction down columns by one that reads `rows` rows as one row, whose result goes through a workspace,
+// and one over these partial results. If the reduced dimensions are not neighbours, it only marks the reduction as
+// folded.
 void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
 
-// Replaces a reduction of leading dimensions by one over every `parts`-th row from each of the first
-// `parts`, forced into a workspace, and one over those: whoever makes the parts side by side reads neighbouring rows.
-// Returns the partial result; `moved` says where the other values are now.
+// Replaces a reduction of leading dimensions by one in `parts` parts, whose result goes through a workspace, and one
+// over the parts. Part p takes every `parts`-th row from row p on, so that parts computed side by side read
+// neighbouring rows. Returns the partial result; `moved` maps the other values to their replacements.
 ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, std::map<ir::ValueId, ir::ValueId>& moved);
 
-// What a kernel computes in a few words, without names of the model.
+// A few words on what a kernel computes, without names of the model.
 std::string title_of(const ir::Graph& graph, const KernelExprs& exprs,
                      const std::function<bool(ir::ValueId)>& is_input);
 

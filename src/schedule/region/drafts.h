@@ -16,8 +16,8 @@
 
 namespace heddle::schedule {
 
-// What laying out the stages of a kernel has in common on all targets: the loops of an iteration, and where its results
-// lie. The kernel's expressions move to the description, which grows here.
+// The target-independent part of laying out a kernel's stages: the loops of an iteration and the places of its results.
+// The kernel's expressions move to the description, which grows here.
 struct RegionDrafts {
   RegionDrafts(KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped, RegionDesc& begun);
 
@@ -28,7 +28,7 @@ struct RegionDrafts {
   std::vector<Scratch>& scratch;
   std::vector<SchemeChoice>& schemes;
   const uint32_t first_scratch;         // buffers from here on are scratch
-  std::map<ExprId, ExprId> in_scratch;  // results that are read from there
+  std::map<ExprId, ExprId> in_scratch;  // results, and the loads that read them from scratch
   std::map<ExprId, double> known_cycles;
 
   uint64_t inner(uint64_t vars) const { return vars & ~structure.fixed & ~starts_; }
@@ -42,8 +42,8 @@ struct RegionDrafts {
   Index scratch_position(uint64_t loops);
   uint32_t new_scratch(DType dtype, int64_t elements);
   ExprId resolve(ExprId e) { return in_scratch.empty() ? e : pool.substitute(e, {}, in_scratch); }
-  // Loads below `roots` with unit stride along the rows of a tile that jump along its columns go through scratch of
-  // height x width elements; `with` says what they become.
+  // Passes loads below `roots` through scratch of height x width elements if they have unit stride along the rows of a
+  // tile but not along its columns. `with` receives their replacements.
   struct Tile {
     const GridDim &rows, &columns;
     int64_t height, width;
@@ -54,7 +54,7 @@ struct RegionDrafts {
 
   // "max of Softmax"
   std::string name_of(const ReductionSite& i) const;
-  // What CPUs and GPUs know of a reduction alike.
+  // The target-independent fields of a reduction.
   template <typename Reduction>
   Reduction reduction_at(const ReductionSite& i) const {
     Reduction r;
@@ -66,7 +66,7 @@ struct RegionDrafts {
     return r;
   }
   std::string text_of(ExprId e) const;
-  // How much speaks for walking along each loop: loads below `values`, and stores, that lie side by side along it.
+  // The weight of making each loop the vector loop: loads below `values`, and stores, with unit stride along it.
   std::map<VarId, int> unit_stride_votes(const std::vector<ExprId>& values, const std::vector<Store>& stores,
                                          uint64_t loops) const;
 
@@ -76,8 +76,7 @@ struct RegionDrafts {
 
 inline constexpr double kWorthStoring = 6;  // node_cycles() above which a value is stored rather than computed twice
 
-// A draft is what lays out one stage: it has a level, loops, loops that are kept, reductions, stores, and a scan where
-// it is one.
+// A draft lays out one stage. It has a level, loops, kept loops, reductions, stores, and possibly a scan.
 template <typename Draft>
 Draft& add_draft(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept) {
   Draft& d = drafts.emplace_back();
@@ -87,7 +86,7 @@ Draft& add_draft(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t
   return d;
 }
 
-// The first draft over these points that comes late enough; a new one where there is none or drafts do not merge.
+// The first draft over these points that comes late enough. Adds a draft if there is none or drafts do not merge.
 template <typename Draft>
 Draft& draft_over(std::vector<Draft>& drafts, uint64_t loops, int level, bool merges = true) {
   Draft* best = nullptr;
@@ -98,7 +97,7 @@ Draft& draft_over(std::vector<Draft>& drafts, uint64_t loops, int level, bool me
   return best != nullptr ? *best : add_draft(drafts, level, loops, loops);
 }
 
-// The draft of such reductions.
+// The draft of reductions with this level, these loops and these kept loops.
 template <typename Draft>
 Draft& draft_for(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept, bool merges = true) {
   for (Draft& d : drafts) {
@@ -115,9 +114,8 @@ void sort_drafts(std::vector<Draft>& drafts) {
   });
 }
 
-// The topmost values of each draft that `take(draft, value)` accepts are stored by a draft of their own before it,
-// and read from scratch from there on. `begin(draft)` where there is no such draft yet, `stored(draft)` after each
-// store.
+// Moves the topmost values of each draft that `take(draft, value)` accepts to a draft before it, which stores them;
+// later reads are from scratch. Calls `begin(draft)` on a new draft and `stored(draft)` after each store.
 template <typename Drafts, typename Take, typename Begin, typename Stored>
 void store_apart(Drafts& k, const Take& take, const Begin& begin, const Stored& stored) {
   decltype(k.drafts) result;
@@ -155,7 +153,7 @@ struct StageStep {
   void (*run)(Drafts& k);
 };
 
-// Runs steps in their order; `describe` tells what a step has left to whoever asks for it (HEDDLE_LOG=stages).
+// Runs steps in order. With HEDDLE_LOG=stages, logs the result of each by `describe`.
 template <typename Drafts>
 void run_steps(std::span<const StageStep<Drafts>> steps, Drafts& k) {
   const bool told = logs("stages");

@@ -14,7 +14,7 @@
 
 namespace heddle::schedule {
 
-// A group of memory-bound nodes on its way to kernels: what RegionScheduler and its backend share.
+// A group of memory-bound nodes while it is scheduled. RegionScheduler and its backend share it.
 struct Region {
   Region(const ir::Graph& graph, const ir::Group& members, const Target& machine, const StitchOptions& choices);
   Region(const Region&) = delete;
@@ -27,8 +27,9 @@ struct Region {
   LocalGraph local;
   std::set<ir::ValueId> pending;  // roots that no kernel makes yet
   std::set<ir::ValueId> made;
-  std::set<ir::ValueId> cut;  // to be handed from kernel to kernel
-  // Those of them that would make one kernel too large, with the number of the boundary that they lie on.
+  std::set<ir::ValueId> cut;  // values that one kernel hands to another
+  // Those that their readers never make themselves, since one kernel would be too large or compute them too often; with
+  // the number of the boundary that they lie on.
   std::map<ir::ValueId, uint32_t> apart;
   std::vector<std::vector<ir::NodeId>> users;
   Sources sources;
@@ -48,22 +49,22 @@ struct RegionMapping {
   std::string reason;
 };
 
-// What a set of roots can become. Without a mapping they are no kernel: `cuts` are the values that kernels before this
-// one have to make, and where there are none the roots do not belong together.
+// The outcome for a set of roots. Without a mapping they cannot be one kernel: earlier kernels must make the values in
+// `cuts`; if `cuts` is empty, the roots do not belong together.
 struct MapResult {
   std::shared_ptr<const RegionMapping> mapping;
   std::set<ir::ValueId> cuts;
-  std::optional<ir::ValueId> split;  // a reduction to be done in `parts` parts, so that all threads have work
+  std::optional<ir::ValueId> split;  // a reduction to split into `parts` parts, so that all threads have work
   int64_t parts = 0;
-  std::optional<ir::ValueId> fold;  // a reduction down short columns, to read `fold_rows` rows as one
+  std::optional<ir::ValueId> fold;  // a reduction down short columns that should read `fold_rows` rows as one
   int64_t fold_rows = 0;
   Work work;
   double seconds = 0;  // predicted, on a GPU
   std::string reason;
 };
 
-// For a reduction, the values in which its result is handed on most cheaply (after the elementwise operations on it,
-// before it is broadcast). Empty: it is a root, or its consumers are.
+// For a reduction, the cheapest values in which to hand on its result: after the elementwise operations on it, before
+// it is broadcast. Empty if it or one of its consumers is a root.
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 
 // Roots that may become one kernel.
@@ -72,21 +73,22 @@ struct Candidate {
   MapResult result;
 };
 
-// What a kind of target knows about kernels of memory-bound nodes.
+// The part of scheduling memory-bound kernels that depends on the kind of target.
 class RegionBackend {
  public:
   explicit RegionBackend(Region& region);
   virtual ~RegionBackend() = default;
 
-  // `extents`: of the root space where it is to be cut in a way that the largest root alone does not ask for.
+  // `extents`: the extents of the root space, if they must be split in a way that the largest root alone does not
+  // require.
   Candidate candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
   const KernelContext& context() const { return context_; }
 
   // Rewrites the region before anything is cut.
   virtual void prepare() {}
-  // The values of the region have other numbers now.
+  // Called after the values of the region were renumbered.
   virtual void renumbered() {}
-  // The pending roots of a kernel that prepare() had in mind; each is named once.
+  // The pending roots of a kernel that prepare() planned. planned() returns each kernel once.
   struct Planned {
     std::vector<ir::ValueId> roots;
     std::vector<int64_t> extents;
@@ -94,11 +96,11 @@ class RegionBackend {
   virtual std::optional<Planned> planned() { return std::nullopt; }
 
   virtual size_t most_roots() const = 0;
-  // Whether it may pay to make `other` together with the roots of a kernel.
+  // True if it may pay to make `other` in the same kernel as `roots`.
   virtual bool may_join(const std::vector<ir::ValueId>& roots, ir::ValueId other, const MapResult& now) = 0;
-  // Whether it pays.
+  // True if it pays.
   virtual bool joins(const Candidate& now, const Candidate& wider, ir::ValueId other) = 0;
-  // A reduction of another root whose parts would share what this kernel reads.
+  // A reduction of another root. Its parts would share this kernel's reads.
   struct Split {
     ir::ValueId value;
     int64_t parts;
@@ -111,7 +113,7 @@ class RegionBackend {
   virtual ScheduledGroup finish(ScheduledGroup group) { return group; }
 
  protected:
-  // `carries`: a variable that some reductions reduce has to become a serial loop.
+  // `carries`: a variable that some reductions reduce must become a serial loop.
   virtual MapResult map(KernelExprs& exprs, const Frontier& frontier, bool carries) = 0;
 
   Region& region_;

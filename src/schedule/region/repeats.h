@@ -8,9 +8,9 @@
 
 namespace heddle::schedule {
 
-constexpr double kMostRepeats = 4;  // of a costly value's elements, in all kernels of a group
+constexpr double kMostRepeats = 4;  // computations of a costly value's elements in all kernels of a group
 
-// How often the kernels of a region compute each element of its values.
+// Counts how often the kernels of a region compute each element of its values.
 class Repeats {
  public:
   // `is_apart`: whether kernels that read a value never make it themselves.
@@ -19,10 +19,10 @@ class Repeats {
 
   void clear() { times_.clear(); }
   void add(const KernelExprs& kernel);
-  // How often the costly value that is computed most often is; 0 if there is none.
+  // The largest count of any costly value; 0 if there is none.
   double most() const;
-  // What kernels should hand over so that costly values are computed at most kMostRepeats times: the last values that
-  // many kernels make from them. More may be repeated after that.
+  // The values that kernels should hand over so that costly values are computed at most kMostRepeats times: the last
+  // values that many kernels compute from them. Other values may still be repeated after that.
   std::vector<ir::ValueId> to_hand_over(const std::vector<std::vector<ir::NodeId>>& users) const;
 
  private:

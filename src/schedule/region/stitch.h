@@ -13,8 +13,8 @@ namespace heddle::schedule {
 
 std::string_view to_string(Scheme scheme);
 
-// One dimension of the grid, in blocks: an iteration of the grid fixes the variable (block = 1) or leaves the range
-// [k * block, min((k + 1) * block, extent)) to the loops of the stages.
+// One dimension of the grid, in blocks. An iteration of the grid fixes the variable (block = 1), or the loops of its
+// stages cover the range [k * block, min((k + 1) * block, extent)).
 struct GridDim {
   VarId var;
   int64_t block = 1;
@@ -35,18 +35,18 @@ inline bool is_arg(Combine c) {
   return c == Combine::kArgMax || c == Combine::kArgMin;
 }
 
-// A running result of a stage. Its final value is a local where the stage keeps no variable, else it lies in `scratch`
-// at the position `at` of the kept variables.
+// A running result of a stage. If the stage keeps no variable, the final value is a local. Otherwise it lies in
+// `scratch`, at position `at` of the kept variables.
 struct Reduction {
   Combine combine;
   DType dtype;  // of the values; the result of an arg reduction is i64
   uint32_t local = 0;
   std::optional<uint32_t> scratch;          // buffer id
   std::optional<uint32_t> position_buffer;  // arg reductions with kept variables: the i64 result
-  std::optional<uint32_t> error_buffer;     // sums of floats over the vertical: what rounding has taken so far
+  std::optional<uint32_t> error_buffer;     // vertical sums of floats: the rounding error so far
   Index at;
   bool last = false;            // arg reductions: the last among equals wins
-  bool sums_long_sums = false;  // every addition is compensated, so that none loses what those sums have kept
+  bool sums_long_sums = false;  // sums compensated sums, so every addition is compensated
   std::string comment;
 };
 
@@ -55,11 +55,11 @@ struct Store {
   DType dtype;  // as stored
   Index at;
   ExprId value;
-  bool stream = false;  // past the caches: the buffer is too large to be still there when it is read
+  bool stream = false;  // past the caches: the buffer is too large to stay there until it is read
 };
 
-// A sweep over a range of each loop. Where a guard of a padding or concatenation would decide within a vector, a stage
-// has several pieces, in each of which it is decided.
+// A sweep over a range of each loop. If the guard of a padding or concatenation changes within a vector, the stage is
+// cut into several pieces, so that the guard is constant in each.
 struct Piece {
   std::vector<Range> ranges;      // inclusive, one per loop of the stage
   std::vector<ExprId> values;     // one per reduction
@@ -67,7 +67,7 @@ struct Piece {
   std::vector<Store> stores;
 };
 
-// A load whose unit stride runs along another loop than the vector one: a block of it is transposed into scratch first.
+// A load with unit stride along a loop other than the vector loop. Blocks of it are transposed into scratch first.
 struct TransposedLoad {
   uint32_t from;   // operand
   DType dtype;     // as stored
@@ -77,7 +77,7 @@ struct TransposedLoad {
   uint32_t scratch;  // buffer id, [block of along][block of vector variable]
 };
 
-// A store whose unit stride runs along another, short loop than the vector one: the stage fills scratch, which is then
+// A store with unit stride along a short loop other than the vector loop. The stage fills scratch, which is then
 // transposed into the buffer.
 struct TransposedStore {
   uint32_t to;     // operand
@@ -89,10 +89,10 @@ struct TransposedStore {
   bool stream;
 };
 
-// What the next iteration of the grid will read: asked for while this one computes.
+// A prefetch of data that the next iteration of the grid reads, issued while this iteration computes.
 struct Prefetch {
   uint32_t from;  // operand
-  Index at;       // as the stage reads it now, moved on by one iteration; may lie behind the end
+  Index at;       // the stage's index one iteration later; may lie past the end
   bool near;      // into L1, else L2
 };
 
@@ -102,8 +102,8 @@ struct Stage {
   size_t kept = 0;           // the first `kept` loops lie outside the reductions
   bool vector = false;       // the last loop runs over vectors
   bool vertical = false;     // the vector loop is not reduced: running results lie in scratch, one per lane
-  bool held = false;         // vertical with short reduced loops: these lie inside, running results stay in registers
-  int64_t together = 1;      // vertical: steps of the innermost reduced loop combined before they meet the results
+  bool held = false;         // vertical with short reduced loops, which are innermost: results stay in registers
+  int64_t together = 1;      // vertical: steps of the innermost reduced loop combined before they update results
   bool packed = false;       // rows of `along` in transposed loads and stores are short, whole and not blocked
   std::vector<TransposedLoad> transposed;
   std::vector<TransposedStore> transposed_stores;
@@ -116,7 +116,7 @@ struct Stage {
   std::vector<Piece> pieces;
 };
 
-// What the descriptions of kernels over memory-bound nodes have on all targets: a grid of independent iterations.
+// The part of a description that kernels over memory-bound nodes have on all targets: a grid of independent iterations.
 struct RegionDesc {
   ExprPool pool;
   std::vector<GridDim> grid;

@@ -17,8 +17,8 @@ TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
   }
 }
 
-// Converts lanes. Float to integer truncates; a value out of range of an integer of up to 32 bits wraps like a
-// conversion through the next wider integer, beyond that the result is unspecified but never traps.
+// Converts lanes. Float to integer truncates. For integers of up to 32 bits, a value out of range wraps as in a
+// conversion through the next wider integer; beyond that, the result is unspecified. It never traps.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> convert(vec<T, W> a) {
   if constexpr (is_same<To, T>) {
@@ -42,7 +42,7 @@ template <int To, int B, int W>
 TILE_INLINE mask<To, W> convert_mask(mask<B, W> m) {
   return {convert<int_t<To>>(m.v)};
 }
-// Lanes that are not zero (NaN counts as not zero), and back to 0 or 1 in a numeric type; bool tensors are uint8_t.
+// Converts nonzero lanes (also NaN) to a mask, and a mask to 0 or 1 in a numeric type. Bool tensors are uint8_t.
 template <typename T, int W>
 TILE_INLINE mask<sizeof(T), W> to_mask(vec<T, W> a) {
   return a != zero<T, W>();
@@ -113,7 +113,7 @@ TILE_INLINE vec<uint16_t, W> narrow_half(vec<float, W> a) {
     const vec<uint32_t, W> bits = bit_cast<uint32_t>(a);
     const vec<uint32_t, W> sign = bits & 0x80000000u;
     const vec<uint32_t, W> magnitude = bits ^ sign;
-    // Normal results: round by adding half an ulp, ties to even. Subnormal: the adder of the FPU rounds at 2^-24.
+    // Normal results: round by adding half an ulp, ties to even. Subnormal results: the FPU's adder rounds at 2^-24.
     const vec<uint32_t, W> odd = (magnitude >> 13u) & 1u;
     const vec<uint32_t, W> normal = (magnitude - (112u << 23) + 0xfffu + odd) >> 13u;
     const vec<uint32_t, W> subnormal = bit_cast<uint32_t>(bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;

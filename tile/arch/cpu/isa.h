@@ -1,4 +1,4 @@
-// What the compiler may use on this CPU, from its predefined macros: the vector width and the always-inline marker.
+// CPU features that the compiler may use, from its predefined macros: the vector width and the always-inline marker.
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #define TILE_AVX2 0
 #endif
 
-// A barrier that keeps a value from being contracted with the next operation, at no cost in instructions.
+// A barrier that keeps a value from being contracted with the next operation. It costs no instruction.
 #if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
 #define TILE_ASSOC_BARRIER 1
 #else

@@ -6,7 +6,7 @@
 
 namespace heddle::tile {
 
-// a * b, rounded: compilers do not contract it to a fused multiply-add.
+// a * b, rounded. Compilers do not contract it to a fused multiply-add.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_wide<T, W>) {
@@ -64,8 +64,8 @@ TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, T c) {
   return fma(a, splat<W>(b), splat<W>(c));
 }
 
-// Vectors are compared with infinity: one instruction like a != a, which GCC tries to move into every choice that `a`
-// was made by, in time exponential in the length of a chain of maxima.
+// Vectors are compared with infinity, which takes one instruction like a != a. GCC tries to move a != a into every
+// select that produced `a`, in time exponential in the length of a chain of maxima.
 template <typename T, int W>
 TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
   if constexpr (W == 1) {
@@ -77,7 +77,7 @@ TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
 
 namespace detail {
 
-// a > b ? a : b and a < b ? a : b: one instruction, which gives b where either is NaN.
+// a > b ? a : b and a < b ? a : b, each in one instruction; the result is b if either is NaN.
 template <typename T, int W>
 TILE_INLINE vec<T, W> greater_or_second(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_wide<T, W>) {
@@ -119,8 +119,8 @@ TILE_INLINE vec<T, W> less_or_second(vec<T, W> a, vec<T, W> b) {
 
 }  // namespace detail
 
-// Minimum and maximum; a NaN in either operand gives NaN. With a constant as the first operand the check of that one
-// folds away and one instruction is left: max(splat<W>(0.f), x).
+// Minimum and maximum; NaN if either operand is NaN. If the first operand is a constant, as in max(splat<W>(0.f), x),
+// its NaN check folds away and one instruction remains.
 template <typename T, int W>
 TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
   const vec<T, W> r = detail::greater_or_second(a, b);
@@ -167,7 +167,7 @@ TILE_INLINE vec<T, W> copy_sign(vec<T, W> a, vec<T, W> s) {
   return bit_cast<T>((bit_cast<U>(a) & U(~sign)) | (bit_cast<U>(s) & sign));
 }
 
-// Nearest integer, ties to even. Adding and taking away 2^23 (2^52) rounds in the current, default mode.
+// Nearest integer, ties to even. Adding and subtracting 2^23 (2^52) rounds in the current mode, which is the default.
 template <typename T, int W>
 TILE_INLINE vec<T, W> round_even(vec<T, W> a) {
   constexpr T big = sizeof(T) == 4 ? T(0x1p23) : T(0x1p52);

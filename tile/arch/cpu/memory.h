@@ -143,7 +143,7 @@ TILE_INLINE void store(T* p, vec<compute_t<T>, W> a) {
   }
 }
 
-// The first n elements (0 <= n <= W); the other lanes are zero and the memory behind them is not touched.
+// The first n elements (0 <= n <= W). The other lanes are zero, and memory past the n elements is not touched.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_n(const T* p, int64_t n) {
   if constexpr (is_same<T, half>) {
@@ -183,7 +183,7 @@ TILE_INLINE vec<T, W> lanes_by(F at) {
   }
 }
 
-// The elements that `at(i)` points to. Each is inserted into a register as it is loaded: the load of an array of them
+// The elements that `at(i)` points to. Each is inserted into a register as it is loaded: to load them from an array
 // would wait until the narrow stores have left the store buffer.
 template <int W, typename T, typename F>
 TILE_INLINE vec<compute_t<T>, W> load_each(F at) {
@@ -196,7 +196,7 @@ TILE_INLINE vec<compute_t<T>, W> load_each(F at) {
   }
 }
 
-// Lanes 0, 2, 4, ... of the first half's and 1, 3, 5, ... of the second half's vector.
+// Lanes 0, 2, 4, ... of a in the first half and lanes 1, 3, 5, ... of b in the second half.
 template <typename T, int W, int... I>
 TILE_INLINE vec<T, W> even_then_odd(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {__builtin_shufflevector(a.v, b.v, (I < W / 2 ? 2 * I : 2 * I + 1)...)};
@@ -204,7 +204,7 @@ TILE_INLINE vec<T, W> even_then_odd(vec<T, W> a, vec<T, W> b, indices<I...>) {
 
 }  // namespace detail
 
-// Elements `stride` apart; the first n of them in the _n forms.
+// Elements that are `stride` apart; the _n forms take the first n of them.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_strided(const T* p, int64_t stride) {
   if constexpr (W > 1 && sizeof(T) >= 4 && !is_wide<T, W>) {

@@ -1,4 +1,4 @@
-// Vectors: types and operators, conversions, lane operations, memory. What kernels include; see tile/README.md.
+// Vectors: types and operators, conversions, lane operations, memory. Kernels include this header; see tile/README.md.
 #pragma once
 
 #include "tile/arch/cpu/convert.h"

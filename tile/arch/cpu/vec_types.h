@@ -1,5 +1,5 @@
-// vec<T, W>: W lanes of T on GCC/Clang vector extensions. W is a power of two; W = 1 is a scalar and wider than a
-// native register is a pair of halves, so that one text serves every width and every ISA. See tile/README.md.
+// vec<T, W>: W lanes of T on GCC/Clang vector extensions. W is a power of two. W = 1 is a scalar, and a vector wider
+// than a native register is a pair of halves, so one text serves every width and ISA. See tile/README.md.
 #pragma once
 
 #include "tile/arch/cpu/builtins.h"
@@ -64,7 +64,7 @@ struct vec<T, W, true> {
   }
 };
 
-// Lanes of all ones or all zeros, Bytes wide each: the result of comparing elements of that size.
+// Lanes of all ones or all zeros, each Bytes wide: the result of comparing elements of that size.
 template <int Bytes, int W>
 struct mask {
   vec<int_t<Bytes>, W> v;
@@ -259,8 +259,8 @@ TILE_INLINE mask<B, W> operator~(mask<B, W> a) {
   return {~a.v};
 }
 
-// A vector of these lanes. Setting the lanes of a vector one by one is no way to make one: GCC 12 takes truth values
-// that are set in two lanes for masks, so that 1 becomes -1.
+// A vector of these lanes. Do not set the lanes of a vector one by one instead: if truth values are set in two lanes,
+// GCC 12 takes them for masks, so that 1 becomes -1.
 template <typename T, int W>
 TILE_INLINE vec<T, W> of_lanes(const T (&lanes)[W]) {
   vec<T, W> r;
@@ -269,7 +269,7 @@ TILE_INLINE vec<T, W> of_lanes(const T (&lanes)[W]) {
   return r;
 }
 
-// Applies f to every lane; for what has no vector form.
+// Applies f to every lane, for operations that have no vector form.
 template <typename T, int W, typename F>
 TILE_INLINE vec<T, W> map_lanes(vec<T, W> a, F f) {
   T r[W];
@@ -290,8 +290,8 @@ TILE_INLINE vec<To, W> map_lanes_to(vec<T, W> a, F f) {
   return of_lanes(r);
 }
 
-// Division. Of integers: truncates toward zero; x / 0 is 0 and the most negative number / -1 wraps, since a trap in a
-// kernel would kill the process.
+// Division. Integer division truncates toward zero; x / 0 is 0 and the most negative number / -1 wraps, since a trap in
+// a kernel would kill the process.
 template <typename T, int W>
 TILE_INLINE vec<T, W> operator/(vec<T, W> a, vec<T, W> b) {
   if constexpr (!is_float<T>) {

@@ -1,5 +1,5 @@
-// Compiler builtins that the tile library uses and NVRTC does not have, under their usual names. On the host, where an
-// emulator compiles the same text, they exist.
+// Compiler builtins that the tile library uses and NVRTC lacks, under their usual names. When an emulator compiles the
+// same text for the host, the host's compiler has them.
 #pragma once
 
 #include "tile/core/types.h"

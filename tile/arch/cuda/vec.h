@@ -1,5 +1,5 @@
-// vec<T, W> of one GPU thread: W neighbouring elements in registers, under the names of arch/cpu/vec.h, so that one
-// generated text serves both. Plain C++: loops over the lanes that the compiler unrolls.
+// vec<T, W> of one GPU thread: W neighbouring elements in registers. It uses the names of arch/cpu/vec.h, so that one
+// generated text serves both. It is plain C++: loops over the lanes that the compiler unrolls.
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -28,8 +28,8 @@ struct vec<T, 1> {
   TILE_INLINE void set(int, T value) { v = value; }
 };
 
-// One truth value per lane. `Bytes` is the size of the elements that were compared; it is carried for the sake of the
-// common names.
+// One truth value per lane. `Bytes` is the size of the elements that were compared; it exists only so that the names
+// match those for CPUs.
 template <int Bytes, int W>
 struct mask {
   bool e[W];
@@ -267,7 +267,7 @@ template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
   return map_lanes_to<To>(a, [](T x) -> To { return __builtin_bit_cast(To, x); });
 }
-// Float to integer truncates, out of range as the conversion through the next wider integer.
+// Float to integer truncates; values out of range convert as through the next wider integer.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> convert(vec<T, W> a) {
   return map_lanes_to<To>(a, [](T x) -> To {
@@ -304,7 +304,7 @@ template <typename T, int W>
 TILE_INLINE mask<int(sizeof(T)), W> is_nan(vec<T, W> a) {
   return a != a;
 }
-// a * b, rounded: compilers do not contract it to a fused multiply-add.
+// a * b, rounded. Compilers do not contract it to a fused multiply-add.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T x, T y) -> T {
@@ -341,7 +341,7 @@ TILE_INLINE vec<T, W> abs(vec<T, W> a) {
     }
   });
 }
-// NaN in either gives NaN.
+// NaN if either operand is NaN.
 template <typename T, int W>
 TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T x, T y) -> T {
@@ -445,14 +445,14 @@ TILE_INLINE T encode(compute_t<T> x) {
   } else if constexpr (is_same<T, half> || is_same<T, bfloat>) {
     return cuda::from_float<T>(x);
   } else {
-    // What is stored has been rounded by its cast; an infinity is there because that cast did not saturate.
+    // The value was rounded by its cast before the store; an infinity is here only if that cast did not saturate.
     return {T::encode(x, !(T::has_infinity && __builtin_isinf(x)))};
   }
 }
 
 }  // namespace detail
 
-// W neighbours from p, which is a multiple of `Aligned` elements.
+// W neighbouring elements from p, which is aligned to `Aligned` elements.
 template <int W, int Aligned = 1, typename T>
 TILE_INLINE vec<compute_t<T>, W> load(const T* p) {
   const auto raw = detail::load_elements<W, Aligned>(p);

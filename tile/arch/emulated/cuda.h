@@ -1,4 +1,4 @@
-// CUDA C++ for the host's compiler: the keywords and built-in names that device code uses, in terms of the emulator.
+// CUDA C++ for the host's compiler: defines the keywords and built-in names of device code by calls of the emulator.
 // Included before every unit that is compiled for an emulated GPU.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Element types of the tensor cores as the emulator names them.
+// The emulator's names of the tensor cores' element types.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"

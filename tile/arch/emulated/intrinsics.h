@@ -71,7 +71,8 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 inline long long __mul64hi(long long a, long long b) {
   return static_cast<long long>(static_cast<HeddleSigned128>(a) * b >> 64);
 }
-// Byte i of the result is byte (selector >> 4 * i) & 7 of b:a; bit 3 of the selector copies its sign instead.
+// Byte i of the result is byte (selector >> 4 * i) & 7 of b:a. If bit 3 of that part of the selector is set, it is the
+// byte's sign, copied to all bits.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const unsigned long long bytes = static_cast<unsigned long long>(b) << 32 | a;
   unsigned result = 0;
@@ -106,7 +107,7 @@ inline int __sad(int a, int b, unsigned c) {
                           c);
 }
 
-// Conversions with a rounding mode. Out of range they saturate, NaN becomes zero.
+// Conversions with a rounding mode. Values out of range saturate; NaN becomes zero.
 namespace heddle::emulated {
 
 template <typename To, typename From>
@@ -188,7 +189,7 @@ inline void __stwt(T* p, T value) {
   *p = value;
 }
 
-// Addresses in the window of the block's shared memory.
+// Converts between pointers and addresses in the block's shared-memory window.
 inline size_t __cvta_generic_to_shared(const void* pointer) {
   const heddle::emulated::BlockInfo& block = *heddle_emulated_thread->block;
   return static_cast<size_t>(static_cast<const uint8_t*>(pointer) - block.shared) + block.shared_base;

@@ -23,8 +23,8 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define __grid_constant__
 #define __constant__ static
 #define __align__(n) __attribute__((aligned(n)))
-// `extern __shared__ T name[]`: the emulator points what refers to a symbol that nobody defines at the block's memory.
-// Static shared variables do not compile.
+// `extern __shared__ T name[]`: nobody defines this symbol, and the emulator points references to it at the block's
+// memory. Static shared variables do not compile.
 #define __shared__ __attribute__((weak))
 
 #define threadIdx (::heddle_emulated_thread->thread_index)
@@ -33,8 +33,8 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define gridDim (::heddle_emulated_thread->block->grid_dim)
 inline constexpr int warpSize = 32;
 
-// What -fsanitize=alignment calls, and does not return from (jit/cuda/emulated.cc): a GPU refuses addresses that are no
-// multiple of what is accessed there. The names and the layout are those of the compilers' run-time library, which is
+// The handler that -fsanitize=alignment calls (jit/cuda/emulated.cc). It does not return, since a GPU rejects addresses
+// that are not multiples of the access size. Names and layout are those of the compilers' run-time library, which is
 // not linked.
 struct HeddleMisaligned {
   const char* file;
@@ -48,7 +48,7 @@ extern "C" __attribute__((used, noreturn, visibility("hidden"))) inline void __u
   __builtin_unreachable();
 }
 
-// The place of a call, as default argument.
+// The place of a call, as a default argument.
 #define HEDDLE_PLACE ::heddle::emulated::Place place = {__builtin_FILE(), static_cast<uint32_t>(__builtin_LINE())}
 
 namespace heddle::emulated {
@@ -95,7 +95,7 @@ constexpr Dim dim_of(uint32_t x, uint32_t y = 1, uint32_t z = 1) {
 
 }  // namespace heddle::emulated
 
-// BOUNDS and CLUSTER: the arguments of __launch_bounds__ and __cluster_dims__ in parentheses, () for none.
+// BOUNDS and CLUSTER: the arguments of __launch_bounds__ and __cluster_dims__, in parentheses; () if there are none.
 // clang-format off
 #define HEDDLE_EMULATED_KERNEL(NAME, BOUNDS, CLUSTER)                                                          \
   extern "C" {                                                                                                 \

@@ -1,4 +1,4 @@
-// CUDA's mathematical functions. Approximate ones are those of the C library here.
+// CUDA's mathematical functions. Here, approximate functions are those of the C library.
 #pragma once
 
 #include "tile/arch/emulated/abi.h"
@@ -472,7 +472,7 @@ inline float __fmaf_rn(float x, float y, float z) {
 inline double __fma_rn(double x, double y, double z) {
   return fma(x, y, z);
 }
-// Never joined into a fused multiply-add.
+// Never contracted to a fused multiply-add.
 #define HEDDLE_ROUNDED(NAME, T, OPERATION)            \
   inline __attribute__((noinline)) T NAME(T x, T y) { \
     return x OPERATION y;                             \
@@ -485,7 +485,7 @@ HEDDLE_ROUNDED(__dsub_rn, double, -)
 HEDDLE_ROUNDED(__dmul_rn, double, *)
 #undef HEDDLE_ROUNDED
 
-// Rounded otherwise than to nearest.
+// Rounding modes other than to nearest.
 #define HEDDLE_DIRECTED(NAME, SUFFIX, TO)                                  \
   inline float __f##NAME##_##SUFFIX(float x, float y = 0) {                \
     return heddle::tile::rounded_##NAME(heddle::tile::rounding::TO, x, y); \

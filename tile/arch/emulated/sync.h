@@ -1,4 +1,4 @@
-// Barriers, exchanges between lanes, and atomics. One thread of the emulator runs at a time and gives way only where it
+// Barriers, exchanges between lanes, and atomics. The emulator runs one thread at a time and switches only when it
 // waits, so memory needs no fences and an atomic is an ordinary operation.
 #pragma once
 
@@ -21,7 +21,7 @@ inline int __syncthreads_count(int predicate, HEDDLE_PLACE) {
 inline void __syncwarp(unsigned mask = 0xffffffffu, HEDDLE_PLACE) {
   heddle_emulated_api->collect(heddle::emulated::Collective::kSync, mask, 0, place);
 }
-// Loops that wait for another thread's store usually have one of these in them.
+// Loops that wait for another thread's store usually contain one of these.
 inline void __threadfence(HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
 }
@@ -49,7 +49,7 @@ inline To bits_as(From from) {
   __builtin_memcpy(&to, &from, sizeof(From) < sizeof(To) ? sizeof(From) : sizeof(To));
   return to;
 }
-// The value of lane `source(lane)` of a segment of `width` lanes; the own one where that lane is outside.
+// The value of lane `source(lane)` of a segment of `width` lanes; the lane's own value if that lane is outside.
 template <typename T>
 inline T shuffle(unsigned mask, T value, uint32_t source, bool inside, Place place) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the hardware moves words of 32 bits");
@@ -138,8 +138,8 @@ HEDDLE_REDUCE(__reduce_or_sync, unsigned, a | b)
 HEDDLE_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 #undef HEDDLE_REDUCE
 
-// ---- Atomics. Exchange and compare-and-swap make locks, so others get a turn before them; of an update that changes
-// nothing a loop may wait for the value that it reads, so others get a turn behind it.
+// ---- Atomics. Exchange and compare-and-swap make locks, so other threads get a turn before them. A loop may wait for
+// the value that an update reads without changing it, so other threads get a turn after such an update.
 
 namespace heddle::emulated {
 

@@ -9,7 +9,7 @@ namespace heddle::tile::cuda {
 struct tf32 {
   float value;
 };
-// f32 that tensor cores multiply as two numbers of tf32 (tile/kernel/cuda/operand/split_tf32.h).
+// f32 that tensor cores multiply as a sum of two tf32 numbers (tile/kernel/cuda/operand/split_tf32.h).
 struct tf32x2 {
   float value;
 };
@@ -38,7 +38,7 @@ __device__ inline float to_float(tf32 x) {
 __device__ inline float to_float(tf32x2 x) {
   return x.value;
 }
-// Both are halves with fewer bits of mantissa, e4m3 with an exponent of another bias and without infinities.
+// Both are f16 with a shorter mantissa; e4m3 also has another exponent bias and no infinities.
 __device__ inline float to_float(e5m2 x) {
   return to_float(half{static_cast<uint16_t>(x.bits << 8)});
 }
@@ -55,7 +55,7 @@ __device__ inline T from_float(float x) {
   } else if constexpr (is_same<T, bfloat>) {
     return {float_to_bfloat(x)};
   } else if constexpr (is_same<T, tf32>) {
-    // Nearest, ties away: what the tensor cores read without it is the number cut off.
+    // Round to nearest, ties away from zero: without this, the tensor cores truncate the number.
     return {__uint_as_float(float_to_tf32(x))};
   } else if constexpr (is_same<T, tf32x2>) {
     return {x};
@@ -64,7 +64,7 @@ __device__ inline T from_float(float x) {
   }
 }
 
-// An accumulator, or what an epilogue made of it, as an element of D.
+// Converts an accumulator, or an epilogue's result, to an element of D.
 template <typename T, typename From>
 __device__ inline T convert(From x) {
   if constexpr (is_same<T, From>) {
@@ -78,7 +78,7 @@ __device__ inline T convert(From x) {
   }
 }
 
-// Two neighbours in one register, `low` first in memory.
+// Packs two neighbours into one register, with `low` first in memory.
 template <typename T>
 __device__ inline uint32_t pack(float low, float high) {
   if constexpr (is_same<T, half>) {
@@ -89,7 +89,7 @@ __device__ inline uint32_t pack(float low, float high) {
   }
 }
 
-// The same of max(low, 0) and max(high, 0); NaN stays.
+// The same for max(low, 0) and max(high, 0). NaN stays NaN.
 template <typename T>
 __device__ inline uint32_t pack_relu(float low, float high) {
   if constexpr (is_same<T, half>) {

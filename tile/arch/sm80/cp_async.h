@@ -1,12 +1,12 @@
-// Copies from global to shared memory that no thread waits for, in groups of one thread's own.
+// Asynchronous copies from global to shared memory, in groups per thread.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm80 {
 
-// Copies `valid` bytes (0 .. Bytes) from `from` and fills what is left of the Bytes at `to` with zeros; nothing is read
-// where valid is 0. `to` is a shared address; both are aligned to Bytes: 4, 8 or 16 (the last passes by L1).
+// Copies `valid` bytes (0 .. Bytes) from `from` to the shared address `to` and fills the rest of Bytes with zeros. With
+// valid = 0, nothing is read. Both addresses are aligned to Bytes, which is 4, 8 or 16; copies of 16 bypass the L1.
 template <int Bytes>
 __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
@@ -18,7 +18,7 @@ __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid)
   }
 }
 
-// The same of 16 bytes that, from sm_90 on, the L2 forgets first.
+// The same for 16 bytes that the L2 evicts first, from sm_90 on.
 __device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ < 900
   copy_async<16>(to, from, 16);
@@ -29,16 +29,16 @@ __device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #endif
 }
 
-// The same of 16 bytes that stay in the L1.
+// The same for 16 bytes that stay in the L1.
 __device__ inline void copy_async_l1_resident(uint32_t to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// Ends a group: the copies of this thread since the last one, possibly none.
+// Ends a group, which holds this thread's copies since the last one, possibly none.
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// Until all but the last Pending groups of this thread are done. Other threads see them after a barrier.
+// Waits until all but the last Pending groups of this thread are done. Other threads see the data after a barrier.
 template <int Pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");

@@ -1,11 +1,11 @@
-// Words in memory by which blocks hand each other results.
+// Words in global memory by which blocks pass results to each other.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm80 {
 
-// Four words that other threads see together or not at all; 16-byte aligned.
+// Four words, 16-byte aligned, that other threads see either all or not at all.
 struct alignas(16) Quad {
   uint32_t words[4];
 };
@@ -35,7 +35,8 @@ __device__ inline Quad load_together(const Quad* from) {
           static_cast<uint32_t>(high >> 32)};
 }
 
-// Reads a word of 1, 2, 4 or 8 bytes from memory now. `Acquires`: later accesses see what its writer released.
+// Reads a word of 1, 2, 4 or 8 bytes from memory at this point. `Acquires`: later accesses see data that its writer
+// released.
 #define TILE_LOAD_NOW(T, SUFFIX, REGISTER, HELD)                                                          \
   template <bool Acquires>                                                                                \
   __device__ inline T load_now(const T* from) {                                                           \

@@ -1,12 +1,13 @@
-// Barriers of some warps of a block.
+// Barriers for some of a block's warps.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::cuda {
 
-// Barrier Id (1 to 15) of `threads` threads of the block, whole warps: some arrive and go on, the others wait for all,
-// at any places of the code. (bar.sync wants one place: synccheck calls others divergent.)
+// Barrier Id (1 to 15) for `threads` threads of the block, in whole warps. Some warps arrive and go on; the others wait
+// for all. Calls may be at different places in the code. (bar.sync needs one place: synccheck reports others as
+// divergent.)
 template <int Id>
 __device__ inline void named_barrier_arrive(uint32_t threads) {
   asm volatile("barrier.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");

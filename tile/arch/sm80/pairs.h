@@ -17,13 +17,13 @@ __device__ inline uint32_t pair_fma(uint32_t x, uint32_t y, uint32_t z) {
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(x), "r"(y), "r"(z));
   return r;
 }
-// The larger; NaN where either is.
+// The larger number; NaN if either is NaN.
 __device__ inline uint32_t pair_max(uint32_t x, uint32_t y) {
   uint32_t r;
   asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
   return r;
 }
-// Error 2^-11.
+// tanh with an error of 2^-11.
 __device__ inline uint32_t pair_tanh(uint32_t x) {
   uint32_t r;
   asm("tanh.approx.f16x2 %0, %1;" : "=r"(r) : "r"(x));

@@ -3,9 +3,9 @@
 
 namespace heddle::tile::sm80 {
 
-// p, a pointer to global memory, of which the compiler does not know how it was computed: it stays in a register, and
-// accesses behind it are so many bytes from it, where it would be computed again in front of each access under a
-// condition. Without its type: NVVM refuses isspacep of a pointer to a structure.
+// Returns p, a pointer to global memory, and hides its computation from the compiler. It then stays in a register, and
+// accesses use constant byte offsets from it; otherwise it would be computed again before each conditional access. The
+// asm gets it without its type, since NVVM refuses isspacep on a pointer to a structure.
 template <typename T>
 __device__ inline T* anchored(T* p) {
   const void* q = p;

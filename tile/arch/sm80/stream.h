@@ -1,11 +1,11 @@
-// Loads of what is read once, or again and again. None is ld.global.nc (tile/arch/sm90/dependent.h).
+// Loads of data that is read once, or repeatedly. None is ld.global.nc (tile/arch/sm90/dependent.h).
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm80 {
 
-// *p, 16 bytes that pass by the L1 and, from sm_90 on, that the L2 forgets first.
+// Loads *p, 16 bytes, past the L1; from sm_90 on, the L2 evicts them first.
 template <typename T>
 __device__ inline T load_stream(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
@@ -22,13 +22,13 @@ __device__ inline T load_stream(const T* p) {
 #endif
 }
 
-// Asks for the line of `p` to be in the L2 soon.
+// Prefetches the line of `p` into the L2.
 __device__ inline void prefetch(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
-// *p, 16 bytes that nothing writes meanwhile, at this place of the program: the compiler neither moves the load out of
-// a loop nor keeps what it brought.
+// Loads *p, 16 bytes that no other thread writes meanwhile, at this point of the program: the compiler neither hoists
+// the load out of a loop nor reuses its result.
 template <typename T>
 __device__ inline T load_here(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);

@@ -10,14 +10,14 @@ using cuda::named_barrier_arrive;
 using cuda::named_barrier_sync;
 using cuda::shared_address;
 
-// A transaction barrier: a phase ends when `arrivals` threads arrived and all expected bytes came.
+// A transaction barrier. A phase ends when `arrivals` threads have arrived and all expected bytes have come.
 struct Barrier {
   uint64_t state;
 
   __device__ void init(uint32_t arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(arrivals) : "memory");
   }
-  // Arrives, and adds to the bytes that this phase waits for.
+  // Arrives, and adds `bytes` to the bytes that this phase waits for.
   __device__ void arrive_expect(uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)), "r"(bytes)
                  : "memory");
@@ -25,13 +25,13 @@ struct Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  // Arrives when this thread's cp.async so far have come.
+  // Arrives when all cp.async that this thread has issued so far are complete.
   __device__ void arrive_behind_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  // On the barrier at the same place in another block of the cluster (or in this one). It orders nothing between the
-  // blocks' ordinary accesses: at cluster scope the release and its acquire reach the L2, which takes most of a
-  // microsecond. What TMA and the tensor cores read and write is ordered by their own completion.
+  // Arrives on the barrier at the same offset in another block of the cluster (or in this one). It does not order
+  // ordinary accesses of the blocks: at cluster scope, a release and its acquire reach the L2, which takes most of a
+  // microsecond. Accesses by TMA and the tensor cores are ordered by their own completion.
   __device__ void arrive_at(uint32_t block) {
     asm volatile(
         "{\n"
@@ -42,13 +42,13 @@ struct Barrier {
         "r"(block)
         : "memory");
   }
-  // Until the phase of this parity has ended. Parity 1 of a fresh barrier counts as ended.
+  // Waits until the phase of this parity has ended. Parity 1 of a fresh barrier counts as ended.
   __device__ void wait(uint32_t parity) {
     while (!try_wait(parity)) {
     }
   }
-  // The same for about two microseconds at most, by who only wants to keep pace. Not by try_wait, which may itself wait
-  // for as long as that and more.
+  // The same for at most about two microseconds, for callers that only want to keep pace. It does not use try_wait,
+  // which may itself wait that long or longer.
   __device__ void wait_briefly(uint32_t parity) {
     for (int i = 0; i < 32 && !test_wait(parity); ++i) __nanosleep(40);
   }
@@ -84,11 +84,11 @@ struct Barrier {
 __device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Between ordinary writes to shared memory and reads of it by TMA or the tensor cores.
+// Orders ordinary writes to shared memory before reads of it by TMA or the tensor cores.
 __device__ inline void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// The same of global memory.
+// The same for global memory.
 __device__ inline void fence_async_global() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
@@ -98,9 +98,9 @@ __device__ inline uint32_t cluster_rank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-// Copies shared memory to a place in another block of the cluster (or in this one), whose barrier at the place of
-// `full` counts the bytes. Pointers are those of this block; 16 bytes aligned, a multiple of 16 bytes. That block must
-// have begun, and this one stays until the bytes are there.
+// Copies shared memory to another block of the cluster (or this one). That block's barrier at the offset of `full`
+// counts the bytes. Pointers are this block's; addresses and `bytes` are multiples of 16. The other block must have
+// begun, and this block must stay until the bytes have arrived.
 __device__ inline void copy_to_block(void* to, const void* from, uint32_t bytes, Barrier& full, uint32_t block) {
   asm volatile(
       "{\n"
@@ -115,8 +115,8 @@ __device__ inline void copy_to_block(void* to, const void* from, uint32_t bytes,
 __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// The two halves of a barrier of the cluster after fence_barrier_init(); of ordinary writes they order none. All
-// threads arrive; who needs to know that they have waits.
+// The two halves of a cluster barrier after fence_barrier_init(). They do not order ordinary writes. All threads
+// arrive; only threads that depend on the others' arrival wait.
 __device__ inline void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }

@@ -1,12 +1,12 @@
-// What the blocks of a cluster do with each other's shared memory, sm_90.
+// Stores by blocks of a cluster to each other's shared memory, sm_90.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
 
 namespace heddle::tile::sm90 {
 
-// Stores `value` at the place of *at in a block of the cluster and reports its bytes to the barrier at the place of
-// *barrier there. Whoever waits for that barrier's phase sees the value; nothing else orders it.
+// Stores `value` at the offset of *at in a block of the cluster and reports its bytes to that block's barrier at the
+// offset of *barrier. Threads that wait for the barrier's phase see the value; nothing else orders the store.
 __device__ inline void store_async(float* at, float value, Barrier* barrier, uint32_t block) {
   asm volatile(
       "{\n"
@@ -19,7 +19,7 @@ __device__ inline void store_async(float* at, float value, Barrier* barrier, uin
       : "memory");
 }
 
-// Words at once: 1, 2 or 4, as aligned as they are long.
+// The same for 1, 2 or 4 words at once, aligned to their total size.
 template <int Words>
 __device__ inline void store_words_async(uint32_t* at, const uint32_t (&w)[Words], Barrier* barrier, uint32_t block) {
   static_assert(Words == 1 || Words == 2 || Words == 4);

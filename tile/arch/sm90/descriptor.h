@@ -1,19 +1,19 @@
-// Operands of the warpgroup's matrix instruction in shared memory, and the types of its sums.
+// Shared-memory operands of the warpgroup's matrix instruction, and the types of its sums.
 #pragma once
 
 #include "tile/arch/sm90/convert.h"
 
 namespace heddle::tile::sm90 {
 
-// Describes an operand with rows swizzled over 128 bytes at `address` (shared, aligned to 1024). K-major: rows of k,
-// groups of eight rows 1024 bytes apart. Otherwise strips of 64 elements along m or n, `strip_bytes` apart.
+// Describes an operand at `address` (shared, aligned to 1024) with rows swizzled over 128 bytes. K-major: rows of k,
+// with groups of eight rows 1024 bytes apart. Otherwise: strips of 64 elements along m or n, `strip_bytes` apart.
 __device__ inline uint64_t make_smem_descriptor(uint32_t address, bool k_major, uint32_t strip_bytes) {
   constexpr uint64_t kGroup = 1024 >> 4, kSwizzle128 = 1;
   const uint64_t leading = k_major ? 1 : strip_bytes >> 4;
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | leading << 16 | kGroup << 32 | kSwizzle128 << 62;
 }
-// A value that all threads of the warp have alike, made known to the compiler: what follows from it takes uniform
-// registers, where wgmma reads descriptors, and no registers of a thread.
+// Tells the compiler that all threads of the warp have the same value. Values computed from it then take uniform
+// registers, from which wgmma reads descriptors, and no registers of a thread.
 template <typename T>
 __device__ inline T warp_uniform(T x) {
   return __shfl_sync(0xffffffffu, x, 0);

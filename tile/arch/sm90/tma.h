@@ -1,5 +1,5 @@
-// TMA: boxes of a rank-3 tensor (inner, row, batch) between global and shared memory. What lies outside of
-// the tensor reads as zero and is not written.
+// TMA copies of boxes of a rank-3 tensor (inner, row, batch) between global and shared memory. Elements outside of the
+// tensor read as zero and are not written.
 #pragma once
 
 #include <stdint.h>
@@ -13,7 +13,7 @@ struct alignas(64) TensorMap {
   uint64_t words[16];
 };
 
-// What the L2 should keep.
+// Hints for data that the L2 should keep.
 enum class CacheHint : uint64_t {
   kEvictNormal = 0x1000000000000000,
   kEvictFirst = 0x12F0000000000000,
@@ -28,8 +28,8 @@ __device__ inline void prefetch(const TensorMap& map) {
 __device__ inline void in_use(uint32_t x) {
   asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %0, 0x12345678;\n@p nanosleep.u32 1;\n}" ::"r"(x));
 }
-// Asks for `bytes` from `from`, a multiple of 16, to be in the L2 soon; what is beyond a multiple of 16 is left out.
-// One lane after another does it.
+// Prefetches `bytes` bytes from `from`, a multiple of 16, into the L2. A remainder of less than 16 bytes is left out.
+// The lanes of a warp issue it one after another.
 __device__ inline void prefetch_global(const void* from, uint32_t bytes) {
   if (bytes < 16) return;
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes & ~15u));
@@ -44,7 +44,7 @@ __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, i
       : "memory");
 }
 
-// Asks for a box to be in the L2 soon.
+// Prefetches a box into the L2.
 __device__ inline void prefetch_box(const TensorMap& map, int32_t inner, int32_t row, int32_t batch) {
   asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(&map), "r"(inner), "r"(row),
                "r"(batch)
@@ -62,7 +62,8 @@ __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, i
       : "memory");
 }
 
-// The same box into every block of the cluster named in `blocks`, at the same place; each block's barrier there counts.
+// Loads a box into every block of the cluster in the mask `blocks`, at the same offset; each block's barrier there
+// counts.
 __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
                                           int32_t batch, uint16_t blocks, CacheHint keep) {
   asm volatile(
@@ -73,8 +74,9 @@ __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, v
       : "memory");
 }
 
-// Pixels of images (channels, width, height, image) under one tap of a convolution's windows, as rows: of so many
-// windows as the map says, from the one whose first tap is at (x, y) of `image`, so many channels from `channel`.
+// Loads the pixels of images (channels, width, height, image) under one tap of a convolution's windows as rows. The map
+// gives the numbers of windows and channels. The first window has its first tap at (x, y) of `image`; channels start at
+// `channel`.
 __device__ inline void load_windows(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x,
                                     int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, CacheHint keep) {
   asm volatile(
@@ -104,7 +106,7 @@ __device__ inline void store_box(const TensorMap& map, const void* from, int32_t
 __device__ inline void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-// Until the shared memory of all but the last Pending groups of this thread has been read.
+// Waits until the shared memory of all but the last Pending groups of this thread has been read.
 template <int Pending>
 __device__ inline void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");

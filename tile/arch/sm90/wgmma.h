@@ -7,14 +7,14 @@
 
 namespace heddle::tile::sm90 {
 
-// Before the first instruction that touches registers written by other code.
+// Required before the first instruction that touches registers written by other code.
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Until all but the last Pending groups are done.
+// Waits until all but the last Pending groups are done.
 template <int Pending>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
@@ -30,8 +30,8 @@ __device__ inline void fence_operand(uint32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
 
-// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate): MnA, MnB: the operand is contiguous along m or n instead of k
-// (16-bit types only); accumulate = 0 overwrites d.
+// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate). MnA, MnB: the operand is contiguous along m or n instead of k
+// (16-bit types only). accumulate = 0 overwrites d.
 template <typename In, int N>
 struct Wgmma;
 

@@ -7,18 +7,18 @@
 
 namespace heddle::schedule {
 
-// Several kernels of a GPU as one launch: the blocks of the parts follow each other. No part reads what another makes,
-// none has shared memory or barriers of a block, and all have blocks of the same size.
+// Several GPU kernels in one launch: the blocks of its parts follow each other. No part reads what another makes. No
+// part has shared memory or block barriers, and all have the same block size.
 struct CudaBundleDesc {
   struct Part {
     std::shared_ptr<const CudaStitchDesc> body;
     std::vector<Operand> operands;
-    size_t first = 0;  // of the bundle's operands: those of a part lie side by side
+    size_t first = 0;  // index in the bundle's operands; those of a part are contiguous
   };
   std::vector<Part> parts;
 };
 
-// Joins what is elementwise or short among the kernels of a group where no kernel between them stands in the way.
+// Joins elementwise or short kernels of a group into bundles, unless a kernel between them prevents it.
 ScheduledGroup bundle_cuda_kernels(ScheduledGroup group);
 
 }  // namespace heddle::schedule

@@ -7,8 +7,8 @@
 
 namespace heddle::schedule {
 
-// Column reductions that ride along with the rows that they share a read with: one pass over the rows, in which each
-// block also sums the columns of its part of them.
+// Column reductions that share a read with row kernels and are computed in the same pass: each block also sums the
+// columns of its part of the rows.
 class ColumnRiders {
  public:
   explicit ColumnRiders(Region& region) : region_(region) {}
@@ -33,7 +33,7 @@ class ColumnRiders {
 
   Region& region_;
   std::vector<Rows> passes_;
-  std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;  // what each split has made of the values
+  std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;  // for each split: the values that replace the old ones
 };
 
 }  // namespace heddle::schedule

@@ -15,10 +15,10 @@ namespace heddle::schedule {
 // The parallel structure of a kernel for a GPU. `serial` counts as fixed.
 struct CudaMapping : RegionMapping, CudaShape {};
 
-// Registers of a thread in a serial loop beside those for values that it keeps.
+// Registers of a thread in a serial loop, not counting those for values that it keeps.
 inline constexpr int64_t kSerialReserve = 48;
 
-// `carry`: whether a variable that some reductions reduce may become the serial loop of a block.
+// `carry`: a variable that some reductions reduce may become the serial loop of a block.
 MapResult map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
                    bool carry, ForcedMapping forced = ForcedMapping::kNone);
 

@@ -10,13 +10,13 @@
 
 namespace heddle::schedule {
 
-// How the points of a sweep lie on the threads of a team. The loops are cut in two: the first `lead` of them make rows,
-// the others, in steps of `vector` elements along the last, make columns.
+// Maps the points of a sweep to the threads of a team. The first `outer_loops` loops form rows. The others form
+// columns, in steps of `vector` elements along the last loop.
 //
-// By rows: groups of `group` neighbouring threads take a row each, the threads of a group its columns in turn. With no
-// lead loops there is one row and the group is the team: neighbouring threads take neighbouring vectors.
-// By columns: a thread stays with its column and takes every (active / columns)-th row; where there are more columns
-// than threads it takes several columns, each with all rows.
+// By rows: a group of `group` neighbouring threads takes a row, and its threads take the row's columns in turn. With no
+// outer loops there is one row and the group is the team: neighbouring threads take neighbouring vectors. By columns: a
+// thread stays with its column and takes every (active / columns)-th row. If there are more columns than threads, it
+// takes all rows of several columns.
 struct ThreadLayout {
   std::vector<VarId> loops;  // outermost first
   size_t outer_loops = 0;
@@ -33,13 +33,13 @@ struct CudaReduction {
   Combine combine;
   DType dtype;  // of the values; the result of an arg reduction is i64
   ExprId value = 0, position = 0;
-  uint32_t local = 0;  // the result's name in expressions, where it does not lie in scratch
+  uint32_t local = 0;  // the result's name in expressions, unless it lies in scratch
   enum class Over : uint8_t {
-    kTeam,     // all points of the sweep: every thread knows the result
+    kTeam,     // all points of the sweep: every thread gets the result
     kGroup,    // a row's columns: the result of each row goes to scratch
     kColumn,   // the rows of a column: the results go to scratch
-    kThread,   // the rows of the one column that a thread has: the result stays in its registers
-    kCarried,  // the turns of the serial loop, point by point, and then the teams of the block
+    kThread,   // the rows of a thread's only column: the result stays in its registers
+    kCarried,  // each point over the turns of the serial loop, then over the teams of the block
   };
   Over over = Over::kTeam;
   std::optional<uint32_t> scratch;  // buffer id
@@ -57,18 +57,18 @@ struct CudaReduction {
   };
   std::optional<Squares> squares;
   bool last = false;         // arg reductions: the last among equals wins
-  bool compensated = false;  // a long sum that keeps what rounding takes
+  bool compensated = false;  // a long sum that compensates for rounding
   std::string comment;
 };
 
-// A value that a thread keeps for each of its points, for later sweeps that are spread alike.
+// A value that a thread keeps for each of its points, for later sweeps with the same layout.
 struct CachedValue {
   ExprId value;
   uint32_t local;
   DType dtype;
   bool shared = false;  // in shared memory of its own, not in registers
-  bool stored = false;  // a load that is kept as it lies in memory; in registers
-  uint32_t buffer = 0;  // where shared: a slot for each step of each thread
+  bool stored = false;  // a load kept in registers, in the type that memory has
+  uint32_t buffer = 0;  // if shared: a slot for each step of each thread
 };
 
 // One sweep over points.
@@ -79,25 +79,25 @@ struct CudaStage {
   std::vector<CachedValue> cached;
   std::vector<TransposedLoad> transposed;
   std::optional<Stage::Scan> scan;
-  bool unrolled = false;    // few steps, written out: what is kept lies in registers
-  bool sync = false;        // needs what other threads wrote before
-  bool async_copy = false;  // only has what it keeps, one operand, copied to shared memory, and does not wait for it
-  bool wait_async = false;  // for such copies: the first sweep that reads one
+  bool unrolled = false;    // few steps, fully unrolled: kept values lie in registers
+  bool sync = false;        // reads what other threads wrote before, so needs a barrier
+  bool async_copy = false;  // only starts the copy of one kept operand to shared memory
+  bool wait_async = false;  // the first sweep that reads such a copy: waits for it
 
   std::vector<ExprId> values() const;  // of the reductions
   std::vector<ExprId> roots() const;   // and of what it stores and keeps
 };
 
-// How many threads a kernel has, and who shares an iteration.
+// The number of threads of a kernel, and the teams of threads that share an iteration.
 struct CudaShape {
   int team = 32;                // threads: a power of two up to 32, or the block, or all blocks of a cta_group
   int threads = 256;            // of a block
   int64_t blocks = 1;           // launched; they walk over the grid in turns
-  int cta_group = 1;            // blocks that are one team: a cluster, or
-  bool whole_grid = false;      // so many of a grid that runs at once
+  int cta_group = 1;            // blocks that form one team: a cluster, unless
+  bool whole_grid = false;      // they are blocks of a grid that runs at once
   int turns = 1;                // iterations that a team does at a time, for more loads in flight
   std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
-  int min_blocks_per_sm = 0;    // blocks that a SM shall have registers for; 0: as it comes
+  int min_blocks_per_sm = 0;    // blocks that an SM must have registers for; 0: no bound
 
   int teams() const { return std::max(1, threads / team); }  // of a block
 };
@@ -106,29 +106,30 @@ struct CudaShape {
 // Scratch is shared memory of a team.
 struct CudaStitchDesc : RegionDesc, CudaShape {
   std::vector<CudaStage> stages;
-  std::vector<CudaStage> before;  // ahead of the serial loop: what all its turns keep
-  // What the first stage that reduces reads, by `stored` loads: those of all turns come before them, those of a turn of
-  // the serial loop while the one before it is worked on, those of a row's cut step with those of the others.
+  std::vector<CudaStage> before;  // before the serial loop: values that all its turns keep
+  // `stored` loads for the first stage that reduces. The loads of all turns come before the turns. In a serial loop, a
+  // turn's loads are issued while the previous turn is computed. In a row, the partial step's loads are issued with the
+  // others.
   std::vector<CudaStage> ahead;
-  std::vector<CudaStage> after;    // when the serial loop has ended, by the block as one team
-  std::set<uint32_t> evict_first;  // operands that are read once and that nothing later wants
+  std::vector<CudaStage> after;    // after the serial loop, by the block as one team
+  std::set<uint32_t> evict_first;  // operands that are read once and not needed later
   std::set<uint32_t> l1_resident;  // operands that each turn of the serial loop reads again, from the L1
   bool wide_index = false;         // some index does not fit 32 bits
 
-  // Whether iterations are compared with their number, which the kernel is told then: kernels that differ in it alone
-  // are one. Otherwise the grid has as many teams as there are iterations.
+  // True if the kernel takes its iteration count as an argument and compares iterations with it; kernels that differ
+  // only in the count share one text. Otherwise the grid has as many teams as there are iterations.
   bool counts_iterations() const;
-  // Iterations that a block of the launch, or a CTA group, does at a time.
+  // The iterations that a block of the launch, or a CTA group, computes at a time.
   int64_t iterations_at_once() const { return (serial ? 1 : teams()) * turns; }
-  // Whether each does more than these.
+  // True if a block, or a CTA group, computes more iterations than that.
   bool walks_grid() const { return blocks / cta_group * iterations_at_once() < iterations(); }
 
   int64_t rows(const ThreadLayout& layout) const;
   int64_t columns(const ThreadLayout& layout) const;  // in steps of `vector`
-  // Steps of the outer and the inner walk of one thread.
+  // The outer and inner steps of one thread.
   int64_t outer_steps(const ThreadLayout& layout) const;
   int64_t inner_steps(const ThreadLayout& layout) const;
-  // Of the inner walk, those in which every thread has a point.
+  // The inner steps in which every thread has a point.
   int64_t full_steps(const ThreadLayout& layout) const;
 };
 

@@ -10,8 +10,8 @@
 
 namespace heddle::schedule {
 
-// Dimensions of a tensor as loop variables: their extents multiply to the element count, row-major. Dimensions are
-// split where an index would divide by a factor of theirs, and merged where every access allows it.
+// Dimensions of a tensor as loop variables, row-major: their extents multiply to the element count. A dimension is
+// split if an index would divide by a factor of it; dimensions are merged if every access allows it.
 struct IterationDomain {
   Shape dims;
   std::vector<int64_t> extents;
@@ -20,24 +20,24 @@ struct IterationDomain {
 
 // Gives a domain's dimensions new variables.
 void make_vars(IndexPool& indices, IterationDomain& domain);
-// Splits the extents of variables by factors of theirs; the variables are to be made anew.
+// Splits the extents of variables by factors of theirs. The caller makes new variables afterwards.
 void split_by(IterationDomain& domain, const std::map<VarId, int64_t>& factors);
 
 int64_t product(std::span<const int64_t> extents);
 std::vector<int64_t> without_ones(const Shape& shape);
 
-// The first run of neighbours [first, last) whose extents multiply to `count`.
+// The first range [first, last) of neighbours whose extents multiply to `count`.
 std::optional<std::pair<size_t, size_t>> run_of(std::span<const int64_t> extents, int64_t count);
 
-// Which variables of the domain the elements of a smaller tensor lie on: a run of them with its element count, the
-// first one that makes its reductions as parallel as they are; any would be correct. `by_dims`: else variables with the
-// extents of its dimensions, others between them.
+// The variables of the domain that index a smaller tensor: a run of them with its element count. Any such run is
+// correct; this takes the first that keeps the tensor's reductions parallel. `by_dims`: also accepts variables with the
+// extents of the tensor's dimensions and others between them.
 std::optional<std::vector<VarId>> place_on(const IterationDomain& domain, const Shape& shape, bool by_dims);
 
-// The dimensions of a part, up to the one that counts parts, are the first variables of the domain, the others its last
-// ones; between them lies what a part reduces.
+// The variables that index a partial result: its dimensions up to the one of the parts are the first variables of the
+// domain, the others its last. The variables between them are reduced within a part.
 std::optional<std::vector<VarId>> place_part(const IterationDomain& domain, const Shape& shape, size_t part_dim);
-// Splits variables of which a part has a factor.
+// Splits variables of which a partial result has only a factor.
 void split_for_part(IterationDomain& domain, const Shape& shape, size_t part_dim);
 
 // Row-major position over variables.

@@ -6,13 +6,13 @@
 
 namespace heddle::schedule {
 
-// Variables that an address divides by a factor of their extent: the factor, by which each had better be split.
+// Variables that an address divides by a factor of their extent, with the factor by which to split them.
 std::map<VarId, int64_t> split_factors(const KernelExprs& exprs);
 
-// Whether every address, root and reduction walks over both of two neighbouring variables at once, so that they may be
-// one, which makes rows long.
+// True if every address, root and reduction walks over two neighbouring variables as over one, so that they can be
+// merged into longer rows.
 bool mergeable(const KernelExprs& exprs, VarId outer, VarId inner);
-// The extents of a domain with such neighbours as one.
+// The extents of a domain after merging such neighbours.
 std::vector<int64_t> merged_extents(const KernelExprs& exprs, const IterationDomain& domain);
 
 }  // namespace heddle::schedule

@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// A reduction at one place: its value at given kept indices.
+// One use of a reduction: its value at given kept indices.
 struct ReductionSite {
   ir::ValueId value;
   const ir::Node* node;
@@ -18,13 +18,13 @@ struct ReductionSite {
 Combine combine_of(const ir::Node& node);
 std::vector<int64_t> reduced_dims(const ir::Node& node);
 
-// Where a reduction reads its operand: dimensions `dims` at `reduced`, the others at `kept`, in their order.
+// The index at which a reduction reads its operand: dimensions `dims` at `reduced`, the others at `kept`, in order.
 std::vector<Index> operand_index(const std::vector<int64_t>& dims, const std::vector<Index>& kept,
                                  const std::vector<Index>& reduced);
 
-// After how many of the reductions a value is known.
+// The number of dependent reductions after which a value is known.
 int level_of(const ExprPool& pool, const std::vector<ReductionSite>& sites, ExprId value);
-// The result of a reduction as an expression, and that of one of no elements.
+// The result of a reduction as an expression, and the result of a reduction of no elements.
 ExprId result_of(ExprPool& pool, const ReductionSite& site, DType dtype);
 ExprId result_of_nothing(ExprPool& pool, Combine combine, DType dtype);
 

@@ -10,23 +10,23 @@
 
 namespace heddle::schedule {
 
-// What the graph around a kernel looks like to it.
+// The graph around a kernel, as the kernel sees it.
 struct KernelContext {
   const ir::Graph& graph;
-  std::function<bool(ir::ValueId)> is_input;       // made before: read it
-  std::function<bool(ir::ValueId)> must_be_input;  // has to be made by a kernel before
-  // Of a reduction in parts: the dimension that counts them. Its results may lie on any variables of a larger root.
+  std::function<bool(ir::ValueId)> is_input;       // an earlier kernel made it, so it is read
+  std::function<bool(ir::ValueId)> must_be_input;  // an earlier kernel has to make it
+  // For a reduction in parts: the dimension of the parts. Its results may lie on any variables of a larger root.
   std::function<std::optional<size_t>(ir::ValueId)> part_dim = {};
-  // Whether a concatenation, cast or not, whose parts are reduced or depend on what is may be a root for each of its
-  // parts: those that are made on the same points then are made together.
+  // True if a concatenation (or a cast of one) may be one root for each of its parts when its parts are reductions or
+  // depend on reductions. Parts over the same points are then made together.
   bool parts_apart = false;
-  // The memory of a value that is made before or stored.
+  // The memory of a value that an earlier kernel made or this one stores.
   std::function<ValueMemory(ir::ValueId)> memory_of = {};
-  bool scatters_rows = false;  // whether a node for which scatters_one_row() holds may be a root
+  bool scatters_rows = false;  // a node for which scatters_one_row() holds may be a root
 };
 
-// What a root is computed of: a value, cast by `cast` if there is one, at `first` along dimension `dim` of the root's,
-// or where the indices of `scatter` say.
+// The computation of a root: the value `part`, cast by `cast` if set, placed at `first` along dimension `dim` of the
+// root's value, or at the indices of `scatter`.
 struct RootTarget {
   ir::ValueId value, part;
   size_t dim = 0;
@@ -35,19 +35,20 @@ struct RootTarget {
   const ir::Node* scatter = nullptr;
 };
 
-// Whether a node is a scatter that may be a root like others, stored where its indices say: one in place, with one
-// update a column, so that no two meet, and whose neighbours stay neighbours.
+// True if a scatter may be a root that is stored at its indices. It must be in place, have one update per column, so
+// that no two updates collide, and keep neighbours together.
 bool scatters_one_row(const KernelContext& context, const ir::Node& node);
 
-// Where the update `at` goes, of a scatter for which that holds. Its value becomes the old one, which `load_old` gives,
-// where its row lies outside and is to be left out.
+// The destination of the update `at` of a scatter for which scatters_one_row() holds. If the update's row lies outside
+// and must be left out, `value` becomes the old value, which `load_old` gives.
 Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const ir::Node& scatter,
                  const std::vector<Index>& at, const std::function<ExprId(const std::vector<Index>&)>& load_old,
                  ExprId& value);
 
-// A value as one root, or as a root for each of its parts.
+// A value as one root, or as one root for each of its parts.
 std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value);
-// The position in the memory of the root's value of an element of what it is computed of, the `flat`-th.
+// The position, in the memory of the root's value, of the `flat`-th element of the value that the root is computed
+// from.
 Index place_in(IndexPool& indices, const KernelContext& context, const RootTarget& target, const std::vector<Index>& at,
                const Index& flat);
 

@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages; the table in stages.cc says what each is for.
+// Steps from the expressions of a kernel to its stages. The table in stages.cc gives the purpose of each.
 void load_ahead(CudaDrafts& k);
 void load_next(CudaDrafts& k);
 void load_before(CudaDrafts& k);

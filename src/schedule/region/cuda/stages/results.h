@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages; the table in stages.cc says what each is for.
+// Steps from the expressions of a kernel to its stages. The table in stages.cc gives the purpose of each.
 void place_results(CudaDrafts& k);
 void draft_reductions(CudaDrafts& k);
 void draft_stores(CudaDrafts& k);

@@ -10,7 +10,7 @@ namespace heddle::schedule {
 // The steps in their order.
 std::span<const StageStep<CudaDrafts>> cuda_stage_steps();
 
-// The sweeps as they are after a step, for people.
+// The sweeps after a step, as readable text.
 std::string describe(const CudaDrafts& k);
 
 }  // namespace heddle::schedule

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/cp_async.h. A copy happens when it is asked for or as late as it may.
+// Twin of tile/arch/sm80/cp_async.h. A copy is done either at once or as late as allowed.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/wgmma.h. Sums are written when they are waited for or at some time before.
+// Twin of tile/arch/sm90/wgmma.h. Sums are written at some time before the wait for them returns.
 #pragma once
 
 #include "tile/arch/emulated/element.h"

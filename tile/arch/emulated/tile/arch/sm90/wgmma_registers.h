@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/wgmma_registers.h. The words of A are read when the product happens.
+// Twin of tile/arch/sm90/wgmma_registers.h. The words of A are read when the product is computed.
 #pragma once
 
 #include "tile/arch/sm90/wgmma.h"
