@@ -113,7 +113,7 @@ HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
 HEDDLE_API int heddle_model_run(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
                                 size_t count, heddle_tensor** outputs, heddle_error** error);
 
-/* The same, but writes to the caller's `outputs`: heddle_model_output_count() tensors of the outputs' dtypes and shapes,
+/* The same, but writes to the caller's `outputs`: heddle_model_output_count() tensors of the right dtypes and shapes,
  * or NULL for unwanted outputs. An output may be the input that heddle_model_output_alias() names. */
 HEDDLE_API int heddle_model_run_into(const heddle_model* model, const char* const* names,
                                      const heddle_tensor* const* inputs, size_t count, heddle_tensor* const* outputs,
