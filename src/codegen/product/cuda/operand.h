@@ -25,7 +25,7 @@ OperandText matrix_text(const schedule::OperandView& operand, int64_t lines, boo
 // Images of a convolution with `groups` groups.
 OperandText image_text(const schedule::OperandView& operand, int64_t groups);
 
-// storage_type() of an operand of a product: fp8 is what tensor cores read.
+// storage_type() of an operand of a product: fp8 types are those that tensor cores read.
 std::string_view cuda_storage(DType type);
 
 }  // namespace heddle::codegen
