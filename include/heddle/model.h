@@ -22,8 +22,8 @@ struct ExtentRange {
 // amount of work. An import that exceeds a limit fails with kLimit.
 struct ImportLimits {
   int64_t nodes = 2'000'000;  // after functions are expanded and loops unrolled
-  int64_t bytes = 0;  // memory for the messages and constants of an import; 0: the available memory
-  int depth = 64;     // nesting of graphs, of functions and of types; at most 512
+  int64_t bytes = 0;          // memory for the messages and constants of an import; 0: the available memory
+  int depth = 64;             // nesting of graphs, of functions and of types; at most 512
   double seconds = 120;
 };
 
