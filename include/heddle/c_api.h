@@ -1,6 +1,6 @@
 /* The C interface of Heddle. Handles are opaque and freed by their own functions; freeing NULL does nothing. No C++
  * exception leaves a function: it returns 0 and, through the last parameter, an error that the caller frees (pass NULL
- * to ignore it). Strings are UTF-8; those that a function returns belong to the handle that they were asked of. */
+ * to ignore it). Strings are UTF-8; those that a function returns belong to the handle that was passed to it. */
 #ifndef HEDDLE_C_API_H
 #define HEDDLE_C_API_H
 
@@ -62,12 +62,12 @@ HEDDLE_API heddle_options* heddle_options_new(void);
 HEDDLE_API int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
 HEDDLE_API int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,
                                         heddle_error** error);
-/* The values, both ends included, that a symbolic extent takes: by its name in the model ("seq") or by input and
- * dimension ("x.1"). Kernels for them are compiled in the background from heddle_model_load() on. */
+/* The range, both ends included, of a symbolic extent, which is named as in the model ("seq") or by input and dimension
+ * ("x.1"). Kernels for the range are compiled in the background from heddle_model_load() on. */
 HEDDLE_API int heddle_options_set_range(heddle_options* options, const char* extent, int64_t min, int64_t max,
                                         heddle_error** error);
-/* Who is told how far loading a model is: at each stage and whenever kernels are done, with the share of all work done,
- * by one thread at a time, also when a run makes its model compile for other shapes. NULL: nobody. */
+/* Called with the progress of loading a model: at each stage and whenever kernels are done, with the share of all work
+ * done. One thread calls it at a time, also when a run makes its model compile for other shapes. NULL: no calls. */
 typedef void (*heddle_progress)(const char* stage, double fraction, void* context);
 HEDDLE_API void heddle_options_set_progress(heddle_options* options, heddle_progress progress, void* context);
 HEDDLE_API void heddle_options_free(heddle_options* options);
@@ -87,14 +87,14 @@ typedef struct heddle_port {
 
 HEDDLE_API size_t heddle_model_input_count(const heddle_model* model);
 HEDDLE_API size_t heddle_model_output_count(const heddle_model* model);
-/* An index that is not below the count gives a port whose name is NULL. */
+/* If the index is not below the count, the port's name is NULL. */
 HEDDLE_API heddle_port heddle_model_input(const heddle_model* model, size_t index);
 HEDDLE_API heddle_port heddle_model_output(const heddle_model* model, size_t index);
 /* Further inputs that heddle_model_run() takes: those whose default the compiled model holds as a constant. */
 HEDDLE_API size_t heddle_model_optional_input_count(const heddle_model* model);
 HEDDLE_API heddle_port heddle_model_optional_input(const heddle_model* model, size_t index);
 
-/* The name of the input in whose memory an output may lie (option "alias"); NULL: of none. */
+/* The name of the input whose memory an output may use (option "alias"); NULL: none. */
 HEDDLE_API const char* heddle_model_output_alias(const heddle_model* model, size_t index);
 
 /* A dense row-major tensor; `data` is copied, NULL means zeros. */
@@ -113,8 +113,8 @@ HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
 HEDDLE_API int heddle_model_run(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
                                 size_t count, heddle_tensor** outputs, heddle_error** error);
 
-/* The same with `outputs` of the caller, heddle_model_output_count() tensors of the outputs' dtypes and shapes that are
- * written; NULL for those that nobody wants. One may be the input that heddle_model_output_alias() names. */
+/* The same, but writes to the caller's `outputs`: heddle_model_output_count() tensors of the right dtypes and shapes,
+ * or NULL for unwanted outputs. An output may be the input that heddle_model_output_alias() names. */
 HEDDLE_API int heddle_model_run_into(const heddle_model* model, const char* const* names,
                                      const heddle_tensor* const* inputs, size_t count, heddle_tensor* const* outputs,
                                      heddle_error** error);
@@ -128,15 +128,15 @@ typedef struct heddle_device_tensor {
   const int64_t* shape;
 } heddle_device_tensor;
 
-/* Compiles for heddle_model_input_count() inputs of these shapes (`data` is not looked at), in the model's order,
- * unless that was done, and says how many bytes of device memory heddle_model_enqueue() needs beside inputs and
+/* Compiles for heddle_model_input_count() inputs of these shapes (`data` is ignored), in the model's order, unless that
+ * was done. `workspace_bytes` receives the bytes of device memory that heddle_model_enqueue() needs besides inputs and
  * outputs. */
 HEDDLE_API int heddle_model_prepare(const heddle_model* model, const heddle_device_tensor* inputs,
                                     size_t* workspace_bytes, heddle_error** error);
-/* Puts one run onto `stream`, a cudaStream_t or CUstream (NULL: the default stream), and returns: no copies, no
- * waiting, and after heddle_model_prepare() no allocation on the device, so that a stream may capture it into the
- * caller's graph. There are as many inputs and outputs as the model has; `workspace` lies at a multiple of 256. All of
- * it, and the model, are in use until the stream has passed the run. */
+/* Enqueues one run on `stream`, a cudaStream_t or CUstream (NULL: the default stream), and returns without copies and
+ * without waiting. After heddle_model_prepare() it allocates no device memory, so a stream may capture it into the
+ * caller's graph. There are as many inputs and outputs as the model has. `workspace` is aligned to 256 bytes. All of
+ * these, and the model, are in use until the stream has passed the run. */
 HEDDLE_API int heddle_model_enqueue(const heddle_model* model, const heddle_device_tensor* inputs,
                                     const heddle_device_tensor* outputs, void* workspace, void* stream,
                                     heddle_error** error);

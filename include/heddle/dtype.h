@@ -10,7 +10,7 @@
 namespace heddle {
 
 // Element types. Types narrower than a byte (i4, u4, i2, u2, f4e2m1) are held one element per byte; they are packed
-// only in files. kString exists at the border of a model only.
+// only in files. kString occurs only at a model's inputs and outputs.
 enum class DType : uint8_t {
   kF64,
   kF32,
@@ -54,8 +54,9 @@ inline bool is_int(DType type) {
   return is_signed_int(type) || is_unsigned_int(type);
 }
 
-// Conversions between double and the narrow floating types, round to nearest even. `saturate` maps values beyond the
-// largest finite number of a float8 or float4 type to it (ONNX Cast, attribute saturate); f16 and bf16 go to infinity.
+// Conversions between double and the narrow floating types, round to nearest even. With `saturate`, values beyond the
+// largest finite number of a float8 or float4 type become that number (ONNX Cast, attribute saturate). f16 and bf16 go
+// to infinity.
 HEDDLE_API double round_to(DType type, double value, bool saturate = true);
 HEDDLE_API uint32_t encode_float(DType type, double value, bool saturate = true);
 HEDDLE_API double decode_float(DType type, uint32_t bits);

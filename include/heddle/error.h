@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// What went wrong, in numbered families. Each number has a page docs/errors/HDL<number>.md with a sample, the cause and
-// the remedy. The family decides the exit code of the command line (exit_code()).
+// Error codes in numbered families. Each number has a page docs/errors/HDL<number>.md with a sample, the cause and the
+// remedy. The family decides the exit code of the command line (exit_code()).
 enum class ErrorCode {
   // 1xx: the model
   kMalformedModel = 101,  // not ONNX, truncated, inconsistent protobuf, a cyclic graph

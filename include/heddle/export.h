@@ -4,7 +4,7 @@
 
 #if defined(__GNUC__)
 #define HEDDLE_API __attribute__((visibility("default")))
-/* For a class nested in one that is exported, which would be exported with it. */
+/* Hides a class nested in an exported class, which would be exported with it otherwise. */
 #define HEDDLE_LOCAL __attribute__((visibility("hidden")))
 #else
 #define HEDDLE_API

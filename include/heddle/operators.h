@@ -17,11 +17,11 @@ struct PortInfo {
   std::string name;
   DType dtype;
   Shape shape;
-  // Of an output: the input in whose memory it may lie (CompileOptions::alias); "": none.
+  // For an output: the input whose memory it may use (CompileOptions::alias); "": none.
   std::string alias = {};
 };
 
-// What an attribute of a node may be for an operator of the caller's.
+// The attribute types that the caller's operators can read.
 using NodeAttribute =
     std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>>;
 
@@ -34,15 +34,15 @@ struct OperatorNode {
   std::map<std::string, NodeAttribute> attributes;
 };
 
-// What computes such a node: launches of kernels of the tile language, as heddle.tile.operator of the Python package
-// writes them (docs/design/tile-language.md, "Programs"), and the types of the outputs, whose names mean nothing.
+// The computation of such a node: launches of tile-language kernels, as heddle.tile.operator of the Python package
+// writes them (docs/design/tile-language.md, "Programs"), and the types of the outputs. The outputs' names are ignored.
 struct OperatorProgram {
   std::string text;
   std::vector<PortInfo> outputs;
 };
 
-// Asked once for each node and set of shapes, on the thread that compiles. What it throws ends the import, and has to
-// be an Error.
+// Called once for each node and set of shapes, on the compiling thread. It may throw only an Error, which ends the
+// import.
 using Operator = std::function<OperatorProgram(const OperatorNode&)>;
 
 }  // namespace heddle

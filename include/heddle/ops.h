@@ -23,7 +23,7 @@ struct Operand {
     kColumn,  // one element for each column of D: a bias
     kRow,     // one for each row
     kMatrix,  // one for each element: a residual
-    kScalar,  // one in all
+    kScalar,  // one element
   };
   std::string name;
   Kind kind = Kind::kColumn;
@@ -32,8 +32,8 @@ struct Operand {
   std::optional<int64_t> stride = {};  // elements from batch to batch; unset: dense matrices, vectors shared by all
 };
 
-// A second result: neighbours of D reduced while they are in registers, as f32. What is left to reduce is small: a sum
-// over all columns is the sum of n / 32 numbers a row.
+// A second result: neighbouring elements of D, reduced to f32 while they are in registers. The remaining reduction is
+// small: a sum over all columns adds n / 32 numbers per row.
 struct Reduction {
   enum class Over : uint8_t {
     kColumns,  // of 32 columns of each row: [batch][m][n / 32]; n is a multiple of 32
@@ -42,7 +42,7 @@ struct Reduction {
   enum class Kind : uint8_t { kSum, kProduct, kMax, kMin };  // NaN wins over numbers
   Over over = Over::kColumns;
   Kind kind = Kind::kSum;
-  std::string expression = {};  // as GemmProblem::epilogue; "": what D gets, before it is rounded
+  std::string expression = {};  // as GemmProblem::epilogue; "": D before it is rounded
 
   bool operator==(const Reduction&) const = default;
 };
@@ -61,30 +61,30 @@ struct GemmProblem {
   // Computed in f32 (f64 for f64). docs/howto/call-a-gemm.md lists the functions.
   std::string epilogue = {};
   std::vector<Operand> operands = {};
-  std::vector<Reduction> reductions = {};  // of products whose sums are f32 and whose k is not 0
+  std::vector<Reduction> reductions = {};  // only if the sums are f32 and k is not 0
 
   HEDDLE_API bool operator==(const GemmProblem&) const;
 };
 
 struct PrepareOptions {
   int device = 0;           // ordinal of the GPU
-  double tune_seconds = 0;  // above 0: candidates are measured for about so long where the database has no winner
+  double tune_seconds = 0;  // > 0: measure candidates for about this long if the database has no winner
   bool use_cache = true;    // of compiled kernels, on disk
 };
 
-// A configuration in which a problem can run, or why it cannot.
+// A configuration for a problem, or the reason why the problem cannot run in it.
 struct GemmInstance {
   std::string name;
   double predicted_us = 0;  // by the cost model
   std::string rejected;     // the reason; "" where it can run
 };
 
-// Every configuration for a problem on a device, best prediction first, those that cannot run last. Throws as prepare()
-// does, but compiles nothing.
+// Returns every configuration for a problem on a device, best prediction first. Those that cannot run come last.
+// Compiles nothing. Throws the errors of prepare().
 HEDDLE_API std::vector<GemmInstance> gemm_instances(const GemmProblem& problem, int device = 0);
 
-// A prepared product. Copies share it; calls from several threads are safe. It and its device's primary context live
-// until the last copy is gone, which must not be before the work that it enqueued has ended.
+// A prepared product. Copies share it; calls from several threads are safe. The product and its device's primary
+// context live until the last copy is destroyed. Keep a copy until the enqueued work has ended.
 class HEDDLE_API Gemm {
  public:
   // Throws kInvalidArgument (negative or too large sizes, a leading dimension smaller than the row, a wrong epilogue),
@@ -94,13 +94,13 @@ class HEDDLE_API Gemm {
   // Enqueues the product on a CUDA stream (a CUstream or cudaStream_t; null: the default stream of the current
   // context). `operands` are device addresses in the order of GemmProblem::operands, `reductions` those of the results
   // of GemmProblem::reductions. All addresses must be multiples of 16. D may be a matrix operand of the same type and
-  // strides; other overlaps of what is written with anything else are refused.
-  // Where m, n or batch is 0 nothing happens; where k is 0, the sums are zero. Throws kInvalidArgument, kDevice.
+  // strides; all other overlaps with written memory are refused. If m, n or batch is 0, nothing happens; if k is 0, the
+  // sums are zero. Throws kInvalidArgument, kDevice.
   //
-  // A product that needs a workspace (workspace_bytes()) has one for each stream (of CU_STREAM_PER_THREAD for each
-  // thread that calls, kept as long as the product), allocated at its first call there: make that call before the
-  // stream is captured. A graph keeps that of the stream on which it was captured, and must not run beside other calls
-  // there.
+  // A product that needs a workspace (workspace_bytes()) has one per stream (for CU_STREAM_PER_THREAD, one per calling
+  // thread), kept as long as the product. The first call on a stream allocates it, so make that call before the stream
+  // is captured. A graph keeps the workspace of the stream on which it was captured, and must not run concurrently with
+  // other calls on that stream.
   void operator()(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands = {},
                   std::span<void* const> reductions = {}) const;
   void operator()(const void* a, const void* b, void* d, void* stream, std::initializer_list<const void*> operands,
@@ -120,22 +120,22 @@ class HEDDLE_API Gemm {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Prepares the problem when it is first seen on a device (device 0 unless `options` say otherwise), then finds it by a
-// hash: some 100 ns more than a call of a Gemm.
+// Prepares the problem when it is first seen on a device (device 0 unless `options` say otherwise). Later calls find it
+// by a hash, which costs some 100 ns more than calling a Gemm.
 HEDDLE_API void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, void* stream,
                      std::span<const void* const> operands = {}, const PrepareOptions& options = {},
                      std::span<void* const> reductions = {});
 
-// Where element (batch, head, row, element) of a tensor lies: how many elements from one to the next. Where `row` is 0
-// it is dense, [batch][head][row][element].
+// Strides of a tensor (batch, head, row, element), in elements. If `row` is 0, the tensor is dense:
+// [batch][head][row][element].
 struct AttentionStrides {
   int64_t batch = 0, head = 0, row = 0, element = 1;
 
   bool operator==(const AttentionStrides&) const = default;
 };
 
-// What is added to the scores of (batch, head, query, key), or as bool says which keys a query sees. A stride of 0:
-// they have it in common.
+// A bias that is added to the scores (batch, head, query, key), or as bool the mask of keys that a query sees. A stride
+// of 0 shares the values along that dimension.
 struct AttentionBias {
   DType dtype = DType::kF16;  // f32, f16, bf16, bool
   int64_t batch = 0, head = 0, query = 0, key = 1;
@@ -143,16 +143,15 @@ struct AttentionBias {
   bool operator==(const AttentionBias&) const = default;
 };
 
-// Keys and values in pages of a pool. K is [pages][kv_heads][page][depth] and V [pages][kv_heads][page][width], of any
-// strides, of which `batch` is the one from page to page: caches of vLLM, [pages][page][kv_heads][depth], have
-// {page * kv_heads * depth, depth, kv_heads * depth}. A table, i32 [batch][ceil(keys / page)], says which pages have a
-// sequence's keys. Entries that name no page (-1, say) are not followed: their keys are zeros. What lies behind the
-// last key of a sequence, in its last page and in pages that further entries name, counts for nothing but must be
-// finite.
+// Keys and values in pages of a pool. K is [pages][kv_heads][page][depth] and V [pages][kv_heads][page][width], with
+// any strides; `batch` is the stride between pages. For example, vLLM's caches, [pages][page][kv_heads][depth], have
+// {page * kv_heads * depth, depth, kv_heads * depth}. A table, i32 [batch][ceil(keys / page)], lists the pages of each
+// sequence's keys. Entries that name no page (-1, say) are not followed; their keys are zeros. The memory after a
+// sequence's last key, in its last page and in pages that further entries name, has no effect but must be finite.
 struct AttentionPages {
   int64_t page = 0;      // keys of a page, a multiple of 16
   int64_t pages = 0;     // of the pool
-  int64_t sequence = 0;  // entries from one sequence's line of the table to the next one's; 0: they are dense
+  int64_t sequence = 0;  // entries between the table rows of two sequences; 0: dense
 
   bool operator==(const AttentionPages&) const = default;
 };
@@ -167,18 +166,18 @@ struct AttentionProblem {
   AttentionStrides q, k, v, o;
   std::optional<double> scale = {};  // unset: 1 / sqrt(depth)
   double soft_cap = 0;               // 0: none
-  // A query's own key is the one that is as far from the last of its sequence as it is from the last query.
+  // Queries are aligned to the end of the sequence: the last query's own key is the last key, and so on backwards.
   bool causal = false;   // queries see keys up to their own
-  int64_t window = 0;    // above 0: keys that are less than this far from their own
-  bool lengths = false;  // i32 [batch]: only so many keys are a sequence's
+  int64_t window = 0;    // > 0: queries see keys less than this far from their own
+  bool lengths = false;  // i32 [batch]: the number of keys of each sequence
   std::optional<AttentionBias> bias = {};
-  std::optional<DType> sinks = {};  // f32, f16, bf16 [heads]: a score of each row that is no key's
+  std::optional<DType> sinks = {};  // f32, f16, bf16 [heads]: an extra score in each row that belongs to no key
   std::optional<AttentionPages> pages = {};
 
   bool operator==(const AttentionProblem&) const = default;
 };
 
-// Device addresses; of the last four what the problem has.
+// Device addresses; the last four only as far as the problem has them.
 struct AttentionOperands {
   const void* q = nullptr;
   const void* k = nullptr;
@@ -190,7 +189,7 @@ struct AttentionOperands {
   const void* page_table = nullptr;
 };
 
-// A prepared attention, of which the same holds as of a Gemm, but that PrepareOptions::tune_seconds has no effect.
+// A prepared attention. Everything said of a Gemm holds, except that PrepareOptions::tune_seconds has no effect.
 class HEDDLE_API Attention {
  public:
   // Throws kInvalidArgument (sizes, strides that overlap O), kUnsupportedType, kUnsupportedOperator (heads of more than

@@ -21,14 +21,14 @@ HEDDLE_API int64_t element_count(const Shape& shape);
 // "[1,3,224,224]"; "[]" for a scalar.
 HEDDLE_API std::string to_string(const Shape& shape);
 
-// A dense row-major tensor. Copies share the storage; mutable_data() is for whoever just made the tensor.
+// A dense row-major tensor. Copies share the storage; mutable_data() is only for code that has just created the tensor.
 class HEDDLE_API Tensor {
  public:
   Tensor() = default;
   // Zero-filled (64-byte aligned) storage. Throws kOutOfMemory.
   Tensor(DType dtype, Shape shape);
-  // The same with any content, for who writes every element: large ones are not touched twice, and lie on huge pages
-  // where the system has them. Strings are not allowed.
+  // The same, uninitialised, for callers that write every element. Large tensors are not touched twice, and use huge
+  // pages if the system has them. Strings are not allowed.
   static Tensor unfilled(DType dtype, Shape shape);
   // Borrows `data`, kept alive by `owner`: memory-mapped weights, a caller's array. Strings are not allowed.
   static Tensor borrow(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);

@@ -2,9 +2,9 @@
 
 namespace heddle {
 
-// Seconds from some moment on, for differences: of a clock that never goes back; of processor time that this thread, or
-// this process with all of its threads, has used. Time that other processes take away is not in the latter; that of
-// threads that wait by spinning is.
+// Seconds since an arbitrary moment, for differences. wall_seconds() is of a clock that never goes back.
+// thread_seconds() and process_seconds() are the processor time used by this thread and by all threads of this process.
+// They exclude time that other processes take away, but include the time of threads that wait by spinning.
 double wall_seconds();
 double thread_seconds();
 double process_seconds();

@@ -7,15 +7,15 @@
 
 namespace heddle {
 
-// Depth first over a directed acyclic graph whose nodes are numbered: every node once, however many others share it,
-// and with a stack of its own, however deep it lies. What one run has visited the next ones leave out.
+// Walks a directed acyclic graph with numbered nodes depth first. It visits every node once, however many others share
+// it. Its own stack allows any depth. A run skips the nodes that earlier runs visited.
 class DagWalk {
  public:
-  // `operands(node, next)` calls next(operand) for each operand in order. `enter(node)` comes before the operands and
-  // leaves them (and leave()) out by returning false; `leave(node)` comes after all of them.
+  // `operands(node, next)` calls next(operand) for each operand in order. `enter(node)` is called before the operands.
+  // If it returns false, the operands and leave() are skipped. `leave(node)` is called after all operands.
   template <typename Operands, typename Enter, typename Leave>
   void run(uint32_t root, const Operands& operands, const Enter& enter, const Leave& leave) {
-    // Callbacks may begin another walk with this object: it has a part of the stack for itself.
+    // Callbacks may begin another walk with this object: each walk uses its own part of the stack.
     const size_t bottom = stack_.size();
     stack_.push_back({root, false});
     while (stack_.size() > bottom) {
@@ -33,7 +33,7 @@ class DagWalk {
     }
   }
 
-  // Whether a node is visited for the first time; it counts as visited from now on.
+  // Returns true at the first visit of a node and marks it visited.
   bool visit(uint32_t node) {
     if (node >= seen_.size()) seen_.resize(node + node / 2 + 64, false);
     const bool is_new = !seen_[node];

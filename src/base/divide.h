@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// a / b, and a itself, up to the next whole multiple; a is not negative, b is positive.
+// ceil_div() is a / b, rounded up; round_up() is a, rounded up to a multiple of b. a is not negative, b is positive.
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }

@@ -7,11 +7,11 @@
 
 namespace heddle {
 
-// Memory that this process could still get without swapping: what the system calls available, and what the limits of
-// its control group and of its address space leave. UINT64_MAX when that cannot be known.
+// Memory that this process could still get without swapping, limited by the system's available memory, its control
+// group and its address space. UINT64_MAX if unknown.
 uint64_t available_memory();
 
-// Throws kOutOfMemory: `bytes` for `what` were refused, and how much there is.
+// Throws kOutOfMemory. The message says that `bytes` for `what` were refused, and how much memory is available.
 [[noreturn]] void fail_allocation(std::string what, uint64_t bytes);
 
 // The largest resident set that this process has had (since the last reset), in bytes. A reset that the system does not
@@ -23,7 +23,7 @@ void reset_peak_memory();
 // naming `what`.
 std::shared_ptr<std::byte> allocate(size_t bytes, const char* what);
 
-// Asks for huge pages under those parts of a large range that are whole ones. No effect on what is there.
+// Asks for huge pages for the parts of a large range that cover whole huge pages. The content does not change.
 void advise_huge_pages(void* memory, size_t bytes);
 
 }  // namespace heddle

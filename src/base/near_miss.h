@@ -7,15 +7,14 @@
 
 namespace heddle {
 
-// How many characters must be inserted, removed, replaced or swapped with their neighbour to make one word of the
-// other. Capital letters count as small ones, `_` as `-`. Words longer than 64 characters are compared by their
-// beginnings.
+// The edit distance of two words: the number of characters to insert, remove, replace or swap with their neighbour.
+// Case is ignored, and `_` counts as `-`. Words longer than 64 characters are compared by their beginnings.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The word of `known` that somebody who wrote `word` most likely meant; "" where none is near.
+// The word of `known` that the user most likely meant by `word`; "" if none is near.
 std::string_view near_miss(std::string_view word, const std::vector<std::string_view>& known);
 
-// "Did you mean NAME? " before another remedy; "" where no name of `known` is near. `known`: a range of texts.
+// "Did you mean NAME? " before another remedy; "" if no name of `known` is near. `known`: a range of texts.
 template <typename Range>
 std::string did_you_mean(std::string_view word, const Range& known) {
   const std::vector<std::string_view> names(std::begin(known), std::end(known));

@@ -25,20 +25,20 @@ struct KernelArguments {
   bool verify = false, all = false, compile_only = false, predict = false;
 };
 
-// The options of `heddle kernel attention`, beside some of those.
+// The options of `heddle kernel attention`, which also takes some of KernelArguments.
 struct AttentionArguments {
   int64_t batch = 1, heads = 1, kv_heads = 0, m = 0, n = 0, depth = 64, width = 0, window = 0, prefix = 0, page = 0;
   std::string type = "f16";
   bool causal = false;
 };
 
-// The options of `heddle kernel conv` and `heddle kernel b2b`, beside some of `heddle kernel gemm`.
+// The options of `heddle kernel conv` and `heddle kernel b2b`, which also take some of KernelArguments.
 struct ConvArguments {
   int64_t rows = 0, batch = 1, length = 0, depth = 0, height = 1, width = 0, channels = 0, filters = 0, groups = 1;
   int64_t out = 0;
   // Numbers separated by commas: one, or one for each dimension.
   std::string window = "3", stride = "1", dilation = "1", output_padding = "0";
-  std::string padding;  // also two for each dimension, all of those in front of the image first
+  std::string padding;  // or two for each dimension, all leading ones first
   bool transposed = false;
   std::string type = "f16";
 };
@@ -48,14 +48,14 @@ struct ProfileArguments {
   std::vector<std::string> files;  // of show, diff and merge
   std::string html, trace, speedscope, pprof, folded;
   int top = 20;
-  std::vector<std::string> program;  // what stands behind --: a program to profile, and its arguments
+  std::vector<std::string> program;  // after --: the program to profile and its arguments
   double rate = 100;                 // samples a second of its CPU time
   bool all_frames = false, no_gpu = false, operators = false;
 };
 
 inline constexpr const char* kAllKernels = "all";
 
-// What the command line said, over all commands; each command reads what concerns it.
+// The parsed options of all commands. Each command reads those that concern it.
 struct Arguments {
   const CLI::App* app = nullptr;  // the command line itself
   std::string model;              // or FILE of `opt`, NAME of `zoo`, the action of `cache`

@@ -5,10 +5,10 @@
 
 namespace heddle::cli {
 
-// What `work` prints on this thread (output.h), instead of printing it: plain text.
+// Runs `work` and returns its output on this thread (output.h) as plain text, instead of printing it.
 std::string captured(const std::function<void()>& work);
 
-// Where that goes now; null: to stdout.
+// The string that collects this thread's output now; null: the output goes to stdout.
 std::string* captive();
 
 }  // namespace heddle::cli

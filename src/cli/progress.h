@@ -5,15 +5,15 @@
 
 namespace heddle::cli {
 
-// Shows on stderr how far a long command is. On a terminal: one line, rewritten, with a bar and the time that is left.
-// Elsewhere: a line now and then, none of a command that is done soon.
+// Shows the progress of a long command on stderr. A terminal gets one line that is rewritten, with a bar and the time
+// that is left. Other outputs get a line now and then, and none for a command that ends soon.
 class Progress {
  public:
   Progress();
-  // `fraction` of all work is done, `stage` has begun. Stages that count ("kernels 3 of 40") give the pace from which
-  // the time left is told.
+  // `fraction` of all work is done, `stage` has begun. Stages that count ("kernels 3 of 40") set the pace from which
+  // the time left is estimated.
   void show(const std::string& stage, double fraction);
-  // The line is as if it had never been.
+  // Erases the line.
   static void end();
 
  private:

@@ -19,19 +19,19 @@ struct Prepared {
 };
 Prepared prepare(const Arguments& arguments, Ranges ranges = Ranges::kRefused);
 
-// Says on stderr, in one line, what was taken for extents that nobody gave.
+// Says on stderr, in one line, which values were taken for extents that nobody gave.
 void tell_guess(const Arguments& arguments, const CompileOptions& options, const std::vector<PortInfo>& inputs);
 
-// Says on stderr what was taken for inputs that decide branches (driver/verify/random_inputs.h).
+// Says on stderr which values were taken for inputs that decide branches (driver/verify/random_inputs.h).
 void tell_branches(const std::string& guess);
 
-// `inputs` with integer files seen as the types that the model wants (read_npy()).
+// `inputs`, with tensors from integer files reinterpreted as the types of the model (read_npy()).
 std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, const std::vector<PortInfo>& ports);
 
-// Says what times that were measured on a busy machine are worth (base/thread/contention.h).
+// If the machine was busy, warns that measured times may be too long (base/thread/contention.h).
 void print_busy(double waiting, int threads);
 
-// What a picture shows.
+// The modules that a picture shows.
 driver::Modules modules_of(const Arguments& arguments);
 
 // "1.5 GB", "12 KB"

@@ -9,10 +9,10 @@ class ParseError;
 
 namespace heddle::cli {
 
-// What is wrong with a command line that did not parse, with the command or option that was most likely meant.
+// The error of a command line that did not parse, with the command or option that was most likely meant.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
-// What is wrong with one that names no command, or only the first word of one.
+// The error of a command line that names no command, or only the first word of one.
 std::string no_command(const CLI::App& app);
 
 // How to learn more.

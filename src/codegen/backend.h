@@ -7,7 +7,8 @@
 
 namespace heddle::codegen {
 
-// How a kind of target writes kernels whose description does not say for which it is. One object a kind, without state.
+// Writes kernels for one kind of target, from descriptions that do not depend on the kind. One stateless object per
+// kind.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -19,7 +20,7 @@ class Backend {
                                    const Target& target, Marks marks) const = 0;
   virtual KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc,
                                  const Target& target, bool marked) const = 0;
-  // Whether numbers of a kernel can be its arguments.
+  // True if numbers of the kernel can become arguments.
   virtual bool takes_arguments(const schedule::KernelDesc& desc) const = 0;
 };
 

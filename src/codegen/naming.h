@@ -8,14 +8,14 @@
 
 namespace heddle::codegen {
 
-// What people who read a kernel call its operands. Kernels that are compiled have no names of the model, so that equal
-// kernels are equal texts.
+// Readable names of a kernel's operands. Compiled kernels contain no names of the model, so that equal kernels have
+// equal texts.
 struct Naming {
   std::string symbol;                 // of the compiled text
   std::vector<std::string> operands;  // identifiers, no two of them equal
 };
 
-// What a kernel calls operand number `i`, with names or without.
+// The name of operand `i` in a kernel's text, with a Naming or without.
 std::string operand_name(const Naming* naming, const schedule::KernelDesc& desc, size_t i);
 
 struct NamedOperand {
@@ -23,11 +23,11 @@ struct NamedOperand {
   bool output = false;
 };
 
-// Short identifiers for operands of these names, which differ from each other and from all names that kernels have:
-// "add", "weight"; "x3" where a name yields none.
+// Short identifiers for operands of these names: "add", "weight"; "x3" if a name yields none. They differ from each
+// other and from all other names in kernels.
 std::vector<std::string> identifiers_of(const std::vector<NamedOperand>& operands);
 
-// The text that emit() makes of a stitch kernel, with these names; nullopt for other kernels.
+// The text of emit() for a stitch kernel, with these names; nullopt for other kernels.
 std::optional<std::string> emit_named(const schedule::KernelPlan& plan, const Naming& naming);
 
 }  // namespace heddle::codegen

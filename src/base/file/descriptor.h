@@ -31,7 +31,7 @@ class Descriptor {
 // Throws kFile: "opening the file failed: ...", with the text of errno `error`.
 [[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {});
 
-// Whether `path` still names the open file `fd`, which others may have replaced or removed; links are not followed.
+// True if `path` still names the open file `fd`. Others may have replaced or removed it. Links are not followed.
 bool is_named(int fd, const std::string& path);
 
 }  // namespace heddle

@@ -11,20 +11,20 @@
 
 namespace heddle {
 
-// Whose files are read: kOwn refuses with kFile what others than this user and root may have written
-// (base/file/trust.h).
+// The owners whose files may be read. kOwn refuses, with kFile, files that users other than this one and root may have
+// written (base/file/trust.h).
 enum class From : bool { kAnybody, kOwn };
 
 // The content of a whole file, read-only, as long as the object lives.
 class MappedFile {
  public:
-  // Maps the file: pages are read when they are touched. For files that are replaced and never written to, as
-  // write_file() leaves them: where somebody shortens the file, its pages end in a SIGBUS. Errors: kFile.
+  // Maps the file; pages are read on first access. Only for files that are replaced and never overwritten, such as
+  // those of write_file(): if somebody shortens the file, access to the lost pages raises SIGBUS. Errors: kFile.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
-  // Reads the file into memory of this process: what happens to it afterwards is not seen. For files that users name.
-  // Errors: kFile, also where it became shorter meanwhile; kOutOfMemory.
+  // Reads the file into memory of this process, so later changes to the file have no effect. For files that users name.
+  // Errors: kFile, also if the file became shorter meanwhile; kOutOfMemory.
   static std::shared_ptr<const MappedFile> read(const std::string& path, From from = From::kAnybody, int threads = 1);
-  // The same of what is open for reading; `path` is for messages.
+  // The same for a file that is open for reading; `path` is for messages.
   static std::shared_ptr<const MappedFile> read(int fd, const std::string& path, int threads = 1);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
@@ -44,8 +44,8 @@ class MappedFile {
   bool backed_;  // pages can be read from the file again
 };
 
-// Gives the resident pages of a range back to the system where it lies in a file that is mapped, for who has copied or
-// packed what is there; a later access reads them again. Other memory is left alone.
+// Gives the resident pages of a range back to the system if it lies in a mapped file, for callers that have copied or
+// packed the content. A later access reads the pages again. Other memory is left alone.
 void release_pages(const void* data, size_t bytes);
 
 bool file_exists(const std::string& path);
@@ -53,27 +53,26 @@ bool file_exists(const std::string& path);
 // Creates `path` with all missing parents (mode 0700 for what is created). Throws kFile.
 void make_directories(const std::string& path);
 
-// Writes the parts one after another to a new file in the folder of `path`, flushes it to the disk and puts it in the
-// place of `path`: readers see the old file, the new one, or none, never a part of one, whenever the process or the
-// machine stops. Throws kFile (and leaves nothing behind). Without the flush a stop of the machine (not of the process)
-// may leave a damaged file: for what is checked before use.
+// Writes the parts one after another to a new file in the folder of `path`, flushes it to the disk and moves it to
+// `path`. Readers see the old file, the new one or none, never a part of one, even if the process or the machine stops.
+// Throws kFile (and leaves nothing behind). Without the flush, a stop of the machine (not of the process) may leave a
+// damaged file, so skip it only for content that is checked before use.
 enum class Sync : bool { kNo, kYes };
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync = Sync::kYes);
 void write_file(const std::string& path, std::string_view text, Sync sync = Sync::kYes);
 
-// Makes `to` a file of its own with what is in `from`, in place of what was there, flushed to the disk. Both share
-// their blocks until one is written to where the file system can do that (XFS, Btrfs). False where `from` cannot be
-// opened.
+// Replaces `to` by a copy of `from`, flushed to the disk. On file systems that can (XFS, Btrfs), both share their
+// blocks until one is written to. Returns false if `from` cannot be opened.
 bool duplicate_file(const std::string& from, const std::string& to);
 
-// Removes what write_file() calls of processes that died left in a folder.
+// Removes the unfinished files that write_file() calls of dead processes left in a folder.
 void sweep_unfinished(const std::string& folder);
 
 // Free bytes for this user on the file system of `path`; 0 when that is unknown.
 uint64_t free_bytes(const std::string& path);
 
-// A new empty folder below `root` (empty: $TMPDIR, else /tmp), removed with what is in it at the end. It is locked
-// while it lives: those that dead processes left below the same root are removed first. Throws kFile.
+// A new empty folder below `root` (empty: $TMPDIR, else /tmp), removed with its content at the end. It is locked while
+// it lives. Folders that dead processes left below the same root are removed first. Throws kFile.
 class TempDir {
  public:
   explicit TempDir(const std::string& prefix = "heddle", const std::string& root = {});

@@ -10,17 +10,17 @@ namespace heddle {
 // when its process dies; a file that a dead process left is taken over by the next holder or removed by sweep_locks().
 class FileLock {
  public:
-  // Waits for the holder, unless that one is stopped (Ctrl-Z, a debugger), and only where the file system has locks:
-  // the lock is not held then. Never throws.
+  // Waits for the holder. Returns without the lock if the holder is stopped (Ctrl-Z, a debugger) or if the file system
+  // has no locks. Never throws.
   explicit FileLock(std::string path);
   ~FileLock() { release(); }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
   bool held() const { return file_.get() >= 0; }
-  // Whether somebody else held it meanwhile: what the lock guards may be done.
+  // True if somebody else held the lock meanwhile, so the guarded work may be done already.
   bool waited() const { return waited_; }
-  void release();  // and remove the file
+  void release();  // also removes the file
 
  private:
   std::string path_;

@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// The interface whose options the messages of this process name. A program that is neither the command nor Python uses
-// the library.
+// The interface whose options the messages of this process name. Programs other than the command and Python use the
+// library.
 enum class Interface : uint8_t { kLibrary, kCommandLine, kPython };
 void speak_of(Interface interface);
 
@@ -31,9 +31,9 @@ std::string threads(int count);
 std::string tuned();  // with what the tuner found
 // The call or the command that tunes a model with these options.
 std::string tune(const std::vector<std::string>& options);
-// What an explanation has beside its overview, each with the words that ask for it.
+// The further sections of an explanation, each with the words that request it.
 std::vector<std::string> explain_more(bool is_measured);
-std::string value_of(std::string_view input);  // when it is compiled for
+std::string value_of(std::string_view input);  // known at compile time
 std::string input(std::string_view name);      // of a run
 std::string limit(std::string_view name);
 std::string external_data_links();

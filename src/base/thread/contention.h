@@ -6,13 +6,12 @@
 
 namespace heddle {
 
-// How long threads of this process that were ready to run waited for a processor, from the construction on. Times that
-// were measured meanwhile are too long by that or, where threads wait for one another, by more.
+// How long runnable threads of this process have waited for a processor since construction. Times measured meanwhile
+// are too long by that much, or by more if threads wait for one another.
 class Contention {
  public:
   Contention();
-  // Of the time since then: the share that the thread that waited longest has waited. 0 if the system does not count
-  // it.
+  // The longest wait of any thread, as a share of the time since construction. 0 if the system does not count it.
   double waiting() const;
 
  private:
@@ -20,10 +19,10 @@ class Contention {
   double start_;
 };
 
-// Whether the machine is too busy for times to say anything of a program, by Contention::waiting().
+// True if the machine is too busy for meaningful measurements, by Contention::waiting().
 bool is_busy(double waiting);
 
-// What to say of times of a run of so many threads then; "" if the machine is not busy.
+// A warning about times measured with this many threads; "" if the machine is not busy.
 std::string busy_text(double waiting, int threads);
 
 }  // namespace heddle

@@ -10,22 +10,24 @@
 
 namespace heddle::cli {
 
-// What came of compiling one unit.
+// The result of compiling one unit.
 struct CompiledUnit {
   std::string what;
   bool failed = false;
 };
-// Each distinct unit once, on all cores.
+// Compiles each distinct unit once, on all cores.
 std::map<std::string, CompiledUnit> compile_units(const std::set<std::string>& distinct, const CudaTarget& target,
                                                   bool use_cache);
-// The chip of --chip, else the one of --sm, for which kernels are made where there is no GPU.
+// The chip of --chip, else the one of --sm: the target of kernels if there is no GPU.
 CudaTarget chip_target(const KernelArguments& arguments);
 
-// What kernels are made for: the CPU, a chip that need not be here, or the GPU of --device. Throws kDevice without it.
+// The target of kernels: the CPU, a chip that need not be present, or the GPU of --device. Throws kDevice if that GPU
+// is missing.
 Target group_target(const Arguments& arguments);
 
-// Candidates of one operator as the options of `heddle kernel` say: listed and compiled without a device, or timed, the
-// fastest compared with float64. `description`: of the problem, at the head of what --json prints. The exit status.
+// Lists and compiles the candidates of one operator without a device, or times them and compares the fastest with
+// float64, as the options of `heddle kernel` say. `description` describes the problem at the head of the --json output.
+// Returns the exit status.
 int run_group(const driver::GroupProblem& problem, const Target& target, const nlohmann::json& description,
               const Arguments& arguments);
 

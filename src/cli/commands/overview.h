@@ -4,8 +4,8 @@
 
 namespace heddle::cli {
 
-// What `heddle explain` opens with: at most ten lines that say what was fused, where the time goes, what holds it back,
-// what memory it takes and what to try. Times are measured ones where the report has them, else predicted.
+// The head of `heddle explain`: at most ten lines about what was fused, where the time goes, what limits it, how much
+// memory it takes and what to try. Times are measured if the report has such times, else predicted.
 void print_overview(const driver::CompileReport& report);
 
 }  // namespace heddle::cli

@@ -10,7 +10,7 @@
 
 namespace heddle::cli {
 
-// What commands tell of their results: as JSON, and as text that is printed.
+// Reports of commands' results: as JSON, and as printed text.
 nlohmann::json json_of(const driver::CompileReport& report);
 nlohmann::json json_of(const driver::ModelSummary& summary);
 nlohmann::json json_of(const driver::RunTimes& times);
@@ -19,7 +19,7 @@ nlohmann::json json_of(const driver::VerifyReport& report);
 
 // `verbose`: every group, kernel and decision, too.
 void print_report(const driver::CompiledModel& model, const Target& target, bool verbose);
-// `full`: names and formulas of extents as long as they are, else rows fit the terminal.
+// `full`: prints names and formulas of extents in full length. Otherwise rows fit the terminal.
 void print_report(const driver::ModelSummary& summary, bool full = false);
 void print_report(const driver::RunTimes& times);
 void print_report(const driver::TuneReport& report);

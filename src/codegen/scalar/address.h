@@ -10,14 +10,14 @@
 
 namespace heddle::codegen {
 
-// What the leaves of expressions are called.
+// Names of the leaves of expressions.
 struct Names {
   std::vector<std::string> buffers;              // by Expr::id of a load: a pointer to const storage_type(dtype)
   std::map<uint32_t, int64_t> begins;            // elements of a buffer in front of that pointer
   std::map<uint32_t, TextValue> locals;          // by Expr::id of a kLocal
   std::map<schedule::VarId, std::string> vars;   // an int64_t; for the vector variable, the index of lane 0
   std::map<schedule::ExprId, TextValue> cached;  // values that the surrounding code already has
-  std::set<uint32_t> evict_first, l1_resident;   // buffers with loads of a kind of their own on a GPU
+  std::set<uint32_t> evict_first, l1_resident;   // buffers with special load instructions on a GPU
   std::map<int64_t, std::string> numbers;        // positive strides and offsets that are variables instead of literals
 };
 
@@ -26,7 +26,7 @@ struct Lanes {
   schedule::VarId var;
   std::string width = "W";  // an integer constant expression
   std::string count = "n";  // tile::index_constant<W>, or an int64_t: how many lanes are real
-  int64_t aligned = 1;  // lane 0 is a multiple of this; where it is the width, whole vectors share what divides by it
+  int64_t aligned = 1;  // lane 0 is a multiple of this; if it is the width, quotients by it are equal in a whole vector
 };
 
 // How text differs between machines that have the same vectors.
@@ -34,10 +34,10 @@ struct Style {
   bool cuda = false;                                  // accesses name their alignment, there are no partial vectors
   std::string index = "int64_t";                      // the type of loop variables
   std::map<schedule::VarId, int64_t> multiples = {};  // divisors of variables
-  bool fast = false;  // results are rounded to 16 bits or fewer: tile/op/cuda/fast.h serves
+  bool fast = false;  // results are rounded to 16 bits or fewer, so tile/op/cuda/fast.h is exact enough
 };
 
-// Indices, and accesses to memory by the lanes that are set, as text. Without lanes everything is of width 1.
+// Writes indices and memory accesses as text, for the lanes of set_lanes(). Without lanes everything is of width 1.
 class AddressEmitter {
  public:
   Names& names() { return names_; }
@@ -54,7 +54,7 @@ class AddressEmitter {
   std::optional<int64_t> lane_stride(const schedule::Index& at) const;
   // The condition lo <= index < hi.
   std::string within(const schedule::Index& index, int64_t lo, int64_t hi);
-  // Whether a load's lanes are side by side from a multiple of their number on, and where lane 0 is.
+  // aligned_at(): a load's lanes are adjacent and aligned to their number. place(): the position of lane 0.
   bool aligned_at(schedule::ExprId load) const;
   std::string place(schedule::ExprId load);
   // On a GPU: the elements of a load of the current width as they lie in memory.
@@ -64,10 +64,10 @@ class AddressEmitter {
   AddressEmitter(const schedule::ExprPool& pool, Names names) : pool_(pool), names_(std::move(names)) {}
   ~AddressEmitter() = default;
 
-  // The value of an expression that an index is computed from: one that all lanes share.
+  // The value of an expression that an index is computed from. All lanes share it.
   virtual TextValue value(schedule::ExprId e) = 0;
 
-  // Whether lanes have values of their own, and whether because of a local.
+  // wide(): lanes have values of their own. has_wide_local(): they have them because of a local.
   bool wide(schedule::ExprId e) const;
   bool has_wide_local(schedule::ExprId e) const;
   const std::string& width(bool wide) const;
@@ -76,7 +76,7 @@ class AddressEmitter {
   std::string load(schedule::ExprId load);
   // The statement that stores a vec of the current width.
   std::string store(const std::string& buffer, const schedule::Index& at, const std::string& value, bool stream);
-  // Of a guard.
+  // The condition of a guard.
   std::string condition(const schedule::Expr& guard) { return within(guard.index, guard.lo, guard.hi); }
   bool same_for_all_lanes(const schedule::Expr& guard) const;
 

@@ -21,12 +21,12 @@ class GatherEmitter : public AddressEmitter {
   std::optional<std::string> gather(schedule::ExprId load);
 
  private:
-  // Such an index: what all lanes share and what each adds to it.
+  // Such an index in two parts: the part that all lanes share, and the part that each lane adds.
   struct LanePositions {
     schedule::Index shared;
     std::string lanes;
     std::optional<schedule::ExprId> loaded;  // `lanes` is this load, whose elements are side by side
-    int64_t limit = 0;                       // all of them are less
+    int64_t limit = 0;                       // all of `lanes` are less
   };
   std::optional<LanePositions> lane_positions(const schedule::Index& at);
   bool has_lane_form(const schedule::Index& at) const;

@@ -16,8 +16,8 @@ class ScalarEmitter final : public GatherEmitter {
  public:
   ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out);
 
-  // The value that is stored next is rounded to 16 bits: short forms serve for it, and for what loses little by them
-  // below it. nullopt: it is not.
+  // Sets the value that is stored next in 16 bits. Short forms serve for it, and for the values below it that lose
+  // little by them. nullopt: the next value is not rounded.
   void set_rounded(std::optional<schedule::ExprId> value) { rounded_ = value; }
   // Values written between push and pop are forgotten at pop (they went out of C++ scope).
   void push_scope() { scopes_.emplace_back(); }
@@ -32,8 +32,8 @@ class ScalarEmitter final : public GatherEmitter {
   std::string vector(schedule::ExprId e);
   // Writes "to = e;", where `to` is a vec of the current width; it stands for `e` from then on.
   void assign(const std::string& to, schedule::ExprId e);
-  // Writes the parts of `e` that depend on the variables in `bound` only and are computed whatever guards say: the
-  // loop-invariant ones, before the loop is opened.
+  // Writes the loop-invariant parts of `e`, before the loop is opened: those that depend only on the variables in
+  // `bound` and are computed whatever guards say.
   void hoist(schedule::ExprId e, uint64_t bound);
   // Stores `e` as `storage` at element `at` of the pointer called `buffer`; `stream`: past the caches.
   void store(const std::string& buffer, DType storage, const schedule::Index& at, schedule::ExprId e,

@@ -22,11 +22,11 @@ struct TextValue {
   bool literal = false;  // text is a plain C++ literal of type T, not a vec
 };
 
-// What was loaded as it is stored, as a value: of bools a mask.
+// A loaded element in its storage form, as a value; bools become a mask.
 TextValue loaded_value(const std::string& load, DType dtype, bool wide = false);
 // The value as a vec or mask of `width` lanes, which is "1" or the width that wide values have.
 std::string widened(const TextValue& value, const std::string& width);
-// A bool value as a mask of that many bytes a lane; a literal as one of a single lane.
+// A bool value as a mask of `bytes` bytes per lane; a literal becomes a mask of a single lane.
 std::string as_mask(const TextValue& value, int bytes);
 
 // A constant as a C++ literal of its computed type.

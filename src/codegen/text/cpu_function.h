@@ -9,16 +9,16 @@ namespace heddle::codegen {
 
 inline constexpr std::string_view kEntry = "extern \"C\"";
 
-// A kernel of a CPU but for its name.
+// A CPU kernel without its name.
 struct CpuFunction {
   std::string comment;
   std::string body = {};
-  KernelSource source = {};  // without its text; `symbol` is what the name begins with
+  KernelSource source = {};  // without its text; `symbol` is the prefix of the name
 
   std::string text(std::string_view linkage, std::string_view name) const;
-  // The name that the text yields.
+  // The name that is derived from the text.
   std::string symbol() const;
-  // Under that name; where numbers have marks, with the prefix for a symbol and the stand-in in the text.
+  // The kernel under that name. If `marked`, its symbol is the prefix, and the text has the stand-in for the name.
   KernelSource kernel(bool marked) const;
 };
 

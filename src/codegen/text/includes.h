@@ -5,7 +5,7 @@
 namespace heddle::codegen {
 
 // The tile header of a rarely used function or type (transposes, random numbers, narrow types), which a text includes
-// only where it names it; "" for all other identifiers.
+// only if it names the identifier; "" for all other identifiers.
 std::string_view header_of(std::string_view identifier);
 
 }  // namespace heddle::codegen

@@ -11,20 +11,19 @@
 
 namespace heddle::codegen {
 
-// What a kernel computes, as the beginning of its symbol: "layer_norm_768", "softmax_128", "sum_exp_mul". It says what
-// the text is made of and nothing else, so that equal texts have equal symbols: no names of the model, no extents that
-// are known to the launch only.
+// What a kernel computes, as the beginning of its symbol: "layer_norm_768", "softmax_128", "sum_exp_mul". It depends on
+// nothing but the content of the text, so that equal texts have equal symbols. It contains no names of the model and no
+// extents that only the launch knows.
 std::string kernel_name(const schedule::StitchDesc& body, bool with_extents);
 std::string kernel_name(const schedule::CudaStitchDesc& body);
 
 // The operators of an epilogue: "_add_max", "" where there are none.
 std::string operators_of(const schedule::ExprPool& pool, const std::vector<schedule::ExprId>& roots);
 
-// What stands for the name of a kernel in a text that it is made of.
+// The placeholder for a kernel's name in the text that the name is derived from.
 inline constexpr const char* kStandIn = "KERNEL_NAME";
 
-// How a function of a GPU begins: its symbol, and whether it waits for the launch in front of its own before anything
-// else.
+// The start of a GPU function: its symbol, and whether it first waits for the previous launch.
 struct KernelHead {
   std::string symbol;
   bool waits = false;
@@ -35,11 +34,11 @@ inline constexpr const char* kWait =
 std::string first_lines(const KernelHead& head);
 inline constexpr const char* kWaitHeader = "tile/arch/sm90/dependent.h";
 
-// A kernel's text but for its head.
+// A kernel's text as a function of its head.
 using TextOf = std::function<std::string(const KernelHead&)>;
 
-// Writes a kernel under the name that its text, written with `stand_in` for it, yields. Whether it waits is the same
-// for all kernels of a device and no part of the name.
+// Writes a kernel and derives its name from its text, in which `stand_in` stands for the name. Whether it waits is the
+// same for all kernels of a device, so it is not part of the name.
 void name_kernel(KernelText& kernel, std::string_view prefix, const TextOf& text, bool waits,
                  const std::string& stand_in = kStandIn);
 

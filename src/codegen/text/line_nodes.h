@@ -7,14 +7,13 @@
 
 namespace heddle::codegen {
 
-// Which nodes of a graph the lines of a kernel's text compute something of. Texts say in their comments what a value is
-// of, by the kind of its node in the model ("add of Add"), so that layers share them. A kernel that is written from a
-// graph whose kinds are node_tag()s says by node what it says by kind elsewhere, in a text that is the same but for its
-// comments.
+// The graph nodes that the lines of a kernel's text compute. A text's comments name the origin of a value by the kind
+// of its node in the model ("add of Add"), so that layers share texts. If a kernel is written from a graph whose kinds
+// are node_tag()s, its comments name nodes instead. The rest of the text is the same.
 std::string node_tag(uint32_t node);
 
-// By line: the nodes, in order, each once; none where the text does not say. Lines that declare what others use are of
-// the nodes of the line that follows.
+// The nodes of each line, in order, each once; none if the text names none. A declaration for later lines gets the
+// nodes of the line that follows.
 std::vector<std::vector<uint32_t>> nodes_by_line(std::string_view text);
 
 }  // namespace heddle::codegen

@@ -10,8 +10,8 @@
 
 namespace heddle::codegen {
 
-// `text`, of which a model may have said parts (the operators that a value comes from), as a comment: nothing in it
-// ends the comment's line or joins it to the next one.
+// `text` as a comment. Parts of it may come from a model (the operators that a value comes from), so nothing in it may
+// end the comment's line or join it to the next one.
 std::string comment_of(std::string_view text);
 
 // `text` as an operand of * and the like: in parentheses where it is a sum, a quotient, ...
@@ -34,9 +34,8 @@ class Writer {
   void declare(std::string_view type, const std::string& name, std::string_view value) {
     lines_.push_back({fmt::format("const {} {} = {};", type, name, value), depth_, name, "", ""});
   }
-  // "const auto NAME = VALUE;  // COMMENT", a value without side effects. One that the statement behind it alone uses,
-  // once, becomes a part of that statement as long as this stays short; both comments then stand there. Returns the
-  // name.
+  // "const auto NAME = VALUE;  // COMMENT", a value without side effects. If only the next statement uses it, once, it
+  // becomes a part of that statement as long as this stays short. That line then has both comments. Returns the name.
   std::string value(std::string name, std::string value, std::string comment) {
     lines_.push_back(
         {fmt::format("const auto {} = {};", name, value), depth_, name, std::move(value), std::move(comment)});

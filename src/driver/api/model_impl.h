@@ -13,12 +13,12 @@
 
 namespace heddle {
 
-// What the cache had: the plan, or the kernels for it.
+// What came from the cache: the plan, or the kernels for it.
 struct FromCache {
   bool plan = false, kernels = false;
 };
 
-// A model for one set of input shapes, of values of the inputs that decide shapes, and of inputs that are given.
+// A model compiled for one set of input shapes, values of the inputs that decide shapes, and choice of given inputs.
 struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;
@@ -30,8 +30,7 @@ struct ModelVariant {
 // A run's value for each of Model::Impl::ports(); null for the default.
 using GivenInputs = std::vector<const Tensor*>;
 
-// The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, where there is
-// one.
+// The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, if there is one.
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
                                                    FromCache* from_cache = nullptr, std::string* file = nullptr);
 
@@ -49,8 +48,8 @@ class Model::Impl {
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
   std::vector<Tensor> run_into(const std::map<std::string, Tensor>& inputs,
                                const std::map<std::string, Tensor>& outputs) const;
-  // In the order of inputs(), with their dtypes. `into`: for each output memory of the caller as run_into() wants it,
-  // or an undefined tensor; or nothing at all.
+  // In the order of inputs(), with their dtypes. `into`: for each output, the caller's memory as for run_into(), or an
+  // undefined tensor. It may also be empty.
   std::vector<Tensor> run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into = {}) const;
   // The same in the order of ports(). Throws kInvalidInput if an input without a default is missing.
   std::vector<Tensor> run_given(const GivenInputs& given, std::vector<Tensor> into) const;
@@ -62,16 +61,16 @@ class Model::Impl {
 
   // The variant that load() made.
   const ModelVariant& primary() const { return *primary_; }
-  // Those for other shapes that are kept, the last used first.
+  // The kept variants for other shapes, most recently used first.
   std::vector<std::shared_ptr<const ModelVariant>> variants() const {
     const std::lock_guard lock(mutex_);
     return {others_.begin(), others_.end()};
   }
   int threads() const { return pool_->threads(); }
-  // With the shapes of the largest extents, where there are ranges.
+  // The options, with the shapes of the largest extents if there are ranges.
   const CompileOptions& options() const { return options_; }
-  // Returns when nothing is compiled in the background: kernels for CompileOptions::ranges are there, and each shape
-  // has its best plan.
+  // Waits until nothing is compiled in the background. Then the kernels for CompileOptions::ranges exist, and each
+  // shape has its best plan.
   void wait_for_background() const {
     if (maker_ != nullptr) maker_->wait_for_background();
   }
@@ -102,12 +101,13 @@ class Model::Impl {
   std::map<std::string, size_t, std::less<>> places_;  // in ports_
   std::vector<bool> has_default_;                      // of ports_
   Variant primary_;
-  // For other shapes than the primary's, the last used first. CompileOptions limits them; a run keeps what it uses.
+  // For other shapes than the primary's, most recently used first. CompileOptions limits them; a run keeps what it
+  // uses.
   mutable std::list<Variant> others_;
   mutable std::vector<Variant> prepared_;        // of enqueue(), for the life of the model
   mutable std::mutex mutex_;                     // of others_ and prepared_
-  mutable std::timed_mutex compiling_;           // before mutex_; runs in known shapes go on meanwhile
-  std::unique_ptr<driver::VariantMaker> maker_;  // none for a plan file; goes first, as its thread uses the others
+  mutable std::timed_mutex compiling_;           // locked before mutex_; runs with known shapes go on
+  std::unique_ptr<driver::VariantMaker> maker_;  // null for a plan file; destroyed first: uses the others
 };
 
 }  // namespace heddle

@@ -11,7 +11,7 @@
 
 namespace heddle::driver {
 
-// Work that nobody waits for, one task after another on a thread that begins with the first.
+// Background tasks, run one after another on a thread that starts with the first.
 class Background {
  public:
   Background() = default;
@@ -20,11 +20,11 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // What a task throws is logged with `what`.
+  // Exceptions of a task are logged with `what`.
   void add(std::string what, std::function<void()> task);
-  // Returns when all that was added has ended.
+  // Returns when all added tasks have ended.
   void wait();
-  // Whether a long task is to give up.
+  // True if a long task should give up.
   bool ends() const;
 
  private:

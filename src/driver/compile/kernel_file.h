@@ -8,8 +8,8 @@
 
 namespace heddle::driver {
 
-// A kernel's text as a file that a person reads, and may edit: the first line says which kernel it is and what the rest
-// was when it was written, so that an edited file is told from one that Heddle may replace.
+// A kernel's text as a file that a person reads, and may edit: the first line identifies the kernel and the original
+// content of the rest. So Heddle recognises edited files and replaces only the others.
 
 // "layer_norm_768_7581587e98b0a662.cu": a symbol has letters, digits and underscores only.
 std::string kernel_file_name(const std::string& symbol, const Target& target);

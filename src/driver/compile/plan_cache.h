@@ -16,23 +16,24 @@ namespace heddle::driver {
 // kMalformedModel.
 Hash128 model_hash(const std::string& path, const CompileOptions& options, int threads);
 
-// The key of a plan whose model and options are `base`, for the winners of its problems (TuningChoices::winners).
+// The key of a plan. `base` is the key of its model and options; `winners` are those of its problems
+// (TuningChoices::winners).
 Hash128 tuned_key(const Hash128& base, const std::string& winners);
 
 // Plans of this user by model, options, target and build of Heddle.
 class PlanCache {
  public:
-  // Null where the plan is absent, or damaged or made from something else (then it is removed).
+  // Returns null if the plan is absent, damaged or made from something else. In the last two cases it is removed.
   std::shared_ptr<const runtime::Plan> find(const Hash128& key, int threads) const;
-  // The stored plan, which carries its key, mapped from its file so that packed weights are not also kept in memory;
-  // null where it could not be stored.
+  // Stores the plan, which carries its key. Returns it mapped from its file, so that packed weights are not also kept
+  // in memory, or null if it could not be stored.
   std::shared_ptr<const runtime::Plan> store(const Hash128& key, runtime::Plan& plan,
                                              const runtime::ConstantMakers& makers) const;
 
-  // Where find() and store() have the plan.
+  // The file of find() and store().
   std::string path_of(const Hash128& key) const { return cache_.path_of(jit::EntryKind::kPlan, key); }
 
-  // Held by who makes the plan of these model and options (jit::Cache::lock()).
+  // Held while the plan of this model and these options is made (jit::Cache::lock()).
   FileLock lock(const Hash128& base) const { return cache_.lock(jit::EntryKind::kPlan, base); }
 
   // TuningChoices::text() of the model and options of this key.

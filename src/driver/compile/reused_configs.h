@@ -14,18 +14,18 @@ namespace heddle::driver {
 // (Problem::any_rows).
 using KnownChoices = std::map<std::string, std::set<std::string>>;
 
-// Prefers configurations whose kernels exist to those that are faster by little: they cost another shape of a model no
+// Prefers configurations whose kernels exist over slightly faster ones, so that another shape of a model needs no
 // compiler. `inner`, which may answer from measurements, is asked first.
 class ReusedConfigs : public schedule::ConfigSource {
  public:
-  // How much slower than the pick a known configuration may be, by the cost model: as much as it is mistaken by.
+  // How much slower than the pick a known configuration may be, by the cost model. This is about the model's error.
   static constexpr double kMostSlower = 1.1;
   ReusedConfigs(schedule::ConfigSource& inner, const KnownChoices& known, double most_slower = kMostSlower)
       : inner_(inner), known_(known), most_slower_(most_slower) {}
   std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override;
   bool for_any_extents() const override { return inner_.for_any_extents(); }
 
-  // What was chosen, whether known before or not.
+  // All choices, whether known before or not.
   KnownChoices take_chosen() { return std::move(chosen_); }
 
  private:

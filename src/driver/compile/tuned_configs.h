@@ -12,7 +12,7 @@
 
 namespace heddle::driver {
 
-// What a plan depends on besides its options: the problems that its schedule asked about, and what was answered.
+// What a plan depends on besides its options: the problems that its schedule asked about, and the answers.
 struct TuningChoices {
   std::vector<std::string> problems;  // sorted
   std::string winners;                // one line for each problem that has a record; "" for none
@@ -24,7 +24,7 @@ struct TuningChoices {
 // The winners of the problems in `text` (TuningChoices::text()) as the database has them now.
 std::string current_winners(std::string_view text, const Target& target, bool tuned);
 
-// Answers the schedule from the database and notes what was asked.
+// Answers the schedule's questions from the database and records them.
 class TunedConfigs : public schedule::ConfigSource {
  public:
   TunedConfigs(const Target& target, bool tuned, bool for_any_extents = false);

@@ -17,11 +17,11 @@ namespace heddle::driver {
 
 struct Neighbour;
 
-// Makes plans of one model for further sets of shapes, with the kernels that there are. On a CPU kernels are told what
-// differs: once a few shapes were seen, the next one mostly needs no compiler. On a GPU products and memory-bound
-// kernels are told their outermost extents from the beginning, and products take tiles that others have: in the best
-// plan where these are about as fast, in one that is wanted soon wherever they can. Thread-safe; one plan is made at a
-// time, and while the compiler runs for one, others whose kernels are there are made.
+// Makes plans of one model for further sets of shapes and reuses existing kernels. On a CPU, kernels take the numbers
+// that differ as arguments, so after a few shapes the next one mostly needs no compiler. On a GPU, products and
+// memory-bound kernels take their outermost extents as arguments from the beginning. Products also reuse tiles of
+// existing kernels: in the best plan if these are about as fast, in a plan that is wanted soon whenever possible.
+// Thread-safe. Plans are made one at a time, but while the compiler runs for one, others whose kernels exist are made.
 class VariantMaker {
  public:
   // `known`: a plan of the model, whose shapes, constants and kernels the others are compared with.
@@ -31,19 +31,18 @@ class VariantMaker {
   struct Made {
     std::shared_ptr<const runtime::Plan> plan;
     runtime::Libraries libraries;  // with its kernels; on a GPU the plan itself has them
-    bool is_best = true;           // false: kernels that are not there yet would be faster
+    bool is_best = true;           // false: kernels not compiled yet would be faster
   };
-  // What somebody waits for: a plan that needs no kernel that others can stand in for (on a GPU), or the best plan.
+  // kSoon: a plan that compiles no kernel that existing ones can stand in for (on a GPU). kBest: the best plan.
   enum class Aim : uint8_t { kSoon, kBest };
-  // The plan for the shapes of `options`. Throws what compile_model throws, and kFile where the model's file is another
-  // one by now.
+  // The plan for the shapes of `options`. Throws what compile_model throws, and kFile if the model's file has changed.
   Made make(const CompileOptions& options, Aim aim);
 
-  // On a thread of its own, after what was wanted before:
-  // Makes the best plan for these shapes and gives it to `use`, unless nothing holds `user` any more.
+  // improve() and prepare() work on a background thread, after earlier requests. improve() makes the best plan for
+  // these shapes and passes it to `use`, unless `user` has expired.
   void improve(const CompileOptions& options, std::weak_ptr<const void> user, std::function<void(Made)> use);
-  // Makes plans for these, so that their kernels are there when make() wants them. What fails is logged, and fails
-  // again where it is wanted.
+  // Makes plans for these, so that their kernels exist when make() needs them. Failures are logged, and occur again in
+  // make().
   void prepare(std::vector<CompileOptions> all);
   // Returns when that thread has nothing to do.
   void wait_for_background() { background_.wait(); }
@@ -78,7 +77,7 @@ class VariantMaker {
   std::unique_ptr<Session> session_;        // made when it is first needed
   std::map<std::string, Kernels> kernels_;  // by symbol
   uint64_t uses_ = 0;
-  Background background_;  // goes first: its tasks use the others
+  Background background_;  // destroyed first: its tasks use the others
 };
 
 }  // namespace heddle::driver

@@ -8,28 +8,29 @@
 
 namespace heddle::driver {
 
-// What machine a target's fingerprint is of, in short: "cpu-avx512", "cuda-sm_90a".
+// The machine of a target's fingerprint, in short: "cpu-avx512", "cuda-sm_90a".
 std::string machine_of(const std::string& target);
 
-// How many times its floor a kernel takes, the least time that its arithmetic and its memory traffic allow, and what
-// most of the difference goes to, with how much that is.
+// A kernel's time as a multiple of its floor, the least time that its arithmetic and its memory traffic allow. `why`
+// names the largest part of the difference and its size.
 struct Excess {
   double times = 1;
   std::string why;
 };
 
-// How long kernels take by a report: what was measured where anything was, else what the models predict, and of a
-// kernel without a model the least that its arithmetic and memory allow.
+// Kernel times from a report: measured ones if there are any, else predictions of the models. A kernel without a model
+// is assumed to take its floor.
 class KernelTimes {
  public:
-  static constexpr double kFar = 3;  // times its floor from which on a kernel counts as far from it
+  static constexpr double kFar = 3;  // a kernel is far from its floor above this multiple of it
 
   explicit KernelTimes(const CompileReport& report);
 
   bool measured() const { return measured_; }
   double seconds(const KernelReport& kernel) const;
   double floor(const KernelReport& kernel) const { return kernel.floor_seconds / threads_; }
-  // Of a kernel far from its floor. Times that were measured on a busy machine say that of none.
+  // The excess of a kernel that is far from its floor, else nullopt. On a busy machine, measured times count for no
+  // kernel.
   std::optional<Excess> excess(const KernelReport& kernel) const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace heddle::driver {
 
-// What compiling a model decided, as data: the material of `explain` and of the progress display.
+// The decisions of compiling a model, as data for `explain` and for the progress display.
 struct StageTime {
   std::string stage;  // "import", "pass canonicalize", "kernels", ...
   double seconds = 0;
@@ -19,7 +19,7 @@ struct StageTime {
 
 // A buffer of a kernel, in the order in which its text counts them.
 struct OperandReport {
-  std::string name;  // of the value in the model, or of the node that makes it; "" where the model has none
+  std::string name;  // of the value in the model, or of the node that makes it; "" if the model has none
   bool output = false, constant = false;
   DType dtype = DType::kF32;
   Shape shape;
@@ -38,9 +38,9 @@ struct KernelReport {
   std::string config;                // the configuration in short; "" where there is no choice
   std::vector<std::string> texts;    // symbols in the KernelSet: its own, then those of what it calls or launches
   std::vector<OperandReport> operands;
-  schedule::KernelDesc desc;  // as it was written, to be written with other names
+  schedule::KernelDesc desc;  // as emitted, so that it can be emitted with other names
   schedule::Config configuration;
-  bool has_arguments = false;  // the text takes numbers as arguments and is that of other kernels, too
+  bool has_arguments = false;  // the text takes numbers as arguments and is shared with other kernels
 };
 
 struct GroupReport {
@@ -51,13 +51,13 @@ struct GroupReport {
   std::string origins;  // the model's nodes
   std::vector<KernelReport> kernels;
   std::vector<std::string> notes;  // schemes and why
-  std::string fallback;            // why it runs through the reference evaluator; "" where it does not
+  std::string fallback;            // why it runs through the reference evaluator; "" if it does not
   bool view = false;               // needs no kernel
   // Bytes of intermediate values that stay inside the group: each would be written once and read at least once.
   int64_t bytes_inside = 0;
-  double compulsory_bytes = 0;                 // of a stitch group: what it reads and writes of outside values, once
+  double compulsory_bytes = 0;                 // of a stitch group: each outside value read or written once
   std::vector<schedule::Boundary> boundaries;  // between kernels of a stitch group
-  int64_t trips = 1;                           // of a loop: how often its body runs at most
+  int64_t trips = 1;                           // of a loop: the most iterations of its body
   double measured_seconds = 0;                 // of a loop or branch; 0: not measured
 };
 
@@ -65,10 +65,10 @@ struct GroupReport {
 struct AliasReport {
   std::string output, input;
   int64_t bytes = 0;
-  std::string why_copied;  // why its bytes are copied all the same; "": they are not
+  std::string why_copied;  // why its bytes are still copied; "": they are not
 };
 
-// What the options said.
+// The requested options.
 struct Asked {
   std::string target = "cpu", precision = "f32";
   int threads = 0;
@@ -89,10 +89,10 @@ struct CompileReport {
   std::vector<ir::Decision> decisions;
   std::vector<AliasReport> aliases;
   int64_t arena_bytes = 0, constant_bytes = 0;
-  bool has_guess = false;            // extents were guessed: the first of the remarks
+  bool has_guess = false;            // extents were guessed, as the first remark says
   std::vector<std::string> remarks;  // assumed dimensions and the like
   bool library_from_cache = false;
-  size_t contractions = 0, tuned = 0;  // distinct problems that have a choice; those whose choice was measured
+  size_t contractions = 0, tuned = 0;  // distinct problems with a choice; those with a measured choice
 };
 
 }  // namespace heddle::driver

@@ -14,12 +14,12 @@ namespace heddle::driver {
 // that matches nothing, an input or output that is named twice, and types that differ.
 std::vector<size_t> set_aliases(const CompileOptions& options, ir::Graph& graph);
 
-// Takes from the outputs `optional` of an optimised graph the aliases that are not updates in place.
+// Removes the aliases of the outputs `optional` of an optimised graph that are not updates in place.
 void drop_copied_aliases(const std::vector<size_t>& optional, ir::Graph& graph);
 
-// The plan of a graph with aliases is right as far as whoever reads an input comes before the step that writes to its
-// memory. For that step itself and those behind it, outputs included, the old value is copied before that step.
-// Fills CompileReport::aliases.
+// A plan with aliases is correct only if all reads of an input come before the step that writes to its memory. For
+// reads in that step or later, outputs included, this copies the old value before that step. Fills
+// CompileReport::aliases.
 void keep_old_values(BuiltPlan& built, PlanBuffers& buffers, CompileReport& report);
 
 }  // namespace heddle::driver

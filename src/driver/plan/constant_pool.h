@@ -11,11 +11,11 @@
 
 namespace heddle::driver {
 
-// The constants of the plans of one model: equal contents lie in memory once, and what was packed for one plan is there
-// for the next. Plans own what they use; the pool itself keeps what the last two plans used.
+// The constants of the plans of one model. Equal contents are in memory once, and constants packed for one plan are
+// reused by the next. Plans own what they use; the pool itself keeps what the last two plans used.
 class ConstantPool {
  public:
-  // A plan is built.
+  // Call it when a plan is built.
   void next_plan();
   // The constants of a plan that was not built with this pool and lives as long as the model.
   void adopt(const std::vector<Tensor>& constants);
@@ -24,7 +24,7 @@ class ConstantPool {
 
  private:
   struct Entry {
-    Tensor source;  // stays, so that no other constant gets its address
+    Tensor source;  // kept alive, so that no other constant gets its address
     std::shared_ptr<const Tensor> result;
     uint64_t used = 0;
   };
@@ -37,8 +37,8 @@ class ConstantPool {
   uint64_t plan_ = 0;
 };
 
-// Puts constants into the memory of equal ones of plans that live: models of the same weights that are compiled apart
-// hold what is packed once. `borrowed`: tensors of the caller's, which stay where they are. Thread-safe.
+// Replaces constants by equal ones of live plans, so that separately compiled models of the same weights share packed
+// weights. `borrowed`: the caller's tensors, which stay where they are. Thread-safe.
 void share_constants(std::vector<Tensor>& constants, const std::map<std::string, Tensor>& borrowed);
 
 }  // namespace heddle::driver

@@ -12,11 +12,12 @@ std::string summarise_ops(const ir::Graph& graph, const ir::Group& group);
 // The model's nodes that a group comes from, the first few by name.
 std::string summarise_origins(const ir::Graph& graph, const ir::Group& group);
 
-// Bytes of a dense value. Throws kOutOfMemory where no machine has memory for it.
+// Bytes of a dense value. Throws kOutOfMemory if no machine has memory for it.
 int64_t bytes_of(const ir::TensorType& type);
-// Of the values that stay inside a group, written once and read once.
+// Bytes of the values that stay inside a group, each written once and read once.
 int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group);
-// What a stitch group has to move: every outside value once, of those that it only looks into what it takes.
+// Bytes that a stitch group has to move: every outside value once. If it only looks up elements of a value, these
+// elements.
 double compulsory_bytes(const ir::Graph& graph, const ir::Group& group);
 
 }  // namespace heddle::driver

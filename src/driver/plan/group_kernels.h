@@ -12,13 +12,13 @@
 
 namespace heddle::driver {
 
-// Groups that were compiled, of one graph or of the graphs of one model for several sets of shapes: those that are
-// equal but for their values (the layers of a model, the pieces of a long chain, what the shapes do not differ in) are
-// scheduled once.
+// Compiled groups of one graph, or of one model's graphs for several sets of shapes. Groups that are equal but for
+// their values are scheduled once: the layers of a model, the pieces of a long chain, groups that do not depend on the
+// shapes.
 class GroupMemo {
  public:
-  // A plan is built. What the last two plans did not use goes, and all where `version` says that kernels are written
-  // otherwise by now.
+  // Call it when a plan is built. Drops the groups that the last two plans did not use, or all groups if `version` has
+  // changed, since kernels are then written differently.
   void next_plan(uint64_t version);
 
  private:

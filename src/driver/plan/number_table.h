@@ -10,16 +10,16 @@
 
 namespace heddle::driver {
 
-// Which numbers of kernels differ between the shapes of a model. A kernel with its arguments is the kernel of its shape
-// whatever was learnt, since all other numbers are in its text. Two sources tell what is an argument:
+// The numbers of kernels that differ between the shapes of a model. A kernel with its arguments is correct for its
+// shape whatever was learnt, since all other numbers are in its text. Two sources decide which numbers are arguments:
 //
-// - Plans of another batch that were watched beside one of the model: its kernels have forms, whose arguments are
-//   exactly what depends on the batch. A kernel of any shape that a form fits takes that form.
+// - Plans of other batches that were watched beside a plan of the model. The model's kernels get forms, whose arguments
+//   are exactly the numbers that depend on the batch. A kernel of any shape that fits a form takes it.
 // - Elsewhere a number becomes an argument when it was seen with two values.
 class NumberTable : public codegen::NumberChoice {
  public:
   std::vector<bool> arguments(const codegen::NumberedText& kernel, bool outer_is_free) override;
-  // Another one whenever kernels are told more than before.
+  // Changes whenever kernels get more arguments than before.
   uint64_t version() const { return version_; }
 
   // The kernels of one plan: their numbers by pattern, in order.
@@ -29,11 +29,11 @@ class NumberTable : public codegen::NumberChoice {
     std::vector<std::vector<int64_t>> numbers;
   };
   using Plan = std::map<std::pair<uint64_t, uint64_t>, Watched>;
-  // From now to watched(), kernels are those of one plan, with literals.
+  // Until watched() is called, kernels are recorded as those of one plan and have literals.
   void watch();
   Plan watched();
-  // The kernels of `plan` that no form fits get forms, by what `others`, plans of other batches, have in their place.
-  // Whether there was any.
+  // Gives forms to the kernels of `plan` that fit none, by comparison with the same kernels in `others`, plans of other
+  // batches. Returns true if there was any such kernel.
   bool learn(const Plan& plan, const std::vector<const Plan*>& others);
 
  private:
@@ -56,9 +56,9 @@ class NumberTable : public codegen::NumberChoice {
   Plan watched_;
 };
 
-// Which numbers of the kernels of one plan are arguments. Literals make the faster kernels, but texts that differ in
-// them are compiled one by one: those of one pattern have literals up to a total length that compiles within seconds,
-// and what comes later shares texts with arguments.
+// Decides which numbers are arguments in the kernels of one plan. Literals make the faster kernels, but texts that
+// differ in them are compiled one by one. So the texts of one pattern have literals up to a total length that compiles
+// within seconds. Later kernels share texts with arguments.
 class LimitedLiterals : public codegen::NumberChoice {
  public:
   std::vector<bool> arguments(const codegen::NumberedText& kernel, bool outer_is_free) override;

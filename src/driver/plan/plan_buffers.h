@@ -16,19 +16,19 @@ namespace heddle::driver {
 
 // The buffers of the plan of one graph. A value gets its buffer when the step that makes it is added; buffers in the
 // arena get offsets at the end (`place`), when all lifetimes are known. A value that lies in another one
-// (ir/analysis/placement.h) has the buffer of that, and the first of these that is made brings it. Positions are those
-// in Plan::buffers.
+// (ir/analysis/placement.h) has that one's buffer, which is added with the first of these values. Buffers are named by
+// their positions in Plan::buffers.
 class PlanBuffers {
  public:
   PlanBuffers(const ir::Graph& graph, BuildContext& context, BuiltPlan& built);
 
-  // The buffer of a value that the current step reads; that of a constant is added at its first use.
+  // The buffer of a value that the current step reads; a constant's buffer is added at its first use.
   uint32_t read(ir::ValueId value);
   // The buffer of a value that the current step writes, in the memory of the port that `make_in_port` names.
   uint32_t write(ir::ValueId value);
-  // The current step uses `buffer`, which therefore lives until then.
+  // Marks `buffer` as used by the current step, so that it lives until then.
   uint32_t touch(uint32_t buffer);
-  // `value` is `source` with another shape.
+  // Makes `value` a view of `source` with another shape.
   void add_view(ir::ValueId value, ir::ValueId source);
 
   uint32_t add_input(const ir::Graph::Port& input);
@@ -38,19 +38,19 @@ class PlanBuffers {
   uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type);
   // A table of numbers that a kernel reads.
   uint32_t add_numbers(const std::vector<int64_t>& numbers);
-  // A constant operand as its kernel wants it; each packing of a value is made once.
+  // A constant operand in the packing that its kernel needs; each packing of a value is made once.
   uint32_t packed_constant(ir::ValueId value, const schedule::Packing& packing);
 
   void make_in_port(ir::ValueId value, uint32_t port) { port_of_[value] = port; }
   bool has_port(ir::ValueId value) const { return port_of_[value] != kNone; }
-  // Makes `under`, of which `view` is a view, where `view` has to be, unless it has a place already.
+  // `view` is a view of `under`. Puts `under` into the port of `view`, unless it has a port already.
   void make_in_port_of(ir::ValueId under, ir::ValueId view) {
     if (!has_port(under)) port_of_[under] = port_of_[view];
   }
 
-  // For a step that is put before those that exist from `step` on: lifetimes move with their steps.
+  // Shifts lifetimes for a step that is inserted before those from `step` on.
   void make_room_at(int64_t step);
-  // A buffer in the arena of the type of `buffer`, written at `step`.
+  // An arena buffer of the same type as `buffer`, written at `step`.
   uint32_t add_copy_of(uint32_t buffer, int64_t step);
   // `buffer` with another shape.
   uint32_t add_view_of(uint32_t buffer, const Shape& shape);

@@ -11,8 +11,8 @@ struct Repeat {
   size_t begin = 0, period = 0, count = 0;
 };
 
-// The repeats of a sequence of signatures, disjoint and in order, those that save most first taken: the layers of a
-// network, so that a table or a picture shows one of them.
+// Finds disjoint repeats in a sequence of signatures, such as the layers of a network, so that a table or a picture
+// shows one of them. Repeats that save most are taken first. They are returned in order.
 std::vector<Repeat> find_repeats(const std::vector<std::string>& signatures);
 
 }  // namespace heddle::driver

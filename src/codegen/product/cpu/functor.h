@@ -13,8 +13,9 @@
 
 namespace heddle::codegen {
 
-// The numbers of a problem in the text of its kernel: literals or, where kernels of different sizes are to be one, the
-// elements of an array that they are called with, or marked. Of the first two, places of operands may be marked.
+// Writes the numbers of a problem in its kernel's text: as literals, as elements of an array argument (so that problems
+// of different sizes share one kernel), or with marks. In the first two forms, the places of operands may still be
+// marked.
 class Sizes {
  public:
   enum class Form : uint8_t { kLiteral, kShared, kMarked };
@@ -37,7 +38,7 @@ class Sizes {
     if (form_ == Form::kShared && value != 0) return " + " + (*this)(value);
     return marks_places_ ? choice(value, literal, " + {}") : literal;
   }
-  // A stride, or an extent that is often 1: what is 0 or 1 stays in the text, where it folds.
+  // A stride, or an extent that is often 1. Values of 0 and 1 stay literals, which the compiler folds.
   std::string folded(int64_t value) { return value == 0 || value == 1 ? fmt::format("{}", value) : (*this)(value); }
   // ".m = 12, .n = s[3]"
   std::string fields(std::initializer_list<std::pair<const char*, int64_t>> fields) {
@@ -45,7 +46,7 @@ class Sizes {
     for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
     return fmt::format("{}", fmt::join(texts, ", "));
   }
-  // Extents and strides of a batch, which may be 1 and 0 in one shape only.
+  // Extents and strides of a batch. They may be 1 and 0 in one shape only, so marked texts do not fold them.
   std::string of_batch(int64_t value) { return marked() ? (*this)(value) : folded(value); }
   template <size_t N>
   std::string batch(const int64_t (&values)[N]) {
@@ -76,20 +77,21 @@ std::string argument(const schedule::KernelDesc& desc, uint32_t operand);
 // The members of a functor in the order in which they are declared.
 std::string initialisers(const schedule::KernelDesc& desc, const FunctorMembers& members, Sizes& sizes);
 
-// The emitter for the body of a functor's member, of which nothing is written yet.
+// An emitter for the body of a functor's member function, of which nothing is written yet.
 ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out);
 
-// Whether lanes run along the rows (kAlongRows in tile/kernel/cpu/gemm.h): the results of neighbouring rows lie side by
-// side in memory, those of neighbouring columns do not.
+// True if lanes run along the rows (kAlongRows in tile/kernel/cpu/gemm.h): results of neighbouring rows are adjacent in
+// memory, those of neighbouring columns are not.
 bool runs_along_rows(const schedule::Epilogue& e);
 
-// Write functors and return their members. The epilogue of a product (tile/kernel/cpu/gemm.h), with its member `lines`
-// where the kernel asks for it; the scores of attention (tile/kernel/cpu/attention.h), the value of the one store.
+// These write functors and return their members. write_epilogue(): the epilogue of a product (tile/kernel/cpu/gemm.h),
+// with its member `lines` if the kernel asks for it. write_scores(): the scores of attention
+// (tile/kernel/cpu/attention.h), the value of the only store.
 FunctorMembers write_epilogue(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                               const Sizes& sizes, bool with_lines, bool along_rows = false);
 FunctorMembers write_scores(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                             const Sizes& sizes);
-// The sink of attention, the value of the one store.
+// The sink of attention, the value of the only store.
 FunctorMembers write_sink(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                           const Sizes& sizes);
 

@@ -20,8 +20,8 @@ namespace heddle::codegen {
 // every result of the epilogue, except that of the store `returned`, which comes back in v (as T, not yet rounded to
 // the result's type): a template that stores D itself (by TMA) asks for it.
 //
-// `operands` are the kernel's; Epilogue's loads and stores and PointerPatch::operand count in them. The text needs the
-// headers of cuda_functor_includes().
+// `operands` are the kernel's. The epilogue's loads and stores and PointerPatch::operand are indices into them. The
+// text needs the headers of cuda_functor_includes().
 CudaFunctor cuda_epilogue(const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
                           std::optional<size_t> returned = {}, const char* name = "Epilogue");
 

@@ -8,38 +8,38 @@
 
 namespace heddle::codegen {
 
-// What writing an epilogue for a GPU depends on: how its results are computed from the accumulators, and how they and
-// what they read lie along the columns.
+// Facts for writing a GPU epilogue: how results are computed from the accumulators, and how results and loads lie along
+// the columns.
 class EpilogueFacts {
  public:
   EpilogueFacts(const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
                 std::optional<size_t> returned)
       : e_(epilogue), operands_(operands), returned_(returned), columns_(uint64_t{1} << epilogue.col) {}
 
-  // Whether a border between runs of columns in the result never lies within what a template hands over at once.
+  // True if the columns that a template hands over at once never cross a border between runs of columns in the result.
   bool whole() const;
-  // Whether columns are in several such runs.
+  // True if the columns form several such runs.
   bool split() const { return e_.pool.indices.extent(e_.col_outer) > 1; }
-  // The column where a call begins, as text. Lanes may lie on both sides of a border: their columns are not split, each
-  // finds its own place.
+  // The column where a call begins, as text. If lanes may lie on both sides of a border, the column is not split, and
+  // each lane finds its own place.
   const char* first_column() const { return split() && whole() ? "first" : "int64_t(col)"; }
-  // Whether lanes lie side by side at an index, and at that of a store.
+  // lanes_adjoin(): lanes are adjacent at an index; in_row(): at the index of a store.
   bool lanes_adjoin(const schedule::Index& at) const;
   bool in_row(size_t store) const { return !bounds_lanes() && lanes_adjoin(e_.stores[store].at); }
-  // Whether some lanes of a call may be within the bounds and others not.
+  // True if some lanes of a call may be within the bounds and others not.
   bool bounds_lanes() const { return !e_.bounds.empty() && ((split() && !whole()) || e_.bounds_lanes()); }
 
-  // Whether nothing is stored but what is returned.
+  // True if the returned result is the only store.
   bool returns_only() const { return returned_ && e_.stores.size() == 1 && whole(); }
-  // Whether every result is rounded to 16 bits or fewer, and whether a model has a value in 16 bits.
+  // rounds_all(): every result is rounded to 16 bits or fewer. is_narrow(): a model has the value in 16 bits or fewer.
   bool rounds_all() const;
   bool is_narrow(schedule::ExprId id) const { return size_of(e_.pool[uncast(id)].dtype) <= 2; }
-  // What is stored, without a last rounding to the type in memory: the store rounds.
+  // The stored value without the last rounding to the type in memory, since the store rounds.
   schedule::ExprId stored(size_t store) const;
   schedule::ExprId unrounded(schedule::ExprId id) const;
 
-  // The only result, in steps: accumulators may begin with `seed`, which is the same for all rows, and are `sum` in the
-  // end; `inner` is computed from that, rounded to 16 bits by `pack`.
+  // The only result, computed in steps. Accumulators may begin with `seed`, which is the same for all rows, and end as
+  // `sum`. `inner` is computed from `sum`, and `pack` rounds it to 16 bits.
   struct Steps {
     std::optional<schedule::ExprId> seed, sum;
     schedule::ExprId inner;
@@ -48,11 +48,12 @@ class EpilogueFacts {
   };
   std::optional<Steps> steps() const;
 
-  // Where something is reduced: a value from which all results are computed, whatever else the accumulators are used
-  // for. Kernels then put it in their place, once.
+  // If there are reductions: a value through which all results depend on the accumulators. Kernels compute it once and
+  // put it in the place of the accumulators.
   std::optional<schedule::ExprId> shared() const;
 
-  // Loads of neighbours that are the same in all rows, and those of whole rows that begin at multiples of 16 bytes.
+  // `vectors`: loads of adjacent columns that are the same in all rows. `matrices`: loads that differ by row and are
+  // aligned to 16 bytes.
   struct Rows {
     std::vector<schedule::ExprId> vectors, matrices;
   };

@@ -12,19 +12,19 @@
 
 namespace heddle::codegen {
 
-// One instance as text. Its kernels are called as Family::launches() calls them, each with what it needs and nothing
-// else: a product of which parts of k are summed later is the same for all epilogues, the sum
-// the same for all products. The functor's block is the last argument of the last launch.
+// The text of one instance. Its kernels have the names that Family::launches() uses. Each contains only what it needs:
+// a split-k product is the same for all epilogues, and its final sum the same for all products. The functor's block is
+// the last argument of the last launch.
 struct CudaGemmUnit {
   struct Kernel {
     std::string suffix;  // of its name: "", "_reduce"
     std::vector<std::string> includes;
     TextOf text;
-    bool waits = false;  // by itself for the launch in front
+    bool waits = false;  // by itself for the previous launch
   };
   std::vector<Kernel> kernels;
   CudaFunctor epilogue;
-  // All of them as one translation unit, "gemm" and so on, without lines that wait.
+  // All kernels as one translation unit, named "gemm" and so on, without the lines that wait for the previous launch.
   std::string source() const;
 };
 // `of`: the operands of a kernel that takes generated ones.
@@ -36,7 +36,7 @@ void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstanc
 // Appends a functor's block to a launch.
 void add_argument(CudaLaunch& launch, const std::vector<uint8_t>& block, const std::vector<PointerPatch>& pointers);
 
-// A type that tensor cores multiply, or that a kernel of TMA stores: "tile::half", "tile::sm90::e4m3".
+// A type that tensor cores multiply or that a TMA kernel stores: "tile::half", "tile::sm90::e4m3".
 std::string wgmma_type(DType type);
 
 }  // namespace heddle::codegen

@@ -19,13 +19,13 @@ struct OperandTexts {
 };
 OperandTexts operand_texts(const schedule::ProductTask& task, schedule::LinesOf as_lines);
 
-// A matrix in memory of `lines` rows (columns of B), as a struct of that name. `as_lines`: it says where its lines lie,
-// too.
+// A matrix of `lines` rows (columns of B) in memory, as a struct called `name`. With `as_lines`, the struct also gives
+// the position of its lines.
 OperandText matrix_text(const schedule::OperandView& operand, int64_t lines, bool as_lines, const char* name);
-// Images of a convolution with so many groups.
+// Images of a convolution with `groups` groups.
 OperandText image_text(const schedule::OperandView& operand, int64_t groups);
 
-// storage_type() of an operand of a product: fp8 is what tensor cores read.
+// storage_type() of an operand of a product: fp8 types are those that tensor cores read.
 std::string_view cuda_storage(DType type);
 
 }  // namespace heddle::codegen

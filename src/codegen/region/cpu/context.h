@@ -9,7 +9,7 @@
 
 namespace heddle::codegen {
 
-// What writing the stages of one kernel shares: where the text goes, what values are called, how loops are opened.
+// State shared by the code that writes the stages of one kernel: the text, the names of values, the open loops.
 struct StitchContext {
   StitchContext(const schedule::StitchDesc& kernel, Writer& text, bool marks)
       : body(kernel), out(text), emitter(kernel.pool, Names{}, text), marked(marks) {
@@ -25,8 +25,8 @@ struct StitchContext {
   int64_t unroll = 1;      // vectors of a row reduced at once in the current stage
   bool long_sums = false;  // in the current stage, row sums settle from time to time
 
-  // Numbers of the kernel's shape, with marks where the text has them (numbers.h); the second of those that may be 0 or
-  // 1 in one shape only.
+  // A number of the kernel's shape, in marks if the text is marked (numbers.h). any_number() is for numbers that may be
+  // 0 or 1 in one shape only.
   std::string number(int64_t value) const;
   std::string any_number(int64_t value) const;
   const std::string& buffer(uint32_t id) const { return emitter.names().buffers[id]; }
@@ -52,7 +52,7 @@ struct StitchContext {
                   const std::string& head = "", const std::string& settle = "");
   void close_lanes(schedule::VarId v);
 
-  // What does not change in the loops to come.
+  // Writes the values that do not change in the loops to come.
   void hoist(const schedule::Stage& stage, const schedule::Piece& piece);
   void hoist(const schedule::Stage& stage) {
     for (const schedule::Piece& piece : stage.pieces) hoist(stage, piece);

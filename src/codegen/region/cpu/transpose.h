@@ -4,7 +4,7 @@
 
 namespace heddle::codegen {
 
-// Blocks of a buffer whose rows lie along another variable than the vectors do, through scratch.
+// Moves blocks of a buffer through scratch, if the buffer's rows lie along another variable than the vectors.
 void write_transposed(StitchContext& c, const schedule::Stage& stage, const schedule::TransposedLoad& t);
 void write_transposed(StitchContext& c, const schedule::Stage& stage, const schedule::TransposedStore& t);
 

@@ -7,25 +7,25 @@
 
 namespace heddle::codegen {
 
-// What threads keep of their points from sweep to sweep: in registers, in slots of shared memory, or as loads that are
-// under way.
+// Values that threads keep for their points between sweeps: in registers, in slots of shared memory, or as loads in
+// flight.
 
-// Declares what the stages keep in registers, and names all that they keep.
+// Declares the values that the stages keep in registers, and names all values that they keep.
 void declare_cached(SweepContext& c, const std::vector<schedule::CudaStage>& stages);
 // Declares the running results of the serial loop.
 void declare_carried(SweepContext& c);
-// Declares what the stages ahead load.
+// Declares the values that the stages of CudaStitchDesc::ahead load.
 void declare_ahead(SweepContext& c);
 
-// Loads what a stage needs of the slots of its point.
+// Loads the values in shared memory that a stage uses at its point.
 void load_cached(SweepContext& c, const schedule::CudaStage& stage);
-// Keeps what a stage computes of its point; `made`: it is there already.
+// Writes the values that a stage keeps for its point. `made`: those in registers and shared memory are there already.
 void write_cached(SweepContext& c, const schedule::CudaStage& stage, bool made);
 
-// The operand that a sweep keeps in shared memory, where it can be copied there without waiting for it; null: none.
+// The operand that a sweep keeps in shared memory, if an asynchronous copy can bring it there; else null.
 const schedule::CachedValue* copied_operand(SweepContext& c, const schedule::CudaStage& stage);
 void write_copy(SweepContext& c, const schedule::CudaStage& stage);
-// Loads what was copied; it stands for the operand until it is dropped.
+// Loads the copy, which stands for the operand until drop_copy().
 void use_copy(SweepContext& c, const schedule::CudaStage& stage);
 void drop_copy(SweepContext& c, const schedule::CudaStage& stage);
 

@@ -8,7 +8,7 @@
 
 namespace heddle::codegen {
 
-// What writing the sweeps of one kernel shares: where the text goes, what values are called, how loops are counted.
+// State shared by the code that writes the sweeps of one kernel: the text, the names of values, the counts of loops.
 struct SweepContext {
   SweepContext(const schedule::CudaStitchDesc& kernel, Writer& text);
 
@@ -21,28 +21,28 @@ struct SweepContext {
   bool columns_dirty = false;  // a block's columns were combined since the last barrier
 
   std::string index_type() const { return body.wide_index ? "int64_t" : "int"; }
-  // Of one thread, in both walks.
+  // Steps of one thread over both walks.
   int64_t steps(const schedule::ThreadLayout& layout) const {
     return body.outer_steps(layout) * body.inner_steps(layout);
   }
 
   // A place in the block's shared memory.
   static std::string shared(int64_t offset) { return sum("raw_shared", fmt::format("{}", offset)); }
-  // The last argument of what a team combines: where it hands over between warps. Each is used once.
+  // The last argument of a team's reduction: the slot through which its warps exchange values. Each slot is used once.
   std::string next_slot();
   void sync(int team);
 
   void begin_lanes(const schedule::ThreadLayout& layout);
   void end_lanes() { emitter.set_lanes(std::nullopt); }
-  // Declares the loops [first, last) from their joint position, the last fastest.
+  // Declares the variables of loops [first, last) from their joint position; the last loop varies fastest.
   void decode(const schedule::ThreadLayout& layout, size_t first, size_t last, const std::string& position);
   void forget(const schedule::ThreadLayout& layout, size_t first, size_t last);
-  // Where those loops are within their extents, which blocks at the end of a variable may pass; "": everywhere.
+  // The condition that those loops are within their extents, which the last block of a variable may exceed; "": always.
   std::string bounds_of(const schedule::ThreadLayout& layout, size_t first, size_t last) const;
 
   // A value as numbers: reductions of bool work on 0 and 1.
   std::string number(schedule::ExprId e, DType dtype);
-  // What a stage computes of the variables in `known` alone.
+  // Writes the values of a stage that depend only on the variables in `known`.
   void hoist(const schedule::CudaStage& stage, uint64_t known);
   void write_stores(const schedule::CudaStage& stage);
 

@@ -6,8 +6,7 @@
 
 namespace heddle::codegen {
 
-// Writes what a team does in one iteration of the grid: the sweeps in their order, in the turns of a serial loop where
-// there is one.
+// Writes a team's work in one iteration of the grid: the sweeps in order, inside a serial loop if there is one.
 class IterationWriter {
  public:
   explicit IterationWriter(SweepContext& context) : c_(context), sweeps_(context) {}
@@ -15,7 +14,7 @@ class IterationWriter {
   // Declares the variables that iteration number `iteration` of `total` fixes, the last grid dimension fastest.
   void declare_grid(int64_t total, const std::string& iteration);
   void write_iteration();
-  // The loads of the iteration's first sweep, by themselves.
+  // Writes only the loads of the iteration's first sweep.
   void write_ahead();
 
  private:

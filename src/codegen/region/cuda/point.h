@@ -6,8 +6,8 @@
 
 namespace heddle::codegen {
 
-// Where a thread is in a sweep: the positions of its outer and inner walk as expressions, when they are valid ("":
-// always), and the loops that they make up.
+// A thread's position in a sweep: the positions of its outer and inner walk as expressions, the conditions for their
+// validity ("": always), and the loops that each walk covers.
 struct Point {
   std::string outer, inner, outer_valid, inner_valid;
   // The names of the steps of the outer and inner walk, and of the joint position in the outer one.

@@ -9,10 +9,10 @@
 
 namespace heddle::codegen {
 
-// What reductions of a sweep are called, and the types of tile that hold them.
+// Names of a sweep's reductions, and the tile types that hold them.
 std::string value_type(const schedule::CudaReduction& r);
 std::string combiner(const schedule::CudaReduction& r);
-// Of a thread's running result over vectors of `width`.
+// The type of a thread's running result over vectors of `width`.
 std::string accumulator_type(const schedule::ExprPool& pool, const schedule::CudaReduction& r, int width);
 std::string result_name(const schedule::CudaReduction& r);
 std::string result_type(const schedule::CudaReduction& r, int width);

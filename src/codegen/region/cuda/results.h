@@ -7,21 +7,21 @@
 
 namespace heddle::codegen {
 
-// Writes how the threads of a team combine what each of them has reduced.
+// Writes the code by which the threads of a team combine their partial results.
 class ResultWriter {
  public:
   explicit ResultWriter(SweepContext& context) : c_(context) {}
 
-  // All points of the sweep: every thread knows the result.
+  // Combines all points of the sweep; every thread gets the result.
   void finish_team(const schedule::CudaStage& stage, const schedule::CudaReduction& r);
-  // A row's columns, and a column's rows: results go to scratch.
+  // finish_group() combines a row's columns, finish_column() a column's rows. Results go to scratch.
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
-  // The teams of a block, after a serial loop: the results are named [k] for the steps of `layout`.
+  // Combines the teams of a block after a serial loop. The results are named [k] for the steps of `layout`.
   void finish_carried(const schedule::ThreadLayout& layout);
 
  private:
-  // `which`: the one of a vector's lanes that a thread has; empty: all of them.
+  // `which`: the one lane of a vector that a thread has; empty: it has all of them.
   void store_column(const schedule::CudaStage& stage, const Point& point, const schedule::Index& at, uint32_t scratch,
                     const std::string& value, const std::string& which);
   void begin_cta_group();

@@ -12,15 +12,15 @@ class CudaSweepWriter {
  public:
   explicit CudaSweepWriter(SweepContext& context) : c_(context), results_(context) {}
 
-  // Written once after a stage's points and before its threads combine what they have.
+  // Called once, after a stage's points and before its threads combine their results.
   std::function<void()> between;
 
   void write(const schedule::CudaStage& stage);
-  // When the serial loop has ended: the block as one team combines what its teams carried.
+  // Writes the end of the serial loop: the block as one team combines the results that its teams carried.
   void write_after(const schedule::CudaStage& stage);
 
  private:
-  enum class Pass : uint8_t { kAll, kCopy, kUse };  // kCopy: only what goes to shared memory by itself
+  enum class Pass : uint8_t { kAll, kCopy, kUse };  // kCopy: only the asynchronous copies to shared memory
 
   void declare_results(const schedule::CudaStage& stage);
   void transpose(const schedule::CudaStage& stage);
