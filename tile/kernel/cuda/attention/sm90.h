@@ -33,8 +33,8 @@
 //     static constexpr bool kLength = false;       // the keys of a batch depend on a number in memory
 //   };
 //
-// a functor for the scores (used with kScores), one for the score that belongs to no key and is only added to the sum of
-// its row (with kSink, else cuda::NoSink), one for the batch's number (with kLength, else cuda::NoLength), and an
+// a functor for the scores (used with kScores), one for the score that belongs to no key and is only added to the sum
+// of its row (with kSink, else cuda::NoSink), one for the batch's number (with kLength, else cuda::NoLength), and an
 // epilogue that stores rows of O:
 //
 //   scores(v, batch, row, col, n)    float v[2]: products of a row of Q with n <= 2 keys from `col` on; set to scores
