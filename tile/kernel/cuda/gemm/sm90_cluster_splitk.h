@@ -19,8 +19,8 @@
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
 //     static constexpr int kClasses = 8;          // 1; else A's rows begin anywhere. A tile has every eighth of them,
 //                                                 // its map of A reads rows of one class from the preceding
-//                                                 // multiple of 16 bytes on, and B's batches are copies of it
-//                                                 // shifted by as much (cuda/operand/misaligned_copies.h)
+//                                                 // multiple of 16 bytes on, and B's batches are shifted
+//                                                 // copies (tile/kernel/cuda/operand/misaligned_copies.h)
 //   };
 //
 // and an epilogue that stores D, as for gemm_reduce(). With a tensor map the first tile takes most of a microsecond,
