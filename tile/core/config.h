@@ -1,5 +1,5 @@
-// What differs between the compilers that read tile/core: g++, clang++, nvcc and NVRTC (which has no standard
-// headers but those that its caller hands over).
+// Differences between the compilers that read tile/core: g++, clang++, nvcc and NVRTC (whose only standard headers are
+// those that its caller passes).
 #pragma once
 
 #if !defined(__CUDACC_RTC__) || __has_include(<stdint.h>)
@@ -16,7 +16,7 @@ using uint32_t = unsigned int;
 using uint64_t = unsigned long;
 #endif
 
-// Prefix of functions that kernels on a device call too.
+// Prefix of functions that device kernels may call too.
 #if defined(__CUDACC__)
 #define TILE_HD __host__ __device__
 #else
@@ -25,7 +25,7 @@ using uint64_t = unsigned long;
 
 namespace heddle::tile {
 
-// GCC 10 has no __builtin_bit_cast, and NVRTC nothing else that gives an infinity.
+// GCC 10 lacks __builtin_bit_cast; NVRTC has no other way to write an infinity.
 #if defined(__GNUC__) && __GNUC__ < 11 && !defined(__clang__) && !defined(__CUDACC__)
 template <typename To, typename From>
 inline To copy_bits(From from) {
@@ -40,8 +40,8 @@ inline constexpr double kInfinity = __builtin_inf();
 inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
 #endif
 
-// Additions after which a running sum is added to a compensated one. The error of a plain sum grows with the square
-// root of its number of terms; that of a compensated sum does not.
+// After this many additions a running sum is added to a compensated one. The error of a plain sum grows with the square
+// root of its number of terms; the error of a compensated sum does not.
 inline constexpr int64_t kLongSum = 128;
 
 }  // namespace heddle::tile

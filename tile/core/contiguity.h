@@ -1,9 +1,9 @@
-// Which groups of neighbouring indices stay neighbours in memory: what a view can promise to a vector load.
+// Finds groups of neighbouring indices that stay neighbours in memory: what a view can promise to a vector load.
 //
-// A group is `width` consecutive indices of one upper dimension, the first a multiple of `width`, the other dimensions
-// anywhere. Through every transform we follow what all groups have in common: lane l of a dimension has the index
-// base + l * step, with `base` a multiple of `align`. A rule may forget, it never guesses: the width that follows is a
-// lower bound that holds for every group.
+// A group is `width` consecutive indices of one upper dimension. Its first index is a multiple of `width`; the indices
+// of the other dimensions are arbitrary. Each transform passes on what all groups have in common: lane l of a dimension
+// has the index base + l * step, with `base` a multiple of `align`. A rule may lose information but never guesses, so
+// the resulting width is a lower bound that holds for every group.
 #pragma once
 
 #include "tile/core/number.h"
@@ -20,7 +20,7 @@ struct Lanes {
   int place = 0;
 };
 
-// A merged index and the lengths of its digits; digits that lie packed in memory are read as one number again.
+// A merged index and the lengths of its digits. Digits that lie packed in memory are read as one number again.
 struct Merged {
   static constexpr int kMaxDigits = 8;
   Lanes whole;
@@ -38,7 +38,7 @@ TILE_HD constexpr bool fits_int(int64_t n) {
   return n == static_cast<int>(n);
 }
 
-// Divisors beyond this keep their power of two only, so that products stay in range.
+// Reduces divisors beyond this limit to their power of two, so that products do not overflow.
 TILE_HD constexpr int64_t bounded(int64_t align) {
   constexpr int64_t kLimit = int64_t(1) << 31;
   if (align < 0) align = -align;
@@ -63,7 +63,7 @@ TILE_HD constexpr Lanes shift(const Lanes& v, const Fact& by) {
   return add(v, {.align = by.known ? bounded(by.value) : bounded(by.divisor)});
 }
 
-// Whether no group reaches over a multiple of n.
+// Whether no group crosses a multiple of n.
 TILE_HD constexpr bool stays_below_multiple(const Lanes& v, const Fact& n, int width) {
   if (v.step == 0) return true;
   const int64_t room = gcd(v.align, n.divisor);
@@ -99,7 +99,7 @@ TILE_HD constexpr Fact product(const Fact& a, const Fact& b) {
   return {false, 0, bounded(bounded(a.divisor) * bounded(b.divisor))};
 }
 
-// The number that digits first .. last of a merged index make up.
+// The number formed by digits first .. last of a merged index.
 TILE_HD constexpr Lanes digits(const Merged& m, int first, int last, int width) {
   constexpr Fact kOne = {true, 1, 1};
   Fact behind = kOne, inside = kOne;
@@ -109,7 +109,7 @@ TILE_HD constexpr Lanes digits(const Merged& m, int first, int last, int width) 
   return first == 0 ? shifted : remainder(shifted, inside, width);
 }
 
-// Whether digit b follows digit a of the same index and their strides say that they lie packed.
+// Whether digit b follows digit a of the same index and their strides show that they lie packed.
 TILE_HD constexpr bool packed_after(const Lanes& a, const Fact& stride_a, const Lanes& b, const Fact& stride_b) {
   if (a.origin == nullptr || a.origin != b.origin || b.place != a.place + 1) return false;
   const Fact& length = a.origin->lengths[b.place];
@@ -139,12 +139,12 @@ TILE_HD constexpr Lanes linear(const Lanes* up, const Fact (&stride)[N], int cou
     ++terms;
     only = i == last ? i : -1;
   }
-  // A single digit that comes through unchanged stays one.
+  // A single digit with stride 1 remains a digit.
   if (terms == 1 && only >= 0 && stride[only].known && stride[only].value == 1) return up[only];
   return sum;
 }
 
-// Whether 0 <= v < length holds for all lanes of a group or for none, each bound only where it can fail.
+// Whether 0 <= v < length holds for all lanes of a group or for none. `below`, `above`: the bounds that can fail.
 TILE_HD constexpr bool bounds_uniform(const Lanes& v, const Fact& length, int width, bool below, bool above) {
   if (!below && !above) return true;
   if (!v.affine) return false;

@@ -1,11 +1,11 @@
-// Attention on a CPU as plain numbers, shared by its kernel (tile/kernel/cpu/attention.h) and the scheduler.
+// The shapes of CPU attention as plain numbers, shared by its kernel (tile/kernel/cpu/attention.h) and the scheduler.
 #pragma once
 
 #include "tile/core/shape.h"
 
 namespace heddle::tile {
 
-// Keys that the scores of kAttentionRows neighbouring rows leave: those of [first, last), at least one, of which
+// The keys that kAttentionRows neighbouring rows attend to: [first, last), at least one. Scores of keys in
 // [plain_first, plain_last) are plain.
 struct AttentionKeys {
   int64_t first, plain_first, plain_last, last;
@@ -14,8 +14,8 @@ inline constexpr int64_t kAttentionRows = 64;
 // Vectors of a panel of K^T or V.
 inline constexpr int kAttentionVectors = 2;
 
-// Problem and blocking. Rows of Q are cut into micro tiles by split_rows(); a task has `block_tiles` of them, which
-// meet `block_keys` keys (a multiple of a panel's) at a time.
+// Problem and blocking. Rows of Q are cut into micro tiles by split_rows(). A task has `block_tiles` of them and
+// processes `block_keys` keys (a multiple of a panel's) at a time.
 struct AttentionShape {
   int64_t batches = 1, m = 0, n = 0, depth = 0, width = 0;
   int64_t tiles = 0, tall = 0;
@@ -26,9 +26,9 @@ struct AttentionShape {
   constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
 };
 
-// Where the parts of a thread's scratch begin, in floats, each on a cache line: rows of Q, a block of K and of V in
-// panels, scores and exponentials of a micro tile, results and products of a micro tile's panel, and what is known of
-// rows: the greatest score, the sum of exponentials.
+// Offsets of the parts of a thread's scratch, in floats, each on a cache line: rows of Q; a block of K and of V in
+// panels; scores and exponentials of a micro tile; results and products of a micro tile's panel; per row the greatest
+// score and the sum of exponentials.
 struct AttentionScratch {
   int64_t q, k, v, scores, exponentials, results, products, tops, sums, end;
 

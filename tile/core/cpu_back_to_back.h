@@ -1,5 +1,5 @@
-// Contractions back to back on a CPU as plain numbers, shared by their kernel (tile/kernel/cpu/back_to_back.h) and the
-// scheduler.
+// The shapes of back-to-back contractions on a CPU as plain numbers, shared by their kernel
+// (tile/kernel/cpu/back_to_back.h) and the scheduler.
 #pragma once
 
 #include <stdint.h>
@@ -15,13 +15,13 @@ struct RowRange {
   constexpr int64_t count() const { return last - first; }
 };
 
-// A contraction of a chain: the map that it makes, and which rows of the map before it needs for that.
+// A contraction of a chain: the map that it computes, and the rows of the previous map that it needs.
 struct ChainLink {
   int64_t rows = 0;                                       // of an image
   int64_t row_bytes = 0;                                  // as it lies in scratch
   int64_t kernel = 1, stride = 1, dilation = 1, low = 0;  // of its windows, along the rows
 
-  // Rows of a map of `before` rows that rows of this one are made from.
+  // The rows of the previous map, which has `before` rows, that are needed to compute the rows `made` of this one.
   constexpr RowRange needs(RowRange made, int64_t before) const {
     const int64_t first = made.first * stride - low;
     const int64_t last = (made.last - 1) * stride - low + (kernel - 1) * dilation + 1;
@@ -30,9 +30,9 @@ struct ChainLink {
   }
 };
 
-// Problem and blocking: the rows of the last map of an image are cut into strips, each of which is a task, and a strip
-// into steps, all of them about equal and at multiples of `unit`. Rows of the maps between stay in scratch as long as a
-// later step of the strip needs them.
+// Problem and blocking. The rows of an image's last map are cut into strips; each strip is a task. A strip is cut into
+// steps of about equal size at multiples of `unit`. Rows of intermediate maps stay in scratch while a later step of the
+// strip needs them.
 struct ChainShape {
   int64_t images = 1, unit = 1, strips = 1, steps = 1;
   int links = 0;
@@ -42,8 +42,8 @@ struct ChainShape {
 
   constexpr int64_t tasks() const { return images * strips; }
 
-  // Calls visit(link, have, need, make) for each step of a task and each link in turn: which rows of its map there are,
-  // which are needed, and which of those it is to make.
+  // Calls visit(link, have, need, make) for each step of a task and each link in turn: the rows of the link's map that
+  // exist, the rows that are needed, and the needed rows that the link must compute.
   template <typename Visit>
   constexpr void for_parts(int64_t task, const Visit& visit) const {
     const int64_t rows = link[links - 1].rows, units = (rows + unit - 1) / unit, strip = task % strips;

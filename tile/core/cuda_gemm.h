@@ -1,4 +1,4 @@
-// What the GEMM kernels for CUDA and the scheduler agree on: the argument block and the use of shared memory.
+// The contract between the CUDA GEMM kernels and the scheduler: the argument block and the layout of shared memory.
 #pragma once
 
 #include <stdint.h>
@@ -7,35 +7,35 @@
 
 namespace heddle::tile {
 
-// The step of an operand that is the same for all batches.
+// The batch step of an operand that all batches share.
 inline constexpr int32_t kGemmOneForAll = -1;
 
-// How a block hands its accumulators on.
+// How a block passes its accumulators on.
 enum class GemmStore : int32_t {
-  kTma,       // what the epilogue returns, through shared memory, by TMA: D aligned to 16 bytes
-  kRows,      // what the epilogue returns, through shared memory, by threads: any matrix D
+  kTma,       // values returned by the epilogue, through shared memory, by TMA: D aligned to 16 bytes
+  kRows,      // values returned by the epilogue, through shared memory, by threads: any matrix D
   kEpilogue,  // the epilogue stores it: any D
   kPartial,   // f32 (or s32) sums of one part of k, for gemm_reduce()
 };
 
-// What an epilogue that reduces neighbours makes one value of: so many columns of a row, or rows of a column.
+// A reducing epilogue makes one value of this many columns of a row, or of this many rows of a column.
 inline constexpr int kGemmPartialColumns = 32, kGemmPartialRows = 16;
 
-// Gated products. Of every 16 columns of B the first 8 and the last 8 make 8 columns of D: an epilogue combines the
-// sums of the two as a pair. Fragments of every instruction have both in one thread.
+// Gated products. Of every 16 columns of B, the first 8 and the last 8 produce 8 columns of D: an epilogue combines the
+// two sums of a pair. In the fragments of every instruction, one thread holds both.
 inline constexpr int kGemmGateColumns = 8;
-// The column of B whose sum comes first for a column of D; the other one lies kGemmGateColumns further.
+// The column of B with the first sum of a pair, for a column of D. The second sum is kGemmGateColumns further.
 TILE_HD constexpr int gemm_gate_column(int column) {
   return column / kGemmGateColumns * 2 * kGemmGateColumns + column % kGemmGateColumns;
 }
 
-// Division of 0 <= n < 2^31 by a number that the launch knows: a multiplication and a shift in place of some forty
+// Division of 0 <= n < 2^31 by a number known at launch: a multiplication and a shift instead of about forty
 // instructions.
 struct GemmDivisor {
   uint32_t multiplier, shift;
 
   static TILE_HD constexpr GemmDivisor of(int32_t divisor) {
-    uint32_t log = 0;  // of the divisor, rounded up
+    uint32_t log = 0;  // log2 of the divisor, rounded up
     while (uint64_t{1} << log < static_cast<uint64_t>(divisor)) ++log;
     const uint64_t power = uint64_t{1} << (31 + log), d = static_cast<uint64_t>(divisor);
     return {static_cast<uint32_t>((power + d - 1) / d), 31 + log};
@@ -45,8 +45,8 @@ struct GemmDivisor {
   }
 };
 
-// Arguments of one launch. m, n and k are the kernel's own view: with swapped operands m counts columns of D. Where an
-// epilogue gates, columns are those of D, half as many as B has; partial sums have all.
+// Arguments of one launch. m, n and k are those of the kernel: with swapped operands m counts columns of D. With a
+// gating epilogue, columns are those of D, half as many as B has; partial sums have all columns.
 struct GemmArgs {
   int32_t m, n, k, batch;
   int32_t tiles_m, tiles_n;  // in tiles of one cluster
@@ -59,15 +59,15 @@ struct GemmArgs {
   uint32_t* flags;         // stream-K: one for each warp of each block, zero before and after
   void* d;                 // kRows
   int64_t d_row, d_batch;  // strides of D; kEpilogue: of its first result, where that is a matrix (0: is none)
-  // Batches in two dimensions, of which the inner one (heads, 1: there is none) lies within the rows of an operand: so
-  // many elements apart; 0: that operand has one stride for all batches; kGemmOneForAll.
+  // Batches have two dimensions. The inner one (heads; 1 if there is none) lies within the rows of an operand. The
+  // steps are in elements from head to head; 0: the operand has one stride for all batches; or kGemmOneForAll.
   int32_t heads, a_step, b_step;
-  int32_t zero;                                                           // always, but the compiler cannot know
+  int32_t zero;                                                           // always, but the compiler does not know it
   GemmDivisor by_tiles, by_splits, by_heads, by_band, by_group, by_last;  // set_divisors()
 };
 static_assert(sizeof(GemmArgs) == 168);
 
-// The divisors by which blocks find their tiles, from the counts. At least one tile.
+// Sets the divisors by which blocks find their tiles from the counts. There must be at least one tile.
 TILE_HD constexpr void set_divisors(GemmArgs& args) {
   if (args.raster_group > args.tiles_m) args.raster_group = args.tiles_m;
   const int32_t last = args.tiles_m % args.raster_group;  // height of the last band of tiles
@@ -79,9 +79,9 @@ TILE_HD constexpr void set_divisors(GemmArgs& args) {
   args.by_last = GemmDivisor::of(last == 0 ? args.raster_group : last);
 }
 
-// Stream-K. The k-tiles of the last tiles of D lie side by side, and each block takes an equal share of them: perhaps
-// the end of a tile, whole tiles, the beginning of another. Who has a tile's beginning has its result; the others
-// hand it their sums.
+// Stream-K. The k-tiles of the last tiles of D form one sequence, and each block takes an equal share: perhaps the end
+// of a tile, whole tiles, the beginning of another. The block with the beginning of a tile stores its result; the
+// others pass their sums to it.
 struct StreamRange {
   int64_t first, last;
 };
@@ -96,24 +96,24 @@ struct GemmReduceArgs {
   int32_t rows, columns, batch, splits;
   const void* partial;
   int64_t p_row, p_batch, p_split;
-  int32_t lanes;  // that share the parts of 4 columns: 1, or kGemmReduceLanes
+  int32_t lanes;  // threads that share the parts of 4 columns: 1, or kGemmReduceLanes
   int32_t unused;
 };
 static_assert(sizeof(GemmReduceArgs) == 56);
 inline constexpr int kGemmReduceLanes = 32;
 
-// Copies the rows of one or two operands to rows that TMA can read: each begins at a multiple of 16 bytes.
-// Sizes and strides in bytes; `from` is a multiple of 16.
+// Copies the rows of one or two operands to rows that TMA can read: each begins at a multiple of 16 bytes. Sizes and
+// strides are in bytes; `from` is a multiple of 16.
 struct GemmRepackPart {
   const void* from;
   void* to;
   int64_t from_offset, from_row, from_batch;  // of the first element; from row to row, batch to batch
-  int64_t end;                                // behind the last element, from `from` on
-  int64_t to_offset;                          // of the copy behind `to`
+  int64_t end;                                // one past the last element, relative to `from`
+  int64_t to_offset;                          // of the copy, relative to `to`
   uint32_t rows;                              // of a batch
   uint32_t chunks;                            // pieces of 16 bytes of a row
   uint32_t total;                             // of all rows of all batches
-  uint32_t blocks;                            // that copy this part
+  uint32_t blocks;                            // blocks that copy this part
 };
 static_assert(sizeof(GemmRepackPart) == 72);
 struct GemmRepackArgs {
@@ -121,19 +121,19 @@ struct GemmRepackArgs {
 };
 inline constexpr int kGemmRepackThreads = 256, kGemmRepackChunks = 4;  // of a block; of a thread
 
-// Copies of the rows of an operand, one for each class of the other one's rows
+// Makes a copy of an operand's rows for each class of the other operand's rows
 // (tile/kernel/cuda/operand/misaligned_copies.h). In bytes.
 struct GemmClassCopiesArgs {
   const void* from;
   void* to;                       // [class][row][chunk]
   int64_t from_offset, from_row;  // of the first element; from row to row
-  int64_t end;                    // behind the last element, from `from` on
+  int64_t end;                    // one past the last element, relative to `from`
   uint32_t bytes;                 // of a row
   uint32_t rows, chunks, total;   // of a copy; pieces of 16 bytes of a row; of all copies
   uint32_t skip, skip_step;       // gemm_class_skip()
 };
 static_assert(sizeof(GemmClassCopiesArgs) == 64);
-// Bytes from a multiple of 16 to the beginning of the rows of a class.
+// Bytes from the preceding multiple of 16 to the beginning of the rows of a class.
 TILE_HD constexpr uint32_t gemm_class_skip(uint32_t skip, uint32_t number, uint32_t step) {
   return (skip + number * step) & 15;
 }
@@ -142,8 +142,8 @@ inline constexpr int kGemmRowBytes = 128;       // of k in one stage, whatever t
 inline constexpr int kGemmNeighbours = 8;       // columns of D that an epilogue sees at once where it stores them
 inline constexpr int kGemmStagingBytes = 2048;  // of one warp's store, twice, where it is not in pieces
 
-// What a warp stores at once: 16 rows of D, `bytes` of each, from one of `buffers` buffers in turn. Eight rows of 16
-// bytes are written at once and meet no bank twice: rows are swizzled, or an odd multiple of 16 bytes long.
+// A piece is what a warp stores at once: 16 rows of D, `bytes` of each, from one of `buffers` buffers in turn. Writing
+// 16 bytes of eight rows at once has no bank conflicts: rows are swizzled, or an odd multiple of 16 bytes long.
 struct GemmPiece {
   int bytes;
   bool swizzled;
@@ -164,12 +164,13 @@ TILE_HD constexpr GemmPiece gemm_piece(int tile_n, int element) {
   return {bytes, bytes == swizzled, bytes == row ? 1 : 2};
 }
 
-// Bytes of one operand in one stage. K-major operands hold rows of 128 bytes of k; the others hold strips of 64 rows.
+// Bytes of one operand in one stage. K-major operands are stored in rows of 128 bytes of k, others in strips of 64
+// rows.
 TILE_HD constexpr int gemm_operand_bytes(int rows, bool k_major) {
   return (k_major ? rows : (rows + 63) / 64 * 64) * kGemmRowBytes;
 }
 
-// Of one warp. `element`: bytes of one of D.
+// Staging bytes of one warp. `element`: bytes of an element of D.
 TILE_HD constexpr int gemm_staging_bytes(GemmStore store, bool swapped, int tile_n, int element) {
   if (store == GemmStore::kPartial) return 0;
   if (store != GemmStore::kTma || swapped) return 2 * kGemmStagingBytes;
@@ -177,8 +178,9 @@ TILE_HD constexpr int gemm_staging_bytes(GemmStore store, bool swapped, int tile
   return piece.buffers * piece.buffer_bytes();
 }
 
-// A matrix of 16-bit elements beside D: each warp has a place for so many pieces of 16 rows and 128 bytes, which come
-// where those of D leave from: pieces `i`, `i` + gemm_residual_places() ... of its tiles share one.
+// A residual matrix of 16-bit elements beside D. Each warp has places for this many pieces of 16 rows and 128 bytes; a
+// piece arrives in the staging place from which the piece of D leaves. Pieces `i`, `i` + gemm_residual_places() ... of
+// its tiles share a place.
 TILE_HD constexpr int gemm_residual_pieces(int tile_m, int tile_n, int consumers, bool ping_pong) {
   return tile_m / (ping_pong ? 1 : consumers) / 64 * (tile_n / 64);
 }
@@ -203,40 +205,40 @@ TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, 
   return 1024 + ring + staging + stages * 16 + 16;
 }
 
-// Of f32 in two parts (tile/kernel/cuda/gemm/sm90_3xtf32.h): the low parts of B; of each stage a barrier and a word for
-// each warp that takes numbers apart.
+// f32 in two parts (tile/kernel/cuda/gemm/sm90_3xtf32.h): the low parts of B, and for each stage a barrier and a word
+// for each warp that splits numbers.
 inline constexpr int kGemmSplitWarps = 4;
 TILE_HD constexpr int gemm_split_bytes(int tile_n, int stages) {
   return stages * (gemm_operand_bytes(tile_n, true) + 8 + 4 * kGemmSplitWarps) + 16;
 }
 
 struct Range {
-  int32_t first, last;  // without last
+  int32_t first, last;  // last is exclusive
 };
-// Arguments of tile/kernel/cuda/gemm/sm90_cluster_splitk.h. Part p of k has k_each k-tiles, the first k_more have one
-// more.
+// Arguments of tile/kernel/cuda/gemm/sm90_cluster_splitk.h. Each part of k has k_each k-tiles; the first k_more parts
+// have one more.
 struct GemmPartsArgs {
   int32_t m, n;
   int32_t k_each, k_more;
   int32_t splits;  // parts of k beyond the cluster
   int32_t unused;
-  void* partial;           // kPartial: as GemmArgs has it
+  void* partial;           // kPartial: as in GemmArgs
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;
-  uint32_t skip, skip_step;  // where A's rows are of several classes: gemm_class_skip()
+  uint32_t skip, skip_step;  // if A's rows are of several classes: gemm_class_skip()
 };
 static_assert(sizeof(GemmPartsArgs) == 64);
 
-// Where the blocks of a cluster share a tile's k (tile/kernel/cuda/gemm/sm90_cluster_splitk.h), each adds up and
+// If the blocks of a cluster share a tile's k (tile/kernel/cuda/gemm/sm90_cluster_splitk.h), each block adds up and
 // finishes this many of the tile's rows in D.
 TILE_HD constexpr int gemm_parts_slice(int rows, int parts) {
   return (rows + parts - 1) / parts;
 }
-// Words between rows of sums: a warp that writes accumulators as they lie, or transposed, meets no bank twice.
+// Words between rows of sums. A warp that writes accumulators as they are, or transposed, has no bank conflicts.
 TILE_HD constexpr int gemm_parts_pitch(int columns, bool swapped) {
   return (columns + 31) / 32 * 32 + (swapped ? 4 : 8);
 }
-// The ring of stages, where the tile lies in the order of D when it is done. `split`: of f32 in two parts.
+// Bytes of the ring of stages; afterwards it holds the tile in the order of D. `split`: for f32 in two parts.
 TILE_HD constexpr int gemm_parts_ring_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
                                             int parts, bool swapped, bool split) {
   const int of_b = gemm_operand_bytes(tile_n, b_k_major);
@@ -245,7 +247,7 @@ TILE_HD constexpr int gemm_parts_ring_bytes(int tile_m, int tile_n, bool a_k_maj
   const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
   return ring > sums ? ring : sums;
 }
-// With what the blocks of a cluster send each other, and the barriers.
+// All shared memory: also the sums that the blocks of a cluster exchange, and the barriers.
 TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
                                               int parts, bool swapped, bool split) {
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
@@ -253,12 +255,12 @@ TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_m
   return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped, split) +
          (parts > 1 ? sums : 0) + stages * (split ? 48 : 16) + 8;
 }
-// tile/kernel/cuda/gemm/unaligned.h. A line of a stage: 128 bytes of k for each warp along k, and 16 more for where it
-// begins. Odd multiples of 16 bytes, so that eight lines meet no bank twice.
+// tile/kernel/cuda/gemm/unaligned.h. Bytes of a line of a stage: 128 bytes of k for each warp along k, and 16 more
+// because it may begin anywhere. Odd multiples of 16 bytes, so that eight lines have no bank conflicts.
 TILE_HD constexpr int gemm_unaligned_pitch(int warps_k) {
   return warps_k * kGemmRowBytes + 16;
 }
-// The ring of stages, where the sums of every warp along k lie when it is done.
+// Bytes of the ring of stages; afterwards it holds the sums of every warp along k.
 TILE_HD constexpr int gemm_unaligned_ring_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts,
                                                 bool swapped) {
   const int ring = stages * (tile_m + tile_n) * gemm_unaligned_pitch(warps_k);
@@ -266,7 +268,7 @@ TILE_HD constexpr int gemm_unaligned_ring_bytes(int tile_m, int tile_n, int warp
   const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4 * warps_k;
   return ((ring > sums ? ring : sums) + 15) / 16 * 16;
 }
-// With what the blocks of a cluster send each other, and a barrier.
+// All shared memory: also the sums that the blocks of a cluster exchange, and a barrier.
 TILE_HD constexpr int gemm_unaligned_shared_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts,
                                                   bool swapped) {
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
@@ -279,17 +281,17 @@ TILE_HD constexpr int gemm_parts_half_of_threads(bool split) {
 }
 inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a SM's 228 KiB, of which each block costs 1
 
-// Stages whose copies threads have under way when they ask for the next one. `shifted`: how many of the operands pass
-// through words as they lie in memory (load_shifted.h), which need no place in the ring yet; `rows` of both tiles. A
-// stage is free when the one after it multiplies, so that others leave two of the ring.
+// Stages whose copies are in flight when threads request the next one. `shifted`: how many of the operands are first
+// copied as unaligned words (load_shifted.h), which need no place in the ring yet; `rows` of both tiles. A stage
+// becomes free when the next one is multiplied, so copies into the ring can have all but two stages in flight.
 TILE_HD constexpr int gemm_stages_behind(int stages, int shifted, int rows) {
   if (shifted == 0) return stages > 3 ? 2 : 1;
   const int wanted = rows <= 96 ? 6 : rows <= 160 ? 4 : 2;
   return shifted == 2 || stages - 2 > wanted ? wanted : stages - 2;
 }
 
-// Shared memory for the words of an operand whose lines begin at any byte, behind that of the ring; `slots`: one more
-// than there are stages under way.
+// Shared memory, after the ring, for the words of an operand whose lines begin at any byte. `slots`: one more than the
+// number of stages in flight.
 TILE_HD constexpr int gemm_raw_bytes(int rows, bool k_major, int element, int slots) {
   const int depth = kGemmRowBytes / element;
   return (k_major ? rows * (kGemmRowBytes + 16) : depth * (rows * element + 16)) * slots;
@@ -306,8 +308,8 @@ struct TileIndex {
   int32_t m, n;
 };
 
-// Tile number `linear` of a batch: bands of raster_group rows of tiles, column by column inside a band, so that tiles
-// that run together share operands in L2.
+// Tile number `linear` of a batch. Tiles are in bands of raster_group rows of tiles, column by column inside a band, so
+// that tiles that run together share operands in L2.
 TILE_HD constexpr TileIndex gemm_tile(const GemmArgs& args, int32_t linear) {
   const int32_t band = args.by_band.divide(linear), first = band * args.raster_group;
   const int32_t inside = linear - first * args.tiles_n, left = args.tiles_m - first;
@@ -317,14 +319,14 @@ TILE_HD constexpr TileIndex gemm_tile(const GemmArgs& args, int32_t linear) {
   return {first + inside - column * height, column};
 }
 
-// K-tiles of part `split`; parts differ by at most one.
+// The k-tiles of part `split`. Parts differ by at most one k-tile.
 TILE_HD constexpr Range gemm_part(const GemmArgs& args, int32_t split) {
   const int32_t each = args.by_splits.divide(args.k_tiles), more = args.k_tiles - each * args.splits;
   const int32_t first = each * split + (split < more ? split : more);
   return {first, first + each + (split < more ? 1 : 0)};
 }
 
-// Unit number `unit` of tiles_m * tiles_n * splits * batch, where a tile is one block's. Splits: there may be several.
+// Unit number `unit` of tiles_m * tiles_n * splits * batch, for tiles of single blocks. Splits: there may be several.
 template <bool Splits = true>
 TILE_HD constexpr GemmUnit gemm_unit(const GemmArgs& args, int32_t unit, int32_t tile_m, int32_t tile_n) {
   const int32_t tiles = args.tiles_m * args.tiles_n, outer = args.by_tiles.divide(unit);
@@ -336,7 +338,7 @@ TILE_HD constexpr GemmUnit gemm_unit(const GemmArgs& args, int32_t unit, int32_t
 
 inline constexpr int kGemmStagePad = 8;  // words between the rows of a warp's staging buffer
 
-// Shared memory of sm80::gemm: the ring of stages, used again to stage 16 rows of accumulators of each warp. tile_k in
+// Shared memory of sm80::gemm: the ring of stages, reused to stage 16 rows of accumulators of each warp. tile_k in
 // bytes.
 TILE_HD constexpr int gemm_sm80_shared_bytes(int tile_m, int tile_n, int tile_k, int stages, int warps_m, int warps_n) {
   const int ring = stages * (tile_m + tile_n) * tile_k;

@@ -1,4 +1,4 @@
-// What the scheduler and the window kernel for CUDA agree on.
+// The contract between the CUDA window kernels and the scheduler.
 #pragma once
 
 #include "tile/core/config.h"
@@ -19,8 +19,8 @@ struct WindowArgs {
 };
 static_assert(sizeof(WindowArgs) == 120);
 
-// The same for windows of two dimensions without dilation whose size the kernel knows
-// (tile/kernel/cuda/window/register_tiled.h). Pointers and distances as above; all else counts fewer than 2^31.
+// Arguments for windows of two dimensions without dilation, of a size known at compile time
+// (tile/kernel/cuda/window/register_tiled.h). Pointers and distances as in WindowArgs; all counts are below 2^31.
 struct SlideArgs {
   const void* x;
   const void* filters;

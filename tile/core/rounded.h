@@ -1,6 +1,6 @@
-// Arithmetic of scalars that is rounded in a direction and joined with nothing, for CPUs, the emulated GPU and the
-// interpreter. The operands are volatile: compilers know of no rounding but to nearest, and must neither move nor join
-// what happens between the switches of the mode.
+// Scalar arithmetic with directed rounding and without contraction, for CPUs, the emulated GPU and the interpreter. The
+// operands are volatile because compilers assume rounding to nearest: they must neither move nor fuse operations
+// between the switches of the rounding mode.
 #pragma once
 
 #if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has them itself

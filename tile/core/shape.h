@@ -9,7 +9,7 @@ namespace heddle::tile {
 
 inline constexpr int kBatchDims = 4;
 
-// Rows cut into micro tiles of two heights only, MR and MR - 1, so that few micro-kernels are compiled.
+// Rows cut into micro tiles of only two heights, MR and MR - 1, so that few micro-kernels are compiled.
 struct RowSplit {
   int64_t mr, tiles, tall;  // tall tiles of mr rows, then tiles - tall of mr - 1
 };
@@ -19,8 +19,8 @@ constexpr RowSplit split_rows(int64_t rows, int64_t max_rows) {
   return {mr, tiles, rows - tiles * (mr - 1)};
 }
 
-// Whether rows this many bytes apart compete for the same sets of a first-level cache (8 ways, 4 KiB apart) when a
-// micro tile of `rows` walks along them together.
+// Whether rows with this stride compete for the same sets of a first-level cache (8 ways, 4 KiB apart) when a micro
+// tile of `rows` rows advances along all of them.
 constexpr bool rows_collide(int64_t stride_bytes, int64_t rows) {
   int64_t a = stride_bytes < 0 ? -stride_bytes : stride_bytes, b = 4096;
   while (a != 0) {
@@ -36,7 +36,7 @@ constexpr int64_t copied_stride(int64_t k, int64_t element_bytes) {
   return ((k + line - 1) / line | 1) * line;
 }
 
-// Micro tiles that are finished together where the results of neighbouring rows are neighbours in memory.
+// Micro tiles that are finished together if the results of neighbouring rows are neighbours in memory.
 inline constexpr int64_t kTilesTogether = 16;
 
 // Problem and blocking of gemm(). Output rows are cut into micro tiles by split_rows().
@@ -55,7 +55,7 @@ struct GemmShape {
   constexpr int64_t tasks(int64_t width) const { return batches() * m_blocks() * n_blocks(width); }
   constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
 
-  // Where batch `index` of an operand with these batch strides begins.
+  // The offset of batch `index` of an operand with these batch strides.
   constexpr int64_t offset(int64_t index, const int64_t (&stride)[kBatchDims]) const {
     int64_t at = 0;
     for (int d = kBatchDims - 1; d >= 0; --d) {
@@ -72,7 +72,7 @@ struct GemmShape {
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
     return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(depth(), element_bytes);
   }
-  // The sums of a task, with their errors, where k is cut.
+  // The sums of a task, with their errors, if k is cut.
   constexpr int64_t sum_elements(int64_t mr, int64_t width) const {
     const int64_t panels = panel_count(n, width);
     return block_k == 0 ? 0
@@ -87,7 +87,7 @@ struct GemmShape {
   }
 };
 
-// The taps of a panel of filters that are not all zero lie in this box of the window (depth, height, width).
+// The box of the window (depth, height, width) that contains all taps of a panel of filters that are not all zero.
 struct ConvTaps {
   int32_t first[3], end[3];
 };
@@ -105,7 +105,7 @@ struct ConvShape {
   int64_t block_k = 0;          // conv_long(): products that are summed at once
   int64_t block_pixels = 0;     // conv_planar(): pixels of an output row of one task
   int64_t phases = 1;           // of the filters' panels (PanelSource)
-  int64_t results[2] = {0, 0};  // where an epilogue interleaves: the first and the end of those of an output row
+  int64_t results[2] = {0, 0};  // if an epilogue interleaves: [first, end) of the results of an output row
 
   constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   constexpr int64_t k() const { return taps() * c; }
@@ -114,16 +114,16 @@ struct ConvShape {
   constexpr int64_t n_blocks(int64_t width) const { return (panels(width) + block_panels - 1) / block_panels; }
   constexpr int64_t tasks(int64_t width) const { return batch * groups * out[0] * row_blocks() * n_blocks(width); }
   constexpr int64_t tile_pixel(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
-  // Input extent that `outputs` consecutive outputs read along a dimension.
+  // Input extent read by `outputs` consecutive outputs along a dimension.
   constexpr int64_t reach(int d, int64_t outputs) const {
     return (outputs - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1;
   }
-  // Distance of two pixels of a copied block: the channels, and a cache line more where rows would collide.
+  // Distance between pixels of a copied block: the channels, plus a cache line if rows would collide.
   constexpr int64_t copied_pixel(int64_t element_bytes) const {
     return c * stride[2] * element_bytes % 2048 == 0 ? c + 64 / element_bytes : c;
   }
-  // Lines of the input under one line of windows of `rows` output rows, and under all: a copied block has those of each
-  // line of windows for itself where dilation leaves lines between them.
+  // Input lines under one line of windows of `rows` output rows, and under all lines. If dilation leaves gaps, a copied
+  // block stores the input lines of each line of windows separately.
   constexpr int64_t lines_of_tap(int64_t rows) const { return (rows - 1) * stride[1] + 1; }
   constexpr bool leaves_lines(int64_t rows) const { return kernel[1] > 1 && dilation[1] > lines_of_tap(rows); }
   constexpr int64_t copied_lines(int64_t rows) const {
@@ -133,7 +133,7 @@ struct ConvShape {
   constexpr int64_t block_elements(int64_t rows, int64_t element_bytes) const {
     return kernel[0] * copied_lines(rows) * reach(2, out[2]) * copied_pixel(element_bytes);
   }
-  // Two numbers for each run of A of the panels that are multiplied together.
+  // Two numbers for each run of A, for all panels that are multiplied together.
   constexpr int64_t offset_bytes() const { return (2 * phases * taps() * 8 + 63) / 64 * 64; }
   // Accumulators, in micro tiles.
   constexpr int64_t tiles_together() const { return phases < kTilesTogether ? kTilesTogether / phases : 1; }
@@ -148,13 +148,13 @@ struct ConvShape {
            element_bytes * (accumulators(along_rows) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
   }
 
-  // The rest is about conv_planar(), whose tasks are blocks of rows and pixels of all channels of a group.
+  // The remaining members are for conv_planar(), whose tasks are blocks of rows and pixels of all channels of a group.
 
   constexpr int64_t pixel_blocks() const { return (out[2] + block_pixels - 1) / block_pixels; }
   constexpr int64_t planar_tasks() const { return batch * groups * out[0] * row_blocks() * pixel_blocks(); }
-  // A copied line has its pixels by their place within a stride; vectors are read beyond its end.
+  // A copied line orders its pixels by their index within a stride. Vectors are read beyond its end.
   static constexpr int64_t kPlanarSlack = 128;
-  // Rows that may share lines: those of a block's last rows reach behind its lines.
+  // Rows that may share lines. Those of a block's last rows extend past its lines.
   static constexpr int64_t kPlanarRows = 4;
   constexpr int64_t phase_elements(int64_t element_bytes) const {
     const int64_t slack = 64 / element_bytes;
@@ -165,8 +165,8 @@ struct ConvShape {
     const int64_t rows = block_rows < out[1] ? block_rows : out[1];
     return (c * kernel[0] * copied_lines(rows) + kPlanarRows * stride[1]) * planar_line(element_bytes) + kPlanarSlack;
   }
-  // Pixels of a row over which all channels pass in turn, in micro tiles of `pixels`: the lines under them stay in half
-  // of a first-level cache.
+  // Pixels of a row that all channels process in turn, in micro tiles of `pixels`: the lines under them stay in half of
+  // a first-level cache.
   constexpr int64_t pixels_together(int64_t pixels, int64_t element_bytes) const {
     constexpr int64_t kBytes = 16 << 10;
     const int64_t tiles = kBytes / (c * kernel[0] * kernel[1] * element_bytes * pixels);
@@ -188,14 +188,14 @@ struct WindowShape {
   constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
   constexpr int64_t pitch() const { return pixel > 0 ? pixel : c; }
 
-  // The rest is about window_rows(), which folds the lines of a few rows of outputs, a block of pixels each, into a
-  // line apiece that stays in the first-level cache.
+  // The remaining members are for window_rows(). It folds the lines of a few rows of outputs, a block of pixels each,
+  // into one line per row, which stays in the first-level cache.
 
   static constexpr int64_t kLineElements = 2048, kMostLines = 16;
   static constexpr int64_t kLineSlack = 64;  // whole vectors are read and written at the end of a line
-  // Pixels that a block of outputs reads beyond those at its strides.
+  // Pixels that a block of outputs reads in addition to those at its strides.
   constexpr int64_t reach() const { return (kernel[2] - 1) * dilation[2]; }
-  // Blocks begin at whole vectors of any type. Blocks much longer than a window read few pixels twice.
+  // Blocks begin at whole vectors of any type. Blocks are much longer than a window, so that few pixels are read twice.
   constexpr int64_t block_pixels() const {
     int64_t step = kLineSlack;
     while (step > 1 && c * (step / 2) % kLineSlack == 0) step /= 2;
@@ -206,7 +206,7 @@ struct WindowShape {
   }
   constexpr int64_t line_pixels() const { return (block_pixels() - 1) * stride[2] + reach() + 1; }
   constexpr int64_t line_elements() const { return line_pixels() * c + kLineSlack; }
-  // A line's pixels by their place within a stride; one line if that is 1.
+  // A line's pixels, grouped by their index within a stride; one group if the stride is 1.
   constexpr int64_t phase_elements() const { return (line_pixels() + stride[2] - 1) / stride[2] * c + kLineSlack; }
   constexpr int64_t lines() const {
     const int64_t fit = kLineElements / line_elements();

@@ -1,12 +1,12 @@
-// Functions of CUDA's library that the C library lacks, in double; those of a float are rounded from it. For CPUs, the
-// emulated GPU and the interpreter.
+// CUDA library functions that the C library lacks, computed in double; results for float are rounded from double. For
+// CPUs, the emulated GPU and the interpreter.
 #pragma once
 
 #if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has them itself
 
 namespace heddle::tile::special {
 
-// Of the C library, under names of their own: its header has others, and not all compilers know them.
+// C library functions, declared under our own names: its header declares more, and not all compilers know these.
 double j0(double) __asm__("j0");
 double j1(double) __asm__("j1");
 double y0(double) __asm__("y0");
@@ -25,7 +25,7 @@ inline double nan() {
   return __builtin_nan("");
 }
 
-// e^(x^2): the square is exact in two parts.
+// e^(x^2): the square is represented exactly as a sum of two parts.
 inline double exp_of_square(double x) {
   const double high = x * x, low = __builtin_fma(x, x, -high);
   return __builtin_exp(high) * (1 + low);
@@ -49,7 +49,8 @@ inline double bessel_series(double x, int order) {
   }
   return sum;
 }
-// The expansion of e^-x sqrt(2 pi x) I(x) for large x; half of the exponential is kept apart, which may overflow alone.
+// The expansion of e^-x sqrt(2 pi x) I(x) for large x. Half of the exponential is a separate factor, since the whole
+// could overflow.
 inline double bessel_at_large(double x, int order) {
   double term = 1, sum = 1;
   for (int k = 1; k < 30 && __builtin_fabs(term) > 0x1p-56; ++k) {
@@ -93,7 +94,7 @@ inline double erfcx(double x) {
 }
 
 inline double erfinv(double x);
-// Newton's steps: of erfc itself, or of its logarithm where that is nearly a line.
+// Newton's method for erfc itself, or for its logarithm where that is nearly linear.
 inline double erfcinv(double y) {
   if (!(y > 0 && y < 2)) return y == 0 ? detail::infinity() : y == 2 ? -detail::infinity() : detail::nan();
   if (y > 1) return -erfcinv(2 - y);
@@ -121,7 +122,7 @@ inline double erfinv(double x) {
 }
 
 inline double normcdf(double x) {
-  // The argument of erfc and what rounding it loses, to which the tail is sensitive.
+  // The argument of erfc and its rounding error, to which the tail is sensitive.
   const double t = -x * detail::kHalfSqrt;
   const double rest = __builtin_fma(-x, detail::kHalfSqrt, -t) - x * detail::kHalfSqrtRest;
   if (!(__builtin_fabs(t) < 28)) return x != x ? x : x < 0 ? 0.0 : 1.0;

@@ -1,5 +1,5 @@
-// Where the bytes of a tile lie in shared memory when TMA swizzles them. Pure index arithmetic: the host
-// tests it, the kernel and the scheduler share it.
+// Addresses of the bytes of a tile in shared memory under TMA's swizzle. Pure index arithmetic, shared by the kernels
+// and the scheduler and tested on the host.
 #pragma once
 
 #include "tile/core/config.h"

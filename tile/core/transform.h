@@ -1,5 +1,5 @@
-// Coordinate transforms of one dimension: from an upper (logical) index to a lower one. transform_many.h has those of
-// several dimensions. docs/design/tile.md has the table of all.
+// Coordinate transforms of one dimension: from an upper (logical) index to a lower one. transform_many.h has transforms
+// of several dimensions. docs/design/tile.md has a table of all.
 //
 // Every transform T has
 //   T::kLower, T::kUpper        how many dimensions it reads from and shows
@@ -12,7 +12,7 @@
 //   t.consistent()              whether valid indices stay within the lower lengths
 //   t.lanes<Values>(up, low, width, merged)   what is known of a group of lanes (core/contiguity.h); false where a
 //                               group may be valid in part
-// The functions below make a transform as soon as transform() (core/view.h) tells them the lower lengths.
+// The functions below describe transforms. transform() (core/view.h) completes them with the lower lengths.
 #pragma once
 
 #include "tile/core/contiguity.h"
@@ -56,7 +56,7 @@ struct PassThrough : tuple<Length> {
 
 namespace detail {
 
-// What is known of a transform before its lower lengths are: T<Length, P...> is made of the length and these.
+// A transform whose lower lengths are not known yet: T<Length, P...> is made of the length and these parameters.
 template <template <typename...> typename T, typename... P>
 struct OnLength {
   tuple<P...> parameters;
@@ -81,7 +81,7 @@ TILE_HD constexpr auto pass_through() {
   return detail::on_length<PassThrough>();
 }
 
-// low = up - left; what lies before or behind the lower dimension is not valid.
+// low = up - left; indices before or after the lower dimension are not valid.
 template <typename Length, typename Left, typename Right>
 struct Pad : tuple<Length, Left, Right> {
   static constexpr int kLower = 1, kUpper = 1;
@@ -131,7 +131,7 @@ struct Pad : tuple<Length, Left, Right> {
   }
 };
 
-// The dimension with `left` indices before and `right` behind it that are not valid.
+// The dimension with `left` invalid indices before and `right` invalid indices after it.
 template <typename Left, typename Right>
 TILE_HD constexpr auto pad(Left left, Right right) {
   return detail::on_length<Pad>(left, right);
@@ -196,7 +196,7 @@ TILE_HD constexpr auto slice(Begin begin, Count count) {
   return slice(begin, count, fixed<1>());
 }
 
-// low = up + by, the same length: what is moved out of the lower dimension is not valid.
+// low = up + by, the same length. Indices moved out of the lower dimension are not valid.
 template <typename Length, typename By>
 struct Offset : tuple<Length, By> {
   static constexpr int kLower = 1, kUpper = 1;
@@ -273,7 +273,7 @@ TILE_HD constexpr auto freeze(At at) {
   return detail::on_length<Freeze>(at);
 }
 
-// New upper dimensions that memory does not have: every index reads the same elements.
+// New upper dimensions that do not exist in memory: every index reads the same elements.
 template <typename... Length>
 struct Replicate : tuple<tuple<Length...>> {
   static constexpr int kLower = 0, kUpper = sizeof...(Length);

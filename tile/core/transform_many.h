@@ -5,7 +5,7 @@
 
 namespace heddle::tile {
 
-// The lower dimension of a chain's last transform: elements of the buffer, as many as there are.
+// The lower dimension of a chain's last transform: the elements of the buffer, whose number is not known.
 struct Unbounded {};
 
 namespace detail {
@@ -119,7 +119,7 @@ struct Embed<Low, tuple<Length...>, tuple<Stride...>> : tuple<Low, tuple<Length.
   }
 };
 
-// Windows: with lengths (window, outputs) and strides (dilation, stride) the tap and the output give the input.
+// Windows: with lengths (window, outputs) and strides (dilation, stride), tap and output determine the input index.
 template <typename... Length, typename... Stride>
 TILE_HD constexpr auto embed(tuple<Length...> lengths, tuple<Stride...> strides) {
   return detail::on_length<Embed>(lengths, strides);
@@ -164,8 +164,8 @@ TILE_HD constexpr auto unmerge(Length... lengths) {
   return detail::on_length<Unmerge>(make_tuple(lengths...), detail::packed_strides(lengths...));
 }
 
-// One index for several lower ones, the last of them fastest. Below 0 and beyond the end the first one takes what is
-// left, so that steps in either direction carry.
+// One index for several lower ones, the last of them fastest. For indices below 0 or beyond the end the first one
+// takes the excess, so that steps in either direction carry.
 template <typename... Length>
 struct Merge : tuple<tuple<Length...>> {
   static constexpr int kLower = sizeof...(Length), kUpper = 1;
@@ -184,8 +184,8 @@ struct Merge : tuple<tuple<Length...>> {
     split(rest, low, detail::make_indices<kLower - 1>{});
     low[0] = rest;
   }
-  // The step's own digits do not depend on the index: in a loop with one step they are computed once, and what stays
-  // is an addition, a comparison and a carry for each digit.
+  // The digits of the step do not depend on the index, so a loop with a constant step computes them once. Each
+  // iteration costs an addition, a comparison and a carry per digit.
   template <typename Index>
   TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
     Index rest = step[0], carry = 0;
@@ -193,7 +193,7 @@ struct Merge : tuple<tuple<Length...>> {
     low_step[0] = rest + carry;
     low[0] += low_step[0];
   }
-  // The same for a step whose digits, lower(step), are there already.
+  // The same for a step whose digits, lower(step), are already known.
   template <typename Index>
   TILE_HD constexpr void update_by_digits(const Index* digits, Index* low, Index* low_step) const {
     Index carry = 0;
@@ -205,7 +205,7 @@ struct Merge : tuple<tuple<Length...>> {
   TILE_HD constexpr bool valid(const Index*, const Index*) const {
     return true;
   }
-  // The product is an index, too.
+  // The product must be representable as an index, too.
   TILE_HD constexpr bool consistent() const { return consistent(detail::make_indices<kLower>{}); }
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged& merged) const {
@@ -341,8 +341,8 @@ TILE_HD constexpr auto modulo(Length length) {
   return detail::on_length<Modulo>(length);
 }
 
-// (row, column) -> (row, column ^ (row mod columns)); columns is a power of two. A column of the tile then touches all
-// of them, and so all banks of a shared memory.
+// (row, column) -> (row, column ^ (row mod columns)); columns is a power of two. A column of the tile is spread over
+// all columns, and so over all banks of shared memory.
 template <typename Rows, typename Columns>
 struct Xor : tuple<Rows, Columns> {
   static constexpr int kLower = 2, kUpper = 2;
@@ -379,7 +379,7 @@ struct Xor : tuple<Rows, Columns> {
     return true;
   }
   TILE_HD constexpr bool consistent() const { return is_power_of_two(columns()); }
-  // Low bits of a column stay as they are where every row is a multiple of a power of two.
+  // The low bits of a column stay unchanged if every row is a multiple of a power of two.
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged&) const {
     low[0] = up[0];
@@ -456,7 +456,7 @@ struct Indexing<Low, Length, const Entry*> : tuple<Low, Length, const Entry*> {
   }
 };
 
-// `length` rows named by table[0 .. length). Entries are integers of any size.
+// `length` rows selected by table[0 .. length). Entries are integers of any size.
 template <typename Entry, typename Length>
 TILE_HD constexpr auto indexing(const Entry* table, Length length) {
   return detail::on_length<Indexing>(length, table);

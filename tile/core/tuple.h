@@ -19,8 +19,8 @@ struct dims {
 
 namespace detail {
 
-// An entry. Empty ones are made anew when asked for and take no room: nvcc's back end does not survive
-// [[no_unique_address]] in constants.
+// An entry. Empty entries are not stored but created on access: nvcc's back end crashes on [[no_unique_address]] in
+// constants.
 template <int I, typename T, bool Empty = __is_empty(T)>
 struct leaf {
   T value = {};
@@ -43,7 +43,7 @@ TILE_HD T leaf_type(const leaf<I, T, Empty>*);
 
 }  // namespace detail
 
-// Aggregate of any values. Empty where all of them are (index constants), so that it costs nothing as an argument.
+// Aggregate of any values. Empty if all of them are (index constants), so that passing it costs nothing.
 template <typename... T>
 struct tuple : detail::leaves<detail::make_indices<sizeof...(T)>, T...> {
   static constexpr int kSize = sizeof...(T);

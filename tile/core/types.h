@@ -1,4 +1,5 @@
-// Element types and the few type traits that the library needs. Standard headers would cost more than a kernel.
+// Element types and the few type traits that the library needs. Standard headers would take longer to compile than a
+// kernel.
 #pragma once
 
 #include "tile/core/config.h"
@@ -31,7 +32,7 @@ inline constexpr bool is_class = !is_float<T> && !is_integer<T>;
 template <typename T>
 inline constexpr bool is_signed = is_float<T> || T(-1) < T(0);
 
-// The type in which an element is computed: float for the 16-bit floats, else the type itself.
+// The type in which an element is computed: float for the 16-bit floats, otherwise the type itself.
 template <typename T>
 struct compute_type {
   using type = T;
@@ -87,7 +88,7 @@ using int_t = typename int_of_size<Bytes, true>::type;
 template <int Bytes>
 using uint_t = typename int_of_size<Bytes, false>::type;
 
-// What maximum and minimum start from: infinities, or the ends of an integer type.
+// Initial values of maximum and minimum: infinities, or the ends of an integer type.
 template <typename T>
 TILE_HD constexpr T lowest() {
   if constexpr (is_float<T>) {

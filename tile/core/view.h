@@ -1,9 +1,9 @@
-// Views: how an index becomes an address through a chain of coordinate transforms, and coordinates that walk along
-// them. tile/README.md shows how to write one.
+// Views map an index to an address through a chain of coordinate transforms; coordinates walk along them.
+// tile/README.md shows how to write one.
 //
-// A chain begins with make_naive() (lengths and strides over a buffer). transform() puts a layer on it and gives a new
-// chain; its dimensions are the upper ones of that layer. All of it is a value: numbers the compiler knows take no
-// room and fold, and a chain of such numbers alone is an empty type.
+// A chain begins with make_naive() (lengths and strides over a buffer). transform() adds a layer and returns a new
+// chain, whose dimensions are the upper ones of that layer. Chains are values: numbers known to the compiler take no
+// room and fold, and a chain of only such numbers is an empty type.
 #pragma once
 
 #include "tile/core/transform.h"
@@ -16,7 +16,7 @@ class Coordinate;
 
 namespace detail {
 
-// Position of `id` in a list of dimensions, -1 where it is missing.
+// Position of `id` in a list of dimensions, or -1.
 template <int... I>
 TILE_HD constexpr int position(dims<I...>, int id) {
   int at = -1, i = 0;
@@ -24,7 +24,7 @@ TILE_HD constexpr int position(dims<I...>, int id) {
   return at;
 }
 
-// Whether lists of dimensions name 0 .. count-1, each once.
+// Whether the lists together name each of 0 .. count-1 once.
 template <typename... Ids>
 TILE_HD constexpr bool names_each_once(const tuple<Ids...>&, int count) {
   bool good = (Ids::kSize + ... + 0) == count;
@@ -32,7 +32,7 @@ TILE_HD constexpr bool names_each_once(const tuple<Ids...>&, int count) {
   return good;
 }
 
-// The hidden indices that dimensions `Picked` of a chain stand for, and those of a layer that begins at First.
+// The hidden indices of dimensions `Picked` of a chain, and those of a layer that begins at First.
 template <typename Visible, int... Picked>
 TILE_HD constexpr auto picked_ids(Visible, dims<Picked...>) {
   return dims<Visible::at(Picked)...>{};
@@ -64,7 +64,7 @@ TILE_HD constexpr void scatter_ids(dims<Id...>, [[maybe_unused]] const Index (&s
 }  // namespace detail
 
 // A chain. Hidden index 0 is the offset in elements; each layer's upper indices follow. Transform t maps the hidden
-// indices Upper[t] to Lower[t]; Visible are those that the user indexes with.
+// indices Upper[t] to Lower[t]; Visible are the indices that the user passes.
 template <typename Transforms, typename Lower, typename Upper, typename Visible, int Hidden>
 struct Descriptor;
 template <typename... T, typename Lower, typename Upper, typename Visible, int Hidden>
@@ -75,26 +75,26 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
   using VisibleIds = Visible;
   using Index = index_type<(T::kWide || ...)>;
   static constexpr int kDims = Visible::kSize, kTransforms = sizeof...(T), kHidden = Hidden;
-  // Whether the compiler knows every number, and whether an index within the lengths may be invalid.
+  // Whether the compiler knows every number; whether an index within the lengths may be invalid.
   static constexpr bool kStatic = (T::kStatic && ...), kPredicated = (T::kPredicated || ...);
 
   TILE_HD constexpr const tuple<T...>& transforms() const { return *this; }
 
-  // A number: its type says what is known of it.
+  // A length, as a number whose type tells what is known at compile time.
   template <int Dim>
   TILE_HD constexpr auto length() const {
     static_assert(Dim >= 0 && Dim < kDims, "no such dimension");
     return length_of<Visible::at(Dim), 0>();
   }
 
-  // Elements from the buffer's first to one behind the last that the lengths and strides below all layers reach.
+  // Elements from the buffer's first to one past the last that the lengths and strides of the lowest layer reach.
   TILE_HD constexpr int64_t span() const {
     const detail::Range r = get<0>(*this).range();
     return r.empty ? 0 : r.high + 1;
   }
 
-  // Whether every valid index has an address within the buffer's span and no index overflows. Chains of known numbers
-  // are checked by the compiler; call it where numbers come from a user.
+  // Whether every valid index has an address within the buffer's span and no index overflows. The compiler checks
+  // chains of known numbers; call this if numbers come from a user.
   TILE_HD constexpr bool consistent() const {
     const bool good = consistent(detail::make_indices<kTransforms>{});
     const detail::Range r = get<0>(*this).range();
@@ -104,7 +104,7 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
   template <typename... I>
   TILE_HD constexpr Coordinate<Descriptor> at(I... index) const;
 
-  // Offset of a valid index; is_valid() of at(index...) says whether it is one.
+  // Offset of a valid index; is_valid() of at(index...) tells whether an index is valid.
   template <typename... I>
   TILE_HD constexpr Index offset(I... index) const {
     return at(index...).offset();
@@ -135,7 +135,7 @@ TILE_HD constexpr auto make_naive(tuple<Length...> lengths, tuple<Stride...> str
       make_tuple(Base{make_tuple(Unbounded{}, lengths, strides)})};
 }
 
-// The same without gaps, the last dimension contiguous.
+// A packed buffer: no gaps, the last dimension contiguous.
 template <typename... Length>
 TILE_HD constexpr auto make_packed(Length... lengths) {
   return make_naive(make_tuple(lengths...), detail::packed_strides(lengths...));
@@ -171,8 +171,8 @@ TILE_HD constexpr auto transform(const D& chain, const tuple<Spec...>& specs, co
 
 }  // namespace detail
 
-// A layer on top of a chain: transform i reads the chain's dimensions lower_dims[i] and shows the new dimensions
-// upper_dims[i], all three given by make_tuple(); the lists are dims<...>{}. A transform without lower or upper
+// Adds a layer to a chain: transform i reads the chain's dimensions lower_dims[i] and defines the new dimensions
+// upper_dims[i]. All three arguments are make_tuple()s; the lists are dims<...>{}. A transform without lower or upper
 // dimensions has dims<>{}.
 template <typename D, typename... Spec, typename... Low, typename... Up>
 TILE_HD constexpr auto transform(const D& chain, const tuple<Spec...>& transforms, const tuple<Low...>& lower_dims,
@@ -188,8 +188,8 @@ TILE_HD constexpr auto permute(const Descriptor<Transforms, Lower, Upper, Visibl
   return Descriptor<Transforms, Lower, Upper, dims<Visible::at(Order)...>, Hidden>{chain.transforms()};
 }
 
-// A step along dimension Dim that is made many times: its digits where the dimension is merged, so that a move adds and
-// carries but does not divide.
+// A step along dimension Dim that is made many times. If the dimension is merged it holds the step's digits, so that a
+// move adds and carries but does not divide.
 template <int Dim, typename D>
 class PreparedStep {
  public:
@@ -200,7 +200,7 @@ class PreparedStep {
   }
   TILE_HD constexpr Index step() const { return step_; }
   TILE_HD constexpr const Index* digits() const { return digits_; }
-  // Whether transform T merges into just this dimension.
+  // Whether transform T merges into exactly this dimension.
   template <int T>
   TILE_HD static constexpr bool covers() {
     using Up = element_t<T, typename D::UpperIds>;
@@ -228,7 +228,7 @@ class PreparedStep {
   Index digits_[D::kHidden] = {};
 };
 
-// How far a move took every hidden index.
+// The distance by which a move changed every hidden index.
 template <typename D>
 struct Steps {
   typename D::Index by[D::kHidden] = {};
@@ -244,7 +244,7 @@ class Dependence {
     for (int i = 0; i < D::kDims; ++i) on_[D::VisibleIds::at(i)] = 1u << i;
     visit(make_indices<D::kTransforms>{});
   }
-  // Whether no layer whose moves depend on where it stands is moved by `dim` (but by `dim` alone, with Alone).
+  // Whether `dim` moves no layer whose moves depend on its position (with Alone: except layers moved by `dim` alone).
   template <bool Alone>
   TILE_HD constexpr bool moves_alike(int dim) const {
     return check<Alone>(1u << dim, make_indices<D::kTransforms>{});
@@ -278,7 +278,7 @@ class Dependence {
 
 }  // namespace detail
 
-// Whether coordinates that differ in other dimensions only move alike along Dim (see Coordinate::follow).
+// Whether coordinates that differ only in other dimensions move alike along Dim (see Coordinate::follow).
 template <int Dim, typename D>
 TILE_HD constexpr bool shares_steps() {
   return detail::Dependence<D>().template moves_alike<true>(Dim);
@@ -289,7 +289,7 @@ TILE_HD constexpr bool moves_linearly() {
   return detail::Dependence<D>().template moves_alike<false>(Dim);
 }
 
-// An index of a chain with all that lies between it and the offset, so that a step updates instead of recomputing.
+// An index of a chain with all intermediate indices down to the offset, so that a step updates instead of recomputing.
 template <typename D>
 class Coordinate {
  public:
@@ -309,7 +309,7 @@ class Coordinate {
     return hidden_[D::VisibleIds::at(Dim)];
   }
 
-  // Moves by a step along every dimension; steps that the compiler knows cost what is left of them. `moved` is for
+  // Moves by a step along every dimension. Steps known to the compiler cost only what does not fold. `moved` is for
   // coordinates that follow.
   template <typename... S>
   TILE_HD constexpr void move_and_note(Steps<D>& moved, S... steps) {
@@ -320,7 +320,7 @@ class Coordinate {
     move_visible(typename D::VisibleIds{}, top);
     update_all(moved.by, static_cast<const NotPrepared*>(nullptr), Layers{});
   }
-  // By a prepared step.
+  // Moves by a prepared step.
   template <int Dim>
   TILE_HD constexpr void move_and_note(Steps<D>& moved, const PreparedStep<Dim, D>& step) {
     moved = {};
@@ -333,8 +333,8 @@ class Coordinate {
     Steps<D> moved;
     move_and_note(moved, steps...);
   }
-  // The move that another coordinate of the same chain made along Dim, where shares_steps<Dim>() says that all make the
-  // same one: an addition for each index that is used.
+  // Repeats the move that another coordinate of the same chain made along Dim. shares_steps<Dim>() must hold: all
+  // coordinates make the same move. Costs an addition for each index that is used.
   TILE_HD constexpr void follow(const Steps<D>& moved) {
     for (int i = 0; i < D::kHidden; ++i) hidden_[i] += moved.by[i];
   }
@@ -347,7 +347,8 @@ class Coordinate {
 
   // Whether the index lies within the lengths.
   TILE_HD constexpr bool inside() const { return inside(detail::make_indices<D::kDims>{}); }
-  // Whether an index within the lengths has an element: padding, bounds of a gather. Costs nothing where all have.
+  // Whether an index within the lengths has an element (padding and gather bounds may exclude it). Costs nothing if all
+  // have.
   TILE_HD constexpr bool maps() const { return maps(Layers{}); }
   TILE_HD constexpr bool is_valid() const { return inside() && maps(); }
 
@@ -445,7 +446,7 @@ Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden>::at(I... index) const {
 
 namespace detail {
 
-// Groups of `width` indices along dimension Dim, pushed down through the layers of a chain.
+// Groups of `width` indices along dimension Dim, propagated down through the layers of a chain.
 template <int Dim, bool Values, typename D>
 class GroupOf {
  public:
@@ -453,7 +454,7 @@ class GroupOf {
     begin(chain, make_indices<D::kDims>{});
     lower(chain, make_indices<D::kTransforms>{});
   }
-  // Whether every group is one aligned piece of memory, valid as a whole or not at all.
+  // Whether every group is one aligned piece of memory, and either all valid or all invalid.
   TILE_HD constexpr bool is_vector() const {
     return uniform_ && all_[0].affine && all_[0].step == 1 && all_[0].align % width_ == 0;
   }
@@ -497,14 +498,14 @@ TILE_HD constexpr int widest_vector(const D& chain, int limit) {
 
 }  // namespace detail
 
-// The widest vector along a dimension, a power of two up to `limit`: groups of so many consecutive indices that begin
-// at a multiple of it are contiguous in memory, begin at a multiple of it there too, and are valid as a whole or not
-// at all. The buffer's own alignment is the caller's to know.
+// The widest vector along a dimension, a power of two up to `limit`. Groups of that many consecutive indices that begin
+// at a multiple of it are contiguous in memory, begin at a multiple of it there too, and are either all valid or all
+// invalid. The caller must know the alignment of the buffer itself.
 template <int Dim, typename D>
 TILE_HD constexpr int vector_length(const D& chain, int limit) {
   return detail::widest_vector<Dim, true>(chain, limit);
 }
-// The same from what the types say, at compile time: holds for all run-time values.
+// The same at compile time, from types only: holds for all run-time values.
 template <int Dim, typename D>
 TILE_HD constexpr int known_vector_length(int limit) {
   return detail::widest_vector<Dim, false>(D{}, limit);
@@ -522,12 +523,12 @@ struct TensorView {
   }
   // Element of a valid coordinate.
   TILE_HD constexpr T& operator[](const Coordinate<D>& at) const { return data[at.offset()]; }
-  // The element, or `otherwise` where there is none.
+  // The element, or `otherwise` if there is none.
   template <typename V>
   TILE_HD constexpr V load(const Coordinate<D>& at, V otherwise) const {
     return at.is_valid() ? static_cast<V>(data[at.offset()]) : otherwise;
   }
-  // Writes where there is an element.
+  // Writes if there is an element.
   TILE_HD constexpr void store(const Coordinate<D>& at, T value) const {
     if (at.is_valid()) data[at.offset()] = value;
   }

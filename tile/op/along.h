@@ -1,4 +1,5 @@
-// Reductions along an axis, where a combination takes two tuples of values of as many lanes and gives one, and sorting.
+// Reductions along an axis and sorting. A combination takes two tuples of values with the same number of lanes and
+// returns one.
 #pragma once
 
 #include "tile/core/tuple.h"
@@ -92,9 +93,9 @@ TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, cons
 
 namespace detail {
 
-// The combination of the vectors within the first `all` of `most` elements, U at a time so that combinations overlap,
-// of which there are enough for that. `i`: the first element behind them. Each use of whole(i) costs compile time, so
-// that none is written which an `all` that is known to be `most` cannot reach.
+// Combines the vectors within the first `all` of `most` elements, U at a time so that combinations overlap; there must
+// be at least U vectors. `i`: the first element after them. Each use of whole(i) costs compile time, so uses that
+// cannot be reached if `all` is known to be `most` are not instantiated.
 template <int W, int U, int64_t most, bool kAll, typename Whole, typename Combine>
 TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const Combine& combine) {
   decltype(whole(0)) part[U];
@@ -113,7 +114,7 @@ TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const
   }
   return part[0];
 }
-// What there is of a last vector, from `length - n` on, combined with the others.
+// Combines the existing elements of a partial last vector, from `length - n` on, with the others.
 template <int W, int64_t length, typename Result, typename Element, typename Combine>
 TILE_INLINE Result reduce_rest(const Result& r, const Element& element, const Combine& combine) {
   constexpr int64_t n = length % W;
@@ -127,7 +128,7 @@ TILE_INLINE Result reduce_rest(const Result& r, const Element& element, const Co
 
 }  // namespace detail
 
-// The combination of `length` >= U * W elements; element.operator()<W>(i, n, form) gives a tuple of n of them.
+// The combination of `length` >= U * W elements; element.operator()<W>(i, n, form) returns a tuple of n of them.
 template <int W, int U, int64_t length, typename Element, typename Combine>
 TILE_INLINE auto reduce_lanes(const Element& element, const Combine& combine) {
   static_assert(length >= U * W);
@@ -138,8 +139,8 @@ TILE_INLINE auto reduce_lanes(const Element& element, const Combine& combine) {
   const auto r = detail::reduce_whole<W, U, length, true>(length, i, whole, combine);
   return detail::combine_lanes(detail::reduce_rest<W, length>(r, element, combine), combine);
 }
-// The same under masks: only vectors within the bounds are combined U at a time. `Alike`: all elements behind the
-// bounds are the same, and no more of them are combined than change the result.
+// The same under masks: only vectors within the bounds are combined U at a time. `Alike`: all elements after the bounds
+// are the same, and combining stops when the result no longer changes.
 template <int W, int U, int64_t length, bool Alike, typename Element, typename Combine>
 TILE_INLINE auto reduce_lanes(lane_bounds bounds, const Element& element, const Combine& combine) {
   static_assert(length >= U * W);
@@ -174,7 +175,7 @@ TILE_INLINE auto reduce_lanes(lane_bounds bounds, const Element& element, const 
   return detail::combine_lanes(detail::reduce_rest<W, length>(r, element, combine), combine);
 }
 
-// Sorts n numbers, `stride` apart; NaN is the largest. A heap: no memory, no bad cases.
+// Sorts n numbers, `stride` apart; NaN is the largest. Heapsort: needs no memory and has no bad cases.
 template <typename T>
 void sort_line(T* p, int64_t stride, int64_t n, bool descending) {
   const auto before = [&](T a, T b) {

@@ -1,11 +1,11 @@
-// Elementwise arithmetic with the semantics of the primitives that plain operators do not give.
+// Elementwise arithmetic with the semantics of the primitives, for operations that plain operators do not provide.
 #pragma once
 
 #include "tile/arch/vec.h"
 
 namespace heddle::tile {
 
-// NaN and the zeros stay.
+// NaN and zeros are kept.
 template <typename T, int W>
 TILE_INLINE vec<T, W> sign(vec<T, W> a) {
   const vec<T, W> z = zero<T, W>(), r = select(a > z, splat<W>(T(1)), a);
@@ -16,7 +16,7 @@ TILE_INLINE vec<T, W> sign(vec<T, W> a) {
   }
 }
 
-// x / (1 + |x|). Beyond 2^60 the quotient is the sign, of infinities too.
+// x / (1 + |x|). Beyond 2^60 the quotient is the sign, also for infinities.
 template <typename T, int W>
 TILE_INLINE vec<T, W> softsign(vec<T, W> a) {
   const vec<T, W> most = splat<W>(T(0x1p60)), x = max(-most, min(most, a));
@@ -32,7 +32,7 @@ TILE_INLINE mask<sizeof(T), W> is_inf(vec<T, W> a, bool positive = true, bool ne
   return a < -inf;
 }
 
-// Remainder with the sign of the dividend. Integers: by zero gives 0.
+// Remainder with the sign of the dividend. Integers: division by zero gives 0.
 template <typename T, int W>
 TILE_INLINE vec<T, W> rem(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_same<T, float>) {
@@ -43,7 +43,7 @@ TILE_INLINE vec<T, W> rem(vec<T, W> a, vec<T, W> b) {
     return a % b;
   }
 }
-// Remainder with the sign of the divisor. Integers: by zero gives 0.
+// Remainder with the sign of the divisor. Integers: division by zero gives 0.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
   const vec<T, W> r = rem(a, b);
@@ -56,8 +56,8 @@ TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
   }
 }
 
-// Shifts; an amount below zero or of the width or more gives 0. shr repeats the sign of a signed number. Numbers of
-// fewer than 8 bits lie in bytes with their sign extended; their width is `Bits`.
+// Shifts. An amount below zero, or of at least the width, gives 0. shr repeats the sign of a signed number. Numbers of
+// fewer than 8 bits are stored in bytes with their sign extended; their width is `Bits`.
 template <typename T, int W>
 TILE_INLINE vec<T, W> shl(vec<T, W> a, vec<T, W> amount) {
   using U = uint_t<sizeof(T)>;
@@ -88,7 +88,8 @@ TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
   });
 }
 
-// Cast with the rules of the primitive: float to integer truncates, saturates, and takes NaN to 0; the rest as convert.
+// Cast with the rules of the primitive: float to integer truncates, saturates, and maps NaN to 0; other casts as
+// convert.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> cast(vec<T, W> a) {
   if constexpr (is_float<T> && !is_float<To>) {
@@ -114,8 +115,8 @@ TILE_INLINE vec<To, W> cast(vec<T, W> a) {
   }
 }
 
-// Converts a number to float on its way to a narrower type. What float cannot hold is rounded to odd, so the second
-// rounding still sees on which side of a tie the number lies.
+// Converts a number to float before it is converted to a narrower type. Inexact values are rounded to odd, so that the
+// second rounding still sees on which side of a tie the number lies.
 template <typename T, int W>
 TILE_INLINE vec<float, W> to_odd(vec<T, W> a) {
   if constexpr (is_same<T, double>) {
@@ -127,7 +128,8 @@ TILE_INLINE vec<float, W> to_odd(vec<T, W> a) {
     const vec<uint32_t, W> odd = select((bits & 1u) == zero<uint32_t, W>(), away, bits);
     return select(inexact, bit_cast<float>(odd), near);
   } else if constexpr (!is_float<T> && sizeof(T) == 8) {
-    // A double has 53 bits: the 11 lowest bits of a longer integer are replaced by one that says whether any was set.
+    // A double has 53 bits: the 11 lowest bits of a longer integer are replaced by a bit that tells whether any was
+    // set.
     const vec<uint64_t, W> bits = bit_cast<uint64_t>(a), low = bits & uint64_t(0x7ff);
     const vec<uint64_t, W> shortened = select(low != zero<uint64_t, W>(), (bits ^ low) | uint64_t(0x800), bits);
     const auto is_long = bits + uint64_t(is_signed<T> ? int64_t(1) << 53 : 0) >= uint64_t(1) << (53 + is_signed<T>);

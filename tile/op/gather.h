@@ -1,11 +1,11 @@
-// Loads whose lanes lie anywhere, at positions that are computed or come from memory.
+// Loads whose lanes come from arbitrary positions, which are computed or read from memory.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
 
 namespace heddle::tile {
 
-// Positions as wrap_index() makes them: negative ones count from the end, what is still outside is clamped.
+// Positions as from wrap_index(): negative ones count from the end; positions that are still outside are clamped.
 template <typename T, int W>
 TILE_INLINE vec<int32_t, W> wrap_lanes(vec<T, W> index, int64_t n) {
   if constexpr (sizeof(T) < 4) {
@@ -18,13 +18,13 @@ TILE_INLINE vec<int32_t, W> wrap_lanes(vec<T, W> index, int64_t n) {
   }
 }
 
-// p[index[i]] for the first n lanes, where n is at least 1. What the others hold is of no use to anybody.
+// p[index[i]] for the first n lanes, where n is at least 1. The other lanes are unspecified.
 template <typename T, int W, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_lanes(const T* p, vec<int32_t, W> index, N n) {
   return detail::load_each<W, T>([&](int i) { return p + index[i < n ? i : 0]; });
 }
-// The same with positions from memory: each costs a scalar load. To take them out of a vector costs more, and so do the
-// gathers of the processors that we know.
+// The same with positions from memory: each costs a scalar load. Extracting them from a vector costs more, and so do
+// the gather instructions of the processors that we know.
 template <int W, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_at(const T* p, const int32_t* index, N n) {
   return detail::load_each<W, T>([&](int i) { return p + index[i < n ? i : 0]; });
@@ -32,7 +32,7 @@ TILE_INLINE vec<compute_t<T>, W> gather_at(const T* p, const int32_t* index, N n
 
 namespace detail {
 
-// Lane i of a moved to where index[i] says, for whole registers of 32-bit elements.
+// Lane i of the result is lane index[i] of a, for whole registers of 32-bit elements.
 #if TILE_AVX512
 inline constexpr int kPermuted = 16;
 TILE_INLINE vec<float, 16> permute(vec<float, 16> a, vec<int32_t, 16> index) {
@@ -64,17 +64,17 @@ TILE_INLINE vec<int32_t, W> positions(const int32_t* p, int64_t n) {
 
 }  // namespace detail
 
-// The same where W neighbouring positions ascend by less than `Vectors` (1 or 2) times W in all, as in a resized row:
-// loads of whole vectors from the first position on, and permutations, which look at the low bits of a lane number
-// only. `limit` elements from p on may be read.
+// The same for W neighbouring positions that ascend by less than `Vectors` (1 or 2) times W in all, as in a resized
+// row. It loads whole vectors from the first position on and permutes them; permutations use only the low bits of a
+// lane number. `limit` elements from p on may be read.
 template <int W, int Vectors, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_near(const T* p, const int32_t* index, int64_t limit, N n) {
   if constexpr (W == detail::kPermuted && is_same<T, float>) {
-    // Close to the end, the last vectors that may be read hold all of these elements.
+    // Near the end, the last vectors that may be read hold all of these elements.
     const int64_t last = limit - Vectors * W;
     if (last >= 0) {
       const int64_t first = index[0] < last ? index[0] : last;
-      // Vectors find their own minimum: a number in a general register takes longer to spread than one in memory.
+      // The minimum is computed in vectors: broadcasting from a general register takes longer than from memory.
       const vec<int32_t, W> begin = min(splat<W>(index[0]), splat<W>(int32_t(last)));
       const vec<int32_t, W> offset = detail::positions<W>(index, n) - begin;
       const vec<float, W> low = detail::permute(load<W>(p + first), offset);

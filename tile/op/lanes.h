@@ -1,6 +1,6 @@
-// What generated loops are made of: walks over the lanes of a row, loads and stores of whole or partial vectors, index
-// arithmetic with the meaning of the IR. `n` is index_constant<W> for a whole vector (then everything folds to plain
-// loads and stores) and an int64_t for the tail of a row.
+// Building blocks of generated loops: walks over the lanes of a row, loads and stores of whole or partial vectors,
+// index arithmetic with the semantics of the IR. `n` is index_constant<W> for a whole vector (then everything folds to
+// plain loads and stores) and an int64_t for the tail of a row.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -58,7 +58,7 @@ TILE_INLINE void put_strided(T* p, int64_t stride, V v, int64_t n) {
   store_strided_n(p, stride, v, n);
 }
 
-// Stores past the caches, where whole vectors are aligned. The kernel ends with finish_stream().
+// Non-temporal stores, if whole vectors are aligned. The kernel must end with finish_stream().
 template <typename T, int W>
 TILE_INLINE void stream_aligned(T* p, vec<T, W> v) {
   if constexpr (is_wide<T, W>) {
@@ -116,7 +116,7 @@ TILE_INLINE void finish_stream() {
 #endif
 }
 
-// f(0), ..., f(n - 1) as lanes: for what has no vector form.
+// f(0), ..., f(n - 1) as lanes: for functions without a vector form.
 template <int W, typename T, typename F>
 TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
   T buffer[W] = {};
@@ -124,9 +124,9 @@ TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
   return load<W>(buffer);
 }
 
-// Division by what a loop shares: the reciprocal is computed once and the quotient corrected by its remainder, which
-// rounds as the division does. Where the remainder is no finite number (a or the quotient is infinite or NaN) the
-// product is right as it is; divisors whose reciprocal is not a normal number take the division.
+// Division by a divisor that a loop shares. The reciprocal is computed once, and the quotient is corrected by its
+// remainder, which rounds like a division. If the remainder is not finite (a or the quotient is infinite or NaN), the
+// product is already right. Divisors whose reciprocal is not a normal number use an ordinary division.
 template <typename T, int W>
 struct divisor {
   vec<T, W> b, reciprocal;
@@ -178,7 +178,7 @@ TILE_INLINE int64_t reflect_index(int64_t a, int64_t n) {
   const int64_t r = floor_mod(a, 2 * n - 2);
   return r < n ? r : 2 * n - 2 - r;
 }
-// A negative index counts from the end; what is still outside is clamped, so that nothing outside is read.
+// A negative index counts from the end. An index that is still outside is clamped, so that nothing outside is read.
 template <typename T>
 TILE_INLINE int64_t wrap_index(T index, int64_t n) {
   int64_t a = static_cast<int64_t>(index);
@@ -190,7 +190,7 @@ TILE_INLINE int64_t wrap_index(T index, int64_t n) {
   return clamp_index(a, 0, n - 1);
 }
 
-// ---- Walks. f.operator()<W>(i, n) sees every index of [begin, end) once, W at a time.
+// ---- Walks. f.operator()<W>(i, n) is called once for every index of [begin, end), W at a time.
 
 template <int W, typename F>
 TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
@@ -201,7 +201,7 @@ TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
   }
 }
 
-// The same from 0 to what is known: a body that no index needs is not compiled.
+// The same from 0 to a constant end: unused bodies are not compiled.
 template <int W, int64_t end, typename F>
 TILE_INLINE void for_all_lanes(F f) {
   constexpr int64_t whole = end / W * W;
@@ -209,7 +209,7 @@ TILE_INLINE void for_all_lanes(F f) {
   if constexpr (whole < end) f.template operator()<W>(whole, end - whole);
 }
 
-// How many elements lie between p and the next place where a vector of W of them can be streamed.
+// The number of elements from p to the next place where a vector of W elements can be streamed.
 template <int W, typename T>
 TILE_INLINE int64_t to_boundary(const T* p) {
   constexpr uintptr_t bytes = W * sizeof(T) < size_t(kVectorBytes) ? W * sizeof(T) : size_t(kVectorBytes);
@@ -226,7 +226,7 @@ TILE_INLINE void for_lanes_from(int64_t head, int64_t begin, int64_t end, F f) {
   for_lanes<W>(begin, end, f);
 }
 
-// The same as for_lanes, telling the body as a constant which of U independent accumulators to use.
+// for_lanes that also passes the body, as a constant, the index of one of U independent accumulators.
 template <int W, int U, typename F>
 TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
   int64_t i = begin;
@@ -242,8 +242,8 @@ TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
   }
 }
 
-// The same in blocks, for accumulators that sum many terms: settle(n) is called after each block, in which no
-// accumulator got more than n terms.
+// The same in blocks, for accumulators that sum many terms: settle(n) is called after each block; no accumulator has
+// received more than n terms in it.
 template <int W, int U, typename S, typename F>
 TILE_INLINE void for_lanes_settled(int64_t begin, int64_t end, S settle, F f) {
   for (int64_t next = 0; begin < end; begin = next) {

@@ -1,5 +1,6 @@
-// Elementary functions on vectors: branch-free in float (errors in units of the last place are given at each), through
-// the C library lane by lane in double. NaN in gives NaN out; infinities and signed zeros follow the C library.
+// Elementary functions on vectors. In float they are branch-free, with the errors given at each in units of the last
+// place; in double they call the C library lane by lane. NaN in gives NaN out; infinities and signed zeros follow the C
+// library.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -72,7 +73,7 @@ TILE_INLINE vec<float, W> log_tail(vec<float, W> f) {
 
 }  // namespace detail
 
-// Functions without a vector form of ours go through the C library: rare in models, or in double.
+// Functions without a vector form here call the C library: they are rare in models, or in double.
 #define TILE_LIBM_BOTH(NAME)                                               \
   template <typename T, int W>                                             \
   TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                \
@@ -246,8 +247,8 @@ TILE_INLINE vec<float, W> erf(vec<float, W> x) {
 
 namespace detail {
 
-// The argument reduction is exact enough up to here; beyond, sine and cosine go through the C library. Without FMA
-// the products of the reduction are rounded.
+// Up to this limit the argument reduction is exact enough; beyond it sine and cosine use the C library. Without FMA the
+// products of the reduction are rounded.
 inline constexpr float kSinLimit = TILE_AVX2 ? 1e5f : 500.f;
 
 // sin(x + quadrant * pi / 2) for |x| <= kSinLimit.
@@ -319,7 +320,7 @@ TILE_INLINE vec<float, W> pow(vec<float, W> a, vec<float, W> b) {
   const vec<float, W> m = abs(a);
   const auto ordinary = (m > z) & (m < inf);
   vec<float, W> y = convert<float>(detail::pow_positive(convert<double>(select(ordinary, m, one)), convert<double>(b)));
-  // Base 0 or infinite: the result is 0 or infinite by the sign of the exponent.
+  // Base 0 or infinite: the result is 0 or infinite, depending on the sign of the exponent.
   const auto grows = (m == z) ^ (b > z);
   y = select(ordinary, y, select(grows, inf, z));
   const auto integral = (round_even(b) == b);
@@ -327,7 +328,7 @@ TILE_INLINE vec<float, W> pow(vec<float, W> a, vec<float, W> b) {
   const auto odd = integral & (round_even(half_b) != half_b);
   y = select(odd, copy_sign(y, a), y);
   y = select((a < z) & ~integral & (m < inf), splat<W>(__builtin_nanf("")), y);
-  // An infinite exponent: by the magnitude of the base against 1.
+  // An infinite exponent: the result depends on whether the magnitude of the base is above or below 1.
   const auto b_inf = abs(b) == inf;
   y = select(b_inf, select(m == one, one, select((m > one) ^ (b < z), inf, z)), y);
   y = select(is_nan(a) | is_nan(b), a + b, y);

@@ -1,5 +1,5 @@
-// Narrow element types: float8 and float4 storage (one byte each, computed in float), integers of fewer than eight bits
-// (one byte each, values in range). Rare, so scalar code lane by lane.
+// Narrow element types: float8 and float4 (one byte each, computed in float) and integers of fewer than eight bits (one
+// byte each, values in range). They are rare, so the code is scalar, lane by lane.
 #pragma once
 
 #include "tile/op/arith.h"
@@ -27,7 +27,7 @@ struct minifloat {
     return sign * __builtin_ldexpf(float(exponent == 0 ? mantissa : (1 << Mantissa) + mantissa), unit);
   }
 
-  // Rounds to nearest even. What is too large becomes the largest number if `saturate`, else infinity or NaN.
+  // Rounds to nearest even. Values that are too large become the largest number if `saturate`, else infinity or NaN.
   static uint8_t encode(float value, bool saturate) {
     const int sign = __builtin_signbit(value) ? sign_bit : 0;
     if (value != value) return uint8_t(Fnuz ? Nan : sign | Nan);
@@ -38,7 +38,7 @@ struct minifloat {
       int exponent = 0;
       __builtin_frexpf(magnitude, &exponent);
       const int normal = exponent - 1 < 1 - Bias ? 1 - Bias : exponent - 1;
-      // In units of the last place; a carry moves into the exponent by itself.
+      // In units of the last place; a carry increments the exponent automatically.
       const int steps = int(__builtin_nearbyintf(__builtin_ldexpf(magnitude, Mantissa - normal)));
       const long rounded = steps < (1 << Mantissa) ? steps : steps + (long(normal + Bias - 1) << Mantissa);
       if (rounded <= Max) code = int(rounded);
@@ -76,7 +76,7 @@ struct compute_type<T> {
   using type = float;
 };
 
-#if !defined(__CUDACC__) && !defined(TILE_CUDA)  // the loads and stores of arch/cuda convert by themselves
+#if !defined(__CUDACC__) && !defined(TILE_CUDA)  // the loads and stores of arch/cuda do the conversion
 template <int W, narrow_float T>
 TILE_INLINE vec<float, W> load_n(const T* p, int64_t n) {
   return lanes_of<W, float>(n, [&](int64_t i) { return T::decode(p[i].bits); });
@@ -93,7 +93,7 @@ template <int W, narrow_float T>
 TILE_INLINE vec<float, W> load_strided(const T* p, int64_t stride) {
   return load_strided_n<W>(p, stride, W);
 }
-// What is stored has been rounded by its cast; an infinity is there because that cast did not saturate.
+// A stored value was already rounded by its cast; infinities occur only if that cast did not saturate.
 template <narrow_float T>
 TILE_INLINE uint8_t encode_stored(float v) {
   return T::encode(v, !(T::has_infinity && __builtin_isinf(v)));
@@ -116,7 +116,7 @@ TILE_INLINE void store_strided(T* p, int64_t stride, vec<float, W> v) {
 }
 #endif
 
-// A float as it would be after storing it as S.
+// The value of a float after storing it as S.
 template <typename S, bool Saturate, int W>
 TILE_INLINE vec<float, W> round_storage(vec<float, W> v) {
   if constexpr (narrow_float<S>) {
@@ -126,7 +126,7 @@ TILE_INLINE vec<float, W> round_storage(vec<float, W> v) {
   }
 }
 
-// To an integer of Bits bits in the byte type To: floats saturate, integers wrap.
+// Converts to an integer of Bits bits in the byte type To: floats saturate, integers wrap.
 template <typename To, int Bits, typename T, int W>
 TILE_INLINE vec<To, W> cast_bits(vec<T, W> v) {
   if constexpr (is_float<T>) {

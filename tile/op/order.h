@@ -1,11 +1,11 @@
-// Elements as unsigned numbers in their order, for sorting and selecting.
+// Maps elements to unsigned numbers in the same order, for sorting and selecting.
 #pragma once
 
 #include "tile/arch/vec.h"
 
 namespace heddle::tile {
 
-// 32 bits, 64 of wider elements. NaN is above every number, both zeros are one.
+// 32 bits, or 64 for wider elements. NaN is above every number; both zeros are equal.
 template <typename T>
 TILE_INLINE auto order_key(const T* p) {
   using C = compute_t<T>;

@@ -1,6 +1,6 @@
-// What programs of the tile language are made of on a CPU, beside vectors and their loops: accesses under masks,
-// numbers of every storage type, reductions with any combination, atomics. src/lang/cpu writes the text that uses it. A
-// value of an i1 is mask<4, W>, one of a pointer its address, one of a narrow float a float that was rounded.
+// The operations of tile-language programs on a CPU besides vectors and their loops: masked accesses, numbers of every
+// storage type, reductions with any combination, atomics. src/lang/cpu generates the code that uses them. An i1 value
+// is a mask<4, W>, a pointer its address, a narrow float a rounded float.
 #pragma once
 
 #include "tile/core/cpu_program.h"
@@ -19,7 +19,7 @@ using f8e4m3b15 = minifloat<4, 3, 15, false, 0x7e, 0x7f, false>;
 
 // ---- Lanes
 
-// A mask of which every lane is known while this is compiled: what it guards folds away.
+// A mask whose lanes are all known at compile time, so that masked code folds away.
 template <bool Set, int W>
 struct known_mask : mask<4, W> {};
 template <bool Set, int W, typename V, typename U>
@@ -47,7 +47,7 @@ TILE_INLINE known_mask<Set && Other, W> operator&(known_mask<Set, W>, known_mask
   return {{splat<W>(int32_t(Set && Other ? -1 : 0))}};
 }
 
-// Which of W lanes are there.
+// The mask of the existing lanes among W.
 template <int W, int N>
 TILE_INLINE known_mask<N == W, W> active(index_constant<N>) {
   static_assert(N == 0 || N == W);
@@ -67,7 +67,7 @@ TILE_INLINE mask<B, W> widen(mask<B, 1> a) {
   return splat_mask<W>(a);
 }
 
-// Values in a buffer of this program: those of an i1 are the lanes of its mask.
+// Values in a buffer of this program; i1 values are the lanes of their mask.
 template <int W, typename T, typename N>
 TILE_INLINE vec<T, W> held(const T* p, N n) {
   return fetch<W>(p, n);
@@ -104,7 +104,7 @@ TILE_INLINE void swap_buffers(T*& a, T*& b) {
   b = c;
 }
 
-// ---- Memory. T is the type there; that of an i1 is uint8_t, whose values become masks by to_bool().
+// ---- Memory. T is the type in memory; for an i1 it is uint8_t, whose values become masks by to_bool().
 
 template <typename T, int W>
 TILE_INLINE mask<4, W> to_bool(vec<T, W> a) {
@@ -120,7 +120,7 @@ TILE_INLINE T* writable(vec<int64_t, 1> address) {
   return reinterpret_cast<T*>(address.v);
 }
 
-// The first n of W neighbours. A number n may be anything, a constant is 0 or W.
+// The first n of W neighbours. A run-time n may be any number; a constant is 0 or W.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_first(const T* p, int64_t n) {
   if (n >= W) return load<W>(p);
@@ -149,7 +149,7 @@ TILE_INLINE void store_first(T* p, V v, index_constant<N>) {
   if constexpr (N > 0) store(p, v);
 }
 
-// One element for each lane that the mask has; 0 in the others.
+// Loads one element for each lane that is set in the mask; other lanes are 0.
 template <typename T, int W>
 TILE_INLINE vec<compute_t<T>, W> load_at(vec<int64_t, W> address, mask<4, W> m) {
   T buffer[W] = {};
@@ -167,8 +167,8 @@ TILE_INLINE void store_at(vec<int64_t, W> address, vec<compute_t<T>, W> v, mask<
   }
 }
 
-// Elements first, first + 1, ... of a dimension of `size`, `stride` apart, the element 0 of which would lie at p: those
-// outside are `padding`. `inside`: whether the other dimensions are.
+// Elements first, first + 1, ... of a dimension of `size`, `stride` apart; element 0 would be at p. Elements outside
+// are `padding`. `inside`: whether the other indices are inside.
 template <int W, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> load_window(const T* p, int64_t stride, int64_t first, int64_t size, bool inside, N n,
                                              compute_t<T> padding) {
@@ -194,7 +194,7 @@ TILE_INLINE void store_window(T* p, int64_t stride, int64_t first, int64_t size,
   }
 }
 
-// Elements of a buffer: lane i has the element i * stride + index[i] * step; indices outside of the extent are clamped.
+// Elements of a buffer: lane i is the element at i * stride + index[i] * step; indices outside the extent are clamped.
 template <int W, typename T, typename I, typename N>
 TILE_INLINE vec<T, W> picked(const T* p, int64_t stride, vec<I, W> index, int64_t step, int64_t extent, N n) {
   vec<T, W> r = zero<T, W>();
@@ -206,7 +206,7 @@ TILE_INLINE vec<T, W> picked(const T* p, int64_t stride, vec<I, W> index, int64_
 
 // ---- Numbers
 
-// The bits of values as memory of type S has them, and back.
+// The bits of values in their memory type S, and back.
 template <typename S, int W>
 TILE_INLINE vec<uint_t<sizeof(S)>, W> to_bits(vec<compute_t<S>, W> v) {
   S buffer[W];
@@ -220,7 +220,7 @@ TILE_INLINE vec<compute_t<S>, W> from_bits(vec<uint_t<sizeof(S)>, W> bits) {
   return load<W>(static_cast<const S*>(buffer));
 }
 
-// Reads one element from memory now, since other programs may write to it.
+// Reads one element from memory at this point, since other programs may write to it.
 template <typename T>
 TILE_INLINE vec<compute_t<T>, 1> load_now(vec<int64_t, 1> address) {
   const vec<uint_t<sizeof(T)>, 1> bits{bits_now<T>(address)};
@@ -231,7 +231,7 @@ TILE_INLINE vec<compute_t<T>, 1> load_now(vec<int64_t, 1> address, mask<4, 1> m)
   return m[0] ? load_now<T>(address) : zero<compute_t<T>, 1>();
 }
 
-// The next value of S toward zero.
+// Rounds to a value of S, toward zero.
 template <typename S, int W>
 TILE_INLINE vec<float, W> truncate_storage(vec<float, W> v) {
   const vec<float, W> nearest = round_storage<S, true>(v);
@@ -247,7 +247,7 @@ TILE_INLINE vec<float, W> truncate_double(vec<double, W> v) {
   });
 }
 
-// The other operand where one is NaN.
+// Returns the other operand if one is NaN.
 template <typename T, int W>
 TILE_INLINE vec<T, W> min_number(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_float<T>) {
@@ -375,8 +375,8 @@ void round_buffer(float* p, int64_t count) {
                     [&]<int W>(int64_t i, auto n) { put(p + i, round_storage<S, true>(fetch<W>(p + i, n)), n); });
 }
 
-// An operand of a scaled product as floats. A: rows x k, scales rows x k / 32; B: rows (a batch) x k x columns, scales
-// (rows x columns) x k / 32. Two f4e2m1 lie in a byte along k, the first in the low bits.
+// An operand of a scaled product, as floats. A: rows x k, scales rows x k / 32; B: rows (a batch) x k x columns, scales
+// (rows x columns) x k / 32. A byte holds two f4e2m1 along k, the first in the low bits.
 template <typename S, bool IsA, typename T>
 void unpack_scaled(float* to, const T* from, const uint8_t* scales, int64_t rows, int64_t k, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -425,7 +425,7 @@ TILE_INLINE C atomic_result(C old, C value) {
   }
 }
 
-// Replaces the value at an address by what `update` makes of it; returns the old one.
+// Replaces the value at an address by update(value); returns the old value.
 template <typename T, typename Update>
 TILE_INLINE compute_t<T> replace(int64_t address, const Update& update) {
   using U = uint_t<sizeof(T)>;
@@ -460,7 +460,7 @@ TILE_INLINE compute_t<T> update(int64_t address, compute_t<T> value) {
 
 }  // namespace detail
 
-// One update for each lane that the mask has; gives the old values, 0 in other lanes.
+// Updates once for each lane that is set in the mask; returns the old values, 0 in other lanes.
 template <typename T, atomic_kind Kind, int W>
 TILE_INLINE vec<compute_t<T>, W> atomic_update(vec<int64_t, W> address, vec<compute_t<T>, W> value, mask<4, W> m) {
   vec<compute_t<T>, W> r = zero<compute_t<T>, W>();
@@ -470,7 +470,7 @@ TILE_INLINE vec<compute_t<T>, W> atomic_update(vec<int64_t, W> address, vec<comp
   }
   return r;
 }
-// Those of a window (load_window).
+// Updates the elements of a window (load_window).
 template <atomic_kind Kind, typename T, int W, typename N>
 TILE_INLINE void update_window(T* p, int64_t stride, int64_t first, int64_t size, bool inside,
                                vec<compute_t<T>, W> value, N n) {

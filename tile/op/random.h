@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): numbers as a function of a seed
-// and an index, equal on every target.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): random numbers as a function of a
+// seed and an index, the same on every target.
 #pragma once
 
 #include "tile/arch/vec.h"
@@ -22,7 +22,7 @@ TILE_INLINE philox_block philox(uint64_t seed, uint64_t index) {
   return x;
 }
 
-// On [0, 1), with as many bits as the type resolves there (`Bits`).
+// Uniform on [0, 1), with as many bits as the type resolves there (`Bits`).
 template <typename T, int Bits>
 TILE_INLINE T philox_uniform(uint64_t seed, uint64_t index) {
   const philox_block x = philox(seed, index);
@@ -30,7 +30,7 @@ TILE_INLINE T philox_uniform(uint64_t seed, uint64_t index) {
   return T(word >> (64 - Bits)) * (T(1) / T(uint64_t(1) << Bits));
 }
 
-// Mean 0, variance 1 (Box and Muller).
+// Normal with mean 0 and variance 1 (Box and Muller).
 template <typename T, int Bits>
 TILE_INLINE T philox_normal(uint64_t seed, uint64_t index) {
   const philox_block x = philox(seed, index);

@@ -72,7 +72,7 @@ struct min_of {
     return reduce_min(a);
   }
 };
-// On 0 and 1.
+// Works on 0 and 1.
 struct any_of : max_of {
   template <typename T>
   static constexpr T identity = T(0);
@@ -82,7 +82,7 @@ struct all_of : min_of {
   static constexpr T identity = T(1);
 };
 
-// One result over a row, in U independent registers so that additions of consecutive vectors overlap.
+// One result over a row, in U independent registers so that operations on consecutive vectors overlap.
 template <typename C, typename T, int W, int U>
 struct accumulator {
   vec<T, W> part[U];
@@ -186,7 +186,7 @@ struct none_of {
   static constexpr T identity = T(-1);
 };
 
-// Whether candidate a replaces b as the best so far: NaN wins over numbers, the first among equals stays (Last: the
+// Whether candidate a replaces b as the best so far: NaN wins over numbers; among equals the first stays (Last: the
 // last).
 template <bool Max, bool Last, typename T, int W>
 TILE_INLINE auto beats(vec<T, W> a, vec<T, W> b) {
@@ -198,7 +198,7 @@ TILE_INLINE auto beats(vec<T, W> a, vec<T, W> b) {
   return better;
 }
 
-// Position of the best value of a row. Every lane keeps its own best; equal lanes are told apart by position.
+// Position of the best value of a row. Every lane keeps its own best; ties between lanes are decided by position.
 template <bool Max, bool Last, typename T, typename P, int W>
 struct arg_accumulator {
   vec<T, W> best;
@@ -219,7 +219,7 @@ struct arg_accumulator {
     for (int i = 0; i < W; ++i) {
       if (where[i] < 0) continue;
       const vec<T, 1> v{best[i]};
-      // Neither beats the other: they are equal (or both NaN), and the position decides.
+      // If neither beats the other, they are equal (or both NaN), and the position decides.
       const bool forward = any(beats<Max, false>(v, b)), backward = any(beats<Max, false>(b, v));
       const bool equal = !forward && !backward && (Last ? where[i] > at : where[i] < at);
       if (at < 0 || forward || equal) {
@@ -231,7 +231,7 @@ struct arg_accumulator {
   }
 };
 
-// The same where every lane is a result of its own, kept in memory.
+// The same with an independent result for every lane, in memory.
 template <bool Max, bool Last, int W, typename T, typename N>
 TILE_INLINE void arg_columns(T* best, int64_t* where, vec<T, W> v, vec<int64_t, W> position, N n) {
   arg_accumulator<Max, Last, T, int64_t, W> a;

@@ -1,4 +1,4 @@
-// Short rows in memory <-> columns in scratch: the way in and out of kernels whose lanes run over rows.
+// Short rows in memory <-> columns in scratch: for the inputs and outputs of kernels whose lanes run over rows.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -13,12 +13,12 @@ TILE_INLINE vec<T, W> exchange(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {
       __builtin_shufflevector(a.v, b.v, (((I / Run) & 1) * W + (I / (2 * Run)) * 2 * Run + High * Run + I % Run)...)};
 }
-// Every second lane of a then b, from First on.
+// Every second lane of a and then of b, from First on.
 template <int First, typename T, int W, int... I>
 TILE_INLINE vec<T, W> every_second(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {__builtin_shufflevector(a.v, b.v, (2 * I + First)...)};
 }
-// Lanes of a and b in turns: of their low or high halves.
+// Alternating lanes of a and b, from their low or high halves.
 template <int High, typename T, int W, int... I>
 TILE_INLINE vec<T, W> in_turns(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {__builtin_shufflevector(a.v, b.v, ((I & 1) * W + High * (W / 2) + I / 2)...)};
@@ -28,7 +28,7 @@ constexpr int log2_of(int n) {
   return n <= 1 ? 0 : 1 + log2_of(n / 2);
 }
 
-// Transposes each P x P block of P vectors of W lanes: lane k P + q of r[p] and lane k P + p of r[q] change places.
+// Transposes each P x P block of P vectors of W lanes: swaps lane k P + q of r[p] with lane k P + p of r[q].
 template <int P, typename T, int W>
 TILE_INLINE void exchange_blocks(vec<T, W> (&r)[P]) {
   static_for<log2_of(P)>([&](auto step) __attribute__((always_inline)) {
@@ -44,7 +44,7 @@ TILE_INLINE void exchange_blocks(vec<T, W> (&r)[P]) {
   });
 }
 
-// P consecutive vectors, which hold rows of P elements, become the columns, and back.
+// Converts P consecutive vectors, which hold rows of P elements, to columns, and back.
 template <int P, typename T, int W>
 TILE_INLINE void rows_to_columns(vec<T, W> (&r)[P]) {
   static_for<log2_of(P)>([&](auto) __attribute__((always_inline)) {
@@ -68,7 +68,7 @@ TILE_INLINE void columns_to_rows(vec<T, W> (&r)[P]) {
   });
 }
 
-// The bits in which a storage type is moved.
+// The integer type in which a storage type is moved.
 template <typename S>
 struct moved {
   using type = S;
@@ -117,7 +117,7 @@ TILE_INLINE vec<T, P> group_of(vec<T, W> v) {
 template <typename T>
 constexpr int row_lanes = sizeof(T) >= 4 ? kVectorBytes / int(sizeof(T)) : kLanes;
 
-// The power of two that holds the columns [c, L) of a row, at most W.
+// The width of a part for `length` columns: the smallest power of two that holds them, at most `lanes`.
 constexpr int row_part(int length, int lanes) {
   int p = 1;
   while (p < length && p < lanes) p *= 2;
@@ -127,7 +127,7 @@ constexpr bool is_power(int n) {
   return (n & (n - 1)) == 0;
 }
 
-// Columns [First, L) of W rows that lie `stride` apart; each row is read to the end of a part.
+// Loads columns [First, L) of W rows that are `stride` apart; each row is read to the end of a part.
 template <int L, int First, typename T, typename S>
 TILE_INLINE void load_columns(T* dst, int64_t width, const S* src, int64_t stride) {
   using M = typename moved<S>::type;
@@ -142,8 +142,8 @@ TILE_INLINE void load_columns(T* dst, int64_t width, const S* src, int64_t strid
   if constexpr (First + P < L) load_columns<L, First + P>(dst, width, src, stride);
 }
 
-// The other way: parts of W rows of L elements into dst, the last part first, so that what is written behind the end of
-// a row is overwritten by the next one. dst has room for another part.
+// The reverse: stores parts of W rows of L elements to dst, the last part first, so that elements written past the end
+// of a row are overwritten by the next row. dst has room for another part.
 template <int L, int First, typename T>
 TILE_INLINE void store_columns(T* dst, const T* src, int64_t width) {
   constexpr int W = row_lanes<T>, P = row_part(L - First, W), kept = L - First < P ? L - First : P;
@@ -178,13 +178,13 @@ __attribute__((noinline)) void load_rows(T* TILE_RESTRICT dst, int64_t width, co
   M edge[room];
   const int64_t ahead = count * stride;
   for (int64_t i = 0; i < count; i += W, src += W * stride, dst += W) {
-    // What the next block needs is asked for while this one computes.
+    // Prefetches the next block while this one is computed.
     if constexpr (L * W * sizeof(S) >= 64) {
       for (int64_t k = 0; k < L * W; k += 64 / int64_t(sizeof(S))) __builtin_prefetch(src + ahead + k, 0, 2);
     }
     const S* from = src;
     int64_t step = stride;
-    if (i + 2 * W > readable) {  // nothing behind the last row is read
+    if (i + 2 * W > readable) {  // nothing after the last row is read
       const int64_t n = smaller(count - i, W);
       if (stride == L) {
         __builtin_memcpy(edge, src, size_t(n * L) * sizeof(S));
@@ -209,7 +209,7 @@ __attribute__((noinline)) void load_rows(T* TILE_RESTRICT dst, int64_t width, co
   }
 }
 
-// The same where the length of a row is an argument, element by element.
+// The same with the length of a row as an argument, element by element.
 template <typename T, typename S>
 __attribute__((noinline)) void load_rows_of(int64_t length, T* TILE_RESTRICT dst, int64_t width,
                                             const S* TILE_RESTRICT src, int64_t stride, int64_t count) {
@@ -218,7 +218,7 @@ __attribute__((noinline)) void load_rows_of(int64_t length, T* TILE_RESTRICT dst
   }
 }
 
-// dst[r * stride + c] = src[c][r]. src may be read up to `count` rounded up to 16. Stream: past the caches, where rows
+// dst[r * stride + c] = src[c][r]. src may be read up to `count` rounded up to 16. Stream: non-temporal stores, if rows
 // are contiguous.
 template <int L, bool Stream, typename T, typename S>
 __attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, const T* TILE_RESTRICT src,
@@ -240,8 +240,8 @@ __attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, 
       }
     }
   }
-  // Rows that overlap while they are written lie in a buffer first: many at once, so that none is read back before its
-  // stores are done.
+  // Rows whose writes overlap are first stored in a buffer: many at once, so that none is read back before its stores
+  // have completed.
   constexpr int64_t kRows = 64;
   alignas(64) T rows[(kRows + W) * L + W];
   for (int64_t i = 0; i < count; i += kRows, dst += kRows * stride, src += kRows) {
@@ -267,7 +267,7 @@ __attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, 
   }
 }
 
-// The same where the length of a row is an argument, element by element.
+// The same with the length of a row as an argument, element by element.
 template <typename T, typename S>
 __attribute__((noinline)) void store_rows_of(int64_t length, S* TILE_RESTRICT dst, int64_t stride,
                                              const T* TILE_RESTRICT src, int64_t width, int64_t count) {

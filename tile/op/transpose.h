@@ -19,7 +19,7 @@ TILE_INLINE void transpose_square(T* dst, int64_t width, const S* src, int64_t s
 
 }  // namespace detail
 
-// dst[i][j] = src[i + j * stride] for i < rows, j < columns. Rows of dst lie `width` apart, a multiple of 16; whole
+// dst[i][j] = src[i + j * stride] for i < rows, j < columns. Rows of dst are `width` apart, a multiple of 16. Whole
 // vectors are written, so dst has room for 16 more rows and columns at its edges.
 template <typename T, typename S>
 __attribute__((noinline)) void transpose_block(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src,
@@ -41,7 +41,7 @@ __attribute__((noinline)) void transpose_block(T* TILE_RESTRICT dst, int64_t wid
   }
 }
 
-// Asks for the block that comes next; columns <= 0: none.
+// Prefetches the next block; columns <= 0: none.
 template <typename S>
 TILE_INLINE void prefetch_block(const S* src, int64_t stride, int64_t rows, int64_t columns) {
   constexpr int64_t line = 64 / sizeof(S);

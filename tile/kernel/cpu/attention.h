@@ -1,12 +1,13 @@
-// O = softmax(scores(Q K^T)) V by blocks of rows against blocks of keys. The scores of a micro tile of rows stay in the
-// first-level cache; a key that raises a row's greatest score rescales what earlier keys have left (online softmax).
+// O = softmax(scores(Q K^T)) V, computed for blocks of rows and blocks of keys. The scores of a micro tile of rows stay
+// in the first-level cache. If a key raises a row's greatest score, the results of earlier keys are rescaled (online
+// softmax).
 //
-// `Scores` says what is made of products, for a score that is not plain:
+// `Scores` computes a score from a product, for scores that are not plain:
 //   template <int W, typename N>
 //   vec<float, W> operator()(vec<float, W> acc, int64_t batch, int64_t row, int64_t col, N n) const
-// where `col` is a key. `Sink` gives the score of what every row has beside its keys, which has no value:
+// where `col` is the key. `Sink` returns a score that every row has in addition to its keys; it has no value:
 //   vec<float, 1> operator()(int64_t batch, int64_t row) const
-// The epilogue is that of a product (tile/kernel/cpu/gemm.h).
+// The epilogue is that of gemm() (tile/kernel/cpu/gemm.h).
 #pragma once
 
 #include "tile/core/cpu_attention.h"
@@ -16,7 +17,7 @@
 
 namespace heddle::tile {
 
-// Q, K or V where it lies: batches with their strides, the outermost first; `line` from row to row or from key to key.
+// Q, K or V in memory: batches with their strides, outermost first; `line` is the stride of rows or keys.
 template <typename T>
 struct AttentionOperand {
   const T* data;
@@ -34,7 +35,7 @@ struct AttentionOperand {
 
 // All scores are plain.
 struct PlainScores {};
-// No score beside those of keys.
+// Without a score beside those of keys.
 struct NoSink {};
 
 namespace detail {
@@ -81,7 +82,7 @@ class Attention {
   static constexpr int W = kLanes, kColumns = kPanel<float, kAttentionVectors>;
   using Vector = vec<float, W>;
 
-  // Some of the keys.
+  // A range of keys.
   struct Part {
     int64_t first, last;
   };
@@ -89,7 +90,7 @@ class Attention {
   int64_t q_stride() const { return copied_stride(s_.depth, sizeof(float)); }
   int64_t exponentials_stride() const { return copied_stride(s_.block_keys, sizeof(float)); }
 
-  // Of neighbouring rows.
+  // The keys of neighbouring rows.
   AttentionKeys range(int64_t row, int64_t rows) const {
     if constexpr (!Config::kRanges) {
       return {0, 0, Config::kScaled ? s_.n : 0, s_.n};
@@ -106,7 +107,7 @@ class Attention {
     }
   }
 
-  // K^T and V of the block in panels; columns that are not there are zero.
+  // Packs K^T and V of the block into panels; missing columns are zero.
   void pack() {
     const K* k = k_.at(batch_) + key0_ * k_.line;
     for (int64_t first = 0; first < keys_; first += kColumns) {
@@ -142,7 +143,7 @@ class Attention {
       const float top = greatest(plain, i, rows, row + i, {begin, end});
       const float before = first ? -__builtin_inff() : tops[i];
       tops[i] = before > top ? before : top;
-      // Rows without any key so far have no base: their exponentials are zero.
+      // Rows that have not seen a key have no base: their exponentials are zero.
       bases[i] = tops[i] == -__builtin_inff() ? 0.f : tops[i];
       factors[i] = before - bases[i];
     }
@@ -156,7 +157,7 @@ class Attention {
     if (last) finish(row, rows, bases, sums);
   }
 
-  // Whether a panel of so many columns is computed at one vector's width.
+  // Whether a panel of this many columns is computed at the width of one vector.
   static bool is_narrow(int64_t columns) { return columns <= W; }
 
   void multiply_keys(bool tall, int64_t row, int64_t rows, int64_t begin, int64_t end) {
@@ -173,7 +174,7 @@ class Attention {
     }
   }
 
-  // Calls visit(scores, key, n) for the vectors of a row's scores, of which there are `keys`.
+  // Calls visit(scores, key, n) for the vectors of a row's `keys` scores.
   template <typename Visit>
   TILE_INLINE void for_scores(int64_t i, int64_t rows, int64_t keys, const Visit& visit) {
     float* panel = scratch_ + at_.scores;
@@ -187,7 +188,7 @@ class Attention {
     for (; key + W <= keys; key += W, line += W) visit(line, key, index_constant<W>{});
     if (key < keys) visit(line, key, keys - key);
   }
-  // Lanes behind the last key are no scores.
+  // Sets lanes after the last key to minus infinity.
   template <typename N>
   TILE_INLINE static Vector hidden_behind(Vector scores, N n) {
     if constexpr (is_same<N, int64_t>) {
@@ -197,14 +198,14 @@ class Attention {
     }
   }
 
-  // The greatest score of a row. Of scores that are not plain it makes them first.
+  // The greatest score of a row. Scores that are not plain are computed first.
   TILE_INLINE float greatest(bool plain, int64_t i, int64_t rows, int64_t row, Part keys) {
     if constexpr (!Config::kScaled) {
       if (!plain) return make_scores(i, rows, row, keys);
     }
     return greatest_plain(i, rows, keys.last - keys.first);
   }
-  // Of products that are plain. NaN is not looked at: its exponential is NaN.
+  // The greatest plain score. NaN may be ignored here: its exponential is NaN.
   TILE_INLINE float greatest_plain(int64_t i, int64_t rows, int64_t keys) {
     Vector top = splat<W>(-__builtin_inff());
     for_scores(
@@ -240,7 +241,7 @@ class Attention {
     return reduce_add(sum);
   }
 
-  // Adds exponentials times V to the results, which are multiplied by the rows' factors before.
+  // Multiplies the results by the rows' factors and adds exponentials times V.
   void multiply_values(bool tall, int64_t row, int64_t rows, Part keys, bool first, const float* factors) {
     const int64_t one_segment = 0;
     const MicroA<float> e{scratch_ + at_.exponentials, exponentials_stride(), &one_segment, 1, keys.last - keys.first};
@@ -263,7 +264,7 @@ class Attention {
       }
     }
   }
-  // Of a micro tile: panel after panel.
+  // The results of a micro tile, panel after panel.
   float* results_of(int64_t row, int64_t rows, int64_t column) const {
     const int64_t widths = panel_count(s_.width, kColumns) * kColumns;
     return scratch_ + at_.results + (row - row0_) * widths + rows * column;
@@ -307,8 +308,8 @@ class Attention {
 
 // Runs tasks [begin, end) of shape.tasks() with micro-kernels of kAttentionVectors and of one vector, and scratch of
 // AttentionScratch(shape, micro.rows, panel).bytes(). Config: kScaled: all scores are plain, products times kScale,
-// which is positive; kRanges: `ranges` says which keys every kAttentionRows rows have and which of them are plain, else
-// `ranges` is null; kZeroIfEmpty: a row all of whose scores are minus infinity gives 0, else NaN.
+// which is positive; kRanges: `ranges` gives the keys of every kAttentionRows rows and which of them are plain, else
+// `ranges` is null; kZeroIfEmpty: a row whose scores are all minus infinity gives 0, else NaN.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Epilogue>
 void attention(const MicroKernels<float, float>& micro, const AttentionShape& shape, const AttentionKeys* ranges,
                const AttentionOperand<Q>& q, const AttentionOperand<K>& k, const AttentionOperand<V>& v,

@@ -1,14 +1,14 @@
-// Contractions back to back: each multiplies rows that the one before has just made, which are still in the
-// second-level cache. Who makes the rows of a map is a function around gemm_rows(), conv_rows(), winograd_rows() or
-// window().
+// Back-to-back contractions: each reads rows that the previous one has just computed and that are still in the
+// second-level cache. The rows of a map are computed by a function that calls gemm_rows(), conv_rows(), winograd_rows()
+// or window().
 #pragma once
 
 #include "tile/core/cpu_back_to_back.h"
 
 namespace heddle::tile {
 
-// What a link is to make: rows of an image. `in` and `out` are where the map before and its own would begin (the row 0
-// of image 0) if all of both were in memory.
+// The rows of an image that a link must compute. `in` and `out` are the addresses at which the previous map and its own
+// map would begin (row 0 of image 0) if both were entirely in memory.
 struct ChainPart {
   int64_t image, row, rows;
   void *in, *out;
@@ -16,7 +16,7 @@ struct ChainPart {
 };
 using ChainMaker = void (*)(void* const* operands, const ChainPart& part);
 
-// Runs tasks [begin, end) of s.tasks(); `operands` are handed on to the makers, of which there is one a link.
+// Runs tasks [begin, end) of s.tasks(). `operands` is passed to the makers; there is one maker per link.
 inline void chain(const ChainShape& s, const ChainMaker* makers, void* const* operands, void* scratch, int64_t begin,
                   int64_t end) {
   char* const base = static_cast<char*>(scratch);
@@ -28,7 +28,7 @@ inline void chain(const ChainShape& s, const ChainMaker* makers, void* const* op
       char* const buffer = base + s.buffer[i];
       const int64_t kept = have.last - need.first, passed = need.first - have.first;
       if (kept > 0 && passed > 0) __builtin_memmove(buffer, buffer + passed * bytes, uint64_t(kept * bytes));
-      // No pointer into scratch: the makers add what lies between.
+      // Integer arithmetic, since the result does not point into scratch; the makers add the offset of the rows.
       const int64_t above = (image * s.link[i].rows + need.first) * bytes;
       void* const out = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(buffer) - uintptr_t(above));
       if (i == 0) in = nullptr;

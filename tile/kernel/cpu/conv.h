@@ -1,5 +1,5 @@
-// Convolution of channels-last images as implicit GEMM: rows are the output pixels of one image row, columns the output
-// channels, and A is read straight from the image, or from a padded copy of the rows that a task needs.
+// Convolution of channels-last images as implicit GEMM. Rows are the output pixels of one image row, columns the output
+// channels. A is read straight from the image, or from a padded copy of the rows that a task needs.
 #pragma once
 
 #include "tile/kernel/cpu/gemm.h"
@@ -7,9 +7,8 @@
 
 namespace heddle::tile {
 
-// The part of the input under a block of output rows, as the micro-kernel addresses it: channel c under line ky of the
-// windows, y lines and x pixels from the block's first output, is data[kd * plane + ky * tap + y * row + x * pixel +
-// c].
+// The part of the input under a block of output rows. The micro-kernel reads channel c under line ky of the windows, y
+// lines and x pixels from the block's first output, at data[kd * plane + ky * tap + y * row + x * pixel + c].
 template <typename T>
 struct ConvWindow {
   const T* data;
@@ -18,7 +17,7 @@ struct ConvWindow {
 
 // ---- Forms of the input.
 
-// Read where it lies: compute type, no padding, no dilation of the input.
+// Read in place: compute type, no padding, no dilation of the input.
 template <typename T>
 struct DirectX {
   const T* data;
@@ -32,8 +31,8 @@ struct DirectX {
   }
 };
 
-// Copied with its padding (and the zeros of a dilated input) from any storage type and strides (in elements); those of
-// the first layer of a network read an image that is still channels-first.
+// Copied with its padding (and the zeros of a dilated input), from any storage type and strides (in elements). The
+// first layer of a network may read a channels-first image this way.
 template <typename T, typename TX>
 struct CopiedX {
   const TX* data;
@@ -62,7 +61,7 @@ struct CopiedX {
   }
 
  private:
-  // Index in the stored input of position `at` of the padded, dilated one; -1 where that holds a zero.
+  // Index in the stored input of position `at` of the padded, dilated input; -1 for a zero.
   static int64_t source(const ConvShape& s, int d, int64_t at) {
     at -= s.low[d];
     if (at < 0 || at % s.lhs_dilation[d] != 0) return -1;
@@ -82,7 +81,7 @@ struct CopiedX {
         ++x;
         continue;
       }
-      int64_t run = 1;  // pixels that follow each other in the input too
+      int64_t run = 1;  // pixels that are also consecutive in the input
       if (s.lhs_dilation[2] == 1) run = width - x < s.in[2] - from ? width - x : s.in[2] - from;
       if (channel == 1 && pixel == stride[2]) {
         copy_matrix(out + x * pixel, 0, in + from * stride[2], 0, 1, 1, run * pixel);
@@ -96,15 +95,15 @@ struct CopiedX {
 
 namespace detail {
 
-// The runs of A that follow each other in the filter's order, as MicroA has them.
+// Runs of A that follow each other in the filter's order, as MicroA takes them.
 struct ConvSegments {
   const int64_t* offsets = nullptr;
   const int64_t* skips = nullptr;
   int64_t count = 0, length = 0;
 };
 
-// Those of the window's taps in a box. Runs join across the width of the window where its pixels are neighbours in
-// memory. Writes two numbers for each.
+// The runs of the window's taps in a box. Runs are joined across the width of the window if its pixels are neighbours
+// in memory. Writes two numbers for each run.
 template <typename T>
 inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, const ConvTaps& box, int64_t* numbers) {
   const bool joined = w.pixel == s.c && s.dilation[2] == 1;
@@ -124,7 +123,7 @@ inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, co
   return made;
 }
 
-// Those of all taps.
+// The runs of all taps.
 template <typename T>
 inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t* numbers) {
   ConvTaps all{};
@@ -138,15 +137,15 @@ inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, in
 
 namespace detail {
 
-// Output rows [oh, oh + rows) of a group's image, whose input is ready.
+// Output rows [oh, oh + rows) of a group's image. Their input is already prepared.
 template <typename T>
 struct ConvRows {
   int64_t n, g, od, oh, rows;
   ConvWindow<T> window;
-  const ConvTaps* taps;  // of the panels of all groups; null: all
+  const ConvTaps* taps;  // boxes for the panels of all groups; null: all taps
   int64_t* numbers;      // scratch for segments
   ConvSegments segments;
-  // Those of a panel; the panels of neighbouring phases have memory of their own.
+  // The segments of a panel. The panels of neighbouring phases use separate memory.
   TILE_INLINE ConvSegments of_panel(const ConvShape& s, int64_t panel, int64_t phase) const {
     return taps == nullptr ? segments : conv_segments(s, window, taps[panel], numbers + 2 * phase * s.taps());
   }
@@ -159,7 +158,7 @@ template <typename Epilogue>
 requires kPanelPhases<Epilogue>
 inline constexpr int kPhases<Epilogue> = kInterleaved<Epilogue>;
 
-// Output row `y` of the block, of the panels from `bp` on, for an epilogue along rows. `columns` counts those that are
+// Computes output row `y` of the block for the panels from `bp` on, for an epilogue along rows. `columns` is the number
 // left of a phase.
 template <int NV, bool Narrow, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
@@ -191,7 +190,7 @@ TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShap
   }
 }
 
-// These rows of panels [panel0, panel1). Scratch: the accumulators `c`.
+// Computes these rows for panels [panel0, panel1). Scratch: the accumulators `c`.
 template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
                             const TB* filters, const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
@@ -238,7 +237,7 @@ TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s
 
 namespace detail {
 
-// A part of k: some segments, or some of one.
+// A part of k: several segments, or a part of one.
 struct ConvSteps {
   int64_t segment, segments, first, length;
 };
@@ -251,7 +250,7 @@ inline ConvSteps next_steps(const ConvSteps& before, int64_t segments, int64_t l
   return s;
 }
 
-// As conv_block(), for long k: s.block_k products at a time join the sums of a row of outputs.
+// As conv_block(), for long k: products are added to the sums of a row of outputs s.block_k at a time.
 template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
 void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block, const TB* filters,
                      const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
@@ -299,8 +298,9 @@ void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const
 
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T),
 // X::kCopies, kAlongRows<Epilogue>). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of
-// gemm(): batch is the image, row the output pixel in row-major order, col the output channel. Long: sums of parts of k
-// are compensated, s.block_k products each, over all taps. `taps`, where given: those of each panel of each group.
+// gemm(): batch is the image, row the output pixel in row-major order, col the output channel. Long: compensated sums
+// of parts of k, s.block_k products each, over all taps. `taps`: optional boxes of the taps of each panel of each
+// group.
 template <int NV, bool NarrowTail = false, bool Long = false, typename T, typename TB, typename X, typename Epilogue>
 void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end, const ConvTaps* taps = nullptr) {
@@ -313,7 +313,7 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks;
-    if (ready != block) {  // tasks of one block follow each other: its input stays ready
+    if (ready != block) {  // tasks of one block are consecutive: its input stays ready
       at.oh = block % row_blocks * s.block_rows;
       at.rows = s.out[1] - at.oh < s.block_rows ? s.out[1] - at.oh : s.block_rows;
       at.od = block / row_blocks % s.out[0];
@@ -333,7 +333,8 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
   }
 }
 
-// All channels of output rows [oh, oh + rows) of an image of one depth. Scratch as for conv() with blocks of `rows`.
+// Computes all channels of output rows [oh, oh + rows) of an image of depth 1. Scratch as for conv() with blocks of
+// `rows`.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename X, typename Epilogue>
 void conv_rows(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters,
                const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows,

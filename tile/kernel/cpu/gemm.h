@@ -1,12 +1,12 @@
 // C = epilogue(A B), plain and batched. The epilogue is a functor
 //   template <int W, typename N> void operator()(vec<T, W> acc, int64_t batch, int64_t row, int64_t col, N n) const
 // called once for each vector of finished accumulators: columns col .. col + n - 1 of that row, n <= W. It reads its
-// own operands and stores its own results. Full vectors come with n an index_constant<W>, so that `n` folds.
-// It may have
+// own operands and stores its own results. For full vectors n is an index_constant<W>, so that `n` folds.
+// Optionally it has
 //   template <typename Visit> void lines(int64_t batch, int64_t row, int64_t col, const Visit& visit) const
-// which calls visit(pointer) for the elements at (row, col) of its operands and results whose columns follow each other
-// in memory: they are fetched while the products are summed. (Rows of results lie far apart, no prefetcher of the
-// hardware finds them, and a row at a time costs 3 to 6% of a product of K = 768.)
+// which calls visit(pointer) for those elements at (row, col) of its operands and results whose columns are contiguous
+// in memory. They are prefetched while the products are summed. (Rows of results lie far apart, so hardware prefetchers
+// do not find them; fetching a row at a time costs 3 to 6% of a product of K = 768.)
 #pragma once
 
 #include "tile/core/shape.h"
@@ -15,7 +15,7 @@
 
 namespace heddle::tile {
 
-// Where an unpacked operand lies: A[row][k], B[k][column]; strides in elements, any sign.
+// An unpacked operand in memory: A[row][k], B[k][column]; strides in elements, any sign.
 template <typename T>
 struct Strided {
   const T* data;
@@ -23,14 +23,14 @@ struct Strided {
   int64_t row, col;
 };
 
-// Steps of k that are made ready together.
+// Steps of k that are prepared together.
 struct Steps {
   int64_t first, count;
 };
 
-// ---- Forms of A. A block of rows is made ready once, then read in place.
+// ---- Forms of A. A block of rows is prepared once, then read in place.
 
-// A read where it lies: compute type, unit stride along k.
+// A read in place: compute type, unit stride along k.
 template <typename T>
 struct DirectA {
   Strided<T> at;
@@ -111,7 +111,8 @@ struct StridedB {
     const TB* from = at.data + s.offset(index, at.batch) + first * at.col + steps.first * at.row;
     stride = nr;
     if constexpr (is_same<T, TB>) {
-      // Behind a panel of fewer columns lie later rows, as long as there are such; the sums of those are not stored.
+      // If the panel has fewer columns, the vectors also read the rows after it, if there are any; those sums are not
+      // stored.
       const bool fits = columns == nr || (s.k - steps.first - steps.count) * at.row + columns >= nr;
       if (at.col == 1 && fits && at.row < kDirectStride) {
         stride = at.row;
@@ -123,7 +124,7 @@ struct StridedB {
   }
 
  private:
-  // Rows this far apart (in elements) lie on pages of their own; reading them in place would miss the TLB.
+  // From this row distance (in elements) on, reading in place would miss the TLB, since rows lie on pages of their own.
   static constexpr int64_t kDirectStride = 2048 / int64_t(sizeof(T));
 };
 
@@ -153,7 +154,7 @@ struct ComputedB {
 
 namespace detail {
 
-// Hands the finished tile c[rows][NR] to the epilogue: to a copy, whose members stay in registers while results are
+// Passes the finished tile c[rows][NR] to a copy of the epilogue, whose members stay in registers while results are
 // stored.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
@@ -170,14 +171,14 @@ TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batc
   }
 }
 
-// Epilogues with a member kAlongRows take lanes along rows: operator()(acc, batch, row, col, n) sees rows row ..
-// row+n-1 of column col. Their results lie so that neighbouring rows are neighbours in memory.
+// Epilogues with a member kAlongRows take lanes along rows: operator()(acc, batch, row, col, n) receives rows row ..
+// row+n-1 of column col. Neighbouring rows of their results are neighbours in memory.
 template <typename Epilogue>
 inline constexpr bool kAlongRows = requires {
   Epilogue::kAlongRows;
 };
 
-// As finish_tile(), for such an epilogue: of any number of rows, each NV vectors.
+// As finish_tile(), for an epilogue along rows and any number of rows of NV vectors each.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
                                    const Epilogue& from) {
@@ -201,9 +202,9 @@ TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_
   }
 }
 
-// Neighbouring columns that an epilogue along rows takes as neighbouring results of a row: kInterleaved of the
-// epilogue, a power of two. Columns of a convolution may be phases of a transposed one, or the pixels that one pixel
-// becomes.
+// The number of neighbouring columns that an epilogue along rows takes as neighbouring results of a row: its
+// kInterleaved, a power of two. These columns of a convolution may be the phases of a transposed one, or the pixels
+// that one pixel expands to.
 template <typename Epilogue>
 inline constexpr int kInterleaved = 1;
 template <typename Epilogue>
@@ -212,19 +213,19 @@ requires requires {
 }
 inline constexpr int kInterleaved<Epilogue> = Epilogue::kInterleaved;
 
-// Whether each of these has a panel of its own: panels of the same channels follow each other.
+// Whether each of these columns has its own panel; panels of the same channels are then consecutive.
 template <typename Epilogue>
 inline constexpr bool kPanelPhases = requires {
   Epilogue::kPanelPhases;
 };
 
-// Results of a row, of which [first, end) are there; those before and behind are cropped.
+// Results of a row. Only [first, end) exist; those before and after are cropped.
 struct ResultRow {
   int64_t row, first, end;
 };
 
-// Hands on vectors of neighbouring results of a row, from `x` on: of N channels, of which `channels` are there. Of the
-// results, those before `end` are there.
+// Passes on vectors of neighbouring results of a row, from `x` on, for the first `channels` of N channels. Results from
+// `end` on do not exist.
 template <int N, typename T, int W, typename Epilogue>
 TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int64_t x, int64_t end, int64_t channel,
                                int64_t channels, const Epilogue& epilogue) {
@@ -234,7 +235,7 @@ TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int
     });
     return;
   }
-  // A part of a vector begins at any lane.
+  // Partial vectors may begin at any lane.
   T part[2 * W];
   const int64_t skipped = x < at.first ? at.first - x : 0, left = end - x - skipped;
   store(part + W, zero<T, W>());
@@ -246,8 +247,8 @@ TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int
   });
 }
 
-// As finish_along_rows() for such an epilogue, from a pixel of a row on. The epilogue's batch is at.row, its row the
-// result within that, and its col counts groups of columns.
+// As finish_along_rows() for an interleaving epilogue, from a pixel of a row on. The epilogue's batch is at.row, its
+// row the index of the result in that row, and its col counts groups of columns.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, const ResultRow& at, int64_t col,
                                     int64_t columns, const Epilogue& from) {
@@ -267,7 +268,7 @@ TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, c
   }
 }
 
-// The same for panels of phases, `phase` elements apart. `columns` counts those of one panel.
+// The same for panels of phases, `phase` elements apart. `columns` is that of one panel.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_phases(const T* c, int64_t phase, int64_t pixels, int64_t pixel, const ResultRow& at,
                                int64_t channel, int64_t columns, const Epilogue& from) {
@@ -287,14 +288,14 @@ TILE_INLINE void finish_phases(const T* c, int64_t phase, int64_t pixels, int64_
   }
 }
 
-// Rows of a tile from which it is worth to ask for lines: fewer are bound by reading B.
+// Tiles of at least this many rows prefetch lines: smaller ones are bound by reading B.
 inline constexpr int64_t kAskingRows = 4;
 
 // The lines that the epilogue of one micro tile will touch.
 template <typename T, int NV>
 class TileLines {
  public:
-  // For a tile that takes `steps` steps of k.
+  // For a tile with `steps` steps of k.
   template <typename Epilogue>
   TILE_INLINE Ahead find(const Epilogue& from, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t steps) {
     int64_t count = 0;
@@ -322,7 +323,8 @@ class TileLines {
 
 namespace detail {
 
-// Neighbouring rows of a product, whose A is ready: `tall` micro tiles of micro.rows rows, then some of one fewer.
+// Neighbouring rows of a product whose A is prepared: `tall` micro tiles of micro.rows rows, then tiles of one row
+// fewer.
 template <typename T>
 struct GemmRows {
   int64_t batch, row, tiles, tall;
@@ -330,7 +332,7 @@ struct GemmRows {
   int64_t a_stride;
 };
 
-// These rows times panels [panel0, panel1). Scratch: the accumulators `c`, a panel of B where that is copied.
+// Multiplies these rows by panels [panel0, panel1). Scratch: the accumulators `c`, and a panel of B if it is copied.
 template <int NV, bool NarrowTail, typename T, typename TB, typename B, typename Epilogue>
 TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s, const GemmRows<T>& block, const B& b,
                             const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c, T* b_scratch) {
@@ -391,7 +393,7 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
 
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>) by micro-kernels of NV vectors and at most kMicroRows rows.
 // Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies, kAlongRows<Epilogue>).
-// NarrowTail: a last panel of one vector of columns or less is computed at that width.
+// NarrowTail: a last panel of at most one vector of columns is computed at that width.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end) {
@@ -406,7 +408,7 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks;
-    if (ready != block) {  // tasks of one block follow each other: its rows of A stay ready
+    if (ready != block) {  // tasks of one block are consecutive: its rows of A stay ready
       const int64_t tile0 = block % m_blocks * s.block_tiles;
       const int64_t tile1 = tile0 + s.block_tiles < s.tiles ? tile0 + s.block_tiles : s.tiles;
       rows.batch = block / m_blocks, rows.row = s.tile_row(tile0, micro.rows);
@@ -421,8 +423,8 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
   }
 }
 
-// All columns of `count` rows of a batch, cut into micro tiles of micro.rows rows and some of one fewer. Scratch: that
-// of gemm() with a block of so many rows.
+// Computes all columns of `count` rows of a batch, cut into micro tiles of micro.rows rows and some of one row fewer.
+// Scratch: that of gemm() with a block of this many rows.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm_rows(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
                void* scratch, int64_t batch, int64_t row, int64_t count) {

@@ -1,6 +1,6 @@
-// gemm() for long k: s.block_k steps at a time are summed in registers, then join compensated sums in scratch. The
-// rounding errors of a sum in registers grow with the root of the number of its terms. A block of A and of B stays in
-// the caches meanwhile.
+// gemm() for long k. s.block_k steps at a time are summed in registers, then added to compensated sums in scratch,
+// because rounding errors of a plain sum grow with the square root of its number of terms. Meanwhile a block of A and
+// of B stays in the caches.
 #pragma once
 
 #include "tile/kernel/cpu/gemm.h"
@@ -10,7 +10,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Adds `steps` of these rows times panels [panel0, panel1) to the sums, a micro tile behind the other.
+// Adds `steps` of these rows times panels [panel0, panel1) to the sums, one micro tile after another.
 template <int NV, bool NarrowTail, typename T, typename TB, typename B>
 TILE_INLINE void gemm_steps(const MicroKernels<T, TB>& micro, const GemmShape& s, const GemmRows<T>& block, const B& b,
                             Steps steps, int64_t panel0, int64_t panel1, T* c, T* b_scratch, const LongSums<T>& sums) {
@@ -37,7 +37,7 @@ TILE_INLINE void gemm_steps(const MicroKernels<T, TB>& micro, const GemmShape& s
   }
 }
 
-// Hands the sums to the epilogue.
+// Passes the sums to the epilogue.
 template <int NV, bool NarrowTail, typename T, typename Epilogue>
 void finish_sums(const GemmShape& s, int64_t most_rows, const GemmRows<T>& block, const Epilogue& epilogue,
                  int64_t panel0, int64_t panel1, const LongSums<T>& sums) {

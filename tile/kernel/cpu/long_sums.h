@@ -1,11 +1,11 @@
-// Sums of micro tiles over parts of k, with what rounding has taken from them.
+// Sums of micro tiles over parts of k, with their rounding errors.
 #pragma once
 
 #include "tile/op/reduce.h"
 
 namespace heddle::tile::detail {
 
-// Tiles of `elements` each, of which the first so many in use are whole vectors.
+// Tiles of `elements` each. The used elements come first and are whole vectors.
 template <typename T>
 struct LongSums {
   T *sums, *errors;

@@ -14,9 +14,9 @@ inline constexpr int kMicroVectors = 2;
 template <typename T, int NV = kMicroVectors>
 inline constexpr int kPanel = NV*(kVectorBytes / int(sizeof(T)));
 
-// Where the operand A of one micro tile lies: row i, segment s, position k at a[i * row_stride + offsets[s] + k].
-// A plain GEMM has one segment of length K; a convolution one per row of the filter window. Of B, skips[s] steps of k
-// are left out before segment s.
+// The operand A of one micro tile in memory: row i, segment s, position k at a[i * row_stride + offsets[s] + k]. A
+// plain GEMM has one segment of length K; a convolution one per row of the filter window. skips[s] steps of k of B are
+// skipped before segment s.
 template <typename T>
 struct MicroA {
   const T* a;
@@ -27,7 +27,8 @@ struct MicroA {
   const int64_t* skips = nullptr;
 };
 
-// Memory that is needed when a micro tile is summed: asked for meanwhile, `each` lines every kAheadSteps steps of k.
+// Memory that is needed when a micro tile is summed. Meanwhile it is prefetched, `each` lines every kAheadSteps steps
+// of k.
 struct Ahead {
   const void* const* lines = nullptr;
   int64_t count = 0, each = 0;
@@ -36,10 +37,10 @@ inline constexpr int kAheadSteps = 16;
 
 namespace detail {
 
-// Rows that one pointer serves. x86 adds an index times 1, 2, 4 or 8 to a pointer: the stride, three and five times it
-// reach the six rows behind the first, so that 14 rows take two pointers and three indices of the 15 registers. With
-// a pointer every three rows GCC ran out of registers, kept pointers and a vector of B on the stack, and the loop of 13
-// rows lost 5%.
+// Rows addressed from one pointer. x86 adds an index times 1, 2, 4 or 8 to a pointer: the stride, three and five times
+// the stride reach the six rows after the first, so that 14 rows take two pointers and three indices of the 15
+// registers. With a pointer for every three rows GCC ran out of registers and kept pointers and a vector of B on the
+// stack; the loop of 13 rows lost 5%.
 inline constexpr int kRowsPerBase = 7;
 
 template <int Row>
@@ -50,8 +51,8 @@ TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5)
 
 }  // namespace detail
 
-// Steps of k with accumulators of their own, so that a tile of few rows does not wait for its own additions: a
-// multiply-add takes four cycles, and two begin in each.
+// Steps of k with separate accumulators, so that a tile of few rows does not wait for its own additions: a multiply-add
+// takes four cycles, and two start per cycle.
 constexpr int micro_chains(int accumulators) {
   return accumulators <= 2 ? 4 : accumulators <= 4 ? 2 : 1;
 }
@@ -68,7 +69,7 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   V acc[Chains][MR][NV];
   static_for<Chains * MR * NV>([&](auto i) { acc[i / (MR * NV)][i / NV % MR][i % NV] = zero<T, W>(); });
   int64_t stride = op.row_stride * int64_t(sizeof(T)), stride3 = 3 * stride, stride5 = 5 * stride;
-  asm("" : "+r"(stride), "+r"(stride3), "+r"(stride5));  // keeps the compiler from computing each row's distance
+  asm("" : "+r"(stride), "+r"(stride3), "+r"(stride5));  // keeps the compiler from computing the offset of each row
   for (int64_t s = 0; s < op.segments; ++s) {
     if (op.skips != nullptr) b += op.skips[s] * b_stride;
     const char* p[Bases];
@@ -91,7 +92,7 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
         });
         static_for<Bases>([&](auto i) {
           p[i] += sizeof(T);
-          asm("" : "+r"(p[i]));  // keeps the compiler from one pointer per row, which would spill
+          asm("" : "+r"(p[i]));  // keeps the compiler from using one pointer per row, which would spill
         });
       };
       int64_t k = steps;
@@ -110,8 +111,8 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   });
 }
 
-// The micro-kernels of a problem: of tiles with `rows` rows and with one fewer; `narrow` ones are a single vector wide.
-// As values, so that the code around them is the same for every height.
+// The micro-kernels of a problem: for tiles of `rows` rows and of one fewer; `narrow` ones are a single vector wide.
+// They are values, so that the calling code is the same for every height.
 template <typename T, typename TB>
 struct MicroKernels {
   using Function = void (*)(MicroA<T> op, const TB* b, int64_t b_stride, T* c, Ahead ahead);
@@ -132,13 +133,13 @@ constexpr MicroKernels<T, TB> micro_kernels() {
   return kernels;
 }
 
-// `wide` for a problem that has tiles of one vector, too: those of `narrow`, which are as high.
+// `wide` for a problem that also has tiles of one vector: takes these from `narrow`, which has the same height.
 template <typename T, typename TB>
 constexpr MicroKernels<T, TB> with_narrow(const MicroKernels<T, TB>& wide, const MicroKernels<T, TB>& narrow) {
   return {wide.rows, wide.tall, wide.low, narrow.tall, narrow.low};
 }
 
-// The one of these that is for tiles of `rows` rows; there is one.
+// The one of these that is for tiles of `rows` rows; there is exactly one.
 template <typename Kernels, typename... Others>
 constexpr const Kernels& of_height(int64_t rows, const Kernels& first, const Others&... others) {
   if constexpr (sizeof...(others) > 0) {

@@ -1,13 +1,13 @@
-// Copies of a tensor with some elements replaced by, or combined with, updates. Duplicates apply in row-major order.
-// Indices count from the end where they are negative; what lies outside is clamped, so that nothing outside is written,
-// or is left out (Drop, negative ones too). Where `data` is null, `out` holds the tensor already.
+// Copies of a tensor with some elements replaced by updates, or combined with them. Duplicates apply in row-major
+// order. Negative indices count from the end. Indices outside are clamped, so that nothing outside is written, or
+// skipped (Drop, which also skips negative ones). If `data` is null, `out` already holds the tensor.
 #pragma once
 
 #include "tile/op/reduce.h"
 
 namespace heddle::tile {
 
-// The combiner that keeps the update alone.
+// The combiner that keeps only the update.
 struct replaced {};
 
 namespace detail {
@@ -23,9 +23,10 @@ TILE_INLINE void combine_into(T* to, const T* update) {
 
 }  // namespace detail
 
-// out = data, then out[i0, ..., index, ...] <- updates[i0, ..., i(Dim), ...] for every position of the indices, whose
-// shape lies within that of the data apart from Dim; `index_shape` is that of the updates. Along each dimension an index
-// has `index_stride`, 0 where one holds for all. Rows [first, last) of dimension 0, or everything where Dim is 0.
+// out = data, then out[i0, ..., index, ...] <- updates[i0, ..., i(Dim), ...] for every position of the indices. Their
+// shape lies within that of the data except along Dim; `index_shape` is that of the updates. `index_stride` is that of
+// an index along each dimension, 0 if one index serves all. Processes rows [first, last) of dimension 0, or everything
+// if Dim is 0.
 template <typename Combine, int Rank, int Dim, bool Drop, typename T, typename I>
 void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
                       T* TILE_RESTRICT out, const int64_t* shape, const int64_t* index_shape,
@@ -37,7 +38,7 @@ void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indice
   if (data != nullptr) {
     __builtin_memcpy(out + first * stride[0], data + first * stride[0], size_t((last - first) * stride[0]) * sizeof(T));
   }
-  int64_t at[Rank] = {}, row = 1;  // the position of a row of the indices; elements behind one of their first dimension
+  int64_t at[Rank] = {}, row = 1;  // the position of a row of the indices; elements per index of their first dimension
   for (int d = 1; d < Rank; ++d) row *= index_shape[d];
   if constexpr (Dim == 0) last = index_shape[0];
   if (last > index_shape[0]) last = index_shape[0];
@@ -64,8 +65,8 @@ void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indice
   }
 }
 
-// out = data, then out[index tuple, :] <- updates[i, :] for i < tuples; tuples have Depth indices. Columns [first,
-// last) of what lies behind a tuple.
+// out = data, then out[index tuple, :] <- updates[i, :] for i < tuples. Tuples have Depth indices. Processes columns
+// [first, last) of the dimensions after a tuple.
 template <typename Combine, int Rank, int Depth, typename T, typename I>
 void scatter_nd(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
                 T* TILE_RESTRICT out, const int64_t* shape, int64_t tuples, int64_t first, int64_t last) {

@@ -1,4 +1,4 @@
-// The k first elements of a column in ascending or descending order, with their positions.
+// Selects the first k elements of a column in ascending or descending order, with their positions.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -8,7 +8,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// A key and a position in one number, smaller is better.
+// A key and a position in one number; the smaller number comes first.
 template <typename U>
 struct candidate {
   using type = uint64_t;
@@ -18,7 +18,7 @@ struct candidate<uint64_t> {
   __extension__ using type = unsigned __int128;
 };
 
-// Restores the order of a heap whose largest element is first, after its element at `i` has changed.
+// Restores the order of a max-heap after its element at `i` has changed.
 template <typename K>
 TILE_INLINE void sift_down(K* heap, int64_t n, int64_t i) {
   const K moved = heap[i];
@@ -33,8 +33,8 @@ TILE_INLINE void sift_down(K* heap, int64_t n, int64_t i) {
 
 }  // namespace detail
 
-// values[i * stride], positions[i * stride] for i < k from x[j * stride], j < n < 2^32. Equal elements keep the lower
-// position first. scratch: 16 bytes for each of k.
+// Writes values[i * stride], positions[i * stride] for i < k from x[j * stride], j < n < 2^32. Among equal elements the
+// lower position comes first. scratch: 16 bytes for each of k.
 template <bool Largest, typename T>
 void select_best(const T* x, int64_t stride, int64_t n, int64_t k, T* values, int64_t* positions, void* scratch) {
   using U = decltype(order_key(x));

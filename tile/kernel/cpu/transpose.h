@@ -11,7 +11,7 @@ namespace detail {
 // Interleaves the low (High = 0) or high halves of a and b in runs of Run lanes.
 template <int Run, int High, typename T, int W, int... I>
 TILE_INLINE vec<T, W> interleave(vec<T, W> a, vec<T, W> b, indices<I...>) {
-  // Lane i of the result: within each pair of runs, the first comes from a, the second from b.
+  // Lane i of the result: within each pair of runs, the first run comes from a, the second from b.
   return {
       __builtin_shufflevector(a.v, b.v, (((I / Run) & 1) * W + (I / (2 * Run)) * 2 * Run + High * Run + I % Run)...)};
 }
@@ -46,9 +46,9 @@ TILE_INLINE void store_zero(T* p, int64_t n) {
 
 namespace detail {
 
-// dst[i][j] = src[i + j * col] for i, j < W, of which `rows` and `columns` are there: the last column stands in for
-// those behind it. Writes `rows` rows of `width` elements. `end`: elements behind src that may be read; a part of a row
-// reads what follows it, since loads and stores of parts cost several whole ones.
+// dst[i][j] = src[i + j * col] for i, j < W. Only `rows` and `columns` of them exist: later columns repeat the last
+// one. Writes `rows` rows of `width` elements. `end`: elements from src on that may be read. A partial column reads
+// whole vectors where it can, since partial loads and stores cost several whole ones.
 template <bool WholeColumns, bool WholeRows, typename T, typename S>
 TILE_INLINE void transpose_block(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t col,
                                  int64_t rows, int64_t columns, int64_t width, int64_t end) {
@@ -75,7 +75,7 @@ TILE_INLINE void transpose_block(T* TILE_RESTRICT dst, int64_t dst_row, const S*
   }
 }
 
-// copy_matrix() with row == 1, which may write `width` columns.
+// copy_matrix() with row == 1. It may write `width` columns.
 template <typename T, typename S>
 void copy_transposed(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t col, int64_t rows,
                      int64_t cols, int64_t width) {
@@ -122,7 +122,7 @@ void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT s
   }
 }
 
-// The same in rows of `width` elements, a whole number of vectors: what those behind the columns get is not defined.
+// The same, with rows of `width` elements, a whole number of vectors: elements after the columns are undefined.
 template <typename T, typename S>
 void copy_padded(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src, int64_t row, int64_t col,
                  int64_t rows, int64_t cols) {

@@ -1,5 +1,5 @@
 // Kernels that slide a window over channels-last images with lanes along the channels: depthwise convolution and
-// pooling. Bound by memory, so they read the input where it lies and skip the taps that fall into the padding.
+// pooling. They are bound by memory, so they read the input in place and skip the taps that fall into the padding.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -11,7 +11,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Taps [first, last) of dimension d that lie inside the input for output `at`.
+// Taps [first, last) of dimension d that lie inside the input, for output index `at`.
 TILE_INLINE void valid_taps(const WindowShape& s, int d, int64_t at, int64_t& first, int64_t& last) {
   const int64_t start = at * s.stride[d] - s.low[d], step = s.dilation[d];
   first = start >= 0 ? 0 : (-start + step - 1) / step;
@@ -30,7 +30,7 @@ inline void inner_outputs(const WindowShape& s, int64_t& first, int64_t& last) {
   if (first > last) first = last;
 }
 
-// Pixels handled together: enough independent accumulators to hide the latency of an addition.
+// Pixels processed together: enough independent accumulators to hide the latency of an addition.
 inline constexpr int kWindowPixels = 6;
 
 // One vector of channels of `Pixels` neighbouring outputs, over the taps [d0,d1) x [y0,y1) x [x0,x1).
@@ -53,8 +53,8 @@ requires(!Op::kLong) TILE_INLINE
   }
 }
 
-// The same for sums over long windows: kLongSum taps at a time join compensated sums. A single pixel sums neighbouring
-// taps in accumulators of their own, so that it does not wait for each addition.
+// The same for sums over long windows: compensated sums of kLongSum taps each. A single pixel sums neighbouring taps in
+// separate accumulators, so that it does not wait for each addition.
 template <int W, int Pixels, typename T, typename Op, typename N>
 requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],
                                     const Op& op, int64_t channel, N n, vec<compute_t<T>, W> (&total)[Pixels]) {
@@ -108,9 +108,9 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
 
 // Folds each window with `op`:
 //   start<W>()                 the value of an empty window
-//   weight<W>(tap, channel, n) what `step` gets beside the element: the weights of a tap, or anything
+//   weight<W>(tap, channel, n) third argument of `step`: the weights of a tap, or anything
 //   step(acc, x, weight)       the next accumulator
-//   kLong                      whether it sums so many taps that parts of them are to join compensated sums
+//   kLong                      whether sums have so many taps that parts are added to compensated sums
 // The epilogue is that of gemm(): batch is the image, row the output pixel, col the first channel of the vector.
 // Runs tasks [begin, end) of s.tasks(); needs no scratch. The channels of the input are those of the output.
 template <typename T, typename Op, typename Epilogue>

@@ -1,6 +1,6 @@
-// Pooling with lanes along the rows of an image, whose pixels and channels lie behind each other: rows of one channel
-// fill vectors as well as those of many. A window is folded one side at a time: its lines into one, then the pixels of
-// that, so that a window costs the sum of its sides instead of their product.
+// Pooling with lanes along the rows of an image, over contiguous pixels and channels: vectors are full for one channel
+// as well as for many. A window is folded one side at a time: its lines into one line, then that line's pixels, so that
+// a window costs the sum of its sides instead of their product.
 #pragma once
 
 #include "tile/kernel/cpu/window.h"
@@ -9,7 +9,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// U vectors of windows. Sums of many taps: kLongSum at a time join compensated sums.
+// U vectors of windows. Sums of many taps are compensated sums of kLongSum taps each.
 template <int W, int U, typename C, typename Op>
 struct RowFold {
   const Op& op;
@@ -46,11 +46,11 @@ struct RowFold {
   }
 };
 
-// Vectors that are folded together: enough to hide the latency of a step.
+// Vectors folded together: enough to hide the latency of a step.
 inline constexpr int kRowVectors = 4;
 
-// Where a row of outputs begins: its windows' first line in the input, and the taps [lo, hi) of the first two
-// dimensions that lie inside.
+// The input of a row of outputs: the first line of its windows, and the taps [lo, hi) of the first two dimensions that
+// lie inside.
 template <typename T>
 struct WindowLines {
   const T* first;
@@ -65,8 +65,8 @@ struct WindowLines {
   }
 };
 
-// Folds the lines of a row of windows into `to`, which has `span` pixels from pixel `at` of the input on. Pixels
-// outside of the input are the value of an empty window.
+// Folds the lines of a row of windows into `to`: `span` pixels, from pixel `at` of the input on. Pixels outside the
+// input get the value of an empty window.
 template <typename T, typename C, typename Op>
 TILE_INLINE void fold_lines(const WindowShape& s, const WindowLines<T>& lines, const Op& op, int64_t at, int64_t span,
                             C* to) {
@@ -103,7 +103,7 @@ TILE_INLINE void fold_lines(const WindowShape& s, const WindowLines<T>& lines, c
   clear((from - at) * s.c + inside, span * s.c);
 }
 
-// The pixels of a line by their place within a stride.
+// The pixels of a line, grouped by their index within a stride.
 template <typename C>
 TILE_INLINE void split_phases(const WindowShape& s, const C* line, int64_t span, C* phases) {
   const int64_t step = s.stride[2], length = s.phase_elements();
@@ -124,7 +124,7 @@ TILE_INLINE void split_phases(const WindowShape& s, const C* line, int64_t span,
   }
 }
 
-// Folds the pixels of `count` windows along a line and gives the results to store(i, vector, n).
+// Folds the pixels of `count` windows along a line and passes the results to store(i, vector, n).
 template <typename C, typename Op, typename Store>
 TILE_INLINE void fold_pixels(const WindowShape& s, const C* phases, const Op& op, int64_t count, const Store& store) {
   constexpr int W = kVectorBytes / int(sizeof(C)), U = kRowVectors;
@@ -161,7 +161,7 @@ void window_rows(const WindowShape& s, const T* x, const Op& op, const Epilogue&
     for (int64_t ow = 0; ow < s.out[2]; ow += block) {
       const int64_t count = s.out[2] - ow < block ? s.out[2] - ow : block;
       const int64_t span = (count - 1) * s.stride[2] + s.reach() + 1;
-      // Several lines are made before the first is read: a load that spans two stores waits for both.
+      // Several lines are computed before the first is read: a load that spans two stores waits for both.
       for (int64_t i = 0; i < some; ++i) {
         detail::fold_lines(s, detail::WindowLines<T>(s, x, task + i), op, ow * s.stride[2] - s.low[2], span,
                            lines + i * length);

@@ -1,6 +1,6 @@
-// 3x3 convolution of stride 1, of any dilation, by Winograd's F(4x4, 3x3): a quarter of the multiplications. Per block
-// of tiles the transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in the
-// second-level cache.
+// 3x3 convolution of stride 1 and any dilation by Winograd's F(4x4, 3x3), which needs a quarter of the multiplications.
+// For each block of tiles, the transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in
+// the second-level cache.
 #pragma once
 
 #include "tile/core/winograd.h"
@@ -35,8 +35,8 @@ TILE_INLINE void winograd_out(const V (&x)[kWinogradIn], V (&y)[kWinogradOut]) {
   y[3] = fma(odd_a, a2, fma(odd_b, b2, x[5]));
 }
 
-// Transforms W channels of the 6x6 input pixels at `x` (of the pixel at (0, 0), which may lie outside the image) into
-// v[36], `point` elements apart. Pixels [y0,y1) x [x0,x1) lie inside; the others are zero.
+// Transforms W channels of 6x6 input pixels into v[36], `point` elements apart. `x` points to pixel (0, 0), which may
+// lie outside the image. Pixels [y0,y1) x [x0,x1) lie inside; the others are zero.
 template <int W, typename TX, typename N>
 TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const int64_t (&inside)[4], float* v,
                                 int64_t point, N n) {
@@ -63,7 +63,7 @@ TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const i
   }
 }
 
-// Columns of one finished tile: m[36], `point` elements apart, to y[16] pixels.
+// Transforms columns of one finished tile: from m[36], `point` elements apart, to y[16] pixels.
 template <int W>
 TILE_INLINE void winograd_output(const float* m, int64_t point, vec<float, W> (&out)[kWinogradOut * kWinogradOut]) {
   using V = vec<float, W>;
@@ -90,7 +90,7 @@ TILE_INLINE WinogradTile winograd_tile(const WinogradShape& s, int64_t tile) {
   return {tile / across / down, s.first_output(0, tile / across % down), s.first_output(1, tile % across)};
 }
 
-// How many of the positions at, at + step, ... lie below `end`: at least 0, at most `most`.
+// The number of positions at, at + step, ... below `end`, from 0 to `most`.
 TILE_INLINE int64_t winograd_count(int64_t at, int64_t step, int64_t end, int64_t most) {
   const int64_t count = at >= end ? 0 : (end - at + step - 1) / step;
   return count < most ? count : most;
@@ -103,7 +103,7 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
   const int64_t row = s.in[1] * s.pitch(), down = s.dilation[0], across = s.dilation[1];
   for (int64_t i = 0; i < s.block_tiles; ++i) {
     float* out = v + i * stride;
-    if (first + i >= last) {  // rows behind the last tile are computed too, and not used
+    if (first + i >= last) {  // rows after the last tile are computed too, and not used
       for (int p = 0; p < kWinogradPoints; ++p) {
         for (int64_t c = 0; c < s.c; ++c) out[p * point + c] = 0;
       }
@@ -123,7 +123,7 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
   }
 }
 
-// Transforms one panel of products back and hands the pixels inside the image to the epilogue.
+// Transforms one panel of products back and passes the pixels inside the image to the epilogue.
 template <int NV, typename Epilogue>
 inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last, int64_t panel, const float* m,
                             const Epilogue& epilogue) {
@@ -154,7 +154,8 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last,
   }
 }
 
-// Panel `panel` of tiles [first, last), at most s.block_tiles, whose transformed input is `v`; products go through `m`.
+// Computes panel `panel` of tiles [first, last), at most s.block_tiles. `v` is their transformed input, `m` holds the
+// products.
 template <int NV, typename Epilogue>
 TILE_INLINE void winograd_panel(const MicroKernels<float, float>& micro, const WinogradShape& s, const float* filters,
                                 const Epilogue& epilogue, int64_t first, int64_t last, int64_t panel, float* m,
@@ -188,7 +189,7 @@ void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, c
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks, first = block * s.block_tiles;
-    if (ready != block) {  // tasks of one block follow each other: its transformed input stays ready
+    if (ready != block) {  // tasks of one block are consecutive: its transformed input stays ready
       detail::winograd_block(s, x, first, s.tiles(), v);
       ready = block;
     }
@@ -200,8 +201,8 @@ void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, c
   }
 }
 
-// All channels of output rows [oh, oh + rows) of an image, where oh is a multiple of 4 and a block has the tiles of
-// `rows` rows at least; without dilation. Scratch as for winograd().
+// Computes all channels of output rows [oh, oh + rows) of an image, without dilation. oh is a multiple of 4, and a
+// block must have at least the tiles of `rows` rows. Scratch as for winograd().
 template <int NV, typename TX, typename Epilogue>
 void winograd_rows(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
                    const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows) {

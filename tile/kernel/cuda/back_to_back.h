@@ -1,24 +1,25 @@
-// D1 = epilogue(between(A W0) W1) on sm_80 and later, for a D0 = between(A W0) of few columns: a block has all of them,
-// so D0 goes from the accumulators of one mma.sync product to the fragments of the next one, and memory never sees it.
+// D1 = epilogue(between(A W0) W1) on sm_80 and later, for a D0 = between(A W0) of few columns. A block has all columns
+// of its rows of D0, so D0 goes from the accumulators of one mma.sync product to the fragments of the next and is never
+// stored in memory.
 //
-// In registers a warp has all columns of its rows: a pair of accumulators, rounded, is where the next product's
-// instruction wants a word of its left operand. In shared memory the columns are dealt to several warps, and a barrier
-// lies between the products. All of W1 comes to shared memory while the first product begins.
+// If D0 is in registers, a warp has all columns of its rows: a rounded pair of accumulators is in place as a word of
+// the next product's left operand. If D0 is in shared memory, its columns are divided among several warps, and a
+// barrier separates the products. All of W1 is loaded into shared memory at the start of the first product.
 //
 // A generated unit gives a configuration with named fields,
 //
 //   struct Config {
 //     using In = tile::half;                        // of A, W0, W1 and D0: tile::half or tile::bfloat
-//     static constexpr int kTileM = 128, kTileK = 32, kStages = 3;   // of the first product, as for sm80::gemm
+//     static constexpr int kTileM = 128, kTileK = 32, kStages = 3;   // of the first product, as in sm80::gemm
 //     static constexpr int kColumns0 = 64;          // of D0, rounded up to a multiple of 16 kWarpsN
 //     static constexpr int kTileN = 64;             // columns of D1 at once
 //     static constexpr int kWarpsM = 4, kWarpsN = 1;
-//     static constexpr int kNeighbours = 8;         // columns of D1 that the epilogue sees at once
-//     static constexpr bool kInRegisters = true;    // where D0 is; needs kWarpsN = 1
+//     static constexpr int kNeighbours = 8;         // columns of D1 passed to the epilogue at once
+//     static constexpr bool kInRegisters = true;    // D0 is in registers; needs kWarpsN = 1
 //   };
 //
-// operands A, W0 and W1 as sm80::gemm has them (W1 a matrix: [column of D1][column of D0]), `between`, which returns
-// values of D0 in place of accumulators and stores nothing, and an epilogue that stores D1.
+// operands A, W0 and W1 as in sm80::gemm (W1 a matrix: [column of D1][column of D0]), `between`, which returns values
+// of D0 for accumulators and stores nothing, and an epilogue that stores D1.
 #pragma once
 
 #include "tile/core/cuda_back_to_back.h"
@@ -26,7 +27,7 @@
 
 namespace heddle::tile::sm80 {
 
-// The first product, as its main loop wants it.
+// The first product, in the form that its main loop expects.
 template <typename Config>
 struct BackToBackFirst {
   using InA = typename Config::In;
@@ -35,7 +36,7 @@ struct BackToBackFirst {
   static constexpr int kWarpsM = Config::kWarpsM, kWarpsN = Config::kWarpsN, kStages = Config::kStages;
 };
 
-// The second one, as the store of its sums wants it.
+// The second product, in the form that the store of its sums expects.
 template <typename Config>
 struct BackToBackSecond {
   static constexpr auto kStore = GemmStore::kEpilogue;
@@ -66,7 +67,7 @@ struct BackToBackTraits {
   static_assert(is_power_of_two(Config::kTileN) || WeightTile::kAlongK, "lines along rows are cut at powers of two");
 };
 
-// Asks for all of W1: tiles [step][slice].
+// Requests all of W1: tiles [step][slice].
 template <typename Traits, typename W1>
 __device__ inline void load_weights(uint8_t* to, const W1& operand, int batch, int steps, int columns) {
   using Loader = typename Traits::WeightLoader;
@@ -86,9 +87,9 @@ __device__ inline void load_weights(uint8_t* to, const W1& operand, int batch, i
   }
 }
 
-// What the second product multiplies: a warp's rows of D0.
+// The left operand of the second product: a warp's rows of D0.
 template <typename Config, typename W1, bool InRegisters = Config::kInRegisters>
-class InnerFragments {  // in registers: of all columns
+class InnerFragments {  // in registers: all columns
   using Traits = BackToBackTraits<Config, W1>;
 
  public:
@@ -130,8 +131,8 @@ class InnerFragments<Config, W1, false> {  // in shared memory: tiles of a slice
   FragmentReader<typename Traits::In, Tile, Traits::kDepth, true, false> reader_;
 };
 
-// D0 of accumulators, a pair at a time. Columns that D0 does not have are zero, whatever A has; rows that it does not
-// have are something.
+// Computes D0 from accumulators, a pair at a time. Columns that D0 does not have are zero, whatever A has; rows that it
+// does not have are undefined.
 template <typename Traits, typename Inner, typename Between>
 __device__ inline void hand_on(Inner& inner, const float (&acc)[Traits::kBlocksM][Traits::kBlocksN0][4],
                                const Between& between, const BackToBackArgs& args, int batch, int row, int column) {
@@ -179,7 +180,7 @@ __device__ inline void back_to_back(const BackToBackArgs& args, const A& operand
   hand_on<Traits>(inner, acc, between, args, batch, m + warp_m, warp_n * Traits::kWarpN0);
   inner.share();
 
-  // The second one, some columns at a time.
+  // The second product, some columns at a time.
   GemmArgs stored{};
   stored.m = args.m, stored.n = args.n1;
   const GemmUnit unit{m, 0, batch, 0, {0, 0}};

@@ -1,5 +1,5 @@
-// Neighbours of a row between memory and registers, in accesses as wide as their alignment allows. For epilogues and
-// loaders.
+// Moves neighbours of a row between memory and registers, in accesses as wide as their alignment allows. For epilogues
+// and loaders.
 #pragma once
 
 #include "tile/core/types.h"
@@ -44,8 +44,8 @@ __device__ inline void store_parts(T* p, const T (&v)[W]) {
 
 }  // namespace detail
 
-// v[0..n) from p, 1 <= n <= W; the others stay undefined. Where n = W, p is a multiple of Alignment elements, or with
-// Anywhere may be one.
+// Loads v[0..n) from p, 1 <= n <= W; the others stay undefined. If n = W, p is a multiple of Alignment elements; with
+// Anywhere it need not be.
 template <int Alignment, bool Anywhere = false, int W, typename T>
 __device__ inline void load_row(T (&v)[W], const T* p, int n) {
   constexpr int N = Alignment < W ? Alignment : W, kWide = detail::sixteen_bytes<T, W>;
@@ -59,8 +59,7 @@ __device__ inline void load_row(T (&v)[W], const T* p, int n) {
   for (int i = 0; i < W; ++i) v[i] = p[i < n ? i : 0];
 }
 
-// Where an epilogue has the elements of the first matrix that it reads beside D from: memory, unless a kernel says
-// otherwise.
+// The source of the first matrix that an epilogue reads beside D: memory, unless a kernel provides another.
 struct FromMemory {
   template <int Alignment, bool Anywhere = false, int W, typename T>
   __device__ void load(T (&v)[W], const T* p, int n) const {
@@ -68,7 +67,7 @@ struct FromMemory {
   }
 };
 
-// A pair that a kernel has in a register already.
+// A pair that the kernel already has in a register.
 struct FromRegister {
   uint32_t pair;
   template <int Alignment, bool Anywhere = false, typename T>
@@ -78,7 +77,7 @@ struct FromRegister {
   }
 };
 
-// p[0..n) from v.
+// Stores v[0..n) to p.
 template <int Alignment, bool Anywhere = false, int W, typename T>
 __device__ inline void store_row(T* p, const T (&v)[W], int n) {
   constexpr int N = Alignment < W ? Alignment : W, kWide = detail::sixteen_bytes<T, W>;

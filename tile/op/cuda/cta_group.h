@@ -1,6 +1,7 @@
-// Reductions over the blocks of a cluster. Each block hands its result to all of them by stores that a barrier in their
-// shared memory counts, and each combines them in the order of the blocks. Nobody waits for what else a block has
-// written: a barrier of the cluster would, at the L2. The memory that is handed over is used once in a kernel.
+// Reductions over the blocks of a cluster. Each block sends its result to all blocks by stores that are counted by a
+// barrier in their shared memory, and each combines the results in the order of the blocks. No block waits for other
+// writes of a block; with a cluster barrier it would, at the L2. The memory for the exchange is used only once in a
+// kernel.
 #pragma once
 
 #include "tile/arch/sm90/cluster.h"
@@ -10,8 +11,8 @@ namespace heddle::tile {
 
 using cta_group_barrier = sm90::Barrier;
 
-// At the beginning of a kernel, by all threads; before the first reduction the cluster has to have begun
-// (sm90::cluster_wait()).
+// Called by all threads at the beginning of a kernel. Before the first reduction, sm90::cluster_wait() must have been
+// called, so that all blocks have begun.
 template <int Count>
 TILE_INLINE void cta_group_begin(uint8_t* barriers) {
   if (threadIdx.x == 0) {
@@ -25,7 +26,7 @@ TILE_INLINE void cta_group_begin(uint8_t* barriers) {
 
 namespace detail {
 
-// A value as words that go to another block: 1, 2 or a multiple of 4.
+// A value as the words that are sent to another block: 1, 2 or a multiple of 4.
 template <typename T>
 struct cta_group_packet {
   static constexpr int kLeast = (sizeof(T) + 3) / 4;
@@ -51,9 +52,9 @@ struct cta_group_packet {
 
 }  // namespace detail
 
-inline constexpr int cta_group_slot_offset = 512;  // behind what the warps of a block use of a slot
+inline constexpr int cta_group_slot_offset = 512;  // after the part of a slot that a block's warps use
 
-// Over all threads of `Blocks` blocks of `Threads`. `slot`: the reduction's own, of 1024 bytes.
+// Reduces over all threads of `Blocks` blocks of `Threads`. `slot`: 1024 bytes that only this reduction uses.
 template <typename C, int Threads, int Blocks, typename T>
 TILE_INLINE T cta_group_reduce(T x, uint8_t* slot, cta_group_barrier* barrier) {
   using Packet = detail::cta_group_packet<T>;
@@ -74,9 +75,8 @@ TILE_INLINE T cta_group_reduce(T x, uint8_t* slot, cta_group_barrier* barrier) {
   return x;
 }
 
-// Columns of running results: the first `Columns` threads of each block have those of its rows, afterwards those of all
-// rows. `all`: room for Blocks * Columns * A::width elements of at least a word, 16-byte
-// aligned.
+// Columns of running results: the first `Columns` threads of each block hold the results of the block's rows, and on
+// return those of all rows. `all`: room for Blocks * Columns * A::width elements of at least a word, 16-byte aligned.
 template <typename C, int Columns, int Blocks, typename A>
 TILE_INLINE void cta_group_columns(A& own, uint8_t* all, cta_group_barrier* barrier) {
   using Packet = detail::cta_group_packet<decltype(own.part)>;

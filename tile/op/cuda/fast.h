@@ -1,6 +1,6 @@
-// Functions of floats whose results are rounded to 16 bits or fewer: a few instructions each, since an epilogue has a
-// handful for each element before it takes longer than the product it follows. Errors are stated against the exact
-// function; half a unit in the last place of f16 is 2^-12 to 2^-11 of a number. NaN in gives NaN out.
+// Float functions whose results are rounded to 16 bits or fewer. Each takes only a few instructions, since an epilogue
+// can afford a handful per element before it takes longer than its product. Errors are relative to the exact function;
+// half a unit in the last place of f16 is 2^-12 to 2^-11 of a number. NaN in gives NaN out.
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
@@ -16,7 +16,7 @@ TILE_INLINE vec<float, W> exp(vec<float, W> a) {
   return map_lanes(a, [](float x) { return cuda::exp2_approx(x * 1.44269504f); });
 }
 
-// x / y; relative error 2^-22. Zero where |y| is 2^126 or more.
+// x / y; relative error 2^-22. Zero if |y| is 2^126 or more.
 template <int W>
 TILE_INLINE vec<float, W> divide(vec<float, W> a, vec<float, W> b) {
   return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
@@ -30,8 +30,8 @@ TILE_INLINE vec<float, W> tanh(vec<float, W> a) {
 
 namespace detail {
 
-// 1 / (1 + 2^x), relative error 2^-19; 2^-120 where x is larger than 120. The reciprocal by a linear guess from the
-// bits and two steps of Newton: the unit for functions, which e^x keeps busy, does an eighth of an operation a cycle.
+// 1 / (1 + 2^x), relative error 2^-19; 2^-120 if x is larger than 120. The reciprocal is a linear guess from the bits
+// and two Newton steps: the special-function unit, which e^x keeps busy, does only an eighth of an operation a cycle.
 TILE_INLINE float logistic2(float x) {
   const float y = 1.0f + cuda::exp2_approx(cuda::min_or_nan(x, 120.0f));
   float r = __uint_as_float(0x7ef311c7u - __float_as_uint(y));
@@ -75,7 +75,7 @@ TILE_INLINE vec<float, W> log1p_exp(vec<float, W> a) {
 }
 
 // x (1 + erf(x / sqrt(2))) / 2; error at most |x| 2^-11.3: half a unit in the last place of x in f16. The argument of
-// tanh is fitted to erf, the rest of the error is the instruction's.
+// tanh is fitted to erf; the rest of the error comes from the tanh instruction.
 template <int W>
 TILE_INLINE vec<float, W> gelu(vec<float, W> a) {
   return map_lanes(a, [](float x) {
@@ -99,7 +99,7 @@ TILE_INLINE vec<float, W> times_ramp(vec<float, W> a, float slope, float offset)
   return map_lanes(a, [=](float x) { return x * cuda::fma_saturated(x, slope, offset); });
 }
 
-// ---- Functions together with the rounding of two neighbours to their type in memory
+// ---- Functions combined with rounding two neighbours to their type in memory
 
 template <typename T>
 __device__ inline uint32_t pack(float low, float high) {
@@ -111,14 +111,15 @@ __device__ inline uint32_t pack_relu(float low, float high) {
   return cuda::pack_relu<T>(low, high);
 }
 
-// gelu(x); in f16 error at most |x| 2^-9.8, the rounding included. What follows the rounding of x is computed in pairs.
+// gelu(x); in f16 error at most |x| 2^-9.8, including rounding. Everything after the rounding of x is computed in
+// pairs.
 template <typename T>
 __device__ inline uint32_t pack_gelu(float low, float high) {
   if constexpr (is_same<T, half>) {
     const uint32_t x = cuda::pack<half>(low, high);
     const uint32_t slope =
         cuda::pair_fma(cuda::pair_mul(x, x), cuda::pair_of(0.0352820481f), cuda::pair_of(0.798801437f));
-    // Not minus infinity: times zero it would be no number.
+    // Not minus infinity, because times zero it would be NaN.
     const uint32_t half_x = cuda::pair_max(cuda::pair_mul(x, cuda::pair_of(0.5f)), cuda::pair_of(-32752.0f));
     return cuda::pair_fma(half_x, cuda::pair_tanh(cuda::pair_mul(x, slope)), half_x);
   } else {
@@ -126,7 +127,7 @@ __device__ inline uint32_t pack_gelu(float low, float high) {
   }
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); in f16 relative error 2^-9.7, the rounding included.
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); in f16 relative error 2^-9.7, including rounding.
 template <typename T>
 __device__ inline uint32_t pack_softplus(float low, float high) {
   const float minus = -1.44269504f;

@@ -1,6 +1,6 @@
-// Reductions over blocks of a cooperative grid. Each hands its part to the others through memory, in packets that say
-// themselves that they are there: nobody waits for what else a block has written, as a barrier would, and there is one
-// way through memory, not one to a barrier and one to what lies behind it.
+// Reductions over blocks of a cooperative grid. Each block passes its part to the others through memory, in packets
+// that show by themselves whether they have arrived. A barrier would also wait for all other writes of a block, and
+// would need two trips through memory: one for the barrier and one for the data.
 #pragma once
 
 #include "tile/arch/sm80/global.h"
@@ -10,8 +10,9 @@ namespace heddle::tile {
 
 namespace detail {
 
-// A value as quads of three words of its own and one that makes their exclusive or all ones. All four are looked at: of
-// a quad with words that nobody uses ptxas (CUDA 13.0) loads the others one by one, which is not one read.
+// A value as quads of three data words and a word that makes the exclusive or of all four equal to all ones. All four
+// words are read: of a quad with unused words ptxas (CUDA 13.0) loads the others one by one, which is not a single
+// read.
 template <typename T>
 struct grid_packet {
   static constexpr int kQuads = (sizeof(T) + 11) / 12;
@@ -51,8 +52,8 @@ struct grid_packet {
 
 }  // namespace detail
 
-// `Blocks` neighbouring blocks that exchange results, and `Quads` of memory for all of their packets: `memory`, zero
-// before the kernel and after it, with 128 bytes ahead of the packets, in which departures are counted.
+// `Blocks` neighbouring blocks that exchange results, with `Quads` of memory for all of their packets. `memory` is zero
+// before and after the kernel; 128 bytes before the packets count departures.
 template <int Blocks, int Quads>
 struct grid_cta_group {
   static constexpr int kHead = 128, kBytes = kHead + Quads * 16;
@@ -61,12 +62,12 @@ struct grid_cta_group {
 
   TILE_INLINE explicit grid_cta_group(uint8_t* all) : memory(all + blockIdx.x / Blocks * kBytes) {}
   TILE_INLINE sm80::Quad* packets() const { return reinterpret_cast<sm80::Quad*>(memory + kHead); }
-  // Behind the last exchange of a block, whose threads have all read what the others handed over. What a read has
-  // brought no later write changes, so that nothing has to be ordered.
+  // Called after the last exchange of a block, when all its threads have read the other blocks' packets. Later writes
+  // cannot change values already read, so no ordering is needed.
   TILE_INLINE void depart() {
     if (threadIdx.x == 0) departed = atomicAdd(reinterpret_cast<uint32_t*>(memory), 1u);
   }
-  // The last block to depart puts zeros back.
+  // The last block to depart resets the memory to zeros.
   TILE_INLINE void leave() {
     if (!__syncthreads_or(threadIdx.x == 0 && departed == Blocks - 1)) return;
     for (int k = threadIdx.x; k < Quads; k += blockDim.x) packets()[k] = {};
@@ -74,9 +75,9 @@ struct grid_cta_group {
   }
 };
 
-// Columns of running results: the first `Columns` threads of each block of a cta_group have those of its rows,
-// afterwards those of the cta_group's rows. `packets`: Blocks * Columns of them, used once in a kernel. `shared`: an
-// element for each thread, which may be used again after the next barrier.
+// Columns of running results: the first `Columns` threads of each block of a cta_group hold the results of the block's
+// rows, and on return those of the cta_group's rows. `packets`: Blocks * Columns packets, used once in a kernel.
+// `shared`: an element for each thread, reusable after the next barrier.
 template <typename C, int Threads, int Columns, int Blocks, typename A>
 TILE_INLINE void grid_columns(A& own, sm80::Quad* packets, uint8_t* shared) {
   using Element = decltype(element_of(own, 0));
@@ -85,12 +86,12 @@ TILE_INLINE void grid_columns(A& own, sm80::Quad* packets, uint8_t* shared) {
   constexpr int most = Threads / Columns, Parts = most < Blocks ? most : Blocks, Each = (Blocks + Parts - 1) / Parts;
   const int lane = threadIdx.x, part = lane / Columns, block = blockIdx.x % Blocks;
   if (lane < Columns) Packet::put(own.part[0], packets + (block * Columns + lane) * Packet::kQuads);
-  __syncthreads();  // what lies in `shared` has been read
+  __syncthreads();  // `shared` has been read
   Element x = C::template identity<Element>();
   if (part < Parts) {
     const sm80::Quad* from = packets + lane * Packet::kQuads;
     constexpr int step = Parts * Columns * Packet::kQuads;
-    Packet found[Each];  // all are on their way before the first is waited for
+    Packet found[Each];  // all are in flight before the first is waited for
 #pragma unroll
     for (int i = 0; i < Each; ++i) {
       if (i * Parts + part < Blocks) found[i].load(from + i * step);

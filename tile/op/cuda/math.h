@@ -1,5 +1,5 @@
-// Elementary functions on the vectors of a GPU thread: the device library's, lane by lane (at most 2 units in the last
-// place in float but for pow: 4).
+// Elementary functions on the vectors of a GPU thread, by the device library lane by lane (in float at most 2 units in
+// the last place, 4 for pow).
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
@@ -67,13 +67,14 @@ TILE_INLINE vec<T, W> rsqrt(vec<T, W> a) {
 #endif
 }
 
-// a / b where b >= 1; at most 2 units in the last place, zero where b is 2^126 or more.
+// a / b for b >= 1; at most 2 units in the last place, zero if b is 2^126 or more.
 template <int W>
 TILE_INLINE vec<float, W> divide_by_logistic(vec<float, W> a, vec<float, W> b) {
   return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
 }
 
-// 1 + erf(x); error 2^-22. 1 - erf(t) is a power of two, whose exponent is fitted up to t = 5 and falls on from there.
+// 1 + erf(x); error 2^-22. 1 - erf(t) is computed as a power of two, whose exponent is fitted up to t = 5 and decreases
+// beyond.
 template <int W>
 TILE_INLINE vec<float, W> erf_plus_one(vec<float, W> a) {
   return map_lanes(a, [](float x) {
@@ -90,9 +91,9 @@ TILE_INLINE vec<float, W> erf_plus_one(vec<float, W> a) {
   });
 }
 
-// Division by what several dividends share: the reciprocal is computed once and the quotient corrected by its
-// remainder, which rounds as the division does. Where the remainder is no finite number the product is right as it is;
-// divisors whose reciprocal is not a normal number take the division.
+// Division by a divisor that several dividends share. The reciprocal is computed once, and the quotient is corrected by
+// its remainder, which rounds like a division. If the remainder is not finite, the product is already right. Divisors
+// whose reciprocal is not a normal number use an ordinary division.
 template <typename T, int W>
 struct divisor {
   vec<T, W> b, reciprocal;
@@ -109,7 +110,7 @@ struct divisor {
     return select(rest - rest == zero<T, W>(), fma(rest, reciprocal, q), q);
   }
 };
-// a / b where b is the same in all lanes, and mostly for a whole row.
+// a / b, where b is the same in all lanes and usually for a whole row.
 template <typename T, int W>
 TILE_INLINE vec<T, W> divide_by(vec<T, W> a, vec<T, W> b) {
   constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
@@ -148,7 +149,7 @@ TILE_INLINE I reflect_index(I a, int64_t n) {
   const I r = floor_mod(a, 2 * n - 2);
   return r < n ? r : I(2 * n - 2) - r;
 }
-// A negative index counts from the end; what is still outside is clamped, so that nothing outside is read.
+// A negative index counts from the end. An index that is still outside is clamped, so that nothing outside is read.
 template <typename T>
 TILE_INLINE int64_t wrap_index(T index, int64_t n) {
   int64_t a = static_cast<int64_t>(index);

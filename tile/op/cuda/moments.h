@@ -6,7 +6,7 @@
 
 namespace heddle::tile {
 
-// Of `n` values: their mean, and the sum of the squares of what they differ from it.
+// Of `n` values: their mean, and the sum of the squared deviations from it.
 template <typename T>
 struct moment {
   T n, mean, squares;
@@ -17,7 +17,7 @@ TILE_INLINE moment<T> shuffle_xor(moment<T> x, int by) {
   return {shuffle_xor(x.n, by), shuffle_xor(x.mean, by), shuffle_xor(x.squares, by)};
 }
 
-// Of the values of both (Chan, Golub, LeVeque 1979).
+// The moments of two sets of values combined (Chan, Golub, LeVeque 1979).
 struct moments_of {
   template <typename M>
   TILE_INLINE static constexpr M identity() {
@@ -29,8 +29,8 @@ struct moments_of {
     const T n = a.n + b.n, share = a.n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(1), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }
-  // Over neighbouring threads. Where all of a warp have as many values there is nothing to divide, and no number of
-  // values to hand over.
+  // Over neighbouring threads. If all threads of a warp have the same number of values, nothing needs to be divided and
+  // no counts are exchanged.
   template <int Lanes, typename T>
   TILE_INLINE static moment<T> over_lanes(moment<T> x) {
     if (__all_sync(0xffffffffu, x.n == __shfl_sync(0xffffffffu, x.n, 0))) {
@@ -47,8 +47,8 @@ struct moments_of {
   }
 };
 
-// Moments as sums over the values: of the values, of their differences from sum / n, which is not the exact mean
-// because of rounding, and of the squares of these differences.
+// Moments as sums over the values: of the values; of their differences from sum / n, which is not the exact mean
+// because of rounding; of the squares of these differences.
 template <typename T>
 struct moment_sums {
   T sum, drift, squares;
@@ -71,7 +71,7 @@ TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& drift, ve
   sum.v = s.sum, drift.v = s.drift, squares.v = s.squares;
 }
 
-// The moments of a thread's columns, for what teams do with columns.
+// The moments of a thread's columns, with the interface that teams use for columns.
 template <typename T, int W>
 struct column_moments {
   static constexpr int width = W;
@@ -98,7 +98,7 @@ struct column_moments {
   }
 };
 
-// Where each thread has one column.
+// For threads with one column each.
 template <typename T>
 struct single_column<moment<T>> {
   static constexpr int width = 1;
@@ -109,8 +109,8 @@ struct single_column<moment<T>> {
   TILE_INLINE vec<T, 1> drifting_squares() const { return {moment_sums<T>(part[0]).squares}; }
 };
 
-// Those of a thread, lane by lane. What it adds are differences to the first value it has: that one differs from their
-// mean by less than their deviations come to, so that of n values no more than n units in the last place are lost.
+// The moments of a thread's values, lane by lane. It adds differences from the thread's first value. This value differs
+// from the mean by no more than the total deviation, so with n values at most n units in the last place are lost.
 template <typename T, int W>
 struct moments_accumulator {
   static constexpr int width = W;

@@ -1,6 +1,6 @@
-// What threads do together: barriers, reductions and scans of a team. A team is a thread, a power-of-two part of a
-// warp, a warp, or a whole block; every thread of its warp takes part in each call. Results are the same on all threads
-// and from run to run: the order of combination is fixed.
+// Cooperation of threads: barriers, reductions and scans of a team. A team is a thread, a power-of-two part of a warp,
+// a warp, or a whole block. Every thread of the warps of a team takes part in each call. Results are the same on all
+// threads and in every run, because the order of combination is fixed.
 #pragma once
 
 #include "tile/arch/vec.h"
@@ -13,7 +13,7 @@
 
 namespace heddle::tile {
 
-// ---- Combiners. Max and min let NaN win; `any` and `all` work on 0 and 1.
+// ---- Combiners. Max and min propagate NaN; `any` and `all` work on 0 and 1.
 
 struct sum_of {
   template <typename T>
@@ -95,7 +95,7 @@ struct accumulator {
   TILE_INLINE T row() const { return across<C>(part); }
 };
 
-// A sum of many terms that keeps what rounding takes from it (Kahan 1965).
+// A sum of many terms that keeps its rounding error (Kahan 1965).
 template <typename T, int W>
 struct compensated_sum {
   static constexpr int width = W;
@@ -103,7 +103,7 @@ struct compensated_sum {
   TILE_INLINE void add(vec<T, W> v) {
     each_lane<W>([&](int i) {
       const T term = v[i] - lost[i], after = part[i] + term;
-      // Where the sum has overflowed the difference is no number; the infinity shall stay.
+      // If the sum has overflowed the difference is NaN; the infinity must be kept.
       const T rest = (after - part[i]) - term;
       part.set(i, after);
       lost.set(i, rest == rest ? rest : T(0));
@@ -113,7 +113,7 @@ struct compensated_sum {
   TILE_INLINE T row() const { return across<sum_of>(part); }
 };
 
-// The lanes of running results, whatever they are.
+// The lanes of running results of any kind.
 template <typename A>
 TILE_INLINE auto element_of(const A& a, int i) {
   return a.part[i];
@@ -127,18 +127,18 @@ TILE_INLINE void set_element(A& a, int i, E value) {
   }
 }
 
-// Position of the best value: NaN wins over numbers, the first among equals (Last: the last) over the others.
-// `where` < 0: none yet.
+// Position of the best value: NaN wins over numbers; among equals the first wins (Last: the last). `where` < 0: none
+// yet.
 template <bool Max, bool Last, typename T, typename P>
 struct best {
   T value;
   P where;
   TILE_INLINE static bool better(T a, T b) {
-    // With a NaN no comparison of order is true.
+    // Comparisons with NaN are always false.
     if constexpr (is_float<T>) return !(Max ? a <= b : a >= b) && b == b;
     return Max ? a > b : a < b;
   }
-  // One that comes after all before it.
+  // Adds a value that comes after all previous ones.
   TILE_INLINE void meet(T v, P at) {
     const bool taken = where < 0 || (Last ? !better(value, v) : better(v, value));
     value = taken ? v : value;
@@ -249,7 +249,7 @@ TILE_HD constexpr int power_of_two_from(int n) {
   return p;
 }
 
-// Over a team. A block needs `shared` for one T per warp, which may be used again after the next barrier.
+// Over a team. A block needs `shared` for one T per warp, reusable after the next barrier.
 template <typename C, int Threads, typename T>
 TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
   if constexpr (Threads <= 32) {
@@ -269,8 +269,7 @@ TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
   }
 }
 
-// The same with a place in the block's shared memory, which is a multiple of 16 bytes; and for teams within a warp,
-// which need none.
+// The same with a place in the block's shared memory, aligned to 16 bytes; teams within a warp need none.
 template <typename C, int Threads, typename T>
 requires(!is_same<T, uint8_t>) TILE_INLINE T team_reduce(T x, uint8_t* shared) {
   return team_reduce<C, Threads>(x, reinterpret_cast<T*>(shared));
@@ -282,7 +281,7 @@ requires(Threads <= 32) TILE_INLINE T team_reduce(T x) {
 
 namespace detail {
 
-// The lanes of running results as they lie in memory.
+// The lanes of running results in their memory layout.
 template <typename A>
 struct alignas(sizeof(element_of(A(), 0)) * A::width > 8 ? 16 : sizeof(element_of(A(), 0)) * A::width) column_vector {
   using Element = decltype(element_of(A(), 0));
@@ -306,16 +305,16 @@ struct alignas(sizeof(element_of(A(), 0)) * A::width > 8 ? 16 : sizeof(element_o
 
 }  // namespace detail
 
-// Columns of running results: the thread `lane` < Columns * Groups of a team has the column lane % Columns of one group
-// of rows. Afterwards the first group's threads have the columns of all. `shared` is the team's own, 16-byte aligned,
-// and may be used again after the next barrier.
+// Columns of running results: thread `lane` < Columns * Groups of a team has column lane % Columns of one group of
+// rows. On return the first group's threads have the columns over all groups. `shared` belongs to the team, is 16-byte
+// aligned and reusable after the next barrier.
 template <typename C, int Team, int Columns, int Groups, typename A>
 TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   using Element = decltype(element_of(own, 0));
   constexpr int W = A::width;
   using Vector = detail::column_vector<A>;
   auto* all = reinterpret_cast<Vector*>(shared);
-  // Threads of a warp with the same column first, by shuffles; then warp by warp.
+  // First combines threads of a warp with the same column, by shuffles; then the warps.
   constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
   constexpr int Left = together ? Team / 32 : Groups, Active = Columns * Left;
   if constexpr (together) {
@@ -328,7 +327,7 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
     }
   }
   if constexpr (Left > 1) {
-    // Many parts in two steps: some threads a column, then one.
+    // Many parts are combined in two steps: several threads per column, then one.
     constexpr int Parts = Left <= 16 ? Left : Left <= 64 ? 8 : 16;
     const int place = together ? lane / 32 * Columns + lane % 32 : lane;
     if (together ? lane % 32 < Columns : lane < Active) all[place] = Vector::of(own);
@@ -351,7 +350,7 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   }
 }
 
-// One result of a column, as an accumulator has them.
+// One result of a column, with the interface of an accumulator.
 template <typename Element>
 struct single_column {
   static constexpr int width = 1;
@@ -365,8 +364,8 @@ struct single_column {
   }
 };
 
-// The same for a block of more than a warp whose columns are no more than its threads, each on a thread of its own: the
-// thread e < Columns * A::width returns that of lane e % A::width of column e / A::width. `shared` has room for the
+// The same for a block of more than a warp, with results spread over its threads (there are no more results than
+// threads): thread e < Columns * A::width returns lane e % A::width of column e / A::width. `shared` has room for the
 // lanes of Columns * Groups threads.
 template <typename C, int Team, int Columns, int Groups, typename A>
 TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
@@ -377,7 +376,8 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
   constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
   constexpr int Left = together ? Team / 32 : Groups;
   if constexpr (together) {
-    // Threads of a warp with the same column: as long as they have several lanes, two share them out between them.
+    // Threads of a warp with the same column: while they hold several lanes, each pair of threads divides these lanes
+    // between them.
     Element lanes[W];
     each_lane<W>([&](int i) { lanes[i] = element_of(own, i); });
     int first = 0;
@@ -410,7 +410,7 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
     each_lane<W>([&](int i) { all[lane * W + i] = element_of(own, i); });
   }
   __syncthreads();
-  // Many parts in two steps: several threads for each, then one.
+  // Many parts are combined in two steps: several threads per result, then one.
   constexpr int most = Team / All, wanted = Left > 64 ? 16 : Left > 16 ? 8 : Left > 4 && sizeof(Element) > 8 ? 4 : 1;
   constexpr int Parts = most >= wanted ? wanted : 1;
   single_column<Element> r{};
@@ -432,8 +432,9 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
   return r;
 }
 
-// What the teams of a block carried, point by point: thread t of the block gets the vectors t, t + threads, ... of all
-// teams' together. Every team holds `Columns` vectors, its thread l those at l, l + Team, ...
+// Combines the vectors carried by the teams of a block, element by element: thread t of the block gets the vectors t, t
+// + threads, ... combined over all teams. Every team holds `Columns` vectors; its thread l holds vectors l, l + Team,
+// ...
 template <typename C, int Teams, int Team, int Columns, int Own, typename A, int Steps, typename V>
 TILE_INLINE void combine_teams(const A (&carried)[Steps], V (&result)[Own], uint8_t* shared, int team, int lane) {
   using T = typename V::element;
@@ -455,8 +456,8 @@ TILE_INLINE void combine_teams(const A (&carried)[Steps], V (&result)[Own], uint
   }
 }
 
-// What the threads before this one of the team hold, combined; `total` is that of the whole team. A block needs
-// `shared` for one T per warp and a barrier before it is used again.
+// The combined values of the threads before this one in the team; `total` is that of the whole team. A block needs
+// `shared` for one T per warp, and a barrier before it is used again.
 template <typename C, int Threads, typename T>
 TILE_INLINE T team_scan(T x, T& total, [[maybe_unused]] T* shared) {
   if constexpr (Threads == 1) {
@@ -498,8 +499,8 @@ requires(Threads <= 32) TILE_INLINE T team_scan(T x, T& total) {
   return team_scan<C, Threads>(x, total, static_cast<T*>(nullptr));
 }
 
-// A tile whose rows lie `stride` apart and side by side along `Along`: element (a, b) of memory at a + b * stride goes
-// to to[a * (Across + 1) + b].
+// Copies a tile whose rows are `stride` apart and contiguous along `Along`: element (a, b) of memory at a + b * stride
+// goes to to[a * (Across + 1) + b].
 template <int Along, int Across, int Threads, typename T>
 TILE_INLINE void transpose_tile(compute_t<T>* to, const T* from, int64_t stride, int along, int across) {
   for (int i = threadIdx.x; i < Along * Across; i += Threads) {

@@ -1,5 +1,6 @@
-// Adds up what attention by parts of the keys left in memory (Config::kCombines of sm80.h, sm90.h), and hands O to the
-// epilogue: many blocks for each 64 rows, where the last one of these alone would read all parts.
+// Adds up the partial results of split attention in memory (Config::kCombines of sm80.h, sm90.h) and passes O to the
+// epilogue. Each group of 64 rows is handled by many blocks; otherwise its last attention block alone would read all
+// parts.
 #pragma once
 
 #include "tile/kernel/cuda/attention/results.h"
@@ -7,7 +8,7 @@
 
 namespace heddle::tile::cuda {
 
-// Block (x, y) of 128 threads: 8 columns, from 8 * y on, of the x-th 64 rows (of a panel).
+// Block (x, y) has 128 threads and computes 8 columns, from 8 * y on, of the x-th 64 rows (of a panel).
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void attention_combine(const AttentionArgs& args, const Sink& sink, const Epilogue& epilogue) {
   const auto rows = static_cast<int32_t>(blockIdx.x), thread = static_cast<int32_t>(threadIdx.x);
@@ -23,7 +24,7 @@ __device__ inline void attention_combine(const AttentionArgs& args, const Sink& 
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, unit.batch, row + 8 * h);
-    // One of the four lanes of a row has all of its columns, rounded as those of the other kernels.
+    // One of a row's four lanes collects all 8 columns, rounded as in the other kernels.
     float v[8];
 #pragma unroll
     for (int i = 0; i < 8; ++i) {

@@ -1,9 +1,9 @@
-// Keys and values in pages of a pool: a table says which page has the next so many keys of a sequence (sm80.h, sm90.h).
-// Only loads know of pages; rows, keys, masks and parts are counted as if keys lay side by side.
+// Keys and values in pages of a pool. A table maps each run of consecutive keys of a sequence to a page (sm80.h,
+// sm90.h). Only loads use pages; rows, keys, masks and parts are counted as if keys were contiguous.
 //
-// A tile of keys lies in one page or has several whole ones. A configuration of such a kernel has one field more,
+// A tile of keys lies in one page or consists of several whole pages. The configuration has one more field,
 //
-//     static constexpr int kPage = 64;             // keys of a page: tiles are multiples of it, or it is one of theirs
+//     static constexpr int kPage = 64;             // keys of a page: a multiple of a tile's, or the reverse
 //
 // and the kernel takes a PageTable.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace heddle::tile::cuda {
 
-// Keys of a page; 0: keys lie side by side.
+// Keys of a page; 0: keys are contiguous.
 template <typename Config>
 inline constexpr int page_keys = 0;
 template <typename Config>
@@ -21,12 +21,12 @@ requires requires {
 }
 inline constexpr int page_keys<Config> = Config::kPage;
 
-// Pages of a tile of keys; of a tile without pages, too, one.
+// Pages of a tile of keys; 1 for a tile without pages.
 template <typename Config>
 inline constexpr int kPagesOfTile =
     page_keys<Config> != 0 && page_keys<Config> < Config::kTileN ? Config::kTileN / page_keys<Config> : 1;
 
-// For kernels whose keys lie side by side.
+// For kernels with contiguous keys.
 struct NoPages {};
 
 // Entries are i32 or i64.
@@ -51,16 +51,16 @@ class PagesOfBatch {
     entries_ = static_cast<const typename Table::Entry*>(args_.table) + args_.offset + sequence * args_.sequence;
   }
 
-  // The pages of a tile of keys, kNone where an entry names none or there is no entry: such keys are zeros.
+  // The pages of a tile of keys. kNone if there is no entry or it names no page; such keys are zeros.
   __device__ void read(int32_t (&pages)[kCount], int32_t tile) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) pages[i] = page(tile * Config::kTileN / kPage + i);
   }
-  // Where in its page a tile begins.
+  // The first key of a tile, within its page.
   __device__ static int32_t first_key(int32_t tile) {
     return kCount > 1 ? 0 : tile * Config::kTileN % kPage;
   }
-  // Which batch of an operand whose batches are (page, head) a page is.
+  // The batch index of a page, in an operand whose batches are (page, head).
   __device__ int32_t operand_batch(int32_t page) const {
     return page * args_.heads + head_;
   }
@@ -81,8 +81,8 @@ class PagesOfBatch {
   const typename Table::Entry* entries_;
 };
 
-// The pages of tiles that are loaded one after the other, every `Step`th from the last one on. The entries of the next
-// tile are read before they are needed.
+// The pages of tiles that are loaded one after another, every `Step`th tile from the last one on. The table entries of
+// the next tile are read ahead of use.
 template <typename Config, typename Table>
 class PageWalk {
   using Pages = PagesOfBatch<Config, Table>;
@@ -95,13 +95,13 @@ class PageWalk {
     ask(tile);
   }
 
-  // To `tile`, which was asked for, and on to `next`.
+  // Makes the requested tile current and requests `next`.
   __device__ void move(int32_t next) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) now_[i] = next_[i];
     ask(next);
   }
-  // The i-th page of the tile at hand.
+  // The i-th page of the current tile.
   __device__ int32_t page(int i) const {
     return now_[i];
   }

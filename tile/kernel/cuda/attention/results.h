@@ -1,5 +1,5 @@
-// How O of 64 rows leaves an attention kernel (sm80.h, sm90.h): sums of parts of the keys are added up, rows are
-// divided by their sums and handed to the epilogue.
+// The end of an attention kernel for 64 rows of O (sm80.h, sm90.h): partial sums over keys are added up; rows are
+// divided by their sums and passed to the epilogue.
 #pragma once
 
 #include "tile/arch/sm80/named_barrier.h"
@@ -9,7 +9,7 @@
 
 namespace heddle::tile::cuda {
 
-// The four warps that have the rows of a group, by a named barrier of its own.
+// Synchronises the four warps of a group of rows by a named barrier of the group.
 __device__ inline void sync_group(int group) {
   constexpr int kFirst = 1;
   if (group == 0) {
@@ -23,14 +23,13 @@ __device__ inline void sync_group(int group) {
   }
 }
 
-// The sums of a group's rows over parts of the keys, in memory: for each part, threads side by side, O of their
-// rows four floats at a time, then the maximum and the sum of each of the two rows.
-//
-// Threads: those of a part, 128 in memory.
+// Partial sums of a group's rows in memory. For each part, with neighbouring threads contiguous: O of their rows, four
+// floats at a time, then the maximum and the sum of each thread's two rows. Threads: the threads of a part, 128 in
+// memory.
 template <typename Config, int Threads = 128>
 class AttentionParts {
  public:
-  // `rows`: which group, of all.
+  // `rows`: the index of the group among all groups.
   __device__ AttentionParts(const AttentionArgs& args, int32_t rows)
       : AttentionParts(args.partial + static_cast<int64_t>(rows) * args.splits * kFloats * Threads, args.splits) {}
   __device__ AttentionParts(float* floats, int32_t splits) : splits_(splits), floats_(floats) {}
@@ -42,8 +41,8 @@ class AttentionParts {
     }
     store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
   }
-  // Few rows: `Adders` threads add, each some of the fours of one of the first `threads` (at most 32), into those of
-  // part 0.
+  // Adds the parts if there are few rows, into part 0. Each of `Adders` threads adds some groups of four floats of one
+  // of the first `threads` (at most 32) threads.
   template <int Adders>
   __device__ void add_for(int32_t threads, int32_t thread) const {
     const int32_t of = thread % 32;
@@ -85,7 +84,7 @@ class AttentionParts {
 #pragma unroll
     for (int i = 0; i < kFours; ++i) put(r, i, load(0, i, thread));
   }
-  // Two columns of the thread's two rows, the i-th four, and the rows' sums.
+  // The i-th group of four floats of a thread: two columns of its two rows; and the maxima and sums of these rows.
   struct Sums {
     float4 four;
     float max[2], sum[2];
@@ -103,14 +102,14 @@ class AttentionParts {
     }
     return r;
   }
-  // Rows that there are not: what a thread holds of them need not outlive the other threads' sums.
+  // For rows that do not exist: no register of such a thread needs to stay live while other threads add.
   __device__ static void clear(AttentionRegisters<Config>& r) {
 #pragma unroll
     for (float& x : r.o) x = 0;
     r.sum[0] = r.sum[1] = 1;
     r.max[0] = r.max[1] = 0;
   }
-  // A thread's own rows; all threads of a warp call it. What it loads at a time is what registers have room for.
+  // Loads the sums of a thread's own rows; all threads of a warp call it. The loads in flight are limited by registers.
   __device__ void load_all(AttentionRegisters<Config>& r, int32_t thread) const {
     const float2 max = most(thread);
 #pragma unroll
@@ -141,7 +140,7 @@ class AttentionParts {
   __device__ void store(int32_t split, int i, int32_t thread, float4 x) const {
     *at(split, i, thread) = x;
   }
-  // A part of which all scores are minus infinity has nothing to add.
+  // A part whose scores are all minus infinity contributes nothing.
   __device__ static float weight(float max, float of_all) {
     return max == of_all ? 1.0f : exp2_approx((max - of_all) * kAttentionLog2e);
   }
@@ -156,8 +155,8 @@ class AttentionParts {
     });
     return max;
   }
-  // f(parts, how many of them there are), some at a time, whose loads are on their way together: nothing else hides
-  // their latency. Those that there are not are the last one again.
+  // Calls f(parts, number of remaining parts) on batches of parts whose loads overlap; nothing else hides their
+  // latency. A short last batch repeats its last part.
   template <typename F>
   __device__ void for_parts(F f) const {
 #pragma unroll 1
@@ -176,8 +175,8 @@ class AttentionParts {
   float* const floats_;
 };
 
-// A group's sums over a part of the keys go to memory; the last block to arrive has the sums of all parts in its
-// registers, added in their order. `left`: rows from the group's first one on.
+// Writes a group's sums over a part of the keys to memory. The last block to arrive reads the sums of all parts into
+// its registers, added in the order of the parts. `left`: rows from the group's first one on.
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
                                  int32_t* told, int group, int32_t left) {
@@ -191,7 +190,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   };
   const auto thread = static_cast<int32_t>(threadIdx.x) % kAdders;
   const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
-  // Four threads have a row, and the one eight rows on.
+  // Four threads share a row and the row eight further on.
   const int32_t threads_with_rows = left < 8 ? 4 * left : 32;
   const bool are_few = key_warps<Config> != 0 || left <= 16, has_rows = !are_few || thread < threads_with_rows;
   const AttentionParts<Config> parts(args, rows);
@@ -206,7 +205,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   }
   sync();
   const bool is_last = told[group] == args.splits - 1;
-  sync();  // `told` is read
+  sync();  // all threads have read `told`
   if (!is_last) return false;
   __threadfence();
   if (are_few) {
@@ -226,7 +225,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   return true;
 }
 
-// A group's sums over a part of the keys go to memory, for attention_combine(). `row`: the thread's first one.
+// Writes a group's sums over a part of the keys to memory, for attention_combine(). `row`: the thread's first row.
 template <typename Config>
 __device__ inline void store_part(const AttentionRegisters<Config>& r, const AttentionArgs& args,
                                   const AttentionUnit& unit, int group, int32_t row) {
@@ -235,9 +234,9 @@ __device__ inline void store_part(const AttentionRegisters<Config>& r, const Att
   parts.store(r, unit.split, static_cast<int32_t>(threadIdx.x) % 128);
 }
 
-// The warps of a block have the same 16 rows and each some of their keys: the sums of all keys, in the registers of the
-// first warp. Others have zeros. `floats`: few_rows_sums_bytes() of each warp of shared memory that no warp reads when
-// all have come here.
+// For warps of a block that have the same 16 rows and different keys: adds the sums over all keys into the registers of
+// the first warp; the other warps get zeros. `floats`: few_rows_sums_bytes() of shared memory for each warp, which no
+// warp may still be reading when all have arrived here.
 template <typename Config, int Warps>
 __device__ inline void add_warps(AttentionRegisters<Config>& r, uint8_t* floats) {
   const auto thread = static_cast<int32_t>(threadIdx.x), lane = thread % 32, warp = thread / 32;
@@ -255,10 +254,10 @@ __device__ inline void add_warps(AttentionRegisters<Config>& r, uint8_t* floats)
   }
 }
 
-// For kernels all of whose scores are those of keys.
+// For kernels without a score beside those of keys.
 struct NoSink {};
 
-// What a row of O is multiplied by, from the thread's share of its sum; all lanes of a warp call it.
+// The factor for a row of O, from the thread's share of the row's sum. All lanes of a warp call it.
 template <typename Config, typename Sink>
 __device__ inline float row_factor(float sum, float max, const AttentionArgs& args, const Sink& sink, int32_t batch,
                                    int32_t row) {
@@ -267,21 +266,21 @@ __device__ inline float row_factor(float sum, float max, const AttentionArgs& ar
   if constexpr (Config::kSink) {
     float score[1] = {0};
     sink(score, batch, row < args.m ? row : args.m - 1, 0, 1);
-    const float base = max == -__builtin_inff() ? 0.0f : max;  // as of a row that sees no key
+    const float base = max == -__builtin_inff() ? 0.0f : max;  // as for a row without visible keys
     sum += exp2_approx((score[0] - base) * kAttentionLog2e);
   }
   return Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
 }
 
-// Where column `col` of row `row` of a warp's results waits, in bytes: the tile is in pieces of `Piece` bytes, each of
-// 128 bytes a row.
+// The byte offset of column `col` of row `row` of a warp's staged results. The tile is stored in pieces of `Piece`
+// bytes, each with 128 bytes a row.
 template <typename In, int Piece>
 __device__ inline uint32_t result_place(int row, int col) {
   constexpr int kElement = sizeof(In), kColumns = kGemmRowBytes / kElement;
   return col / kColumns * Piece + swizzle<128>(static_cast<uint32_t>(row * kGemmRowBytes + col % kColumns * kElement));
 }
 
-// Neighbours as elements of the operands' type, which those of 32 bits already are.
+// Two neighbours converted to the operands' type; 32-bit values stay as they are.
 template <typename In>
 __device__ inline auto as_results(float low, float high) {
   if constexpr (sizeof(In) == 2) {
@@ -291,8 +290,8 @@ __device__ inline auto as_results(float low, float high) {
   }
 }
 
-// The warp's 16 rows of O through shared memory to the epilogue. `row`: the first of them; `rows`: where the first of
-// its rows lies among those of the block's tile.
+// Passes the warp's 16 rows of O through shared memory to the epilogue. `row`: the first of them; `rows`: its index in
+// the block's tile.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
                                        const Epilogue& epilogue, uint8_t* rows, const AttentionUnit& unit,

@@ -1,14 +1,14 @@
-// O = softmax(scores(Q K^T)) V on sm_80 and later without the scores ever leaving registers: each warp has 16 or 32
-// rows of Q, which it multiplies with a tile of keys (mma.sync), keeps a running maximum and sum of each row, and
-// multiplies what becomes of the scores, as they lie in registers, with V. All warps bring tiles of K and V to shared
-// memory (cp.async): the next keys come while exponentials are computed, the values while the product with the keys is.
+// O = softmax(scores(Q K^T)) V on sm_80 and later; the scores never leave registers. Each warp has 16 or 32 rows of Q.
+// It multiplies them by a tile of keys (mma.sync), updates a running maximum and sum of each row, and multiplies the
+// exponentials by V straight from registers. All warps load tiles of K and V into shared memory (cp.async): the next
+// keys are loaded while exponentials are computed, the values during the product with the keys.
 //
-// Where batches have at most 16 rows (a step of decoding), which memory bounds, all warps have the same rows and go
-// through tiles of keys of their own (kKeyWarps of them), each with a ring that no other warp waits for; then their
-// sums are added up in shared memory.
+// Batches of at most 16 rows (a decoding step) are bound by memory. Then all warps have the same rows, and each of
+// kKeyWarps warps processes its own tiles of keys, with a ring that no other warp waits for; at the end their sums are
+// added up in shared memory.
 //
-// Scores, masks and units are those of sm90.h; a block has one unit. Q, K and V are operands as sm80::gemm has them, so
-// that they may have any strides and any alignment.
+// Scores, masks and units are those of sm90.h; a block has one unit. Q, K and V are operands as in sm80::gemm, so they
+// may have any strides and any alignment.
 //
 // A generated unit gives a configuration with named fields,
 //
@@ -18,11 +18,12 @@
 //     static constexpr int kTileN = 64;            // keys of a tile: 16, 32, 64 or 128
 //     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of a panel: rounded up to multiples of 16
 //     static constexpr int kPanels = 1;            // into which the columns of V and O are cut
-//     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory (of a warp: 2 at
-//     least) static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each has its own
+//     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory; per warp at least 2
+//     static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each has its own
 //
-// and kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of sm90.h, functors and an epilogue
-// as there. Keys may lie in pages (pages.h): then batches of K and V are pages and, in each, heads.
+// and kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of sm90.h, with the functors and the
+// epilogue described there. Keys may lie in pages (pages.h); then the batches of K and V are pages and, within each
+// page, heads.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -43,14 +44,14 @@ struct AttentionTraits {
   static constexpr int kThreads =
       kFewRows ? 32 * Config::kKeyWarps : mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth, kElement);
-  // Numbers of f32 in two parts: tiles with some that have none are multiplied by FMA.
+  // f32 as two parts: tiles with values that cannot be split are multiplied by FMA.
   static constexpr bool kSplitsNumbers = is_same<typename Config::In, cuda::tf32x2>;
   static constexpr bool kKeepsQueries = !kSplitsNumbers && attention_keeps_queries(Config::kDepth, kBlocksM, kElement);
   static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(!kFewRows || kElement == 2);
   static_assert(!kFewRows || (Config::kStages > 1 && Config::kKeyWarps >= 2 && Config::kConsumers == 1));
-  // Sums lie where the rings were.
+  // Sums are stored in place of the rings.
   static_assert(!kFewRows || few_rows_ring_bytes(kTileN, Config::kDepth, Config::kWidth, Config::kStages) >=
                                  few_rows_sums_bytes(Config::kWidth));
 };
@@ -65,20 +66,20 @@ __device__ inline void multiply_block(float* acc, const uint32_t (&a)[4], const 
   }
 }
 
-// The same by FMA, of f32.
+// The same by FMA, for f32.
 __device__ inline void multiply_block_by_fma(float* acc, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
   multiply_by_fma(reinterpret_cast<float(&)[1][2][4]>(*acc), reinterpret_cast<const uint32_t(&)[1][4]>(a),
                   reinterpret_cast<const uint32_t(&)[2][2]>(b));
 }
 
-// A unit of a block: its rings and what a warp holds of its rows.
+// A unit of a block: its rings and a warp's registers for its rows.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Pages>
 class AttentionBlock {
   using In = typename Config::In;
   using Traits = AttentionTraits<Config>;
   static constexpr int kBlocksM = Traits::kBlocksM, kStages = Config::kStages;
   static constexpr int kStepsOfDepth = Config::kDepth / Traits::kStep, kStepsOfKeys = Traits::kTileN / Traits::kStep;
-  // Who brings tiles of keys, and every which tile of them: warps with keys of their own take turns.
+  // kLoaders threads load a ring's tiles; there are kRings rings. Warps with their own keys take tiles in turn.
   static constexpr int kRings = Traits::kFewRows ? Config::kKeyWarps : 1, kLoaders = Traits::kThreads / kRings;
   using Role = AttentionRole;
   using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, Role::kQ>;
@@ -91,7 +92,7 @@ class AttentionBlock {
   using Registers = cuda::AttentionRegisters<Config>;
   static constexpr int kToldAt = Traits::kQBytes + kRings * kRingBytes;
 
-  // Of the warp's i-th 16 rows: which 64 of the tile they belong to, the first of them.
+  // The group of 64 rows that contains the warp's i-th 16 rows; the first of these 16 rows.
   __device__ static int group(int i) {
     return Traits::kFewRows ? 0 : static_cast<int>(threadIdx.x) / 128 * kBlocksM + i;
   }
@@ -112,7 +113,7 @@ class AttentionBlock {
         shared_k_(shared + Traits::kQBytes + ring() * kRingBytes),
         shared_v_(shared_k_ + kStages * OperandK::kBytes) {}
 
-  // All keys; when it ends no thread of the block uses the buffer of Q.
+  // Processes all keys. Afterwards no thread of the block uses the buffer of Q.
   __device__ void run(Registers (&r)[kBlocksM]) {
 #pragma unroll
     for (Registers& x : r) {
@@ -130,7 +131,7 @@ class AttentionBlock {
       load_keys(last - i * kRings);
     }
     bool keys_by_fma = wait<OperandK>(shared_k_);
-    if constexpr (Traits::kFewRows) __syncthreads();  // other warps brought some of Q
+    if constexpr (Traits::kFewRows) __syncthreads();  // other warps loaded parts of Q
     const bool queries_by_fma = any_leaves_range<OperandQ>(shared_q_);
     if constexpr (Traits::kKeepsQueries) {
 #pragma unroll
@@ -161,9 +162,10 @@ class AttentionBlock {
                ? first
                : const_cast<uint8_t*>(slot) + Operand::kBytes;
   }
-  // Of the oldest copies, those of `tile`: after each load there are tiles of keys and of values in turn, and as many
-  // of them are on their way. The ring's other threads have theirs, too, and are done with what they read before.
-  // Whether the tile is left to FMA: a thread sees what it brought itself before it meets the others.
+  // Waits for the oldest copies, those of `tile`: loads alternate between tiles of keys and of values, so that a
+  // constant number is in flight. The copies of the ring's other threads have arrived too, and these threads have
+  // finished their earlier reads. Returns whether the tile must be multiplied by FMA; a thread checks its own copies
+  // before the barrier.
   template <typename Operand>
   __device__ static bool wait(const uint8_t* tile) {
     wait_copies<2 * kStages - 2>();
@@ -181,8 +183,8 @@ class AttentionBlock {
     if constexpr (Traits::kSplitsNumbers) return __syncthreads_or(Operand::leaves_range(tile)) != 0;
     return false;
   }
-  // A tile that there is not is an empty group. Values of a tile are asked for right behind its keys, so that the pages
-  // at hand are theirs.
+  // A tile that does not exist is an empty group of copies. The values of a tile are requested right after its keys, so
+  // that the current pages are theirs.
   __device__ void load_keys(int32_t tile) {
     pages_.move(tile - kRings);
     if (tile >= unit_.first) load(k_, shared_k_ + next_k_ * OperandK::kBytes, tile);
@@ -210,7 +212,7 @@ class AttentionBlock {
 #pragma unroll
     for (int i = 0; i < kBlocksM; ++i) q_.read(a[i], shared_q_, row(i) / 16, step);
   }
-  // Before a fragment: no others are read ahead, as their parts take registers.
+  // Called before a fragment is read: no other fragments are read ahead, since their parts take registers.
   __device__ static void end_fragment() {
     if constexpr (Traits::kSplitsNumbers) __syncwarp();
   }
@@ -260,7 +262,7 @@ class AttentionBlock {
       }
     }
   }
-  // Short code that is seldom run: steps are loops, for which registers move.
+  // Short code that rarely runs: steps are loops, which move registers.
   __device__ void multiply_keys_by_fma(Registers (&r)[kBlocksM], const uint8_t* keys) const {
 #pragma unroll 1
     for (int step = 0; step < kStepsOfDepth; ++step) {
@@ -327,8 +329,8 @@ class AttentionBlock {
   uint32_t kept_[Traits::kKeepsQueries ? kStepsOfDepth : 1][kBlocksM][4];
 };
 
-// The kernel. Launched with AttentionTraits<Config>::kThreads threads a unit, mma_attention_shared_bytes() or, with
-// kKeyWarps, few_rows_shared_bytes() of dynamic shared memory.
+// The kernel. Launched with AttentionTraits<Config>::kThreads threads per unit, and mma_attention_shared_bytes() or,
+// with kKeyWarps, few_rows_shared_bytes() of dynamic shared memory.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Length,
           typename Epilogue, typename Pages = cuda::NoPages>
 __device__ inline void attention(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
@@ -357,7 +359,7 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
       auto* told = reinterpret_cast<int32_t*>(raw_shared + Block::kToldAt);
       const int32_t left = args.m - unit.row - kAttentionGroupRows * group;
       if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left)) continue;
-      if (Config::kKeyWarps > 0 && threadIdx.x >= 32) continue;  // rows that there are not
+      if (Config::kKeyWarps > 0 && threadIdx.x >= 32) continue;  // rows that do not exist
     }
     cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit, row);
   }

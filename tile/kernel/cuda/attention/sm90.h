@@ -1,12 +1,13 @@
-// O = softmax(scores(Q K^T)) V on sm_90a without the scores ever leaving registers: one thread brings tiles of Q and a
-// ring of tiles of K and V to shared memory, each of the other warpgroups has 64 rows of Q. It multiplies them with a
-// tile of keys (wgmma), keeps a running maximum and sum of each row, and multiplies what becomes of the scores, as they
-// lie in registers, with V; the product with the next keys runs beside the exponentials of these. Blocks stay and walk
-// over units (tile/core/cuda_attention.h), so that the ring is full when they begin the next one.
+// O = softmax(scores(Q K^T)) V on sm_90a; the scores never leave registers. One thread loads tiles of Q and a ring of
+// tiles of K and V into shared memory; each of the other warpgroups has 64 rows of Q. A warpgroup multiplies them by a
+// tile of keys (wgmma), updates a running maximum and sum of each row, and multiplies the exponentials by V straight
+// from registers; the product with the next keys overlaps with the exponentials of the current ones. Blocks are
+// persistent and walk over units (tile/core/cuda_attention.h), so that the ring is already full when they begin the
+// next unit.
 //
-// Scores are what a functor says, but in tiles of keys where they are products times a constant (plain ones) it is not
-// called; tiles that no row of the unit sees are neither loaded nor computed. Keys go from the last tile to the first:
-// a tile that is cut by the end of the keys or, mostly, by a mask comes first, before the loops.
+// A functor computes scores. It is not called for tiles of keys whose scores are products times a constant (plain
+// scores). Tiles that no row of the unit sees are neither loaded nor computed. Keys are processed from the last tile to
+// the first: a tile that is cut by the end of the keys, or usually by a mask, comes first, before the loops.
 //
 // A generated unit gives a configuration with named fields,
 //
@@ -17,28 +18,29 @@
 //     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of a panel: rounded up to multiples of 16
 //     static constexpr int kPanels = 1;            // into which the columns of V and O are cut
 //     static constexpr int kStages = 2, kQStages = 2;
-//     static constexpr int kBlocks = 1;            // of an SM at a time
+//     static constexpr int kBlocks = 1;            // resident on an SM at a time
 //     static constexpr bool kKAlongDepth = true;   // K is contiguous along its depth, else along keys
 //     static constexpr bool kVAlongWidth = true;   // V is contiguous along its width, else along keys
-//     static constexpr bool kScores = false;       // there are tiles whose scores are the functor's
-//     static constexpr bool kPlain = true;         // there are tiles whose scores are products times args.factor
+//     static constexpr bool kScores = false;       // some tiles have scores computed by the functor
+//     static constexpr bool kPlain = true;         // some tiles have scores that are products times args.factor
 //     static constexpr bool kRagged = false;       // the last tile of keys is not full
 //     static constexpr bool kOneTile = false;      // no unit has more than one tile of keys
-//     static constexpr bool kDynamic = false;      // blocks take the next unit that nobody has
+//     static constexpr bool kDynamic = false;      // blocks take the next unclaimed unit
 //     static constexpr bool kSplit = false;        // units are parts of the keys
 //     static constexpr bool kZeroIfEmpty = false;  // rows whose scores are all minus infinity give 0, else NaN
 //     static constexpr bool kSink = false;         // each row has a score beside those of keys
-//     static constexpr bool kCombines = false;     // attention_combine() is to follow (combine.h): it adds the parts
-//     static constexpr bool kLength = false;       // which keys a batch has depends on a number in memory
+//     static constexpr bool kCombines = false;     // attention_combine() will follow (combine.h) and add the parts
+//     static constexpr bool kLength = false;       // the keys of a batch depend on a number in memory
 //   };
 //
-// a functor for the scores (used with kScores), one for the score that is no key's and adds to the sum of its row alone
-// (with kSink, else cuda::NoSink), one for the batch's number (with kLength, else cuda::NoLength), and an epilogue that
-// stores rows of O:
+// a functor for the scores (used with kScores), one for the score that belongs to no key and is only added to the sum
+// of its row (with kSink, else cuda::NoSink), one for the batch's number (with kLength, else cuda::NoLength), and an
+// epilogue that stores rows of O:
 //
-//   scores(v, batch, row, col, n)      float v[2]: products of a row of Q with n <= 2 keys from `col` on; becomes
-//   scores sink(v, batch, row, 0, 1)          float v[1]: becomes the row's score length(v, batch, 0, 0, 1) float v[1]:
-//   becomes the batch's number, an integer epilogue(v, batch, row, col, n)    float v[8]: n elements of a row of O
+//   scores(v, batch, row, col, n)    float v[2]: products of a row of Q with n <= 2 keys from `col` on; set to scores
+//   sink(v, batch, row, 0, 1)        float v[1]: set to the row's score
+//   length(v, batch, 0, 0, 1)        float v[1]: set to the batch's number, an integer
+//   epilogue(v, batch, row, col, n)  float v[8]: n elements of a row of O
 #pragma once
 
 #include "tile/kernel/cuda/attention/loader.h"
@@ -67,15 +69,15 @@ __device__ inline void release(Barrier& empty) {
   if (threadIdx.x % 128 == 0) empty.arrive();
 }
 
-// What all threads of a warp have: with kUniform the compiler knows it, and what follows from it takes uniform
-// registers.
+// A value that is the same in all threads of a warp. With kUniform the compiler is told so, and values derived from it
+// take uniform registers.
 template <typename Config, typename T>
 __device__ inline T of_warp(T x) {
   if constexpr (AttentionTraits<Config>::kUniform) return warp_uniform(x);
   return x;
 }
 
-// With kUniform one thread reads for its warp, the one that lets the loader write the next unit.
+// With kUniform only one thread of a warp reads: the thread that later lets the loader write the next unit.
 template <typename Config>
 __device__ inline AttentionUnit read_unit(const AttentionUnit& shared) {
   if constexpr (!AttentionTraits<Config>::kUniform) return shared;
@@ -88,7 +90,7 @@ __device__ inline AttentionUnit read_unit(const AttentionUnit& shared) {
   return unit;
 }
 
-// A warpgroup that multiplies: what it holds and where it is in the rings.
+// A warpgroup that multiplies: its registers and its positions in the rings.
 template <typename Config, typename Scores>
 class AttentionGroup {
  public:
@@ -99,7 +101,7 @@ class AttentionGroup {
       : args_(args), scores_(scores), shared_(shared), group_(static_cast<int>(threadIdx.x) / 128 - 1) {}
   __device__ int group() const { return group_; }
 
-  // All keys of a unit; `q`: the warpgroup's rows of Q; `row`: of the thread's first row.
+  // Processes all keys of a unit; `q`: the warpgroup's rows of Q; `row`: the thread's first row.
   __device__ void run(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row) {
     r.max[0] = r.max[1] = -__builtin_inff();
     r.sum[0] = r.sum[1] = 0;
@@ -179,7 +181,7 @@ class AttentionGroup {
     wgmma_commit();
   }
 
-  // The first tile may be of any kind; where any are the functor's, this is.
+  // The first tile may be of either kind: if any tiles use the functor, it does.
   __device__ void soften_first(Registers& r, const AttentionUnit& unit, int32_t row, int32_t col) const {
     const bool inside = !Config::kRagged || col + Traits::kTileN <= args_.n;
     if constexpr (Config::kScores) {
@@ -193,10 +195,10 @@ class AttentionGroup {
     exponentiate<!Config::kScores>(r, args_);
   }
 
-  // The product with a tile of keys, beside which that with the values of the tile before is under way.
+  // The product with a tile of keys, overlapped with the product of the previous tile's values.
   template <bool Plain>
   __device__ void step(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row, int32_t tile, bool first) {
-    q = of_warp<Config>(q);  // no uniform register is kept from tile to tile
+    q = of_warp<Config>(q);  // keeps no uniform register from tile to tile
     shared_.k_full[at_k_.stage].wait(at_k_.phase);
     wgmma_fence();
     multiply_keys(r, q);
@@ -227,7 +229,7 @@ template <typename Config, typename Scores, typename Sink, typename Epilogue>
 __device__ inline void attention_compute(const AttentionArgs& args, const Scores& scores, const Sink& sink,
                                          const Epilogue& epilogue, const AttentionShared<Config>& shared) {
   using Traits = AttentionTraits<Config>;
-  const int32_t own_row = static_cast<int32_t>(threadIdx.x) / 32 * 16 - 64;  // the warp's, in the tile
+  const int32_t own_row = static_cast<int32_t>(threadIdx.x) / 32 * 16 - 64;  // the warp's first row in the tile
   const int32_t lane_row = static_cast<int32_t>(threadIdx.x) % 32 / 4;
   AttentionGroup<Config, Scores> group(args, scores, shared);
   AttentionRegisters<Config> r;
@@ -257,8 +259,8 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
   }
 }
 
-// The maps are of rank 4, boxes as AttentionTile loads them. Where keys lie in pages (pages.h), the outer dimension of
-// K and V is the pages, and boxes have at most the keys of one.
+// The maps have rank 4 and boxes as AttentionTile loads them. If keys lie in pages (pages.h), the outer dimension of K
+// and V is the pages, and a box has at most the keys of one page.
 template <typename Config, typename Scores, typename Sink, typename Length, typename Epilogue,
           typename Pages = cuda::NoPages>
 __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,

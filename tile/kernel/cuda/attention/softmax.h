@@ -1,4 +1,4 @@
-// What four warps of attention do with the products of 64 rows and a tile of keys, in registers (sm80.h, sm90.h).
+// Softmax of four warps over the products of 64 rows and a tile of keys, in registers (sm80.h, sm90.h).
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -10,7 +10,7 @@ namespace heddle::tile::cuda {
 
 inline constexpr float kAttentionLog2e = 1.4426950408889634f;
 
-// Warps of a block that have the same 16 rows, each some of their keys (sm80.h); 0: each has rows of its own.
+// Warps of a block that share the same 16 rows and have different keys (sm80.h); 0: each warp has its own rows.
 template <typename Config>
 inline constexpr int key_warps = 0;
 template <typename Config>
@@ -19,23 +19,23 @@ requires requires {
 }
 inline constexpr int key_warps<Config> = Config::kKeyWarps;
 
-// Keys of an instruction of the second product.
+// Keys per instruction of the second product.
 template <typename Config>
 inline constexpr int kKeysOfStep = 32 / static_cast<int>(sizeof(typename Config::In));
 
-// The scores of 64 rows, 16 a warp (as Mma and Wgmma have them), O, and the scores as an operand.
+// The scores of 64 rows, 16 a warp (in the layout of Mma and Wgmma), O, and the scores as an operand.
 template <typename Config>
 struct AttentionRegisters {
   float s[Config::kTileN / 2];
   float o[Config::kWidth / 2];
   uint32_t p[Config::kTileN / kKeysOfStep<Config>][4];
-  // Of the thread's two rows: maximum of all scores so far; sum of the thread's own columns; what sums over earlier
-  // keys are to be multiplied by.
+  // For the thread's two rows: the maximum of all scores so far; the sum of the thread's own columns; the factor that
+  // rescales sums over earlier keys.
   float max[2], sum[2], fade[2];
 };
 
-// Scores of products, for a thread's rows `row` and `row` + 8 and the tile's columns from `col` on. `Inside`: there are
-// that many keys.
+// Computes scores from products, for a thread's rows `row` and `row` + 8 and the tile's columns from `col` on.
+// `Inside`: all these keys exist.
 template <bool Inside, typename Config, typename Scores>
 __device__ inline void apply_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
                                     int32_t batch, int32_t row, int32_t col) {
@@ -43,7 +43,7 @@ __device__ inline void apply_scores(AttentionRegisters<Config>& r, const Attenti
 #pragma unroll
   for (int j = 0; j < Config::kTileN / 8; ++j) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {  // both read the same operands that vary with the key
+    for (int h = 0; h < 2; ++h) {  // both read the same operands that depend on the key
       const int32_t at = first + 8 * j, valid = Inside || args.n - at > 2 ? 2 : args.n - at;
       if (valid <= 0) continue;
       float v[2] = {r.s[4 * j + 2 * h], r.s[4 * j + 2 * h + 1]};
@@ -54,7 +54,7 @@ __device__ inline void apply_scores(AttentionRegisters<Config>& r, const Attenti
   }
 }
 
-// Minus infinity behind the last key.
+// Sets scores after the last key to minus infinity.
 template <typename Config>
 __device__ inline void cut_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, int32_t col) {
   const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4);
@@ -64,8 +64,8 @@ __device__ inline void cut_scores(AttentionRegisters<Config>& r, const Attention
   }
 }
 
-// Scores (`Plain`: products that become scores when they are multiplied by args.factor) become exp(score - maximum).
-// Four chains of maxima and sums: a scheduler may have no other warp.
+// Replaces scores (`Plain`: products, which args.factor turns into scores) by exp(score - maximum). Four chains of
+// maxima and sums hide latency, because a scheduler may have no other warp.
 template <bool Plain, typename Config>
 __device__ inline void exponentiate(AttentionRegisters<Config>& r, const AttentionArgs& args) {
   float top[4] = {r.s[0], r.s[1], r.s[2], r.s[3]}, base[2], shift[2], sum[4] = {0, 0, 0, 0};
@@ -77,7 +77,7 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
     most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
     most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
     most = fmaxf(Plain ? most * args.factor : most, r.max[h]);
-    // A row of which all scores are minus infinity so far: their exponentials are 0, not NaN.
+    // If all scores of a row are minus infinity so far, their exponentials must be 0, not NaN.
     base[h] = most == -__builtin_inff() ? 0.0f : most;
     shift[h] = base[h] * kAttentionLog2e;
     r.fade[h] = exp2_approx((r.max[h] - base[h]) * kAttentionLog2e);
@@ -86,7 +86,7 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
 #pragma unroll
   for (int i = 0; i < Config::kTileN / 2; ++i) {
     const int h = i / 2 % 2;
-    // Scores may be as large as masks are: then the difference comes first.
+    // Scores may be as large as mask values; then subtract before scaling.
     const float x = Plain ? fmaf(r.s[i], args.scale, -shift[h]) : (r.s[i] - base[h]) * kAttentionLog2e;
     r.s[i] = exp2_approx(x);
     sum[i % 4] += r.s[i];
@@ -95,8 +95,8 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
   for (int h = 0; h < 2; ++h) r.sum[h] = r.sum[h] * r.fade[h] + (sum[2 * h] + sum[2 * h + 1]);
 }
 
-// Of 32 bits: a lane's columns 2t and 2t + 1 of 8 become the words t and t + 4 of an operand, so that the second
-// product has its keys in this order (PairedKeys of operand.h).
+// 32-bit elements: a lane's columns 2t and 2t + 1 of 8 become the words t and t + 4 of an operand, so the keys of the
+// second product have this order (PairedKeys of operand.h).
 template <typename Config>
 __device__ inline void pack_scores(AttentionRegisters<Config>& r) {
   using In = typename Config::In;

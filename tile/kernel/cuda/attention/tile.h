@@ -9,12 +9,12 @@
 
 namespace heddle::tile::sm90 {
 
-// An operand of wgmma with `Rows` rows (or columns) of `Depth` elements that are summed over.
+// An operand of wgmma with `Rows` rows (or columns) of `Depth` elements along the summed dimension.
 template <int Rows, int Depth, bool AlongDepth>
 struct AttentionTile {
   static constexpr AttentionPieces kPieces = attention_pieces(Rows, Depth, AlongDepth);
 
-  // From row `row` and element `at` of the depth on.
+  // Loads the tile from row `row` and depth element `at` on.
   __device__ static void load(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t at, int32_t inner,
                               int32_t outer) {
     constexpr int kLines = attention_box_lines(kPieces.rows);
@@ -27,7 +27,7 @@ struct AttentionTile {
       }
     }
   }
-  // The operand from 16 * step of the depth on. Its rows begin at `at`.
+  // The operand from depth element 16 * step on. Its rows begin at `at`.
   __device__ static uint64_t operand(uint32_t at, int step) {
     if constexpr (!AlongDepth) {
       return make_smem_descriptor(at, false, kPieces.piece_bytes()) + step * ((16 * kGemmRowBytes) >> 4);
@@ -50,11 +50,11 @@ struct AttentionTraits {
   using V = AttentionTile<Config::kWidth, kTileN, !Config::kVAlongWidth>;
   static constexpr int kQBytes = attention_q_bytes(kTileM, Config::kDepth, Config::kWidth);
   static constexpr int kKBytes = K::kPieces.bytes(), kVBytes = V::kPieces.bytes();
-  // Heads so wide that O is scaled while the product with the next keys is under way: it needs fewer registers than
-  // scaling it behind the softmax, when the product with the values is done.
+  // For wide heads O is scaled during the product with the next keys: that needs fewer registers than scaling it after
+  // the softmax, when the product with the values is done.
   static constexpr bool kScalesFirst = Config::kWidth > 128;
-  // Heads with many descriptors, which would else be kept from tile to tile in registers. A unit begins later for it,
-  // which shorter heads, whose units may be short as well, do not make up for.
+  // Heads with many descriptors, which otherwise would stay in registers from tile to tile. It delays the start of a
+  // unit; shorter heads, whose units may be short as well, do not gain that back.
   static constexpr bool kUniform = Config::kDepth > 128 || Config::kWidth > 128;
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(sizeof(typename Config::In) == 2);
@@ -66,7 +66,7 @@ struct AttentionShared {
   uint8_t* q;
   uint8_t* k;
   uint8_t* v;
-  AttentionUnit* units;  // beside each of Q's buffers
+  AttentionUnit* units;  // one beside each of Q's buffers
   int32_t* told;         // of each warpgroup
   Barrier *q_full, *q_empty, *k_full, *k_empty, *v_full, *v_empty;
 

@@ -1,14 +1,14 @@
-// Which rows and keys a block of attention has (sm80.h, sm90.h).
+// The rows and keys of an attention unit (sm80.h, sm90.h).
 #pragma once
 
 #include "tile/core/cuda_attention.h"
 
 namespace heddle::tile::cuda {
 
-// For kernels in which no length of a batch bounds its keys.
+// For kernels whose keys are not bounded by a batch's length.
 struct NoLength {};
 
-// The tiles of keys of a tile of rows, by the length of its batch.
+// Sets the tiles of keys of a tile of rows, given the length of its batch.
 template <typename Config, typename Length>
 __device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, const Length& length, int32_t tile) {
   constexpr int kTileN = Config::kTileN;
@@ -28,7 +28,7 @@ __device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, con
   u.plain_last = args.plain_last.at(tile, of_batch, kTileN);
 }
 
-// Which rows and columns of which batch the unit at a place has, without splits; gives the tile of rows.
+// Sets the batch, rows and columns of the unit at a place, without splits; returns the tile of rows.
 template <typename Config>
 __device__ inline int32_t set_rows(AttentionUnit& u, const AttentionArgs& args, int32_t place) {
   const int32_t section = args.by_section.divide(place), rest = place - section * args.section * args.tiles_m;
@@ -65,14 +65,14 @@ __device__ inline AttentionUnit attention_unit(const AttentionArgs& args, const 
   return u;
 }
 
-// Of V and O.
+// The unit's first column of V and O.
 template <typename Config>
 __device__ inline int32_t first_column(const AttentionUnit& unit) {
   if constexpr (Config::kPanels == 1) return 0;
   return unit.column;
 }
 
-// Parts of few keys may have none.
+// With few keys, a part may have none.
 template <typename Config>
 __device__ inline bool has_keys(const AttentionUnit& unit) {
   if constexpr (Config::kSplit && Config::kLength) return unit.first < unit.last;

@@ -1,5 +1,5 @@
-// What kernels share whose clusters divide the k of a tile of D: which part a block has, and how it adds up and
-// finishes the rows that are its own.
+// Shared by kernels whose clusters divide the k of a tile of D: assigns parts to blocks, exchanges sums, and finishes
+// the rows that a block owns.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -9,15 +9,16 @@
 
 namespace heddle::tile::cuda {
 
-// What a block multiplies: k-tiles k, k + step... m: the first row of A; row: the same among those of its class.
+// The work of a block: `count` k-tiles k, k + step, ... m: the first row of A; row: its index among the rows of its
+// class.
 struct PartsUnit {
   int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
-  int32_t row, number;                         // number: of the class
+  int32_t row, number;                         // number: the index of the class
 };
 
-// Of Config: kTileM, kTileN, kParts, kStore; of Traits: kClasses, rows of A that are so many apart make a tile. InTurn:
-// k-tiles are dealt one by one, so that all blocks read what lies side by side in memory at the same time; else each
-// has a run of them.
+// Uses kTileM, kTileN, kParts, kStore of Config and kClasses of Traits: the rows of a tile of A are kClasses apart.
+// InTurn: k-tiles are dealt one by one, so that all blocks read neighbouring memory at the same time; else each block
+// has a contiguous run.
 template <typename Config, typename Traits, bool InTurn>
 __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
   PartsUnit unit;
@@ -45,13 +46,13 @@ __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) 
   return unit;
 }
 
-// What all_here waits for: the other blocks' parts of this block's rows.
+// The bytes that all_here waits for: the other blocks' sums of this block's rows.
 template <typename Config, typename Traits>
 inline constexpr int parts_bytes = (Config::kParts - 1) * Traits::kSlice * 4;
 
-// Hands the sums of the others' rows to their blocks, and waits for those of this block's rows: slice p of `sums` is of
-// block p's rows, slice p of `received` comes from block p. All threads, when they have laid down their sums; the
-// cluster's barrier is open for cluster_wait(), and again afterwards.
+// Sends the sums of other blocks' rows to these blocks, and waits for the sums of this block's rows: slice p of `sums`
+// has block p's rows, slice p of `received` comes from block p. All threads call it after writing their sums. The
+// cluster barrier must have been arrived at, for cluster_wait() here; it is arrived at again on return.
 template <typename Config, typename Traits>
 __device__ inline void parts_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
                                       sm90::Barrier& all_here, int32_t rank) {
@@ -68,9 +69,9 @@ __device__ inline void parts_exchange(const typename Traits::Acc* sums, typename
   sm90::cluster_arrive();
 }
 
-// Adds up the rows of this block in order, and finishes them. `from`: [addend][row of the slice][column], but of the
-// addend number `rank` it is `own`. Of Traits: Acc, kRows and kColumns of a tile in D, kSliceRows of a block, kPitch,
-// kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets, kClasses.
+// Adds up the rows of this block in order and finishes them. `from`: [addend][row of the slice][column]; addend number
+// `rank` is read from `own` instead. Uses of Traits: Acc, kRows and kColumns of a tile in D, kSliceRows of a block,
+// kPitch, kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets, kClasses.
 template <typename Config, typename Traits, typename Epilogue>
 __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
                                     const typename Traits::Acc* from, const typename Traits::Acc* own,
@@ -84,7 +85,7 @@ __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& e
   static_assert(kPair == 1 || (kColumnStep == 1 && Traits::kColumns % 16 == 0 && kGemmGateColumns % W == 0));
   const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first * kRowStep;
   const int32_t col0 = (Config::kSwapped ? unit.m : unit.n) / kPair, columns = Config::kSwapped ? args.m : args.n;
-  int32_t rows = ((Config::kSwapped ? args.n : args.m) - row0 + kRowStep - 1) / kRowStep;  // of the slice, inside of D
+  int32_t rows = ((Config::kSwapped ? args.n : args.m) - row0 + kRowStep - 1) / kRowStep;  // of the slice, inside D
   if (rows > Traits::kRows - first) rows = Traits::kRows - first;
 #pragma unroll 2
   for (uint32_t i = threadIdx.x; i < kCount; i += Traits::kFinishers) {

@@ -1,24 +1,23 @@
-// D = epilogue(A B) where all of a product is a few reads of memory: what a lane multiplies it loads itself, 16 bytes
-// of k at a time and all at once, and what it has in the end it stores. Nothing passes through shared memory, except
-// the sums of warps that share a tile's k, no barrier is waited for, and there is hardly an instruction before the
-// first load: that is what counts where a product takes as long as launching it.
+// D = epilogue(A B) for products of only a few memory reads per lane. A lane loads its own operands, 16 bytes of k at a
+// time and all at once, and stores its own results. Only the sums of warps that share a tile's k pass through shared
+// memory, and hardly an instruction precedes the first load: this matters if a product takes no longer than its launch.
 //
-// Sums over k do not mind its order, as long as both operands agree: of 64 bytes of k the four lanes of a row of a
-// fragment have 16 each, side by side. Nor does D's row mind which of its columns are multiplied where: a lane has
-// neighbours of all its instructions.
+// Any order of k gives the same sum if both operands agree on it: of 64 bytes of k, each of the four lanes of a
+// fragment's row has 16 contiguous bytes. Likewise any lane may compute any column of D's row: a lane gets neighbouring
+// columns over all its instructions.
 //
 // A generated unit gives a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                         // what is multiplied: of sm80::Mma, as it lies in memory
+//     using In = tile::half;                         // operand type of sm80::Mma, as stored in memory
 //     static constexpr int kBlocksM = 1, kBlocksN = 4;  // of a warp: 16 rows, 8 columns
 //     static constexpr int kWarpsM = 1, kWarpsN = 2, kWarpsK = 2;  // of a block
-//     static constexpr int kChunks = 3;              // of a warp: 64 bytes of k
-//     static constexpr bool kWholeK = true;          // k is kWarpsK * kChunks of them, not less
+//     static constexpr int kChunks = 3;              // per warp: pieces of 64 bytes of k
+//     static constexpr bool kWholeK = true;          // k is exactly kWarpsK * kChunks pieces, not less
 //   };
 //
-// operands with `MatrixLines<Element> lines(int batch)` along k that begin at multiples of 16 bytes and are as long,
-// and an epilogue that stores D, as for gemm_reduce().
+// operands with `MatrixLines<Element> lines(int batch)` along k, whose lines begin at multiples of 16 bytes and are
+// multiples of 16 bytes long, and an epilogue that stores D, as for gemm_reduce().
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -39,7 +38,7 @@ struct DirectTraits {
   static constexpr int kBlocksM = Config::kBlocksM, kBlocksN = Config::kBlocksN, kChunks = Config::kChunks;
   static constexpr int kTiles = Config::kWarpsM * Config::kWarpsN, kThreads = 32 * kTiles * Config::kWarpsK;
   static constexpr int kTileM = 16 * kBlocksM * Config::kWarpsM, kTileN = 8 * kBlocksN * Config::kWarpsN;
-  static constexpr bool kGathers = (kBlocksN & (kBlocksN - 1)) == 0;  // a lane's columns lie side by side
+  static constexpr bool kGathers = (kBlocksN & (kBlocksN - 1)) == 0;  // a lane's columns are contiguous
   static constexpr int kSums = kBlocksM * kBlocksN * 4;               // of a lane
   static constexpr int kSharedBytes = kTiles * (Config::kWarpsK - 1) * kSums * 32 * int(sizeof(Acc));
   static_assert(kBlocksN <= 4);
@@ -49,7 +48,7 @@ struct alignas(16) DirectWords {
   uint32_t x[4];
 };
 
-// Line `line` of an operand, or its last one, from byte `k` of it on. Lines are less than 2^31 bytes apart.
+// Line `line` of an operand (or its last line), from byte `k` on. Lines are less than 2^31 bytes apart.
 template <typename In>
 __device__ inline const uint8_t* direct_line(const MatrixLines<In>& lines, int line, int k) {
   const int inside = line < lines.lines ? line : lines.lines - 1;
@@ -120,7 +119,7 @@ __device__ inline void gemm_direct(const A& operand_a, const B& operand_b, const
     }
   }
   if constexpr (kWarpsK > 1) {
-    // Sums lie [part][sum][lane]; the first warp of a tile adds them up in order.
+    // Sums are stored as [part][sum][lane]; the first warp of a tile adds them up in order.
     Acc* sums = reinterpret_cast<Acc*>(raw_shared) + tile * (Traits::kSums * 32) + lane;
     constexpr int kPart = kTiles * Traits::kSums * 32;
     if (warp_k > 0) {

@@ -1,4 +1,4 @@
-// From accumulators to the epilogue, as neighbours of a row.
+// Passes accumulators to the epilogue as neighbours of a row.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -7,7 +7,7 @@
 
 namespace heddle::tile::cuda {
 
-// What an epilogue sees: sums of int8 products stay integers only on their way to an integer D.
+// The value type that an epilogue sees: sums of int8 products stay integers only if D is an integer.
 template <typename Acc, typename Out>
 struct epilogue_value {
   using type = float;
@@ -22,8 +22,8 @@ using epilogue_value_t = typename epilogue_value<Acc, Out>::type;
 // For kernels that store partial sums.
 struct NoEpilogue {};
 
-// Whether an epilogue combines pairs of sums (kGemmGateColumns) before it sees them: gate(v, w, batch, row, col, n)
-// puts into v[0..n), which are of the first columns of the pairs, what they and w become; row and col are of D.
+// Whether an epilogue first combines pairs of sums (kGemmGateColumns): gate(v, w, batch, row, col, n) replaces v[0..n),
+// the first sums of the pairs, by the combination with their second sums w. row and col are those of D.
 template <typename Epilogue, typename = void>
 struct Gates {
   static constexpr bool value = false;
@@ -32,12 +32,12 @@ template <typename Epilogue>
 struct Gates<Epilogue, decltype(void(Epilogue::kGates))> {
   static constexpr bool value = Epilogue::kGates;
 };
-// Columns of B for each of D.
+// Columns of B for each column of D.
 template <typename Epilogue>
 inline constexpr int kColumnsOfPair = Gates<Epilogue>::value ? 2 : 1;
 
-// Rows of accumulators through shared memory, so that a lane holds neighbours of D's row. A warp has a buffer of 16
-// rows of its own; pitches of 8 words more than a multiple of 16 meet no bank twice when fragments are written.
+// Moves rows of accumulators through shared memory, so that a lane holds neighbours of D's row. Each warp has a buffer
+// of 16 rows. With a pitch of 8 words more than a multiple of 16, writing fragments has no bank conflicts.
 template <typename Config, typename Acc, int Columns>
 class StagedStore {
   static constexpr bool kPartial = Config::kStore == GemmStore::kPartial;
@@ -56,7 +56,7 @@ class StagedStore {
   template <int Blocks, typename Epilogue>
   __device__ void band(const Acc (&acc)[Blocks][4], const Epilogue& epilogue, int row, int column) const {
     const int lane = threadIdx.x % 32;
-    __syncwarp();  // the band before is read
+    __syncwarp();  // the previous band has been read
 #pragma unroll
     for (int j = 0; j < Blocks; ++j) {
 #pragma unroll

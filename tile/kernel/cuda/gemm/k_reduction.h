@@ -1,12 +1,12 @@
-// D = epilogue(A B) where D has few elements and k is long: a thread has a sum for every element of a tile of D and
-// takes every kThreads-th piece of k, so that both operands are read once, straight from memory into registers. Sums of
-// the lanes, warps and, with GemmStore::kPartial, blocks are added in the same order in every run.
+// D = epilogue(A B) for few elements of D and long k. Each thread has a sum for every element of a tile of D and takes
+// every kThreads-th piece of k, so both operands are read once, straight from memory into registers. The sums of lanes,
+// warps and, with GemmStore::kPartial, blocks are added in the same order in every run.
 //
 //   struct Config {
-//     using In = float;                     // float, double, int32_t, int64_t: operands become it, sums have it
+//     using In = float;                     // float, double, int32_t, int64_t: type of converted operands and sums
 //     static constexpr int kTileM = 3, kTileN = 3;
-//     static constexpr int kWidth = 8;      // of k, that a thread reads at once; a power of two
-//     static constexpr int kChunks = 2;     // of these under way at a time
+//     static constexpr int kWidth = 8;      // elements of k that a thread reads at once; a power of two
+//     static constexpr int kChunks = 2;     // such pieces in flight at a time
 //     static constexpr int kWarps = 4;
 //     static constexpr bool kPackedA = false, kPackedB = false;    // OperandView::packed(), and the tile has all rows
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
@@ -31,7 +31,7 @@ struct KReductionTraits {
   static_assert(kSums <= kThreads);
 };
 
-// Elements of one load, as words: where threads differ in how they get them the compiler keeps words, not elements.
+// Elements of one load, as words: the compiler keeps words in registers even if threads extract elements differently.
 template <typename T, int W>
 struct alignas(sizeof(T) * W) PieceWords {
   static constexpr int kBytes = sizeof(T) * W, kWord = kBytes < 4 ? kBytes : 4;
@@ -53,7 +53,7 @@ struct alignas(sizeof(T) * W) PieceWords {
   }
 };
 
-// Width neighbours along k of Rows rows, in pieces as wide as memory allows.
+// Rows rows by Width neighbours along k, loaded in pieces as wide as memory allows.
 template <typename Operand, int Rows, int Width, bool Packed>
 class KSlice {
   using Element = typename Operand::Element;
@@ -68,8 +68,8 @@ class KSlice {
   using Loaded = PieceWords<Element, W>;
 
  public:
-  // From (row, k) on. What has no element is zero, and all of it where it is not `wanted`; packed, all of it has
-  // elements or nothing.
+  // Loads from (row, k) on. Missing elements are zero, and all are zero if not `wanted`. If packed, either all elements
+  // exist or none.
   __device__ void load(const TensorView<const Element, Chain>& view, int row, int k, bool wanted) {
     if constexpr (Packed) {
       load_packed(view, k, wanted);
@@ -91,7 +91,7 @@ class KSlice {
   }
 
  private:
-  // The rows of one k lie behind those of the k before, so that all that a thread wants is one run of memory.
+  // The rows of one k follow those of the k before, so that a thread reads one contiguous run of memory.
   __device__ void load_packed(const TensorView<const Element, Chain>& view, int k, bool wanted) {
     const bool inside = wanted && k < static_cast<int>(view.chain.template length<1>());
     const auto* from = reinterpret_cast<const Loaded*>(view.data + static_cast<int64_t>(k) * Rows);
@@ -121,8 +121,8 @@ __device__ inline void add_products(In (&sums)[M * N], const SliceA& a, const Sl
   }
 }
 
-// Adds the Count sums of every lane to those of the other lanes. Each step halves both the lanes that have a sum and
-// the sums that a lane has, so that all of it takes about Count exchanges. put(i, sum) is called once for every sum.
+// Adds the Count sums of every lane to those of the other lanes. Each step halves both the lanes that share a sum and
+// the sums per lane, so the whole takes about Count exchanges. put(i, sum) is called once for every sum.
 template <int Distance, int Count, typename T, int Size, typename Put>
 __device__ inline void scatter_sums(T (&v)[Size], int first, int left, const Put& put) {
   if constexpr (Distance == 0) {
@@ -158,7 +158,8 @@ __device__ inline void gemm_k_reduction(const GemmArgs& args, const A& operand_a
   const auto b = operand_b.view(unit.batch);
 
   In sums[Traits::kSums] = {};
-  // Threads whose Width elements would reach beyond k have single ones at the end, where that is not free.
+  // Packed loads need whole pieces: the elements of k after the last whole piece are loaded singly at the end. Other
+  // loads check every element.
   constexpr bool kPacked = Config::kPackedA || Config::kPackedB;
   const int whole = kPacked ? args.k / kWidth * kWidth : args.k;
 #pragma unroll 1
@@ -185,7 +186,7 @@ __device__ inline void gemm_k_reduction(const GemmArgs& args, const A& operand_a
     }
   }
 
-  // Of lanes, then of warps: a thread for each element of the tile.
+  // Adds the sums of lanes, then of warps: one thread for each element of the tile.
   In* shared = reinterpret_cast<In*>(raw_shared);
   In* of_warp = shared + thread / 32 * Traits::kSums;
   scatter_sums<16, Traits::kSums>(sums, 0, Traits::kSums, [&](int i, In sum) { of_warp[i] = sum; });

@@ -1,14 +1,14 @@
-// Neighbours of a product's result reduced while they are fragments of accumulators, for epilogues that want it:
+// Reduces neighbours of a product's result while they are in accumulator fragments, for epilogues that request it:
 //
 //   struct Epilogue {
 //     static constexpr bool kReduces = true;
-//     static constexpr bool kStores = false;  // nothing else is done with the accumulators
-//     static constexpr bool kShares = true;   // what all is computed from takes the place of the accumulators first:
+//     static constexpr bool kStores = false;  // the accumulators are not used otherwise
+//     static constexpr bool kShares = true;   // share() first replaces accumulators by values that all reductions use:
 //     template <typename T, int W> __device__ void share(T (&v)[W], int batch, int row, int col, int n) const;
 //     struct Reduction0 {
 //       static constexpr bool kRows = false;  // of 16 rows of each column; else of 32 columns of each row
 //       using Combine = tile::sum_of;         // of team.h
-//       // In place of v[0..n), neighbours of a row of D, what is reduced.
+//       // Replaces v[0..n), neighbours of a row of D, by the values to reduce.
 //       template <typename T, int W> __device__ void value(T (&v)[W], int batch, int row, int col, int n) const;
 //       // Stores a result; `row` (`col`) counts the groups of rows (columns).
 //       __device__ void keep(int batch, int row, int col, float v) const;
@@ -32,8 +32,8 @@ struct Reduces<Epilogue, decltype(void(Epilogue::kReduces))> {
   static constexpr bool value = true, stores = Epilogue::kStores;
 };
 
-// Of Lanes lanes that are Step apart, number i gets x[i] of all of them, combined, each half of what is left at a time:
-// Lanes - 1 exchanges in place of Lanes log2(Lanes).
+// For Lanes lanes that are Step apart: lane i gets the combination of x[i] over all of them. Each step halves the
+// values per lane: Lanes - 1 exchanges instead of Lanes log2(Lanes).
 template <typename Combine, int Lanes, int Step>
 __device__ inline float combined(float (&x)[Lanes]) {
   const int lane = static_cast<int>(threadIdx.x) / Step % Lanes;
@@ -50,8 +50,8 @@ __device__ inline float combined(float (&x)[Lanes]) {
   return x[0];
 }
 
-// A warp's 16 rows and N columns of D, from (row, col): sums(j, h, i) is the accumulator of its row lane / 4 + 8 h and
-// column 8 j + 2 (lane % 4) + i. Groups that are reduced are inside of D or outside as a whole.
+// A warp's 16 rows and N columns of D, from (row, col). sums(j, h, i) is the accumulator of row lane / 4 + 8 h and
+// column 8 j + 2 (lane % 4) + i. A reduced group is either entirely inside D or entirely outside.
 template <int N, typename Sums>
 class SumFragments {
   static constexpr int kAcross = kGemmPartialColumns / 8, kGroups = N / kGemmPartialColumns;
@@ -61,7 +61,8 @@ class SumFragments {
   __device__ SumFragments(const Sums& sums, const GemmArgs& args, int batch, int row, int col)
       : sums_(sums), args_(args), batch_(batch), row_(row), col_(col), lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  // Calls function(v, batch, row, col, n) for a pair of neighbours. Where it is outside, what some pair of D has.
+  // Calls function(v, batch, row, col, n) for a pair of neighbours. A pair outside D gets the position of a pair
+  // inside.
   template <typename Function>
   __device__ void pair(float (&v)[2], int j, int h, const Function& function) const {
     const int row = row_ + lane_ / 4 + 8 * h, col = col_ + 8 * j + 2 * (lane_ % 4);
@@ -70,7 +71,7 @@ class SumFragments {
     function(v, batch_, row < args_.m ? row : 0, from, left < 2 ? left : 2);
   }
 
-  // Changes all in place.
+  // Changes all sums in place.
   template <typename Function>
   __device__ void change(const Function& function) const {
 #pragma unroll
@@ -84,7 +85,7 @@ class SumFragments {
     }
   }
 
-  // Four groups of columns at a time, of which each lane of a row keeps one.
+  // Reduces four groups of columns at a time; each lane of a row keeps one result.
   template <typename Reduction>
   __device__ void reduce_columns(const Reduction& reduction) const {
     using Combine = typename Reduction::Combine;
@@ -114,7 +115,7 @@ class SumFragments {
     }
   }
 
-  // Eight columns of each lane at a time, of which the lanes of a column keep one each.
+  // Reduces eight columns of each lane at a time; each lane of a column keeps one result.
   template <typename Reduction>
   __device__ void reduce_rows(const Reduction& reduction) const {
     using Combine = typename Reduction::Combine;
@@ -146,7 +147,7 @@ class SumFragments {
   const int batch_, row_, col_, lane_;
 };
 
-// What an epilogue shares and reduces of such a part of D. Called by a warp, before it stores.
+// Runs an epilogue's share() and reductions on such a part of D. Called by a warp before it stores.
 template <int N, typename Sums, typename Epilogue>
 __device__ inline void reduce_fragments(const Sums& sums, const Epilogue& epilogue, const GemmArgs& args, int batch,
                                         int row, int col) {

@@ -1,12 +1,12 @@
-// D = epilogue(A B) with the ordinary arithmetic of a thread: true f32, f64, integers, and whatever element converts to
-// one of them. The path for all that no tensor core multiplies, on every device.
+// D = epilogue(A B) with ordinary thread arithmetic: true f32, f64, integers, and any element type that converts to one
+// of these. The fallback, on every device, for products that tensor cores do not support.
 //
 // Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/sm80.h, with
 //
-//   using In = float;    // float, double, int32_t, int64_t: operands become it on their way, sums have it
+//   using In = float;    // float, double, int32_t, int64_t: the type of converted operands and of sums
 //   kTileM = 128, kTileN = 128, kTileK = 8, kWarpsM = 4, kWarpsN = 2, kStages = 2
 //
-// in place of InA and InB. A warp's 32 lanes lie 4 x 8 over its part; a lane has kThreadM x kThreadN sums (8 x 8 above)
+// in place of InA and InB. A warp's 32 lanes cover its part as 4 x 8; a lane has kThreadM x kThreadN sums (8 x 8 above)
 // in groups of 16 bytes. Out is not used.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace heddle::tile::cuda {
 
-// Place of element (row, k) of a tile: a line of rows for each k, so that a lane reads neighbours. The padding moves
-// lines that are written at once, where memory lies along k, to other banks.
+// The position of element (row, k) of a tile. There is a line of rows for each k, so that a lane reads neighbours. If
+// memory lies along k, padding puts lines that are written at once into different banks.
 template <typename T, int Rows, int TileK>
 struct LineTile {
   static constexpr bool kAlongK = false;
@@ -74,13 +74,13 @@ __device__ inline void gemm_simt(const GemmArgs& args, const A& operand_a, const
   constexpr int kM = Traits::kThreadM, kN = Traits::kThreadN, kGroup = Traits::kGroup;
   extern __shared__ __align__(16) uint8_t raw_shared[];
 
-  // Partition: this block's tile and part of k, this lane's first row and column in the tile.
+  // Partition: this block's tile and part of k; this lane's first row and column in the tile.
   const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kTileM, Config::kTileN);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp / Config::kWarpsN * Traits::kWarpM + lane / Traits::kLanesN * kGroup;
   const int column = warp % Config::kWarpsN * Traits::kWarpN + lane % Traits::kLanesN * kGroup;
 
-  // Main loop: the elements of the next k are read while this one's are multiplied.
+  // Main loop: the elements of the next k are read while the current ones are multiplied.
   In acc[kM][kN] = {};
   LoaderA load_a(operand_a, unit.batch, unit.m, unit.k.first * Config::kTileK);
   LoaderB load_b(operand_b, unit.batch, unit.n, unit.k.first * Config::kTileK);

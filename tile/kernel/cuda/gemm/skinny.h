@@ -1,18 +1,18 @@
-// D = epilogue(A B) where D has few rows (or few columns): every element of the wide operand is read once, straight
-// from memory into registers, and multiplied by all of the few; memory is the limit, not arithmetic. Parts of k go to
-// lanes or warps, and over blocks with GemmStore::kPartial; sums are always added in the same order.
+// D = epilogue(A B) for few rows (or few columns) of D. Every element of the wide operand is read once, straight from
+// memory into registers, and multiplied by all rows of the few operand: memory is the limit, not arithmetic. Parts of k
+// are divided among lanes or warps and, with GemmStore::kPartial, blocks; sums are always added in the same order.
 //
 //   struct Config {
-//     using In = float;                     // float, double, int32_t, int64_t: operands become it, sums have it
-//     static constexpr int kFew = 4;        // at least the rows of the few operand; a power of two, at most 16
+//     using In = float;                     // float, double, int32_t, int64_t: type of converted operands and sums
+//     static constexpr int kFew = 4;        // at least the few operand's rows; a power of two, at most 16
 //     static constexpr int kWarps = 8;
-//     static constexpr int kRows = 4;       // wide rows of a warp at a time, where memory lies along k
+//     static constexpr int kRows = 4;       // wide rows of a warp at a time, if memory lies along k
 //     static constexpr bool kSwapped = false;   // the wide rows are rows of D, else columns
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
-// Operands are those of tile/kernel/cuda/gemm/sm80.h with a view; the epilogue and GemmArgs, too, where m counts the
-// few and n the wide rows, tiles_m is 1, and SkinnyTraits says how large a tile is along n and k.
+// Operands are those of tile/kernel/cuda/gemm/sm80.h with a view, and so are the epilogue and GemmArgs. There m counts
+// the few rows and n the wide rows, tiles_m is 1, and SkinnyTraits gives the size of a tile along n and k.
 #pragma once
 
 #include "tile/arch/sm80/stream.h"
@@ -31,8 +31,8 @@ struct SkinnyTraits {
   static constexpr bool kAlongK = kWidthK >= kWidthRow;
   static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements of a piece
   static constexpr int kThreads = 32 * Config::kWarps, kUnrolled = 8;
-  // Along k: a warp has kRows rows, a tile of k is one piece of every lane. Along rows: a lane has a piece of rows, a
-  // warp every kWarps-th k.
+  // Along k: a warp has kRows rows, and a tile of k is one piece of every lane. Along rows: a lane has a piece of rows,
+  // and a warp every kWarps-th k.
   static constexpr int kTileN = kAlongK ? Config::kWarps * Config::kRows : 32 * kWidth;
   static constexpr int kTileK = kAlongK ? 32 * kWidth : Config::kWarps * kUnrolled;
   static constexpr int kSharedBytes = kAlongK ? 0 : Config::kWarps * kTileN * static_cast<int>(sizeof(In));
@@ -50,7 +50,7 @@ class ElementReader {
       : operand_(operand), view_(operand.view(batch)), batch_(batch) {}
   __device__ Coordinate<Chain> at(int row, int k) const { return view_.at(row, k); }
 
-  // Element (row, k) and its W - 1 neighbours along k (or along rows); what has no element is 0.
+  // Element (row, k) and its W - 1 neighbours along k (or along rows); missing elements are 0.
   template <int W, bool Rows>
   __device__ void read(In (&v)[W], const Coordinate<Chain>& at) const {
     constexpr int kKnown = known_vector_length < Rows ? 0 : 1, Chain > (W);
@@ -104,7 +104,7 @@ __device__ inline T sum_of_lanes(T x) {
   return x;
 }
 
-// Hands sums on: v[0..n) are neighbours of a row of D, or of the partial sums.
+// Passes sums on: v[0..n) are neighbours of a row of D, or of the partial sums.
 template <typename Config, typename T, int W, typename Epilogue>
 __device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&v)[W],
                                      int row, int col, int n) {
@@ -116,8 +116,8 @@ __device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit,
   }
 }
 
-// The wide row that sum r of a warp's kRows is of, from column `first` of D on: where an epilogue gates, the first sums
-// of the pairs come before the others.
+// The wide row of sum r of a warp's kRows sums, from column `first` of D on. If an epilogue gates, the first sums of
+// all pairs precede the second sums.
 template <typename Epilogue, int Rows>
 __device__ inline int wide_row(int first, int r) {
   if constexpr (Gates<Epilogue>::value) {
@@ -127,7 +127,7 @@ __device__ inline int wide_row(int first, int r) {
   }
 }
 
-// Hands on a warp's sums of row m, of columns `first` and so on of D.
+// Passes on a warp's sums of row m, for columns of D from `first` on.
 template <typename Config, typename T, int Rows, typename Epilogue>
 __device__ inline void finish_row(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&sums)[Rows],
                                   int m, int first) {
@@ -145,7 +145,7 @@ __device__ inline void finish_row(const GemmArgs& args, const GemmUnit& unit, co
   }
 }
 
-// Memory along k: lanes side by side along k, kRows wide rows of a warp at a time.
+// Memory along k: lanes are side by side along k; a warp has kRows wide rows at a time.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                    const Epilogue& epilogue) {
@@ -160,7 +160,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   const ElementReader<Wide, In> b(wide, unit.batch);
 
   In sums[kFew][kRows] = {};
-  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // what is under way at once: all of the bandwidth needs 64 KiB
+  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // loads in flight: full bandwidth needs 64 KiB
 #pragma unroll kUnrolled
   for (int32_t tile = unit.k.first; tile < unit.k.last; ++tile) {
     const int k = tile * Traits::kTileK + lane * W;
@@ -200,7 +200,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   }
 }
 
-// Memory along rows: lanes side by side along the wide rows, warps take turns along k.
+// Memory along rows: lanes are side by side along the wide rows; warps take turns along k.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                       const Epilogue& epilogue) {
@@ -229,7 +229,7 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
     }
   }
 
-  // The warps' sums, added in order; a thread then has the few sums of one wide row, or those of a pair.
+  // Adds the warps' sums in order. A thread then has the few sums of one wide row, or of a pair of rows.
   constexpr int kPair = kColumnsOfPair<Epilogue>;
   static_assert(kPair == 1 || !Config::kSwapped);
   In total[kFew], other[kFew];

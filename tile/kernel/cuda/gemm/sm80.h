@@ -1,12 +1,12 @@
-// D = epilogue(A B) on sm_80 and later: every warp multiplies a part of the block's tile by mma.sync, while cp.async
+// D = epilogue(A B) on sm_80 and later. Every warp multiplies a part of the block's tile by mma.sync, while cp.async
 // fills a ring of tiles in shared memory ahead of it. Operands are views, so the same kernel multiplies matrices with
-// any strides and convolutions of images, and reads operands that are converted or computed on the way.
+// any strides and convolutions of images, and operands may be converted or computed while they are loaded.
 //
 // A generated unit gives a configuration with named fields,
 //
 //   struct Config {
-//     using InA = tile::half, InB = tile::half;   // what is multiplied: any pair of sm80::Mma, of one size
-//     static constexpr int kNeighbours = 8;       // of a row, which the epilogue sees at once: 4 or a multiple of it
+//     using InA = tile::half, InB = tile::half;   // multiplied types: any pair of sm80::Mma, of one size
+//     static constexpr int kNeighbours = 8;       // of a row, passed to the epilogue at once: 4 or a multiple
 //     static constexpr int kTileM = 128, kTileN = 128;
 //     static constexpr int kTileK = 32;           // elements; 32, 64 or 128 bytes
 //     static constexpr int kWarpsM = 2, kWarpsN = 2;   // a warp's part: 16, 32 or 64 rows; 16, 32, 64 or 128 columns
@@ -19,9 +19,9 @@
 //   struct OperandA {   // Matrix and Image of operand.h, or
 //     using Element = tile::half;                 // in memory; other than InA: converted, through registers
 //     __device__ auto view(int batch) const;      // TensorView<const Element, Chain> with dimensions [row][k]
-//     // Optional: changes elements on their way. v are elements of `row` from k on (of k from `row` on where memory is
-//     // contiguous along rows), all of them valid; what has no element is 0 and does not come here. V is float, double
-//     // where an element or InA is, InA where both are integers.
+// Optional: changes elements while they are loaded. v are elements of `row` from k on (of k from `row` on if memory is
+// contiguous along rows). All of them are valid; missing elements are 0 and are not passed. V is float; double if an
+// element or InA is double; InA if both are integers.
 //     template <typename V, int W> __device__ void apply(V (&v)[W], int batch, int row, int k) const;
 //   };
 //   struct ComputedA {  // no view: v[0..n) become elements k .. k + n - 1 of `row`
@@ -31,9 +31,9 @@
 //     template <typename V, int W> __device__ void load(V (&v)[W], int batch, int row, int k, int n) const;
 //   };
 //
-// and the epilogue of tile/kernel/cuda/gemm/sm90.h, called for W neighbours of a row of D. The fields of GemmArgs mean
-// the same there, except that a block computes one unit of work: the grid is tiles_m * tiles_n * splits * batch along
-// x.
+// and the epilogue of tile/kernel/cuda/gemm/sm90.h, called for W neighbours of a row of D. The fields of GemmArgs have
+// the same meaning as there, except that a block computes one unit of work: the grid is tiles_m * tiles_n * splits *
+// batch along x.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -55,7 +55,8 @@ struct GemmTraits {
   static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
   static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // instructions of a warp
   static constexpr int kSteps = kTileK / Instruction::kK;              // of them along k
-  // Fragments of 8 bits are read along k only, those of 32 bits along rows from lines of 128 bytes.
+  // Whether a tile lies along k. Fragments of 8 bits are read only along k, fragments of 32 bits along rows only from
+  // lines of 128 bytes.
   template <typename Operand, typename In, int Rows>
   static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK || sizeof(In) == 1 ||
                                   (sizeof(In) == 4 && Rows < 32);
@@ -74,7 +75,7 @@ struct GemmTraits {
   static_assert(kTileK % Instruction::kK == 0 && kStages >= 2);
 };
 
-// What a warp multiplies in one step.
+// The operands of a warp in one step.
 template <typename Traits>
 struct Fragments {
   uint32_t a[Traits::kBlocksM][4];
@@ -93,7 +94,7 @@ class GemmMainLoop {
   __device__ GemmMainLoop(uint8_t* shared, int warp_row, int warp_column)
       : shared_(shared), address_(cuda::shared_address(shared)), a_(warp_row), b_(warp_column) {}
 
-  // acc += A B over `count` tiles of k. Leaves the shared memory unused.
+  // acc += A B over `count` tiles of k. Afterwards the shared memory is free.
   __device__ void run(Accumulators& acc, LoaderA& a, LoaderB& b, int32_t count) {
     cuda::Ring<Traits::kStages, LoaderA, LoaderB> ring(shared_, a, b, count);
     Fragments<Traits> fragments[2];
@@ -147,7 +148,7 @@ class GemmMainLoop {
     for (int i = 0; i < Traits::kBlocksM; ++i) {
 #pragma unroll
       for (int j = 0; j < Traits::kBlocksN; ++j) {
-        const int column = i % 2 == 0 ? j : Traits::kBlocksN - 1 - j;  // back and forth: one operand stays
+        const int column = i % 2 == 0 ? j : Traits::kBlocksN - 1 - j;  // back and forth, so that one operand is reused
         Traits::Instruction::issue(acc[i][column], f.a[i], f.b[column]);
       }
     }
@@ -174,7 +175,7 @@ class GemmMainLoop {
   FragmentReader<InB, TileB, kDepth, TileB::kAlongK, true> b_;
 };
 
-// What pairs of a warp's 16 rows of sums become, from (row, column) of D.
+// Replaces pairs of a warp's 16 rows of sums, from (row, column) of D.
 template <typename Acc, int Blocks, typename Epilogue>
 __device__ inline void gate_fragments(Acc (&to)[Blocks][4], const Acc (&acc)[2 * Blocks][4], const Epilogue& epilogue,
                                       const GemmArgs& args, int batch, int row, int column) {
@@ -209,7 +210,7 @@ __device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& o
   typename Traits::LoaderB b(operand_b, unit.batch, unit.n, unit.k.first * Config::kTileK);
   GemmMainLoop<Config, A, B>(raw_shared, warp_row, warp_column).run(acc, a, b, unit.k.last - unit.k.first);
 
-  // Epilogue, a band of 16 rows of each warp at a time.
+  // Epilogue: a band of 16 rows of each warp at a time.
   if constexpr (cuda::Reduces<Epilogue>::value) {
 #pragma unroll
     for (int i = 0; i < Traits::kBlocksM; ++i) {

@@ -1,5 +1,5 @@
-// D = epilogue(A B) on sm_90a: one warpgroup feeds a ring of tiles in shared memory through TMA, one or two
-// warpgroups multiply; blocks stay and walk over the tiles.
+// D = epilogue(A B) on sm_90a. One warpgroup feeds a ring of tiles in shared memory through TMA, and one or two
+// warpgroups multiply. Blocks are persistent and walk over the tiles.
 //
 // A generated unit gives a configuration with named fields,
 //
@@ -8,16 +8,16 @@
 //     using Out = tile::half;                     // half, bfloat, float, int32_t
 //     static constexpr int kTileM = 128, kTileN = 256, kStages = 4;
 //     static constexpr int kConsumers = 2;        // warpgroups that multiply
-//     static constexpr bool kPingPong = false;    // each of them a tile of its own; else they share one by rows
+//     static constexpr bool kPingPong = false;    // each has its own tile; else they share a tile by rows
 //     static constexpr int kClusterM = 2, kClusterN = 1;
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
 //     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
 //     static constexpr bool kConstantA = false, kConstantB = true;  // no launch writes it: the first tiles are loaded
-//                                                                   // while the kernel in front still runs
+//                                                                   // while the preceding kernel still runs
 //     static constexpr bool kWholeColumns = true; // the columns of D are known to be a multiple of kTileN
-//     static constexpr bool kStreamA = false, kStreamB = false;  // read once, leaves the L2 first
-//     static constexpr bool kResidual = false;        // TMA brings the matrix of 16-bit elements that the
+//     static constexpr bool kStreamA = false, kStreamB = false;  // read once, evicted first from the L2
+//     static constexpr bool kResidual = false;        // TMA loads the matrix of 16-bit elements that the
 //                                                 // epilogue reads beside D; kTma, not swapped
 //     static constexpr bool kGated = false;           // the epilogue combines pairs of sums (fragments_to_rows.h);
 //                                                     // not swapped
@@ -25,14 +25,15 @@
 //   };
 //
 // and an epilogue, called for every W neighbours of a row of D: v[0..n) are columns col .. col + n - 1. With
-// GemmStore::kTma and kRows it returns in v what D gets; else it stores D itself, and Out is not used.
+// GemmStore::kTma and kRows it returns the values of D in v; else it stores D itself, and Out is not used.
 //
 //   struct Epilogue {
 //     template <typename T, int W>
 //     __device__ void operator()(T (&v)[W], int batch, int row, int col, int n) const;
 //   };
 //
-// It may reduce neighbours of a row or column as well (reduce_fragments.h): without swapped operands and kPartial.
+// It may also reduce neighbours of a row or column (reduce_fragments.h), unless operands are swapped or kPartial is
+// used.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -55,12 +56,12 @@ namespace heddle::tile::sm90 {
 
 using cuda::gemm_reduce;
 
-inline constexpr int kBarriersMade = 1;           // the block's barrier of that name
-inline constexpr uint32_t kBarrierInitWarp = 1;   // the warp that makes barriers
-inline constexpr uint32_t kBiasPrefetchWarp = 2;  // the warp that has vectors read
-inline constexpr uint32_t kResidualWarp = 3;      // the warp that brings what lies beside D
+inline constexpr int kBarriersMade = 1;           // id of the block's named barrier: barriers are initialised
+inline constexpr uint32_t kBarrierInitWarp = 1;   // the warp that initialises barriers
+inline constexpr uint32_t kBiasPrefetchWarp = 2;  // the warp that prefetches vectors
+inline constexpr uint32_t kResidualWarp = 3;      // the warp that loads the residual matrix
 
-// Loads this block's share of one operand's tile: 1 / Shares of it, given to every block of the cluster.
+// Loads this block's share of one operand's tile: 1 / Shares of it, multicast to every block of the cluster.
 template <int Rows, int TileK, bool KMajor, int Shares, CacheHint kCacheHint = CacheHint::kEvictNormal>
 __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
                                     int32_t batch, int32_t rank) {
@@ -73,7 +74,7 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
   };
   if constexpr (KMajor) {
     constexpr int kRows = Rows / Shares;
-    static_assert(kRows % 4 == 0);  // the swizzle is one of addresses
+    static_assert(kRows % 4 == 0);  // the swizzle depends on the address
     const int32_t first = Shares == 1 ? 0 : rank * kRows;
     load(to + first * kGemmRowBytes, k, row + first);
   } else {
@@ -86,7 +87,7 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
   }
 }
 
-// Until the barriers are made, of all blocks of the cluster. Other threads may only arrive.
+// Waits until the barriers of all blocks of the cluster are initialised. Other threads may only arrive.
 template <typename Config>
 __device__ inline void wait_for_barriers() {
   if constexpr (GemmTraits<Config>::kCluster > 1) {
@@ -96,13 +97,13 @@ __device__ inline void wait_for_barriers() {
   }
 }
 
-// What the L2 keeps of an operand.
+// The L2 eviction priority of an operand.
 constexpr CacheHint cache_hint_of(bool streams) {
   return streams ? CacheHint::kEvictFirst : CacheHint::kEvictNormal;
 }
 
-// Brings rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. By the warps
-// of the loading warpgroup that load nothing.
+// Prefetches rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. Run by
+// the idle warps of the loading warpgroup.
 template <typename Config, typename Epilogue>
 __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmShared<Config>& shared) {
   constexpr int32_t kRows = Config::kSwapped ? Config::kTileN : Config::kTileM;
@@ -123,9 +124,9 @@ __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& a
   }
 }
 
-// Reads a byte of every 32 of the vectors that the epilogue will read: from then on they are in the L1, where the copy
-// engine's traffic does not pass. By one warp of those that load nothing, since all memory is busy with the tiles of
-// the ring at first, and who multiplies would wait for that.
+// Reads a byte of every 32 of the vectors that the epilogue will read. This brings them into the L1, which the traffic
+// of TMA bypasses. One idle warp does this early: memory is busy filling the ring, and the consumers would stall on
+// these loads.
 template <typename Config, typename Epilogue>
 __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& args) {
   constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
@@ -145,8 +146,8 @@ __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& a
   in_use(read);
 }
 
-// Where an operand's tile begins in its map: heads within rows are an offset along them, and what serves all batches is
-// the only one.
+// Where an operand's tile begins in its map: heads within rows are an offset along them; an operand that serves all
+// batches has batch 0.
 struct OperandPlace {
   int32_t row, k, batch;
 };
@@ -157,8 +158,8 @@ __device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32
   return {KMajor ? row : row + head * step, KMajor ? head * step : 0, outer};
 }
 
-// Loads constant operands of the first k-tiles, at most the ring's stages, then waits for the kernel in front. Returns
-// their number: of the other operand the caller loads as many without waiting for a stage.
+// Loads the constant operands of the first k-tiles, at most the ring's stages, then waits for the preceding kernel.
+// Returns their number: the caller loads the other operand for the same stages without waiting for free ones.
 template <typename Config, typename Load>
 __device__ inline int32_t load_constants(const GemmShared<Config>& shared, int32_t k_tiles, const Load& load) {
   using Traits = GemmTraits<Config>;
@@ -180,14 +181,14 @@ struct Is {
   static constexpr bool value = Value;
 };
 
-// One thread fills the ring, from the first of the walk's units on; the place behind the last stage.
+// One thread fills the ring, from the walk's first unit on. Returns the ring position after the last stage.
 template <typename Config>
 __device__ inline PipelineState<Config::kStages> gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
                                                               const GemmShared<Config>& shared,
                                                               PersistentTileScheduler<Config>& walk, GemmUnit unit) {
   using Traits = GemmTraits<Config>;
   const GemmArgs& args = walk.args;
-  // K-tile k of the unit into a stage: the operands of which `constants` is true or false.
+  // Loads k-tile k of the unit into a stage: only the operands whose constness equals `constants`.
   const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
     if constexpr (Config::kConstantA == decltype(constants)::value) {
       load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN,
@@ -228,13 +229,13 @@ __device__ inline PipelineState<Config::kStages> gemm_produce(const TensorMap& m
   }
 }
 
-// What the accumulators of a warpgroup begin with.
+// Initialises the accumulators of a warpgroup.
 template <typename Config, typename Epilogue>
 __device__ inline void seed_accumulators(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
                                          const GemmUnit& unit) {
 #pragma unroll
   for (int j = 0; j < Config::kTileN / 8; ++j) {
-    float v[2] = {0, 0};  // where a tile's sums begin later than its k, they begin with zero
+    float v[2] = {0, 0};  // sums of a later part of k begin with zero
     const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
     const bool inside = Config::kWholeColumns || column < args.n;
     if (!Config::kStream || unit.k.first == 0) epilogue.seed(v, unit.batch, 0, inside ? column : args.n - 2, 2);
@@ -246,12 +247,12 @@ __device__ inline void seed_accumulators(GemmAccumulators<Config>& acc, const Ep
   }
 }
 
-// `first`: the accumulators hold nothing yet.
+// `first`: the accumulators are not initialised.
 template <typename Config>
 __device__ inline void multiply_stage(GemmAccumulators<Config>& acc, uint32_t a, uint32_t b, bool first) {
   using Traits = GemmTraits<Config>;
   using Instruction = Wgmma<typename Config::In, Config::kTileN>;
-  // Four instructions of 32 bytes of k: 32 bytes further in a row, or 16 rows of k further in a strip.
+  // Four instructions of 32 bytes of k each. A step advances 32 bytes in a row, or 16 rows of k in a strip.
   constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
   constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
   const uint64_t of_a = make_smem_descriptor(a, Config::kAKMajor, Traits::kStripBytes);
@@ -276,7 +277,7 @@ __device__ inline void pin_all(GemmAccumulators<Config>& acc) {
   }
 }
 
-// Frees a stage in every block of the cluster; the warpgroup as a whole has read it.
+// Frees a stage in every block of the cluster, after the whole warpgroup has read it.
 template <typename Config>
 __device__ inline void release_stage(Barrier& empty) {
   constexpr int kCluster = GemmTraits<Config>::kCluster;
@@ -288,15 +289,15 @@ __device__ inline void release_stage(Barrier& empty) {
   }
 }
 
-// `empty`: the accumulators hold nothing yet.
+// `empty`: the accumulators are not initialised.
 template <typename Config>
 __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared, int32_t k_tiles,
                                      uint32_t row, PipelineState<Config::kStages>& at, int32_t group, bool empty) {
   using Traits = GemmTraits<Config>;
   const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
   uint32_t before = at.stage;
-  // At least one k-tile, no copies of the body, no wait in a branch: else ptxas finds other instructions than wgmma at
-  // work on the accumulators of some instances, and serialises them.
+  // There is at least one k-tile, and the body has no copies and no wait in a branch. Otherwise ptxas sees other
+  // instructions than wgmma use the accumulators of some instances, and serialises the wgmmas.
   int32_t k = 0;
 #pragma unroll 1
   do {
@@ -304,7 +305,7 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
     wgmma_fence();
     multiply_stage<Config>(acc, a + at.stage * Traits::kABytes, b + at.stage * Traits::kBBytes, empty && k == 0);
     wgmma_commit();
-    wgmma_wait<1>();  // the stage before is read
+    wgmma_wait<1>();  // the previous stage has been read
     if (k > 0) release_stage<Config>(shared.empty[before]);
     before = at.stage;
     at.step();
@@ -315,7 +316,7 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
   release_stage<Config>(shared.empty[before]);
 }
 
-// One warp's 16 rows of the kernel's own D, from `row`, where they do not leave as whole pieces.
+// Stores one warp's 16 rows of the kernel's own D, from `row`, if they are not stored as whole pieces.
 template <typename Config, typename Epilogue>
 __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)[Config::kTileN / 2],
                                    const Epilogue& epilogue, const GemmArgs& args, const TensorMap& map_d,
@@ -335,7 +336,7 @@ __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)
   }
 }
 
-// One warp's rows of a tile, the first of them `row`. `pieces`: where they leave as such.
+// Stores one warp's rows of a tile, from `row` on. `pieces`: the pieces to store, if rows are stored as whole pieces.
 template <typename Config, typename Epilogue, typename Brought>
 __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
@@ -364,8 +365,8 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
   }
 }
 
-// One warpgroup multiplies and stores its tiles. `group`: its number among the consumers. It waits
-// for the barriers unless they are `Made`.
+// One warpgroup multiplies and stores its tiles. `group`: its index among the consumers. It waits for the barriers
+// unless they are `Made`.
 template <typename Config, bool Made = false, typename Epilogue>
 __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
                                     const GemmShared<Config>& shared, int32_t group,
@@ -379,17 +380,17 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   int32_t number = 0;
   constexpr bool kSeeds = kSeeded<Config, Epilogue, typename Traits::Acc>;
   constexpr bool kShares = kSharesLast<Config, Epilogue>;
-  // Seeds are asked for as early as can be: later memory is busy with the tiles of the whole ring. But where the
-  // loading thread waits for this warpgroup too, it goes first.
+  // Seeds are requested as early as possible, because memory is later busy with the tiles of the whole ring. But if the
+  // loading thread waits for this warpgroup too, the barriers come first.
   bool begun = !kSeeds || Traits::kCluster == 1;
   if (begun && !Made) wait_for_barriers<Config>();
   grid_dependency_wait();
   for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
     const bool mine = !Config::kPingPong || number % 2 == group;
-    // Where all stages have been filled since its last tile, the other warpgroup has read that.
+    // If all stages have been filled since the other warpgroup's last tile, that warpgroup has finished reading them.
     const bool halved = kShares && walk.last() && args.k_tiles >= Traits::kStages;
-    if (!mine && !halved) {  // the other warpgroup's: its stages pass by
+    if (!mine && !halved) {  // the other warpgroup's tile: skips its stages
       at.skip(unit.k.last - unit.k.first);
       continue;
     }
@@ -402,8 +403,8 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
         if (!begun) wait_for_barriers<Config>();
         begun = true;
       }
-      // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen
-      // all that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
+      // A barrier distinguishes a phase only from the next one: a warpgroup that waits for a stage must have seen all
+      // earlier phases, so the warpgroups take turns. The first warpgroup's turn 0 does not wait.
       if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
       if constexpr (Traits::kSplit) {
 #pragma unroll
@@ -437,7 +438,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   if (Config::kStore == GemmStore::kTma && threadIdx.x % 32 == 0) wait_stores_read<0>();
 }
 
-// One thread makes the barriers. `loaders`: arrivals that fill a stage.
+// One thread initialises the barriers. `loaders`: arrivals that fill a stage.
 template <typename Config>
 __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t loaders) {
   using Traits = GemmTraits<Config>;
@@ -455,9 +456,9 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
 }
 
 // The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
-// kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
-// `produce` fills the ring, by one thread, as gemm_produce() does, and waits for the kernel in front. LightLoads: 24
-// registers are enough for it. `residual`: with kResidual.
+// kCluster blocks along x; the grid is a multiple of kCluster and at most kCluster blocks per unit of work. `produce`
+// fills the ring from one thread, as gemm_produce() does, and waits for the preceding kernel. LightLoads: 24 registers
+// are enough for it. `residual`: with kResidual.
 template <typename Config, bool LightLoads, typename Epilogue, typename Produce>
 __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                  const GemmArgs& args, const Epilogue& epilogue, const Produce& produce,
@@ -466,7 +467,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
   launch_dependents();
-  // One warp makes the barriers while another finds its first tile.
+  // One warp initialises the barriers while another determines its first tile.
   if (threadIdx.x == kBarrierInitWarp * 32) {
     prefetch(map_a);
     prefetch(map_b);
@@ -476,7 +477,8 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   __syncwarp();
   if constexpr (Traits::kCluster > 1) cluster_arrive();
 
-  // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
+  // At entry a thread has 65536 / threads registers: 168 with two consumers. Registers are then moved from the producer
+  // to the consumers.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2 || Traits::kSplit;
   constexpr bool kPrefetchRows =
       Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kResidual;
@@ -502,7 +504,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       if constexpr (kTouch) {
         if (threadIdx.x / 32 == kBiasPrefetchWarp) touch_vectors<Config>(epilogue, args);
       }
-      // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
+      // Tiles with fewer k-tiles than the ring has stages pass faster than their rows can be prefetched.
       if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
     } else if (Traits::kResidual && threadIdx.x / 32 == kResidualWarp) {
       wait_for_barriers<Config>();
@@ -533,7 +535,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
 template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                             const GemmArgs& args, const Epilogue& epilogue, const TensorMap* residual = nullptr) {
-  // Strips and shares need more registers to load.
+  // Loading strips and shares needs more registers.
   constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
   constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
   gemm_with<Config, kLightLoads>(

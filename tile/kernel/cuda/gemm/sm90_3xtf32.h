@@ -1,6 +1,6 @@
-// The middle of tile/kernel/cuda/gemm/sm90.h for f32 in two parts of tf32 (tile/kernel/cuda/operand/split_tf32.h): a
-// warpgroup takes B's numbers apart in shared memory, those that multiply take A's apart on their way to registers. The
-// products of every k-tile are added to the sums by ordinary additions, since tensor cores cut off what they add.
+// The main loop of tile/kernel/cuda/gemm/sm90.h for f32 as two parts of tf32 (tile/kernel/cuda/operand/split_tf32.h).
+// One warpgroup splits B's numbers in shared memory; the multiplying warpgroups split A's on the way to registers. The
+// products of each k-tile are added to the sums by ordinary additions, because tensor cores truncate when they add.
 #pragma once
 
 #include "tile/kernel/cuda/gemm/sm90_shared.h"
@@ -9,7 +9,7 @@
 
 namespace heddle::tile::sm90 {
 
-// The warpgroup that takes B apart. It has waited for the barriers.
+// The warpgroup that splits B. It must have waited for the barriers.
 template <typename Config>
 __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
@@ -31,7 +31,7 @@ __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>
   }
 }
 
-// acc += A B over k-tiles, at least one, from the ring; `row`: this warpgroup's first one of the tile of A.
+// acc += A B over at least one k-tile, from the ring; `row`: this warpgroup's first row of the tile of A.
 template <typename Config>
 __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const GemmShared<Config>& shared,
                                       int32_t k_tiles, uint32_t row, PipelineState<Config::kStages>& at) {
@@ -53,7 +53,8 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
     wgmma_fence();
     a.multiply<Config::kTileN>(sums, of_b + at.stage * Traits::kBBytes, of_low + at.stage * Traits::kBBytes);
     wgmma_commit();
-    // Meanwhile, whether this was right, and the next tile's numbers; behind the last one these again.
+    // Meanwhile: checks whether splitting was valid, and reads the next tile's numbers (after the last tile, the same
+    // again).
     const uint32_t stage = at.stage;
     const bool by_fma = shared.by_fma[stage] != 0 || cuda::leaves_range(most);
     PipelineState<Config::kStages> next = at;

@@ -1,7 +1,7 @@
-// D = epilogue(A B) on sm_90a where memory or latency is the limit: a side of D is small, or all of D is. Every block
-// has one tile and leaves; the blocks of a cluster have parts of its k, and each of them adds up and finishes a part of
-// its rows. The host has divided what is to be divided, all warps ask for the ring's first tiles, so that they are on
-// their way 0.3 us after the block begins; then one warp loads, one or two warpgroups multiply.
+// D = epilogue(A B) on sm_90a if memory or latency is the limit: D has a short side, or is small altogether. Every
+// block has one tile and exits. The blocks of a cluster have parts of its k, and each of them adds up and finishes a
+// part of its rows. The host has done all divisions, and all warps request the ring's first tiles, so that these are in
+// flight 0.3 us after the block begins; then one warp loads, and one or two warpgroups multiply.
 //
 // A generated unit gives a configuration with named fields,
 //
@@ -12,20 +12,19 @@
 //     static constexpr int kParts = 4;            // of k: the blocks of a cluster
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
-//     static constexpr bool kViews = false;       // operands come as views (load.h), not as tensor maps
-//     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, leaves the L2 first
-//     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so that it is
-//                                                                   // loaded while the one in front still runs
+//     static constexpr bool kViews = false;       // operands are views (load.h), not tensor maps
+//     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, evicted first from the L2
+//     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so it is
+//                                                                   // loaded while the preceding kernel still runs
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
 //     static constexpr int kClasses = 8;          // 1; else A's rows begin anywhere. A tile has every eighth of them,
-//     a
-//                                                 // map of A reads those of one class from the multiple of 16 bytes
-//                                                 // in front on, and B's batches are copies of it that begin as much
-//                                                 // later (tile/kernel/cuda/operand/misaligned_copies.h)
+//                                                 // its map of A reads rows of one class from the preceding
+//                                                 // multiple of 16 bytes on, and B's batches are shifted
+//                                                 // copies (tile/kernel/cuda/operand/misaligned_copies.h)
 //   };
 //
-// and an epilogue that stores D, as for gemm_reduce(). A tensor map takes most of a microsecond before its
-// first tile comes, and TMA's one thread a tenth of that for a k-tile; views load with 128 threads at once.
+// and an epilogue that stores D, as for gemm_reduce(). With a tensor map the first tile takes most of a microsecond,
+// and TMA's one thread needs a tenth of that for a k-tile; views load with 128 threads at once.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -49,7 +48,7 @@ using cuda::NoEpilogue;
 using cuda::parts_unit;
 using cuda::PartsUnit;
 
-// What a configuration has where it does not say otherwise.
+// Defaults of a configuration.
 struct PartsDefaults {
   static constexpr int kClasses = 1;
   static constexpr bool kSwapped = false, kViews = false, kAKMajor = true, kBKMajor = true;
@@ -69,16 +68,16 @@ struct PartsTraits {
   static constexpr int kRowsPerGroup = kTileM / Config::kConsumers, kBlocksM = kRowsPerGroup / 64;
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
-  static constexpr bool kSplit = is_same<In, tf32x2>;  // in two parts of tf32: who multiplies takes both operands apart
+  static constexpr bool kSplit = is_same<In, tf32x2>;  // two parts of tf32; the consumers split both operands
   static constexpr int kArrivingBytes = kABytes + kBBytes, kStageBytes = kArrivingBytes + (kSplit ? kBBytes : 0);
-  // An instruction on few columns takes longer than its work: several sums side by side do not wait for each other.
+  // An instruction on few columns has more latency than work: several independent sums do not wait for each other.
   static constexpr int kChains = kSplit ? 1 : kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
   // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
   static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
   static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
   static constexpr int kSlice = kSliceRows * kPitch;
-  // As many neighbours at a time as leave no thread without some.
+  // The most neighbours that leave no thread without work.
   static constexpr int kAddends = kParts;
   static constexpr int kClasses = Config::kClasses;
   static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
@@ -88,7 +87,7 @@ struct PartsTraits {
                                                           kParts, Config::kSwapped, kSplit);
   static constexpr int kSharedBytes = gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
                                                               kStages, kParts, Config::kSwapped, kSplit);
-  // Two blocks of one SM where they fit: one loads while the other finishes.
+  // Two blocks on one SM if they fit: one loads while the other finishes.
   static constexpr int kResident =
       kSharedBytes <= kGemmHalfOfShared && kThreads <= gemm_parts_half_of_threads(kSplit) ? 2 : 1;
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kParts >= 1 && kParts <= 8);
@@ -103,12 +102,12 @@ struct PartsShared {
   using Traits = PartsTraits<Config>;
   using Acc = typename Traits::Acc;
   uint8_t* ring;  // stages: a tile of A, one of B
-  Acc* sums;      // in place of the ring, when it is done: [owner][row of its slice][column], rows of kPitch
+  Acc* sums;      // replaces the ring at the end: [owner][row of its slice][column], rows of kPitch
   Acc* received;  // [part][row of the slice][column]
   Barrier* full;
   Barrier* empty;
-  Barrier* all_here;  // what the blocks of the cluster send
-  uint64_t* by_fma;   // kSplit: [stage], a byte for each warp: numbers that the tensor cores do not multiply
+  Barrier* all_here;  // the sums that the blocks of the cluster send
+  uint64_t* by_fma;   // kSplit: [stage], a byte for each warp: whether FMA must multiply
 
   __device__ explicit PartsShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -137,8 +136,8 @@ __device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* t
   }
 }
 
-// Where k-tiles come from: boxes of two tensor maps. A source says at which place in the operands k-tile number `i` of
-// this block is, goes on to the next one of this block, and asks for A, B or both of one.
+// A source of k-tiles: here, boxes of two tensor maps. A source maps this block's k-tile number `i` to its place in the
+// operands, advances a place to this block's next k-tile, and requests A, B or both.
 template <typename Config>
 struct PartsBoxes {
   using Traits = PartsTraits<Config>;
@@ -168,7 +167,7 @@ struct PartsBoxes {
 template <typename Config>
 using PartsAccumulators = typename PartsTraits<Config>::Acc[PartsTraits<Config>::kBlocksM][Config::kTileN / 2];
 
-// Overwrites what lies in front of rows in the first k-tile: it may be anything, NaN too. `rows`: of this warpgroup.
+// Clears the bytes before the rows in the first k-tile: they may be anything, even NaN. `rows`: of this warpgroup.
 template <typename Config>
 __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) {
   for (int row = threadIdx.x % 128; row < PartsTraits<Config>::kRowsPerGroup; row += 128) {
@@ -190,8 +189,8 @@ __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) 
   }
 }
 
-// All k-tiles of this block. Stages that no load waits for are not released. `front`: bytes in front of the rows of A
-// in its first k-tile.
+// Multiplies all k-tiles of this block. Stages that no load waits for are not released. `front`: bytes before the rows
+// of A in its first k-tile.
 template <typename Config>
 __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTraits<Config>::kChains],
                                       const PartsShared<Config>& shared, int32_t count, int32_t group, int32_t front) {
@@ -249,13 +248,13 @@ __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTrai
   }
 }
 
-// The same of f32 in two parts. While a k-tile is multiplied, the next one of B is taken apart.
+// The same for f32 in two parts. While a k-tile is multiplied, the next one of B is split.
 template <typename Config>
 __device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], const PartsShared<Config>& shared,
                                             int32_t count, int32_t group) {
   using Traits = PartsTraits<Config>;
   constexpr int kTileN = Config::kTileN, kChains = kTileN <= 32 ? 3 : 1, kWarps = 4 * Config::kConsumers;
-  constexpr int kTaken = 1;  // the barrier of that name: B is taken apart
+  constexpr int kTaken = 1;  // id of the named barrier: B is split
   const uint32_t warp = threadIdx.x / 32 % kWarps, lane = threadIdx.x % 32;
   const uint32_t first = group * 64 + warp % 4 * 16;
   SplitRows a(first);
@@ -302,7 +301,7 @@ __device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], co
   }
 }
 
-// Lays the tile down in the order of D.
+// Writes the tile to shared memory in the order of D.
 template <typename Config>
 __device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const PartsShared<Config>& shared,
                                  int32_t group) {
@@ -330,7 +329,7 @@ __device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const Par
   }
 }
 
-// Behind the loads: multiplies, exchanges, finishes. `group`: number of this warpgroup among those that multiply.
+// After the loads: multiplies, exchanges, finishes. `group`: index of this warpgroup among the consumers.
 template <typename Config, typename Epilogue>
 __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epilogue,
                                   const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank,
@@ -348,7 +347,7 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
   } else {
     if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group, front);
   }
-  __syncthreads();  // the ring is done
+  __syncthreads();  // the ring is no longer used
   if (multiplies) parts_lay<Config>(acc[0], shared, group);
   if constexpr (kParts > 1) {
     cuda::parts_exchange<Config, Traits>(shared.sums, shared.received, *shared.all_here, rank);
@@ -359,7 +358,7 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
     const auto* own = shared.sums + rank * Traits::kSlice;
     cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, own, unit, rank);
   }
-  if constexpr (kParts > 1) cluster_wait();  // the others have what this block sent
+  if constexpr (kParts > 1) cluster_wait();  // the other blocks have received this block's sums
 }
 
 // The map of A that this block reads.
@@ -372,7 +371,7 @@ __device__ inline const TensorMap& map_of_class(const TensorMap& first, const Ma
   return *map;
 }
 
-// All of a block but for where its operands come from. `source`: see PartsBoxes.
+// The whole kernel for any source of operands. `source`: see PartsBoxes.
 template <typename Config, typename Source, typename Epilogue>
 __device__ inline void gemm_parts_from(const Source& source, const GemmPartsArgs& args, const Epilogue& epilogue,
                                        const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank) {
@@ -436,14 +435,14 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
   gemm_parts_from<Config>(source, args, epilogue, shared, unit, rank);
 }
 
-// The same with operands that threads load through views (load.h), by cp.async: no tensor map is fetched first.
+// The same with operands that threads load through views (load.h) by cp.async, without fetching a tensor map first.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
                                         const Epilogue& epilogue) {
   using Traits = PartsTraits<Config>;
   using In = typename Config::In;
   constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kLoaders = 128;
-  constexpr int kBegun = 3;  // the barrier of that name
+  constexpr int kBegun = 3;  // id of the named barrier
   using LoaderA = cuda::TileLoader<A, In, sm80::SwizzledTile<In, Config::kTileM, Traits::kTileK, Config::kAKMajor>,
                                    Config::kTileM, Traits::kTileK, kLoaders>;
   using LoaderB = cuda::TileLoader<B, In, sm80::SwizzledTile<In, Config::kTileN, Traits::kTileK, Config::kBKMajor>,

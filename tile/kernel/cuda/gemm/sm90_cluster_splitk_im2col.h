@@ -1,9 +1,9 @@
-// tile/kernel/cuda/gemm/sm90_cluster_splitk.h for convolutions: TMA gathers the pixels under a tap of so many windows
-// as rows of A, as sm90_im2col.h says. k is (tap, channel), in whole k-tiles of each tap, which the blocks of a cluster
-// take in turn; filters are B as rows of (channel), one batch a tap.
+// tile/kernel/cuda/gemm/sm90_cluster_splitk.h for convolutions. TMA gathers the pixels of a range of windows under one
+// tap as rows of A, as described in sm90_im2col.h. k is (tap, channel), with whole k-tiles for each tap; the blocks of
+// a cluster take k-tiles in turn. Filters are B as rows of (channel), one batch per tap.
 //
-// Config is that file's, with 16-bit operands along k, not swapped, without classes. Batches are groups of channels,
-// each of whole k-tiles where there are several; their filters lie behind one another.
+// Config is that of that file, with 16-bit operands along k, not swapped, without classes. Batches are groups of
+// channels; with several groups each has whole k-tiles, and their filters are stored one after another.
 #pragma once
 
 #include "tile/core/cuda_operand.h"
@@ -11,11 +11,11 @@
 
 namespace heddle::tile::sm90 {
 
-// A source of k-tiles as PartsBoxes is one.
+// A source of k-tiles like PartsBoxes.
 template <typename Config>
 struct PartsWindows {
   using Traits = PartsTraits<Config>;
-  // A k-tile: which of a tap's, the tap, its place in the window.
+  // A k-tile: its index within the tap, the tap, the tap's column and row in the window.
   struct Place {
     int32_t tile, tap, column, row;
   };
@@ -23,7 +23,7 @@ struct PartsWindows {
   const GemmWindowsArgs& windows;
   const PartsUnit& unit;
   const PartsShared<Config>& shared;
-  int32_t x, y, image, channel, filter;  // where the first window begins, first channel and filter of the group
+  int32_t x, y, image, channel, filter;  // origin of the first window; first channel and filter of the group
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   static_assert(!Config::kConstantA && !Config::kViews && Config::kClasses == 1);
 
@@ -31,7 +31,7 @@ struct PartsWindows {
                           const PartsUnit& its_unit, const PartsShared<Config>& its_shared)
       : map_a(a), map_b(b), windows(of), unit(its_unit), shared(its_shared) {
     const int32_t line = unit.m / windows.out[0];
-    image = line / windows.out[1];  // behind the last one there are only zeros
+    image = line / windows.out[1];  // after the last image there are only zeros
     x = (unit.m - line * windows.out[0]) * windows.stride[0] + windows.first[0];
     y = (line - image * windows.out[1]) * windows.stride[1] + windows.first[1];
     channel = unit.batch * windows.channel_tiles * Traits::kTileK;
@@ -42,7 +42,7 @@ struct PartsWindows {
     const int32_t k = unit.k + i * unit.step, tap = k / windows.channel_tiles, row = tap / windows.taps;
     return {k - tap * windows.channel_tiles, tap, tap - row * windows.taps, row};
   }
-  // Without divisions, which the one thread that loads would wait for.
+  // Avoids divisions, which would delay the one loading thread.
   __device__ void advance(Place& at) const {
     at.tile += unit.step;
     while (at.tile >= windows.channel_tiles) {

@@ -1,4 +1,5 @@
-// Sums that one warpgroup of tile/kernel/cuda/gemm/sm90.h hands to another, of another block (stream-K) or of its own.
+// Passes sums from one warpgroup of tile/kernel/cuda/gemm/sm90.h to another, of another block (stream-K) or of the same
+// one.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -9,9 +10,10 @@
 
 namespace heddle::tile::sm90 {
 
-inline constexpr int kHalfGiven = 2;  // the block's barrier of that name: half of the last tile's sums are there
+inline constexpr int kHalfGiven = 2;  // id of the block's named barrier: half of the last tile's sums are written
 
-// Where a thread of warpgroup `group` leaves the sums of its block `from`: every thread writes next to its neighbours.
+// Where a thread of warpgroup `group` stores the sums of its block `from`: neighbouring threads write neighbouring
+// addresses.
 template <typename Config>
 __device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32_t from) {
   using Traits = GemmTraits<Config>;
@@ -19,7 +21,7 @@ __device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32
   return sums + group * (Traits::kRowsPerGroup * Config::kTileN) + threadIdx.x % 128;
 }
 
-// Hands the sums of a tile that another block began to that block.
+// Passes the sums of a tile to the block that has the tile's beginning.
 template <typename Config>
 __device__ inline void store_partials(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
   const int32_t block = PersistentTileScheduler<Config>::stream_number();
@@ -32,7 +34,7 @@ __device__ inline void store_partials(const GemmAccumulators<Config>& acc, const
   raise_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
 }
 
-// Adds what the blocks behind this one have of its last tile, in order: the same sums in every run.
+// Adds the sums that the following blocks have of this block's last tile, in order: the same result in every run.
 template <typename Config>
 __device__ inline void load_partials(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group,
                                      int32_t missing) {
@@ -50,16 +52,16 @@ __device__ inline void load_partials(GemmAccumulators<Config>& acc, const GemmAr
   }
 }
 
-// Where warpgroups take turns, the epilogue of a block's last tile lies in the open while one of them has nothing left
-// to do: it takes the second half of the tile's pieces, through the ring, which is empty by then. That costs some 500
-// cycles, so it is for epilogues that compute something.
+// In ping-pong mode, the epilogue of a block's last tile does not overlap with anything, and one warpgroup is idle. It
+// takes the second half of the tile's pieces, through the ring, which is empty by then. This costs about 500 cycles, so
+// it is used only for epilogues that compute something.
 template <typename Config, typename Epilogue>
 inline constexpr bool kSharesLast =
     Config::kPingPong&& Config::kStore == GemmStore::kTma && !Config::kSwapped && InSteps<Epilogue>::costly &&
     is_same<typename GemmTraits<Config>::Acc, float> && GemmTraits<Config>::kPieces % 2 == 0 &&
     (!GemmTraits<Config>::kResidual || GemmTraits<Config>::kResidualPieces == GemmTraits<Config>::kResidualPlaces);
 
-// Four sums of each thread side by side, threads next to each other.
+// Each thread stores four sums contiguously; neighbouring threads are contiguous.
 template <typename Config>
 struct HalfOfSums {
   static constexpr int kRow = Config::kTileN / 2, kFirst = GemmTraits<Config>::kBlocksM * kRow / 2;

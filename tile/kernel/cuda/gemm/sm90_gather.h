@@ -1,9 +1,9 @@
-// tile/kernel/cuda/gemm/sm90.h with operands that TMA does not read: a warpgroup loads the tiles of both
-// through their views (load.h) by cp.async, or through registers, into the ring that wgmma reads. Convolutions of
-// images, batches with several strides, odd alignment, converted and computed operands multiply at wgmma's rate.
+// tile/kernel/cuda/gemm/sm90.h for operands that TMA cannot read. A warpgroup loads the tiles of both through their
+// views (load.h), by cp.async or through registers, into the ring that wgmma reads. Convolutions of images, batches
+// with several strides, odd alignment, converted and computed operands are multiplied at wgmma's rate.
 //
-// Config is tile/kernel/cuda/gemm/sm90.h's, without clusters, swapped operands and stream-K; kAKMajor and kBKMajor say
-// how a tile lies in shared memory, as a rule as the operand does in memory. Operands are those of
+// Config is that of tile/kernel/cuda/gemm/sm90.h, without clusters, swapped operands and stream-K. kAKMajor and
+// kBKMajor give the layout of a tile in shared memory, normally that of the operand in memory. Operands are those of
 // tile/kernel/cuda/gemm/sm80.h.
 #pragma once
 
@@ -28,7 +28,7 @@ struct ViewLoaders {
   static_assert((Config::kAKMajor || Traits::kTileM % 64 == 0) && (Config::kBKMajor || Traits::kTileN % 64 == 0));
 };
 
-// Bytes of a stage of words as they lie in memory, for operands that are shifted to their tiles (load_shifted.h).
+// Bytes of a stage of unaligned words, for operands that are shifted into their tiles (load_shifted.h).
 template <typename Loader>
 constexpr int raw_bytes() {
   if constexpr (requires { Loader::kRawBytes; }) {
@@ -38,7 +38,7 @@ constexpr int raw_bytes() {
   }
 }
 
-// What a stage under way leaves to be done.
+// The work that remains for a stage in flight.
 template <typename Loader, bool Raw = (raw_bytes<Loader>() > 0)>
 struct UnderWay {
   typename Loader::Copied copied;
@@ -64,7 +64,7 @@ __device__ inline UnderWay<Loader> load_stage(Loader& loader, uint8_t* to, uint8
   return stage;
 }
 
-// The warpgroup that fills the ring. Copies of kBehind stages are under way while the next one is asked for.
+// The warpgroup that fills the ring. Copies of kBehind stages are in flight while the next one is requested.
 template <typename Config, typename A, typename B>
 __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const GemmArgs& args,
                                  const GemmShared<Config>& shared) {
@@ -75,8 +75,8 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
   constexpr int kRawA = raw_bytes<LoaderA>(), kRaw = kRawA + raw_bytes<LoaderB>();
   constexpr int kShifted = (kRawA > 0 ? 1 : 0) + (kRaw > kRawA ? 1 : 0);
   constexpr int kBehind = gemm_stages_behind(Traits::kStages, kShifted, Config::kTileM + Config::kTileN);
-  // The last one is the newest. With a value before the loop: of lanes' values that begin as none at all, ptxas 13.0
-  // assumes that they are the same in all lanes, and keeps them in uniform registers.
+  // The last entry is the newest. All are initialised before the loop: ptxas 13.0 assumes that values that begin
+  // undefined are the same in all lanes, and keeps them in uniform registers.
   struct Stage {
     UnderWay<LoaderA> a;
     UnderWay<LoaderB> b;
@@ -91,7 +91,7 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
       for (int i = 0; i < kBehind; ++i) under_way[i] = under_way[i + 1];
     }
   };
-  const auto complete = [&] {  // the oldest
+  const auto complete = [&] {  // completes the oldest stage
     if constexpr (kRaw > 0) {
       const uint8_t* from = raw + raw_arrived.stage * kRaw;
       if constexpr (kShifted == 2) shared.empty[arrived.stage].wait(arrived.phase ^ 1);
@@ -156,7 +156,8 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
   grid_dependency_wait();
   __syncthreads();
 
-  // Registers at entry are 65536 / threads; with two consumers 168. Addresses need more than TMA's thread.
+  // At entry a thread has 65536 / threads registers: 168 with two consumers. Addresses need more than TMA's single
+  // thread.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   if (threadIdx.x < kLoaders) {
     if constexpr (kMoveRegisters) warpgroup_reg_dealloc<104>();

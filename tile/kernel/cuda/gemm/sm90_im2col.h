@@ -1,9 +1,9 @@
-// tile/kernel/cuda/gemm/sm90.h for convolutions: TMA gathers the pixels under a tap of so many windows as
-// rows of A. k is (tap, channel), channels of a tap filled up with zeros to whole k-tiles; filters are B as rows of
-// (channel), one batch a tap.
+// tile/kernel/cuda/gemm/sm90.h for convolutions. TMA gathers the pixels of a range of windows under one tap as rows of
+// A. k is (tap, channel); the channels of a tap are padded with zeros to whole k-tiles. Filters are B as rows of
+// (channel), one batch per tap.
 //
-// Config is tile/kernel/cuda/gemm/sm90.h's, with 16-bit operands along k, not swapped. Batches are groups of channels,
-// each of whole k-tiles where there are several; their filters lie behind one another.
+// Config is that of tile/kernel/cuda/gemm/sm90.h, with 16-bit operands along k, not swapped. Batches are groups of
+// channels; with several groups each has whole k-tiles, and their filters are stored one after another.
 #pragma once
 
 #include "tile/core/cuda_operand.h"
@@ -24,9 +24,9 @@ __device__ inline PipelineState<Config::kStages> gemm_produce_windows(const Tens
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   PipelineState<Traits::kStages> at;
   bool first_unit = true;
-  int32_t begun = 0;  // stages that have their filters
+  int32_t begun = 0;  // stages whose filters are already requested
   while (true) {
-    // The first window of this block's share of the rows; behind the last image there are only zeros.
+    // The first window of this block's share of the rows. After the last image there are only zeros.
     const int32_t share = kShares == 1 ? 0 : walk.rank * kRows;
     const int32_t first = unit.m + share, line = first / windows.out[0];
     const int32_t image = line / windows.out[1];

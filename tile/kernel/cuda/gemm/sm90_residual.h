@@ -1,4 +1,5 @@
-// A matrix of 16-bit elements beside D on sm_90a: TMA brings its pieces to where those of D leave from.
+// A residual matrix of 16-bit elements beside D on sm_90a. TMA loads its pieces into the staging places from which the
+// pieces of D leave.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -9,7 +10,7 @@
 
 namespace heddle::tile::sm90 {
 
-// Where piece number `piece` of warp `warp`'s part of a tile lies in D.
+// The position in D of piece number `piece` of warp `warp`'s part of a tile.
 template <typename Config>
 struct PiecePlace {
   int32_t row, col;
@@ -21,7 +22,8 @@ struct PiecePlace {
   }
 };
 
-// Asks for a piece of a matrix beside D, to the place that is its. It is read once: the L2 keeps the operands.
+// Requests a piece of the residual into its place. It is read once, so it is evicted first and the L2 keeps the
+// operands.
 template <typename Config>
 __device__ inline void bring_piece(const TensorMap& map, const GemmShared<Config>& shared, const GemmUnit& unit,
                                    int32_t warp, int32_t piece) {
@@ -33,7 +35,7 @@ __device__ inline void bring_piece(const TensorMap& map, const GemmShared<Config
   load_box(map, full, shared.staging + place * kGemmStagingBytes, at.col, at.row, unit.batch, CacheHint::kEvictFirst);
 }
 
-// Each warp that multiplies makes the barriers of its places.
+// Each consumer warp initialises the barriers of its places.
 template <typename Config>
 __device__ inline void init_residual(const GemmShared<Config>& shared) {
   constexpr int kPlaces = GemmTraits<Config>::kResidualPlaces;
@@ -44,16 +46,16 @@ __device__ inline void init_residual(const GemmShared<Config>& shared) {
   fence_barrier_init();
 }
 
-// The first pieces of every warp, by as many lanes of a warp as there are warps that multiply: one with each k-tile
-// from the second on, since before all memory is busy with the operands, and later with what is stored. Afterwards each
-// warp asks for its own.
+// Requests the first pieces of every warp, one lane per consumer warp: one piece with each k-tile from the second on,
+// because before that memory is busy with the operands, and later with stores. Afterwards each warp requests its own
+// pieces.
 template <typename Config>
 __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
   const auto warp = static_cast<int32_t>(threadIdx.x) % 32;
   PersistentTileScheduler<Config> walk(args);
   int32_t k = 0, k_tiles = args.k_tiles;
-  // A barrier tells a phase from the next: k-tiles are waited for one after another.
+  // A barrier distinguishes a phase only from the next one, so k-tiles are waited for one after another.
   const auto wait_for_k_tile = [&] {
     if (k < k_tiles) shared.full[k % Traits::kStages].wait_briefly(k / Traits::kStages & 1);
     ++k;
@@ -72,7 +74,7 @@ __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, c
   }
 }
 
-// Nothing, or the pieces of a matrix beside D that a warp has TMA bring to where those of D leave from.
+// Empty, or a warp's pieces of the residual, which TMA loads into the staging places of D.
 template <typename Config, bool Residual>
 struct ResidualPipeline {
   static constexpr bool kBrings = false;
@@ -89,7 +91,7 @@ struct ResidualPipeline<Config, true> {
 
   __device__ ResidualPipeline(const TensorMap* map, const GemmShared<Config>& shared)
       : map_(map), shared_(shared), warp_(warp_of_block() - 4 * Traits::kOthers) {}
-  // A tile of this warp begins: asks for what the last place will hold, and finds the next tile.
+  // Called when a tile of this warp begins: requests the piece for the last place, and determines the next tile.
   __device__ void begin(const PersistentTileScheduler<Config>& walk) {
     const bool asks = threadIdx.x % 32 == 0;
     if (has_next_) {
@@ -105,7 +107,7 @@ struct ResidualPipeline<Config, true> {
     if (Config::kPingPong) ahead.next();
     has_next_ = ahead.valid();
     if (has_next_) next_ = ahead.get();
-    // What has no place yet will come while the tile is stored.
+    // Prefetches pieces that have no place yet; they are loaded while the tile is stored.
     if (asks) {
 #pragma unroll
       for (int i = kPlaces; i < kPieces; ++i) {
@@ -114,7 +116,8 @@ struct ResidualPipeline<Config, true> {
       }
     }
   }
-  // From now on for the last tile of the other warpgroup, its tile number `tile`: all of its pieces are on their way.
+  // Switches to the last tile of the other warpgroup, its tile number `tile`, all of whose pieces are already
+  // requested.
   __device__ void join(int32_t tile) {
     static_assert(kPieces == kPlaces);
     warp_ ^= 4;
@@ -128,8 +131,8 @@ struct ResidualPipeline<Config, true> {
     shared_.residual_full[warp_ * kPlaces + piece % kPlaces].wait((fills_ + piece / kPlaces) & 1);
     load_fragments(pair, buffer(piece));
   }
-  // By one lane: the piece of D is on its way; the place of the one before takes its next piece, perhaps of the next
-  // tile.
+  // Called by one lane once the store of a piece of D is issued: the place of the previous piece receives its next
+  // piece, perhaps of the next tile.
   __device__ void stored(int piece) const {
     if (piece == 0) return;
     wait_stores_read<1>();

@@ -1,4 +1,4 @@
-// What follows from a configuration of tile/kernel/cuda/gemm/sm90.h, and where things lie in its shared memory.
+// Constants derived from a configuration of tile/kernel/cuda/gemm/sm90.h, and the layout of its shared memory.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -7,12 +7,12 @@
 
 namespace heddle::tile::sm90 {
 
-// The number of this thread's warp; the compiler knows that it is the same in all lanes.
+// The index of this thread's warp, which the compiler knows to be the same in all lanes.
 __device__ inline int32_t warp_of_block() {
   return __shfl_sync(0xffffffffu, static_cast<int32_t>(threadIdx.x) / 32, 0);
 }
 
-// What a configuration has where it does not say otherwise.
+// Defaults of a configuration.
 struct GemmDefaults {
   static constexpr int kClusterM = 1, kClusterN = 1;
   static constexpr bool kPingPong = false, kStream = false, kSwapped = false;
@@ -28,7 +28,7 @@ struct GemmTraits {
   using Acc = accumulator_t<In>;
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
   static constexpr bool kSplit =
-      is_same<In, tf32x2>;  // a warpgroup takes numbers apart (tile/kernel/cuda/gemm/sm90_3xtf32.h)
+      is_same<In, tf32x2>;  // a warpgroup splits numbers (tile/kernel/cuda/gemm/sm90_3xtf32.h)
   static constexpr int kConsumers = Config::kConsumers, kOthers = kSplit ? 2 : 1;
   static constexpr int kThreads = 128 * (kConsumers + kOthers);
   static constexpr int kTileK = kGemmRowBytes / sizeof(In);
@@ -41,7 +41,7 @@ struct GemmTraits {
   static constexpr int kStoredN = Config::kGated ? kTileN / 2 : kTileN;  // columns of D
   static constexpr int kPieces =
       kBlocksM * kStoredN * static_cast<int>(sizeof(typename Config::Out)) /
-      gemm_piece(kStoredN, sizeof(typename Config::Out)).bytes;  // that a warp stores of a tile, by GemmStore::kTma
+      gemm_piece(kStoredN, sizeof(typename Config::Out)).bytes;  // stored per warp and tile by GemmStore::kTma
   static constexpr bool kResidual = Config::kResidual;
   static constexpr int kResidualPieces = gemm_residual_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kResidualPlaces = gemm_residual_places(kTileM, kTileN, kConsumers, Config::kPingPong);
@@ -51,8 +51,8 @@ struct GemmTraits {
   static constexpr int kSharedBytes =
       gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
       (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kResidual ? kGemmResidualBarrierBytes : 0);
-  // Arrivals that free a stage: a warpgroup, where threads themselves read it each of its warps, in every block of the
-  // cluster.
+  // Arrivals that free a stage, in every block of the cluster: one per warpgroup, or one per warp if threads read the
+  // stage themselves.
   static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
@@ -77,11 +77,11 @@ struct GemmShared {
   uint8_t* staging;
   Barrier* full;
   Barrier* empty;
-  Barrier* turn;           // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
-  Barrier* residual_full;  // for each warp that multiplies, of each of its places in `staging`
-  uint8_t* low;            // of f32 in two parts: those of B that are low
-  Barrier* split;          // B's parts are there
-  uint32_t* by_fma;        // [stage], a byte for each warp: numbers that the tensor cores do not multiply
+  Barrier* turn;           // one per warpgroup with tiles of its own: the other's k-tiles have all arrived
+  Barrier* residual_full;  // for each consumer warp, for each of its places in `staging`
+  uint8_t* low;            // f32 in two parts: the low parts of B
+  Barrier* split;          // B has been split
+  uint32_t* by_fma;        // [stage], a byte for each warp: whether FMA must multiply
 
   __device__ explicit GemmShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster

@@ -1,5 +1,5 @@
-// The second kernel of a GEMM whose k is split: adds the parts in order, so that the result does not depend on which
-// block was first.
+// The second kernel of a split-k GEMM: adds the parts in order, so that the result does not depend on the order in
+// which blocks finish.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -7,7 +7,8 @@
 
 namespace heddle::tile::cuda {
 
-// Every Step-th part from `first` on of n neighbours, added in order. Rows of partial sums are aligned to 16 bytes.
+// Adds every Step-th part of n neighbours, from part `first` on, in order. Rows of partial sums are aligned to 16
+// bytes.
 template <int Step, typename Acc, int W>
 __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, int first) {
   if (n == W) {
@@ -20,7 +21,7 @@ __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, con
 #pragma unroll
       for (int c = 0; c < W; ++c) sums[c] += part.x[c];
     }
-  } else {  // what lies behind the columns was not written
+  } else {  // elements after the columns were not written
 #pragma unroll 8
     for (int split = first; split < args.splits; split += Step) {
 #pragma unroll
@@ -31,7 +32,7 @@ __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, con
   }
 }
 
-// The same of all parts; shared: by the lanes of a warp, of which the first has the sums.
+// Adds all parts. `shared`: the lanes of a warp share them, and the first lane gets the sums.
 template <typename Acc, int W>
 __device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, bool shared,
                                      int lane) {
@@ -44,8 +45,8 @@ __device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args,
   }
 }
 
-// Adds the parts of k in order, and applies the epilogue; `args.lanes` threads per 4 columns, grid-stride. Where it is
-// the lanes of a warp they share the parts: few results of many parts would wait for one load after the other.
+// Adds the parts of k in order and applies the epilogue, with `args.lanes` threads per 4 columns, grid-stride. With
+// several lanes these share the parts: one thread with many parts would wait for one load after another.
 template <typename Acc, typename Epilogue>
 __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
   constexpr int W = 4, kPair = kColumnsOfPair<Epilogue>;

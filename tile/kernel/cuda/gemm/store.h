@@ -1,4 +1,4 @@
-// The last part of a GEMM block: the epilogue over the accumulators and their way to memory.
+// The end of a GEMM block: applies the epilogue to the accumulators and stores the results.
 #pragma once
 
 #include "tile/arch/sm80/ldmatrix.h"
@@ -15,8 +15,8 @@ namespace heddle::tile::sm90 {
 using cuda::epilogue_value_t;
 using cuda::NoEpilogue;
 
-// Whether an epilogue says that all it does is to return values, for whole pairs of columns: then it may be called for
-// any element of D, and it is called for none outside.
+// Whether an epilogue declares that it only returns values, for whole pairs of columns. Then it may be called for any
+// element of D, and need not be called for elements outside.
 template <typename Epilogue, typename = void>
 struct ReturnsOnly {
   static constexpr bool value = false;
@@ -26,8 +26,8 @@ struct ReturnsOnly<Epilogue, decltype(void(Epilogue::kReturnsOnly))> {
   static constexpr bool value = Epilogue::kReturnsOnly;
 };
 
-// Whether it says that it reads matrices whose rows lie beside those of D: matrices(f, batch, row, col) calls f with
-// the address of each, a multiple of 16 bytes.
+// Whether it declares that it reads matrices with the layout of D's rows: matrices(f, batch, row, col) calls f with the
+// address of each, a multiple of 16 bytes.
 template <typename Epilogue, typename = void>
 struct ReadsMatrices {
   static constexpr bool value = false;
@@ -37,7 +37,7 @@ struct ReadsMatrices<Epilogue, decltype(void(Epilogue::kReadsMatrices))> {
   static constexpr bool value = Epilogue::kReadsMatrices;
 };
 
-// The size of its elements where the kernel may hand over those of the first matrix.
+// The size of its elements, if the kernel may pass the elements of the first matrix.
 template <typename Epilogue, typename = void>
 struct ResidualBytes {
   static constexpr int value = 0;
@@ -47,7 +47,7 @@ struct ResidualBytes<Epilogue, decltype(void(Epilogue::kResidualBytes))> {
   static constexpr int value = Epilogue::kResidualBytes;
 };
 
-// The same of vectors that lie beside every row of D, by vectors(f, batch, row, col).
+// The same for vectors that are shared by all rows of D: vectors(f, batch, row, col).
 template <typename Epilogue, typename = void>
 struct ReadsVectors {
   static constexpr bool value = false;
@@ -57,10 +57,10 @@ struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
   static constexpr bool value = Epilogue::kReadsVectors;
 };
 
-// Whether it comes in steps too, for f32 accumulators and results of 16 bits: with kSeeds accumulators begin with
-// seed(v, batch, row, col, n), which is the same for all rows, in place of zero, or have it added; then inner(v, batch,
-// row, col, n) is what the call is but for a last function, which pack<Out>(low, high) computes and rounds.
-// kCostly: these compute more than a maximum.
+// Whether it is also available in steps, for f32 accumulators and 16-bit results. With kSeeds the accumulators begin
+// with seed(v, batch, row, col, n), which is the same for all rows, instead of zero, or have it added. Then inner(v,
+// batch, row, col, n) computes all but a last function, and pack<Out>(low, high) computes that function and rounds.
+// kCostly: the steps compute more than a maximum.
 template <typename Epilogue, typename = void>
 struct InSteps {
   static constexpr bool value = false, seeds = false, costly = false;
@@ -87,10 +87,10 @@ template <typename Config, typename Epilogue, typename Acc>
 inline constexpr bool kSeeded = Config::kStore == GemmStore::kTma && !Config::kSwapped &&
                                 sizeof(typename Config::Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::seeds;
 
-// A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
-// in one column of D. Pairs outside of D become something; nothing reads them. Where the epilogue only returns values
-// it gets the last pair of D for them, since branches around each pair cost more than the epilogue.
-// `Inside`: the columns are known to be D's. `residual`: what else the epilogue gets.
+// Applies the epilogue to a pair of accumulators that are neighbours in the kernel's own row `m`. With swapped operands
+// they lie in one column of D. Results of pairs outside D are undefined and not read: an epilogue that only returns
+// values is called with the position of D's last pair for them, because branches around each pair cost more than the
+// epilogue. `Inside`: the columns are known to be in D. `residual`: further arguments of the epilogue.
 template <bool Swapped, bool Inside = false, typename T, typename Epilogue, typename... Residual>
 __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n,
                                   const Residual&... residual) {
@@ -111,8 +111,8 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
   }
 }
 
-// Accumulators 2 h and 2 h + 1 of matrix j of 8 columns of D, from (m, n) of D on: where the epilogue gates, what two
-// matrices become.
+// Takes accumulators 2 h and 2 h + 1 of matrix j of 8 columns of D, from (m, n) of D on. If the epilogue gates,
+// combines those of two matrices.
 template <bool Inside = false, typename T, int Sums, typename Acc, typename Epilogue>
 __device__ inline void take_pair(T (&v)[2], const Acc (&acc)[Sums], int j, int h, const Epilogue& epilogue,
                                  const GemmArgs& args, int batch, int m, int n) {
@@ -142,9 +142,9 @@ __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* fro
   }
 }
 
-// Pieces of 16 rows and 64 columns of a matrix of 16-bit elements that lies beside D, as fragments of accumulators lie.
-// Loads of 16 bytes and a turn through shared memory: pairs of elements loaded as fragments have them take eight lines
-// an access. By a warp. Across: pieces side by side, before those of 64 rows further down.
+// Pieces of 16 rows and 64 columns of a residual matrix of 16-bit elements, as accumulator fragments. Read by 16-byte
+// loads and redistributed through shared memory, because loading pairs in fragment order touches eight lines per
+// access. Used by a whole warp. Across: pieces side by side, before those of 64 rows further down.
 template <int Across, typename Epilogue>
 class ResidualPieces {
  public:
@@ -152,7 +152,7 @@ class ResidualPieces {
       : epilogue_(epilogue), args_(args), batch_(batch), row_(row), col_(col) {
     fetch(first);
   }
-  // Asks for a piece; what is outside of D becomes something.
+  // Requests a piece; elements outside D are undefined.
   __device__ void fetch(int piece) {
     const int lane = threadIdx.x % 32;
     int col = col_ + piece % Across * 64 + lane % 8 * 8;
@@ -169,7 +169,7 @@ class ResidualPieces {
           batch_, row < args_.m ? row : args_.m - 1, col);
     }
   }
-  // What was asked for, through 2 KiB that are free.
+  // Takes the requested piece, through 2 KiB of free shared memory.
   __device__ void take(uint8_t* buffer, uint32_t (&pair)[8][2]) const {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -206,7 +206,7 @@ struct ChoosePieces<true, Across, Epilogue> {
 template <bool Residual, int Across, typename Epilogue>
 using PiecesOf = typename ChoosePieces<Residual, Across, Epilogue>::type;
 
-// What a thread has of a piece on its way to shared memory, for each 8 x 8 matrix: pairs rounded to 16 bits, or values.
+// A thread's part of a piece on its way to shared memory, for each 8 x 8 matrix: pairs rounded to 16 bits, or values.
 template <int Matrices, typename Out, typename Value>
 struct MadePiece {
   using Pair = Value[2];
@@ -217,7 +217,7 @@ requires(sizeof(Out) == 2) struct MadePiece<Matrices, Out, Value> {
   uint32_t pair[Matrices][2];
 };
 
-// Lays a piece down; Bytes of each row.
+// Writes a piece to shared memory, Bytes of each row.
 template <int Bytes, int Swizzle, typename Out, int Matrices, typename Value>
 __device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, uint8_t* buffer) {
   const int lane = threadIdx.x % 32;
@@ -243,7 +243,7 @@ __device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, ui
   }
 }
 
-// Sums of one part of k, row-major; with swapped operands D lies transposed in the accumulators.
+// Stores sums of one part of k, row-major. With swapped operands the accumulators hold the transpose of D.
 template <bool Swapped, int N, typename Acc>
 __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& args, Acc* partial, int row, int col) {
   const int lane = threadIdx.x % 32;
@@ -257,14 +257,14 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
   }
 }
 
-// Pieces first to last, without the last.
+// Pieces [first, last).
 struct PieceRange {
   int32_t first, last;
 };
 
-// Nothing that depends on accumulators is computed before this. ptxas would take a later piece through its functions
-// before the one in front of it leaves, while TMA has nothing to do; it moves nothing into a loop, and does
-// not know that this one runs once. `number`, above 0, is another one at each place.
+// Keeps ptxas from computing anything that depends on accumulators before this point. Otherwise it would start on a
+// later piece before the current one is stored, while TMA is idle. ptxas moves nothing into a loop, and does not know
+// that this loop runs once. `number` must be above 0 and different at each place.
 template <int Blocks, int Sums, typename Acc>
 __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& args, int number) {
 #pragma unroll 1
@@ -278,10 +278,10 @@ __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& arg
   } while (args.zero == number);
 }
 
-// Through the warp's staging buffers by TMA, piece by piece. `row`: first of the warp's 16 rows of each
-// block of 64; `col`: of D. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with
-// kBrings a piece of the first matrix that the epilogue reads lies where that of D will. Of all pieces only those in
-// `pieces`.
+// Stores through the warp's staging buffers by TMA, piece by piece. `row`: first of the warp's 16 rows of each block of
+// 64; `col`: of D. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with kBrings, the
+// staging place of a piece of D already holds that piece of the first matrix that the epilogue reads. Only `pieces` are
+// stored.
 template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
 __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, int batch, int row, int col,
@@ -301,8 +301,8 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   static_assert(!kBrought || kResidual);
   [[maybe_unused]] uint32_t residual[8][2];
   PiecesOf<kTaken, kAcross, Epilogue> taken(epilogue, args, batch, row, col, pieces.first);
-  // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
-  // share what columns have.
+  // Applies the epilogue to the whole piece before anything orders memory: its loads are in flight together, and rows
+  // share the loads of column vectors.
   const auto make = [&](int piece, Made& made) {
 #pragma unroll
     for (int j = 0; j < kMatrices; ++j) {
@@ -339,7 +339,7 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
     uint8_t* buffer = staging + piece % kPiece.buffers * kPiece.buffer_bytes();
     if constexpr (kBrought) buffer = brought.buffer(piece);
     const auto wait_for_buffer = [&] {
-      // After an odd number of pieces, to the end of the last tile, the first one takes the buffer of the one before.
+      // If an odd number of pieces ends the last tile, the first piece takes the buffer of the one before.
       const bool in_turn = piece > pieces.first || (kPieces - pieces.first) % kPiece.buffers == 0;
       if (lane == 0 && in_turn) wait_stores_read<kPiece.buffers - 1>();
       if (lane == 0 && !in_turn) wait_stores_read<0>();
@@ -370,8 +370,8 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   }
 }
 
-// The same with swapped operands: the warp's 16 rows are 16 columns of D. The map's box is {16, kRows, 1}, swizzled
-// over 32 bytes.
+// The same for swapped operands: the warp's 16 rows are 16 columns of D. The map's box is {16, kRows, 1}, swizzled over
+// 32 bytes.
 template <int N, typename Out, typename Acc, typename Epilogue>
 __device__ inline void store_columns(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                      const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row,

@@ -1,8 +1,8 @@
-// The last part of a GEMM block whose epilogue stores D itself: any alignment, any results.
+// The end of a GEMM block whose epilogue stores D itself: any alignment, any results.
 //
-// A warp's accumulators pass through shared memory, so that a lane gets 8 neighbours of a row of D, and those begin
-// where memory has a multiple of 8 elements: all accesses but those at the edges of a piece are whole, whatever D's
-// rows are.
+// A warp's accumulators pass through shared memory, so that a lane gets 8 neighbours of a row of D that begin at a
+// multiple of 8 elements in memory: all accesses except at the edges of a piece are whole, however D's rows are
+// aligned.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -20,26 +20,26 @@ struct StagedPiece {
   static_assert(Rows * Columns * sizeof(Acc) <= 2 * kGemmStagingBytes && Columns % 8 == 0);
   Acc* buffer;
 
-  // Groups of 8 columns change places from row to row, so that fragments of 8 rows meet no bank twice.
+  // Groups of 8 columns are permuted differently in each row, so that fragments of 8 rows have no bank conflicts.
   __device__ Acc& at(int row, int column) const {
     constexpr int kGroups = Columns % 64 == 0 ? 8 : Columns % 32 == 0 ? 4 : Columns % 16 == 0 ? 2 : 1;
     return buffer[row * Columns + (column ^ (row % kGroups * 8))];
   }
 };
 
-// Hands a staged piece, whose first element is (row, column) of D, to the epilogue. The columns before the first
-// multiple of 8 elements in memory and those behind the last are handed over by themselves.
+// Passes a staged piece, whose first element is (row, column) of D, to the epilogue. Columns before the first multiple
+// of 8 elements in memory, and columns after the last one, are passed separately.
 template <int Rows, int Columns, typename Acc, typename Epilogue>
 __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece, const Epilogue& epilogue,
                                    const GemmArgs& args, int32_t rows, int32_t columns, int batch, int row,
                                    int column) {
   constexpr int W = kGemmNeighbours, kGroups = Columns / W;
   const int lane = threadIdx.x % 32;
-  const bool shifts = columns % W != 0;  // else the epilogue counts on 8 columns wherever it is called
+  const bool shifts = columns % W != 0;  // else the epilogue expects 8 columns at each call
   const auto first_of = [&](int r) {
     return shifts ? static_cast<int>(-(batch * args.d_batch + (row + r) * args.d_row + column) & (W - 1)) : 0;
   };
-  // First the groups of 8, then what is left at both ends of each row.
+  // First the groups of 8, then the remainders at both ends of each row.
 #pragma unroll 1
   for (int i = lane; i < Rows * (kGroups + (shifts ? 2 : 0)); i += 32) {
     const bool whole = i < Rows * kGroups;
@@ -61,7 +61,7 @@ __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece,
   }
 }
 
-// One warp's 16 rows of the kernel's own D, from (row, col). With swapped operands they are 16 columns of D.
+// Stores one warp's 16 rows of the kernel's own D, from (row, col). With swapped operands they are 16 columns of D.
 template <bool Swapped, int N, typename Acc, int Sums, typename Epilogue>
 __device__ inline void store_epilogue(const Acc (&acc)[Sums], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
@@ -72,7 +72,7 @@ __device__ inline void store_epilogue(const Acc (&acc)[Sums], const Epilogue& ep
   const Piece piece{reinterpret_cast<Acc*>(staging)};
 #pragma unroll
   for (int p = 0; p < N / kPiece; ++p) {
-    __syncwarp();  // the piece before is read
+    __syncwarp();  // the previous piece has been read
 #pragma unroll
     for (int j = 0; j < kPiece / 8; ++j) {
 #pragma unroll
@@ -94,7 +94,7 @@ __device__ inline void store_epilogue(const Acc (&acc)[Sums], const Epilogue& ep
   }
 }
 
-// Rows of D as bytes in a warp's staging buffers, 4 KiB. Pieces of 16 bytes change places from row to row.
+// Rows of D as bytes in a warp's staging buffers, 4 KiB. Pieces of 16 bytes are permuted differently in each row.
 template <int RowBytes, int Turn>
 struct StagedRows {
   static constexpr int kChunks = RowBytes / 16, kMost = 2 * kGemmStagingBytes / RowBytes;
@@ -109,8 +109,8 @@ struct StagedRows {
   }
 };
 
-// The first or the last bytes of a row, less than 16, in as few stores as their addresses allow: `frame` lies at
-// `to`, a multiple of 16; its last `count` bytes are stored, or its first.
+// Stores the first or the last bytes of a row, less than 16, in as few stores as their addresses allow. `frame` belongs
+// at `to`, a multiple of 16; its last `count` bytes are stored, or its first.
 template <int Size>
 __device__ inline void write_edge(uint8_t* to, const cuda::Chunk& frame, int count, bool last) {
   const int eight = last ? 8 : 0, four = last ? 12 - (count & 8) : count & 8;
@@ -148,13 +148,13 @@ __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint
     const int head = head_of(row), at = head + 16 * chunk;
     if (r < rows && at + 16 <= bytes) *reinterpret_cast<cuda::Chunk*>(row + at) = moved(r, chunk, head);
   }
-  // What is left at both ends of each row.
+  // The remainders at both ends of each row.
 #pragma unroll 1
   for (int i = lane; i < 2 * rows; i += 32) {
     const int r = i / 2;
     uint8_t* row = to + r * pitch;
     const int head = head_of(row);
-    if (bytes < head) {  // within 16 bytes
+    if (bytes < head) {  // all within 16 bytes
       for (int at = i % 2 * kSize; at < bytes; at += 2 * kSize) {
         *reinterpret_cast<Out*>(row + at) = *reinterpret_cast<const Out*>(staged.at(r, at));
       }
@@ -170,8 +170,8 @@ __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint
   }
 }
 
-// One warp's 16 rows of the kernel's own D, from (row, col), as the epilogue returns them. With swapped operands they
-// are 16 columns of D.
+// Stores the values that the epilogue returns for one warp's 16 rows of the kernel's own D, from (row, col). With
+// swapped operands they are 16 columns of D.
 template <bool Swapped, int N, typename Out, typename Acc, int Sums, typename Epilogue>
 __device__ inline void store_any_rows(const Acc (&acc)[Sums], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
@@ -189,7 +189,7 @@ __device__ inline void store_any_rows(const Acc (&acc)[Sums], const Epilogue& ep
 #pragma unroll
   for (int step = 0; step < (N + kPiece - 1) / kPiece * kHalves; ++step) {
     const int p = step / kHalves, half = step % kHalves, first = col + p * kPiece;
-    __syncwarp();  // the piece before is read
+    __syncwarp();  // the previous piece has been read
 #pragma unroll
     for (int j = p * (kPiece / 8); j < N / 8 && j < (p + 1) * (kPiece / 8); ++j) {
 #pragma unroll

@@ -1,4 +1,4 @@
-// How the blocks of a GEMM that stay walk over its units of work, and the flags by which they hand on sums.
+// The order in which persistent GEMM blocks walk over units of work, and the flags by which they pass on sums.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -6,7 +6,7 @@
 
 namespace heddle::tile::sm90 {
 
-// A place in the ring.
+// A position in the ring.
 template <int Stages>
 struct PipelineState {
   uint32_t stage = 0, phase = 0;
@@ -23,15 +23,15 @@ struct PipelineState {
   }
 };
 
-// The units of one cluster of blocks, in order: every so many tiles (or parts of their k); with stream-K then the share
-// of this block in the tiles from args.whole on.
+// The units of one cluster of blocks, in order: tiles (or parts of their k) with a fixed stride; then, with stream-K,
+// this block's share of the tiles from args.whole on.
 template <typename Config>
 struct PersistentTileScheduler {
   static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
 
   const GemmArgs& args;
   int32_t unit, step, count, rank;
-  StreamRange share{0, 0};  // what is left of it, in k-tiles
+  StreamRange share{0, 0};  // the rest of the share, in k-tiles
 
   __device__ explicit PersistentTileScheduler(const GemmArgs& a) : args(a) {
     rank = kCluster == 1 ? 0 : static_cast<int32_t>(cluster_rank());
@@ -46,12 +46,12 @@ struct PersistentTileScheduler {
   __device__ static int32_t units(const GemmArgs& args) {
     return args.tiles_m * args.tiles_n * args.splits * args.batch;
   }
-  // The number of a block among those that share tiles. It waits for sums of higher numbers only: those of blocks that
-  // began before it, so that somebody always goes on, however few of them run at once.
+  // The index of a block among those that share tiles. A block only waits for sums of higher indices, which belong to
+  // blocks that started earlier, so some block always makes progress, however few run at once.
   __device__ static int32_t stream_number() {
     return static_cast<int32_t>(gridDim.x) - 1 - static_cast<int32_t>(blockIdx.x);
   }
-  // K-tiles that are dealt to the blocks.
+  // The k-tiles that stream-K divides among the blocks.
   __device__ static int64_t streamed(const GemmArgs& args) {
     return static_cast<int64_t>(units(args) - args.whole) * args.k_tiles;
   }
@@ -76,7 +76,7 @@ struct PersistentTileScheduler {
   }
 
  private:
-  // Of the tile that the share has come to.
+  // The k-tiles of the current tile of the share.
   __device__ Range segment() const {
     const auto first = static_cast<int32_t>(share.first % args.k_tiles);
     const int64_t left = share.last - share.first, rest = args.k_tiles - first;
@@ -91,9 +91,9 @@ struct PersistentTileScheduler {
   }
 };
 
-// A flag between warps of different blocks: what the lanes wrote before raising it is seen by those that took it, who
-// leave it as it was. The fences are those of the lane that touches the flag, since the memory model takes a fence and
-// the access beside it as one only within a thread; the warp's barrier hands on the rest.
+// A flag between warps of different blocks. Values that the lanes wrote before raising it are visible to the warp that
+// takes it; taking it resets it. The lane that accesses the flag also executes the fence, because the memory model
+// combines a fence and an access only within a thread; the warp's barrier extends the order to the other lanes.
 __device__ inline void raise_flag(uint32_t* flag) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) {

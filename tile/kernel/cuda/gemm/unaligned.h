@@ -1,22 +1,22 @@
-// D = epilogue(A B) on sm_90 where a side of D is small, from operands whose lines along k begin at any address:
-// cp.async brings the aligned pieces around them to shared memory as they lie, and warps read the words that mma.sync
-// multiplies from wherever they are, two halves of a word at a time where need be. Nothing is copied or shifted first,
-// there is no map to fetch, and the code is short: that is what counts where memory or latency is the limit.
+// D = epilogue(A B) on sm_90 for a short side of D and operands whose lines along k begin at any address. cp.async
+// copies the surrounding aligned pieces to shared memory unchanged, and warps read the words for mma.sync from any
+// address, combining two words if necessary. Nothing is copied or shifted first, no tensor map is fetched, and the code
+// is short: this matters if memory or latency is the limit.
 //
-// Sums over k do not mind its order, as long as both operands agree: of 128 bytes of k the four lanes of a row of a
-// fragment have 32 each, side by side, so that a lane reads nine words for the eight that it multiplies.
+// Any order of k gives the same sum if both operands agree on it: of 128 bytes of k, each of the four lanes of a
+// fragment's row has 32 contiguous bytes, so that a lane reads nine words to multiply eight.
 //
 // A generated unit gives a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                      // what is multiplied: of sm80::Mma, as it lies in memory
+//     using In = tile::half;                      // operand type of sm80::Mma, as stored in memory
 //     static constexpr int kTileM = 64, kTileN = 24;   // the long side; the small one, a multiple of 8
 //     static constexpr int kWarpsM = 2, kWarpsK = 4;   // of a block: rows of 16, 32 or 64; parts of 128 bytes of k
 //     static constexpr int kStages = 4;           // at least 2, of kWarpsK * 128 bytes of k
 //     static constexpr int kParts = 4;            // of k: the blocks of a cluster
 //     static constexpr int kAlignA = 2, kAlignB = 16;  // of all lines, in bytes
-//     static constexpr int kNeighbours = 4;       // columns of D that the epilogue sees at once; 1 where rows of D
-//                                                 // begin anywhere: lanes side by side write whole sectors
+//     static constexpr int kNeighbours = 4;       // columns of D passed to the epilogue at once; 1 if rows of D
+//                                                 // begin anywhere: neighbouring lanes write whole sectors
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
 //   };
@@ -67,7 +67,7 @@ __device__ inline MatrixLines<In> lines_of(const Operand& operand, int batch) {
   return {reinterpret_cast<const In*>(lines.data), lines.leading, lines.lines, lines.length};
 }
 
-// A thread's share of the lines of one operand: pieces of 16 bytes, with what stands before and behind the line.
+// A thread's share of the lines of one operand: pieces of 16 bytes, including bytes before and after the line.
 template <typename In, int Rows, int Align, int WarpsK, int Threads>
 class LineCopier {
  public:
@@ -79,7 +79,7 @@ class LineCopier {
     at_ = reinterpret_cast<uint64_t>(lines.data) + row * leading_ + k_bytes;
     left_ = static_cast<int64_t>(lines.length) * int(sizeof(In)) - k_bytes;
   }
-  // To `to`, a shared address.
+  // Copies to `to`, a shared address.
   __device__ void copy(uint32_t to) const {
 #pragma unroll
     for (int i = 0; i < (Rows + kAtOnce - 1) / kAtOnce; ++i) {
@@ -118,11 +118,11 @@ class LineCopier {
   int place_, piece_;
 };
 
-// Where a lane finds its 32 bytes of the lines of a fragment.
+// Finds a lane's 32 bytes in the lines of a fragment.
 template <typename In, int Align, int Pitch>
 class LineReader {
  public:
-  // `line`: the lane's first one in the tile, which begins with line `row` of the operand.
+  // `line`: the lane's first line in the tile, which begins with line `row` of the operand.
   __device__ LineReader(const MatrixLines<In>& lines, int row, int line, int k_bytes) {
 #pragma unroll
     for (int odd = 0; odd < (kAlike ? 1 : 2); ++odd) {
@@ -135,7 +135,7 @@ class LineReader {
       bits_[odd] = (shift & 3) * 8;
     }
   }
-  // Of the line 8 * `eight` further.
+  // Reads the words of the line 8 * `eight` further.
   __device__ void read(uint32_t (&words)[8], const uint8_t* tile, int eight) const {
     const int odd = kAlike ? 0 : eight % 2;
     const uint8_t* from = tile + at_[odd] + eight * 8 * Pitch;
@@ -159,7 +159,7 @@ class LineReader {
 #pragma unroll
     for (int i = 0; i < 8; ++i) sm80::round_fragment<In>(words[i]);
   }
-  // Element `k` of all 128 bytes, of 4 bytes each, of that line.
+  // Element `k` of that line's 128 bytes of 4-byte elements.
   __device__ float number(const uint8_t* tile, int eight, int k) const {
     static_assert(sizeof(In) == 4 && Align >= 4);
     const int lane = threadIdx.x % 32;
@@ -167,7 +167,7 @@ class LineReader {
   }
 
  private:
-  // Eight lines on, all begin at the same place within 16 bytes, unless elements are single bytes.
+  // Lines eight apart begin at the same offset within 16 bytes, unless elements are single bytes.
   static constexpr bool kAlike = sizeof(In) > 1 || Align >= 8;
   uint32_t at_[2] = {}, bits_[2] = {};
 };
@@ -176,7 +176,7 @@ template <typename Config>
 using LinesSums =
     typename UnalignedTraits<Config>::Acc[UnalignedTraits<Config>::kBlocksM][UnalignedTraits<Config>::kBlocksN][4];
 
-// The same as lines_multiply() by FMA, of f32.
+// The same as lines_multiply() by FMA, for f32.
 template <typename Config, typename ReaderA, typename ReaderB>
 __device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
                                              const ReaderB& reader_b) {
@@ -200,7 +200,7 @@ __device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8
   }
 }
 
-// acc += what this warp has of a stage.
+// acc += this warp's part of a stage.
 template <typename Config, typename ReaderA, typename ReaderB>
 __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
                                       const ReaderB& reader_b) {
@@ -241,7 +241,7 @@ __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* sta
   }
 }
 
-// Lays a warp's sums down in the order of D; `row`: its first one of the kernel's.
+// Writes a warp's sums to shared memory in the order of D; `row`: the warp's first row in the kernel's order.
 template <typename Config>
 __device__ inline void lines_lay(const LinesSums<Config>& acc, typename UnalignedTraits<Config>::Acc* sums, int row) {
   using Traits = UnalignedTraits<Config>;
@@ -266,7 +266,7 @@ __device__ inline void lines_lay(const LinesSums<Config>& acc, typename Unaligne
   }
 }
 
-// The parts of k that the block's warps have, added in order to the first one's place.
+// Adds the parts of k of the block's warps in order, in the place of the first.
 template <typename Traits>
 __device__ inline void lines_add_warps(typename Traits::Acc* sums) {
   using Four = Neighbours<typename Traits::Acc, 4>;
@@ -286,7 +286,7 @@ __device__ inline void lines_add_warps(typename Traits::Acc* sums) {
 
 // The kernel. Launched with UnalignedTraits<Config>::kThreads threads, gemm_unaligned_shared_bytes() of dynamic shared
 // memory, clusters of kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts
-// beyond the cluster. K-tiles of GemmPartsArgs are stages.
+// beyond the cluster. The k-tiles of GemmPartsArgs are stages.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
                                       const Epilogue& epilogue) {
@@ -308,11 +308,11 @@ __device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operan
   const LineReader<In, Config::kAlignB, Traits::kLinePitch> reader_b(lines_b, unit.n, lane / 4, inside);
   auto* sums = reinterpret_cast<Acc*>(raw_shared);
   auto* received = reinterpret_cast<Acc*>(raw_shared + Traits::kRingBytes);
-  auto* all_here = reinterpret_cast<sm90::Barrier*>(received + Traits::kTileSums);  // what the cluster's blocks send
+  auto* all_here = reinterpret_cast<sm90::Barrier*>(received + Traits::kTileSums);  // the sums of the cluster's blocks
 
   LinesSums<Config> acc = {};
   int32_t read = 0, write = 0;
-  // A stage is asked for kStages - 1 turns before it is read.
+  // A stage is requested kStages - 1 iterations before it is read.
 #pragma unroll 1
   for (int32_t i = 1 - kStages; i < unit.count; ++i) {
     if (i >= 0) {
@@ -340,7 +340,7 @@ __device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operan
       sm90::cluster_arrive();
     }
   }
-  __syncthreads();  // the ring is done
+  __syncthreads();  // the ring is no longer used
   lines_lay<Config>(acc, sums + warp_k * Traits::kTileSums, warp_row);
   if constexpr (kParts > 1) {
     if constexpr (Traits::kWarpsK > 1) {
@@ -352,7 +352,7 @@ __device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operan
     __syncthreads();
   }
   parts_finish<Config, Traits>(args, epilogue, kParts > 1 ? received : sums, sums + rank * Traits::kSlice, unit, rank);
-  if constexpr (kParts > 1) sm90::cluster_wait();  // the others have what this block sent
+  if constexpr (kParts > 1) sm90::cluster_wait();  // the other blocks have received this block's sums
 }
 
 }  // namespace heddle::tile::cuda

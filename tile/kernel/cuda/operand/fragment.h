@@ -1,4 +1,4 @@
-// Tiles in shared memory as tensor cores read them: the place of every element and the fragments of a warp.
+// The layout of tiles in shared memory for tensor cores: the place of every element, and the fragments of a warp.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -7,9 +7,10 @@
 
 namespace heddle::tile::sm80 {
 
-// Place of element (row, k) of a tile, in bytes. Along k: rows of TileK elements. Otherwise strips of at most 128 bytes
-// of rows, one line per k. Pieces of 16 bytes are swizzled so that the reads of fragments meet no bank twice: eight
-// rows (or lines) of one piece, for 32-bit elements along rows eight rows of four lines, which have 64 bytes at least.
+// The byte offset of element (row, k) of a tile. Along k: rows of TileK elements. Otherwise: strips of at most 128
+// bytes of rows, one line per k. Pieces of 16 bytes are swizzled so that reads of fragments have no bank conflicts:
+// these read one piece of eight rows (or lines), and for 32-bit elements along rows, eight rows of four lines, which
+// have at least 64 bytes.
 template <typename T, int Rows, int TileK, bool AlongK>
 struct SwizzledTile {
   static constexpr bool kAlongK = AlongK;
@@ -33,8 +34,8 @@ struct SwizzledTile {
   }
 };
 
-// Where a warp finds its fragments of one operand in a tile. Blocks of 16 rows; `IsB`: the two halves of a block are
-// the blocks of 8 columns of two instructions.
+// Locates a warp's fragments of one operand in a tile. Blocks have 16 rows; `IsB`: the two halves of a block are the
+// 8-column blocks of two instructions.
 template <typename In, typename Tile, int Depth, bool AlongK, bool IsB>
 class FragmentReader {
  public:
@@ -43,7 +44,7 @@ class FragmentReader {
     if constexpr (kMatrices) {
       const int half = lane / 8 % 2 * 8, other = lane / 16;
       const int row = first + lane % 8, k = 0;
-      // Matrix 1 lies 8 rows further for A, half of the instruction's k further for B; matrix 2 the other way round.
+      // Matrix 1 is 8 rows further for A, half of the instruction's k further for B; matrix 2 the other way round.
       const int rows_on = IsB ? other * 8 : half, k_on = (IsB ? half / 8 : other) * (Depth / 2);
       at_ = AlongK ? Tile::place(row + rows_on, k + k_on) : Tile::place(first + rows_on, lane % 8 + k_on);
     } else {
@@ -51,7 +52,8 @@ class FragmentReader {
     }
   }
 
-  // Block `block` of step `step` of the tile at `tile` (a shared address; for 32-bit elements along rows a pointer).
+  // Reads block `block` of step `step` of the tile at `tile` (a shared address; for 32-bit elements along rows a
+  // pointer).
   __device__ void read(uint32_t (&r)[4], const uint8_t* raw, uint32_t tile, int block, int step) const {
     if constexpr (kMatrices) {
       load_matrices<!AlongK>(r, tile + place(at_, block, step));
@@ -70,7 +72,7 @@ class FragmentReader {
  private:
   static constexpr bool kMatrices = AlongK || sizeof(In) == 2;
 
-  // Steps and blocks change bits that the lane's part has at zero, so that xor adds below the swizzle.
+  // Steps and blocks change bits that are zero in the lane's offset, so that xor adds them under the swizzle.
   __device__ static uint32_t place(uint32_t at, int block, int step) {
     if constexpr (AlongK) {
       return (at ^ static_cast<uint32_t>(step * 32)) + block * 16 * Tile::kPitch;
@@ -84,8 +86,8 @@ class FragmentReader {
   uint32_t at_;
 };
 
-// 32-bit operands are rounded as they are read, half a unit away from zero, as the instruction ignores the low 13 bits;
-// NaN stays. Others already are what it reads.
+// Rounds 32-bit operands when they are read, half a unit away from zero, because the instruction ignores the low 13
+// bits; NaN is kept. Other operands are already in the instruction's format.
 template <typename In>
 __device__ inline void round_fragment(uint32_t& r) {
   if constexpr (is_same<In, cuda::tf32>) {

@@ -1,8 +1,8 @@
-// The tile of an operand on its way from global to shared memory.
+// Loads the tile of an operand from global to shared memory.
 //
-// A block loads Rows x TileK elements of an operand's view per step of k. Where memory holds what the multiplication
-// reads and pieces of at least 4 bytes are contiguous, cp.async copies them; all else (odd alignment, conversion, a
-// prologue, computed operands) goes through registers: fetched before a step multiplies, put after it.
+// A block loads Rows x TileK elements of an operand's view per step of k. cp.async copies them if memory already holds
+// the multiplied format and pieces of at least 4 bytes are contiguous. Everything else (odd alignment, conversion, a
+// prologue, computed operands) goes through registers: it is fetched before a step multiplies and stored after it.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -12,12 +12,12 @@
 
 namespace heddle::tile::cuda {
 
-// Types that differ in name only.
+// Types with the same representation under different names.
 template <typename From, typename To>
 inline constexpr bool same_bits = is_same<From, To> ||
                                   (is_same<From, float> && (is_same<To, tf32> || is_same<To, tf32x2>));
 
-// The type in which an element is converted and a prologue computes.
+// The type in which an element is converted and in which a prologue computes.
 template <typename From, typename To>
 struct between {
   using type = float;
@@ -42,8 +42,9 @@ concept HasPrologue = requires(const Operand& o, float (&v)[1]) {
   o.apply(v, 0, 0, 0);
 };
 
-// Operands that one block reads may say `static constexpr bool kStream = true`: the L2 forgets them first. For plain
-// loads: ptxas 13.0 makes an illegal instruction of a cp.async whose hint meets an address in a uniform register.
+// Operands that one block reads may declare `static constexpr bool kStream = true`: the L2 evicts them first. Only for
+// plain loads: ptxas 13.0 generates an illegal instruction for a cp.async with a hint and an address in a uniform
+// register.
 template <typename Operand>
 inline constexpr bool is_stream = false;
 template <typename Operand>
@@ -52,7 +53,7 @@ requires requires {
 }
 inline constexpr bool is_stream<Operand> = Operand::kStream;
 
-// How an operand is loaded, as its type tells.
+// The way an operand is loaded, derived from its type.
 template <typename Operand, typename In>
 struct OperandTraits {  // computed
   static constexpr bool kMemoryAlongK = true;
@@ -77,14 +78,14 @@ constexpr int common_divisor(int a, int b) {
   return b == 0 ? a : common_divisor(b, a % b);
 }
 
-// Which of the Threads that load a tile this one is: all of a block, or a warp that has tiles of its own.
+// The index of this thread among the Threads that load a tile: a whole block, or a warp with its own tiles.
 template <int Threads>
 __device__ inline int loading_thread() {
   return static_cast<int>(Threads == 32 ? threadIdx.x % 32 : threadIdx.x);
 }
 
-// How the pieces of a tile are dealt to the threads: piece p of a thread lies `line` lines and `pos` pieces from its
-// first. A line is a row, or where memory is contiguous along rows a k.
+// The distribution of a tile's pieces to threads: piece p of a thread is `line` lines and `pos` pieces from its first
+// one. A line is a row, or a k if memory is contiguous along rows.
 template <int Lines, int PiecesPerLine, int Threads>
 struct Deal {
   static constexpr int kAcross = common_divisor(PiecesPerLine, Threads);  // threads along a line
@@ -95,7 +96,7 @@ struct Deal {
   static_assert(kIdle || Lines % kLinesAtOnce == 0);
 };
 
-// One thread's share of an operand's tiles, which lie in shared memory as SharedTile says: T::place(row, k) in bytes,
+// One thread's share of an operand's tiles. SharedTile gives their layout in shared memory: T::place(row, k) in bytes,
 // T::kAlongK. Pieces beyond the view's lengths or without an element are zeros.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 class TileLoader;
@@ -133,7 +134,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     });
   }
 
-  // The same through registers, in two halves.
+  // Loads through registers, in two halves.
   __device__ void fetch() {
     int i = 0;
     for_pieces([&](const auto& at, int, int) {
@@ -164,7 +165,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     }
   }
 
-  // To the next tile along k.
+  // Advances to the next tile along k.
   __device__ void next() {
     if constexpr (kLeader) {
       Steps<Chain> moved;
@@ -186,8 +187,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   static constexpr int W = Traits::kWidth;
   using D = Deal<(Traits::kMemoryAlongK ? Rows : TileK), (Traits::kMemoryAlongK ? TileK : Rows) / W, Threads>;
   using Held = Piece<In, W>;
-  // A chain that is affine is walked from piece to piece, and so is one with many pieces, to save registers. Others
-  // keep a coordinate for every piece, and where their rows move alike along k the first one leads.
+  // An affine chain is walked from piece to piece; so is any chain with many pieces, to save registers. Other chains
+  // keep a coordinate for every piece; if their rows move alike along k, the others follow the first coordinate.
   static constexpr int kMostKept = 8;
   static constexpr bool kWalk = (moves_linearly<0, Chain>() && moves_linearly<1, Chain>()) || D::kCount > kMostKept;
   static constexpr int kKept = kWalk ? 1 : D::kCount;
@@ -221,12 +222,12 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return (int(row) & int(k) & int(at.maps())) != 0;
   }
 
-  // For cp.async. From a number and not from a pointer, so that the compiler keeps the sum of what does not change.
+  // For cp.async. Integer and not pointer arithmetic, so that the compiler keeps the sum of the invariant terms.
   __device__ const void* address(const Coordinate<Chain>& at) const {
     return reinterpret_cast<const void*>(base_ +
                                          static_cast<int64_t>(at.offset()) * static_cast<int64_t>(sizeof(Element)));
   }
-  // f(coordinate, row, k) of each piece; row and k count from the thread's first.
+  // Calls f(coordinate, row, k) for each piece; row and k are relative to the thread's first piece.
   template <typename F>
   __device__ void for_pieces(F f) {
     if (D::kIdle && idle()) return;
@@ -266,7 +267,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   Held held_[kAsync ? 1 : D::kCount];
 };
 
-// A computed operand: pieces of kWidth neighbours along k, rows and k as the operand says.
+// A computed operand: pieces of kWidth neighbours along k, with rows and depth given by the operand.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 class TileLoader {
  public:

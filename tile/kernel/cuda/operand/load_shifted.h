@@ -1,5 +1,5 @@
-// The tile of an operand whose lines begin at any element, so that no piece of 16 bytes is aligned in memory: a piece
-// is made of the two aligned words around it.
+// Loads the tile of an operand whose lines begin at any element, so that no 16-byte piece is aligned in memory: a piece
+// is assembled from the two aligned words around it.
 #pragma once
 
 #include "tile/kernel/cuda/operand/load.h"
@@ -8,7 +8,7 @@
 
 namespace heddle::tile::cuda {
 
-// An operand that says so: besides view(), it has
+// True for an operand that, besides view(), has
 //
 //   static constexpr bool kLinesAlongK = true;
 //   __device__ MatrixLines<Element> lines(int batch) const;
@@ -25,8 +25,8 @@ struct OperandTraits<Operand, In> {
   static constexpr bool kRaw = true;
 };
 
-// By cp.async: copy() brings the words of every line to shared memory as they lie, and when they have come, finish()
-// shifts them to the tile. What lies behind the matrix is not read.
+// Loads by cp.async: copy() copies the aligned words of every line to shared memory unchanged; after their arrival,
+// finish() shifts them into the tile. Memory after the matrix is not read.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 requires ShiftedAs<Operand, In>
 class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
@@ -52,17 +52,17 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     at_ = data + ((kAlongK ? row : k) + place_) * leading_ + ((kAlongK ? k : row) + inside_) * int(sizeof(In));
   }
 
-  // Words in shared memory, of lines with one more than they have pieces.
+  // Words in shared memory: each line has one more word than pieces.
   static constexpr int kPieces = (kAlongK ? TileK : Rows) / W, kPitch = (kPieces + 1) * 16;
   static constexpr int kRawBytes = (kAlongK ? Rows : TileK) * kPitch;
 
-  // What finish() must know of the tile that was copied.
+  // The state that finish() needs about a copied tile.
   struct Copied {
     int left;
     uint32_t at, leading;
   };
 
-  // To `raw`, a shared address. Lines belong to warps: a barrier of the warp lies between copy() and finish().
+  // Copies to `raw`, a shared address. Lines belong to warps: a warp barrier is needed between copy() and finish().
   __device__ Copied copy(uint32_t raw) const {
     if (!D::kIdle || !idle()) {
 #pragma unroll
@@ -103,7 +103,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   using Held = Piece<In, W>;
 
   __device__ void copy_word(uint32_t to, uint64_t word, bool valid) const {
-    const uint64_t behind = end_ - word;  // more than 0 where valid
+    const uint64_t behind = end_ - word;  // positive if valid
     sm80::copy_async<16>(to, reinterpret_cast<const void*>(valid ? word : begin_),
                          !valid        ? 0
                          : behind < 16 ? static_cast<uint32_t>(behind)
@@ -132,12 +132,12 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return place_ >= (kAlongK ? Rows : TileK);
   }
 
-  // Bytes of what is left of a line, as far as a piece and its shift reach.
+  // The remaining bytes of a line, up to the reach of a piece and its shift.
   __device__ static int bytes_of(int left) {
     return (left < 2 * W ? left : 2 * W) * int(sizeof(In));
   }
 
-  uint64_t begin_, at_, end_;  // of the matrix, of the thread's first piece; behind the matrix
+  uint64_t begin_, at_, end_;  // of the matrix; of the thread's first piece; end of the matrix
   int64_t leading_;            // in bytes
   int place_, inside_;
   int lines_, left_;  // lines and elements from the thread's first piece on

@@ -1,6 +1,6 @@
-// Copies of a small operand for a large one whose rows begin at any address. TMA reads rows from the
-// multiple of 16 bytes in front of them on. Rows that are `classes` apart begin equally far behind one, so that a tile
-// of them needs k of the other operand so many bytes later: a copy for each class, with zeros in front and behind.
+// Copies of a small operand for a large one whose rows begin at any address. TMA reads each row from the preceding
+// multiple of 16 bytes on. Rows that are `classes` apart have the same offset from that multiple, so a tile of such
+// rows needs the other operand shifted along k by that offset: one copy per class, padded with zeros on both sides.
 #pragma once
 
 #include "tile/arch/sm90/dependent.h"
@@ -9,9 +9,9 @@
 
 namespace heddle::tile {
 
-// Every thread makes kGemmRepackChunks pieces of 16 bytes, all of whose reads are under way at once. The product may
-// begin when all blocks have waited for what is in front of this kernel, not before: it reads the large operand without
-// waiting any more.
+// Every thread assembles kGemmRepackChunks pieces of 16 bytes, with all reads in flight at once. The product may start
+// only when all blocks have waited for the kernel preceding this one, because it reads the large operand without
+// waiting again.
 __device__ inline void gemm_misaligned_copies(const GemmClassCopiesArgs& args) {
   sm90::grid_dependency_wait();
   sm90::launch_dependents();
@@ -27,7 +27,7 @@ __device__ inline void gemm_misaligned_copies(const GemmClassCopiesArgs& args) {
     const uint32_t number = line / args.rows, row = line - number * args.rows;
     const uint32_t skip = gemm_class_skip(args.skip, number, args.skip_step);
     const uint64_t begin = from + args.from_offset + row * args.from_row;
-    // What is in front of the first row may be in front of the buffer.
+    // Memory before the first row may be outside the buffer.
     skips[i] = chunk == 0 ? static_cast<int32_t>(skip) : 0;
     lefts[i] = static_cast<int32_t>(args.bytes + skip) - static_cast<int32_t>(chunk * 16);
     chunks[i].fetch(chunk == 0 ? begin : begin + chunk * 16 - skip, from + args.end);

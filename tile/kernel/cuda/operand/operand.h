@@ -1,5 +1,5 @@
 // Operands of a contraction as views [row][k]: matrices and, for convolutions, images. A generated unit may use these
-// or write its own; tile/kernel/cuda/gemm/sm80.h says what an operand is.
+// or define its own; tile/kernel/cuda/gemm/sm80.h defines the requirements.
 #pragma once
 
 #include "tile/core/cuda_operand.h"
@@ -7,7 +7,7 @@
 
 namespace heddle::tile::cuda {
 
-// A matrix as lines of contiguous elements: rows, or where memory is contiguous along rows every k.
+// A matrix as lines of contiguous elements: a line per row, or per k if memory is contiguous along rows.
 template <typename T>
 struct MatrixLines {
   const T* data;
@@ -27,7 +27,7 @@ __device__ inline auto stride_of(int64_t stride) {
 
 namespace detail {
 
-// A spatial dimension of one tap and no padding costs nothing.
+// A spatial dimension with one tap and no padding costs nothing.
 template <bool Used>
 __device__ inline auto length_or_one(int32_t length) {
   if constexpr (Used) {
@@ -44,7 +44,7 @@ __device__ inline auto padding(int32_t before, int32_t after) {
     return pad(fixed<0>(), fixed<0>());
   }
 }
-// Spatial dimension I: tap * dilation + output * stride is the place in the image.
+// Spatial dimension I: tap * dilation + output * stride is the position in the image.
 template <bool Used, bool Taps>
 __device__ inline auto windows(const GemmImageArgs& a, int i) {
   constexpr bool kTaps = Used && Taps;
@@ -54,8 +54,8 @@ __device__ inline auto windows(const GemmImageArgs& a, int i) {
 
 }  // namespace detail
 
-// The images of a convolution with Rank spatial dimensions (1 to 3). Align: what channels, pixel, group and the address
-// in elements are multiples of. Padded: some padding is not 0. Pointwise: every window is 1.
+// The images of a convolution with Rank spatial dimensions (1 to 3). Align: channels, pixel, group and the address are
+// multiples of it, in elements. Padded: some padding is not 0. Pointwise: every window is 1.
 template <typename T, int Rank, int Align, bool Padded, bool Pointwise, bool Wide = false>
 struct Image {
   static_assert(Rank >= 1 && Rank <= 3);

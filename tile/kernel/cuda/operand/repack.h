@@ -1,5 +1,4 @@
-// Copies matrices with rows of any length and place to rows that start at multiples of 16 bytes, at the speed of
-// memory.
+// Copies matrices with rows of any length and alignment to rows that begin at multiples of 16 bytes, at memory speed.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -7,8 +6,8 @@
 
 namespace heddle::tile {
 
-// Every thread makes kGemmRepackChunks pieces of 16 bytes, all of whose reads are under way at once. What pads a row is
-// whatever lies behind it: the tensor map ends before it.
+// Every thread assembles kGemmRepackChunks pieces of 16 bytes, with all reads in flight at once. The padding of a row
+// is arbitrary memory that follows it; the tensor map ends before it.
 __device__ inline void gemm_repack(const GemmRepackArgs& args) {
   const bool second = blockIdx.x >= args.part[0].blocks;
   const GemmRepackPart& part = args.part[second ? 1 : 0];

@@ -1,4 +1,4 @@
-// A ring of stages in shared memory that runs ahead of the multiplication: Stages - 1 tiles of both operands.
+// A ring of stages in shared memory that is loaded ahead of the multiplication: Stages - 1 tiles of both operands.
 #pragma once
 
 #include "tile/kernel/cuda/operand/load.h"
@@ -9,13 +9,13 @@ namespace heddle::tile::cuda {
 //
 //   Ring<...> ring(shared, a, b, count);        // tile 0 of `count` can be read
 //   for each tile {
-//     ring.begin_load();                        // of the tile Stages - 1 ahead
+//     ring.begin_load();                        // the tile Stages - 1 ahead
 //     ... read the stage at ring.current() ...
-//     ring.step();                              // ends the load; after it the next tile is current
+//     ring.step();                              // ends the load; the next tile becomes current
 //   }
 //   ring.drain();                               // the shared memory is free for other uses
 //
-// The last reads of a stage may come before step() or, into registers, after the step() that makes it current.
+// The last reads of a stage may precede step() or, if into registers, follow the step() that makes the stage current.
 template <int Stages, typename LoaderA, typename LoaderB>
 class Ring {
  public:
@@ -66,7 +66,7 @@ class Ring {
     }
     loader.next();
   }
-  // The stage that is written was read before the last barrier.
+  // The stage being written was read before the last barrier.
   __device__ void end_load() {
     if (ahead_ > 0) {
       if constexpr (!LoaderA::kAsync) a_.put(shared_ + write_);

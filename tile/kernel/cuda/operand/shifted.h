@@ -1,4 +1,4 @@
-// Pieces of 16 bytes that begin at any byte of global memory, made of the aligned words around them.
+// Pieces of 16 bytes that begin at any byte of global memory, assembled from the aligned words around them.
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,7 @@ struct alignas(16) Chunk {
   uint32_t x[4];
 };
 
-// The 16 bytes that begin `shift` bytes (0 to 15) behind the beginning of `low`; `high` follows it.
+// The 16 bytes that begin `shift` bytes (0 to 15) after the beginning of `low`; `high` follows `low` in memory.
 __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t shift) {
   uint32_t w[8];
 #pragma unroll
@@ -17,7 +17,7 @@ __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t sh
     w[i] = low.x[i];
     w[i + 4] = high.x[i];
   }
-  // Registers have no index that varies: words move by halves, then bytes.
+  // Registers cannot be indexed by a variable: words are moved by halves, then bytes.
 #pragma unroll
   for (int i = 0; i < 6; ++i) w[i] = (shift & 8) != 0 ? w[i + 2] : w[i];
 #pragma unroll
@@ -28,7 +28,7 @@ __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t sh
   return result;
 }
 
-// The aligned word at address `at`; what lies at `end` or behind it is not read.
+// The aligned word at address `at`; bytes from `end` on are not read.
 __device__ inline Chunk load_until(uint64_t at, uint64_t end) {
   Chunk chunk{};
   if (at + 16 <= end) {
@@ -44,7 +44,7 @@ __device__ inline Chunk load_until(uint64_t at, uint64_t end) {
   return chunk;
 }
 
-// The first `count` bytes, zeros behind them.
+// Keeps the first `count` bytes and clears the others.
 __device__ inline Chunk before(const Chunk& chunk, int count) {
   Chunk result;
 #pragma unroll
@@ -55,10 +55,10 @@ __device__ inline Chunk before(const Chunk& chunk, int count) {
   return result;
 }
 
-// One such piece between its reads and its use.
+// Such a piece between its loads and its use.
 class ShiftedChunk {
  public:
-  // Bytes at `end` or behind it are not read.
+  // Bytes from `end` on are not read.
   __device__ void fetch(uint64_t at, uint64_t end) {
     shift_ = static_cast<uint32_t>(at) & 15;
     low_ = load_until(at - shift_, end);

@@ -1,10 +1,10 @@
-// Products of f32 on tensor cores. A number is the sum of two of tf32: itself rounded to 11 bits, and what is left, of
-// which 11 bits are read. Of the four products that of the two low parts, below 2^-22 of the whole, is left out.
-// Tensor cores cut sums off where ordinary arithmetic rounds, so each instruction begins with zero and its result is
-// added outside (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022).
+// Products of f32 on tensor cores. A number is the sum of two tf32 numbers: itself rounded to 11 bits, and the
+// remainder, of which 11 bits are read. Of the four products the one of the two low parts is omitted: it is below 2^-22
+// of the whole. Tensor cores truncate sums that ordinary arithmetic rounds, so each instruction begins with zero and
+// its result is added outside (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022).
 //
-// The parts of NaN are NaN. Numbers whose parts, products or sums of products leave the range of tf32 where f32 does
-// not (infinities, for which the rest is NaN, and what is very large or very small) are left to FMA.
+// The parts of NaN are NaN. FMA multiplies numbers whose parts, products or sums of products leave the range of tf32
+// while f32 would not: infinities, whose remainder would be NaN, and very large or very small numbers.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -19,20 +19,20 @@ __device__ inline SplitFloat split_float(uint32_t x) {
   return {high, __float_as_uint(__uint_as_float(x) - __uint_as_float(high))};
 }
 
-// Magnitudes between which products of two numbers are left to the tensor cores, as bits: 2^-90 to 2^60. Where the
-// largest of many is in between, what smaller ones lose is far below the sums' last bit.
+// Tensor cores multiply numbers whose magnitude is in this range, as bits: 2^-90 to 2^60. If the largest of several
+// numbers is in the range, the errors of smaller ones are far below the last bit of the sums.
 inline constexpr uint32_t kLeastSplit = (127u - 90) << 23, kMostSplit = (127u + 60) << 23;
 
-// The larger magnitude, where `most` is one; NaN counts for nothing.
+// The larger magnitude, where `most` is a magnitude; NaN is ignored.
 __device__ inline float larger_magnitude(float most, uint32_t x) {
   return fmaxf(most, fabsf(__uint_as_float(x)));
 }
-// Whether FMA multiplies numbers of which `most` is the largest magnitude.
+// Whether FMA must multiply numbers with the largest magnitude `most`.
 __device__ inline bool is_beyond_range(float most) {
   const uint32_t largest = __float_as_uint(most);
   return largest != 0 && largest - kLeastSplit > kMostSplit - kLeastSplit;
 }
-// The same where `most` is the largest that this lane has. By whole warps.
+// The same, where `most` is the largest magnitude in this lane. Called by whole warps.
 __device__ inline bool leaves_range(float most) {
   return is_beyond_range(__uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(most))));
 }
@@ -41,7 +41,7 @@ __device__ inline bool leaves_range(float most) {
 
 namespace heddle::tile::sm80 {
 
-// What the kernels take as the instruction for f32: operands are as they lie in memory.
+// The instruction for f32 in the kernels: operands are f32 as stored in memory.
 template <>
 struct Mma<cuda::tf32x2, cuda::tf32x2> {
   using Acc = float;
@@ -67,7 +67,7 @@ struct Mma<cuda::tf32x2, cuda::tf32x2> {
   }
 };
 
-// The same by FMA, for all blocks of a warp. Short code that is seldom run.
+// The same by FMA, for all blocks of a warp. Short code that rarely runs.
 template <int BlocksM, int BlocksN>
 __device__ inline void multiply_by_fma(float (&d)[BlocksM][BlocksN][4], const uint32_t (&a)[BlocksM][4],
                                        const uint32_t (&b)[BlocksN][2]) {

@@ -1,5 +1,5 @@
-// Tiles of f32 in shared memory, rows of 128 bytes of k as TMA swizzles them, for wgmma in two parts of
-// tf32 (tile/kernel/cuda/operand/split_tf32.h): B taken apart in place, A on its way to registers.
+// Tiles of f32 in shared memory, rows of 128 bytes of k as TMA swizzles them, for wgmma on two parts of tf32
+// (tile/kernel/cuda/operand/split_tf32.h). B is split in place, A on its way to registers.
 #pragma once
 
 #include "tile/arch/sm80/ldmatrix.h"
@@ -12,9 +12,9 @@
 
 namespace heddle::tile::sm90 {
 
-// This thread's numbers of a tile of B, of `Threads` from a multiple of as many on: the high parts in their place, the
-// low ones at the same place of `low`. Whether the warp's are left to FMA; then they stay as they are and the low ones
-// are zero. What reads them next is the tensor cores.
+// Splits this thread's numbers of a tile of B; `Threads` threads, aligned to a multiple of their number, share it. High
+// parts stay in place; low parts go to the same place of `low`. Returns true if FMA must multiply the warp's numbers;
+// then they are unchanged and the low parts are zero. The results are visible to the tensor cores.
 template <int Bytes, int Threads>
 __device__ inline bool split_tile(uint8_t* tile, uint8_t* low) {
   constexpr int kPieces = Bytes / 16 / Threads;
@@ -59,7 +59,7 @@ class SplitRows {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) sm80::load_matrices<false>(x_[step], at + (place_ ^ step * 32));
   }
-  // Of what was read.
+  // The largest magnitude of the numbers read.
   __device__ float largest() const {
     float most = 0;
 #pragma unroll
@@ -69,7 +69,7 @@ class SplitRows {
     }
     return most;
   }
-  // Behind wgmma_wait(): the tensor cores read what multiply() took until then.
+  // Call after wgmma_wait(): until then the tensor cores read the registers that multiply() used.
   __device__ void release() {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -80,7 +80,7 @@ class SplitRows {
       }
     }
   }
-  // What was read becomes what multiply() takes next.
+  // Splits the numbers read, for the next multiply().
   __device__ void take_apart() {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -91,8 +91,8 @@ class SplitRows {
       }
     }
   }
-  // Asks for the products with a tile of B, whose parts are at these shared addresses: one sum, or one for each of the
-  // three kinds of products, so that short instructions do not wait for each other. The small ones come first.
+  // Issues the products with a tile of B, whose parts are at these shared addresses: into one sum, or one for each of
+  // the three kinds of products, so that short instructions do not wait for each other. The small products come first.
   template <int N, int Chains>
   __device__ void multiply(float (&sums)[Chains][N / 2], uint32_t high, uint32_t low) const {
     using Instruction = WgmmaRegisters<tf32, N>;
@@ -116,7 +116,7 @@ class SplitRows {
   uint32_t x_[kSteps][4], high_[kSteps][4], low_[kSteps][4];
 };
 
-// Behind wgmma_wait().
+// Call after wgmma_wait().
 template <int Count, int Chains>
 __device__ inline void add_sums(float (&acc)[Count], float (&sums)[Chains][Count]) {
 #pragma unroll
@@ -130,7 +130,7 @@ __device__ inline void add_sums(float (&acc)[Count], float (&sums)[Chains][Count
   }
 }
 
-// Sums of a warpgroup by FMA: of a warp's 16 rows at `a` and the parts of a tile of B, whose sum is B.
+// Computes a warpgroup's sums by FMA: from a warp's 16 rows at `a` and the parts of a tile of B, which are added again.
 template <int TileN>
 __device__ inline void multiply_tile_by_fma(float (&acc)[TileN / 2], const uint8_t* a, const uint8_t* high,
                                             const uint8_t* low) {

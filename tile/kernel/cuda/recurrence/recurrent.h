@@ -1,11 +1,11 @@
 // Pieces of kernels that run a recurrence over all its steps (codegen/recurrence/recurrent.h puts them together).
 //
-// A cluster of kCluster blocks owns kRows rows of the batch and runs every step for them; clusters do not depend on
-// each other. The units of a state (its columns) are spread over the blocks, each over a team of kLanes lanes that
-// stays with it. The vectors that the constant matrices multiply lie whole in every block's shared memory; the
-// matrices' columns lie in the registers (or the shared memory) of the team that needs them. A step is: every lane
-// multiplies its share of k for all rows, the team adds up, lanes apply the gates to the rows they own and send what
-// the next product reads to all blocks.
+// A cluster of kCluster blocks owns kRows rows of the batch and runs every step for them; clusters are independent of
+// each other. The units (columns) of a state are divided among the blocks; within a block each unit belongs to a fixed
+// team of kLanes lanes. Every block's shared memory holds all of the vectors that the constant matrices multiply. The
+// columns of the matrices are in the registers (or the shared memory) of the team that needs them. In a step, every
+// lane multiplies its share of k for all rows, the team adds up the sums, and lanes apply the gates to the rows they
+// own and send the inputs of the next product to all blocks.
 #pragma once
 
 #include "tile/arch/sm90/cluster.h"
@@ -22,11 +22,11 @@ struct RecurrentTeam {
   int thread = static_cast<int>(threadIdx.x);
   int lane = thread % Lanes, team = thread / Lanes;
   int rank = static_cast<int>(blockIdx.x) % Cluster;
-  int first = lane / kCopies * kOwned;  // of the rows that this lane finishes
+  int first = lane / kCopies * kOwned;  // the first row that this lane finishes
   int copy = lane % kCopies;
 };
 
-// What is left of a value after it was stored as T.
+// The error of storing a value as T.
 template <typename T, typename V>
 __device__ inline float rounded(V x) {
   if constexpr (is_same<T, float>) {
@@ -38,7 +38,7 @@ __device__ inline float rounded(V x) {
   }
 }
 
-// Shares of columns, element i of this thread at [i * stride] of what is passed in.
+// Shares of columns: element i of this thread is at [i * stride] of the given array.
 template <int Count>
 struct RegisterWeights {
   float w[Count];
@@ -59,8 +59,8 @@ struct SharedWeights {
   __device__ float operator()(int i, int stride) const { return w[i * stride]; }
 };
 
-// sum[row][s] += this lane's share of the products of a vector with columns s of its unit. The share: of every Lanes *
-// Width elements the Width at lane * Width. `pitch`: elements from row to row.
+// sum[row][s] += this lane's share of the products of a vector with columns s of its unit. The lane's share is Width
+// elements, from lane * Width on, of every Lanes * Width elements. `pitch`: elements from row to row.
 template <int Lanes, int Rows, int Sums, int Share, int Width, typename Weights>
 __device__ inline void recurrent_multiply(float (&sum)[Rows][Sums], const Weights& weights, int stride,
                                           const float* vector, int pitch, int lane) {
@@ -82,9 +82,9 @@ __device__ inline void recurrent_multiply(float (&sum)[Rows][Sums], const Weight
   }
 }
 
-// Adds up over the lanes of a team. Where there are rows left to part, each half of the lanes keeps the half of the
-// rows that it finishes, else every lane has the whole sum: afterwards sum[0 .. kOwned) are rows first .. of the lane.
-// The order of additions depends on the row's place only.
+// Adds up over the lanes of a team. While there are rows left to divide, each half of the lanes keeps the half of the
+// rows that it finishes; after that every lane has the whole sum. At the end sum[0 .. kOwned) has the rows of the lane,
+// from its first on. The order of additions depends only on the position of the row.
 template <int Distance, int Rows, int Most, int Sums>
 __device__ inline void recurrent_fold(float (&sum)[Most][Sums], int lane) {
   if constexpr (Distance > 0) {
@@ -107,7 +107,7 @@ __device__ inline void recurrent_fold(float (&sum)[Most][Sums], int lane) {
   }
 }
 
-// Both: the sums of the rows that the lane finishes.
+// Multiplies and adds up: the sums of the rows that the lane finishes.
 template <int Lanes, int Rows, int Sums, int Share, int Width, typename Weights>
 __device__ inline void recurrent_sums(float (&sum)[Rows][Sums], const Weights& weights, int stride, const float* vector,
                                       int pitch, int lane) {
@@ -115,8 +115,8 @@ __device__ inline void recurrent_sums(float (&sum)[Rows][Sums], const Weights& w
   recurrent_fold<Lanes / 2, Rows>(sum, lane);
 }
 
-// One exchange of a vector between the blocks of a cluster: the bytes of all its elements arrive at `barrier`. A block
-// alone uses the block's barrier instead.
+// One exchange of a vector between the blocks of a cluster: the bytes of all its elements arrive at `barrier`. A single
+// block uses the block's barrier instead.
 template <int Cluster>
 struct RecurrentExchange {
   sm90::Barrier* barrier;
@@ -124,11 +124,11 @@ struct RecurrentExchange {
   __device__ void init() {
     if constexpr (Cluster > 1) barrier->init(1);
   }
-  // By one thread, before the wait of a phase.
+  // Called by one thread, before the wait of a phase.
   __device__ void expect(int bytes) const {
     if constexpr (Cluster > 1) barrier->arrive_expect(static_cast<uint32_t>(bytes));
   }
-  // The lanes that have the same value share the blocks.
+  // Lanes with the same value divide the blocks among them.
   template <int Copies>
   __device__ void send(float* at, float value, int copy) const {
     if constexpr (Cluster > 1) {

@@ -1,8 +1,8 @@
-// Copies of a tensor with some elements replaced by, or combined with, updates. Duplicates apply in row-major order: an
-// element of the result belongs to one thread, which applies all of its updates in order, so results do not depend on
-// the run and no block waits for another. Indices count from the end where they are negative; what lies outside is
-// clamped, so that nothing outside is written, or is left out (`kDrop`, negative ones too). Where y holds the tensor
-// already (`kInPlace`), what has no update is not touched.
+// Copies of a tensor with some elements replaced by updates, or combined with them. Duplicates apply in row-major
+// order: one thread owns an element of the result and applies all of its updates in order, so results are the same in
+// every run and no block waits for another. Negative indices count from the end. Indices outside are clamped, so that
+// nothing outside is written, or skipped (`kDrop`, which also skips negative ones). If y already holds the tensor
+// (`kInPlace`), elements without an update are not touched.
 #pragma once
 
 #include "tile/core/cuda_separate.h"
@@ -10,7 +10,7 @@
 
 namespace heddle::tile::cuda {
 
-// The combiner that keeps the update alone.
+// The combiner that keeps only the update.
 struct replaced {};
 
 template <typename Combine, typename T>
@@ -28,9 +28,9 @@ __device__ inline int64_t quotient(int64_t a, int64_t b) {
   return a / b;
 }
 
-// y[i0, ..., index, ...] <- updates[i0, ..., i, ...] for every position of the indices, whose shape lies within that of
-// the data apart from the dimension of the rows. A thread goes through all indices of its column, which lie beside
-// those of its neighbours.
+// y[i0, ..., index, ...] <- updates[i0, ..., i, ...] for every position of the indices. Their shape lies within that of
+// the data except along the dimension of the rows. A thread processes all indices of its column; neighbouring threads
+// have neighbouring columns.
 template <typename Combine, typename T, typename I, bool kInPlace = false, bool kDrop = false>
 __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   const int64_t number = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
@@ -58,7 +58,7 @@ __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   }
   const I* indices = static_cast<const I*>(args.common.indices) + index_at;
   const T* updates = static_cast<const T*>(args.common.updates) + at;
-  constexpr int kAhead = 16;  // indices under way
+  constexpr int kAhead = 16;  // indices in flight
   for (int64_t e = 0; e < args.common.count; e += kAhead) {
     int64_t row[kAhead];
 #pragma unroll
@@ -82,7 +82,7 @@ __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   }
 }
 
-// The rows and columns of y that a warp has.
+// The rows and columns of y that a warp owns.
 template <typename Combine, typename T>
 class ScatterBlock {
  public:
@@ -96,7 +96,7 @@ class ScatterBlock {
   }
 
   __device__ void copy() const {
-    const bool whole = columns_ == args_.inner;  // then the rows are one
+    const bool whole = columns_ == args_.inner;  // then all rows are contiguous
     const int64_t lines = whole ? 1 : rows_, length = whole ? rows_ * columns_ : columns_;
     for (int64_t line = 0; line < lines; ++line) {
       const int64_t at = (first_ + line) * args_.inner + column_;
@@ -105,9 +105,9 @@ class ScatterBlock {
 #pragma unroll 4
       for (int64_t i = lane_; i < length; i += 32) to[i] = from[i];
     }
-    __syncwarp();  // other lanes apply updates to what this one has copied
+    __syncwarp();  // other lanes apply updates to elements that this one copied
   }
-  // By whole warps: update `number` + lane goes to `row`, or nowhere (-1).
+  // Called by whole warps: update `number` + lane goes to `row`, or nowhere (-1).
   __device__ void apply(int64_t number, int64_t row) const {
     const bool mine = row >= first_ && row < first_ + rows_;
     for (uint32_t left = __ballot_sync(~0u, mine); left != 0; left &= left - 1) {
@@ -122,11 +122,11 @@ class ScatterBlock {
  private:
   const ScatterArgs& args_;
   const int lane_;
-  int64_t first_, rows_, column_, columns_;  // no rows: rows_ is not positive
+  int64_t first_, rows_, column_, columns_;  // empty if rows_ is not positive
 };
 
-// y[index tuple, :] <- updates[i, :] for every tuple. Lanes look at 32 tuples at a time, and have the columns of those
-// that concern the warp's rows. Whole warps; dynamic shared memory: kScatterChunk rows.
+// y[index tuple, :] <- updates[i, :] for every tuple. A warp checks 32 tuples at a time, one per lane, and its lanes
+// apply the columns of those that fall in the warp's rows. Whole warps; dynamic shared memory: kScatterChunk rows.
 template <typename Combine, typename T, typename I, bool kInPlace = false>
 __device__ inline void scatter_nd(const ScatterNdArgs& args) {
   extern __shared__ __align__(16) uint8_t raw_shared[];
@@ -135,7 +135,7 @@ __device__ inline void scatter_nd(const ScatterNdArgs& args) {
   if constexpr (!kInPlace) own.copy();
   const int64_t count = args.common.count;
   for (int64_t first = 0; first < count; first += kScatterChunk) {
-    __syncthreads();  // the rows before are read
+    __syncthreads();  // the previous rows have been read
     for (int e = threadIdx.x; e < kScatterChunk; e += blockDim.x) {
       int64_t row = -1;
       if (first + e < count) {

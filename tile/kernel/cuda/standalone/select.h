@@ -1,9 +1,9 @@
-// The k first elements of columns in ascending or descending order, with their positions; a block has a column. Equal
-// elements keep the lower position first.
+// Selects the first k elements of columns in ascending or descending order, with their positions; one block per column.
+// Among equal elements the lower position comes first.
 //
-// A column that fits shared memory is sorted there. Of a longer one the k-th key is found digit by digit, from counts
-// of the elements that share all digits above; what lies before it, and of its equals the first, is collected in order
-// of positions and then sorted: by a bitonic network, in shared memory as far as the distances allow.
+// A column that fits in shared memory is sorted there. In a longer one the k-th key is found digit by digit, from
+// counts of the elements that share all higher digits. The elements before it and the first of its equals are collected
+// in order of position and then sorted by a bitonic network, in shared memory for distances that fit.
 #pragma once
 
 #include "tile/core/cuda_separate.h"
@@ -12,7 +12,7 @@
 
 namespace heddle::tile::cuda {
 
-// A key and a position, smaller is better.
+// A key and a position; the smaller pair comes first.
 template <typename U>
 struct Ranked {
   uint64_t both;
@@ -30,18 +30,18 @@ struct alignas(16) Ranked<uint64_t> {
   }
 };
 
-// Sorts a list by a block. In all merges the lower place gets the lower element, so elements behind the end, of which
-// none is lower than any other, would stay there: any length is fine.
+// Sorts a list with a block. In all merges the lower place gets the lower element. Missing elements after the end count
+// as highest and would stay there, so any length is allowed.
 template <int Threads, typename K>
 class BlockSort {
  public:
   static constexpr int kTile = kSelectTile;
 
-  // n <= kTile elements of shared memory.
+  // Sorts n <= kTile elements of shared memory.
   static __device__ void sort_tile(K* tile, int n) {
     for (int size = 2; size / 2 < n; size *= 2) merge<int>(tile, n, size, 1);
   }
-  // Elements of memory; `tile`: shared memory for kTile.
+  // Sorts elements of global memory; `tile`: shared memory for kTile.
   static __device__ void sort(K* list, int64_t n, K* tile) {
     in_tiles(list, n, tile, [](K* part, int count) { sort_tile(part, count); });
     for (int64_t size = 2 * kTile; size / 2 < n; size *= 2) {
@@ -57,7 +57,7 @@ class BlockSort {
     const K a = low, b = high;
     if (b < a) low = b, high = a;
   }
-  // Halves of `size` elements, each sorted, as far as distances of `last`.
+  // Merges sorted halves of `size` elements, for distances down to `last`.
   template <typename Int>
   static __device__ void merge(K* list, Int n, Int size, Int last) {
     const Int half = size / 2;
@@ -92,7 +92,7 @@ class BlockSort {
   }
 };
 
-// A column as keys.
+// A column, as keys.
 template <bool Largest, typename T>
 struct KeyColumn {
   using U = decltype(order_key(static_cast<const T*>(nullptr)));
@@ -107,7 +107,7 @@ struct KeyColumn {
   __device__ K ranked(int64_t i) const { return K::of((*this)[i], i); }
 };
 
-// Finds the k first of a column, k < n.
+// Finds the first k of a column, k < n.
 template <int Threads, typename Column>
 class BlockSelect {
   using U = typename Column::U;
@@ -119,13 +119,13 @@ class BlockSelect {
     find();
   }
 
-  // take(place, position) for each of them, by any thread; places are those in the order of positions, what is surely
-  // among the k before what equals the last one's digits.
+  // Calls take(place, position) for each of them, from any thread. Places follow the order of positions, except that
+  // elements surely among the k precede those that share the found digits of the last one.
   template <typename F>
   __device__ void collect(F&& take) const {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const uint32_t before = (1u << lane) - 1;
-    int64_t lower = 0, equal = k_ - left_;  // next places
+    int64_t lower = 0, equal = k_ - left_;  // next places of the two kinds
     for (int64_t first = 0; first < column_.n && (lower < k_ - left_ || equal < k_); first += Threads) {
       const int64_t i = first + threadIdx.x;
       const U digits = i < column_.n ? column_[i] >> shift_ : U(~U(0));
@@ -148,7 +148,7 @@ class BlockSelect {
   }
 
  private:
-  // The digits of the k-th key from the first one on, until all that share them are wanted.
+  // Finds the k-th key digit by digit and stops when every key with that prefix is selected.
   __device__ void find() {
     shift_ = 8 * sizeof(U);
     prefix_ = 0, left_ = k_;
@@ -171,7 +171,7 @@ class BlockSelect {
       const U above = first ? U(0) : static_cast<U>(key >> (shift_ + kBits) % (8 * static_cast<int>(sizeof(U))));
       const uint32_t digit =
           i < column_.n && above == prefix_ ? static_cast<uint32_t>(key >> shift_) & (kDigits - 1) : kDigits;
-      // Keys of a kind share their first digits: a warp adds equal ones at once.
+      // Similar keys share their first digits: a warp combines equal ones into one addition.
       const uint32_t same = __match_any_sync(~0u, digit);
       if (digit < kDigits && static_cast<int>(threadIdx.x % 32) == __ffs(same) - 1) {
         atomicAdd(&digits_[digit], static_cast<unsigned>(__popc(same)));
@@ -179,7 +179,7 @@ class BlockSelect {
     }
     __syncthreads();
   }
-  // The digit, how many lie before it, and how many have it.
+  // Finds the digit, the number of keys before it, and the number of keys with it.
   __device__ void choose() {
     constexpr int kEach = kDigits / 32;
     if (threadIdx.x < 32) {
@@ -204,9 +204,9 @@ class BlockSelect {
   const Column& column_;
   const int64_t k_;
   uint32_t *digits_, *warps_, *found_;
-  U prefix_;      // the wanted keys' first digits are below it, or equal
-  int shift_;     // of the digits behind them
-  int64_t left_;  // how many of the equal ones are wanted
+  U prefix_;      // the selected keys' first digits are below or equal
+  int shift_;     // number of bits after these digits
+  int64_t left_;  // how many keys with equal digits are selected
 };
 
 // Dynamic shared memory: a tile and kSelectCountBytes.

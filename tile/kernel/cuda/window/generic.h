@@ -1,11 +1,11 @@
-// Kernels that slide a window over channels-last images: depthwise convolution and pooling. Bound by memory: a thread
-// makes kWidth neighbouring channels of one output, neighbouring threads neighbouring channels; taps in the padding are
-// skipped, and what neighbouring windows share comes from the caches.
+// Kernels that slide a window over channels-last images: depthwise convolution and pooling. They are bound by memory: a
+// thread computes kWidth neighbouring channels of one output, and neighbouring threads have neighbouring channels. Taps
+// in the padding are skipped; pixels shared by neighbouring windows come from the caches.
 //
 //   struct Config {
 //     using X = tile::half;                     // elements of the images, in memory
 //     using Filter = tile::half;                // of the filters (kDot)
-//     using Acc = float;                        // in which they are folded
+//     using Acc = float;                        // type in which they are folded
 //     static constexpr int kWidth = 8;          // divides the channels
 //     static constexpr auto kFold = tile::WindowFold::kDot;
 //   };
@@ -43,7 +43,7 @@ __device__ inline Acc fold_window(Acc acc, Acc x) {
   }
 }
 
-// What an empty window gives: the ends of the type in memory.
+// The result of an empty window. For a maximum or minimum it is an end of the range of the type in memory (Limits).
 template <typename Config>
 __device__ inline typename Config::Acc empty_window() {
   using Acc = typename Config::Acc;
@@ -67,7 +67,7 @@ __device__ inline void load_channels(Acc (&v)[W], const T* from) {
   for (int i = 0; i < W; ++i) v[i] = convert<Acc>(raw[i]);
 }
 
-// The kernel: one item a thread, any number of threads in all.
+// The kernel: one item per thread, any number of threads in all.
 template <typename Config, typename Epilogue>
 __device__ inline void window(const WindowArgs& args, const Epilogue& epilogue) {
   using Acc = typename Config::Acc;
@@ -85,7 +85,7 @@ __device__ inline void window(const WindowArgs& args, const Epilogue& epilogue) 
              pixel = static_cast<int32_t>(place - int64_t(image) * pixels);
   const int32_t line = pixel / args.out[2], at[3] = {line / args.out[1], line % args.out[1], pixel % args.out[2]};
 
-  // Taps inside of the image.
+  // Taps inside the image.
   int32_t first[3], last[3], start[3];
 #pragma unroll
   for (int d = 0; d < 3; ++d) {

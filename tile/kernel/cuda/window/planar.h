@@ -1,15 +1,15 @@
-// Windows over images whose rows lie in memory pixel by pixel: depthwise convolution and pooling with channels first,
-// in one or two dimensions, with any stride and dilation. A thread makes kAcross neighbouring outputs of a row. A row
-// of the window is folded kTaps taps at a time: the pixels that these need are loaded in vectors, which begin at
-// multiples of kVector, and serve all outputs. Neighbouring threads have neighbouring outputs, so that what they share
-// comes from the L1. An image is one channel of one input.
+// Windows over images whose rows are contiguous pixels: depthwise convolution and pooling with channels first, in one
+// or two dimensions, with any stride and dilation. A thread computes kAcross neighbouring outputs of a row. A row of
+// the window is folded kTaps taps at a time: the pixels that these need are loaded in vectors, which begin at multiples
+// of kVector, and are used for all outputs. Neighbouring threads have neighbouring outputs, so that shared pixels come
+// from the L1. An image is one channel of one input.
 //
 //   struct Config {                             // members of the same name as in register_tiled.h
 //     using X, Filter, Acc, Limits;
 //     static constexpr int kWindow[2], kStride[2], kDilation[2], kAcross;
-//     static constexpr int kWidth = 8;          // outputs that the epilogue gets at a time, divides kAcross
+//     static constexpr int kWidth = 8;          // outputs passed to the epilogue at a time, divides kAcross
 //     static constexpr int kVector = 8;         // pixels, divides the columns of images and kAcross * kStride[1]
-//     static constexpr int kLead = 1;           // pixels of the first vector in front of a thread's first pixel
+//     static constexpr int kLead = 1;           // pixels of the first vector before a thread's first pixel
 //     static constexpr int kTaps = 3;           // kDilation[1] * kTaps is a multiple of kVector, or all of a row
 //     static constexpr auto kFold;
 //   };
@@ -35,7 +35,7 @@ struct PlanarRow {
   Acc (&acc)[kAcross];
   const X* row;
   bool inside;       // whether the image has the row
-  int32_t x, width;  // where the first vector begins; of the image
+  int32_t x, width;  // position of the first vector; width of the image
   const Filter* filter;
 
   // The next kCount taps.
@@ -78,7 +78,7 @@ struct PlanarRow {
   }
 };
 
-// The kernel: one item a thread, any number of threads in all.
+// The kernel: one item per thread, any number of threads in all.
 template <typename Config, typename Epilogue>
 __device__ inline void planar_window(const SlideArgs& args, const Epilogue& epilogue) {
   using Row = PlanarRow<Config>;
@@ -101,7 +101,7 @@ __device__ inline void planar_window(const SlideArgs& args, const Epilogue& epil
   Acc acc[kAcross];
 #pragma unroll
   for (int a = 0; a < kAcross; ++a) acc[a] = empty_window<Config>();
-  // A short window is one text, so that all of its loads are on their way together.
+  // A short window is fully unrolled, so that all of its loads are in flight together.
   constexpr bool kShort = kHeight * Config::kWindow[1] * kAcross <= 512;
 #pragma unroll kShort ? kHeight : 1
   for (int y = 0; y < kHeight; ++y) {

@@ -1,27 +1,26 @@
 // Windows of a size known at compile time over channels-last images: depthwise convolution and pooling in two
-// dimensions, bound by memory. A thread makes kDown x kAcross neighbouring outputs of kWidth channels and goes down the
-// rows that they need: each pixel is loaded and converted once for all windows that contain it, filters stay in
-// registers, and the pixels of kAhead more rows are under way. Neighbouring threads have neighbouring channels. In
-// place of pixels of the padding the nearest ones of the image are loaded and not used, so that no load waits for a
-// decision.
+// dimensions, bound by memory. A thread computes kDown x kAcross neighbouring outputs of kWidth channels and walks down
+// the rows that they need. Each pixel is loaded and converted once for all windows that contain it, filters stay in
+// registers, and the pixels of kAhead more rows are in flight. Neighbouring threads have neighbouring channels. For
+// pixels of the padding the nearest pixels of the image are loaded and not used, so that no load waits for a branch.
 //
 //   struct Config {
 //     using X = tile::half;                     // elements of the images, in memory
 //     using Filter = tile::half;                // of the filters (kDot)
-//     using Acc = float;                        // in which they are folded
-//     using Limits = float;                     // whose ends an empty window gives
+//     using Acc = float;                        // type in which they are folded
+//     using Limits = float;                     // type whose ends are the result of an empty window
 //     static constexpr int kWidth = 4;          // divides the channels
 //     static constexpr int kWindow[2] = {3, 3}, kStride[2] = {1, 1};
 //     static constexpr int kDown = 4, kAcross = 4;
-//     // So many rows and columns of pixels that a thread needs, at their beginning and at their end, may be outside of
-//     // the image; no others are.
+// The numbers of rows and columns of a thread's pixels, at their beginning and end, that may be outside the image; no
+// others are.
 //     static constexpr int kBefore[2] = {1, 1}, kAfter[2] = {1, 1};
 //     static constexpr bool kWhole[2] = {true, true};  // kDown divides the rows of outputs, kAcross the columns
 //     static constexpr bool kPacked = true;            // filters are [tap][channel]
 //     static constexpr auto kFold = tile::WindowFold::kDot;
 //   };
 //
-// The epilogue is window.h's.
+// The epilogue is that of generic.h.
 #pragma once
 
 #include "tile/kernel/cuda/window/generic.h"
@@ -36,7 +35,7 @@ struct SlideTile {
   static constexpr int kRows = (Config::kDown - 1) * Config::kStride[0] + Config::kWindow[0];
   static constexpr int kColumns = (Config::kAcross - 1) * Config::kStride[1] + Config::kWindow[1];
 
-  // Neighbouring channels of a pixel as they lie in memory, in words where they fill some.
+  // Neighbouring channels of a pixel as stored in memory, as words if they fill some.
   static constexpr int kBytes = W * int(sizeof(X));
   using Word = uint_t<kBytes % 4 == 0 ? 4 : kBytes % 2 == 0 ? 2 : 1>;
   using Pixel = Neighbours<Word, kBytes / int(sizeof(Word))>;
@@ -48,7 +47,7 @@ struct SlideTile {
     return c < Config::kBefore[1] || c >= kColumns - Config::kAfter[1];
   }
 
-  const X* image;  // of the thread's channels
+  const X* image;  // the thread's channels of the image
   const X* next;   // the row that the next load reads, if no row is outside
   int64_t pitch;   // of rows
   int32_t from_y, height;
@@ -81,7 +80,7 @@ struct SlideTile {
     for (int c = 0; c < kColumns; ++c) row[c] = *reinterpret_cast<const Pixel*>(from + offset[c]);
   }
 
-  // A loaded pixel as numbers; what changes nothing where it is outside.
+  // A loaded pixel as numbers; the neutral value if it is outside.
   __device__ inline void values(Acc (&v)[W], Pixel pixel, int r, int c, bool row_inside) const {
     if (checks_row(r) || checks_column(c)) {
       const bool is_inside = (!checks_row(r) || row_inside) && (!checks_column(c) || inside[c]);
@@ -123,7 +122,7 @@ struct SlideFilters {
   }
 };
 
-// The kernel: one item a thread, any number of threads in all.
+// The kernel: one item per thread, any number of threads in all.
 template <typename Config, typename Epilogue>
 __device__ inline void slide(const SlideArgs& args, const Epilogue& epilogue) {
   using Tile = SlideTile<Config>;
@@ -132,7 +131,7 @@ __device__ inline void slide(const SlideArgs& args, const Epilogue& epilogue) {
   constexpr int W = Config::kWidth, kDown = Config::kDown, kAcross = Config::kAcross;
   constexpr int kHeight = Config::kWindow[0], kLength = Config::kWindow[1];
   constexpr int kRows = Tile::kRows, kColumns = Tile::kColumns, kAhead = kRows < 2 ? kRows : 2;
-  // Filters are kept where several rows of outputs need them.
+  // Filters are kept in registers if several rows of outputs need them.
   constexpr int kKept = kDown > 1 ? kHeight : 1;
   const auto item = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (item >= args.items) return;
@@ -184,7 +183,7 @@ __device__ inline void slide(const SlideArgs& args, const Epilogue& epilogue) {
         }
       }
     }
-    // The row of outputs whose last row this was.
+    // Finishes the row of outputs whose last row of pixels this was.
 #pragma unroll
     for (int d = 0; d < kDown; ++d) {
       if (r != d * Config::kStride[0] + kHeight - 1) continue;
