@@ -72,8 +72,9 @@ void remove_folder(const std::string& folder) {
   std::error_code error;
   const std::string renamed = folder + "-removed";
   fs::rename(folder, renamed, error);
+  const std::string& left = error ? folder : renamed;
   constexpr int kAttempts = 3;  // a file that was being opened may still come to it
-  for (int attempt = 0; attempt < kAttempts; ++attempt) fs::remove_all(renamed, error);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) fs::remove_all(left, error);
 }
 
 std::string standard_root() {

@@ -29,15 +29,14 @@ std::vector<NodeId> chain_above(const FusionContext& c, ir::ValueId operand, Nod
   return chain;
 }
 
-// The strided view that the first `count` nodes of a chain compose to of what stands above them; nothing where no
-// strides express it.
+// The first `count` nodes of a chain as one strided view of the value above them; nothing if no strides express it.
 std::optional<StridedView> view_through(const ir::Graph& graph, const std::vector<NodeId>& chain, size_t count) {
   auto view = std::optional(StridedView::dense(graph.shape(graph.node(chain[count - 1]).inputs[0])));
   for (size_t i = count; i-- > 0 && view;) view = apply(*view, graph.node(chain[i]));
   return view;
 }
 
-// The extent of the last of these dimensions of a view, with those before it that go on at the same stride.
+// The number of elements of the longest run of trailing dimensions, among `dims`, that one stride expresses.
 int64_t last_run(const StridedView& view, const std::vector<size_t>& dims) {
   int64_t extent = 1, stride = 0;
   for (size_t i = dims.size(); i-- > 0;) {
@@ -49,8 +48,8 @@ int64_t last_run(const StridedView& view, const std::vector<size_t>& dims) {
   return extent;
 }
 
-// Whether a product reads a view as matrices: k has one stride, and so have all rows, or those of batches that fill a
-// tile. Other views are read in pieces whose addresses are computed one by one.
+// True if a product reads a view as matrices: k has one stride, and all rows have one stride or fall into batches that
+// have one and fill a tile. The kernels compute an address for each piece of other views.
 bool is_read_as_matrices(const StridedView& view, const Node& dot, const char* batch, const char* contract) {
   constexpr int64_t kRowsOfTile = 64;
   std::vector<size_t> rows, k;
@@ -68,8 +67,8 @@ bool is_read_as_matrices(const StridedView& view, const Node& dot, const char* b
   return last_run(view, k) == depth && last_run(view, rows) >= std::min(all_rows, kRowsOfTile);
 }
 
-// Whether the operand, a view of what one kernel of memory-bound work makes for this product alone, had better be
-// stored as the product reads it: that kernel writes it in any case.
+// True if memory-bound work makes the operand for this product alone and the product does not read the view as
+// matrices. The kernel that makes the operand writes it in any case, so it stores the rows in order.
 bool is_stored_in_order(const FusionContext& c, const std::vector<NodeId>& chain, ir::ValueId operand, NodeId anchor) {
   const Node& dot = c.graph.node(anchor);
   const ir::ValueId source = c.graph.node(chain.back()).inputs[0];
