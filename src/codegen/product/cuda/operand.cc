@@ -113,6 +113,15 @@ std::string length_text(bool contiguous, int align, std::string_view member) {
   return contiguous ? fmt::format("tile::multiple_of<{}>({})", align, number) : number;
 }
 
+// Begins an operand's struct and the function that makes its view.
+void open_view(Writer& out, const OperandView& o, const ViewWords& words, const char* name) {
+  out.open(fmt::format("struct {} {{", name));
+  out.line("using Element = {};", cuda_storage(o.dtype));
+  out.line("const Element* data;");
+  out.line("int64_t offset{};", words.members);
+  out.open("__device__ auto view(int batch) const {");
+}
+
 OperandText operand_text(const OperandView& o, const Writer& out, const ViewWords& words, const char* name) {
   OperandText result;
   result.type = name;
@@ -185,11 +194,7 @@ OperandText merged_text(const OperandView& o, int64_t lines, const char* name) {
   const MergedDims dims(o, lines, words);
   const std::string place = batch_place(o, words);
   Writer out;
-  out.open(fmt::format("struct {} {{", name));
-  out.line("using Element = {};", cuda_storage(o.dtype));
-  out.line("const Element* data;");
-  out.line("int64_t offset{};", words.members);
-  out.open("__device__ auto view(int batch) const {");
+  open_view(out, o, words, name);
   dims.write(out, place);
   out.close();
   out.close("};");
@@ -205,11 +210,7 @@ OperandText matrix_text(const OperandView& o, int64_t lines, bool as_lines, cons
   const std::string place = batch_place(o, words);
   const bool wide = (lines - 1) * o.row + (o.depth - 1) * o.k + 1 >= (int64_t{1} << 31);
   Writer out;
-  out.open(fmt::format("struct {} {{", name));
-  out.line("using Element = {};", cuda_storage(o.dtype));
-  out.line("const Element* data;");
-  out.line("int64_t offset{};", words.members);
-  out.open("__device__ auto view(int batch) const {");
+  open_view(out, o, words, name);
   out.line("return tile::make_view(");
   out.line("    data + {},", place);
   out.line("    tile::make_naive(tile::make_tuple({}, {}),", length_text(along_rows, align, "rows"),
