@@ -1,4 +1,4 @@
-// Loads of data that is read once, or repeatedly. None is ld.global.nc (tile/arch/sm90/dependent.h).
+// Loads of data that is read once, or repeatedly, and wide stores. No load is ld.global.nc (tile/arch/sm90/dependent.h).
 #pragma once
 
 #include <stdint.h>
@@ -39,6 +39,20 @@ __device__ inline T load_here(const T* p) {
                : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
                : "l"(p));
   return __builtin_bit_cast(T, words);
+}
+
+// Stores N words, which are aligned to their size, by one instruction. The compiler often splits a store of a structure
+// into one of each element.
+template <int N>
+__device__ inline void store_words(void* p, const uint32_t (&words)[N]) {
+  static_assert(N == 2 || N == 4);
+  if constexpr (N == 2) {
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(words[0]), "r"(words[1]) : "memory");
+  } else {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+                 "r"(words[3])
+                 : "memory");
+  }
 }
 
 }  // namespace heddle::tile::sm80

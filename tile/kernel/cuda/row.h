@@ -2,6 +2,7 @@
 // and loaders.
 #pragma once
 
+#include "tile/arch/sm80/stream.h"
 #include "tile/core/types.h"
 
 namespace heddle::tile::cuda {
@@ -33,12 +34,23 @@ __device__ inline void load_parts(T (&v)[W], const T* p) {
 }
 template <int N, int W, typename T>
 __device__ inline void store_parts(T* p, const T (&v)[W]) {
+  constexpr int kWords = N * static_cast<int>(sizeof(T)) / 4, kInWord = 4 / static_cast<int>(sizeof(T));
 #pragma unroll
   for (int i = 0; i < W; i += N) {
-    Neighbours<T, N> part;
+    if constexpr (kInWord > 0 && (kWords == 2 || kWords == 4)) {
+      uint32_t words[kWords] = {};
 #pragma unroll
-    for (int j = 0; j < N; ++j) part.x[j] = v[i + j];
-    *reinterpret_cast<Neighbours<T, N>*>(p + i) = part;
+      for (int j = 0; j < N; ++j) {
+        words[j / kInWord] |= static_cast<uint32_t>(__builtin_bit_cast(uint_t<sizeof(T)>, v[i + j]))
+                              << 8 * sizeof(T) * (j % kInWord);
+      }
+      sm80::store_words(p + i, words);
+    } else {
+      Neighbours<T, N> part;
+#pragma unroll
+      for (int j = 0; j < N; ++j) part.x[j] = v[i + j];
+      *reinterpret_cast<Neighbours<T, N>*>(p + i) = part;
+    }
   }
 }
 

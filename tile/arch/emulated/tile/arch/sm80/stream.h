@@ -17,4 +17,13 @@ inline T load_here(const T* p) {
   return *p;
 }
 
+template <int N>
+inline void store_words(void* p, const uint32_t (&words)[N]) {
+  static_assert(N == 2 || N == 4);
+  struct alignas(4 * N) Words {
+    uint32_t x[N];
+  };
+  *static_cast<Words*>(p) = __builtin_bit_cast(Words, words);
+}
+
 }  // namespace heddle::tile::sm80
