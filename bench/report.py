@@ -70,8 +70,8 @@ def speed_section(result):
         ],
         rows,
     )
-    text += "\nRatio: ONNX Runtime's time over Heddle's, above 1 Heddle is faster; of the best: the "
-    text += "fastest tenth of the fastest burst of each. Floor: what the hardware's peak\nwould allow direct arithmetic; Winograd convolutions need less of it and may go below.\n"
+    text += "\nRatio: ONNX Runtime's time over Heddle's; above 1 Heddle is faster. Ratio of the best: the same for the "
+    text += "fastest tenth of each side's fastest burst. Floor: the time of direct arithmetic at\nthe hardware's peak; Winograd convolutions need less arithmetic and may go below.\n"
     if result.get("geometric_mean"):
         text += f"Geometric mean of the ratios: {result['geometric_mean']:.3f}.\n"
     return text
@@ -106,7 +106,7 @@ def compile_section(result):
     )
     return (
         text
-        + "\nPeaks are those of whole processes (ONNX Runtime's holds Python). Ratio: peak over ONNX Runtime's.\n"
+        + "\nPeaks are of whole processes (ONNX Runtime's includes Python). Ratio: peak over ONNX Runtime's.\n"
     )
 
 
@@ -116,7 +116,7 @@ def stitch_section(name, result):
         f"## Stitch suite: {name}\n\n{device['cpu']}, {device['cores']} cores; ONNX Runtime {result['onnxruntime']}; "
         f"{result['date']}, commit {result['commit']}; {result['time']} time; copy bandwidth "
         + ", ".join(f"{gbps:.1f} GB/s on {threads} thread(s)" for threads, gbps in bandwidth.items())
-        + ".\nKernels in brackets. The floor is inputs and outputs once at copy bandwidth; what the caches hold can be below it.\n\n"
+        + ".\nIn brackets: the number of kernels. Floor: the time to move inputs and outputs once at copy bandwidth; data in the caches can be faster.\n\n"
     )
     rows = [
         [

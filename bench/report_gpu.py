@@ -47,8 +47,8 @@ def joined(name, facts, rows, key):
 def gemm_section(name, result):
     text = f"## Matrix products: {name}\n\n" + origin(result)
     text += "D = A B^T, L2 cold, random data, medians of CUDA graphs; both sides alternate in one process. cuBLASLt: the best of all\n"
-    text += "heuristics it returns with 64 MiB of workspace. Ratio: its time over Heddle's, above 1 Heddle is faster. Both times hold an\n"
-    text += f"empty graph ({result['empty_graph_us']:.2f} us). First choice: what the model takes without timing, as a share of the best.\n\n"
+    text += "heuristics it returns with 64 MiB of workspace. Ratio: its time over Heddle's; above 1 Heddle is faster. Both times include an\n"
+    text += f"empty graph ({result['empty_graph_us']:.2f} us). First choice: the speed of the cost model's pick as a share of the best.\n\n"
     for dtype, rows in result["types"].items():
         timed = [row for row in rows if row.get("us") and row.get("library_us")]
         body = [
@@ -78,7 +78,7 @@ def gemm_section(name, result):
 def epilogues_section(name, result):
     text = f"## Epilogues: {name}\n\n" + origin(result)
     beside = any("plain_us" in row for rows in result["types"].values() for row in rows)
-    text += "D = epilogue(A B^T), timed as the products above; over plain: the time over that of the same product without one"
+    text += "D = epilogue(A B^T), timed as in the suite of matrix products; over plain: the time over that of the same product without an epilogue"
     text += ",\ntimed right before and after it.\n" if beside else ".\n"
     for dtype, rows in result["types"].items():
         body, plain = [], {}
@@ -123,7 +123,7 @@ def models_section(name, result):
 def stitch_section(name, result):
     text = f"## Stitch suite: {name}\n\n" + origin(result)
     text += "Microseconds of CUDA graphs with nothing in the L2, medians of alternating bursts. Over torch.compile: its time over Heddle's.\n"
-    text += f"Of the floor: inputs and outputs once at {result['tbps']} TB/s over Heddle's time less that of an empty graph.\n"
+    text += f"Of the floor: the time to move inputs and outputs once at {result['tbps']} TB/s, over Heddle's time less an empty graph's.\n"
     text += "Copy: a kernel that reads as many bytes as the inputs have, writes as many as the outputs, and does nothing else.\n\n"
     keys = ["floor_us", "copy_cold_us", "heddle_cold_us", "torch_cold_us", "xla_dispatch_us", "over_torch", "of_floor"]
     rows = [
@@ -142,9 +142,9 @@ def stitch_section(name, result):
 
 def rows_section(name, result):
     text = f"## Rows of all lengths: {name}\n\n" + origin(result)
-    text += "Timed as the stitch suite. The best other mapping is one that the cost model did not pick. Of the copy bandwidth: bytes "
-    text += f"that have to be moved, above 64 MB, at {result['tbps']} TB/s over Heddle's time less an empty graph's, the L2 full of "
-    text += "memory that was read; in brackets full of memory that was written.\n\n"
+    text += "Timed as the stitch suite. The best other mapping is one that the cost model did not pick. Of the copy bandwidth, above 64 MB: "
+    text += f"the time to move the necessary bytes at {result['tbps']} TB/s, over Heddle's time less an empty graph's, with the L2 full of "
+    text += "memory that was read; in brackets, full of memory that was written.\n\n"
 
     def number(row, key):
         return f"{row[key]:.2f}" if row.get(key) else "-"
@@ -168,7 +168,7 @@ LAYERS = {"conv": "Convolutions", "depthwise": "Depthwise convolutions", "transp
 def layers_section(name, result):
     text = f"## Layers: {name}\n\n" + origin(result)
     text += "Microseconds of CUDA graphs with nothing in the L2, medians of alternating bursts. PyTorch: its fastest mode of those in the table.\n"
-    text += "Floor: what the layer has to read, write and multiply at least, at the device's peak.\n"
+    text += "Floor: the time of the necessary reads, writes and multiplications at the device's peak.\n"
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["kind"] == kind]
         body = []

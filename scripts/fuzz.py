@@ -35,17 +35,17 @@ ATTACKS = {
 }
 PAGE = """# Reliability
 
-Hostile files against the compiler, under the address and the undefined-behaviour sanitizer: in all of it, or, where the
-build's name says "readers sanitized", in what reads files. A case ends well with a result
-or with an error of `heddle::Error` that is not an internal one. A crash, a sanitizer's report, 20 s of processor time,
-an internal error, another exception, output on stdout or 2 GB of memory more are failures.
+Attacks on the compiler with hostile files. It is built with the address and undefined-behaviour sanitizers, in builds
+named "readers sanitized" only in the code that reads files. A case passes if it ends with a result
+or with a `heddle::Error` that is not internal. A crash, a sanitizer report, 20 s of processor time,
+an internal error, another exception, output on stdout or 2 GB of additional memory is a failure.
 `scripts/fuzz.py` wrote this page from the files of its runs; tests/README.md says how to repeat them.
 
 | attack | what | cases | of the whole run | failures | hours of processor time |
 |---|---|---:|---:|---:|---:|
 {rows}
 
-How they ended. `HDLxxx` is the error's page in docs/errors; "ran": compiled by the C++ compiler and run.
+Outcomes. `HDLxxx` is the error's page in docs/errors; "ran": compiled by the C++ compiler and run.
 
 | attack | outcomes |
 |---|---|
