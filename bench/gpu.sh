@@ -1,11 +1,11 @@
 #!/bin/sh
 # Everything that needs a GPU, in one command: builds, runs the GPU tests (one process a test, many at a time), random graphs
 # and the ONNX node tests on the GPU, a part of the tests under compute-sanitizer's four tools, then the tables of matrix
-# products beside cuBLASLt, of epilogues, of models and the stitch suite beside PyTorch and XLA, of the parts of stitching (ablation),
-# and verifies the zoo.
+# products beside cuBLASLt, of epilogues, of layers beside PyTorch, of models and the stitch suite beside PyTorch and XLA, of the
+# parts of stitching (ablation), and verifies the zoo.
 # usage: bench/gpu.sh [OUTPUT_FOLDER]
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
-#   STAGES           "tests python instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
+#   STAGES           "tests python instances fuzz nodes sanitize gemm epilogues layers models stitch rows ablation verify" or a part of it
 #   JOBS             processes at a time: by default as many as cores, and as 6 GB of the memory that is available for each
 #   FUZZ, SECONDS_OF_FUZZ   random graphs (2000 of any kind, as many memory-bound ones), and after how long no more are begun
 #                    (600 for either kind)
@@ -19,13 +19,13 @@
 #   RIVALS, ROWS     of models and the stitch suite ("torch xla"); more options for bench/rows_gpu.py
 #   TEST_DATA        folder of scripts/fetch_test_data.py: its trained models are verified, too
 # Leaves a log of each stage, gemm_<type>.jsonl (one object per shape), epilogues_<type>.jsonl, models_<precision>.jsonl (one
-# per model), stitch.json, rows.json and ablation_<precision>.json in the output folder.
+# per model), layers.json, transposed.json, attention.json, stitch.json, rows.json and ablation_<precision>.json in the output folder.
 # Exit status 1 where a test, a sanitizer or a verification failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}
 build=${HEDDLE_BUILD:-build/release}
-stages=${STAGES:-tests python instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
+stages=${STAGES:-tests python instances fuzz nodes sanitize gemm epilogues layers models stitch rows ablation verify}
 # Verifying the zoo and the sanitizers take up to 1.5 GB a process, random graphs 0.3 GB, the largest tests more.
 room=$(awk '/^MemAvailable/ {print int($2 / 6e6)}' /proc/meminfo)
 jobs=${JOBS:-$((room < 1 ? 1 : room < $(nproc) ? room : $(nproc)))}
@@ -137,6 +137,12 @@ fi
 
 if wanted epilogues; then
   python3 bench/gemm_epilogues.py --heddle "$heddle" --output "$out" || status=1
+fi
+
+if wanted layers; then
+  python3 bench/layers_gpu.py --heddle "$heddle" --output "$out/layers.json" || status=1
+  python3 bench/transposed_conv.py --heddle "$heddle" --output "$out/transposed.json" || status=1
+  python3 bench/attention_gpu.py --heddle "$heddle" --rivals cudnn flash --candidates 6 --output "$out/attention.json" || status=1
 fi
 
 if wanted models; then

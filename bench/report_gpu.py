@@ -162,7 +162,7 @@ def rows_section(name, result):
 
 
 LAYERS = {"conv": "Convolutions", "depthwise": "Depthwise convolutions", "transposed": "Transposed convolutions",
-          "rows": "Softmax and arg max", "tiny": "Tiny layers"}
+          "attention": "Attention", "rows": "Softmax and arg max", "tiny": "Tiny layers"}
 
 
 def layers_section(name, result):
@@ -178,6 +178,10 @@ def layers_section(name, result):
             times = [row["floor_ms"], row["heddle_ms"], row["rivals"][best]]
             body.append([row["case"], *(f"{ms * 1e3:.1f}" for ms in times), best, f"{row['ratio']:.2f}", *measured(row, result, has_dates)])
         headings = ["layer", "floor us", "Heddle us", "PyTorch us", "by", "over PyTorch", *(["measured, commit"] if has_dates else [])]
+        if any("tuned_ms" in row for row in rows):
+            headings.insert(3, "Heddle tuned us")
+            for cells, row in zip(body, rows):
+                cells.insert(3, f"{row['tuned_ms'] * 1e3:.1f}")
         text += f"\n### {LAYERS[kind]}\n\n" + table(headings, body)
         text += f"\nGeometric mean of {len(rows)}: {geometric_mean([row['ratio'] for row in rows]):.3f}.\n"
     return text
@@ -200,6 +204,14 @@ def read_lines(path):
 def read_types(folder, stem):
     """Rows by what follows `stem` in the names of files."""
     return {path.stem.split("_")[1]: read_lines(path) for path in sorted(folder.rglob(f"{stem}_*.jsonl"))}
+
+
+def attention_layer(row):
+    """A row of attention_gpu.py as one of layers: Heddle's time is that of the candidate it takes without timing."""
+    rivals = {name: us * 1e-3 for name, us in row["pytorch"].items()}
+    case = f"{row['kind']}: {row['shape']}" + f" {row['dtype']}" * (row["dtype"] != "f16")
+    return {"kind": "attention", "case": case, "floor_ms": row["floor_us"] * 1e-3, "heddle_ms": row["pick_us"] * 1e-3,
+            "tuned_ms": row["us"] * 1e-3, "rivals": rivals, "ratio": min(rivals.values()) / (row["pick_us"] * 1e-3)}
 
 
 def without_candidates(types):
@@ -235,7 +247,9 @@ def main():
         precisions = {p: joined(options.name + "-models", facts, rows, lambda row: row["model"]) for p, rows in precisions.items()}
     if precisions:
         write(options.name + "-models", {"kind": "gpu_models", **facts, "precisions": precisions})
-    layers = [row for path in sorted(options.folder.rglob("layers*.json")) for row in json.loads(path.read_text())["rows"]]
+    stems = ("layers", "transposed", "attention")
+    layers = [row for stem in stems for path in sorted(options.folder.rglob(f"{stem}*.json")) for row in json.loads(path.read_text())["rows"]]
+    layers = [attention_layer(row) if "pick_us" in row else row for row in layers]
     if layers and options.add:
         layers = joined(options.name + "-layers", facts, layers, lambda row: (row["kind"], row["case"]))
     if layers:
