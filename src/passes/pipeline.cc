@@ -20,6 +20,7 @@
 #include "passes/fusion/clone_masks.h"
 #include "passes/fusion/join_in_place.h"
 #include "passes/fusion/narrow_boundaries.h"
+#include "passes/layout/filters_last.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
 #include "passes/layout/split_concats.h"
@@ -126,6 +127,9 @@ constexpr Pass kConvPhases{"conv_phases", "transposed convolutions as dense ones
 constexpr Pass kSpaceToDepth{"space_to_depth", "images with pixels of whole 16 bytes (GPU)", space_to_depth,
                              has_conv_on_tensor_cores};
 
+constexpr Pass kFiltersLast{"filters_last", "filters that are no constants with the channels last (GPU)", filters_last,
+                            has_conv_on_tensor_cores};
+
 constexpr Pass kKnownScatters{"scatter_to_select", "scatters with constant indices as selections among loads (GPU)",
                               scatter_to_select,
                               has_where<&TargetTraits::selects_for_scatters, Op::kScatterElements, Op::kScatterNd>};
@@ -202,6 +206,7 @@ constexpr Pass kPipeline[] = {
     kPrecision,
     kConvPhases,
     kSpaceToDepth,
+    kFiltersLast,
     kKnownScatters,
     kLongDots,
     kSmallDots,

@@ -1,4 +1,4 @@
-// Graphs that the fuzzer found to compile wrongly, made small by it.
+// Graphs that were found to compile wrongly or to run slowly, made small.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -216,6 +216,17 @@ TEST(Found, RoundedProductsAreWrittenApart) {
   };
   EXPECT_NE(text_of("{rounded = 1}").find("tile::mul_rounded("), std::string::npos) << text_of("{rounded = 1}");
   EXPECT_EQ(text_of("").find("mul_rounded"), std::string::npos);
+}
+
+// A sum in more parts than any of its dimensions has steps.
+TEST(Found, SumsOverSeveralDimensionsInParts) {
+  Batch batch;
+  batch.add("images and pixels", [](ir::Builder& b) {
+    const auto x = b.graph().parameter("x", {DType::kF16, {41, 29, 27, 32}});
+    b.graph().output("s", b.reduce("sum", x, {0, 1, 2}, false));
+    b.graph().output("q", b.reduce("sum", b.mul(x, x), {0, 1, 2}, false));
+  });
+  batch.run();
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Convolutions and pooling on the emulated GPU.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "../contraction/phase_graphs.h"
 #include "testing.h"
 
@@ -74,6 +76,20 @@ TEST(CudaConv, Threads) {
       %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[1,7,9,6]
       return "y" = %0
     })");
+  // Filters whose channels are last: rows in the order of the sum. Groups, taps of several dimensions, whole pieces.
+  for (const auto& [x, w, groups, y] :
+       {std::array<const char*, 4>{"f16[2,7,9,16]", "f16[24,3,2,16]", "1", "f16[2,5,8,24]"},
+        {"f16[1,7,9,32]", "f16[20,3,3,16]", "2", "f16[1,5,7,20]"},
+        {"f32[2,6,5,3]", "f32[4,2,2,3]", "1", "f32[2,5,4,4]"}}) {
+    batch.add(
+        fmt::format("filters of {} with channels last", w),
+        fmt::format(
+            "graph g(%x: {}, %w: {}) {{\n  %0 = conv(%x, %w) {{strides = [1,1], low = [0,0], high = [0,0], "
+            "dilations = [1,1], lhs_dilations = [1,1], groups = {}, layout = \"nhwc\", filters = \"ohwi\"}} : {}\n"
+            "  return \"y\" = %0\n}}",
+            x, w, groups, y),
+        {.tolerance = 3e-3});
+  }
   batch.add("an image with channels first", R"(graph g(%x: f32[2,3,11,13]) {
       %w = constant {value = f32[10,3,3,3]{1}}
       %0 = transpose(%x) {perm = [0,2,3,1]} : f32[2,11,13,3]

@@ -161,5 +161,33 @@ TEST(Layout, FewChannelsStayFirst) {
   }
 }
 
+// Tensor cores read filters with the channels last; those that a run computes are written so.
+TEST(Layout, ComputedFiltersHaveTheirChannelsLast) {
+  const std::vector<std::string> passes = {"layout", "sink_transposes", "filters_last", "canonicalize"};
+  const auto filters = [](const ir::Graph& graph) {
+    std::vector<std::string> found;
+    for (const ir::Node& node : graph.nodes()) {
+      if (node.op == ir::Op::kConv) found.push_back(node.attrs.has("filters") ? node.attrs.text("filters") : "");
+    }
+    return found;
+  };
+  // Those of the user may lie so already: then nothing is transposed.
+  const std::string stored =
+      "graph(%x: f32[1,3,8,9], %w: f32[4,3,2,3]) { %t = transpose(%w) {perm = [0,3,1,2]} "
+      "%h = cast(%t) {to = f16} %f = cast(%h) {to = f32} " +
+      conv("y", "x", "f", 1) + "return \"y\" = %y }";
+  ir::Graph after = channels_last(stored, passes);
+  EXPECT_EQ(filters(after), std::vector<std::string>{"ohwi"});
+  EXPECT_EQ(count(after, ir::Op::kTranspose), 2) << ir::print(after);  // of the image and the result
+  expect_same(ir::parse(stored), after);
+  // A filter of one tap or of one channel is in order as it is; a constant is packed.
+  const std::string others = "graph(%x: f32[1,3,8,9], %w: f32[4,3,1,1], %v: f32[2,4,3,3]) { %a = abs(%w) " +
+                             conv("c", "x", "a", 0) + "%k = constant {value = f32[4,4,3,3]{0.5}} %l = abs(%k) " +
+                             conv("d", "c", "l", 1) + "%u = exp(%v) " + conv("y", "d", "u", 0) + "return \"y\" = %y }";
+  after = channels_last(others, passes);
+  EXPECT_EQ(filters(after), (std::vector<std::string>{"", "", "ohwi"}));
+  expect_same(ir::parse(others), after);
+}
+
 }  // namespace
 }  // namespace heddle::passes

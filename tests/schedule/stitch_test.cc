@@ -107,6 +107,24 @@ TEST(StitchSchedule, AFullReductionTakesTwoStepsThroughAWorkspace) {
   EXPECT_GE(group.kernels[0].config.tasks, 2);
 }
 
+// Sums over images and pixels, as those of a batch normalisation and of its gradient. No dimension has as many steps as
+// an H200 needs blocks.
+TEST(StitchSchedule, SumsOverSeveralDimensionsFillAGpu) {
+  for (const Shape& shape : {Shape{64, 56, 56, 64}, {64, 57, 55, 32}, {48, 28, 29, 30, 16}}) {
+    ir::Graph graph;
+    Builder b(graph);
+    ir::Ints pixels;
+    for (size_t d = 0; d + 1 < shape.size(); ++d) pixels.push_back(static_cast<int64_t>(d));
+    const ValueId x = b.cast(graph.parameter("x", {DType::kF16, shape}), DType::kF32);
+    const ValueId dy = b.cast(graph.parameter("dy", {DType::kF16, shape}), DType::kF32);
+    graph.output("dg", b.reduce("sum", b.mul(x, dy), pixels, false));
+    graph.output("db", b.reduce("sum", dy, pixels, false));
+    const ScheduledGroup group = schedule(graph, testing::whole_graph(graph), Target::cuda_h200());
+    EXPECT_EQ(group.kernels.size(), 2u);  // parts of both sums, and the sums of these
+    EXPECT_GE(group.kernels[0].config.tasks, 132);
+  }
+}
+
 TEST(StitchSchedule, SmallWorkIsOneTask) {
   ir::Graph graph;
   Builder b(graph);

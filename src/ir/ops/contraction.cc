@@ -143,6 +143,7 @@ std::vector<Array> eval_dot(const EvalContext& context) {
 
 struct ConvDims {
   bool nhwc = false;
+  bool ohwi = false;  // of the filters
   int64_t groups = 1, batch = 0, channels = 0, features = 0;
   Shape in, kernel, out;  // spatial extents
   Ints strides, low, high, dilations, lhs_dilations;
@@ -154,17 +155,20 @@ ConvDims conv_dims(const Attrs& attrs, const Shape& x, const Shape& w) {
   require(layout == "nchw" || layout == "nhwc", "layout \"{}\" is neither nchw nor nhwc", layout);
   require(x.size() >= 3 && x.size() <= 5 && w.size() == x.size(),
           "operands of rank {} and {}; equal ranks of 3 to 5 expected", x.size(), w.size());
+  const std::string filters = attrs.has("filters") ? attrs.text("filters") : "oihw";
+  require(filters == "oihw" || filters == "ohwi", "filters \"{}\" are neither oihw nor ohwi", filters);
   c.nhwc = layout == "nhwc";
+  c.ohwi = filters == "ohwi";
   c.groups = attrs.integer("groups");
   c.batch = x[0];
   c.channels = c.nhwc ? x.back() : x[1];
   c.features = w[0];
   require(c.groups >= 1 && c.groups <= std::max<int64_t>(1, c.features) && c.features % c.groups == 0 &&
-              c.channels % c.groups == 0 && c.channels / c.groups == w[1],
+              c.channels % c.groups == 0 && c.channels / c.groups == (c.ohwi ? w.back() : w[1]),
           "{} channels in {} groups do not match weights {}", c.channels, c.groups, w);
   const size_t spatial = x.size() - 2;
   c.in.assign(x.begin() + (c.nhwc ? 1 : 2), x.end() - (c.nhwc ? 1 : 0));
-  c.kernel.assign(w.begin() + 2, w.end());
+  c.kernel.assign(w.begin() + (c.ohwi ? 1 : 2), w.end() - (c.ohwi ? 1 : 0));
   c.strides = attrs.ints("strides");
   c.low = attrs.ints("low");
   c.high = attrs.ints("high");
@@ -253,10 +257,12 @@ void convolve(const std::vector<S>& x, const std::vector<S>& w, const ConvDims& 
   const Taps taps = make_taps(c);
   const int64_t plane = element_count(c.in), positions = element_count(c.out);
   const int64_t group_channels = c.channels / c.groups, group_features = c.features / c.groups;
-  const int64_t depth = group_channels * element_count(c.kernel);
+  const int64_t taps_of_filter = element_count(c.kernel), depth = group_channels * taps_of_filter;
   std::vector<int64_t> weight_rows(group_features), terms(depth), rows(group_features), cols(positions);
   for (int64_t i = 0; i < group_features; ++i) weight_rows[i] = i * depth;
-  for (int64_t k = 0; k < depth; ++k) terms[k] = k;
+  for (int64_t k = 0; k < depth; ++k) {
+    terms[k] = c.ohwi ? k % taps_of_filter * group_channels + k / taps_of_filter : k;
+  }
   for (int64_t i = 0; i < group_features; ++i) rows[i] = c.nhwc ? i : i * positions;
   for (int64_t j = 0; j < positions; ++j) cols[j] = c.nhwc ? j * c.features : j;
   const auto one = [&](int64_t n, int64_t g) {
@@ -313,6 +319,7 @@ std::span<const OpSchema> contraction_schemas() {
                                               {"lhs_dilations", AttrKind::kInts},
                                               {"groups", AttrKind::kInt},
                                               {"layout", AttrKind::kText},
+                                              {"filters", AttrKind::kText, false},
                                               {"out", AttrKind::kDType, false},
                                               {"tf32", AttrKind::kInt, false}},
                                              infer_conv,

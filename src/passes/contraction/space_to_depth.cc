@@ -152,6 +152,12 @@ bool is_constant(Emitter& e, ValueId v) {
   return e.is(v, Op::kConstant);
 }
 
+// Filters that are computed are widened in each run, which images that are so many times larger pay for.
+bool may_widen(Emitter& e, ValueId filters, ValueId image) {
+  constexpr int64_t kLarger = 8;
+  return is_constant(e, filters) || kLarger * e.count(filters) <= e.count(image);
+}
+
 bool serves(Emitter& e, const std::vector<ValueId>& in, const Node& node, const Shape& y) {
   constexpr int64_t kFewest = 2;  // images of one channel lie as they should already
   const auto& attrs = node.attrs;
@@ -159,7 +165,7 @@ bool serves(Emitter& e, const std::vector<ValueId>& in, const Node& node, const 
   const bool halves = type == DType::kF16 || type == DType::kBF16;
   const bool tf32 = type == DType::kF32 && attrs.has("tf32") && attrs.integer("tf32") != 0;
   if (!(halves || tf32) || e.dtype(in[1]) != type || attrs.text("layout") != "nhwc") return false;
-  if (attrs.integer("groups") != 1 || !is_constant(e, in[1])) return false;
+  if (attrs.integer("groups") != 1 || !may_widen(e, in[1], in[0])) return false;
   const Ints& holes = attrs.ints("lhs_dilations");
   if (std::any_of(holes.begin(), holes.end(), [](int64_t d) { return d != 1; })) return false;
   const Ints& low = attrs.ints("low");

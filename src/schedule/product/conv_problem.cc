@@ -18,18 +18,23 @@ bool is_channels_first(const ir::Node& conv) {
   return conv.attrs.text("layout") == "nchw";
 }
 
+bool has_channels_last_filters(const ir::Node& conv) {
+  return conv.attrs.has("filters") && conv.attrs.text("filters") == "ohwi";
+}
+
 tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node) {
   const Shape &x = graph.shape(node.inputs[0]), &w = graph.shape(node.inputs[1]);
   const Shape& y = graph.shape(node.outputs[0]);
   tile::ConvShape s;
   s.batch = x[0];
   s.groups = node.attrs.integer("groups");
-  s.c = w[1];
+  const bool ohwi = has_channels_last_filters(node);
+  s.c = ohwi ? w.back() : w[1];
   s.o = w[0] / s.groups;
   const size_t first = is_channels_first(node) ? 2 : 1;
   place_spatial(sub_shape(x, first, first + x.size() - 2), s.in);
   place_spatial(sub_shape(y, first, first + y.size() - 2), s.out);
-  place_spatial(sub_shape(w, 2, w.size()), s.kernel);
+  place_spatial(ohwi ? sub_shape(w, 1, w.size() - 1) : sub_shape(w, 2, w.size()), s.kernel);
   place_spatial(node.attrs.ints("strides"), s.stride);
   place_spatial(node.attrs.ints("dilations"), s.dilation);
   place_spatial(node.attrs.ints("low"), s.low);

@@ -18,6 +18,8 @@ Shape sub_shape(const Shape& shape, size_t first, size_t last);
 
 // True if a convolution's image has the channels before the pixels.
 bool is_channels_first(const ir::Node& conv);
+// True if each filter has its channels behind its taps.
+bool has_channels_last_filters(const ir::Node& conv);
 tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node);
 // True if every window is one pixel: a plain matrix product.
 bool is_pointwise(const tile::ConvShape& shape);

@@ -167,26 +167,55 @@ bool widens(const ir::Graph& graph, ValueId x, const std::string& kind) {
   return is_float(dtype) && size_of(dtype) < 4 && (kind == "sum" || kind == "prod");
 }
 
-// The reduction `node` over x in `parts` parts of its widest dimension, plus a rest that does not divide.
+// A shape and dimensions of it, ascending.
+struct Dims {
+  Shape shape;
+  ir::Ints dims;
+
+  int64_t widest() const {
+    return *std::max_element(dims.begin(), dims.end(), [&](int64_t a, int64_t b) { return at(a) < at(b); });
+  }
+  int64_t at(int64_t dim) const { return shape[static_cast<size_t>(dim)]; }
+};
+
+// With each run of neighbouring dimensions joined to one.
+Dims with_joined_runs(const Shape& shape, ir::Ints dims) {
+  std::sort(dims.begin(), dims.end());
+  Dims joined;
+  for (size_t d = 0, k = 0; d < shape.size(); ++d) {
+    const bool is_one = k < dims.size() && dims[k] == static_cast<int64_t>(d);
+    if (is_one && k++ > 0 && dims[k - 2] + 1 == static_cast<int64_t>(d)) {
+      joined.shape.back() *= shape[d];
+      continue;
+    }
+    if (is_one) joined.dims.push_back(static_cast<int64_t>(joined.shape.size()));
+    joined.shape.push_back(shape[d]);
+  }
+  return joined;
+}
+
+// The reduction `node` over x in `parts` parts of its widest dimension, plus a rest that does not divide. Neighbouring
+// dimensions are one dimension if none of them has as many steps.
 ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t parts) {
   ir::Graph& graph = local.graph;
   const DType dtype = graph.dtype(x);
   const bool wide = widens(graph, x, node.attrs.text("kind"));
   if (wide) x = graph.emit(Op::kCast, {x}, {{"to", DType::kF32}}, node.origins);
-  const Shape shape = graph.shape(x);
-  std::vector<int64_t> dims = node.attrs.ints("dims");
-  const std::string kind = node.attrs.text("kind");
-  const auto widest = std::max_element(dims.begin(), dims.end(), [&](int64_t a, int64_t b) {
-    return shape[static_cast<size_t>(a)] < shape[static_cast<size_t>(b)];
-  });
-  const auto d = static_cast<size_t>(*widest);
-  const int64_t extent = shape[d];
-  int64_t count = divisor(extent, 2 * parts);
-  if (count < parts) count = parts;
-  const int64_t length = extent / count, covered = length * count;
   const auto emit = [&](Op op, std::vector<ValueId> inputs, ir::Attrs attrs) {
     return graph.emit(op, std::move(inputs), std::move(attrs), node.origins);
   };
+  Dims reduced{graph.shape(x), node.attrs.ints("dims")};
+  if (reduced.at(reduced.widest()) < parts) {
+    reduced = with_joined_runs(reduced.shape, reduced.dims);
+    x = emit(Op::kReshape, {x}, {{"shape", reduced.shape}});
+  }
+  const auto& [shape, dims] = reduced;
+  const std::string kind = node.attrs.text("kind");
+  const auto d = static_cast<size_t>(reduced.widest());
+  const int64_t extent = shape[d];
+  int64_t count = divisor(extent, 2 * parts);
+  if (count < parts) count = std::min(parts, extent);
+  const int64_t length = extent / count, covered = length * count;
   const auto slice = [&](int64_t start, int64_t limit) {
     ir::Ints starts(shape.size(), 0), limits = shape, strides(shape.size(), 1);
     starts[d] = start;

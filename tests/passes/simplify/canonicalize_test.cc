@@ -379,5 +379,50 @@ TEST(Canonicalize, ConstantConditionsSelect) {
     })");
 }
 
+// The gradient of 1x1 filters: batch and channels have changed places.
+TEST(Canonicalize, AConvolutionOfOnePlaceIsAProduct) {
+  canonical(R"(graph(%x: f32[3,2,9,7], %w: f32[5,2,5,4]) {
+      %y = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [2,2], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
+      return "y" = %y
+    })",
+            R"(graph(%x: f32[3,2,9,7], %w: f32[5,2,5,4]) {
+      %s = slice(%x) {starts = [0,0,0,0], limits = [3,2,9,7], strides = [1,1,2,2]}
+      %d = dot(%s, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1,2,3], rhs_contract = [1,2,3]}
+      %y = reshape(%d) {shape = [3,5,1,1]}
+      return "y" = %y
+    })");
+  const auto same = [](const std::string& text, bool is_product) {
+    const ir::Graph before = ir::parse(text),
+                    after = run_passes(before, std::vector<std::string>{"canonicalize"}, {Target::cuda_h200()});
+    const bool has = std::any_of(after.nodes().begin(), after.nodes().end(),
+                                 [](const ir::Node& node) { return node.op == ir::Op::kDot; });
+    EXPECT_EQ(has, is_product) << text;
+    expect_same(before, after);
+  };
+  const auto conv = [](const char* x, const char* w, const char* attributes) {
+    return fmt::format("graph(%x: f32{}, %w: f32{}) {{ %y = conv(%x, %w) {{{}}}\n return \"y\" = %y }}", x, w,
+                       attributes);
+  };
+  const char* kPlain =
+      R"(strides = [3], low = [0], high = [-1], dilations = [1], lhs_dilations = [1], groups = 1, layout = "nhwc")";
+  same(conv("[2,7,3]", "[4,3,5]", kPlain), true);   // the last pixels are in no window
+  same(conv("[2,9,3]", "[4,3,5]", kPlain), false);  // two places
+  same(
+      conv(
+          "[2,7,3]", "[4,3,1]",
+          R"(strides = [7], low = [0], high = [0], dilations = [1], lhs_dilations = [1], groups = 1, layout = "nhwc")"),
+      false);
+  same(
+      conv(
+          "[2,4,9]", "[6,2,9]",
+          R"(strides = [1], low = [0], high = [0], dilations = [1], lhs_dilations = [1], groups = 2, layout = "nchw")"),
+      false);
+  same(
+      conv(
+          "[2,4,8]", "[6,4,9]",
+          R"(strides = [1], low = [1], high = [0], dilations = [1], lhs_dilations = [1], groups = 1, layout = "nchw")"),
+      false);
+}
+
 }  // namespace
 }  // namespace heddle::passes

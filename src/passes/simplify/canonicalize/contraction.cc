@@ -122,6 +122,35 @@ Result conv_pad(const Match& m) {
   return m.e.emit(Op::kConv, {pad.inputs[0], m.in[1]}, attrs);
 }
 
+// A convolution of several pixels whose windows have one place is a product over channels and pixels: the gradient of
+// 1x1 filters sums over all pixels of a batch.
+Result conv_of_one_place(const Match& m) {
+  const bool last = m.attrs.text("layout") == "nhwc";
+  const Shape x = m.e.shape(m.in[0]), w = m.e.shape(m.in[1]);
+  if (m.attrs.integer("groups") != 1 || m.attrs.has("filters") || m.e.count(m.in[0]) * m.e.count(m.in[1]) == 0)
+    return {};
+  Shape limits = x, result(x.size(), 1);
+  Ints strides(x.size(), 1), of_image = {last ? static_cast<int64_t>(x.size()) - 1 : 1}, of_filters = {1};
+  int64_t pixels = 1;
+  for (size_t d = 0; d + 2 < x.size(); ++d) {
+    const size_t at = d + (last ? 1 : 2);
+    const int64_t low = m.attrs.ints("low")[d], high = m.attrs.ints("high")[d], step = m.attrs.ints("dilations")[d];
+    const int64_t reach = (w[d + 2] - 1) * step + 1;
+    const bool has_one = x[at] + high < reach + m.attrs.ints("strides")[d];
+    if (low != 0 || reach > x[at] || !has_one || m.attrs.ints("lhs_dilations")[d] != 1) return {};
+    limits[at] = reach, strides[at] = step, pixels *= w[d + 2];
+    of_image.push_back(static_cast<int64_t>(at)), of_filters.push_back(static_cast<int64_t>(d) + 2);
+  }
+  if (pixels == 1) return {};
+  Attrs attrs = {
+      {"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", of_image}, {"rhs_contract", of_filters}};
+  if (m.attrs.has("out")) attrs.set("out", m.attrs.dtype("out"));
+  if (m.attrs.has("tf32")) attrs.set("tf32", m.attrs.integer("tf32"));
+  const ValueId image = m.e.slice(m.in[0], Ints(x.size(), 0), limits, strides);
+  result[0] = x[0], result[last ? x.size() - 1 : 1] = w[0];
+  return m.e.reshape(m.e.emit(Op::kDot, {image, m.in[1]}, attrs), result);
+}
+
 // The identity of a window reduction, where a pad may hold it.
 bool is_identity(const std::string& kind, DType dtype, double value) {
   if (kind == "sum") return value == 0;
@@ -155,6 +184,7 @@ std::span<const Rule> contraction_rules() {
       {Op::kDot, "dot_broadcast", dot_broadcast},
       {Op::kDot, "dot_scale", dot_scale},
       {Op::kConv, "conv_pad", conv_pad},
+      {Op::kConv, "conv_of_one_place", conv_of_one_place},
       {Op::kWindowReduce, "window_pad", window_pad},
   };
   return kRules;

@@ -173,7 +173,7 @@ class CudaConvForm {
     o.element = element;
   }
 
-  // Filters [groups * o, c, taps] as rows of k = (tap, channel).
+  // Filters as rows of k = (tap, channel).
   void make_filters() {
     OperandView& o = desc_.b;
     const ir::ValueId w = node_.inputs[1];
@@ -182,12 +182,13 @@ class CudaConvForm {
     if (desc_.batch > 1) o.batch = {{desc_.batch, s_.o * s_.k()}};
     o.row = s_.k(), o.k = 1, o.depth = s_.k();
     const auto element = static_cast<int64_t>(size_of(o.dtype));
-    const bool ordered = s_.taps() == 1 || s_.c == 1;
+    const bool ordered = s_.taps() == 1 || s_.c == 1 || has_channels_last_filters(node_);
     const bool constant = graph_.constant_of(w) != nullptr;
     const int64_t pitch = (s_.k() * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
     const int64_t taps = s_.taps(), of_group = groups_.k();
-    const tile::PanelSource filters{groups_.groups, groups_.o * of_group, taps, 1, groups_.c, taps, groups_.o,
-                                    of_group};
+    const bool last = has_channels_last_filters(node_);
+    const tile::PanelSource filters{groups_.groups, groups_.o * of_group, taps,      last ? groups_.c : 1,
+                                    groups_.c,      last ? 1 : taps,      groups_.o, of_group};
     if (together_ > 1) {
       o.operand = builder_.input(w, diagonal_packing(filters, pitch, together_, run_));
       o.row = o.depth = pitch;

@@ -351,7 +351,10 @@ class CudaMapper {
     };
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
     if ((bytes() > most || !many) && cut_single_results(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
-    if (bytes() > most) return map_rows();
+    if (bytes() > most) {
+      read_apart(v);
+      return map_rows();
+    }
     fix_others(bit(v));
     if (alone) {
       add_blocked(mapping_, exprs_.pool.indices, v, vector);
@@ -367,6 +370,13 @@ class CudaMapper {
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
     sm_gbps_ = gbps_of_columns(iterations_of(exprs_.pool.indices, mapping_.grid), vector);
     mapping_.reason = fmt::format("{} columns a block", block);
+  }
+
+  // Neighbouring lanes have elements of one column: each reads a sector for one of them.
+  void read_apart(VarId column) {
+    constexpr int64_t kSectorBytes = 32;
+    const int64_t times = std::min(kSectorBytes / widest_element(exprs_), extent(column));
+    extra_seconds_ += static_cast<double>(times - 1) * work_.bytes / (cuda_.model.chip.copy_tbps * 1e12);
   }
 
   // Of a SM, where so many blocks walk down columns.
