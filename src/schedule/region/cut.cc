@@ -249,6 +249,9 @@ ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t par
 // The reduction `node` over neighbouring dimensions of x with `rows` steps of them joined to one.
 ValueId in_rows(LocalGraph& local, const ir::Node& node, ValueId x, int64_t rows) {
   ir::Graph& graph = local.graph;
+  const DType dtype = graph.dtype(x);
+  const bool wide = widens(graph, x, node.attrs.text("kind"));
+  if (wide) x = graph.emit(Op::kCast, {x}, {{"to", DType::kF32}}, node.origins);
   const Shape shape = graph.shape(x);
   const std::vector<int64_t> dims = node.attrs.ints("dims");
   const std::string kind = node.attrs.text("kind");
@@ -286,6 +289,7 @@ ValueId in_rows(LocalGraph& local, const ir::Node& node, ValueId x, int64_t rows
     local.folded.insert(rest);
     result = emit(*ir::parse_op(binary_of(kind)), {result, rest}, {});
   }
+  if (wide) result = emit(Op::kCast, {result}, {{"to", dtype}});
   return result;
 }
 

@@ -47,15 +47,18 @@ bool has_scan(const KernelExprs& exprs) {
 }
 
 // Some reductions may have many results in each column while others have one. Columns are too few threads for the many,
-// so a kernel of its own makes the single results and hands them over. The kernel that makes one cannot be cut behind it.
-bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, const Frontier& frontier, MapResult& result) {
+// so a kernel of its own makes the single results and hands them over. The kernel that makes one cannot be cut behind
+// it.
+bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, const Frontier& frontier,
+                        MapResult& result) {
   constexpr int64_t kManyResults = 8;
   const auto results_of = [&](const ReductionSite& i) { return exprs.volume(i.kept & ~parallel); };
   const bool wide = std::any_of(exprs.sites.begin(), exprs.sites.end(),
                                 [&](const ReductionSite& i) { return results_of(i) >= kManyResults; });
   if (!wide || has_scan(exprs)) return false;
   for (const ReductionSite& i : exprs.sites) {
-    const bool is_root = std::any_of(exprs.roots.begin(), exprs.roots.end(), [&](const Root& root) { return root.value == i.value; });
+    const bool is_root =
+        std::any_of(exprs.roots.begin(), exprs.roots.end(), [&](const Root& root) { return root.value == i.value; });
     if (results_of(i) == 1 && !is_root) cut_behind(i, frontier, result);
   }
   result.reason = fmt::format("{} columns do not fill {} SMs", exprs.volume(parallel), sms);
@@ -264,6 +267,13 @@ void choose_turns(const KernelExprs& exprs, const CudaTarget& cuda, double total
   if (narrow && mapping.turns == 1 && iterations > 8 * teams * cuda.sms) mapping.turns = 2;
 }
 
+// What neighbouring lanes take that read down columns: each reads a sector for one element of it.
+double seconds_of_lanes_apart(int64_t columns, int64_t element, double bytes, const CudaTarget& cuda) {
+  constexpr int64_t kSectorBytes = 32;
+  const int64_t times = std::min(kSectorBytes / element, columns);
+  return static_cast<double>(times - 1) * bytes / (cuda.model.chip.copy_tbps * 1e12);
+}
+
 class CudaMapper {
  public:
   CudaMapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
@@ -351,10 +361,7 @@ class CudaMapper {
     };
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
     if ((bytes() > most || !many) && cut_single_results(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
-    if (bytes() > most) {
-      read_apart(v);
-      return map_rows();
-    }
+    if (bytes() > most) return map_rows(seconds_of_lanes_apart(extent(v), widest_element(exprs_), work_.bytes, cuda_));
     fix_others(bit(v));
     if (alone) {
       add_blocked(mapping_, exprs_.pool.indices, v, vector);
@@ -364,19 +371,11 @@ class CudaMapper {
       return;
     }
     if (cta_group_of_columns(v)) return;
-    const int64_t block = columns_of_block(extent(v), vector, widest_element(exprs_), work_.bytes);
-    add_blocked(mapping_, exprs_.pool.indices, v, block);
-    const int64_t points = rows * ceil_div(block, vector);
+    add_blocked(mapping_, exprs_.pool.indices, v, each);
+    const int64_t points = rows * ceil_div(each, vector);
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
     sm_gbps_ = gbps_of_columns(iterations_of(exprs_.pool.indices, mapping_.grid), vector);
-    mapping_.reason = fmt::format("{} columns a block", block);
-  }
-
-  // Neighbouring lanes have elements of one column: each reads a sector for one of them.
-  void read_apart(VarId column) {
-    constexpr int64_t kSectorBytes = 32;
-    const int64_t times = std::min(kSectorBytes / widest_element(exprs_), extent(column));
-    extra_seconds_ += static_cast<double>(times - 1) * work_.bytes / (cuda_.model.chip.copy_tbps * 1e12);
+    mapping_.reason = fmt::format("{} columns a block", each);
   }
 
   // Of a SM, where so many blocks walk down columns.
@@ -443,7 +442,8 @@ class CudaMapper {
   }
 
   // A team walks over what one iteration has left.
-  void map_rows() {
+  void map_rows(double extra_seconds = 0) {
+    extra_seconds_ += extra_seconds;
     fix_others(0);
     if (mapping_.serial) mapping_.fixed |= bit(*mapping_.serial);
     const int vector = vector_of_kernel(false);
