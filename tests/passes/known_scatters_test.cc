@@ -74,5 +74,28 @@ TEST(KnownScatters, OthersStay) {
                           "%y = scatter_elements(%d, %i, %u) {dim = 0, reduction = \"none\"}\n return \"y\" = %y }"))));
 }
 
+// The gradient of a loss that picks a class of each row.
+TEST(KnownScatters, OneUpdateOfARowIsCompared) {
+  for (const char* kind : {"none", "add"}) {
+    const std::string end = fmt::format("reduction = \"{}\"}}\n return \"y\" = %y }}", kind);
+    expect_no_scatter_and_the_same(
+        "graph(%d: f32[5,4], %i: i64[5,1], %u: f32[5,1]) {\n"
+        "%y = scatter_elements(%d, %i, %u) {dim = 1, " +
+        end);
+    // Negative ones count from the end; the updates lie along an inner dimension.
+    expect_no_scatter_and_the_same(
+        "graph(%d: f16[3,4,2], %n: i32[3,1,2], %u: f16[3,1,2]) {\n"
+        "%i = neg(%n)\n %y = scatter_elements(%d, %i, %u) {dim = 1, " +
+        end);
+  }
+  const auto stays = [](const std::string& text) { return scatters(rewritten(ir::parse(text))); };
+  EXPECT_TRUE(
+      stays("graph(%d: f32[5,4], %i: i64[5,2], %u: f32[5,2]) { %y = scatter_elements(%d, %i, %u) "
+            "{dim = 1, reduction = \"none\"}\n return \"y\" = %y }"));
+  EXPECT_TRUE(
+      stays("graph(%d: f32[5,4], %i: i64[3,1], %u: f32[3,1]) { %y = scatter_elements(%d, %i, %u) "
+            "{dim = 1, reduction = \"none\"}\n return \"y\" = %y }"));
+}
+
 }  // namespace
 }  // namespace heddle::passes

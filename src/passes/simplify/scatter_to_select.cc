@@ -1,5 +1,6 @@
 #include "passes/simplify/scatter_to_select.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/builder.h"
@@ -78,14 +79,41 @@ ValueId replaced(ir::Builder& b, ValueId data, ValueId updates, ValueId update) 
   return b.select(b.broadcast_to(b.binary(Op::kGe, update, 0.0), shape), value, data);
 }
 
+bool serves(const ir::Graph& graph, const Node& node) {
+  const bool has_elements =
+      std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return element_count(graph.shape(v)) > 0; });
+  return has_elements && !node.attrs.has("in_place") && !graph.shape(node.inputs[0]).empty();
+}
+
+// One update for each row, as in the gradient of a loss that picks one class: elements are compared with their row's
+// index.
+std::optional<ValueId> compared(Rewriter& r, const Node& node) {
+  const ir::Graph& graph = r.source();
+  const std::string& kind = node.attrs.text("reduction");
+  if (node.op != Op::kScatterElements || !serves(graph, node) || (kind != "none" && kind != "add")) return std::nullopt;
+  const std::optional<Scatter> s = scatter_of(graph, node);
+  if (!s || s->k != 1) return std::nullopt;
+  ir::Builder b(r.target());
+  b.set_origins(r.origins());
+  const std::vector<ValueId> in = r(node.inputs);
+  const Shape shape = {s->outer, s->n, s->inner};
+  const ValueId data = b.reshape(in[0], shape),
+                update = b.broadcast_to(b.reshape(in[2], {s->outer, 1, s->inner}), shape);
+  // As a scatter's kernel reads it: negative ones count from the end, those outside are clamped.
+  ValueId index = b.cast(b.reshape(in[1], {s->outer, 1, s->inner}), DType::kI64);
+  const auto extent = static_cast<double>(s->n);
+  index = b.select(b.binary(Op::kLt, index, 0.0), b.binary(Op::kAdd, index, extent), index);
+  index = b.binary(Op::kMin, b.binary(Op::kMax, index, 0.0), extent - 1);
+  const ValueId at = b.emit(Op::kIota, {}, {{"shape", shape}, {"dim", int64_t{1}}, {"dtype", DType::kI64}});
+  const ValueId value = kind == "add" ? b.binary(Op::kAdd, data, update) : update;
+  const ValueId is_here = b.binary(Op::kEq, at, b.broadcast_to(index, shape));
+  return b.reshape(b.select(is_here, value, data), graph.shape(node.inputs[0]));
+}
+
 std::optional<ValueId> looked_up(Rewriter& r, const Node& node) {
   const ir::Graph& graph = r.source();
   const Tensor* indices = graph.constant_of(node.inputs[1]);
-  if (indices == nullptr || node.attrs.text("reduction") != "none" || node.attrs.has("in_place")) return std::nullopt;
-  for (const ValueId v : node.inputs) {
-    if (element_count(graph.shape(v)) == 0) return std::nullopt;
-  }
-  if (graph.shape(node.inputs[0]).empty()) return std::nullopt;
+  if (indices == nullptr || node.attrs.text("reduction") != "none" || !serves(graph, node)) return std::nullopt;
   const std::optional<Scatter> s = scatter_of(graph, node);
   if (!s) return std::nullopt;
   const std::optional<Tensor> update = last_updates(*indices, *s);
@@ -103,7 +131,8 @@ std::optional<ValueId> looked_up(Rewriter& r, const Node& node) {
 ir::Graph scatter_to_select(const ir::Graph& graph, const PassContext&) {
   return Rewriter(graph).run([](Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kScatterElements && node.op != Op::kScatterNd) return std::nullopt;
-    const std::optional<ValueId> result = looked_up(r, node);
+    std::optional<ValueId> result = looked_up(r, node);
+    if (!result) result = compared(r, node);
     if (!result) return std::nullopt;
     return std::vector<ValueId>{*result};
   });
