@@ -12,6 +12,7 @@ from heddle.torch.shapes import inverse
 
 aten = torch.ops.aten
 _MOST_PLACES = 64  # of a window whose maximum is found place by place
+_MOST_WINDOWS = 25  # around an element that looks for its positions in each of them
 
 
 def _windows(kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], x: Value,
@@ -47,10 +48,7 @@ def max_pool(c: Context, x: Value, kernel: Sequence[int], stride: Sequence[int] 
 
 def _max_and_positions(c: Context, x: Value, windows: dict, rank: int) -> List[Optional[Value]]:
     """Compares the places of a window one by one: x shifted and with strides, beside its positions in a plane."""
-    flat, step = c.writer.constant(0, "i64", x.shape), 1
-    for d in reversed(range(len(x.shape) - rank, len(x.shape))):
-        flat = c.binary("add", flat, c.binary("mul", c.iota("i64", x.shape, d), step))
-        step *= x.shape[d]
+    flat = _flat_positions(c, x.shape, rank)
     if any(windows["low"]) or any(windows["high"]):
         if not is_float(x):
             raise Unsupported("the positions of maxima of integers in padded windows")
@@ -79,13 +77,57 @@ def _max_and_positions(c: Context, x: Value, windows: dict, rank: int) -> List[O
 @lowers(aten.max_pool2d_with_indices_backward.default, overload_of(aten, "max_pool3d_with_indices_backward"))
 def max_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
                       dilation: Sequence[int], ceil_mode: bool, positions: Value) -> Value:
-    rank = len(_kernel(c, kernel))
-    lead = list(x.shape[:-rank])
-    plane, taken = math.prod(x.shape[-rank:]), math.prod(gradient.shape[-rank:])
+    kernel = _kernel(c, kernel)
+    windows = _windows(kernel, stride, padding, dilation, x, gradient.shape)
+    around = [-(-((k - 1) * d + 1) // s) for k, d, s in zip(*(windows[name] for name in ("window", "dilations", "strides")))]
+    if math.prod(around) <= _MOST_WINDOWS:
+        return _looked_for(c, gradient, x, windows, around, positions, len(kernel))
+    lead = list(x.shape[:-len(kernel)])
+    plane, taken = math.prod(x.shape[-len(kernel):]), math.prod(gradient.shape[-len(kernel):])
     zeros = c.writer.constant(0, x.dtype, [*lead, plane])
     at, updates = c.reshape(positions, [*lead, taken]), c.reshape(gradient, [*lead, taken])
     made = c.emit("scatter_elements", [zeros, at, updates], x.dtype, zeros.shape, dim=len(lead), reduction="add")
     return c.reshape(made, x.shape)
+
+
+def _flat_positions(c: Context, shape: Sequence[int], rank: int) -> Value:
+    flat, step = c.writer.constant(0, "i64", shape), 1
+    for d in reversed(range(len(shape) - rank, len(shape))):
+        flat = c.binary("add", flat, c.binary("mul", c.iota("i64", shape, d), step))
+        step *= shape[d]
+    return flat
+
+
+def _looked_for(c: Context, gradient: Value, x: Value, windows: dict, around: Sequence[int], positions: Value, rank: int) -> Value:
+    """Each element adds up the gradients of the windows around it that have its position: no scatter."""
+    own, total = _flat_positions(c, x.shape, rank), c.writer.constant(0, wide(x.dtype), x.shape)
+    for steps in itertools.product(*[range(number) for number in around]):
+        value, position = c.cast(gradient, wide(x.dtype)), positions
+        for d, step in enumerate(steps):
+            value = _of_window(c, value, d, step, windows, x.shape[d], 0)
+            position = _of_window(c, position, d, step, windows, x.shape[d], -1)
+        total = c.binary("add", total, c.select(c.compare("eq", position, own), value, c.writer.constant(0, value.dtype, x.shape)))
+    return c.cast(total, x.dtype)
+
+
+def _of_window(c: Context, x: Value, d: int, step: int, windows: dict, extent: int, outside: int) -> Value:
+    """For each place of the input along d, x of the window that begins `step` strides in front of the last one before it."""
+    stride, low = windows["strides"][d], windows["low"][d]
+    if stride == 1 and low == 0 and step == 0 and x.shape[d] == extent:
+        return x
+    shape = list(x.shape)
+    repeated = c.reshape(x, [*shape[:d + 1], 1, *shape[d + 1:]])
+    repeated = c.broadcast(repeated, [*shape[:d + 1], stride, *shape[d + 1:]])
+    shape[d] *= stride
+    repeated = c.reshape(repeated, shape)
+    first = low - step * stride
+    start, limit = min(max(0, first), shape[d]), min(max(0, first + extent), shape[d])
+    before = min(max(0, -first), extent)
+    part = c.slice(repeated, d, start, limit)
+    amounts = [0] * len(shape), [0] * len(shape)
+    amounts[0][d], amounts[1][d] = before, extent - before - (limit - start)
+    shape[d] = extent
+    return c.emit("pad", [part, c.writer.constant(outside, x.dtype)], x.dtype, shape, mode="constant", low=amounts[0], high=amounts[1])
 
 
 def _shares(c: Context, x: Value, kernel: Sequence[int], windows: dict, shape: Sequence[int], with_padding: bool,
