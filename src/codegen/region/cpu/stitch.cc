@@ -8,6 +8,7 @@
 #include "codegen/region/cpu/transpose.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/numbers.h"
+#include "schedule/expr/expr_walk.h"
 #include "schedule/region/cost.h"
 #include "tile/core/config.h"
 
@@ -146,6 +147,7 @@ class StitchWriter {
   }
 
   int64_t unroll_of(const Stage& stage) const {
+    if (stage.reductions.empty() && stage.vector && picks_neighbours(stage)) return kUnroll;
     if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
     const auto is_position = [](const Reduction& r) { return is_arg(r.combine); };
     if (std::any_of(stage.reductions.begin(), stage.reductions.end(), is_position)) return 1;
@@ -153,6 +155,23 @@ class StitchWriter {
     if (c_.marked) return cycles > kHeavyBody ? 2 : kUnroll;
     const int64_t vectors = c_.extent(stage.loops.back()) / config_.as<schedule::LoopConfig>().lanes;
     return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
+  }
+
+  // True if lanes are only picked from neighbouring elements (tile::gather_near()): the steps of the loop itself would
+  // be a large part of its time.
+  bool picks_neighbours(const Stage& stage) const {
+    const auto picks = [&](const Store& s) {
+      const schedule::Expr& value = body_.pool[s.value];
+      if (value.kind != schedule::Expr::Kind::kLoad) return false;
+      bool near = false;
+      schedule::visit_exprs(body_.pool, {s.value}, [&](schedule::ExprId e) {
+        near = near || (body_.pool[e].kind == schedule::Expr::Kind::kLoad && body_.pool[e].lo > 0);
+      });
+      return near;
+    };
+    return std::all_of(stage.pieces.begin(), stage.pieces.end(), [&](const Piece& piece) {
+      return !piece.stores.empty() && std::all_of(piece.stores.begin(), piece.stores.end(), picks);
+    });
   }
 
   // True if each accumulator of a row sums many terms.
@@ -260,10 +279,10 @@ class StitchWriter {
     const VarId v = stage.loops.back();
     const auto bounds = c_.bounds(v, piece.ranges.back());
     const bool rows = !stage.reductions.empty() && !stage.vertical;
-    const bool unroll = rows && c_.unroll > 1;
     const bool settles = rows && c_.long_sums;
-    c_.open_lanes(v, bounds, unroll || settles, rows ? "" : stream_head(piece, v, bounds.first),
-                  settles ? settle_sums(stage, "k") : "");
+    const std::string head = rows ? "" : stream_head(piece, v, bounds.first);
+    const bool unroll = c_.unroll > 1 && head.empty();
+    c_.open_lanes(v, bounds, unroll || settles, head, settles ? settle_sums(stage, "k") : "");
     write_body(stage, piece, unroll);
     c_.close_lanes(v);
   }
