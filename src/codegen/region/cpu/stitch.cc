@@ -32,6 +32,21 @@ constexpr double kHeavyBody = 12;
 constexpr int64_t kLongRow = 512;  // elements from which aligning the streamed stores pays for two partial vectors
 constexpr int64_t kLineBytes = 64;
 
+// True if lanes are only picked from neighbouring elements (tile::gather_near()): the steps of the loop itself would be
+// a large part of its time.
+bool picks_neighbours(const schedule::ExprPool& pool, const Stage& stage) {
+  const auto is_near = [&](const schedule::Expr& e) { return e.kind == schedule::Expr::Kind::kLoad && e.lo > 0; };
+  const auto picks = [&](const Store& s) {
+    if (pool[s.value].kind != schedule::Expr::Kind::kLoad) return false;
+    bool near = false;
+    schedule::visit_exprs(pool, {s.value}, [&](ExprId e) { near = near || is_near(pool[e]); });
+    return near;
+  };
+  return std::all_of(stage.pieces.begin(), stage.pieces.end(), [&](const Piece& piece) {
+    return !piece.stores.empty() && std::all_of(piece.stores.begin(), piece.stores.end(), picks);
+  });
+}
+
 class StitchWriter {
  public:
   StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config, bool marked,
@@ -147,7 +162,7 @@ class StitchWriter {
   }
 
   int64_t unroll_of(const Stage& stage) const {
-    if (stage.reductions.empty() && stage.vector && picks_neighbours(stage)) return kUnroll;
+    if (stage.reductions.empty() && stage.vector && picks_neighbours(body_.pool, stage)) return kUnroll;
     if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
     const auto is_position = [](const Reduction& r) { return is_arg(r.combine); };
     if (std::any_of(stage.reductions.begin(), stage.reductions.end(), is_position)) return 1;
@@ -155,23 +170,6 @@ class StitchWriter {
     if (c_.marked) return cycles > kHeavyBody ? 2 : kUnroll;
     const int64_t vectors = c_.extent(stage.loops.back()) / config_.as<schedule::LoopConfig>().lanes;
     return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
-  }
-
-  // True if lanes are only picked from neighbouring elements (tile::gather_near()): the steps of the loop itself would
-  // be a large part of its time.
-  bool picks_neighbours(const Stage& stage) const {
-    const auto picks = [&](const Store& s) {
-      const schedule::Expr& value = body_.pool[s.value];
-      if (value.kind != schedule::Expr::Kind::kLoad) return false;
-      bool near = false;
-      schedule::visit_exprs(body_.pool, {s.value}, [&](schedule::ExprId e) {
-        near = near || (body_.pool[e].kind == schedule::Expr::Kind::kLoad && body_.pool[e].lo > 0);
-      });
-      return near;
-    };
-    return std::all_of(stage.pieces.begin(), stage.pieces.end(), [&](const Piece& piece) {
-      return !piece.stores.empty() && std::all_of(piece.stores.begin(), piece.stores.end(), picks);
-    });
   }
 
   // True if each accumulator of a row sums many terms.
