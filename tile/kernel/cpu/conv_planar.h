@@ -36,9 +36,10 @@ TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t 
   if (stride != 2) {
     for (int64_t place = 0; place < places; ++place) {
       T* to = out + place * phase;
-      for (int64_t i = place; i < span; i += stride) {
-        *to++ = at + i >= 0 && i < last ? convert<T>(load<1>(in + at + i)).v : T(0);
-      }
+      int64_t i = place;
+      for (; i < span && at + i < 0; i += stride) *to++ = T(0);
+      for (; i < last; i += stride) *to++ = convert<T>(load<1>(in + at + i)).v;
+      for (; i < span; i += stride) *to++ = T(0);
     }
     return;
   }
