@@ -379,6 +379,18 @@ TEST(Conv, ReadsManyChannelsFirstThroughItsPrologue) {
   }
 }
 
+// Some windows lie in the padding as a whole, some with single lines.
+TEST(Conv, WindowsInThePadding) {
+  for (CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    check(R"(graph g(%x: f32[2,11,13,24]) {
+      %w = constant {value = f32[40,24,3,3]{1}}
+      %0 = conv(%x, %w) {strides = [2,1], low = [9,5], high = [10,5], dilations = [2,5], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,13,13,40]
+      return "y" = %0
+    })",
+          1e-5, {.isa = isa});
+  }
+}
+
 // Planes of channels: vectors of results run along pixels.
 TEST(Conv, ChannelsFirstResults) {
   check(R"(graph g(%x: f32[2,9,13,3], %w: f32[21,3,3,3], %b: f32[21], %r: f32[2,21,9,13]) {
