@@ -1,4 +1,4 @@
-"""Operators on a CPU as models of one node beside ONNX Runtime's: what gathers.py and conv_cpu.py share.
+"""Operators on a CPU as models of one node beside ONNX Runtime's: what gathers.py, conv_cpu.py and pools.py share.
 
 Bursts of all sides alternate; a time is the median over bursts of each burst's median."""
 

@@ -121,6 +121,9 @@ class PyTorch:
                 times[name].append(start.elapsed_time(end))
         return {name: values[1:] for name, values in times.items()}
 
+    def close(self):
+        self.graphs.clear()
+
 
 class OnnxRuntime:
     def __init__(self, model, options):
@@ -130,6 +133,9 @@ class OnnxRuntime:
 
     def burst(self):
         return {"ONNX Runtime": self.worker.burst(0.3)[self.field]}
+
+    def close(self):
+        self.worker.__exit__()
 
 
 def heddle_json(options, command, *arguments):
@@ -158,6 +164,7 @@ def measure(options, case, model):
         usual = result["cpu_ms" if options.processor_time else "p50_ms"]
         ours.append(result.get("device_cold_p50_ms", usual))
         row["floor_ms"] = result["floor_ms"]
+    rival.close()
     row["rivals"] = {name: statistics.median(times) for name, times in theirs.items()}
     row["heddle_ms"] = statistics.median(ours) if ours else 0
     row["ratio"] = min(row["rivals"].values()) / row["heddle_ms"] if ours else 0

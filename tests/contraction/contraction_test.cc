@@ -356,6 +356,41 @@ TEST(Conv, ReadsChannelsFirstImageThroughItsPrologue) {
         1e-3);
 }
 
+// Many channels, in groups, dilated, unpadded and of one tap.
+TEST(Conv, ReadsManyChannelsFirstThroughItsPrologue) {
+  for (CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    check(R"(graph g(%x: f32[2,21,19,37]) {
+      %w = constant {value = f32[10,21,3,2]{1}}
+      %0 = transpose(%x) {perm = [0,2,3,1]} : f32[2,19,37,21]
+      %1 = conv(%0, %w) {strides = [2,1], low = [3,0], high = [2,1], dilations = [3,2], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,9,36,10]
+      return "y" = %1
+    })",
+          1e-5, {.isa = isa});
+    check(R"(graph g(%x: f32[2,36,11,33], %b: f32[48]) {
+      %w = constant {value = f32[48,9,1,1]{1}}
+      %0 = transpose(%x) {perm = [0,2,3,1]} : f32[2,11,33,36]
+      %1 = conv(%0, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 4, layout = "nhwc"} : f32[2,11,33,48]
+      %2 = broadcast(%b) {shape = [2,11,33,48], dims = [3]} : f32[2,11,33,48]
+      %3 = add(%1, %2) : f32[2,11,33,48]
+      %4 = transpose(%3) {perm = [0,3,1,2]} : f32[2,48,11,33]
+      return "y" = %4
+    })",
+          1e-5, {.threads = 2, .isa = isa});
+  }
+}
+
+// Some windows lie in the padding as a whole, some with single lines.
+TEST(Conv, WindowsInThePadding) {
+  for (CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    check(R"(graph g(%x: f32[2,11,13,24]) {
+      %w = constant {value = f32[40,24,3,3]{1}}
+      %0 = conv(%x, %w) {strides = [2,1], low = [9,5], high = [10,5], dilations = [2,5], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,13,13,40]
+      return "y" = %0
+    })",
+          1e-5, {.isa = isa});
+  }
+}
+
 // Planes of channels: vectors of results run along pixels.
 TEST(Conv, ChannelsFirstResults) {
   check(R"(graph g(%x: f32[2,9,13,3], %w: f32[21,3,3,3], %b: f32[21], %r: f32[2,21,9,13]) {

@@ -62,6 +62,12 @@ TILE_INLINE vec<int32_t, W> positions(const int32_t* p, int64_t n) {
   return load_n<W>(p, n);
 }
 
+// Lane 0 in all lanes: from a register, which leaves the loads to the elements.
+template <int W, int... I>
+TILE_INLINE vec<int32_t, W> splat_first(vec<int32_t, W> a, indices<I...>) {
+  return {__builtin_shufflevector(a.v, a.v, (0 * I)...)};
+}
+
 }  // namespace detail
 
 // The same for W neighbouring positions that ascend by less than `Vectors` (1 or 2) times W in all, as in a resized
@@ -73,10 +79,15 @@ TILE_INLINE vec<compute_t<T>, W> gather_near(const T* p, const int32_t* index, i
     // Near the end, the last vectors that may be read hold all of these elements.
     const int64_t last = limit - Vectors * W;
     if (last >= 0) {
-      const int64_t first = index[0] < last ? index[0] : last;
-      // The minimum is computed in vectors: broadcasting from a general register takes longer than from memory.
-      const vec<int32_t, W> begin = min(splat<W>(index[0]), splat<W>(int32_t(last)));
-      const vec<int32_t, W> offset = detail::positions<W>(index, n) - begin;
+      const vec<int32_t, W> at = detail::positions<W>(index, n);
+      int64_t first = index[0];
+      vec<int32_t, W> begin = detail::splat_first(at, detail::make_indices<W>{});
+      // A branch: only the last vectors of a row take it, and a minimum would be computed for all of them.
+      if (first > last) [[unlikely]] {
+        first = last;
+        begin = splat<W>(int32_t(last));
+      }
+      const vec<int32_t, W> offset = at - begin;
       const vec<float, W> low = detail::permute(load<W>(p + first), offset);
       if constexpr (Vectors == 1) return low;
       return select(offset < splat<W>(W), low, detail::permute(load<W>(p + first + W), offset));

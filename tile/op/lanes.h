@@ -184,8 +184,8 @@ TILE_INLINE int64_t wrap_index(T index, int64_t n) {
   int64_t a = static_cast<int64_t>(index);
   if constexpr (!is_signed<T>) {
     if (index > T(n - 1)) a = n - 1;
-  } else if (a < 0) {
-    a += n;
+  } else {
+    a += a >> 63 & n;  // no branch, so that compilers move it out of loops
   }
   return clamp_index(a, 0, n - 1);
 }

@@ -63,7 +63,7 @@ void fuse_attention(FusionContext& context, ir::NodeId anchor);
 // run both (FusionOptions::can_run_back_to_back). Call it after the epilogues and prologues of both are fused.
 void fuse_back_to_back(FusionContext& context, ir::NodeId anchor);
 // Adds the layout changes of a dot's operands to the dot's group if one strided view expresses them.
-void fuse_prologue(FusionContext& context, ir::NodeId anchor);
+void fuse_prologue(FusionContext& context, ir::NodeId anchor, const Target& target);
 // Calls `try_edge(producer, consumer)` in topological order for every edge between nodes that stitch groups may take
 // and that are not in one cluster yet.
 template <typename F>

@@ -97,7 +97,7 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     anchors.erase(std::remove_if(anchors.begin(), anchors.end(), taken), anchors.end());
     if (target.traits().gates_products) explain_gates(context);
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor, target);
-    for (NodeId anchor : anchors) fuse_prologue(context, anchor);
+    for (NodeId anchor : anchors) fuse_prologue(context, anchor, target);
     for (NodeId anchor : anchors) fuse_back_to_back(context, anchor);
     keep_gathered_rows_apart(context, target);
     fuse_stitch(context);

@@ -92,7 +92,8 @@ void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
     chain.resize(count);
   }
   if (!chain.empty() && is_stored_in_order(c, chain, operand, anchor)) {
-    c.decide(false, "prologue", chain[0], anchor, "the kernel that makes the operand stores it in the order of its rows");
+    c.decide(false, "prologue", chain[0], anchor,
+             "the kernel that makes the operand stores it in the order of its rows");
     return;
   }
   for (const NodeId id : chain) {
@@ -107,17 +108,32 @@ void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
 
 }  // namespace
 
-// A convolution of few channels (the first of a network) copies its image anyway: the change of layout before it costs
-// nothing there. With more channels the kernels that read the image in place are better.
-bool takes_image_view(const ir::Graph& graph, const Node& conv) {
-  const Shape& x = graph.shape(conv.inputs[0]);
-  return conv.attrs.text("layout") == "nhwc" && conv.attrs.integer("groups") == 1 && x.back() <= 4 &&
-         conv.inputs[0] != conv.inputs[1] && graph.producer(conv.inputs[0]).op == Op::kTranspose;
+// True for depthwise convolutions and the shapes of Winograd's form: their kernels read pixels in place.
+bool reads_in_place(const Node& conv, const Shape& filters) {
+  constexpr int64_t kFewest = 8;
+  const ir::Ints& strides = conv.attrs.ints("strides");
+  if (filters[1] == 1 && filters[0] == conv.attrs.integer("groups")) return true;
+  return filters[0] >= kFewest && filters[1] >= kFewest &&
+         ir::Ints(filters.begin() + 2, filters.end()) == ir::Ints{3, 3} &&
+         std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 1; });
 }
 
-void fuse_prologue(FusionContext& context, NodeId anchor) {
+// A convolution that copies its image anyway reads it in another order at no cost: the change of layout of the model's
+// input is not a kernel of its own there. With many channels the kernels that read the image in place are better.
+bool takes_image_view(const ir::Graph& graph, const Node& conv, const Target& target) {
+  const Shape &x = graph.shape(conv.inputs[0]), &w = graph.shape(conv.inputs[1]);
+  const Node& view = graph.producer(conv.inputs[0]);
+  if (conv.attrs.text("layout") != "nhwc" || conv.inputs[0] == conv.inputs[1] || view.op != Op::kTranspose)
+    return false;
+  if (conv.attrs.integer("groups") == 1 && x.back() <= 4) return true;
+  return target.traits().interleaves_columns && graph.producer(view.inputs[0]).op == Op::kParameter &&
+         !reads_in_place(conv, w);
+}
+
+void fuse_prologue(FusionContext& context, NodeId anchor, const Target& target) {
   const Node& node = context.graph.node(anchor);
-  if (node.op == Op::kConv && takes_image_view(context.graph, node)) fuse_operand(context, node.inputs[0], anchor);
+  if (node.op == Op::kConv && takes_image_view(context.graph, node, target))
+    fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;
   for (ir::ValueId operand : node.inputs) fuse_operand(context, operand, anchor);
 }

@@ -161,11 +161,13 @@ class Choice {
     }
     const Ints& spread = node.attrs.ints("lhs_dilations");
     const bool plain = std::all_of(spread.begin(), spread.end(), [](int64_t s) { return s == 1; });
-    // A long sum, or many channels, is a matter of other kernels.
-    constexpr int64_t kLongest = 1024;
+    // A long sum, or many channels, is a matter of other kernels, unless these would compute most lanes in vain.
+    constexpr int64_t kLongest = 1024, kLongestOfFew = 8192;
     const Shape& w = graph_.shape(node.inputs[1]);
+    const bool is_narrow = 2 * count(w[0] / node.attrs.integer("groups")) <= lanes_;
     const bool able = plain && graph_.dtype(x) == DType::kF32 && graph_.dtype(node.inputs[1]) == DType::kF32 &&
-                      element_count(w) <= kLongest * w[0] && element_count(graph_.shape(y)) > 0;
+                      element_count(w) <= (is_narrow ? kLongestOfFew : kLongest) * w[0] &&
+                      element_count(graph_.shape(y)) > 0;
     (able ? free_ : fixed_).push_back(id);
     if (able) {
       const ConvSteps steps(graph_, node, lanes_);

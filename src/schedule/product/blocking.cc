@@ -171,10 +171,12 @@ Config conv_config(const ConvDesc& desc, DType compute, const Target& target, co
 
 namespace {
 
-// Vectors of pixels of a micro tile at most.
+// Vectors of pixels of a micro tile at most. Rows that share lines use a filter several times, so that some filters
+// stay in registers.
 int64_t most_vectors(const CpuPlanarConfig& c, const MicroLimits& limits) {
-  constexpr int64_t kMost = 8, kMostOfRows = 4;
-  return std::min(c.micro_rows > 1 ? kMostOfRows : kMost, 2 * limits.rows / (c.micro_m * c.micro_rows));
+  constexpr int64_t kMost = 8, kMostOfRows = 4, kFilters = 4;
+  if (c.micro_rows == 1) return std::min(kMost, 2 * limits.rows / c.micro_m);
+  return std::min(kMostOfRows, (2 * limits.rows - kFilters) / (c.micro_m * c.micro_rows));
 }
 
 // Cycles of a step of k: multiply-adds, their latency, or loads, of which those of pixels span two cache lines and may
@@ -219,7 +221,8 @@ Config with_widest_tile(Config config, DType compute, const Target& target) {
   return config;
 }
 
-// The copy of a block's lines stays in the first-level cache if every line is read once, else in a part of the second.
+// The copy of a block's lines stays in the first-level cache, beside the lines that it comes from, if every line is
+// read once, else in a part of the second.
 // Blocks are several windows high, since the lines around a block are copied twice.
 Config block_planar(const ConvDesc& desc, DType compute, const Target& target) {
   const tile::ConvShape& s = desc.shape;
@@ -227,7 +230,7 @@ Config block_planar(const ConvDesc& desc, DType compute, const Target& target) {
   const int64_t element = static_cast<int64_t>(size_of(compute));
   CpuPlanarConfig c = planar_micro_tile(s, limits.vector_bytes / element, target);
   const bool once = s.o == c.micro_m;
-  const int64_t large = target.cpu.l2_bytes / 4, room = once ? target.cpu.l1_bytes * 3 / 4 : target.cpu.l2_bytes / 8;
+  const int64_t large = target.cpu.l2_bytes / 4, room = once ? target.cpu.l1_bytes * 3 / 8 : target.cpu.l2_bytes / 8;
   const int64_t line = s.c * s.kernel[0] * s.stride[2] * element;  // bytes of the lines above a pixel
   const int64_t least = std::min(s.out[1], s.kernel[1] == 1 ? 1 : 2 * s.kernel[1]);
   const int64_t wanted = wanted_tasks(target), planes = s.batch * s.groups * s.out[0];

@@ -123,12 +123,14 @@ inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, co
   return made;
 }
 
+inline ConvTaps all_taps(const ConvShape& s) {
+  return {{0, 0, 0}, {int32_t(s.kernel[0]), int32_t(s.kernel[1]), int32_t(s.kernel[2])}};
+}
+
 // The runs of all taps.
 template <typename T>
 inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t* numbers) {
-  ConvTaps all{};
-  for (int d = 0; d < 3; ++d) all.end[d] = int32_t(s.kernel[d]);
-  ConvSegments made = conv_segments(s, w, all, numbers);
+  ConvSegments made = conv_segments(s, w, all_taps(s), numbers);
   made.skips = nullptr;
   return made;
 }
@@ -148,6 +150,20 @@ struct ConvRows {
   // The segments of a panel. The panels of neighbouring phases use separate memory.
   TILE_INLINE ConvSegments of_panel(const ConvShape& s, int64_t panel, int64_t phase) const {
     return taps == nullptr ? segments : conv_segments(s, window, taps[panel], numbers + 2 * phase * s.taps());
+  }
+  // True if some lines of windows lie in the padding.
+  bool leaves_image(const ConvShape& s) const {
+    const int64_t first = oh * s.stride[1] - s.low[1];
+    const int64_t last = first + (rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1];
+    return s.lhs_dilation[1] == 1 && (first < 0 || last >= s.in[1]);
+  }
+  // The same segments without lines in the padding, for output row y of the block.
+  ConvSegments of_row(const ConvShape& s, int64_t panel, int64_t phase, int64_t y) const {
+    ConvTaps box = taps == nullptr ? all_taps(s) : taps[panel];
+    const int64_t at = (oh + y) * s.stride[1] - s.low[1];
+    while (box.first[1] < box.end[1] && at + box.first[1] * s.dilation[1] < 0) ++box.first[1];
+    while (box.first[1] < box.end[1] && at + (box.end[1] - 1) * s.dilation[1] >= s.in[1]) --box.end[1];
+    return conv_segments(s, window, box, numbers + 2 * phase * s.taps());
   }
 };
 
@@ -196,12 +212,14 @@ TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s
                             const TB* filters, const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
   constexpr int64_t nr = kPanel<T, NV>, phases = kPhases<Epilogue>;
   const int64_t panels = s.panels(nr), k = s.k();
+  const bool cuts = block.leaves_image(s);
   TileLines<T, NV> lines;
   for (int64_t panel = panel0; panel < panel1; panel += phases) {
     const TB* bp = filters + (block.g * panels + panel) * k * nr;
     ConvSegments segments[phases];
-    for (int64_t i = 0; i < phases; ++i) segments[i] = block.of_panel(s, block.g * panels + panel + i, i);
+    for (int64_t i = 0; i < phases && !cuts; ++i) segments[i] = block.of_panel(s, block.g * panels + panel + i, i);
     for (int64_t y = 0; y < block.rows; ++y) {
+      for (int64_t i = 0; i < phases && cuts; ++i) segments[i] = block.of_row(s, block.g * panels + panel + i, i, y);
       if constexpr (kAlongRows<Epilogue>) {
         const int64_t col = block.g * s.o + panel * nr, left = (s.o - panel * nr) / phases;
         if (NarrowTail && left <= nr / NV) {

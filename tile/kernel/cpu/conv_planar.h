@@ -36,16 +36,17 @@ TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t 
   if (stride != 2) {
     for (int64_t place = 0; place < places; ++place) {
       T* to = out + place * phase;
-      for (int64_t i = place; i < span; i += stride) {
-        *to++ = at + i >= 0 && i < last ? convert<T>(load<1>(in + at + i)).v : T(0);
-      }
+      int64_t i = place;
+      for (; i < span && at + i < 0; i += stride) *to++ = T(0);
+      for (; i < last; i += stride) *to++ = convert<T>(load<1>(in + at + i)).v;
+      for (; i < span; i += stride) *to++ = T(0);
     }
     return;
   }
-  int64_t i = 0;
-  for (; i < span && (at + i < 0 || i % 2 != 0); ++i) {
-    out[i % 2 * phase + i / 2] = at + i >= 0 && i < last ? convert<T>(load<1>(in + at + i)).v : T(0);
-  }
+  int64_t i = at >= 0 ? 0 : -at < span ? -at : span;
+  for (int64_t k = 0; k < i; ++k) out[k % 2 * phase + k / 2] = T(0);
+  // Lanes of the vectors from the line's first pixel on alternate between the two places.
+  T *const even = i % 2 == 0 ? out : out + phase, *const odd = i % 2 == 0 ? out + phase : out + 1;
   for (; i < span; i += 2 * W) {
     const int64_t left = last - i;
     vec<T, W> low, high;
@@ -55,8 +56,8 @@ TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t 
       low = convert<T>(load_n<W>(in + at + i, left < 0 ? 0 : left < W ? left : W));
       high = convert<T>(load_n<W>(in + at + i + W, left < W ? 0 : left - W));
     }
-    store(out + i / 2, even_lanes(low, high));
-    store(out + phase + i / 2, odd_lanes(low, high));
+    store(even + i / 2, even_lanes(low, high));
+    store(odd + i / 2, odd_lanes(low, high));
   }
 }
 
@@ -65,7 +66,8 @@ template <typename T, typename TX>
 void copy_planar_block(const ConvShape& s, const TX* x, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t ow,
                        T* scratch) {
   const int64_t rows = s.block_rows < s.out[1] ? s.block_rows : s.out[1];
-  const int64_t height = s.copied_lines(rows), some = s.leaves_lines(rows) ? s.lines_of_tap(rows) : height;
+  const bool leaves = s.leaves_lines(rows);
+  const int64_t height = s.copied_lines(rows), some = s.lines_of_tap(rows);
   const int64_t phase = s.phase_elements(sizeof(T)), line = s.planar_line(sizeof(T));
   const int64_t pixels = s.out[2] - ow < s.block_pixels ? s.out[2] - ow : s.block_pixels;
   const int64_t at = ow * s.stride[2] - s.low[2], span = s.reach(2, pixels);
@@ -74,7 +76,7 @@ void copy_planar_block(const ConvShape& s, const TX* x, int64_t n, int64_t g, in
     for (int64_t kd = 0; kd < s.kernel[0]; ++kd) {
       const int64_t d = od * s.stride[0] + kd * s.dilation[0] - s.low[0];
       for (int64_t i = 0; i < height; ++i) {
-        const int64_t y = oh * s.stride[1] + i / some * s.dilation[1] + i % some - s.low[1];
+        const int64_t y = oh * s.stride[1] + (leaves ? i / some * s.dilation[1] + i % some : i) - s.low[1];
         T* const out = scratch + ((c * s.kernel[0] + kd) * height + i) * line;
         if (d < 0 || d >= s.in[0] || y < 0 || y >= s.in[1]) {
           for (int64_t j = 0; j < line; ++j) out[j] = T(0);
@@ -140,6 +142,8 @@ TILE_INLINE void planar_tile(const TB* TILE_RESTRICT w, const int64_t* TILE_REST
 template <int R, int KH, int KW, int Stride>
 struct PlanarRows {
   static constexpr int kRows = R;
+  // With 16 registers compilers would keep the filters of larger windows on the stack.
+  static constexpr bool kReloads = !TILE_AVX512 && KH * KW > 16;
 
   // A micro tile of R rows and NV vectors of pixels; lines are `line` apart.
   template <typename T, int W, int NV, typename TB>
@@ -150,12 +154,14 @@ struct PlanarRows {
       static_for<((R - 1) * Stride + KH) * KW>([&](auto at) __attribute__((always_inline)) {
         constexpr int y = decltype(at)::value / KW, tap = decltype(at)::value % KW;
         const T* const p = x + offsets[i] + y * line + (offsets[tap] - offsets[0]);
+        const TB* filters = w;
+        if constexpr (kReloads) asm volatile("" : "+r"(filters));
         vec<T, W> b[NV];
         static_for<NV>([&](auto j) __attribute__((always_inline)) { b[j] = load<W>(p + j * W); });
         static_for<R>([&](auto r) __attribute__((always_inline)) {
           constexpr int ky = y - decltype(r)::value * Stride;
           if constexpr (ky >= 0 && ky < KH) {
-            const auto filter = splat<W>(convert<T>(load<1>(w + (ky * KW + tap))).v);
+            const auto filter = splat<W>(convert<T>(load<1>(filters + (ky * KW + tap))).v);
             static_for<NV>([&](auto j) __attribute__((always_inline)) { acc[r][j] = fma(filter, b[j], acc[r][j]); });
           }
         });

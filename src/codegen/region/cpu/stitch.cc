@@ -8,6 +8,7 @@
 #include "codegen/region/cpu/transpose.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/numbers.h"
+#include "schedule/expr/expr_walk.h"
 #include "schedule/region/cost.h"
 #include "tile/core/config.h"
 
@@ -30,6 +31,21 @@ constexpr int64_t kUnroll = 4;
 constexpr double kHeavyBody = 12;
 constexpr int64_t kLongRow = 512;  // elements from which aligning the streamed stores pays for two partial vectors
 constexpr int64_t kLineBytes = 64;
+
+// True if lanes are only picked from neighbouring elements (tile::gather_near()): the steps of the loop itself would be
+// a large part of its time.
+bool picks_neighbours(const schedule::ExprPool& pool, const Stage& stage) {
+  const auto is_near = [&](const schedule::Expr& e) { return e.kind == schedule::Expr::Kind::kLoad && e.lo > 0; };
+  const auto picks = [&](const Store& s) {
+    if (pool[s.value].kind != schedule::Expr::Kind::kLoad) return false;
+    bool near = false;
+    schedule::visit_exprs(pool, {s.value}, [&](ExprId e) { near = near || is_near(pool[e]); });
+    return near;
+  };
+  return std::all_of(stage.pieces.begin(), stage.pieces.end(), [&](const Piece& piece) {
+    return !piece.stores.empty() && std::all_of(piece.stores.begin(), piece.stores.end(), picks);
+  });
+}
 
 class StitchWriter {
  public:
@@ -146,6 +162,7 @@ class StitchWriter {
   }
 
   int64_t unroll_of(const Stage& stage) const {
+    if (stage.reductions.empty() && stage.vector && picks_neighbours(body_.pool, stage)) return kUnroll;
     if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
     const auto is_position = [](const Reduction& r) { return is_arg(r.combine); };
     if (std::any_of(stage.reductions.begin(), stage.reductions.end(), is_position)) return 1;
@@ -260,10 +277,10 @@ class StitchWriter {
     const VarId v = stage.loops.back();
     const auto bounds = c_.bounds(v, piece.ranges.back());
     const bool rows = !stage.reductions.empty() && !stage.vertical;
-    const bool unroll = rows && c_.unroll > 1;
     const bool settles = rows && c_.long_sums;
-    c_.open_lanes(v, bounds, unroll || settles, rows ? "" : stream_head(piece, v, bounds.first),
-                  settles ? settle_sums(stage, "k") : "");
+    const std::string head = rows ? "" : stream_head(piece, v, bounds.first);
+    const bool unroll = c_.unroll > 1 && head.empty();
+    c_.open_lanes(v, bounds, unroll || settles, head, settles ? settle_sums(stage, "k") : "");
     write_body(stage, piece, unroll);
     c_.close_lanes(v);
   }
