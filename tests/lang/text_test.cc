@@ -21,7 +21,7 @@ kernel @softmax(%y: ptr<f32> {divisible = 16}, %x: ptr<f32> {divisible = 16}, %s
   %row = addptr %x, %start : ptr<f32>  @0:6:10
   %lane = iota {start = 0} : tile<1000xi32>  @0:7:12
   %end = splat %n : tile<1000xi32>
-  %inside = cmp %lane, %end {predicate = lt} : tile<1000xi1>
+  %inside = lt %lane, %end : tile<1000xi1>
   %rows = splat %row : tile<1000xptr<f32>>
   %p = addptr %rows, %lane : tile<1000xptr<f32>>
   %low = constant {value = -inf} : tile<1000xf32>
@@ -57,7 +57,7 @@ kernel @control(%p: ptr<u64>, %n: i32, %flag: i1) {
     yield %n
   }
   %w = while (%v = %r) : i32 {
-    %go = cmp %v, %n {predicate = lt} : i1
+    %go = lt %v, %n : i1
     condition %go, %v
   } do { (%v2: i32)
     %u = add %v2, %one : i32
@@ -131,7 +131,7 @@ TEST(Text, TheVerifierRefuses) {
   const std::vector<Refusal> softmax = {
       {"program_id {axis = 0}", "program_id {axis = 3}", "axis = 3"},
       {"program_id {axis = 0}", "program_id", "attribute axis is missing"},
-      {"{predicate = lt}", "{predicate = less}", "one of eq, ne, lt"},
+      {"{cache = cs}", "{cache = cx}", "one of "},
       {"{cache = cs}", "{cach = cs}", "Did you mean cache?"},
       {"yield %c\n", "yield %c, %c\n", "yields 2 values, 1 are wanted"},
       {"    yield %c\n", "", "`yield`"},

@@ -40,25 +40,18 @@ std::string mask_text(const Op& op, const Operands& a) {
   }
 }
 
-std::string compare_masks(std::string_view predicate, const Operands& a) {
-  if (predicate == "eq") return fmt::format("~({} ^ {})", a[0], a[1]);
-  if (predicate == "ne") return fmt::format("{} ^ {}", a[0], a[1]);
-  if (predicate == "lt") return fmt::format("~{} & {}", a[0], a[1]);
-  if (predicate == "le") return fmt::format("~{} | {}", a[0], a[1]);
-  if (predicate == "gt") return fmt::format("{} & ~{}", a[0], a[1]);
+std::string compare_masks(OpCode code, const Operands& a) {
+  if (code == OpCode::kEq) return fmt::format("~({} ^ {})", a[0], a[1]);
+  if (code == OpCode::kNe) return fmt::format("{} ^ {}", a[0], a[1]);
+  if (code == OpCode::kLt) return fmt::format("~{} & {}", a[0], a[1]);
+  if (code == OpCode::kLe) return fmt::format("~{} | {}", a[0], a[1]);
+  if (code == OpCode::kGt) return fmt::format("{} & ~{}", a[0], a[1]);
   return fmt::format("{} | ~{}", a[0], a[1]);
 }
 
 std::string compare(const Op& op, const Type& type, const Operands& a) {
-  const std::string_view predicate = op.attributes.word("predicate");
-  if (is_mask(type)) return compare_masks(predicate, a);
-  const std::string_view sign = predicate == "eq"   ? "=="
-                                : predicate == "ne" ? "!="
-                                : predicate == "lt" ? "<"
-                                : predicate == "le" ? "<="
-                                : predicate == "gt" ? ">"
-                                                    : ">=";
-  const std::string text = fmt::format("{} {} {}", a[0], sign, a[1]);
+  if (is_mask(type)) return compare_masks(op.code, a);
+  const std::string text = fmt::format("{} {} {}", a[0], ir::text_of(op.code), a[1]);
   return buffer_size(type) == 4 ? text : fmt::format("convert_mask<4>({})", text);
 }
 
@@ -94,46 +87,19 @@ std::string clamp(const Op& op, const Type& type, const Operands& a) {
   return fmt::format("select(is_nan({0}), {0}, {1})", a[0], inside);
 }
 
-// What a function is called in the tile library, where that is not its name.
-std::string_view function_name(const Op& op) {
-  switch (op.code) {
-    case OpCode::kRound:
-      return "round_away";
-    case OpCode::kRint:
-      return "round_even";
-    case OpCode::kCopySign:
-      return "copy_sign";
-    case OpCode::kMulHi:
-      return "multiply_high";
-    case OpCode::kClz:
-      return "leading_zeros";
-    case OpCode::kPopc:
-      return "count_ones";
-    case OpCode::kFfs:
-      return "first_one";
-    case OpCode::kBrev:
-      return "reverse_bits";
-    case OpCode::kMin:
-      return op.attributes.word("nan") == "propagate" ? "min" : "min_number";
-    case OpCode::kMax:
-      return op.attributes.word("nan") == "propagate" ? "max" : "max_number";
-    default:
-      return to_string(op.code);
-  }
+std::string function_name(const Op& op) {
+  const bool numbers = (op.code == OpCode::kMin || op.code == OpCode::kMax) && op.attributes.word("nan") != "propagate";
+  return fmt::format("{}{}", ir::text_of(op.code), numbers ? "_number" : "");
 }
 
 std::string arithmetic(const Op& op, const Type& type, const Operands& a) {
   const bool integer = !is_float(type.element);
   switch (op.code) {
     case OpCode::kAdd:
-      return rounded(type, fmt::format("{} + {}", a[0], a[1]));
     case OpCode::kSub:
-      return rounded(type, fmt::format("{} - {}", a[0], a[1]));
     case OpCode::kMul:
-      return rounded(type, fmt::format("{} * {}", a[0], a[1]));
     case OpCode::kDiv:
-    case OpCode::kIDiv:
-      return rounded(type, fmt::format("{} / {}", a[0], a[1]));
+      return rounded(type, fmt::format("{} {} {}", a[0], ir::text_of(op.code), a[1]));
     case OpCode::kRem:
       return rounded(type, fmt::format("rem({}, {})", a[0], a[1]));
     case OpCode::kFma:
@@ -144,11 +110,9 @@ std::string arithmetic(const Op& op, const Type& type, const Operands& a) {
     case OpCode::kNot:
       return fmt::format("~{}", a[0]);
     case OpCode::kAnd:
-      return fmt::format("{} & {}", a[0], a[1]);
     case OpCode::kOr:
-      return fmt::format("{} | {}", a[0], a[1]);
     case OpCode::kXor:
-      return fmt::format("{} ^ {}", a[0], a[1]);
+      return fmt::format("{} {} {}", a[0], ir::text_of(op.code), a[1]);
     case OpCode::kClamp:
       return clamp(op, type, a);
     default:
@@ -165,8 +129,6 @@ std::string expression(const Kernel& kernel, const Op& op, const Operands& a) {
   switch (op.code) {
     case OpCode::kHint:
       return a[0];
-    case OpCode::kCmp:
-      return compare(op, type, a);
     case OpCode::kSelect:
       return call("select", a);
     case OpCode::kCast:
@@ -190,6 +152,7 @@ std::string expression(const Kernel& kernel, const Op& op, const Operands& a) {
     case OpCode::kIsInf:
       return fmt::format("convert_mask<4>(is_inf({}))", a[0]);
     default:
+      if (ir::is_comparison(op.code)) return compare(op, type, a);
       return is_mask(type) ? mask_text(op, a) : arithmetic(op, type, a);
   }
 }

@@ -165,7 +165,7 @@ Lanes::Value Lanes::compute(ValueId value, const Op& op, const Coords& coords) {
 }
 
 Lanes::Value Lanes::elementwise(ValueId value, const Op& op, const Coords& coords) {
-  if (op.code == OpCode::kCmp) {
+  if (ir::is_comparison(op.code)) {
     if (const auto count = bounds.compared(*this, value, coords)) {
       return {declare(value, fmt::format("active<W>({})", *count), true, place_comment(state_.kernel, op)), true};
     }

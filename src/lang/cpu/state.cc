@@ -135,8 +135,8 @@ bool reads(OpCode code) {
   return code == OpCode::kLoad || code == OpCode::kLoadView || code == OpCode::kGatherView;
 }
 
-int own_cost(OpCode code) {
-  switch (code) {
+int own_cost(const Op& op, const Kernel& kernel) {
+  switch (op.code) {
     case OpCode::kConstant:
     case OpCode::kIota:
     case OpCode::kSplat:
@@ -147,14 +147,14 @@ int own_cost(OpCode code) {
     case OpCode::kSlice:
     case OpCode::kHint:
       return 0;
-    case OpCode::kDiv:
-      return 4;
-    case OpCode::kRem:
-    case OpCode::kIDiv:
-      return State::kHeavy;  // lane by lane
     default:
-      return code >= OpCode::kExp && code <= OpCode::kFdim ? State::kHeavy : 1;
+      break;
   }
+  if (!info_of(op.code).has(kElementwise)) return 1;
+  const Type& type = kernel.type(op.operands[0]);
+  const ir::OpCost cost = ir::cost_of(op.code);
+  const double cycles = is_float(type.element) ? cost.f32 : cost.integer;
+  return cycles > 8 ? State::kHeavy : cycles > 1 ? State::kHeavy / 2 : 1;
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ int State::cost(ValueId value) const {
   if (!is_pending(value)) return 0;
   const Op* op = uses.definer(value);
   if (op == nullptr) return 0;
-  int total = own_cost(op->code) + (reads(op->code) ? kHeavy : 0);
+  int total = own_cost(*op, kernel) + (reads(op->code) ? kHeavy : 0);
   for (const ValueId operand : op->operands) {
     if (total >= kHeavy) return total;
     total += cost(operand);

@@ -39,12 +39,12 @@ std::string call(std::string_view name, const std::vector<std::string>& operands
   return fmt::format("{}({})", name, fmt::join(operands, ", "));
 }
 
-const char* comparison(std::string_view predicate) {
-  if (predicate == "eq") return "==";
-  if (predicate == "ne") return "!=";
-  if (predicate == "lt") return "<";
-  if (predicate == "le") return "<=";
-  return predicate == "gt" ? ">" : ">=";
+std::string comparison(OpCode code, const Type& type, const std::vector<std::string>& x) {
+  const std::string_view sign = ir::text_of(code);
+  if (type.pointer || !is_float(type.element) || is_native_float(type.element)) {
+    return fmt::format("{} {} {}", x[0], sign, x[1]);
+  }
+  return fmt::format("block::widen({}) {} block::widen({})", x[0], sign, x[1]);
 }
 
 // Arithmetic where C++ has an operator that means the same.
@@ -83,7 +83,11 @@ std::string math(const Op& op, Element e, const std::vector<std::string>& x) {
   if (op.code == OpCode::kExp2 && single) return call("tile::cuda::exp2_approx", x);
   if (op.code == OpCode::kIsNan) return fmt::format("{0} != {0}", x[0]);
   if (op.code == OpCode::kIsInf) return fmt::format("block::abs({}) == {}", x[0], float_literal(INFINITY, e));
-  const std::string name = fmt::format("::{}{}", to_string(op.code), single ? "f" : "");
+  // The C library's round() is that away from zero.
+  const std::string_view function = op.code == OpCode::kRound       ? "rint"
+                                    : op.code == OpCode::kRoundAway ? "round"
+                                                                    : to_string(op.code);
+  const std::string name = fmt::format("::{}{}", function, single ? "f" : "");
   if (op.code == OpCode::kJn || op.code == OpCode::kYn) return call(name, {x[1], x[0]});
   return call(name, x);
 }
@@ -157,9 +161,8 @@ std::string expression(const Kernel& kernel, const Op& op, const std::vector<std
     case OpCode::kMul:
       return arithmetic('*', "block::mul", e, x);
     case OpCode::kDiv:
+      if (!is_float(e)) return call("block::idiv", x);
       return call(op.attributes.integer("ieee") != 0 ? "block::div" : "block::div_fast", x);
-    case OpCode::kIDiv:
-      return call("block::idiv", x);
     case OpCode::kRem:
       return call("block::rem", x);
     case OpCode::kFma:
@@ -188,11 +191,6 @@ std::string expression(const Kernel& kernel, const Op& op, const std::vector<std
       return call("block::shr", x);
     case OpCode::kMulHi:
       return call("block::mulhi", x);
-    case OpCode::kCmp: {
-      const char* const sign = comparison(op.attributes.word("predicate"));
-      if (type.pointer || !is_float(e) || is_native_float(e)) return fmt::format("{} {} {}", x[0], sign, x[1]);
-      return fmt::format("block::widen({}) {} block::widen({})", x[0], sign, x[1]);
-    }
     case OpCode::kSelect:
       return fmt::format("{} ? {} : {}", x[0], x[1], x[2]);
     case OpCode::kCast: {
@@ -214,7 +212,7 @@ std::string expression(const Kernel& kernel, const Op& op, const std::vector<std
     case OpCode::kBrev:
       return call("block::brev", x);
     default:
-      return math(op, e, x);
+      return ir::is_comparison(op.code) ? comparison(op.code, type, x) : math(op, e, x);
   }
 }
 

@@ -204,7 +204,7 @@ TEST_F(Kernels, CompileFromTextAndLaunch) {
 kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   %i = iota {start = 0} : tile<100xi32>
   %ns = splat %n : tile<100xi32>
-  %inside = cmp %i, %ns {predicate = lt} : tile<100xi1>
+  %inside = lt %i, %ns : tile<100xi1>
   %xs = splat %x : tile<100xptr<f32>>
   %p = addptr %xs, %i : tile<100xptr<f32>>
   %v = load %p, %inside : tile<100xf32>
