@@ -21,6 +21,21 @@ double lowest_real(DType dtype) {
 
 }  // namespace
 
+Op combined_by(std::string_view kind) {
+  if (kind == "any") return Op::kOr;
+  if (kind == "all") return Op::kAnd;
+  switch (parse_combine(kind)) {
+    case Combine::kSum:
+      return Op::kAdd;
+    case Combine::kProd:
+      return Op::kMul;
+    case Combine::kMax:
+      return Op::kMax;
+    default:
+      return Op::kMin;
+  }
+}
+
 Combine parse_combine(std::string_view kind) {
   if (kind == "sum" || kind == "add") return Combine::kSum;
   if (kind == "prod" || kind == "mul") return Combine::kProd;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "heddle/dtype.h"
+#include "ir/op.h"
 
 namespace heddle::ir {
 
@@ -13,6 +14,9 @@ enum class Combine { kSum, kProd, kMax, kMin };
 
 // "sum" or "add", "prod" or "mul", "max" or "any", "min" or "all".
 Combine parse_combine(std::string_view kind);
+
+// The op that joins two terms of a reduction of such a kind; of "any" kOr, of "all" kAnd.
+Op combined_by(std::string_view kind);
 
 // The identity element; for max it is -inf if the type has it, else the lowest value. Integers of u64 are returned by
 // their bits.
