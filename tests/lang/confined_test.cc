@@ -11,7 +11,7 @@ namespace {
 
 // Rows (pid * 4 + i) % m of a 4 x 8 tile are loaded; BODY stores what it makes of %v.
 std::string text_of(std::string_view body) {
-  return R"(tile_ir 1
+  return R"(tile_ir 2
 kernel @k(%x: ptr<f32>, %y: ptr<f32>, %m: i32, %n: i32) {
   %pid = program_id {axis = 0} : i32
   %four = constant {value = 4} : i32

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string kernel_text(std::string_view parameters, std::string_view body) {
-  return "tile_ir 1\nfile 0 \"k.py\"\nkernel @k(" + std::string(parameters) + ") {\n" + std::string(body) + "}\n";
+  return "tile_ir 2\nfile 0 \"k.py\"\nkernel @k(" + std::string(parameters) + ") {\n" + std::string(body) + "}\n";
 }
 
 void run(const std::string& text, std::array<int64_t, 3> grid, const std::vector<Argument>& arguments,

@@ -11,7 +11,7 @@ namespace {
 using test::error_of;
 using ::testing::HasSubstr;
 
-constexpr std::string_view kSoftmax = R"(tile_ir 1
+constexpr std::string_view kSoftmax = R"(tile_ir 2
 file 0 "softmax.py"
 file 1 "helpers.py"
 kernel @softmax(%y: ptr<f32> {divisible = 16}, %x: ptr<f32> {divisible = 16}, %stride: i64, %n: i32) {num_warps = 4} {
@@ -40,7 +40,7 @@ kernel @softmax(%y: ptr<f32> {divisible = 16}, %x: ptr<f32> {divisible = 16}, %s
 }
 )";
 
-constexpr std::string_view kControl = R"(tile_ir 1
+constexpr std::string_view kControl = R"(tile_ir 2
 kernel @control(%p: ptr<u64>, %n: i32, %flag: i1) {
   %zero = constant {value = 0} : i32
   %one = constant {value = 1} : i32
@@ -110,7 +110,7 @@ TEST(Text, SyntaxErrorsHaveLineAndColumn) {
               HasSubstr("%mz is not defined here"));
   EXPECT_THAT(error_of([] { parse(with(kSoftmax, "%m = reduce", "%v = reduce")); }).what(),
               HasSubstr("%v is defined already"));
-  EXPECT_THAT(error_of([] { parse(with(kSoftmax, "tile_ir 1", "tile_ir 7")); }).what(), HasSubstr("version 7"));
+  EXPECT_THAT(error_of([] { parse(with(kSoftmax, "tile_ir 2", "tile_ir 7")); }).what(), HasSubstr("version 7"));
   EXPECT_THAT(error_of([] { parse(with(kSoftmax, "@1:3:8", "@9:3:8")); }).what(), HasSubstr("there is no file 9"));
   EXPECT_THAT(error_of([] { parse(with(kSoftmax, "tile<1000xi32>", "tile<0xi32>")); }).what(), HasSubstr("no extent"));
 }
@@ -169,7 +169,7 @@ TEST(Text, ValuesOfARegionEndWithIt) {
 }
 
 TEST(Text, NestingIsBounded) {
-  std::string text = "tile_ir 1\nkernel @k(%c: i1) {\n";
+  std::string text = "tile_ir 2\nkernel @k(%c: i1) {\n";
   for (int i = 0; i < 1000; ++i) text += "if %c {\n";
   EXPECT_THAT(error_of([&] { parse(text); }).what(), HasSubstr("nested deeper"));
 }

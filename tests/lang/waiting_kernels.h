@@ -19,7 +19,7 @@ struct Handover {
 // Waits for `%from`, the flag of program %pid + `step`, unless there is none.
 inline std::string chain_kernel(const Handover& h, int step = -1) {
   const std::string flag = "ptr<" + h.element + ">";
-  return "tile_ir 1\nfile 0 \"k.py\"\nkernel @chain(%flags: " + flag + ", %out: ptr<i32>) {num_warps = 1} {\n" + R"(
+  return "tile_ir 2\nfile 0 \"k.py\"\nkernel @chain(%flags: " + flag + ", %out: ptr<i32>) {num_warps = 1} {\n" + R"(
   %pid = program_id {axis = 0} : i32
   %count = num_programs {axis = 0} : i32
   %i0 = constant {value = 0} : i32
@@ -62,7 +62,7 @@ inline std::string chain_kernel(const Handover& h, int step = -1) {
 
 // The same with a tile: 16 flags of the program before, which are set one by one, and 16 numbers.
 inline std::string tile_chain_kernel() {
-  return R"(tile_ir 1
+  return R"(tile_ir 2
 kernel @tile_chain(%flags: ptr<i32>, %out: ptr<i32>) {num_warps = 4} {
   %pid = program_id {axis = 0} : i32
   %i0 = constant {value = 0} : i32

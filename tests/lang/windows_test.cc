@@ -36,7 +36,7 @@ std::vector<std::string> windows_of(const Kernel& kernel) {
 }
 
 // What each kernel below begins with: rows m of 8 elements, row stride s.
-constexpr std::string_view kHead = R"(tile_ir 1
+constexpr std::string_view kHead = R"(tile_ir 2
 kernel @k(%x: ptr<f32>, %m: i32, %n: i32, %s: i32, %go: i1) {
   %pid = program_id {axis = 0} : i32
   %four = constant {value = 4} : i32
