@@ -95,7 +95,8 @@ class Call {
 
   bool is_supported(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (others_.contains(id) || !is_in_kernels(node.op) ||
+    // Kernels may round a product and a sum of it once.
+    if (others_.contains(id) || !is_in_kernels(node.op) || node.attrs.has("rounded") ||
         graph_.shape(node.outputs[0]) != graph_.shape(node.inputs[0]))
       return false;
     const auto fits = [&](ValueId v, bool may_be_bool) {
