@@ -8,12 +8,13 @@
 
 namespace heddle::ir {
 
+// The operations of graphs, and of the IR of the tile language (lang/ir).
 enum class Op : uint8_t {
 #define HEDDLE_OP(enumerator, name, op_class) enumerator,
 #include "ir/ops.def"
 };
 
-// The class of an op determines what passes and the scheduler may assume about it; see docs/design/ir.md.
+// The class of an op of graphs determines what passes and the scheduler may assume about it; see docs/design/ir.md.
 enum class OpClass : uint8_t {
   kUnary,
   kBinary,
@@ -26,6 +27,27 @@ enum class OpClass : uint8_t {
   kContraction,
   kControl,
   kCall,
+  kTileIr,  // of no graph
+};
+
+enum OpUsers : uint8_t { kGraph = 1, kTile = 2, kBoth = 3 };
+
+// The operands that an elementwise op takes.
+enum OpTypes : uint8_t {
+  kBooleans = 1,
+  kInts = 2,
+  kFloats = 4,
+  kMath = 8,       // floats; in the tile IR only f32 and f64
+  kPointers = 16,  // of the tile IR, as kBits: booleans as numbers modulo 2
+  kBits = 32,
+  kAny = kBooleans | kInts | kFloats | kPointers,
+};
+
+// How far the floating-point result of an elementwise op in a kernel is from the exact one.
+enum class Accuracy : uint8_t {
+  kExact,
+  kRounded,      // once
+  kApproximate,  // within a few units in the last place
 };
 
 // Cost of an elementwise op by operand type, in units of an addition (a cycle of a vector unit), and its code size,
@@ -42,11 +64,11 @@ struct OpCost {
 };
 
 std::string_view to_string(Op op);
-std::optional<Op> parse_op(std::string_view name);
+std::optional<Op> parse_op(std::string_view name);  // an op of graphs
 OpClass class_of(Op op);
 OpCost cost_of(Op op);
-// True for functions, divisions and random numbers. Avoid computing them again.
-bool is_costly(Op op);
+unsigned types_of(Op op);
+Accuracy accuracy_of(Op op);
 // The text of an elementwise op in kernels: "tile::exp", "+". Empty if it depends on types or attributes.
 std::string_view text_of(Op op);
 
@@ -55,6 +77,10 @@ inline bool is_elementwise(Op op) {
 }
 inline bool is_comparison(Op op) {
   return op >= Op::kEq && op <= Op::kGe;
+}
+// True for functions, divisions and random numbers. Avoid computing them again.
+inline bool is_costly(Op op) {
+  return op == Op::kRandom || (is_elementwise(op) && cost_of(op).f32 > 1);
 }
 
 // True if the work is proportional to the elements moved and the op has no kernel template. Generated (stitched)

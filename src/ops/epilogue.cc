@@ -80,8 +80,15 @@ const std::map<std::string, Function, std::less<>>& functions() {
       {">=", {2, compare<Op::kGe>}},
       {"==", {2, compare<Op::kEq>}},
       {"!=", {2, compare<Op::kNe>}},
-#define HEDDLE_FUNCTION(enumerator, name, text, cost, value) {name, {1, plain<Op::enumerator>}},
+// Functions of the tile IR alone have no text in kernels of products.
+#define HEDDLE_EPILOGUE_kTile(enumerator, name)
+#define HEDDLE_EPILOGUE_kGraph(enumerator, name) {name, {1, plain<Op::enumerator>}},
+#define HEDDLE_EPILOGUE_kBoth HEDDLE_EPILOGUE_kGraph
+#define HEDDLE_FUNCTION(enumerator, name, users, ...) HEDDLE_EPILOGUE_##users(enumerator, name)
 #include "ir/ops.def"
+#undef HEDDLE_EPILOGUE_kTile
+#undef HEDDLE_EPILOGUE_kGraph
+#undef HEDDLE_EPILOGUE_kBoth
       {"max", {2, plain<Op::kMax>}},
       {"min", {2, plain<Op::kMin>}},
       {"pow", {2, plain<Op::kPow>}},

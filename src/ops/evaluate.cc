@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "ir/ops/values.h"
 #include "ops/epilogue.h"
 
 namespace heddle::ops {
@@ -12,47 +13,18 @@ using schedule::Expr;
 using schedule::ExprId;
 
 double unary(Op op, double x) {
-  switch (op) {
-#define HEDDLE_FUNCTION(enumerator, name, text, cost, value) \
-  case Op::enumerator:                                       \
-    return value;
-#include "ir/ops.def"
-    default:
-      HEDDLE_CHECK(op == Op::kCast, "{} in an epilogue", to_string(op));
-      return x;
-  }
+  double result = x;
+  const bool known = ir::with_function(op, [&](const auto& f) { result = f(x); });
+  HEDDLE_CHECK(known || op == Op::kCast, "{} in an epilogue", to_string(op));
+  return result;
 }
 
 double binary(Op op, double x, double y) {
-  switch (op) {
-    case Op::kAdd:
-      return x + y;
-    case Op::kSub:
-      return x - y;
-    case Op::kMul:
-      return x * y;
-    case Op::kDiv:
-      return x / y;
-    case Op::kMax:
-      return std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y);
-    case Op::kMin:
-      return std::isnan(x) || std::isnan(y) ? NAN : std::min(x, y);
-    case Op::kLt:
-      return x < y;
-    case Op::kLe:
-      return x <= y;
-    case Op::kGt:
-      return x > y;
-    case Op::kGe:
-      return x >= y;
-    case Op::kEq:
-      return x == y;
-    case Op::kNe:
-      return x != y;
-    default:
-      HEDDLE_CHECK(op == Op::kPow, "{} in an epilogue", to_string(op));
-      return std::pow(x, y);
-  }
+  double result = 0;
+  const auto apply = [&](const auto& f) { result = f(x, y); };
+  const bool known = ir::with_binary_function(op, apply) || ir::with_comparison<double>(op, apply);
+  HEDDLE_CHECK(known, "{} in an epilogue", to_string(op));
+  return result;
 }
 
 }  // namespace

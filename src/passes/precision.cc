@@ -24,30 +24,7 @@ bool is_sensitive(const Node& node) {
     default:
       break;
   }
-  switch (node.op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kTrunc:
-    case Op::kNot:
-    case Op::kIsNan:
-    case Op::kIsInf:
-    case Op::kCast:
-      return false;
-    case Op::kDiv:
-    case Op::kRem:
-    case Op::kMod:
-    case Op::kPow:
-    case Op::kAtan2:
-    case Op::kBitcast:
-    case Op::kRandom:
-      return true;
-    default:
-      return ir::class_of(node.op) == OpClass::kUnary;
-  }
+  return ir::is_costly(node.op) || node.op == Op::kBitcast;
 }
 
 // What asks about a value is content with the precision that the others want.

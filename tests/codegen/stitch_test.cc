@@ -80,8 +80,9 @@ TEST(Stitch, SwitchesGiveTheSame) {
 
 TEST(Stitch, EveryUnary) {
   Batch batch;
-  for (Op op : {Op::kNeg, Op::kAbs, Op::kSign, Op::kFloor, Op::kCeil, Op::kRound, Op::kTrunc, Op::kExp, Op::kExpm1,
-                Op::kSin, Op::kCos, Op::kTan, Op::kAtan, Op::kSinh, Op::kCosh, Op::kTanh, Op::kAsinh, Op::kErf}) {
+  for (Op op :
+       {Op::kNeg, Op::kAbs, Op::kSign, Op::kFloor, Op::kCeil, Op::kRound, Op::kTrunc, Op::kExp, Op::kExp2, Op::kExpm1,
+        Op::kSin, Op::kCos, Op::kTan, Op::kAtan, Op::kSinh, Op::kCosh, Op::kTanh, Op::kAsinh, Op::kErf}) {
     for (DType dtype : {DType::kF32, DType::kF64, DType::kF16}) {
       batch.add(
           std::string(ir::to_string(op)) + std::string(to_string(dtype)),

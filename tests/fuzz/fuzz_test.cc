@@ -35,6 +35,7 @@ TEST(Generator, ReachesEveryPrimitiveThatIsCompiled) {
   }
   for (int op = 0; op <= static_cast<int>(ir::Op::kIf); ++op) {
     const auto o = static_cast<ir::Op>(op);
+    if (!ir::parse_op(to_string(o))) continue;  // of the tile IR alone
     EXPECT_TRUE(seen.contains(o)) << to_string(o);
   }
 }

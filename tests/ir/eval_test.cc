@@ -11,6 +11,7 @@ namespace {
 
 TEST(Schema, EveryPrimitiveHasOne) {
   for (int op = 0; op <= static_cast<int>(Op::kCall); ++op) {
+    if (!parse_op(to_string(static_cast<Op>(op)))) continue;  // of the tile IR alone
     EXPECT_NO_THROW({
       const OpSchema& s = schema(static_cast<Op>(op));
       EXPECT_EQ(s.op, static_cast<Op>(op));

@@ -11,7 +11,7 @@ namespace {
 
 // Rows (pid * 4 + i) % m of a 4 x 8 tile are loaded; BODY stores what it makes of %v.
 std::string text_of(std::string_view body) {
-  return R"(tile_ir 1
+  return R"(tile_ir 2
 kernel @k(%x: ptr<f32>, %y: ptr<f32>, %m: i32, %n: i32) {
   %pid = program_id {axis = 0} : i32
   %four = constant {value = 4} : i32
@@ -40,9 +40,9 @@ kernel @k(%x: ptr<f32>, %y: ptr<f32>, %m: i32, %n: i32) {
   %q = addptr %ys, %so : tile<4x8xptr<f32>>
   %m2 = splat %m : tile<4x1xi32>
   %n2 = splat %n : tile<4x1xi32>
-  %in = cmp %re, %m2 {predicate = lt} : tile<4x1xi1>
+  %in = lt %re, %m2 : tile<4x1xi1>
   %inside = broadcast %in : tile<4x8xi1>
-  %other = cmp %re, %n2 {predicate = lt} : tile<4x1xi1>
+  %other = lt %re, %n2 : tile<4x1xi1>
   %others = broadcast %other : tile<4x8xi1>
 )" + std::string(body) +
          "}\n";
@@ -85,7 +85,7 @@ TEST(Confined, WhatReachesMemoryElsewhere) {
 )"));
   EXPECT_FALSE(confined(R"(
   %zero = constant {value = 0.0} : tile<4x8xf32>
-  %large = cmp %v, %zero {predicate = gt} : tile<4x8xi1>
+  %large = gt %v, %zero : tile<4x8xi1>
   store %q, %zero, %large
 )"));
 }

@@ -63,7 +63,7 @@ Case atomics() {
   %ss = splat %s : tile<21xptr<f32>>
   %sp = addptr %ss, %bin : tile<21xptr<f32>>
   %nineteen = constant {value = 19} : tile<21xi32>
-  %in = cmp %i, %nineteen {predicate = lt} : tile<21xi1>
+  %in = lt %i, %nineteen : tile<21xi1>
   %o1 = atomic_rmw %sp, %v, %in {kind = add} : tile<21xf32>
   %hs = splat %h : tile<21xptr<f16>>
   %hp = addptr %hs, %bin : tile<21xptr<f16>>
@@ -179,7 +179,7 @@ Case bounded(int64_t n, const char* predicate) {
           kernel_text("%x: ptr<f32>, %y: ptr<f32>, %s: ptr<f32>, %n: i32", fmt::format(R"(
   %i = iota {{start = 0}} : tile<200xi32>
   %ns = splat %n : tile<200xi32>
-  %in = cmp %i, %ns {{predicate = {}}} : tile<200xi1>
+  %in = {} %i, %ns : tile<200xi1>
   %xs = splat %x : tile<200xptr<f32>>
   %xp = addptr %xs, %i : tile<200xptr<f32>>
   %one = constant {{value = 1.0}} : tile<200xf32>
@@ -215,9 +215,9 @@ Case two_bounds(int64_t n, int64_t m) {
           kernel_text("%x: ptr<f32>, %s: ptr<f32>, %n: i32, %m: i32", R"(
   %i = iota {start = 0} : tile<256xi32>
   %ns = splat %n : tile<256xi32>
-  %in = cmp %i, %ns {predicate = lt} : tile<256xi1>
+  %in = lt %i, %ns : tile<256xi1>
   %ms = splat %m : tile<256xi32>
-  %im = cmp %i, %ms {predicate = lt} : tile<256xi1>
+  %im = lt %i, %ms : tile<256xi1>
   %xs = splat %x : tile<256xptr<f32>>
   %xp = addptr %xs, %i : tile<256xptr<f32>>
   %low = constant {value = -3.0} : tile<256xf32>
@@ -275,10 +275,10 @@ Case columns(int64_t k) {
   %r, %xe, %we = for %at = %lo to %k step %step (%acc = %zero, %xa = %xp, %wa = %wp) : tile<8x48xf32>, tile<8x32xptr<f32>>, tile<32x48xptr<f16>> {
     %left = sub %k, %at : i32
     %lr = splat %left : tile<1x32xi32>
-    %xi = cmp %ir, %lr {predicate = lt} : tile<1x32xi1>
+    %xi = lt %ir, %lr : tile<1x32xi1>
     %xm = broadcast %xi : tile<8x32xi1>
     %lc = splat %left : tile<32x1xi32>
-    %wi = cmp %ic, %lc {predicate = lt} : tile<32x1xi1>
+    %wi = lt %ic, %lc : tile<32x1xi1>
     %wm = broadcast %wi : tile<32x48xi1>
     %xv = load %xa, %xm : tile<8x32xf32>
     %wv = load %wa, %wm : tile<32x48xf16>
@@ -331,7 +331,7 @@ TEST(CpuMemory, PrintsAndAssertionsNameTheirProgram) {
   %lane = iota {start = 9} : tile<11xi32>
   print %pid, %n {prefix = " n: "}  @0:3:1
   %ns = splat %n : tile<11xi32>
-  %ok = cmp %lane, %ns {predicate = ne} : tile<11xi1>
+  %ok = ne %lane, %ns : tile<11xi1>
   assert %ok {message = "lane is n"}  @0:9:1
 )")),
                                               Target::host_cpu(2));

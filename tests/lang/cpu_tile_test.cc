@@ -111,7 +111,7 @@ Case reductions() {
   %lx = broadcast %le : tile<6x35xi32>
   %m, %i = reduce %x, %lx {axis = 1} : tile<6xf32>, tile<6xi32> {
     (%a: f32, %ai: i32, %b: f32, %bi: i32)
-    %more = cmp %a, %b {predicate = gt} : i1
+    %more = gt %a, %b : i1
     %w = select %more, %a, %b : f32
     %wi = select %more, %ai, %bi : i32
     yield %w, %wi
@@ -121,7 +121,7 @@ Case reductions() {
                      R"(
   %bm = reduce %x {axis = 1} : tile<6xf32> {
     (%a: f32, %b: f32)
-    %c = cmp %a, %b {predicate = lt} : i1
+    %c = lt %a, %b : i1
     %w = if %c : f32 { yield %a } else { yield %b }
     yield %w
   }
@@ -140,7 +140,7 @@ Case reductions() {
                      R"(
   %xi = cast %xf : tile<210xi32>
   %zero = constant {value = 0} : tile<210xi32>
-  %inside = cmp %xi, %zero {predicate = ge} : tile<210xi1>
+  %inside = ge %xi, %zero : tile<210xi1>
   %h = histogram %xi, %inside : tile<3xi32>
 )" + stored("y8", "h", 3, "i32") +
                      R"(
@@ -191,7 +191,7 @@ Case matmul() {
   %pid = program_id {axis = 0} : i32
   %bm = constant {value = 16} : i32
   %cols = constant {value = 2} : i32
-  %pm = idiv %pid, %cols : i32
+  %pm = div %pid, %cols : i32
   %pn = rem %pid, %cols : i32
   %m0 = mul %pm, %bm : i32
   %n0 = mul %pn, %bm : i32
@@ -222,7 +222,7 @@ Case matmul() {
   %bs = splat %bp : tile<8x16xptr<f16>>
   %b0 = addptr %bs, %boff : tile<8x16xptr<f16>>
   %n1 = splat %n : tile<1x16xi32>
-  %nin1 = cmp %one_, %n1 {predicate = lt} : tile<1x16xi1>
+  %nin1 = lt %one_, %n1 : tile<1x16xi1>
   %nin8 = broadcast %nin1 : tile<8x16xi1>
   %zero = constant {value = 0} : i32
   %bk = constant {value = 8} : i32
@@ -234,10 +234,10 @@ Case matmul() {
   %acc, %al, %bl = for %i = %zero to %kk step %bk (%c = %acc0, %pa = %a0, %pb = %b0) : tile<16x16xf32>, tile<16x8xptr<f16>>, tile<8x16xptr<f16>> {
     %left = sub %kk, %i : i32
     %lefts0 = splat %left : tile<1x8xi32>
-    %kin0 = cmp %ke0, %lefts0 {predicate = lt} : tile<1x8xi1>
+    %kin0 = lt %ke0, %lefts0 : tile<1x8xi1>
     %kin0b = broadcast %kin0 : tile<16x8xi1>
     %lefts1 = splat %left : tile<8x1xi32>
-    %kin1 = cmp %ke1, %lefts1 {predicate = lt} : tile<8x1xi1>
+    %kin1 = lt %ke1, %lefts1 : tile<8x1xi1>
     %kin1b = broadcast %kin1 : tile<8x16xi1>
     %bin = and %kin1b, %nin8 : tile<8x16xi1>
     %at = load %pa, %kin0b, %fz : tile<16x8xf16>
@@ -257,7 +257,7 @@ Case matmul() {
   %coff = add %crowb, %one16 : tile<16x16xi32>
   %ca = addptr %cs, %coff : tile<16x16xptr<f16>>
   %ms1 = splat %m : tile<16x1xi32>
-  %min1 = cmp %ome2, %ms1 {predicate = lt} : tile<16x1xi1>
+  %min1 = lt %ome2, %ms1 : tile<16x1xi1>
   %minb = broadcast %min1 : tile<16x16xi1>
   %ninb = broadcast %nin1 : tile<16x16xi1>
   %in = and %minb, %ninb : tile<16x16xi1>

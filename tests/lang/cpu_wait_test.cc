@@ -54,7 +54,7 @@ TEST(CpuWait, TilesOfFlags) {
 
 // A volatile load happens where it stands, whoever needs it, and what was loaded before is not loaded behind it.
 TEST(CpuWait, LoadsStayWhereTheyStand) {
-  const auto kernel = compiled(R"(tile_ir 1
+  const auto kernel = compiled(R"(tile_ir 2
 kernel @order(%x: ptr<f32>, %y: ptr<f32>) {
   %i = iota {start = 0} : tile<64xi32>
   %xs = splat %x : tile<64xptr<f32>>

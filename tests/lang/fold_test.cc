@@ -9,7 +9,7 @@ namespace {
 
 // A loop that adds a product to what it carries; `more`: ops behind the product.
 Kernel loop_of_products(const std::string& sums, const std::string& more) {
-  return parse_and_verify(R"(tile_ir 1
+  return parse_and_verify(R"(tile_ir 2
 kernel @k(%x: ptr<f32>, %n: i32) {num_warps = 4} {
   %a = constant {value = 1.0} : tile<16x16xf16>
   %zero = constant {value = 0.0} : tile<16x16xf32>

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string kernel_text(std::string_view parameters, std::string_view body) {
-  return "tile_ir 1\nfile 0 \"k.py\"\nkernel @k(" + std::string(parameters) + ") {\n" + std::string(body) + "}\n";
+  return "tile_ir 2\nfile 0 \"k.py\"\nkernel @k(" + std::string(parameters) + ") {\n" + std::string(body) + "}\n";
 }
 
 void run(const std::string& text, std::array<int64_t, 3> grid, const std::vector<Argument>& arguments,
@@ -39,7 +39,7 @@ constexpr std::string_view kAddOne = R"(
   %lane = iota {start = 0} : tile<8xi32>
   %i = add %starts, %lane : tile<8xi32>
   %ns = splat %n : tile<8xi32>
-  %inside = cmp %i, %ns {predicate = lt} : tile<8xi1>
+  %inside = lt %i, %ns : tile<8xi1>
   %xs = splat %x : tile<8xptr<f32>>
   %p = addptr %xs, %i : tile<8xptr<f32>>
   %v = load %p, %inside : tile<8xf32>  @0:3:4
@@ -75,10 +75,10 @@ TEST(Interpret, IntegersWrapAndDivideAsC) {
   %most = constant {value = 2147483647} : i32
   %one = constant {value = 1} : i32
   %r0 = add %most, %one : i32
-  %r1 = idiv %a, %b : i32
+  %r1 = div %a, %b : i32
   %r2 = rem %a, %b : i32
   %zero = constant {value = 0} : i32
-  %r3 = idiv %a, %zero : i32
+  %r3 = div %a, %zero : i32
   %r4 = shr %a, %one : i32
   %r5 = mulhi %most, %most : i32
   %c0 = constant {value = 0} : i32
@@ -119,9 +119,9 @@ TEST(Interpret, ReductionsOfSeveralOperandsAndScans) {
   %index = broadcast %row : tile<3x3xi32>
   %m, %i = reduce %v, %index {axis = 1} : tile<3xf32>, tile<3xi32> {
     (%a: f32, %ai: i32, %b: f32, %bi: i32)
-    %more = cmp %a, %b {predicate = gt} : i1
-    %same = cmp %a, %b {predicate = eq} : i1
-    %left = cmp %ai, %bi {predicate = lt} : i1
+    %more = gt %a, %b : i1
+    %same = eq %a, %b : i1
+    %left = lt %ai, %bi : i1
     %tie = and %same, %left : i1
     %first = or %more, %tie : i1
     %w = select %first, %a, %b : f32
@@ -158,7 +158,7 @@ TEST(Interpret, LoopsBranchesAndDots) {
   %minus = constant {value = -1} : i32
   %acc = for %i = %zero to %n step %one (%c = %c1) : tile<2x3xf32> {
     %odd = rem %i, %two : i32
-    %is = cmp %odd, %one {predicate = eq} : i1
+    %is = eq %odd, %one : i1
     %next = if %is : tile<2x3xf32> {
       %d = dot %a1, %b1, %c : tile<2x3xf32>
       yield %d
@@ -172,7 +172,7 @@ TEST(Interpret, LoopsBranchesAndDots) {
     yield %t
   }
   %w = while (%v = %n) : i32 {
-    %go = cmp %v, %zero {predicate = gt} : i1
+    %go = gt %v, %zero : i1
     condition %go, %v
   } do { (%v2)
     %u = sub %v2, %two : i32
@@ -222,7 +222,7 @@ TEST(Interpret, CheckedLoadsPoisonMaskedLanes) {
   const std::string text = kernel_text("%x: ptr<f32>, %y: ptr<f32>", R"(
   %lane = iota {start = 0} : tile<8xi32>
   %five = constant {value = 5} : tile<8xi32>
-  %inside = cmp %lane, %five {predicate = lt} : tile<8xi1>
+  %inside = lt %lane, %five : tile<8xi1>
   %xs = splat %x : tile<8xptr<f32>>
   %p = addptr %xs, %lane : tile<8xptr<f32>>
   %v = load %p, %inside : tile<8xf32>
@@ -257,7 +257,7 @@ TEST(Interpret, ALoopThatWaitsForALaterProgramEnds) {
   %one = constant {value = 1} : i32
   while () {
     %v = )" + read + R"( : i32
-    %go = cmp %v, %zero {predicate = ge} : i1
+    %go = ge %v, %zero : i1
     condition %go
   } do {
     yield
@@ -277,7 +277,7 @@ TEST(Interpret, PrintsAndAssertions) {
   print %lane {prefix = " x: "}
   print %n {prefix = " n: ", hex = 1}
   %ns = splat %n : tile<11xi32>
-  %ok = cmp %lane, %ns {predicate = ne} : tile<11xi1>
+  %ok = ne %lane, %ns : tile<11xi1>
   assert %ok {message = "lane is n"}  @0:9:1
 )");
   const InterpretOptions options{.print = [&](const std::string& line) { lines.push_back(line); }};

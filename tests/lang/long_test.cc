@@ -60,7 +60,7 @@ std::string fan(int64_t extent, int steps) {
   const std::string f = fmt::format("tile<{}xf32>", extent), i = fmt::format("tile<{}xi32>", extent),
                     m = fmt::format("tile<{}xi1>", extent);
   std::string body = "  %ss = splat %s : " + i + "\n  %v0 = load %p : " + f + "\n  %i0 = mul %l, %l : " + i +
-                     "\n  %b0 = cmp %l, %ss {predicate = lt} : " + m + "\n";
+                     "\n  %b0 = lt %l, %ss : " + m + "\n";
   for (int k = 0; k < steps; ++k) {
     body += fmt::format("  %v{1} = add %v{0}, %v{0} : {2}\n  %i{1} = xor %i{0}, %i{0} : {3}\n", k, k + 1, f, i);
     body += fmt::format("  %b{1} = and %b{0}, %b{0} : {2}\n", k, k + 1, m);
@@ -77,7 +77,7 @@ std::string fan(int64_t extent, int steps) {
 std::string mixed(int64_t extent, int steps, int unused = 0) {
   const std::string f = fmt::format("tile<{}xf32>", extent);
   std::string body = "  %z = constant {value = 0} : i32\n  %one = constant {value = 1} : i32\n  %v0 = load %p : " + f +
-                     "\n  %k = cmp %s, %z {predicate = gt} : i1\n";
+                     "\n  %k = gt %s, %z : i1\n";
   for (int i = 0; i < steps; ++i) {
     body += fmt::format(
         "  %r{0} = reduce %v{0} {{axis = 0}} : f32 {{ (%a{0}: f32, %b{0}: f32)\n    %m{0} = max %a{0}, %b{0} : f32\n"

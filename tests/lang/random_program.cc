@@ -120,7 +120,7 @@ class Generator {
     }
     const std::string limit = add(fmt::format("constant {{value = {}}}", count / 2 + 1), ints);
     const std::string mask =
-        add(fmt::format("cmp {}, {} {{predicate = lt}}", index, limit), type.with_element(Element::kI1));
+        add(fmt::format("lt {}, {}", index, limit), type.with_element(Element::kI1));
     add(fmt::format("load {}, {}", moved, mask), type);
   }
 
@@ -201,7 +201,7 @@ class Generator {
     if (found == nullptr) return;
     const Known a = *found;
     const Known b = *any([&](const Type& t) { return t == a.type; });
-    constexpr const char* kOps[] = {"add", "sub", "mul", "and", "or", "xor", "min", "max", "rem", "idiv"};
+    constexpr const char* kOps[] = {"add", "sub", "mul", "and", "or", "xor", "min", "max", "rem", "div"};
     const std::string result = add(fmt::format("{} {}, {}", kOps[pick(10)], a.name, b.name), a.type);
     if (pick(3) > 0) return;
     const std::string few = add("constant {value = 1023}", a.type);
@@ -221,7 +221,7 @@ class Generator {
     const Type ints = a.type.with_element(Element::kI32), mask = a.type.with_element(Element::kI1);
     const std::string limit = add(fmt::format("constant {{value = {}}}", pick(a.type.elements() + 1)), ints);
     constexpr const char* kPredicates[] = {"lt", "ge", "eq", "ne", "le", "gt"};
-    const std::string m = add(fmt::format("cmp {}, {} {{predicate = {}}}", index, limit, kPredicates[pick(6)]), mask);
+    const std::string m = add(fmt::format("{} {}, {}", kPredicates[pick(6)], index, limit), mask);
     add(fmt::format("select {}, {}, {}", m, a.name, b.name), a.type);
   }
 
@@ -352,7 +352,7 @@ class Generator {
     const Type type = found->type;
     const std::string one = add("constant {value = 1}", Type::scalar(Element::kI32));
     const std::string odd = add(fmt::format("and %pid, {}", one), Type::scalar(Element::kI32));
-    const std::string is = add(fmt::format("cmp {}, {} {{predicate = eq}}", odd, one), Type::scalar(Element::kI1));
+    const std::string is = add(fmt::format("eq {}, {}", odd, one), Type::scalar(Element::kI1));
     const std::string result = fresh();
     line(fmt::format("{} = if {} : {} {{", result, is, to_string(type)));
     yielding(depth, {type});
@@ -403,10 +403,10 @@ Case doubled_values() {
   %i = iota {start = 0} : tile<64xi32>
   %z0 = sub %i, %i : tile<64xi32>
   %ns = splat %n : tile<64xi32>
-  %m0 = cmp %i, %ns {predicate = lt} : tile<64xi1>
+  %m0 = lt %i, %ns : tile<64xi1>
   %one = constant {value = 1} : i32
   %many = constant {value = 64} : i32
-  %some = idiv %n, %many : i32
+  %some = div %n, %many : i32
   %q0 = add %some, %one : i32
 )";
   constexpr int kTimes = 60;

@@ -104,7 +104,7 @@ bool close(double a, double b, double tolerance) {
 }  // namespace
 
 std::string kernel_text(std::string_view parameters, std::string_view body, std::string_view name) {
-  return fmt::format("tile_ir 1\nfile 0 \"k.py\"\nkernel @{}({}) {{\n{}}}\n", name, parameters, body);
+  return fmt::format("tile_ir 2\nfile 0 \"k.py\"\nkernel @{}({}) {{\n{}}}\n", name, parameters, body);
 }
 
 Operand random_array(std::mt19937& random, Element element, int64_t count, double low, double high) {

@@ -10,7 +10,7 @@
 
 namespace heddle::lang::testing {
 
-// "tile_ir 1 ... kernel @NAME(PARAMETERS) { BODY }"
+// "tile_ir 2 ... kernel @NAME(PARAMETERS) { BODY }"
 std::string kernel_text(std::string_view parameters, std::string_view body, std::string_view name = "k");
 
 // An argument: an array of elements or a scalar.

@@ -19,7 +19,7 @@ struct Handover {
 // Waits for `%from`, the flag of program %pid + `step`, unless there is none.
 inline std::string chain_kernel(const Handover& h, int step = -1) {
   const std::string flag = "ptr<" + h.element + ">";
-  return "tile_ir 1\nfile 0 \"k.py\"\nkernel @chain(%flags: " + flag + ", %out: ptr<i32>) {num_warps = 1} {\n" + R"(
+  return "tile_ir 2\nfile 0 \"k.py\"\nkernel @chain(%flags: " + flag + ", %out: ptr<i32>) {num_warps = 1} {\n" + R"(
   %pid = program_id {axis = 0} : i32
   %count = num_programs {axis = 0} : i32
   %i0 = constant {value = 0} : i32
@@ -35,14 +35,14 @@ inline std::string chain_kernel(const Handover& h, int step = -1) {
          flag + R"(
   %to = addptr %flags, %pid : )" +
          flag + R"(
-  %least = cmp %near, %i0 {predicate = ge} : i1
-  %most = cmp %near, %count {predicate = lt} : i1
+  %least = ge %near, %i0 : i1
+  %most = lt %near, %count : i1
   %has = and %least, %most : i1
   %before = if %has : i32 {
     while () @0:7:5 {
       %v = )" +
          h.read + " : " + h.element + R"(
-      %go = cmp %v, %zero {predicate = eq} : i1
+      %go = eq %v, %zero : i1
       condition %go
     } do {
       yield
@@ -62,7 +62,7 @@ inline std::string chain_kernel(const Handover& h, int step = -1) {
 
 // The same with a tile: 16 flags of the program before, which are set one by one, and 16 numbers.
 inline std::string tile_chain_kernel() {
-  return R"(tile_ir 1
+  return R"(tile_ir 2
 kernel @tile_chain(%flags: ptr<i32>, %out: ptr<i32>) {num_warps = 4} {
   %pid = program_id {axis = 0} : i32
   %i0 = constant {value = 0} : i32
@@ -83,13 +83,13 @@ kernel @tile_chain(%flags: ptr<i32>, %out: ptr<i32>) {num_warps = 4} {
   %o = splat %out : tile<16xptr<i32>>
   %data = addptr %o, %there : tile<16xptr<i32>>
   %result = addptr %o, %here : tile<16xptr<i32>>
-  %first = cmp %pid, %i0 {predicate = eq} : i1
+  %first = eq %pid, %i0 : i1
   %firsts = splat %first : tile<16xi1>
-  %has = cmp %there, %zero {predicate = ge} : tile<16xi1>
+  %has = ge %there, %zero : tile<16xi1>
   while () {
     %v = load %from, %has, %one {volatile = 1} : tile<16xi32>
     %least = reduce %v {axis = 0} : i32 { (%a: i32, %b: i32) %m = min %a, %b : i32  yield %m }
-    %go = cmp %least, %i0 {predicate = eq} : i1
+    %go = eq %least, %i0 : i1
     condition %go
   } do {
     yield

@@ -36,7 +36,7 @@ std::vector<std::string> windows_of(const Kernel& kernel) {
 }
 
 // What each kernel below begins with: rows m of 8 elements, row stride s.
-constexpr std::string_view kHead = R"(tile_ir 1
+constexpr std::string_view kHead = R"(tile_ir 2
 kernel @k(%x: ptr<f32>, %m: i32, %n: i32, %s: i32, %go: i1) {
   %pid = program_id {axis = 0} : i32
   %four = constant {value = 4} : i32
@@ -55,7 +55,7 @@ kernel @k(%x: ptr<f32>, %m: i32, %n: i32, %s: i32, %go: i1) {
   %xs = splat %x : tile<4x8xptr<f32>>
   %p = addptr %xs, %o : tile<4x8xptr<f32>>
   %ms = splat %m : tile<4x1xi32>
-  %rin = cmp %rowe, %ms {predicate = lt} : tile<4x1xi1>
+  %rin = lt %rowe, %ms : tile<4x1xi1>
   %rinb = broadcast %rin : tile<4x8xi1>
 )";
 
@@ -88,7 +88,7 @@ TEST(Windows, WhatIsNoWindow) {
   %wrapped = rem %o, %n8 : tile<4x8xi32>
   %q = addptr %xs, %wrapped : tile<4x8xptr<f32>>
   %a = load %q : tile<4x8xf32>
-  %odd = cmp %o, %n8 {predicate = ne} : tile<4x8xi1>
+  %odd = ne %o, %n8 : tile<4x8xi1>
   %b = load %p, %odd : tile<4x8xf32>
 )");
   EXPECT_EQ(windows_of(kernel), (std::vector<std::string>{"none", "none"}));
@@ -104,7 +104,7 @@ TEST(Windows, LoopsThatMoveTheirPointers) {
   %sum, %end = for %k = %zero to %n step %eight (%acc = %none, %q = %p) : tile<4x8xf32>, tile<4x8xptr<f32>> {
     %left = sub %n, %k : i32
     %lefts = splat %left : tile<1x8xi32>
-    %cin = cmp %columns, %lefts {predicate = lt} : tile<1x8xi1>
+    %cin = lt %columns, %lefts : tile<1x8xi1>
     %cinb = broadcast %cin : tile<4x8xi1>
     %in = and %cinb, %rinb : tile<4x8xi1>
     %v = load %q, %in : tile<4x8xf32>
@@ -133,7 +133,7 @@ TEST(Windows, StartsOfALoopsVariable) {
     %q = addptr %p, %ks : tile<4x8xptr<f32>>
     %left = sub %n, %k : i32
     %lefts = splat %left : tile<1x8xi32>
-    %cin = cmp %columns, %lefts {predicate = lt} : tile<1x8xi1>
+    %cin = lt %columns, %lefts : tile<1x8xi1>
     %cinb = broadcast %cin : tile<4x8xi1>
     %in = and %cinb, %rinb : tile<4x8xi1>
     %v = load %q, %in : tile<4x8xf32>

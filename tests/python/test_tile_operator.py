@@ -243,6 +243,13 @@ class Neighbours(unittest.TestCase):
         np.testing.assert_allclose(compiled(**values), np.where(y > x, np.where(-x > 0, -x, -x / 2), y), rtol=1e-6)
         self.assertTrue(heddle.verify(compiled))
 
+    def test_functions_that_graphs_and_kernels_share(self):
+        nodes = [("Round", ["x"], ["a"], {}), ("_Leaky", ["a"], ["b"], {"slope": 0.5}), ("Sinh", ["b"], ["c"], {}), ("Atan", ["c"], ["z"], {})]
+        x = 2 * self.of(5, 13)
+        x[0, :4] = 0.5, 1.5, 2.5, -3.5  # to the even neighbour
+        a = np.round(x)
+        self.check(self.built(nodes, [("x", (5, 13))], [("z", (5, 13))]), {"x": x}, np.arctan(np.sinh(np.where(a > 0, a, a / 2))), 1)
+
     def test_types_around_a_kernel(self):
         nodes = [("Sqrt", ["x"], ["a"], {}), ("_Leaky", ["a"], ["b"], {"slope": 0.5}), ("Neg", ["b"], ["z"], {})]
         compiled = self.built(nodes, [("x", (4, 9))], [("z", (4, 9))], precision="f16")

@@ -190,6 +190,10 @@ class Graphs(Backend):
         values = torch.tensor([1.0, float("nan"), float("inf"), float("-inf"), -0.0])
         self.check(lambda x: (F.relu(x), x.clamp(-1, 1), torch.maximum(x, x.flip(0)), x.isnan(), x.sort()[0], x.max()), values)
 
+    def test_powers_of_two(self):
+        for options in (REFERENCE, {}):
+            self.check(lambda x: (torch.exp2(x), 2 ** x), torch.linspace(-20, 20, 43), options=options)
+
     def test_operators_that_stay_with_pytorch_run_between_the_parts(self):
         def function(x):
             return torch.view_as_real(torch.fft.fft(x + 1)).sum(-1) * 2

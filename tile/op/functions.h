@@ -97,16 +97,6 @@ TILE_FUNCTION_BINARY(fdim)
 TILE_FUNCTION_BINARY(remainder)
 #undef TILE_FUNCTION_BINARY
 
-// 2^x, 1 ulp.
-template <int W>
-TILE_INLINE vec<float, W> exp2(vec<float, W> x) {
-  const vec<float, W> c = detail::clamp(x, -151.f, 129.f), n = round_even(c), r = (c - n) * 0.693147181f;
-  return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
-}
-template <int W>
-TILE_INLINE vec<double, W> exp2(vec<double, W> x) {
-  return map_lanes(x, [](double v) { return __builtin_exp2(v); });
-}
 template <typename T, int W>
 TILE_INLINE vec<T, W> exp10(vec<T, W> x) {
   return map_lanes(x, [](T v) { return T(__builtin_pow(10.0, double(v))); });

@@ -339,4 +339,15 @@ TILE_INLINE vec<T, W> pow(vec<T, W> a, vec<T, W> b) requires(!is_float<T>) {
   return pow_int(a, b);
 }
 
+// 2^x, 1 ulp.
+template <int W>
+TILE_INLINE vec<float, W> exp2(vec<float, W> x) {
+  const vec<float, W> c = detail::clamp(x, -151.f, 129.f), n = round_even(c), r = (c - n) * 0.693147181f;
+  return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
+}
+template <int W>
+TILE_INLINE vec<double, W> exp2(vec<double, W> x) {
+  return map_lanes(x, [](double v) { return __builtin_exp2(v); });
+}
+
 }  // namespace heddle::tile

@@ -312,7 +312,7 @@ def write(builder: Builder, name: str, parameters: Sequence[tuple[Value, dict]],
     files = [f"file {number} {_attribute(Quoted(file))}" for file, number in builder.files.items()]
     options = ", ".join(f"{key} = {_attribute(value)}" for key, value in attributes.items() if value is not None)
     options = f" {{{options}}}" if options else ""
-    return "\n".join(["tile_ir 1", *files, f"kernel @{name}({', '.join(head)}){options} {{", *printer.lines, "}", ""])
+    return "\n".join(["tile_ir 2", *files, f"kernel @{name}({', '.join(head)}){options} {{", *printer.lines, "}", ""])
 
 
 # -- the builder of the kernel that this thread compiles now

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
-#include "base/check.h"
+#include "codegen/scalar/spelling.h"
 
 namespace heddle::codegen {
 
@@ -53,44 +54,13 @@ std::string cast(const Expr& e, const TextValue& from) {
   return fmt::format("tile::{}<{}>({})", is_float(source) ? "cast" : "convert", to, text);
 }
 
-// and, or, xor, not, comparisons and select where operands or result are masks.
-std::string logic(const Expr& e, std::vector<TextValue>& args, int& mask_bytes) {
-  const auto bytes_of = [](const TextValue& v) { return v.mask_bytes > 0 ? v.mask_bytes : 1; };
-  if (e.op == Op::kNot) {
-    mask_bytes = bytes_of(args[0]);
-    return fmt::format("~{}", as_mask(args[0], mask_bytes));
-  }
-  if (args.size() < 2) fail(ErrorCode::kUnsupportedOperator, std::string(to_string(e.op)), "it is not defined on bool");
-  const TextValue &a = args[args.size() - 2], &b = args[args.size() - 1];
-  mask_bytes = std::max(a.literal ? 1 : bytes_of(a), b.literal ? 1 : bytes_of(b));
-  const std::string x = as_mask(a, mask_bytes), y = as_mask(b, mask_bytes);
-  switch (e.op) {
-    case Op::kSelect:
-      return fmt::format("tile::select({}, {}, {})", as_mask(args[0], mask_bytes), x, y);
-    case Op::kAnd:
-    case Op::kMul:
-    case Op::kMin:
-      return fmt::format("{} & {}", x, y);
-    case Op::kOr:
-    case Op::kMax:
-    case Op::kAdd:
-      return fmt::format("{} | {}", x, y);
-    case Op::kXor:
-    case Op::kNe:
-      return fmt::format("{} ^ {}", x, y);
-    case Op::kEq:
-      return fmt::format("~({} ^ {})", x, y);
-    case Op::kLt:
-      return fmt::format("~{} & {}", x, y);
-    case Op::kLe:
-      return fmt::format("~{} | {}", x, y);
-    case Op::kGt:
-      return fmt::format("{} & ~{}", x, y);
-    case Op::kGe:
-      return fmt::format("{} | ~{}", x, y);
-    default:
-      fail(ErrorCode::kUnsupportedOperator, std::string(to_string(e.op)), "it is not defined on bool");
-  }
+// An op of masks, which get the width of the widest.
+std::string logic(const Expr& e, const std::vector<TextValue>& args, int& mask_bytes) {
+  for (size_t i = e.op == Op::kSelect ? 1 : 0; i < args.size(); ++i)
+    mask_bytes = std::max({mask_bytes, args[i].mask_bytes, 1});
+  std::vector<std::string> masks;
+  for (const TextValue& arg : args) masks.push_back(as_mask(arg, mask_bytes));
+  return applied_to_masks(e.op, masks);
 }
 
 std::string operator_text(const ExprPool& pool, const Expr& e, std::vector<TextValue>& args, int& mask_bytes) {
@@ -105,39 +75,29 @@ std::string operator_text(const ExprPool& pool, const Expr& e, std::vector<TextV
   }
   if (operand == DType::kBool) return logic(e, args, mask_bytes);
   if (e.dtype == DType::kBool) mask_bytes = static_cast<int>(size_of(schedule::compute_dtype(operand)));
-  std::string_view name = ir::text_of(e.op);
+  // A constant goes first: then its NaN check folds.
+  if ((e.op == Op::kMax || e.op == Op::kMin) && pool[e.args[1]].kind == Expr::Kind::kConstant)
+    std::swap(args[0], args[1]);
+  std::vector<std::string> operands;
+  for (const TextValue& arg : args) operands.push_back(arg.text);
   switch (e.op) {
-    case Op::kMax:
-    case Op::kMin:
-      // A constant goes first: then its NaN check folds.
-      if (pool[e.args[1]].kind == Expr::Kind::kConstant) std::swap(args[0], args[1]);
-      break;
     case Op::kMul:
-      if (e.lo != 0 && is_float(e.dtype)) name = "tile::mul_rounded";
+      if (e.lo != 0 && is_float(e.dtype)) return call("tile::mul_rounded", operands);
       break;
     case Op::kPow:
-      if (!is_float(e.dtype)) name = "tile::pow_int";
+      if (!is_float(e.dtype)) return call("tile::pow_int", operands);
       break;
     case Op::kShr:
-      if (is_narrow_int(e.dtype)) {
-        return fmt::format("tile::shr<{}>({}, {})", bits_of(e.dtype), args[0].text, args[1].text);
-      }
+      if (is_narrow_int(e.dtype)) return call(fmt::format("tile::shr<{}>", bits_of(e.dtype)), operands);
       break;
     case Op::kIsInf:
-      return fmt::format("tile::is_inf({}, {}, {})", args[0].text, e.lo != 0, e.hi != 0);
+      return fmt::format("tile::is_inf({}, {}, {})", operands[0], e.lo != 0, e.hi != 0);
     case Op::kBitcast:
-      return fmt::format("tile::bit_cast<{}>({})", computed_type(e.dtype), args[0].text);
+      return call(fmt::format("tile::bit_cast<{}>", computed_type(e.dtype)), operands);
     default:
       break;
   }
-  if (name.empty()) fail(ErrorCode::kUnsupportedOperator, std::string(to_string(e.op)), "kernels cannot compute it");
-  if (name.starts_with("tile::")) {
-    std::string list = args[0].text;
-    for (size_t i = 1; i < args.size(); ++i) list += ", " + args[i].text;
-    return fmt::format("{}({})", name, list);
-  }
-  return args.size() == 1 ? fmt::format("{}{}", name, args[0].text)
-                          : fmt::format("{} {} {}", args[0].text, name, args[1].text);
+  return applied(e.op, operands);
 }
 
 }  // namespace

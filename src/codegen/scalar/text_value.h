@@ -3,12 +3,12 @@
 #include <string>
 #include <string_view>
 
+#include "codegen/scalar/spelling.h"
 #include "schedule/expr/expr.h"
 #include "schedule/kernel_desc.h"
 
 namespace heddle::codegen {
 
-std::string_view storage_type(DType dtype);                  // "tile::half"
 std::string_view computed_type(DType dtype);                 // "float"; bool: "uint8_t"
 std::string pointer_type(const schedule::Operand& operand);  // "const tile::half*"; of an output without const
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -183,6 +184,35 @@ std::vector<Writer::Line> Writer::folded(std::vector<Line> lines) {
   }
   std::erase_if(lines, [](const Line& line) { return line.text.empty() && !line.value.empty(); });
   return lines;
+}
+
+void Writer::append(const Writer& other) {
+  for (Line line : other.lines_) {
+    line.depth += depth_;
+    lines_.push_back(std::move(line));
+  }
+}
+
+void Writer::block(const std::string& head, const Writer& body, const std::string& end) {
+  open(head.empty() ? "{" : head + " {");
+  append(body);
+  close(end);
+}
+
+void Writer::branch(const std::string& condition, const Writer& then, const Writer& otherwise) {
+  block("if (" + condition + ")", then, otherwise.empty() ? "}" : "} else {");
+  if (otherwise.empty()) return;
+  ++depth_;
+  append(otherwise);
+  close();
+}
+
+Writer Writer::take_from(size_t first) {
+  Writer taken;
+  const auto begin = lines_.begin() + static_cast<std::ptrdiff_t>(first);
+  taken.lines_.assign(std::make_move_iterator(begin), std::make_move_iterator(lines_.end()));
+  lines_.erase(begin, lines_.end());
+  return taken;
 }
 
 void Writer::add_headers(std::string_view line, std::vector<std::string>& includes) {

@@ -55,6 +55,16 @@ class Writer {
     raw(text);
   }
   void comment(std::string_view text) { raw(comment_of(text)); }
+  // The lines of another writer, that many steps deeper than they stand there.
+  void append(const Writer& other);
+  // "head {", the lines of `body`, and `end`.
+  void block(const std::string& head, const Writer& body, const std::string& end = "}");
+  // "if (condition) {", the lines of `then`, and those of `otherwise` after "} else {" if there are any.
+  void branch(const std::string& condition, const Writer& then, const Writer& otherwise);
+  size_t size() const { return lines_.size(); }
+  bool empty() const { return lines_.empty(); }
+  // Removes and returns the lines from line `first` on.
+  Writer take_from(size_t first);
   std::string text() const;
   // The headers of rarely used functions that the text names (includes.h) join `includes`.
   std::string text(std::vector<std::string>& includes) const;

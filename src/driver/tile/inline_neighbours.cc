@@ -23,26 +23,14 @@ using ir::NodeId;
 using ir::Op;
 using ir::ValueId;
 using lang::Elementwise;
-using lang::OpCode;
 using Leaf = Elementwise::Leaf;
 
 constexpr size_t kMostInlined = 16;  // around one operand or result
 
-// The ops of kernels that do what nodes do, of floats.
-std::optional<OpCode> code_of(Op op) {
-  static const std::map<Op, OpCode> kCodes = {
-      {Op::kNeg, OpCode::kNeg},   {Op::kAbs, OpCode::kAbs},       {Op::kExp, OpCode::kExp},
-      {Op::kLog, OpCode::kLog},   {Op::kTanh, OpCode::kTanh},     {Op::kErf, OpCode::kErf},
-      {Op::kSqrt, OpCode::kSqrt}, {Op::kRsqrt, OpCode::kRsqrt},   {Op::kSin, OpCode::kSin},
-      {Op::kCos, OpCode::kCos},   {Op::kFloor, OpCode::kFloor},   {Op::kCeil, OpCode::kCeil},
-      {Op::kAdd, OpCode::kAdd},   {Op::kSub, OpCode::kSub},       {Op::kMul, OpCode::kMul},
-      {Op::kDiv, OpCode::kDiv},   {Op::kMax, OpCode::kMax},       {Op::kMin, OpCode::kMin},
-      {Op::kPow, OpCode::kPow},   {Op::kEq, OpCode::kCmp},        {Op::kNe, OpCode::kCmp},
-      {Op::kLt, OpCode::kCmp},    {Op::kLe, OpCode::kCmp},        {Op::kGt, OpCode::kCmp},
-      {Op::kGe, OpCode::kCmp},    {Op::kSelect, OpCode::kSelect}, {Op::kCast, OpCode::kCast},
-  };
-  const auto found = kCodes.find(op);
-  return found == kCodes.end() ? std::nullopt : std::optional(found->second);
+// True for the elementwise ops that kernels compute as nodes do, of floats.
+bool is_in_kernels(Op op) {
+  return ir::is_elementwise(op) && lang::info_of(op).rule != nullptr &&
+         (ir::types_of(op) & (ir::kFloats | ir::kMath)) != 0 && op != Op::kBitcast;
 }
 
 bool is_plain_float(DType dtype) {
@@ -107,7 +95,9 @@ class Call {
 
   bool is_supported(NodeId id) const {
     const Node& node = graph_.node(id);
-    if (others_.contains(id) || !code_of(node.op) || graph_.shape(node.outputs[0]) != graph_.shape(node.inputs[0]))
+    // Kernels may round a product and a sum of it once.
+    if (others_.contains(id) || !is_in_kernels(node.op) || node.attrs.has("rounded") ||
+        graph_.shape(node.outputs[0]) != graph_.shape(node.inputs[0]))
       return false;
     const auto fits = [&](ValueId v, bool may_be_bool) {
       const DType dtype = graph_.dtype(v);
@@ -182,20 +172,18 @@ class Call {
   // A node of the graph as the last node of `made`. `operands`: as Elementwise::Node counts them.
   void add(const Node& node, std::vector<size_t> operands, Elementwise& made) const {
     const DType to = graph_.dtype(node.outputs[0]);
-    const auto push = [&](OpCode code, lang::Element element, std::vector<size_t> of) -> Elementwise::Node& {
+    const auto push = [&](Op code, lang::Element element, std::vector<size_t> of) -> Elementwise::Node& {
       made.nodes.push_back({code, {}, element, std::move(of)});
       return made.nodes.back();
     };
     if (node.op == Op::kCast) {
       // Rounds to a narrow type, and goes on in the type that it is computed in.
-      push(OpCode::kCast, *lang::element_of(to), std::move(operands));
+      push(Op::kCast, *lang::element_of(to), std::move(operands));
       if (*lang::element_of(to) != computed(to))
-        push(OpCode::kCast, computed(to), {made.leaves.size() + made.nodes.size() - 1});
+        push(Op::kCast, computed(to), {made.leaves.size() + made.nodes.size() - 1});
       return;
     }
-    Elementwise::Node& last = push(*code_of(node.op), computed(to), std::move(operands));
-    if (ir::is_comparison(node.op))
-      last.attributes.set("predicate", lang::Attribute::word(std::string(to_string(node.op))));
+    Elementwise::Node& last = push(node.op, computed(to), std::move(operands));
     if (node.op == Op::kMax || node.op == Op::kMin) last.attributes.set("nan", lang::Attribute::word("propagate"));
   }
 

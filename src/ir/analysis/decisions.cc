@@ -53,39 +53,17 @@ bool decides(const Graph& graph, const Node& node, const std::vector<std::vector
   }
 }
 
-// Functions that are computed only to within a few units in the last place.
-bool is_approximate(Op op) {
-  switch (op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kTrunc:
-    case Op::kSqrt:
-    case Op::kNot:
-    case Op::kIsNan:
-    case Op::kIsInf:
-    case Op::kCast:
-    case Op::kBitcast:
-      return false;
-    default:
-      return class_of(op) == OpClass::kUnary || op == Op::kPow || op == Op::kAtan2;
-  }
-}
-
 bool passes_on(Op op) {
   const OpClass kind = class_of(op);
   return is_elementwise(op) || kind == OpClass::kLayout || kind == OpClass::kIndexing;
 }
 
-// By value: true if it depends on the result of such a function.
+// By value: true if it depends on the result of an approximate function.
 std::vector<bool> approximate_values(const Graph& graph) {
   std::vector<bool> approximate(graph.value_count());
   for (const Node& node : graph.nodes()) {
-    approximate[node.outputs[0]] =
-        is_approximate(node.op) || (passes_on(node.op) && std::any_of(node.inputs.begin(), node.inputs.end(),
+    approximate[node.outputs[0]] = accuracy_of(node.op) == Accuracy::kApproximate ||
+                                   (passes_on(node.op) && std::any_of(node.inputs.begin(), node.inputs.end(),
                                                                       [&](ValueId v) { return approximate[v]; }));
   }
   return approximate;

@@ -63,20 +63,10 @@ bool is_selection(const std::string& kind) {
 }
 
 bool is_exact(const Node& node) {
+  if (is_elementwise(node.op)) return accuracy_of(node.op) == Accuracy::kExact;
   switch (node.op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kTrunc:
-    case Op::kMax:
-    case Op::kMin:
-    case Op::kSelect:
     case Op::kTopK:
     case Op::kArgReduce:
-    case Op::kBitcast:
     case Op::kParameter:
     case Op::kConstant:
     case Op::kIota:
@@ -129,10 +119,8 @@ double own_variance(const Graph& graph, const Node& node, DType to, bool rounded
   double steps = 0;
   switch (class_of(node.op)) {
     case OpClass::kUnary:
-      steps = node.op == Op::kCast || node.op == Op::kSqrt ? 0 : kFunctionSteps;
-      break;
     case OpClass::kBinary:
-      steps = node.op == Op::kPow || node.op == Op::kAtan2 ? kFunctionSteps : 0;
+      steps = accuracy_of(node.op) == Accuracy::kApproximate ? kFunctionSteps : 0;
       break;
     case OpClass::kReduction:
     case OpClass::kWindow:

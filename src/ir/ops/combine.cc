@@ -21,35 +21,37 @@ double lowest_real(DType dtype) {
 
 }  // namespace
 
-Combine parse_combine(std::string_view kind) {
-  if (kind == "sum" || kind == "add") return Combine::kSum;
-  if (kind == "prod" || kind == "mul") return Combine::kProd;
-  if (kind == "max" || kind == "any") return Combine::kMax;
-  HEDDLE_CHECK(kind == "min" || kind == "all", "{} is no reduction", kind);
-  return Combine::kMin;
+Op combined_by(std::string_view kind) {
+  if (kind == "sum") return Op::kAdd;
+  if (kind == "prod") return Op::kMul;
+  if (kind == "any") return Op::kOr;
+  if (kind == "all") return Op::kAnd;
+  const std::optional<Op> op = parse_op(kind);
+  HEDDLE_CHECK(op == Op::kAdd || op == Op::kMul || op == Op::kMax || op == Op::kMin, "{} is no reduction", kind);
+  return *op;
 }
 
-double real_identity(Combine kind, DType dtype) {
-  switch (kind) {
-    case Combine::kSum:
+double real_identity(Op op, DType dtype) {
+  switch (op) {
+    case Op::kAdd:
       return 0;
-    case Combine::kProd:
+    case Op::kMul:
       return 1;
-    case Combine::kMax:
+    case Op::kMax:
       return lowest_real(dtype);
     default:
       return highest_real(dtype);
   }
 }
 
-int64_t int_identity(Combine kind, DType dtype) {
-  if (kind == Combine::kSum) return 0;
-  if (kind == Combine::kProd) return 1;
-  if (dtype == DType::kBool) return kind == Combine::kMin;
+int64_t int_identity(Op op, DType dtype) {
+  if (op == Op::kAdd) return 0;
+  if (op == Op::kMul) return 1;
+  if (dtype == DType::kBool) return op == Op::kMin || op == Op::kAnd;
   const int bits = bits_of(dtype);
-  if (is_unsigned_int(dtype)) return kind == Combine::kMax ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
+  if (is_unsigned_int(dtype)) return op == Op::kMax ? 0 : static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
   const auto highest = static_cast<int64_t>(~uint64_t{0} >> (65 - bits));
-  return kind == Combine::kMax ? -highest - 1 : highest;
+  return op == Op::kMax ? -highest - 1 : highest;
 }
 
 }  // namespace heddle::ir

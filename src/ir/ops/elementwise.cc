@@ -6,65 +6,18 @@
 namespace heddle::ir {
 namespace {
 
-enum class Domain { kFloat, kNumber, kIntOrBool, kInt, kAny };
-
-// The operand types that an op accepts.
-Domain domain_of(Op op) {
-  switch (op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kDiv:
-    case Op::kRem:
-    case Op::kMod:
-    case Op::kPow:
-    case Op::kMax:
-    case Op::kMin:
-    case Op::kLt:
-    case Op::kLe:
-    case Op::kGt:
-    case Op::kGe:
-      return Domain::kNumber;
-    case Op::kNot:
-    case Op::kAnd:
-    case Op::kOr:
-    case Op::kXor:
-      return Domain::kIntOrBool;
-    case Op::kShl:
-    case Op::kShr:
-      return Domain::kInt;
-    case Op::kCast:
-    case Op::kBitcast:
-    case Op::kEq:
-    case Op::kNe:
-    case Op::kSelect:
-      return Domain::kAny;
-    default:
-      return Domain::kFloat;
-  }
-}
-
-void require_domain(Op op, DType dtype) {
-  switch (domain_of(op)) {
-    case Domain::kFloat:
-      return require(is_float(dtype), "{} takes floats, not {}", op, dtype);
-    case Domain::kNumber:
-      return require(is_number(dtype), "{} takes numbers, not {}", op, dtype);
-    case Domain::kIntOrBool:
-      return require(is_int(dtype) || dtype == DType::kBool, "{} takes integers or bool, not {}", op, dtype);
-    case Domain::kInt:
-      return require(is_int(dtype), "{} takes integers, not {}", op, dtype);
-    case Domain::kAny:
-      return;
-  }
+void require_types(Op op, DType dtype) {
+  const unsigned types = types_of(op);
+  const bool ints = (types & kInts) != 0, floats = (types & (kFloats | kMath)) != 0, bools = (types & kBooleans) != 0;
+  if (ints && floats && bools) return;
+  const bool fits = is_float(dtype) ? floats : dtype == DType::kBool ? bools : ints && is_int(dtype);
+  const char* const taken = !ints ? "floats" : floats ? "numbers" : bools ? "integers or bool" : "integers";
+  require(fits, "{} takes {}, not {}", op, taken, dtype);
 }
 
 std::vector<TensorType> infer_unary(const InferContext& c) {
   TensorType type = c.inputs[0];
-  require_domain(c.op, type.dtype);
+  require_types(c.op, type.dtype);
   if (c.op == Op::kIsNan || c.op == Op::kIsInf) type.dtype = DType::kBool;
   return {std::move(type)};
 }
@@ -85,7 +38,7 @@ std::vector<TensorType> infer_bitcast(const InferContext& c) {
 std::vector<TensorType> infer_binary(const InferContext& c) {
   require(c.inputs[0] == c.inputs[1], "the operands {} and {} must have one dtype and shape", c.inputs[0], c.inputs[1]);
   TensorType type = c.inputs[0];
-  require_domain(c.op, type.dtype);
+  require_types(c.op, type.dtype);
   if (is_comparison(c.op)) type.dtype = DType::kBool;
   return {std::move(type)};
 }

@@ -5,7 +5,7 @@
 
 namespace heddle::ir {
 
-// Reference evaluation of the elementwise family, one file per kind of operand.
+// Reference evaluation of the elementwise family.
 std::vector<Array> eval_unary(const EvalContext& c);
 std::vector<Array> eval_binary(const EvalContext& c);
 std::vector<Array> eval_select(const EvalContext& c);

@@ -221,13 +221,13 @@ std::vector<Array> scatter(const EvalContext& c, const Scatter& use) {
     if (kind == "none") return use(updates, out, [](T, T update) { return update; });
     const auto apply = [&](const auto& f) { use(updates, out, f); };
     if constexpr (std::is_same_v<T, double>) {
-      with_real_combine(parse_combine(kind), [&](const auto& f) {
+      with_real_combine(combined_by(kind), [&](const auto& f) {
         // Every partial result is stored, hence rounded.
         if (!c.round) return apply(f);
         apply([&](double a, double b) { return round_to(result.dtype, f(a, b)); });
       });
     } else {
-      with_int_combine(parse_combine(kind), result.dtype, apply);
+      with_int_combine(combined_by(kind), result.dtype, apply);
       wrap(result.dtype, out);
     }
   });

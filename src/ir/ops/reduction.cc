@@ -105,7 +105,7 @@ void fold(Shape extents, const T* in, T* out, Ints out_strides, T identity, cons
 
 std::vector<Array> eval_reduce(const EvalContext& c) {
   const Array& x = *c.inputs[0];
-  const Combine kind = parse_combine(c.attrs.text("kind"));
+  const Op op = combined_by(c.attrs.text("kind"));
   const Ints& dims = c.attrs.ints("dims");
   Array result(c.outputs[0].dtype, c.outputs[0].shape);
   const Ints own = row_major_strides(result.shape);
@@ -118,9 +118,9 @@ std::vector<Array> eval_reduce(const EvalContext& c) {
     if (!in.empty()) fold(x.shape, in.data(), out.data(), strides, identity, f);
   };
   if (x.real()) {
-    with_real_combine(kind, [&](const auto& f) { run(x.f(), result.f(), real_identity(kind, x.dtype), f); });
+    with_real_combine(op, [&](const auto& f) { run(x.f(), result.f(), real_identity(op, x.dtype), f); });
   } else {
-    with_int_combine(kind, x.dtype, [&](const auto& f) { run(x.i(), result.i(), int_identity(kind, x.dtype), f); });
+    with_int_combine(op, x.dtype, [&](const auto& f) { run(x.i(), result.i(), int_identity(op, x.dtype), f); });
     wrap(x.dtype, result.i());
   }
   return results_of(std::move(result));
@@ -192,17 +192,17 @@ void run_scan(const AroundDim& around, const T* in, T* out, bool exclusive, bool
 
 std::vector<Array> eval_scan(const EvalContext& c) {
   const Array& x = *c.inputs[0];
-  const Combine kind = parse_combine(c.attrs.text("kind"));
+  const Op op = combined_by(c.attrs.text("kind"));
   const AroundDim around(x.shape, c.attrs.integer("dim"));
   const bool exclusive = c.attrs.flag("exclusive"), reverse = c.attrs.flag("reverse");
   Array result(x.dtype, x.shape);
   if (x.real()) {
-    with_real_combine(kind, [&](const auto& f) {
-      run_scan(around, x.f().data(), result.f().data(), exclusive, reverse, real_identity(kind, x.dtype), f);
+    with_real_combine(op, [&](const auto& f) {
+      run_scan(around, x.f().data(), result.f().data(), exclusive, reverse, real_identity(op, x.dtype), f);
     });
   } else {
-    with_int_combine(kind, x.dtype, [&](const auto& f) {
-      run_scan(around, x.i().data(), result.i().data(), exclusive, reverse, int_identity(kind, x.dtype), f);
+    with_int_combine(op, x.dtype, [&](const auto& f) {
+      run_scan(around, x.i().data(), result.i().data(), exclusive, reverse, int_identity(op, x.dtype), f);
     });
     wrap(x.dtype, result.i());
   }

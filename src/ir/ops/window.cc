@@ -76,17 +76,17 @@ std::vector<T> reduce_all(std::vector<T> x, Shape shape, const Shape& result, co
 std::vector<Array> eval_window_reduce(const EvalContext& context) {
   const Array& x = *context.inputs[0];
   const Window w = window_of(context.attrs);
-  const Combine kind = parse_combine(context.attrs.text("kind"));
+  const Op op = combined_by(context.attrs.text("kind"));
   Array result;
   result.dtype = x.dtype;
   result.shape = context.outputs[0].shape;
   if (x.real()) {
-    result.data = with_real_combine(kind, [&](auto combine) {
-      return reduce_all(x.f(), x.shape, result.shape, w, real_identity(kind, x.dtype), combine);
+    result.data = with_real_combine(op, [&](auto combine) {
+      return reduce_all(x.f(), x.shape, result.shape, w, real_identity(op, x.dtype), combine);
     });
   } else {
-    result.data = with_int_combine(kind, x.dtype, [&](auto combine) {
-      return reduce_all(x.i(), x.shape, result.shape, w, int_identity(kind, x.dtype), combine);
+    result.data = with_int_combine(op, x.dtype, [&](auto combine) {
+      return reduce_all(x.i(), x.shape, result.shape, w, int_identity(op, x.dtype), combine);
     });
     wrap(result.dtype, result.i());
   }

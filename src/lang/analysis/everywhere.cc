@@ -33,19 +33,16 @@ class Conjuncts {
       case OpCode::kPermute:
         open_.insert(open_.end(), op->operands.rbegin(), op->operands.rend());
         return true;
-      case OpCode::kCmp:
-        return add_comparison(*op);
       default:
-        return false;
+        return add_comparison(*op);
     }
   }
   bool add_comparison(const Op& op) {
-    const std::string_view predicate = op.attributes.word("predicate");
-    const bool less = predicate == "lt" || predicate == "le", strict = predicate == "lt" || predicate == "gt";
-    if (predicate == "eq" || predicate == "ne" || !is_signed_int(kernel_.type(op.operands[0]).element)) return false;
-    const auto large = indices_.affine(op.operands[less ? 1 : 0]), small = indices_.affine(op.operands[less ? 0 : 1]);
+    const auto order = order_of(op);
+    if (!order || !is_signed_int(kernel_.type(op.operands[0]).element)) return false;
+    const auto large = indices_.affine(order->larger), small = indices_.affine(order->smaller);
     if (!large || !small) return false;
-    Polynomial least = large->base - small->base - Polynomial(strict ? 1 : 0);
+    Polynomial least = large->base - small->base - Polynomial(order->strict ? 1 : 0);
     const std::vector<int64_t>& shape = kernel_.type(op.operands[0]).shape;
     for (size_t d = 0; d < shape.size(); ++d) {
       if (large->wraps[d] || small->wraps[d]) return false;

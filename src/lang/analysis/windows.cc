@@ -42,11 +42,9 @@ std::optional<WindowAnalysis::Pointers> WindowAnalysis::pointers(ValueId value) 
 // A conjunct i < bound of one dimension. `dims`: for each dimension of the mask, which one of the window it is; -1: its
 // extent is 1.
 bool WindowAnalysis::add_bound(const Op& compare, const std::vector<int64_t>& dims, Window& window) const {
-  const std::string_view predicate = compare.attributes.word("predicate");
-  const bool swapped = predicate == "gt" || predicate == "ge", inclusive = predicate == "le" || predicate == "ge";
-  if (!swapped && predicate != "lt" && predicate != "le") return false;
-  if (!is_signed_int(kernel_.type(compare.operands[0]).element)) return false;
-  const auto index = affine(compare.operands[swapped ? 1 : 0]), limit = affine(compare.operands[swapped ? 0 : 1]);
+  const auto order = order_of(compare);
+  if (!order || !is_signed_int(kernel_.type(compare.operands[0]).element)) return false;
+  const auto index = affine(order->smaller), limit = affine(order->larger);
   if (!index || !limit) return false;
   const auto wraps = [](const AffineTile& t) {
     return std::any_of(t.wraps.begin(), t.wraps.end(), [](const auto& w) { return w.has_value(); });
@@ -63,7 +61,7 @@ bool WindowAnalysis::add_bound(const Op& compare, const std::vector<int64_t>& di
   if (bounded < 0) return false;
   Window::Dim& dim = window.dims[static_cast<size_t>(bounded)];
   if (dim.wraps) return false;
-  const Polynomial size = limit->base + Polynomial(inclusive ? 1 : 0);
+  const Polynomial size = limit->base + Polynomial(order->strict ? 0 : 1);
   if (dim.size) return dim.start == index->base && *dim.size == size;
   dim.start = index->base;
   dim.size = size;
@@ -99,8 +97,6 @@ bool WindowAnalysis::add_mask(ValueId mask, const std::vector<int64_t>& dims, Wi
   switch (op->code) {
     case OpCode::kAnd:
       return add_conjuncts(*op, dims, window);
-    case OpCode::kCmp:
-      return add_bound(*op, dims, window);
     case OpCode::kConstant:
       return op->attributes.integer("value") != 0;
     case OpCode::kSplat:
@@ -122,7 +118,7 @@ bool WindowAnalysis::add_mask(ValueId mask, const std::vector<int64_t>& dims, Wi
       return add_mask(op->operands[0], inner, window);
     }
     default:
-      return false;
+      return add_bound(*op, dims, window);
   }
 }
 

@@ -22,11 +22,11 @@ bool is_counted(const State& state, ValueId index, std::set<ValueId>& seen) {
 
 }  // namespace
 
-std::string Bounds::declare(Lines& row, const std::string& bound) {
+std::string Bounds::declare(Writer& row, const std::string& bound) {
   const auto found = std::find(texts_.begin(), texts_.end(), bound);
   const std::string name = fmt::format("bound{}", found - texts_.begin());
   if (found == texts_.end()) {
-    row.add(fmt::format("const int64_t {} = {};", name, bound));
+    row.line("const int64_t {} = {};", name, bound);
     texts_.push_back(bound);
   }
   return name;

@@ -31,7 +31,7 @@ class Bounds {
   std::string argument() const;
 
  private:
-  std::string declare(Lines& row, const std::string& bound);
+  std::string declare(Writer& row, const std::string& bound);
 
   const State& state_;
   std::vector<std::string> texts_;

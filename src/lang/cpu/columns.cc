@@ -30,7 +30,7 @@ bool reads_columns(State& state, ValueId value) {
   return columns && !rows;
 }
 
-void write_columns(State& state, Loops& loops, Lines& out, ValueId value, const std::string& buffer) {
+void write_columns(State& state, Loops& loops, Writer& out, ValueId value, const std::string& buffer) {
   const std::vector<int64_t>& shape = state.type(value).shape;
   const std::string columns = state.new_buffer(value);
   loops.rows(
@@ -38,10 +38,10 @@ void write_columns(State& state, Loops& loops, Lines& out, ValueId value, const 
       [&](Lanes& lanes, const Coords& coords) {
         const std::string name = lanes.wide(value, {coords[1], coords[0]});
         const std::string offset = Lanes::place({shape[1], shape[0]}, coords).offset;
-        lanes.inner.add(fmt::format("hold({} + {}, {}, n);", columns, offset, name));
+        lanes.inner.line("hold({} + {}, {}, n);", columns, offset, name);
       },
-      [&](Lines& row, const Lanes& lanes, const Coords&) { add_loop(row, lanes, shape[0]); });
-  out.add(
+      [&](Writer& row, const Lanes& lanes, const Coords&) { add_loop(row, lanes, shape[0]); });
+  out.raw(
       fmt::format("transpose_block({}, {}, {}, {}, {}, {});", buffer, shape[1], columns, shape[0], shape[0], shape[1]));
 }
 

@@ -11,6 +11,6 @@ namespace heddle::lang::cpu {
 bool reads_columns(State& state, ValueId value);
 
 // Writes such a matrix to a buffer in row-major order.
-void write_columns(State& state, Loops& loops, Lines& out, ValueId value, const std::string& buffer);
+void write_columns(State& state, Loops& loops, Writer& out, ValueId value, const std::string& buffer);
 
 }  // namespace heddle::lang::cpu

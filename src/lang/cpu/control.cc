@@ -48,13 +48,13 @@ class BodyWriter {
         context_{state, loops_, &lines_,
                  [this](const auto& region, const auto& names) { return run_region(region, names); }} {}
 
-  Lines run() {
+  Writer run() {
     write_region(state_.kernel.body);
     return std::move(lines_);
   }
 
  private:
-  Lines& out() { return *context_.out; }
+  Writer& out() { return *context_.out; }
 
   // Writes a region; its terminator.
   const Op* write_region(const Region& region) {
@@ -85,7 +85,7 @@ class BodyWriter {
 
   // The lines of a part become a function. Scalars that others may still name are handed out of it.
   void end_part(const Part& part, const Op& last) {
-    Lines body = out().take_from(part.lines);
+    Writer body = out().take_from(part.lines);
     if (body.empty()) return;
     const int now = state_.uses.order(last);
     for (const ValueId value : state_.scalars_since(part.changes)) {
@@ -95,7 +95,7 @@ class BodyWriter {
       });
       if (!is_needed) continue;
       const std::string name = new_variable(value);
-      body.add(fmt::format("{} = {};", name, state_.at(value).name));
+      body.line("{} = {};", name, state_.at(value).name);
       state_.set_scalar(value, name);
     }
     out().block("[&]() __attribute__((noinline))", body, "}();");
@@ -120,9 +120,9 @@ class BodyWriter {
   // The lines of a region that `write` makes, apart. It may not run, so what it puts into buffers of values from
   // outside is known within it alone.
   template <typename F>
-  Lines captured(const F& write) {
-    Lines lines;
-    Lines* const outer = std::exchange(context_.out, &lines);
+  Writer captured(const F& write) {
+    Writer lines;
+    Writer* const outer = std::exchange(context_.out, &lines);
     const size_t before = state_.changes();
     const std::vector<ValueId> loads = loops_.loads();
     write();
@@ -165,7 +165,7 @@ class BodyWriter {
 
   void declare(ValueId value, const std::string& text, const Op& op) {
     const std::string name = state_.fresh(value), comment = place_comment(state_.kernel, op);
-    out().add(fmt::format("const auto {} = {};{}{}", name, text, comment.empty() ? "" : "  ", comment));
+    out().line("const auto {} = {};{}{}", name, text, comment.empty() ? "" : "  ", comment);
     state_.set_scalar(value, name);
   }
 
@@ -188,7 +188,7 @@ class BodyWriter {
     out().append(lanes.row);
     out().append(lanes.inner);
     state_.set_scalar(op.results[0], name);
-    if (is_volatile(op) && !state_.watch.empty()) out().add(fmt::format("{}.saw({});", state_.watch, name));
+    if (is_volatile(op) && !state_.watch.empty()) out().line("{}.saw({});", state_.watch, name);
   }
 
   // ---- Values that change
@@ -198,7 +198,7 @@ class BodyWriter {
     const Type& type = state_.type(value);
     if (type.is_tile()) return state_.new_buffer(value);
     const std::string name = state_.fresh(value);
-    out().add(fmt::format("{} {}{{}};", variable_type(type), name));
+    out().line("{} {}{{}};", variable_type(type), name);
     return name;
   }
   void set(ValueId value, const std::string& name) {
@@ -209,7 +209,7 @@ class BodyWriter {
       loops_.prepare(out(), value);
       loops_.write_to(out(), value, name);
     } else {
-      out().add(fmt::format("{} = {};", name, state_.at(value).name));
+      out().line("{} = {};", name, state_.at(value).name);
     }
   }
 
@@ -222,7 +222,7 @@ class BodyWriter {
       const Type& type = state_.type(value);
       if (type.is_scalar()) {
         const std::string next = state_.fresh(value);
-        out().add(fmt::format("const auto {} = {};", next, state_.at(value).name));
+        out().line("const auto {} = {};", next, state_.at(value).name);
         replacing.push_back(fmt::format("{} = {};", to[i], next));
       } else if (state_.is_buffer(value) && state_.at(value).name == to[i]) {
         continue;
@@ -234,7 +234,7 @@ class BodyWriter {
         replacing.push_back(fmt::format("swap_buffers({}, {});", to[i], next));
       }
     }
-    for (const std::string& line : replacing) out().add(line);
+    for (const std::string& line : replacing) out().raw(line);
   }
 
   void before_regions(const Op& op) {
@@ -243,7 +243,7 @@ class BodyWriter {
     if (ordered) loops_.flush_loads(out());
     loops_.prepare_regions(out(), op);
     const std::string comment = place_comment(state_.kernel, op);
-    if (!comment.empty()) out().add(comment);
+    if (!comment.empty()) out().raw(comment);
   }
 
   void write_for(const Op& op) {
@@ -261,9 +261,9 @@ class BodyWriter {
     const std::optional<int64_t> step = state_.constant(op.operands[2]);
     const std::string goes_on = condition(index, fmt::format("{}({})", wide, bound(1)), bound(2), step && *step > 0);
     for (size_t i = 0; i < carried.size(); ++i) set(body.arguments[i + 1], carried[i]);
-    const Lines lines = captured([&] {
+    const Writer lines = captured([&] {
       const std::string name = state_.fresh(body.arguments[0]);
-      out().add(fmt::format("const auto {} = vec<{}, 1>{{{}({})}};", name, lane_type(type), lane_type(type), index));
+      out().line("const auto {} = vec<{}, 1>{{{}({})}};", name, lane_type(type), lane_type(type), index);
       state_.set_scalar(body.arguments[0], name);
       const Op* end = write_region(body);
       assign_all(end->operands, 0, carried, body);
@@ -283,19 +283,19 @@ class BodyWriter {
     }
     for (const ValueId result : op.results) handed.push_back(new_variable(result));
     const std::string outer = begin_watch(op);
-    const Lines lines = captured([&] {
+    const Writer lines = captured([&] {
       const Op* condition = write_region(before);
       for (size_t i = 0; i < handed.size(); ++i) {
         assign(condition->operands[i + 1], handed[i]);
         set(after.arguments[i], handed[i]);
       }
-      out().add(fmt::format("if (!{}[0]) break;", state_.at(condition->operands[0]).name));
+      out().line("if (!{}[0]) break;", state_.at(condition->operands[0]).name);
       const Op* end = write_region(after);
       assign_all(end->operands, 0, carried, after);
       end_trip(op, carried);
     });
     out().block("for (;;)", lines);
-    if (!state_.watch.empty()) out().add(fmt::format("{}.end(services);", state_.watch));
+    if (!state_.watch.empty()) out().line("{}.end(services);", state_.watch);
     state_.watch = outer;
     for (size_t i = 0; i < handed.size(); ++i) set(op.results[i], handed[i]);
   }
@@ -304,15 +304,15 @@ class BodyWriter {
   std::string begin_watch(const Op& op) {
     if (!in_function_ || !waits(op)) return std::exchange(state_.watch, "");
     const std::string name = fmt::format("watch{}", state_.uses.order(op));
-    out().add(fmt::format("spin_watch {};", name));
+    out().line("spin_watch {};", name);
     return std::exchange(state_.watch, name);
   }
   void end_trip(const Op& op, const std::vector<std::string>& carried) {
     if (state_.watch.empty()) return;
     for (size_t i = 0; i < carried.size(); ++i) {
-      if (state_.type(op.operands[i]).is_scalar()) out().add(fmt::format("{}.carries({});", state_.watch, carried[i]));
+      if (state_.type(op.operands[i]).is_scalar()) out().line("{}.carries({});", state_.watch, carried[i]);
     }
-    out().add(fmt::format("if ({}.turn(services, {}, program)) return;", state_.watch, state_.uses.order(op)));
+    out().line("if ({}.turn(services, {}, program)) return;", state_.watch, state_.uses.order(op));
   }
 
   void write_if(const Op& op) {
@@ -325,23 +325,22 @@ class BodyWriter {
         for (size_t i = 0; i < results.size(); ++i) assign(end->operands[i], results[i]);
       });
     };
-    const Lines then = branch(op.regions[0]), otherwise = branch(op.regions[1]);
-    out().block(fmt::format("if ({}[0])", state_.at(op.operands[0]).name), then, otherwise.empty() ? "}" : "} else {");
-    if (!otherwise.empty()) out().close_block(otherwise);
+    const Writer then = branch(op.regions[0]), otherwise = branch(op.regions[1]);
+    out().branch(state_.at(op.operands[0]).name + "[0]", then, otherwise);
     for (size_t i = 0; i < results.size(); ++i) set(op.results[i], results[i]);
   }
 
   State& state_;
   Loops loops_;
   PendingOps pending_;
-  Lines lines_;
+  Writer lines_;
   bool in_function_ = true;  // not in a lambda, where `return` ends less than the program
   SinkContext context_;
 };
 
 }  // namespace
 
-Lines write_body(State& state) {
+Writer write_body(State& state) {
   return BodyWriter(state).run();
 }
 

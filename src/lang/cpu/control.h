@@ -5,6 +5,6 @@
 namespace heddle::lang::cpu {
 
 // Writes the body of a program whose arguments are already held: its ops in order, with loops and branches.
-Lines write_body(State& state);
+Writer write_body(State& state);
 
 }  // namespace heddle::lang::cpu

@@ -1,65 +1,18 @@
 #include "lang/cpu/expression.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include "base/check.h"
+#include "codegen/scalar/spelling.h"
 #include "lang/cpu/types.h"
 
 namespace heddle::lang::cpu {
 namespace {
 
+using codegen::call;
 using Operands = std::vector<std::string>;
 
 std::string rounded(const Type& type, const std::string& text) {
   return is_rounded(type) ? fmt::format("round_storage<{}, true>({})", memory_type(type.element), text) : text;
-}
-
-std::string call(std::string_view function, const Operands& a) {
-  return fmt::format("{}({})", function, fmt::join(a, ", "));
-}
-
-// Bits of i1: arithmetic modulo 2.
-std::string mask_text(const Op& op, const Operands& a) {
-  switch (op.code) {
-    case OpCode::kAdd:
-    case OpCode::kSub:
-    case OpCode::kXor:
-      return fmt::format("{} ^ {}", a[0], a[1]);
-    case OpCode::kMul:
-    case OpCode::kMin:
-    case OpCode::kAnd:
-      return fmt::format("{} & {}", a[0], a[1]);
-    case OpCode::kMax:
-    case OpCode::kOr:
-      return fmt::format("{} | {}", a[0], a[1]);
-    case OpCode::kFma:
-      return fmt::format("({} & {}) ^ {}", a[0], a[1], a[2]);
-    default:
-      return fmt::format("~{}", a[0]);
-  }
-}
-
-std::string compare_masks(std::string_view predicate, const Operands& a) {
-  if (predicate == "eq") return fmt::format("~({} ^ {})", a[0], a[1]);
-  if (predicate == "ne") return fmt::format("{} ^ {}", a[0], a[1]);
-  if (predicate == "lt") return fmt::format("~{} & {}", a[0], a[1]);
-  if (predicate == "le") return fmt::format("~{} | {}", a[0], a[1]);
-  if (predicate == "gt") return fmt::format("{} & ~{}", a[0], a[1]);
-  return fmt::format("{} | ~{}", a[0], a[1]);
-}
-
-std::string compare(const Op& op, const Type& type, const Operands& a) {
-  const std::string_view predicate = op.attributes.word("predicate");
-  if (is_mask(type)) return compare_masks(predicate, a);
-  const std::string_view sign = predicate == "eq"   ? "=="
-                                : predicate == "ne" ? "!="
-                                : predicate == "lt" ? "<"
-                                : predicate == "le" ? "<="
-                                : predicate == "gt" ? ">"
-                                                    : ">=";
-  const std::string text = fmt::format("{} {} {}", a[0], sign, a[1]);
-  return buffer_size(type) == 4 ? text : fmt::format("convert_mask<4>({})", text);
 }
 
 std::string cast(const Op& op, const Type& from, const Type& to, const std::string& a) {
@@ -94,81 +47,18 @@ std::string clamp(const Op& op, const Type& type, const Operands& a) {
   return fmt::format("select(is_nan({0}), {0}, {1})", a[0], inside);
 }
 
-// What a function is called in the tile library, where that is not its name.
-std::string_view function_name(const Op& op) {
-  switch (op.code) {
-    case OpCode::kRound:
-      return "round_away";
-    case OpCode::kRint:
-      return "round_even";
-    case OpCode::kCopySign:
-      return "copy_sign";
-    case OpCode::kMulHi:
-      return "multiply_high";
-    case OpCode::kClz:
-      return "leading_zeros";
-    case OpCode::kPopc:
-      return "count_ones";
-    case OpCode::kFfs:
-      return "first_one";
-    case OpCode::kBrev:
-      return "reverse_bits";
-    case OpCode::kMin:
-      return op.attributes.word("nan") == "propagate" ? "min" : "min_number";
-    case OpCode::kMax:
-      return op.attributes.word("nan") == "propagate" ? "max" : "max_number";
-    default:
-      return to_string(op.code);
-  }
-}
-
-std::string arithmetic(const Op& op, const Type& type, const Operands& a) {
-  const bool integer = !is_float(type.element);
-  switch (op.code) {
-    case OpCode::kAdd:
-      return rounded(type, fmt::format("{} + {}", a[0], a[1]));
-    case OpCode::kSub:
-      return rounded(type, fmt::format("{} - {}", a[0], a[1]));
-    case OpCode::kMul:
-      return rounded(type, fmt::format("{} * {}", a[0], a[1]));
-    case OpCode::kDiv:
-    case OpCode::kIDiv:
-      return rounded(type, fmt::format("{} / {}", a[0], a[1]));
-    case OpCode::kRem:
-      return rounded(type, fmt::format("rem({}, {})", a[0], a[1]));
-    case OpCode::kFma:
-      if (integer) return fmt::format("{} * {} + {}", a[0], a[1], a[2]);
-      return rounded(type, fmt::format("fma({}, {}, {})", a[0], a[1], a[2]));
-    case OpCode::kNeg:
-      return fmt::format("-{}", a[0]);
-    case OpCode::kNot:
-      return fmt::format("~{}", a[0]);
-    case OpCode::kAnd:
-      return fmt::format("{} & {}", a[0], a[1]);
-    case OpCode::kOr:
-      return fmt::format("{} | {}", a[0], a[1]);
-    case OpCode::kXor:
-      return fmt::format("{} ^ {}", a[0], a[1]);
-    case OpCode::kClamp:
-      return clamp(op, type, a);
-    default:
-      return call(function_name(op), a);
-  }
-}
-
 }  // namespace
 
 std::string expression(const Kernel& kernel, const Op& op, const Operands& a) {
   const Type& result = kernel.type(op.results[0]);
   if (op.code == OpCode::kConstant) return literal(*op.attributes.find("value"), result);
   const Type& type = kernel.type(op.operands[0]);
+  const auto counted = [&](const std::string& mask, int64_t size) {
+    return size == 4 ? mask : fmt::format("convert_mask<4>({})", mask);
+  };
   switch (op.code) {
     case OpCode::kHint:
       return a[0];
-    case OpCode::kCmp:
-      return compare(op, type, a);
-    case OpCode::kSelect:
-      return call("select", a);
     case OpCode::kCast:
       return cast(op, type, result, a[0]);
     case OpCode::kBitcast:
@@ -186,12 +76,22 @@ std::string expression(const Kernel& kernel, const Op& op, const Operands& a) {
       return call(fmt::format("rounded_{}<{}>", op.attributes.word("function"), to), a);
     }
     case OpCode::kIsNan:
-      return fmt::format("convert_mask<4>(is_nan({}))", a[0]);
+      return counted(codegen::applied(op.code, a), buffer_size(type));
     case OpCode::kIsInf:
-      return fmt::format("convert_mask<4>(is_inf({}))", a[0]);
+      return counted(call("is_inf", a), buffer_size(type));
+    case OpCode::kClamp:
+      return clamp(op, type, a);
     default:
-      return is_mask(type) ? mask_text(op, a) : arithmetic(op, type, a);
+      break;
   }
+  if (is_mask(type)) return codegen::applied_to_masks(op.code, a);
+  if ((op.code == OpCode::kMin || op.code == OpCode::kMax) && op.attributes.word("nan") != "propagate") {
+    return call(fmt::format("{}_number", ir::text_of(op.code)), a);
+  }
+  if (op.code == OpCode::kFma && !is_float(type.element)) return fmt::format("{} * {} + {}", a[0], a[1], a[2]);
+  const std::string text = codegen::applied(op.code, a);
+  if (ir::is_comparison(op.code)) return counted(text, buffer_size(type));
+  return ir::accuracy_of(op.code) == ir::Accuracy::kRounded ? rounded(type, text) : text;
 }
 
 }  // namespace heddle::lang::cpu

@@ -26,10 +26,10 @@ std::string element_load(bool now, const std::string& memory, const std::string&
 }
 
 // Asks for what the next iteration reads: its rows lie where no prefetcher of the machine looks.
-void add_prefetch(Lines& out, const State& state, ValueId pointers, const std::string& memory,
+void add_prefetch(Writer& out, const State& state, ValueId pointers, const std::string& memory,
                   const std::string& address) {
   const auto step = step_of(state, pointers);
-  if (step) out.add(fmt::format("__builtin_prefetch(pointer<{}>({}) + {}, 0, 2);", memory, address, *step));
+  if (step) out.line("__builtin_prefetch(pointer<{}>({}) + {}, 0, 2);", memory, address, *step);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ std::string Lanes::widened(const Value& value) {
   if (is_new) return text;
   if (found->second.empty()) {
     found->second = value.name + "lanes";
-    inner.add(fmt::format("const auto {} = {};", found->second, text));
+    inner.line("const auto {} = {};", found->second, text);
   }
   return found->second;
 }
@@ -90,8 +90,7 @@ std::vector<ValueId> Lanes::computed_at(const Coords& coords) const {
 
 std::string Lanes::declare(ValueId value, const std::string& text, bool to_inner, const std::string& comment) {
   const std::string name = state_.fresh(value);
-  (to_inner ? inner : row)
-      .add(fmt::format("const auto {} = {};{}{}", name, text, comment.empty() ? "" : "  ", comment));
+  (to_inner ? inner : row).line("const auto {} = {};{}{}", name, text, comment.empty() ? "" : "  ", comment);
   return name;
 }
 
@@ -165,7 +164,7 @@ Lanes::Value Lanes::compute(ValueId value, const Op& op, const Coords& coords) {
 }
 
 Lanes::Value Lanes::elementwise(ValueId value, const Op& op, const Coords& coords) {
-  if (op.code == OpCode::kCmp) {
+  if (ir::is_comparison(op.code)) {
     if (const auto count = bounds.compared(*this, value, coords)) {
       return {declare(value, fmt::format("active<W>({})", *count), true, place_comment(state_.kernel, op)), true};
     }
@@ -249,7 +248,7 @@ Lanes::Value Lanes::load(ValueId value, const Op& op, const Coords& coords) {
       add_prefetch(inner, state_, op.operands[0], memory, address);
       if (!masked) return declared(from_memory(type, fmt::format("fetch<W>(pointer<{}>({}), n)", memory, address)));
       const std::string lanes = state_.fresh(value);
-      inner.add(fmt::format("const auto {} = {};", lanes, *count));
+      inner.line("const auto {} = {};", lanes, *count);
       const std::string text =
           from_memory(type, fmt::format("load_first<W>(pointer<{}>({}), {})", memory, address, lanes));
       return declared(with_other(op, text, fmt::format("active<W>({})", lanes), coords));

@@ -38,8 +38,8 @@ class Lanes {
   // The values computed at these coordinates.
   std::vector<ValueId> computed_at(const Coords& coords) const;
 
-  Lines row, inner;  // code shared by all vectors of a row, and the rest
-  Bounds bounds;     // bounds of the masks in `inner`
+  Writer row, inner;  // code shared by all vectors of a row, and the rest
+  Bounds bounds;      // bounds of the masks in `inner`
 
  private:
   std::string declare(ValueId value, const std::string& text, bool to_inner, const std::string& comment = {});

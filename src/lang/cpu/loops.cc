@@ -27,7 +27,7 @@ int results_at_once(int64_t extent) {
   return extent >= 4 * kMostLanes ? 4 : extent >= 2 * kMostLanes ? 2 : 1;
 }
 
-void add_loop(Lines& row, const Lanes& lanes, int64_t extent) {
+void add_loop(Writer& row, const Lanes& lanes, int64_t extent) {
   const std::string width = vector_width(extent);
   const bool bounded = !lanes.bounds.empty();
   row.block(
@@ -86,14 +86,14 @@ void Loops::keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& 
                  const std::vector<ValueId>& values) {
   for (const ValueId value : values) {
     const std::string name = lanes.wide(value, coords), buffer = state_.new_buffer(value);
-    lanes.inner.add(fmt::format("hold({} + {}, {}, n);", buffer, Lanes::place(shape, coords).offset, name));
+    lanes.inner.line("hold({} + {}, {}, n);", buffer, Lanes::place(shape, coords).offset, name);
     state_.set_buffer(value, buffer);
   }
 }
 
 // ---- Loops
 
-void Loops::rows(Lines& out, const std::vector<int64_t>& shape, const Body& body, const Finish& finish) {
+void Loops::rows(Writer& out, const std::vector<int64_t>& shape, const Body& body, const Finish& finish) {
   Coords coords;
   for (size_t d = 0; d + 1 < shape.size(); ++d) coords.push_back({fmt::format("i{}", d)});
   coords.push_back({"c", true, true});
@@ -101,34 +101,34 @@ void Loops::rows(Lines& out, const std::vector<int64_t>& shape, const Body& body
   if (shape.back() == 1) coords.back() = {"c", true, true};
   Lanes lanes(state_);
   body(lanes, coords);
-  Lines row;
+  Writer row;
   row.append(lanes.row);
   finish(row, lanes, coords);
   for (size_t d = shape.size() - 1; d-- > 0;) {
     if (shape[d] == 1) continue;
-    Lines outer;
+    Writer outer;
     outer.block(fmt::format("for (int64_t i{0} = 0; i{0} < {1}; ++i{0})", d, shape[d]), row);
     row = std::move(outer);
   }
   if (shape.size() == 1 || std::all_of(shape.begin(), shape.end() - 1, [](int64_t e) { return e == 1; })) {
-    Lines scope;
+    Writer scope;
     scope.block("", row);
     row = std::move(scope);
   }
   out.append(row);
 }
 
-void Loops::loop(Lines& out, const std::vector<int64_t>& shape, const Body& body, const std::vector<ValueId>& kept) {
+void Loops::loop(Writer& out, const std::vector<int64_t>& shape, const Body& body, const std::vector<ValueId>& kept) {
   rows(
       out, shape,
       [&](Lanes& lanes, const Coords& coords) {
         body(lanes, coords);
         keep(lanes, shape, coords, worth_keeping(lanes, shape, coords, kept));
       },
-      [&](Lines& row, const Lanes& lanes, const Coords&) { add_loop(row, lanes, shape.back()); });
+      [&](Writer& row, const Lanes& lanes, const Coords&) { add_loop(row, lanes, shape.back()); });
 }
 
-void Loops::reduce_rows(Lines& out, const std::vector<int64_t>& shape,
+void Loops::reduce_rows(Writer& out, const std::vector<int64_t>& shape,
                         const std::function<std::string(Lanes& lanes, const Coords& coords)>& body,
                         const Finish& finish) {
   rows(
@@ -136,7 +136,7 @@ void Loops::reduce_rows(Lines& out, const std::vector<int64_t>& shape,
       [&](Lanes& lanes, const Coords& coords) {
         const std::string end = body(lanes, coords);
         keep(lanes, shape, coords, worth_keeping(lanes, shape, coords, {}));
-        lanes.inner.add(end);
+        lanes.inner.raw(end);
       },
       finish);
 }
@@ -168,14 +168,14 @@ bool Loops::is_unused_from(ValueId value, int now, std::set<ValueId>& seen) cons
   return true;
 }
 
-void Loops::write_to(Lines& out, ValueId value, const std::string& buffer, int64_t scale, int64_t shift) {
+void Loops::write_to(Writer& out, ValueId value, const std::string& buffer, int64_t scale, int64_t shift) {
   const Type& type = state_.type(value);
   if (type.is_scalar()) {
-    out.add(fmt::format("hold({} + {}, {}, index_constant<1>{{}});", buffer, shift, state_.at(value).name));
+    out.line("hold({} + {}, {}, index_constant<1>{{}});", buffer, shift, state_.at(value).name);
     return;
   }
   if (state_.is_buffer(value) && scale == 1) {
-    out.add(fmt::format("copy_buffer({} + {}, {}, {});", buffer, shift, state_.at(value).name, type.elements()));
+    out.line("copy_buffer({} + {}, {}, {});", buffer, shift, state_.at(value).name, type.elements());
     return;
   }
   loop(out, type.shape,
@@ -183,16 +183,16 @@ void Loops::write_to(Lines& out, ValueId value, const std::string& buffer, int64
          const std::string name = lanes.wide(value, coords);
          const std::string offset = Lanes::place(type.shape, coords).offset;
          if (scale == 1) {
-           lanes.inner.add(fmt::format("hold({} + {} + {}, {}, n);", buffer, shift, offset, name));
+           lanes.inner.line("hold({} + {} + {}, {}, n);", buffer, shift, offset, name);
          } else {
-           lanes.inner.add(
+           lanes.inner.raw(
                fmt::format("hold_strided({} + ({}) * {} + {}, {}, {}, n);", buffer, offset, scale, shift, scale, name));
          }
        },
        {value});
 }
 
-void Loops::materialise(Lines& out, ValueId value, bool written) {
+void Loops::materialise(Writer& out, ValueId value, bool written) {
   prepare(out, value);
   if (!state_.is_pending(value)) return;
   const std::string buffer = state_.new_buffer(value);
@@ -202,11 +202,11 @@ void Loops::materialise(Lines& out, ValueId value, bool written) {
   state_.set_buffer(value, buffer);
 }
 
-void Loops::write_now(Lines& out) {
+void Loops::write_now(Writer& out) {
   for (const ValueId result : sink_->results) materialise(out, result, true);
 }
 
-const std::string& Loops::buffer(Lines& out, ValueId value) {
+const std::string& Loops::buffer(Writer& out, ValueId value) {
   if (state_.is_pending(value)) materialise(out, value);
   return state_.at(value).name;
 }
@@ -233,7 +233,7 @@ bool needs_buffer(const State& state, const Op& op) {
 
 }  // namespace
 
-void Loops::prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen) {
+void Loops::prepare_operands(Writer& out, const Op& op, std::set<ValueId>& seen) {
   if (op.operands.empty()) return;
   const ValueId from = op.operands[0];
   const bool reads_otherwise = op.code == OpCode::kExpandDims || op.code == OpCode::kBroadcast ||
@@ -252,12 +252,12 @@ void Loops::prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen) 
   for (const ValueId operand : op.operands) prepare(out, operand, seen);
 }
 
-void Loops::prepare(Lines& out, ValueId value) {
+void Loops::prepare(Writer& out, ValueId value) {
   std::set<ValueId> seen;
   prepare(out, value, seen);
 }
 
-void Loops::prepare(Lines& out, ValueId value, std::set<ValueId>& seen) {
+void Loops::prepare(Writer& out, ValueId value, std::set<ValueId>& seen) {
   if (!state_.is_pending(value) || !state_.type(value).is_tile() || !seen.insert(value).second) return;
   const Op* op = state_.uses.definer(value);
   HEDDLE_CHECK(op != nullptr, "{} is nowhere", state_.kernel.value_name(value));
@@ -309,7 +309,7 @@ bool same_offsets(const State& state, ValueId a, ValueId b, std::set<std::pair<V
 
 }  // namespace
 
-void Loops::flush_loads(Lines& out, const std::vector<ValueId>& but_of) {
+void Loops::flush_loads(Writer& out, const std::vector<ValueId>& but_of) {
   const std::vector<ValueId> loads = std::exchange(loads_, {});
   const std::set<ValueId> all(loads.begin(), loads.end());
   std::set<ValueId> own, seen_below, unneeded;
@@ -333,7 +333,7 @@ void Loops::flush_loads(Lines& out, const std::vector<ValueId>& but_of) {
   }
 }
 
-void Loops::prepare_regions(Lines& out, const Op& op) {
+void Loops::prepare_regions(Writer& out, const Op& op) {
   std::set<ValueId> outside;
   for (const Region& region : op.regions) {
     for_each_op(region, [&](const Op& inner) {

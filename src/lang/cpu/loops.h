@@ -15,7 +15,7 @@ namespace heddle::lang::cpu {
 std::string vector_width(int64_t extent);
 int results_at_once(int64_t extent);
 // Adds the loop over the vectors of a row.
-void add_loop(Lines& row, const Lanes& lanes, int64_t extent);
+void add_loop(Writer& row, const Lanes& lanes, int64_t extent);
 
 // Writes loops over the elements of tiles. An op that needs values at once (a sink) has one loop. The loop also stores
 // those pending values that it computes, that other ops need later and that are worth a buffer.
@@ -32,22 +32,22 @@ class Loops {
 
   using Body = std::function<void(Lanes& lanes, const Coords& coords)>;
   // Appends to `out` a loop over rows with a loop over the vectors of each row inside.
-  void loop(Lines& out, const std::vector<int64_t>& shape, const Body& body, const std::vector<ValueId>& kept = {});
+  void loop(Writer& out, const std::vector<int64_t>& shape, const Body& body, const std::vector<ValueId>& kept = {});
   // The same loop over rows, but `finish` turns the text of a row into code in place of the loop over vectors.
-  using Finish = std::function<void(Lines& row, const Lanes& lanes, const Coords& coords)>;
-  void rows(Lines& out, const std::vector<int64_t>& shape, const Body& body, const Finish& finish);
+  using Finish = std::function<void(Writer& row, const Lanes& lanes, const Coords& coords)>;
+  void rows(Writer& out, const std::vector<int64_t>& shape, const Body& body, const Finish& finish);
 
   // The rows of a reduction: `body` returns the last line of the code for a vector.
-  void reduce_rows(Lines& out, const std::vector<int64_t>& shape,
+  void reduce_rows(Writer& out, const std::vector<int64_t>& shape,
                    const std::function<std::string(Lanes& lanes, const Coords& coords)>& body, const Finish& finish);
 
   // Prepares a value for reads at the coordinates of a loop over its shape. Values that would be computed more than
   // once, or are read in another order, get a buffer first.
-  void prepare(Lines& out, ValueId value);
+  void prepare(Writer& out, ValueId value);
   // A buffer with the elements of a tile.
-  const std::string& buffer(Lines& out, ValueId value);
+  const std::string& buffer(Writer& out, ValueId value);
   // Writes element e to buffer[e * scale + shift].
-  void write_to(Lines& out, ValueId value, const std::string& buffer, int64_t scale = 1, int64_t shift = 0);
+  void write_to(Writer& out, ValueId value, const std::string& buffer, int64_t scale = 1, int64_t shift = 0);
   // True if the sink is the last op that needs the elements of a value of its own region, so that it may overwrite
   // them.
   bool is_last_use(ValueId value) const;
@@ -56,11 +56,11 @@ class Loops {
   void add_load(ValueId value) { loads_.push_back(value); }
   const std::vector<ValueId>& loads() const { return loads_; }
   void set_loads(std::vector<ValueId> loads) { loads_ = std::move(loads); }
-  void flush_loads(Lines& out, const std::vector<ValueId>& but_of = {});
+  void flush_loads(Writer& out, const std::vector<ValueId>& but_of = {});
   // Gives the results of the sink buffers although it is a lazy op.
-  void write_now(Lines& out);
+  void write_now(Writer& out);
   // Prepares outside values that the regions of an op would otherwise compute repeatedly.
-  void prepare_regions(Lines& out, const Op& op);
+  void prepare_regions(Writer& out, const Op& op);
 
  private:
   bool is_unused_from(ValueId value, int now, std::set<ValueId>& seen) const;
@@ -70,9 +70,9 @@ class Loops {
                                      const std::vector<ValueId>& kept) const;
   void keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords, const std::vector<ValueId>& values);
   // `written`: the sink itself no longer needs the elements of its operands.
-  void materialise(Lines& out, ValueId value, bool written = false);
-  void prepare(Lines& out, ValueId value, std::set<ValueId>& seen);
-  void prepare_operands(Lines& out, const Op& op, std::set<ValueId>& seen);
+  void materialise(Writer& out, ValueId value, bool written = false);
+  void prepare(Writer& out, ValueId value, std::set<ValueId>& seen);
+  void prepare_operands(Writer& out, const Op& op, std::set<ValueId>& seen);
 
   State& state_;
   const Op* sink_ = nullptr;

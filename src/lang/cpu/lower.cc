@@ -29,24 +29,26 @@ std::string argument_text(const Type& type, size_t i) {
 
 constexpr const char* kHeader = "tile/op/program.h";
 
-std::string function(const Lines& body) {
+std::string function(const Writer& body) {
+  Writer lines(1);
+  lines.append(body);
   return fmt::format(
       "extern \"C\" void {}(void* const* operands, void* scratch, int64_t begin, int64_t end) {{\n{}}}\n",
-      codegen::kStandIn, body.text(1));
+      codegen::kStandIn, lines.text());
 }
 
 // The body of the function, below what defines `arguments` and `services`.
-Lines tasks_of(const Kernel& kernel, State& state) {
-  Lines body;
+Writer tasks_of(const Kernel& kernel, State& state) {
+  Writer body;
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const ValueId value = kernel.parameters[i].value;
     const std::string name = state.fresh(value);
-    body.add(fmt::format("const auto {} = {};", name, argument_text(state.type(value), i + tile::kProgramWords)));
+    body.line("const auto {} = {};", name, argument_text(state.type(value), i + tile::kProgramWords));
     state.set_scalar(value, name);
   }
-  const Lines program = write_body(state);
-  Lines task;
-  task.add(
+  const Writer program = write_body(state);
+  Writer task;
+  task.raw(
       "const int64_t program[3] = {task % arguments[0], task / arguments[0] % arguments[1], task / arguments[0] / "
       "arguments[1]};");
   task.append(program);
@@ -84,10 +86,10 @@ void rewrite(Kernel& kernel) {
 ProgramText lower(Kernel& kernel) {
   rewrite(kernel);
   State state(kernel);
-  Lines body;
-  body.add("using namespace tile;");
-  body.add("const auto* const arguments = static_cast<const int64_t*>(operands[0]);");
-  body.add("const auto* const services = static_cast<const program_services*>(operands[1]);");
+  Writer body;
+  body.raw("using namespace tile;");
+  body.raw("const auto* const arguments = static_cast<const int64_t*>(operands[0]);");
+  body.raw("const auto* const services = static_cast<const program_services*>(operands[1]);");
   body.append(tasks_of(kernel, state));
   ProgramText result;
   result.text = fmt::format("#include \"{}\"\nnamespace tile = heddle::tile;\n\n", kHeader) + function(body);
@@ -99,10 +101,10 @@ ProgramText lower(Kernel& kernel) {
 codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch) {
   rewrite(kernel);
   State state(kernel);
-  Lines body;
-  body.add("using namespace tile;");
-  body.add(fmt::format("const int64_t arguments[] = {{{}}};", fmt::join(words_of(kernel, launch), ", ")));
-  if (has_wait(kernel)) body.add("constexpr const program_services* services = nullptr;");
+  Writer body;
+  body.raw("using namespace tile;");
+  body.line("const int64_t arguments[] = {{{}}};", fmt::join(words_of(kernel, launch), ", "));
+  if (has_wait(kernel)) body.raw("constexpr const program_services* services = nullptr;");
   body.append(tasks_of(kernel, state));
   codegen::KernelSource source;
   source.includes = {kHeader};

@@ -13,7 +13,7 @@ namespace heddle::lang::cpu {
 struct SinkContext {
   State& state;
   Loops& loops;
-  Lines* out;
+  Writer* out;
   // Writes the ops of a region with scalar arguments; returns the names of the values that it yields.
   std::function<std::vector<std::string>(const Region& region, const std::vector<std::string>& arguments)> run_region;
 };

@@ -4,32 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "base/check.h"
 #include "base/divide.h"
-#include "codegen/text/writer.h"
 #include "lang/analysis/waits.h"
 #include "lang/cpu/types.h"
 
 namespace heddle::lang::cpu {
-
-void Lines::block(const std::string& head, const Lines& body, const std::string& end) {
-  add(head.empty() ? "{" : head + " {");
-  for (const std::string& line : body.lines_) add("  " + line);
-  add(end);
-}
-
-void Lines::close_block(const Lines& body) {
-  for (const std::string& line : body.lines_) add("  " + line);
-  add("}");
-}
-
-std::string Lines::text(int depth) const {
-  std::string text;
-  for (const std::string& line : lines_) text += std::string(static_cast<size_t>(depth) * 2, ' ') + line + "\n";
-  return text;
-}
 
 std::string State::fresh(ValueId value) {
   std::string name;
@@ -41,14 +22,6 @@ std::string State::fresh(ValueId value) {
   name += "_";  // apart from what the tile library calls so
   const int count = names_[name]++;
   return count == 0 ? name : fmt::format("{}{}", name, count);
-}
-
-Lines Lines::take_from(size_t first) {
-  Lines taken;
-  const auto begin = lines_.begin() + static_cast<std::ptrdiff_t>(first);
-  taken.lines_.assign(std::make_move_iterator(begin), std::make_move_iterator(lines_.end()));
-  lines_.erase(begin, lines_.end());
-  return taken;
 }
 
 std::vector<ValueId> State::scalars_since(size_t changes) const {
@@ -91,15 +64,14 @@ std::string State::add_buffer(ValueId value, std::string type, int64_t elements,
   return buffer.name;
 }
 
-Lines State::buffer_declarations() const {
-  Lines lines;
+Writer State::buffer_declarations() const {
+  Writer lines;
   for (const Buffer& b : buffers_) {
     if (b.scratch < 0) {
-      lines.add(fmt::format("alignas(64) {0} {1}stack[{2}];", b.type, b.name, b.elements));
-      lines.add(fmt::format("{0}* {1} = {1}stack;", b.type, b.name));
+      lines.line("alignas(64) {0} {1}stack[{2}];", b.type, b.name, b.elements);
+      lines.line("{0}* {1} = {1}stack;", b.type, b.name);
     } else {
-      lines.add(fmt::format("{0}* {1} = reinterpret_cast<{0}*>(static_cast<char*>(scratch) + {2});", b.type, b.name,
-                            b.scratch));
+      lines.line("{0}* {1} = reinterpret_cast<{0}*>(static_cast<char*>(scratch) + {2});", b.type, b.name, b.scratch);
     }
   }
   return lines;
@@ -135,8 +107,8 @@ bool reads(OpCode code) {
   return code == OpCode::kLoad || code == OpCode::kLoadView || code == OpCode::kGatherView;
 }
 
-int own_cost(OpCode code) {
-  switch (code) {
+int own_cost(const Op& op, const Kernel& kernel) {
+  switch (op.code) {
     case OpCode::kConstant:
     case OpCode::kIota:
     case OpCode::kSplat:
@@ -147,14 +119,14 @@ int own_cost(OpCode code) {
     case OpCode::kSlice:
     case OpCode::kHint:
       return 0;
-    case OpCode::kDiv:
-      return 4;
-    case OpCode::kRem:
-    case OpCode::kIDiv:
-      return State::kHeavy;  // lane by lane
     default:
-      return code >= OpCode::kExp && code <= OpCode::kFdim ? State::kHeavy : 1;
+      break;
   }
+  if (!info_of(op.code).has(kElementwise)) return 1;
+  const Type& type = kernel.type(op.operands[0]);
+  const ir::OpCost cost = ir::cost_of(op.code);
+  const double cycles = is_float(type.element) ? cost.f32 : cost.integer;
+  return cycles > 8 ? State::kHeavy : cycles > 1 ? State::kHeavy / 2 : 1;
 }
 
 }  // namespace
@@ -163,7 +135,7 @@ int State::cost(ValueId value) const {
   if (!is_pending(value)) return 0;
   const Op* op = uses.definer(value);
   if (op == nullptr) return 0;
-  int total = own_cost(op->code) + (reads(op->code) ? kHeavy : 0);
+  int total = own_cost(*op, kernel) + (reads(op->code) ? kHeavy : 0);
   for (const ValueId operand : op->operands) {
     if (total >= kHeavy) return total;
     total += cost(operand);

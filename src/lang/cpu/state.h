@@ -5,28 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/text/writer.h"
 #include "lang/analysis/uses.h"
 #include "lang/ir/kernel.h"
 
 namespace heddle::lang::cpu {
 
-// Lines of text. Indentation is added when they are joined.
-class Lines {
- public:
-  void add(std::string line) { lines_.push_back(std::move(line)); }
-  // Adds "head {", the block, "}" and `end`.
-  void block(const std::string& head, const Lines& body, const std::string& end = "}");
-  void close_block(const Lines& body);  // the second block of an if-else, after "} else {"
-  void append(const Lines& other) { lines_.insert(lines_.end(), other.lines_.begin(), other.lines_.end()); }
-  bool empty() const { return lines_.empty(); }
-  size_t size() const { return lines_.size(); }
-  // Removes and returns the lines from line `first` on.
-  Lines take_from(size_t first);
-  std::string text(int depth) const;
-
- private:
-  std::vector<std::string> lines_;
-};
+using codegen::Writer;
 
 // The location of a value. A pending value is computed in the loop of each op that needs it.
 struct Held {
@@ -90,7 +75,7 @@ class State {
 
   // Declarations of all buffers (on the stack up to a limit), and the bytes of scratch memory for those beyond the
   // limit.
-  Lines buffer_declarations() const;
+  Writer buffer_declarations() const;
   int64_t scratch_bytes() const { return scratch_; }
 
  private:

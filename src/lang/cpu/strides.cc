@@ -139,13 +139,11 @@ bool add_conjuncts(const State& state, ValueId mask, const Coords& coords, Prefi
     return add_conjuncts(state, op->operands[0], coords, to, seen) &&
            add_conjuncts(state, op->operands[1], coords, to, seen);
   }
-  if (op->code != OpCode::kCmp || !is_signed_int(state.type(op->operands[0]).element)) return false;
-  const std::string_view predicate = op->attributes.word("predicate");
-  const bool swapped = predicate == "gt" || predicate == "ge";
-  if (!swapped && predicate != "lt" && predicate != "le") return false;
-  const ValueId index = op->operands[swapped ? 1 : 0], limit = op->operands[swapped ? 0 : 1];
+  const auto order = order_of(*op);
+  if (!order || !is_signed_int(state.type(op->operands[0]).element)) return false;
+  const auto [index, limit, strict] = *order;
   if (lane_stride(state, index, coords) != 1 || lane_stride(state, limit, coords) != 0) return false;
-  to.bounds.push_back({index, limit, predicate == "le" || predicate == "ge", coords});
+  to.bounds.push_back({index, limit, !strict, coords});
   return true;
 }
 

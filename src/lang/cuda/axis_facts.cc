@@ -212,9 +212,8 @@ class Analysis {
         f.constant = as_constant_as_operands(op).constant;
         return f;
       }
-      case OpCode::kCmp:
-        return compared(op);
       default:
+        if (ir::is_comparison(op.code)) return compared(op);
         return info_of(op.code).has(kElementwise) ? as_constant_as_operands(op) : f;
     }
   }
@@ -231,9 +230,8 @@ class Analysis {
   // A bound that is a multiple of a number cuts no aligned group of so many neighbours.
   AxisFacts compared(const Op& op) const {
     AxisFacts f = as_constant_as_operands(op);
-    const std::string_view predicate = op.attributes.word("predicate");
-    if (predicate == "eq" || predicate == "ne") return f;
-    const bool below = predicate == "lt" || predicate == "ge";
+    if (op.code == OpCode::kEq || op.code == OpCode::kNe) return f;
+    const bool below = op.code == OpCode::kLt || op.code == OpCode::kGe;
     const AxisFacts &index = operand(op, below ? 0 : 1), &bound = operand(op, below ? 1 : 0);
     for (size_t d = 0; d < f.constant.size(); ++d) {
       const int64_t group =

@@ -115,7 +115,7 @@ void Emitter::declare(const Op& op, ValueId v, const std::string& text, bool pur
 
 void Emitter::statement(const Op& op, const std::string& text) {
   const std::string place = comment(op);
-  out.raw(fmt::format("{};{}", placed(text), place.empty() ? "" : "  " + codegen::comment_of(place)));
+  out.line("{};{}", placed(text), place.empty() ? "" : "  " + codegen::comment_of(place));
 }
 
 std::string Emitter::functor(const Op& op, const Region& region, const std::vector<std::string>& parameters,

@@ -2,61 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <limits>
 
-#include "heddle/error.h"
+#include "codegen/scalar/spelling.h"
 
 namespace heddle::lang::cuda {
 namespace {
+
+using codegen::call;
+using Operands = std::vector<std::string>;
 
 bool is_native_float(Element e) {
   return e == Element::kF32 || e == Element::kF64;
 }
 
-std::string float_literal(double value, Element element) {
-  const bool is_double = element == Element::kF64;
-  if (std::isnan(value)) return is_double ? "__builtin_nan(\"\")" : "__builtin_nanf(\"\")";
-  if (std::isinf(value)) {
-    return std::string(value < 0 ? "-" : "") + (is_double ? "__builtin_inf()" : "__builtin_inff()");
+std::string bitwise(OpCode code, Element e, const Operands& x) {
+  const std::string text = codegen::applied(code, x);
+  if (e == Element::kI1) {
+    const char* const sign = code == OpCode::kAnd ? "&&" : code == OpCode::kOr ? "||" : "!=";
+    return fmt::format("{} {} {}", x[0], sign, x[1]);
   }
-  const std::string text = is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
-  const bool has_point = text.find_first_of(".e") != std::string::npos;
-  return text + (has_point ? "" : ".0") + (is_double ? "" : "f");
-}
-
-std::string integer_literal(const Attribute& value, Element element) {
-  const std::string type = element_type(element);
-  if (is_unsigned_int(element)) {
-    return fmt::format("{}({}u{})", type, static_cast<uint64_t>(value.integer), element == Element::kU64 ? "ll" : "");
-  }
-  // The least number has no literal of its own.
-  if (value.integer == INT64_MIN) return "(-9223372036854775807ll - 1)";
-  if (element == Element::kI32 && value.integer != INT32_MIN) return std::to_string(value.integer);
-  return fmt::format("{}({}ll)", type, value.integer);
-}
-
-std::string call(std::string_view name, const std::vector<std::string>& operands) {
-  return fmt::format("{}({})", name, fmt::join(operands, ", "));
-}
-
-const char* comparison(std::string_view predicate) {
-  if (predicate == "eq") return "==";
-  if (predicate == "ne") return "!=";
-  if (predicate == "lt") return "<";
-  if (predicate == "le") return "<=";
-  return predicate == "gt" ? ">" : ">=";
-}
-
-// Arithmetic where C++ has an operator that means the same.
-std::string arithmetic(char sign, const char* function, Element e, const std::vector<std::string>& x) {
-  if (is_native_float(e) || e == Element::kU32 || e == Element::kU64) return fmt::format("{} {} {}", x[0], sign, x[1]);
-  return call(function, x);
-}
-
-std::string bitwise(char sign, const char* logical, Element e, const std::vector<std::string>& x) {
-  if (e == Element::kI1) return fmt::format("{} {} {}", x[0], logical, x[1]);
-  if (bits_of(e) >= 32) return fmt::format("{} {} {}", x[0], sign, x[1]);
-  return fmt::format("{}({} {} {})", element_type(e), x[0], sign, x[1]);
+  return bits_of(e) >= 32 ? text : fmt::format("{}({})", element_type(e), text);
 }
 
 // "__fadd_rd", "__ull2float_rz"
@@ -76,60 +42,32 @@ std::string rounded_name(const Op& op, Element from, Element to) {
   return fmt::format("__{}2{}_{}", source, single ? "float" : "double", suffix);
 }
 
-// CUDA's own functions of float and double.
-std::string math(const Op& op, Element e, const std::vector<std::string>& x) {
-  const bool single = e == Element::kF32;
-  if (op.code == OpCode::kExp) return call("block::exp_fast", x);
-  if (op.code == OpCode::kExp2 && single) return call("tile::cuda::exp2_approx", x);
-  if (op.code == OpCode::kIsNan) return fmt::format("{0} != {0}", x[0]);
-  if (op.code == OpCode::kIsInf) return fmt::format("block::abs({}) == {}", x[0], float_literal(INFINITY, e));
-  const std::string name = fmt::format("::{}{}", to_string(op.code), single ? "f" : "");
-  if (op.code == OpCode::kJn || op.code == OpCode::kYn) return call(name, {x[1], x[0]});
-  return call(name, x);
+// The operators where C++ means the same by them, CUDA's own functions of float and double, and those of the library.
+std::string plain(OpCode code, const Type& type, const Operands& x) {
+  const Element e = type.element;
+  const bool native = is_native_float(e), is_operator = !ir::text_of(code).starts_with("tile::");
+  if (ir::is_comparison(code)) {
+    if (type.pointer || !is_float(e) || native) return codegen::applied(code, x);
+    return codegen::applied(code, {call("block::widen", {x[0]}), call("block::widen", {x[1]})});
+  }
+  if (is_operator && x.size() == 2 && (native || e == Element::kU32 || e == Element::kU64)) {
+    return codegen::applied(code, x);
+  }
+  const bool has_library_name = (ir::types_of(code) & ir::kMath) != 0 || code == OpCode::kPow;
+  if (!has_library_name) return call(fmt::format("block::{}", to_string(code)), x);
+  // The C library's round() is that away from zero.
+  const std::string_view name = code == OpCode::kRound       ? "rint"
+                                : code == OpCode::kRoundAway ? "round"
+                                                             : to_string(code);
+  return call(fmt::format("::{}{}", name, e == Element::kF32 ? "f" : ""), x);
 }
 
 }  // namespace
 
 std::string element_type(Element element) {
-  switch (element) {
-    case Element::kI1:
-      return "bool";
-    case Element::kI8:
-      return "int8_t";
-    case Element::kI16:
-      return "int16_t";
-    case Element::kI32:
-      return "int32_t";
-    case Element::kI64:
-      return "int64_t";
-    case Element::kU8:
-      return "uint8_t";
-    case Element::kU16:
-      return "uint16_t";
-    case Element::kU32:
-      return "uint32_t";
-    case Element::kU64:
-      return "uint64_t";
-    case Element::kF16:
-      return "tile::half";
-    case Element::kBF16:
-      return "tile::bfloat";
-    case Element::kF32:
-      return "float";
-    case Element::kF64:
-      return "double";
-    case Element::kF8E4M3:
-      return "tile::f8e4m3";
-    case Element::kF8E5M2:
-      return "tile::f8e5m2";
-    case Element::kF8E4M3B8:
-      return "tile::f8e4m3fnuz";
-    case Element::kF8E4M3B15:
-      return "block::f8e4m3b15";
-    case Element::kF8E5M2B16:
-      return "tile::f8e5m2fnuz";
-  }
-  return {};
+  if (element == Element::kI1) return "bool";
+  if (element == Element::kF8E4M3B15) return "block::f8e4m3b15";
+  return std::string(codegen::storage_type(dtype_of(element)));
 }
 
 std::string scalar_type(const Type& type) {
@@ -139,60 +77,32 @@ std::string scalar_type(const Type& type) {
 std::string literal(const Attribute& value, const Type& type) {
   if (type.pointer) return fmt::format("static_cast<{}>(nullptr)", scalar_type(type));
   if (type.element == Element::kI1) return value.integer != 0 ? "true" : "false";
-  if (!is_float(type.element)) return integer_literal(value, type.element);
-  if (is_native_float(type.element)) return float_literal(value.number, type.element);
-  return fmt::format("block::cast<{}>({})", element_type(type.element), float_literal(value.number, Element::kF64));
+  if (!is_float(type.element)) return codegen::literal(dtype_of(type.element), value.integer);
+  if (is_native_float(type.element)) return codegen::literal(dtype_of(type.element), value.number);
+  return fmt::format("block::cast<{}>({})", element_type(type.element), codegen::literal(DType::kF64, value.number));
 }
 
-std::string expression(const Kernel& kernel, const Op& op, const std::vector<std::string>& x) {
+std::string expression(const Kernel& kernel, const Op& op, const Operands& x) {
   const Type& type = kernel.type(op.operands[0]);
   const Type& result = kernel.type(op.results[0]);
   const Element e = type.element;
-  const bool wins = op.attributes.word("nan") == "propagate";
   switch (op.code) {
-    case OpCode::kAdd:
-      return arithmetic('+', "block::add", e, x);
-    case OpCode::kSub:
-      return arithmetic('-', "block::sub", e, x);
-    case OpCode::kMul:
-      return arithmetic('*', "block::mul", e, x);
     case OpCode::kDiv:
-      return call(op.attributes.integer("ieee") != 0 ? "block::div" : "block::div_fast", x);
-    case OpCode::kIDiv:
-      return call("block::idiv", x);
-    case OpCode::kRem:
-      return call("block::rem", x);
-    case OpCode::kFma:
-      return call("block::fma", x);
-    case OpCode::kNeg:
-      return call("block::neg", x);
-    case OpCode::kAbs:
-      return call("block::abs", x);
+      return call(!is_float(e)                         ? "block::idiv"
+                  : op.attributes.integer("ieee") != 0 ? "block::div"
+                                                       : "block::div_fast",
+                  x);
     case OpCode::kNot:
       return call("block::invert", x);
     case OpCode::kMin:
-      return call(wins ? "block::min_or_nan" : "block::min", x);
     case OpCode::kMax:
-      return call(wins ? "block::max_or_nan" : "block::max", x);
     case OpCode::kClamp:
-      return call(wins ? "block::clamp_or_nan" : "block::clamp", x);
+      return call(
+          fmt::format("block::{}{}", to_string(op.code), op.attributes.word("nan") == "propagate" ? "_or_nan" : ""), x);
     case OpCode::kAnd:
-      return bitwise('&', "&&", e, x);
     case OpCode::kOr:
-      return bitwise('|', "||", e, x);
     case OpCode::kXor:
-      return bitwise('^', "!=", e, x);
-    case OpCode::kShl:
-      return call("block::shl", x);
-    case OpCode::kShr:
-      return call("block::shr", x);
-    case OpCode::kMulHi:
-      return call("block::mulhi", x);
-    case OpCode::kCmp: {
-      const char* const sign = comparison(op.attributes.word("predicate"));
-      if (type.pointer || !is_float(e) || is_native_float(e)) return fmt::format("{} {} {}", x[0], sign, x[1]);
-      return fmt::format("block::widen({}) {} block::widen({})", x[0], sign, x[1]);
-    }
+      return bitwise(op.code, e, x);
     case OpCode::kSelect:
       return fmt::format("{} ? {} : {}", x[0], x[1], x[2]);
     case OpCode::kCast: {
@@ -210,11 +120,21 @@ std::string expression(const Kernel& kernel, const Op& op, const std::vector<std
     case OpCode::kClz:
     case OpCode::kPopc:
     case OpCode::kFfs:
-      return fmt::format("int32_t(block::{}({}))", to_string(op.code), x[0]);
-    case OpCode::kBrev:
-      return call("block::brev", x);
+      return call("int32_t", {plain(op.code, type, x)});
+    case OpCode::kExp:
+      return call("block::exp_fast", x);
+    case OpCode::kExp2:
+      return e == Element::kF32 ? call("tile::cuda::exp2_approx", x) : plain(op.code, type, x);
+    case OpCode::kIsNan:
+      return fmt::format("{0} != {0}", x[0]);
+    case OpCode::kIsInf:
+      return fmt::format("block::abs({}) == {}", x[0],
+                         codegen::literal(dtype_of(e), std::numeric_limits<double>::infinity()));
+    case OpCode::kJn:
+    case OpCode::kYn:
+      return plain(op.code, type, {x[1], x[0]});
     default:
-      return math(op, e, x);
+      return plain(op.code, type, x);
   }
 }
 

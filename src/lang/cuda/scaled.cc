@@ -74,8 +74,7 @@ class Expander {
     return add(code, {v, constant(number, type(v).shape)}, type(v));
   }
   ValueId is_equal(ValueId v, int64_t number) {
-    return add(OpCode::kCmp, {v, constant(number, type(v).shape)}, type(v).with_element(Element::kI1),
-               {{"predicate", Attribute::word("eq")}});
+    return add(OpCode::kEq, {v, constant(number, type(v).shape)}, type(v).with_element(Element::kI1));
   }
   ValueId select(ValueId condition, ValueId yes, ValueId no) {
     return add(OpCode::kSelect, {condition, yes, no}, type(yes));

@@ -40,6 +40,13 @@ void Attributes::set(std::string name, Attribute value) {
   all_.emplace_back(std::move(name), std::move(value));
 }
 
+std::optional<Order> order_of(const Op& op) {
+  const bool less = op.code == OpCode::kLt || op.code == OpCode::kLe;
+  if (!less && op.code != OpCode::kGt && op.code != OpCode::kGe) return std::nullopt;
+  const bool strict = op.code == OpCode::kLt || op.code == OpCode::kGt;
+  return Order{op.operands[less ? 0 : 1], op.operands[less ? 1 : 0], strict};
+}
+
 ValueId Kernel::add_value(Type type, std::string name) {
   values.push_back({std::move(type), std::move(name)});
   return static_cast<ValueId>(values.size() - 1);

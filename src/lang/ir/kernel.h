@@ -73,6 +73,13 @@ struct Op {
   int text_line = 0, text_column = 0;  // in the text that it was parsed from
 };
 
+// The operands of `lt`, `le`, `gt` and `ge`, of which the smaller one is below the larger one, or equal unless strict.
+struct Order {
+  ValueId smaller, larger;
+  bool strict;
+};
+std::optional<Order> order_of(const Op& op);
+
 // One text is one kernel.
 struct Kernel {
   struct Parameter {

@@ -1,6 +1,7 @@
 #include "lang/ir/op_table.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "lang/ir/rules.h"
@@ -39,14 +40,33 @@ std::vector<AttributeInfo> attributes_of(std::string_view text) {
   return result;
 }
 
-const std::vector<OpInfo>& table() {
+constexpr int operands_of(ir::OpClass op_class) {
+  return op_class == ir::OpClass::kUnary ? 1 : op_class == ir::OpClass::kBinary ? 2 : 3;
+}
+
+using Table = std::array<OpInfo, 256>;
+
+Table make_table() {
+  using namespace ir;
   using namespace rules;
-  static const std::vector<OpInfo> all = {
-#define HEDDLE_TILE_OP(Enum, name, least, most, regions, traits, attributes, rule) \
-  {OpCode::k##Enum, name, least, most, regions, traits, attributes_of(attributes), rule},
-#include "lang/ir/ops.def"
-#undef HEDDLE_TILE_OP
+  Table all;
+  const auto add = [&](OpCode op, int least, int most, int regions, unsigned traits, std::string_view attributes,
+                       Rule rule) {
+    all[static_cast<size_t>(op)] = {ir::to_string(op), least, most, regions, traits, attributes_of(attributes), rule};
   };
+#define HEDDLE_MAP(enumerator, name, op_class, users, ...)                                  \
+  if constexpr ((users & kTile) != 0) {                                                     \
+    constexpr int kOperands = operands_of(OpClass::op_class);                               \
+    add(OpCode::enumerator, kOperands, kOperands, 0, kPure | kElementwise, "", same_types); \
+  }
+#define HEDDLE_TILE_OP(enumerator, name, ...) add(OpCode::enumerator, __VA_ARGS__);
+#define HEDDLE_TILE_FORM(enumerator, ...) add(OpCode::enumerator, __VA_ARGS__);
+#include "ir/ops.def"
+  return all;
+}
+
+const Table& table() {
+  static const Table all = make_table();
   return all;
 }
 
@@ -59,7 +79,9 @@ const OpInfo& info_of(OpCode code) {
 std::optional<OpCode> parse_op(std::string_view name) {
   static const auto by_name = [] {
     std::unordered_map<std::string_view, OpCode> map;
-    for (const OpInfo& info : table()) map.emplace(info.name, info.code);
+    for (size_t i = 0; i < table().size(); ++i) {
+      if (table()[i].rule != nullptr) map.emplace(table()[i].name, static_cast<OpCode>(i));
+    }
     return map;
   }();
   const auto found = by_name.find(name);
@@ -70,7 +92,9 @@ std::optional<OpCode> parse_op(std::string_view name) {
 const std::vector<std::string_view>& op_names() {
   static const auto names = [] {
     std::vector<std::string_view> list;
-    for (const OpInfo& info : table()) list.push_back(info.name);
+    for (const OpInfo& info : table()) {
+      if (info.rule != nullptr) list.push_back(info.name);
+    }
     return list;
   }();
   return names;

@@ -5,13 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/op.h"
+
 namespace heddle::lang {
 
-enum class OpCode : uint8_t {
-#define HEDDLE_TILE_OP(Enum, ...) k##Enum,
-#include "lang/ir/ops.def"
-#undef HEDDLE_TILE_OP
-};
+using OpCode = ir::Op;
 
 enum Trait : unsigned {
   kPure = 1,         // no effect but its results
@@ -35,22 +33,19 @@ struct AttributeInfo {
 class RuleContext;
 using Rule = void (*)(RuleContext&);  // checks the types of one op
 
+// The form of an op in the tile IR; an op that it lacks has no rule.
 struct OpInfo {
-  OpCode code;
   std::string_view name;
-  int least_operands, most_operands;  // most -1: any number
-  int regions;
-  unsigned traits;
+  int least_operands = 0, most_operands = 0;  // most -1: any number
+  int regions = 0;
+  unsigned traits = 0;
   std::vector<AttributeInfo> attributes;
-  Rule rule;
+  Rule rule = nullptr;
 
   bool has(Trait trait) const { return (traits & trait) != 0; }
 };
 
 const OpInfo& info_of(OpCode code);
-inline std::string_view to_string(OpCode code) {
-  return info_of(code).name;
-}
 std::optional<OpCode> parse_op(std::string_view name);
 // For "did you mean" hints.
 const std::vector<std::string_view>& op_names();

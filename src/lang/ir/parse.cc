@@ -19,7 +19,7 @@ class Parser : private TokenReader {
   Kernel run() {
     expect_name("tile_ir");
     const Token version = expect(Token::Kind::kNumber, "the version of the tile IR");
-    if (version.text != "1") fail(version, fmt::format("version {} of the tile IR; this Heddle reads 1", version.text));
+    if (version.text != "2") fail(version, fmt::format("version {} of the tile IR; this Heddle reads 2", version.text));
     while (at_name("file")) parse_file();
     expect_name("kernel");
     expect('@');

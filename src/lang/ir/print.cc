@@ -48,7 +48,7 @@ class Printer {
   explicit Printer(const Kernel& kernel) : kernel_(kernel) {}
 
   std::string run() {
-    text_ = "tile_ir 1\n";
+    text_ = "tile_ir 2\n";
     for (size_t i = 0; i < kernel_.files.size(); ++i)
       text_ += fmt::format("file {} {}\n", i, ir::quoted(kernel_.files[i]));
     std::vector<std::string> parameters;

@@ -78,19 +78,20 @@ void RuleContext::expect_region(size_t i, const std::vector<Type>& arguments, co
 
 namespace rules {
 
-void check_class(RuleContext& c, const Type& type, unsigned classes) {
+void check_types(RuleContext& c, const Type& type, unsigned types) {
+  using namespace ir;
   const Element e = type.element;
   bool fits = false;
   if (type.is_view()) {
     fits = false;
   } else if (type.pointer) {
-    fits = (classes & kPointers) != 0;
+    fits = (types & kPointers) != 0;
   } else if (e == Element::kI1) {
-    fits = (classes & kBooleans) != 0;
+    fits = (types & (kBooleans | kBits)) != 0;
   } else if (is_int(e)) {
-    fits = (classes & kInts) != 0;
+    fits = (types & kInts) != 0;
   } else {
-    fits = (classes & kFloats) != 0 || ((classes & kMath) != 0 && (e == Element::kF32 || e == Element::kF64));
+    fits = (types & kFloats) != 0 || ((types & kMath) != 0 && (e == Element::kF32 || e == Element::kF64));
   }
   if (!fits) c.fail(fmt::format("{} is a type that it does not take", to_string(type)));
 }

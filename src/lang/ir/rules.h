@@ -41,34 +41,13 @@ class RuleContext {
 
 namespace rules {
 
-// Classes of elements.
-inline constexpr unsigned kBooleans = 1, kInts = 2, kFloats = 4, kMath = 8 /* f32, f64 */, kPointers = 16;
-inline constexpr unsigned kNumbers = kBooleans | kInts | kFloats;
-void check_class(RuleContext& c, const Type& type, unsigned classes);
+inline constexpr unsigned kNumbers = ir::kBooleans | ir::kInts | ir::kFloats;
+// The type must be one of `types` (ir::OpTypes).
+void check_types(RuleContext& c, const Type& type, unsigned types);
 
-// All operands and the result must have the same type, of one of these classes.
-void same_types(RuleContext& c, unsigned classes);
-template <unsigned kClasses>
-void same(RuleContext& c) {
-  same_types(c, kClasses);
-}
-
-#define HEDDLE_TILE_RULES(RULE)                                                                                        \
-  RULE(constant)                                                                                                       \
-  RULE(program_index)                                                                                                  \
-  RULE(compare)                                                                                                        \
-  RULE(select)                                                                                                         \
-  RULE(cast) RULE(bitcast) RULE(addptr) RULE(float_test) RULE(with_integer) RULE(rounded) RULE(bit_count) RULE(iota)   \
-      RULE(splat) RULE(expand_dims) RULE(broadcast) RULE(reshape) RULE(permute) RULE(join) RULE(split) RULE(cat)       \
-          RULE(gather) RULE(flip) RULE(slice) RULE(load) RULE(store) RULE(atomic_rmw) RULE(atomic_cas) RULE(make_view) \
-              RULE(load_view) RULE(store_view) RULE(atomic_view) RULE(gather_view) RULE(scatter_view) RULE(dot)        \
-                  RULE(dot_scaled) RULE(reduce) RULE(scan) RULE(sort) RULE(histogram) RULE(map) RULE(for_loop)         \
-                      RULE(while_loop) RULE(branch) RULE(terminator) RULE(assertion) RULE(print) RULE(no_results)      \
-                          RULE(assume) RULE(hint) RULE(inline_asm)
-#define HEDDLE_TILE_RULE(name) void name(RuleContext& c);
-HEDDLE_TILE_RULES(HEDDLE_TILE_RULE)
-#undef HEDDLE_TILE_RULE
-#undef HEDDLE_TILE_RULES
+#define HEDDLE_TILE_OP(enumerator, name, least, most, regions, traits, attributes, rule) void rule(RuleContext& c);
+#define HEDDLE_TILE_FORM(enumerator, least, most, regions, traits, attributes, rule) void rule(RuleContext& c);
+#include "ir/ops.def"
 
 }  // namespace rules
 }  // namespace heddle::lang

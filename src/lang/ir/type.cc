@@ -10,27 +10,28 @@ namespace {
 struct Info {
   std::string_view name;
   int bits;
+  DType dtype;
 };
 
 constexpr std::array<Info, kElements> kInfo = {{
-    {"i1", 1},
-    {"i8", 8},
-    {"i16", 16},
-    {"i32", 32},
-    {"i64", 64},
-    {"u8", 8},
-    {"u16", 16},
-    {"u32", 32},
-    {"u64", 64},
-    {"f16", 16},
-    {"bf16", 16},
-    {"f32", 32},
-    {"f64", 64},
-    {"f8e4m3", 8},
-    {"f8e5m2", 8},
-    {"f8e4m3b8", 8},
-    {"f8e4m3b15", 8},
-    {"f8e5m2b16", 8},
+    {"i1", 1, DType::kBool},
+    {"i8", 8, DType::kI8},
+    {"i16", 16, DType::kI16},
+    {"i32", 32, DType::kI32},
+    {"i64", 64, DType::kI64},
+    {"u8", 8, DType::kU8},
+    {"u16", 16, DType::kU16},
+    {"u32", 32, DType::kU32},
+    {"u64", 64, DType::kU64},
+    {"f16", 16, DType::kF16},
+    {"bf16", 16, DType::kBF16},
+    {"f32", 32, DType::kF32},
+    {"f64", 64, DType::kF64},
+    {"f8e4m3", 8, DType::kF8E4M3},
+    {"f8e5m2", 8, DType::kF8E5M2},
+    {"f8e4m3b8", 8, DType::kF8E4M3Fnuz},
+    {"f8e4m3b15", 8, DType::kF8E4M3},
+    {"f8e5m2b16", 8, DType::kF8E5M2Fnuz},
 }};
 
 }  // namespace
@@ -42,6 +43,17 @@ std::string_view to_string(Element element) {
 std::optional<Element> parse_element(std::string_view text) {
   for (size_t i = 0; i < kInfo.size(); ++i) {
     if (kInfo[i].name == text) return static_cast<Element>(i);
+  }
+  return std::nullopt;
+}
+
+DType dtype_of(Element element) {
+  return kInfo[static_cast<size_t>(element)].dtype;
+}
+
+std::optional<Element> element_of(DType dtype) {
+  for (size_t i = 0; i < kInfo.size(); ++i) {
+    if (kInfo[i].dtype == dtype) return static_cast<Element>(i);
   }
   return std::nullopt;
 }

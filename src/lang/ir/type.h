@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/dtype.h"
+
 namespace heddle::lang {
 
 // Element types of the tile language. An i1 takes a byte in memory. The name of an 8-bit float gives its exponent bits,
@@ -34,6 +36,9 @@ inline constexpr int kElements = static_cast<int>(Element::kF8E5M2B16) + 1;
 
 std::string_view to_string(Element element);
 std::optional<Element> parse_element(std::string_view text);
+
+DType dtype_of(Element element);  // of f8e4m3b15, which has none of its own, f8e4m3
+std::optional<Element> element_of(DType dtype);
 
 int bits_of(Element element);      // 1 for i1
 int64_t size_of(Element element);  // bytes in memory; 1 for i1

@@ -89,11 +89,11 @@ class Checker {
       const ValueId first = emit(OpCode::kBitcast, {parameter}, scalar);
       const ValueId size = emit(OpCode::kConstant, {}, scalar, with("value", Attribute::of(size_of(pointers.element))));
       const ValueId last = emit(OpCode::kSub, {end, size}, scalar);
-      const auto compare = [&](ValueId bound, const char* how) {
-        return emit(OpCode::kCmp, {address, everywhere(bound, pointers)}, of(Element::kI1),
-                    with("predicate", Attribute::word(how)));
+      const auto compare = [&](OpCode how, ValueId bound) {
+        return emit(how, {address, everywhere(bound, pointers)}, of(Element::kI1));
       };
-      const ValueId here = emit(OpCode::kAnd, {compare(first, "ge"), compare(last, "le")}, of(Element::kI1));
+      const ValueId here =
+          emit(OpCode::kAnd, {compare(OpCode::kGe, first), compare(OpCode::kLe, last)}, of(Element::kI1));
       inside = inside < 0 ? here : emit(OpCode::kOr, {inside, here}, of(Element::kI1));
     }
     if (inside >= 0)

@@ -188,7 +188,7 @@ class Inliner {
     argument.index = leaf.operand;
     ValueId at = places;
     const Type integers = kernel_.type(places);
-    if (leaf.divide > 1) at = emit(OpCode::kIDiv, {at, constant(integers, Attribute::of(leaf.divide))}, integers);
+    if (leaf.divide > 1) at = emit(OpCode::kDiv, {at, constant(integers, Attribute::of(leaf.divide))}, integers);
     if (leaf.modulo > 0) at = emit(OpCode::kRem, {at, constant(integers, Attribute::of(leaf.modulo))}, integers);
     std::vector<ValueId> operands{pointers(parameter_of(argument, leaf.element), at)};
     operands.insert(operands.end(), mask.begin(), mask.end());

@@ -189,19 +189,6 @@ size_t position_of(const LaunchArgument& argument, const std::vector<LaunchArgum
   return static_cast<size_t>(found - memory.begin());
 }
 
-std::optional<Element> element_of(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return Element::kI1;
-    case DType::kF8E4M3Fnuz:
-      return Element::kF8E4M3B8;
-    case DType::kF8E5M2Fnuz:
-      return Element::kF8E5M2B16;
-    default:
-      return parse_element(to_string(dtype));
-  }
-}
-
 Program parse_program(std::string_view text, const std::vector<ProgramTensor>& operands,
                       const std::vector<ProgramTensor>& results) {
   if (take_line(text) != kHead) refuse(fmt::format("its text does not begin with \"{}\"", kHead));

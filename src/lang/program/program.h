@@ -59,9 +59,6 @@ Program parse_program(std::string_view text, const std::vector<ProgramTensor>& o
 // The text of a program, with the kernels that it launches.
 std::string print_program(const Program& program);
 
-// The element type in kernels; nothing if kernels do not have this type.
-std::optional<Element> element_of(DType dtype);
-
 // The results of the program for these operands, computed by the interpreter. This defines the meaning of the program.
 // Each access is checked against the tensors. Throws what interpret() throws.
 std::vector<Tensor> run_reference(const Program& program, const std::vector<Tensor>& operands,

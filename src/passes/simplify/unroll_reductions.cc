@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ir/ops/combine.h"
 #include "ir/rewrite.h"
 
 namespace heddle::passes {
@@ -15,20 +16,9 @@ using ir::ValueId;
 
 constexpr int64_t kMostUnrolled = 4;
 
-// What two terms become; nothing for reductions that are not written out.
-std::optional<Op> combined_by(const Node& node) {
-  if (node.op != Op::kReduce) return std::nullopt;
-  const std::string& kind = node.attrs.text("kind");
-  if (kind == "sum") return Op::kAdd;
-  if (kind == "prod") return Op::kMul;
-  if (kind == "max") return Op::kMax;
-  if (kind == "min") return Op::kMin;
-  return std::nullopt;
-}
-
 // A few terms along one dimension, which lie apart in memory.
 bool is_short(const ir::Graph& graph, const Node& node) {
-  if (!combined_by(node) || !is_float(graph.dtype(node.inputs[0]))) return false;
+  if (node.op != Op::kReduce || !is_float(graph.dtype(node.inputs[0]))) return false;
   const Shape& shape = graph.shape(node.inputs[0]);
   const ir::Ints& dims = node.attrs.ints("dims");
   if (dims.size() != 1 || dims[0] + 1 == static_cast<int64_t>(shape.size())) return false;
@@ -63,7 +53,7 @@ ValueId written_out(ir::Rewriter& r, const Node& node) {
   for (int64_t i = 0; i < shape[dim]; ++i) {
     const ValueId term = b.reshape(b.slice_dim(r(node.inputs[0]), static_cast<int64_t>(dim), i, i + 1), result.shape);
     const ValueId wide = b.cast(term, computed);
-    all = all ? b.binary(*combined_by(node), *all, wide) : wide;
+    all = all ? b.binary(ir::combined_by(node.attrs.text("kind")), *all, wide) : wide;
   }
   return b.cast(*all, result.dtype);
 }

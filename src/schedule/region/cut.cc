@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/check.h"
+#include "ir/ops/combine.h"
 
 namespace heddle::schedule {
 
@@ -153,14 +154,6 @@ int64_t divisor(int64_t n, int64_t limit) {
   return 1;
 }
 
-std::string_view binary_of(const std::string& kind) {
-  if (kind == "sum") return "add";
-  if (kind == "prod") return "mul";
-  if (kind == "any") return "or";
-  if (kind == "all") return "and";
-  return kind;
-}
-
 // Sums of narrow floats have wider partial results.
 bool widens(const ir::Graph& graph, ValueId x, const std::string& kind) {
   const DType dtype = graph.dtype(x);
@@ -240,7 +233,7 @@ ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t par
   if (covered != extent) {
     const ValueId rest = emit(Op::kReduce, {slice(covered, extent)}, {{"kind", kind}, {"dims", dims}});
     local.whole.insert(rest);
-    result = emit(*ir::parse_op(binary_of(kind)), {result, rest}, {});
+    result = emit(ir::combined_by(kind), {result, rest}, {});
   }
   if (wide) result = emit(Op::kCast, {result}, {{"to", dtype}});
   return result;
@@ -287,7 +280,7 @@ ValueId in_rows(LocalGraph& local, const ir::Node& node, ValueId x, int64_t rows
     const ValueId rest = emit(Op::kReduce, {slice(covered, extent)}, over);
     local.whole.insert(rest);
     local.folded.insert(rest);
-    result = emit(*ir::parse_op(binary_of(kind)), {result, rest}, {});
+    result = emit(ir::combined_by(kind), {result, rest}, {});
   }
   if (wide) result = emit(Op::kCast, {result}, {{"to", dtype}});
   return result;

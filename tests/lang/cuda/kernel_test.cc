@@ -200,11 +200,11 @@ TEST_F(Kernels, AgreeWithTheInterpreter) {
 
 TEST_F(Kernels, CompileFromTextAndLaunch) {
   const std::string target = target_name(context->device().target);
-  const CudaKernel add(parse_and_verify(R"(tile_ir 1
+  const CudaKernel add(parse_and_verify(R"(tile_ir 2
 kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   %i = iota {start = 0} : tile<100xi32>
   %ns = splat %n : tile<100xi32>
-  %inside = cmp %i, %ns {predicate = lt} : tile<100xi1>
+  %inside = lt %i, %ns : tile<100xi1>
   %xs = splat %x : tile<100xptr<f32>>
   %p = addptr %xs, %i : tile<100xptr<f32>>
   %v = load %p, %inside : tile<100xf32>
@@ -224,11 +224,11 @@ kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   EXPECT_EQ(got[98], 3);
   EXPECT_EQ(got[99], 2);
   EXPECT_THROW(add.launch({1, 1, 1}, {}, nullptr), Error);
-  EXPECT_THROW(CudaKernel(parse_and_verify("tile_ir 1\nkernel @k() {\n}\n"), "cuda-sm_75"), Error);
+  EXPECT_THROW(CudaKernel(parse_and_verify("tile_ir 2\nkernel @k() {\n}\n"), "cuda-sm_75"), Error);
 }
 
 TEST_F(Kernels, PrintsNameProgramAndElement) {
-  const CudaKernel prints(parse_and_verify(R"(tile_ir 1
+  const CudaKernel prints(parse_and_verify(R"(tile_ir 2
 kernel @prints(%n: i32) {num_warps = 1} {
   %i = iota {start = 9} : tile<22xi32>
   %m = reshape %i : tile<2x11xi32>

@@ -19,6 +19,7 @@ namespace heddle::tile {
     });                                     \
   }
 TILE_UNARY(exp)
+TILE_UNARY(exp2)
 TILE_UNARY(expm1)
 TILE_UNARY(log)
 TILE_UNARY(log1p)

@@ -77,7 +77,7 @@ def floordiv(a, b):
     a, b = operands(a, b, dividing=True)
     if not a.type.scalar.is_int():
         raise TypeError(f"unexpected type {a.type.scalar}: // is for integers; divide with / and take tl.floor")
-    return elementwise("idiv", a, b)
+    return elementwise("div", a, b)
 
 
 def mod(a, b):
@@ -193,7 +193,7 @@ def compare(predicate, a, b):
     a, b = operands(to_tensor(a), to_tensor(b))
     if a.type.scalar.is_ptr():
         a, b = cast(a, t.int64), cast(b, t.int64)
-    return elementwise("cmp", a, b, result=a.type.with_element_ty(t.int1), predicate=predicate)
+    return elementwise(predicate, a, b, result=a.type.with_element_ty(t.int1))
 
 
 # -- selections

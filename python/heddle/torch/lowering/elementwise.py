@@ -22,7 +22,7 @@ def _add_unary(name: str, op: str, to_float: bool = True) -> None:
     TABLE[getattr(aten, name).default] = lower
 
 
-for _name in ("sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
               "tanh", "asinh", "acosh", "atanh", "erf"):
     _add_unary(_name, _name)
 for _name in ("neg", "abs", "sign", "floor", "ceil", "trunc", "round"):
@@ -37,12 +37,6 @@ def round_decimals(c: Context, x: Value, *, decimals: int = 0) -> Value:
     scale = float(10 ** abs(decimals))
     to, back = ("mul", "div") if decimals > 0 else ("div", "mul")
     return c.binary(back, c.unary("round", c.binary(to, x, scale)), scale)
-
-
-@lowers(aten.exp2.default)
-def exp2(c: Context, x: Value) -> Value:
-    x = _float(c, x)
-    return c.binary("pow", c.writer.constant(2, x.dtype, x.shape), x)
 
 
 def _add_log(name: str, base: float) -> None:
@@ -189,6 +183,8 @@ def power(c: Context, x: Any, y: Any) -> Value:
             return base if y > 0 else reciprocal(c, base)
         if y == 3:
             return c.binary("mul", c.binary("mul", base, base), base)
+    if x == 2 and is_float(y):
+        return c.unary("exp2", c.cast(y, promoted(x, y)))
     return c.binary("pow", *_both(c, x, y))
 
 

@@ -94,7 +94,7 @@ std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Con
   const WindowKernel kernel = kernel_of(config);
   const std::string& symbol = head.symbol;
   Writer out;
-  out.raw(fmt::format("namespace {}_parts {{", symbol));
+  out.line("namespace {}_parts {{", symbol);
   out.raw(epilogue);
   out.open("struct Config {");
   out.line("using X = {};", storage_type(w.x));
@@ -105,7 +105,7 @@ std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Con
   out.line("static constexpr auto kFold = tile::WindowFold::{};", fold_name(w));
   write_window(out, w, config);
   out.close("};");
-  out.raw(fmt::format("}}  // namespace {}_parts", symbol));
+  out.line("}}  // namespace {}_parts", symbol);
   out.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", kernel.threads);
   out.line("    {}(const __grid_constant__ tile::{} args,", symbol, kernel.args);
   out.open(fmt::format("    const __grid_constant__ {}_parts::Epilogue epilogue) {{", symbol));

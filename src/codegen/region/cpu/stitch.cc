@@ -214,7 +214,7 @@ class StitchWriter {
     const VarId row = stage.loops[k], v = stage.loops.back();
     const std::string name = fmt::format("i{}", row);
     const auto [lo, hi] = c_.bounds(row, piece.ranges[k]);
-    out_.raw(fmt::format("int64_t {} = {};", name, lo));
+    out_.line("int64_t {} = {};", name, lo);
     for (int64_t rows : {together, int64_t{1}}) {
       const std::string last = rows > 1 ? fmt::format("{} - {}", hi, rows - 1) : hi;
       out_.open(fmt::format("for (; {0} < {1}; {0} += {2}) {{", name, last, rows));

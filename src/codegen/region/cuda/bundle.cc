@@ -45,7 +45,7 @@ std::string bundle_text(const std::vector<Kind>& kinds, const CudaLaunch& launch
   out.line("struct Pointers {{ void* at[{}]; }};", pointers);
   for (size_t k = 0; k < kinds.size(); ++k) {
     const CudaPart& part = kinds[k].part;
-    out.raw(fmt::format("__device__ __forceinline__ void part{}({}) {{\n{}}}\n", k, part.parameters, part.body));
+    out.line("__device__ __forceinline__ void part{}({}) {{\n{}}}\n", k, part.parameters, part.body);
   }
   out.raw("}");
   out.open(

@@ -216,7 +216,7 @@ void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_
       c_.out.raw("#pragma unroll 8");
     } else if (inner >= 4) {
       const int64_t bytes = pass == Pass::kAll && !s.by_columns ? loaded_bytes(c_, stage) : 0;
-      c_.out.raw(fmt::format("#pragma unroll {}", steps_at_once(bytes, to - from)));
+      c_.out.line("#pragma unroll {}", steps_at_once(bytes, to - from));
     }
     c_.out.open(fmt::format("for (int {0} = {1}; {0} < {2}; ++{0}) {{", p.inner_step, from, to));
   } else if (inner > 1) {

@@ -21,7 +21,7 @@ bool is_elementwise(const Region& region) {
 }
 
 // The ops of an elementwise region on W lanes of its arguments; the names of what it yields.
-std::vector<std::string> lanes_of_region(SinkContext& c, Lines& out, const Region& region,
+std::vector<std::string> lanes_of_region(SinkContext& c, Writer& out, const Region& region,
                                          const std::vector<std::string>& arguments) {
   std::map<ValueId, std::string> names;
   for (size_t i = 0; i < arguments.size(); ++i) names[region.arguments[i]] = arguments[i];
@@ -36,41 +36,41 @@ std::vector<std::string> lanes_of_region(SinkContext& c, Lines& out, const Regio
     const std::string name = c.state.fresh(op.results[0]);
     std::string text = expression(c.state.kernel, op, operands);
     if (op.operands.empty()) text = fmt::format("widen<W>({})", text);
-    out.add(fmt::format("const auto {} = {};", name, text));
+    out.line("const auto {} = {};", name, text);
     names[op.results[0]] = name;
   }
   return {};
 }
 
 // const auto NAME = a combination of tuples, for reduce_lanes() and scans.
-void write_combination(SinkContext& c, Lines& out, const std::string& name, const Region& region) {
+void write_combination(SinkContext& c, Writer& out, const std::string& name, const Region& region) {
   const size_t count = region.arguments.size() / 2;
-  Lines body;
+  Writer body;
   std::vector<std::string> arguments;
   const auto take = [&](const char* from, size_t i, size_t argument) {
     arguments.push_back(c.state.fresh(region.arguments[argument]));
-    body.add(fmt::format("const auto {} = get<{}>({});", arguments.back(), i, from));
+    body.line("const auto {} = get<{}>({});", arguments.back(), i, from);
   };
   for (size_t i = 0; i < count; ++i) take("a", i, i);
   for (size_t i = 0; i < count; ++i) take("b", i, count + i);
   std::vector<std::string> yields;
   if (is_elementwise(region)) {
-    Lines head;
-    head.add("constexpr int W = lane_count<element_t<0, tuple<V...>>>;");
+    Writer head;
+    head.raw("constexpr int W = lane_count<element_t<0, tuple<V...>>>;");
     yields = lanes_of_region(c, body, region, arguments);
     head.append(body);
-    head.add(fmt::format("return tuple<V...>{{{{{{{}}}}}}};", fmt::join(yields, "}, {")));
+    head.line("return tuple<V...>{{{{{{{}}}}}}};", fmt::join(yields, "}, {"));
     out.block(fmt::format("const auto {} = [&]<typename... V>(const tuple<V...>& a, const tuple<V...>& b) "
                           "__attribute__((always_inline))",
                           name),
               head, "};");
     return;
   }
-  Lines* const outer = std::exchange(c.out, &body);
+  Writer* const outer = std::exchange(c.out, &body);
   yields = c.run_region(region, arguments);
   c.out = outer;
-  body.add(fmt::format("return make_tuple({});", joined(yields)));
-  Lines scalars;
+  body.line("return make_tuple({});", joined(yields));
+  Writer scalars;
   scalars.block("return by_lane(a_lanes, b_lanes, [&](const auto& a, const auto& b)", body, "});");
   out.block(fmt::format("const auto {} = [&](const auto& a_lanes, const auto& b_lanes)", name), scalars, "};");
 }
@@ -95,7 +95,7 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
   for (const ValueId result : op.results) names.push_back(scalar ? c.state.fresh(result) : "");
   for (size_t i = 0; scalar && i < names.size(); ++i) {
     const Type& type = c.state.type(op.results[i]);
-    c.out->add(is_mask(type) ? fmt::format("mask<4, 1> {};", names[i])
+    c.out->raw(is_mask(type) ? fmt::format("mask<4, 1> {};", names[i])
                              : fmt::format("vec<{}, 1> {};", lane_type(type), names[i]));
   }
   bool alike = true;
@@ -110,7 +110,7 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
         }
         return fmt::format("return make_tuple({});", joined(values));
       },
-      [&](Lines& row, const Lanes& lanes, const Coords& coords) {
+      [&](Writer& row, const Lanes& lanes, const Coords& coords) {
         row.block(
             fmt::format("const auto reduced = reduce_lanes<{}, {}, {}{}>({}[&]<int W>(int64_t c, auto n, auto form) "
                         "__attribute__((always_inline))",
@@ -123,7 +123,7 @@ void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
         const std::vector<int64_t> outer(shape.begin(), shape.end() - 1);
         const std::string at = Lanes::place(outer, {coords.begin(), coords.end() - 1}).offset;
         for (size_t i = 0; i < op.results.size(); ++i) {
-          row.add(scalar ? fmt::format("{} = get<{}>(reduced);", names[i], i)
+          row.raw(scalar ? fmt::format("{} = get<{}>(reduced);", names[i], i)
                          : fmt::format("hold({} + {}, get<{}>(reduced), index_constant<1>{{}});", buffers[i], at, i));
         }
       });
@@ -151,11 +151,11 @@ void reduce_rows(SinkContext& c, const Op& op, const std::string& combine) {
       values.push_back(lanes.wide(op.operands[i], coords));
       sums.push_back(held_text(c.state.type(op.operands[i]), fmt::format("{} + {}", buffers[i], at)));
     }
-    lanes.inner.add(fmt::format("auto reduced = make_tuple({});", joined(values)));
-    lanes.inner.add(fmt::format("if ({} != 0) reduced = {}(make_tuple({}), reduced);",
-                                shape[axis] == 1 ? "0" : coords[axis].text, combine, joined(sums)));
+    lanes.inner.line("auto reduced = make_tuple({});", joined(values));
+    lanes.inner.line("if ({} != 0) reduced = {}(make_tuple({}), reduced);", shape[axis] == 1 ? "0" : coords[axis].text,
+                     combine, joined(sums));
     for (size_t i = 0; i < buffers.size(); ++i) {
-      lanes.inner.add(fmt::format("hold({} + {}, get<{}>(reduced), n);", buffers[i], at, i));
+      lanes.inner.line("hold({} + {}, get<{}>(reduced), n);", buffers[i], at, i);
     }
   });
   set_buffers(c, op, buffers);
@@ -192,20 +192,20 @@ void scan(SinkContext& c, const Op& op) {
     values.push_back(held_text(type, fmt::format("{} + at", from[i])));
     sums.push_back(held_text(type, fmt::format("{} + at + ({})", buffers[i], before)));
   }
-  Lines lanes;
-  lanes.add("const int64_t at = row + c;");
-  lanes.add(fmt::format("auto scanned = make_tuple({});", joined(values)));
-  lanes.add(fmt::format("if (k > 0) scanned = {}(make_tuple({}), scanned);", combine, joined(sums)));
+  Writer lanes;
+  lanes.raw("const int64_t at = row + c;");
+  lanes.line("auto scanned = make_tuple({});", joined(values));
+  lanes.line("if (k > 0) scanned = {}(make_tuple({}), scanned);", combine, joined(sums));
   for (size_t i = 0; i < buffers.size(); ++i) {
-    lanes.add(fmt::format("hold({} + at, get<{}>(scanned), n);", buffers[i], i));
+    lanes.line("hold({} + at, get<{}>(scanned), n);", buffers[i], i);
   }
-  Lines steps;
-  steps.add(fmt::format("const int64_t row = (o * {} + {}) * {};", extent,
-                        reverse ? fmt::format("{} - k", extent - 1) : "k", stride));
+  Writer steps;
+  steps.line("const int64_t row = (o * {} + {}) * {};", extent, reverse ? fmt::format("{} - k", extent - 1) : "k",
+             stride);
   steps.block(fmt::format("for_all_lanes<{}, {}>([&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
                           vector_width(stride), stride),
               lanes, "});");
-  Lines inner;
+  Writer inner;
   inner.block(fmt::format("for (int64_t k = 0; k < {}; ++k)", extent), steps);
   c.out->block(fmt::format("for (int64_t o = 0; o < {}; ++o)", outer), inner);
   set_buffers(c, op, buffers);
@@ -227,9 +227,9 @@ void sort(SinkContext& c, const Op& op) {
   }
   // A mask that is set is -1.
   const bool descending = (op.attributes.integer("descending") != 0) != is_mask(type);
-  Lines lines;
-  lines.add(fmt::format("sort_line({0} + o / {1} * {2} + o % {1}, {1}, {3}, {4});", buffer, stride,
-                        stride * type.shape[axis], type.shape[axis], descending));
+  Writer lines;
+  lines.line("sort_line({0} + o / {1} * {2} + o % {1}, {1}, {3}, {4});", buffer, stride, stride * type.shape[axis],
+             type.shape[axis], descending);
   c.out->block(fmt::format("for (int64_t o = 0; o < {}; ++o)", outer * stride), lines);
   c.state.set_buffer(op.results[0], buffer);
 }
@@ -240,9 +240,9 @@ void histogram(SinkContext& c, const Op& op) {
   const std::string mask = op.operands.size() > 1 ? c.loops.buffer(*c.out, op.operands[1]) : "";
   const std::string buffer = c.state.new_buffer(op.results[0]);
   add_place(c, op);
-  c.out->add(fmt::format("for (int64_t i = 0; i < {}; ++i) {}[i] = 0;", bins, buffer));
-  c.out->add(fmt::format("for (int64_t i = 0; i < {0}; ++i) {{ if ({1}uint64_t({2}[i]) < {3}) ++{4}[{2}[i]]; }}", count,
-                         mask.empty() ? "" : mask + "[i] != 0 && ", values, bins, buffer));
+  c.out->line("for (int64_t i = 0; i < {}; ++i) {}[i] = 0;", bins, buffer);
+  c.out->line("for (int64_t i = 0; i < {0}; ++i) {{ if ({1}uint64_t({2}[i]) < {3}) ++{4}[{2}[i]]; }}", count,
+              mask.empty() ? "" : mask + "[i] != 0 && ", values, bins, buffer);
   c.state.set_buffer(op.results[0], buffer);
 }
 
@@ -257,7 +257,7 @@ void map_elementwise(SinkContext& c, const Op& op) {
     for (const ValueId operand : op.operands) arguments.push_back(lanes.wide(operand, coords));
     const std::vector<std::string> yields = lanes_of_region(c, lanes.inner, op.regions[0], arguments);
     for (size_t i = 0; i < yields.size(); ++i) {
-      lanes.inner.add(fmt::format("hold({} + {}, {}, n);", buffers[i], Lanes::place(shape, coords).offset, yields[i]));
+      lanes.inner.line("hold({} + {}, {}, n);", buffers[i], Lanes::place(shape, coords).offset, yields[i]);
     }
   });
   set_buffers(c, op, buffers);
@@ -270,23 +270,23 @@ void map_one_by_one(SinkContext& c, const Op& op) {
   for (const ValueId operand : op.operands) from.push_back(c.loops.buffer(*c.out, operand));
   add_place(c, op);
   const std::vector<std::string> buffers = result_buffers(c, op);
-  Lines body;
+  Writer body;
   std::vector<std::string> arguments;
   for (size_t i = 0; i < from.size(); ++i) {
     const char* held = is_mask(c.state.type(op.operands[i])) ? "held_mask" : "held";
     for (int64_t p = 0; p < pack; ++p) {
       arguments.push_back(c.state.fresh(op.regions[0].arguments[arguments.size()]));
-      body.add(fmt::format("const auto {} = {}<1>({} + e * {} + {}, index_constant<1>{{}});", arguments.back(), held,
-                           from[i], pack, p));
+      body.line("const auto {} = {}<1>({} + e * {} + {}, index_constant<1>{{}});", arguments.back(), held, from[i],
+                pack, p);
     }
   }
-  Lines* const outer = std::exchange(c.out, &body);
+  Writer* const outer = std::exchange(c.out, &body);
   const std::vector<std::string> yields = c.run_region(op.regions[0], arguments);
   c.out = outer;
   for (size_t i = 0; i < yields.size(); ++i) {
     const auto p = static_cast<int64_t>(i) % pack;
-    body.add(fmt::format("hold({} + e * {} + {}, {}, index_constant<1>{{}});", buffers[i / static_cast<size_t>(pack)],
-                         pack, p, yields[i]));
+    body.line("hold({} + e * {} + {}, {}, index_constant<1>{{}});", buffers[i / static_cast<size_t>(pack)], pack, p,
+              yields[i]);
   }
   c.out->block(fmt::format("for (int64_t e = 0; e < {}; ++e)", count), body);
   set_buffers(c, op, buffers);

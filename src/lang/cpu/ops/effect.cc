@@ -17,19 +17,19 @@ std::string elements(SinkContext& c, ValueId value) {
 
 void print(SinkContext& c, const Op& op) {
   const int site = c.state.uses.order(op);
-  if (op.operands.empty()) c.out->add(fmt::format("services->print(services->self, {}, 0, program, nullptr);", site));
+  if (op.operands.empty()) c.out->line("services->print(services->self, {}, 0, program, nullptr);", site);
   for (size_t i = 0; i < op.operands.size(); ++i) {
     const std::string from = elements(c, op.operands[i]);
-    c.out->add(fmt::format("services->print(services->self, {}, {}, program, {});", site, i, from));
+    c.out->line("services->print(services->self, {}, {}, program, {});", site, i, from);
   }
 }
 
 void assertion(SinkContext& c, const Op& op) {
   const std::string condition = elements(c, op.operands[0]);
   const std::string mask = op.operands.size() > 1 ? elements(c, op.operands[1]) + "[i] != 0 && " : "";
-  Lines body;
-  body.add(fmt::format("if ({}{}[i] == 0) services->fail(services->self, {}, program, i);", mask, condition,
-                       c.state.uses.order(op)));
+  Writer body;
+  body.line("if ({}{}[i] == 0) services->fail(services->self, {}, program, i);", mask, condition,
+            c.state.uses.order(op));
   c.out->block(fmt::format("for (int64_t i = 0; i < {}; ++i)", c.state.type(op.operands[0]).elements()), body);
 }
 
@@ -45,7 +45,7 @@ bool write_effect_op(SinkContext& c, const Op& op) {
       return true;
     case OpCode::kBarrier:
       c.loops.flush_loads(*c.out);
-      c.out->add("order_memory();");
+      c.out->raw("order_memory();");
       return true;
     case OpCode::kAssume:
       return true;

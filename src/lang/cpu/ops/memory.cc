@@ -15,8 +15,8 @@ void store_scalar(SinkContext& c, const Op& op) {
   const auto name = [&](size_t i) { return c.state.at(op.operands[i]).name; };
   const Type& type = c.state.type(op.operands[1]);
   const std::string condition = op.operands.size() > 2 ? fmt::format("if ({}[0]) ", name(2)) : "";
-  c.out->add(fmt::format("{}store(writable<{}>({}), {});", condition, memory_type(type.element), name(0),
-                         to_memory(type, name(1))));
+  c.out->line("{}store(writable<{}>({}), {});", condition, memory_type(type.element), name(0),
+              to_memory(type, name(1)));
 }
 
 void store(SinkContext& c, const Op& op) {
@@ -34,14 +34,14 @@ void store(SinkContext& c, const Op& op) {
       const auto count = masked ? lanes.lane_count(op.operands[2], coords) : std::optional<std::string>("n");
       if (count) {
         const std::string address = lanes.first_address(op.operands[0], coords);
-        lanes.inner.add(masked ? fmt::format("store_first(writable<{}>({}), {}, {});", memory, address, value, *count)
+        lanes.inner.raw(masked ? fmt::format("store_first(writable<{}>({}), {}, {});", memory, address, value, *count)
                                : fmt::format("put(writable<{}>({}), {}, n);", memory, address, value));
         return;
       }
     }
     const std::string address = lanes.wide(op.operands[0], coords);
-    lanes.inner.add(fmt::format("store_at<{}>({}, {}, {});", memory, address, value,
-                                lanes.active_mask(masked ? op.operands[2] : 0, masked, coords)));
+    lanes.inner.line("store_at<{}>({}, {}, {});", memory, address, value,
+                     lanes.active_mask(masked ? op.operands[2] : 0, masked, coords));
   });
 }
 
@@ -61,7 +61,7 @@ std::string update(const Op& op, Element element, const std::vector<std::string>
 void tell_watch(SinkContext& c, ValueId heard) {
   if (c.state.watch.empty()) return;
   const std::string& name = c.state.at(heard).name;
-  c.out->add(c.state.type(heard).is_tile()
+  c.out->raw(c.state.type(heard).is_tile()
                  ? fmt::format("{}.saw({}, {});", c.state.watch, name, c.state.type(heard).elements())
                  : fmt::format("{}.saw({});", c.state.watch, name));
 }
@@ -70,9 +70,9 @@ void tell_watch(SinkContext& c, ValueId heard) {
 void volatile_load(SinkContext& c, const Op& op) {
   c.loops.flush_loads(*c.out);
   add_place(c, op);
-  c.out->add("order_memory();");
+  c.out->raw("order_memory();");
   c.loops.buffer(*c.out, op.results[0]);
-  c.out->add("order_memory();");
+  c.out->raw("order_memory();");
   tell_watch(c, op.results[0]);
 }
 
@@ -88,7 +88,7 @@ void atomic(SinkContext& c, const Op& op) {
     for (const ValueId operand : op.operands) names.push_back(c.state.at(operand).name);
     const std::string old = c.state.fresh(result);
     const std::string mask = masked ? names.back() : "mask<4, 1>{{-1}}";
-    c.out->add(fmt::format("const auto {} = {};", old, update(op, type.element, names, mask)));
+    c.out->line("const auto {} = {};", old, update(op, type.element, names, mask));
     c.state.set_scalar(result, old);
     tell_watch(c, result);
     return;
@@ -101,7 +101,7 @@ void atomic(SinkContext& c, const Op& op) {
     for (size_t i = 0; i < count; ++i) names.push_back(lanes.wide(op.operands[i], coords));
     const std::string text =
         update(op, type.element, names, lanes.active_mask(masked ? op.operands.back() : 0, masked, coords));
-    lanes.inner.add(buffer.empty()
+    lanes.inner.raw(buffer.empty()
                         ? text + ";"
                         : fmt::format("hold({} + {}, {}, n);", buffer, Lanes::place(type.shape, coords).offset, text));
   });
@@ -109,7 +109,7 @@ void atomic(SinkContext& c, const Op& op) {
     c.state.set_buffer(result, buffer);
     tell_watch(c, result);
   } else if (!c.state.watch.empty()) {
-    c.out->add(fmt::format("{}.changed();", c.state.watch));
+    c.out->line("{}.changed();", c.state.watch);
   }
 }
 
@@ -139,12 +139,12 @@ void write_view(SinkContext& c, const Op& op) {
     const std::string text = to_memory(type, lanes.wide(value, coords));
     const std::string window = window_text(c.state, op, box, offsets, checked);
     if (op.code != OpCode::kAtomicView) {
-      lanes.inner.add(fmt::format("store_window({}, {}, n);", window, text));
+      lanes.inner.line("store_window({}, {}, n);", window, text);
       return;
     }
     std::string kind(op.attributes.word("kind"));
     if (kind == "and" || kind == "or" || kind == "xor") kind = "bit_" + kind;
-    lanes.inner.add(fmt::format("update_window<atomic_kind::{}>({}, {}, n);", kind, window, text));
+    lanes.inner.line("update_window<atomic_kind::{}>({}, {}, n);", kind, window, text);
   });
 }
 
@@ -152,7 +152,7 @@ void write_view(SinkContext& c, const Op& op) {
 
 void add_place(SinkContext& c, const Op& op) {
   const std::string place = place_comment(c.state.kernel, op);
-  if (!place.empty()) c.out->add(place);
+  if (!place.empty()) c.out->raw(place);
 }
 
 bool write_memory_op(SinkContext& c, const Op& op) {

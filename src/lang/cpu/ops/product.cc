@@ -22,7 +22,7 @@ std::string sum_buffer(SinkContext& c, const Op& op) {
 void finish(SinkContext& c, const Op& op, const std::string& sum) {
   const Type& type = c.state.type(op.results[0]);
   if (is_rounded(type)) {
-    c.out->add(fmt::format("round_buffer<{}>({}, {});", memory_type(type.element), sum, type.elements()));
+    c.out->line("round_buffer<{}>({}, {});", memory_type(type.element), sum, type.elements());
   }
   c.state.set_buffer(op.results[0], sum);
 }
@@ -38,12 +38,12 @@ Extents extents_of(const Type& sum, int64_t k) {
 
 void multiply(SinkContext& c, const std::string& a, const std::string& b, const std::string& sum, const Extents& x) {
   if (x.batch == 1) {
-    c.out->add(fmt::format("multiply_tiles<{}, {}, {}>({}, {}, {});", x.m, x.n, x.k, a, b, sum));
+    c.out->line("multiply_tiles<{}, {}, {}>({}, {}, {});", x.m, x.n, x.k, a, b, sum);
     return;
   }
-  Lines body;
-  body.add(fmt::format("multiply_tiles<{0}, {1}, {2}>({3} + o * {6}, {4} + o * {7}, {5} + o * {8});", x.m, x.n, x.k, a,
-                       b, sum, x.m * x.k, x.k * x.n, x.m * x.n));
+  Writer body;
+  body.line("multiply_tiles<{0}, {1}, {2}>({3} + o * {6}, {4} + o * {7}, {5} + o * {8});", x.m, x.n, x.k, a, b, sum,
+            x.m * x.k, x.k * x.n, x.m * x.n);
   c.out->block(fmt::format("for (int64_t o = 0; o < {}; ++o)", x.batch), body);
 }
 
@@ -68,8 +68,8 @@ std::string unpacked(SinkContext& c, const Op& op, size_t operand, int64_t rows,
                               : format == "e2m1"     ? "f4e2m1"
                               : format == "e4m3"     ? "f8e4m3"
                                                      : "f8e5m2";
-  c.out->add(fmt::format("unpack_scaled<{}, {}>({}, {}, {}, {}, {}, {});", decoded, is_a, to, from,
-                         scale.empty() ? "nullptr" : scale, rows, k, columns));
+  c.out->line("unpack_scaled<{}, {}>({}, {}, {}, {}, {}, {});", decoded, is_a, to, from,
+              scale.empty() ? "nullptr" : scale, rows, k, columns);
   return to;
 }
 

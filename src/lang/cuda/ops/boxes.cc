@@ -53,7 +53,7 @@ bool is_behind_writes(const Emitter& e, const Op& loop) {
 void emit_loads(Emitter& e, const Pipeline& p, const std::string& ring, int64_t first) {
   std::vector<std::string> bytes;
   for (const StagedLoad& l : p.loads) bytes.push_back(fmt::format("block::box_bytes<{}>()", l.operand));
-  e.out.raw(fmt::format("{}.begin_fill({});", ring, fmt::join(bytes, " + ")));
+  e.out.line("{}.begin_fill({});", ring, fmt::join(bytes, " + "));
   int64_t at = first;
   for (const StagedLoad& l : p.loads) {
     std::vector<std::string> corners;  // in 32 bits: whatever is cut off in between, the sum fits
@@ -126,7 +126,7 @@ void emit_producer(Emitter& e, const Op& op, const Pipeline& p, const std::set<c
     for (const Op& outer : e.kernel.body.ops) {
       if (slice.count(&outer) != 0) e.emit(outer);
     }
-    e.out.raw(fmt::format("{}.wait_until_open();", ring));
+    e.out.line("{}.wait_until_open();", ring);
     const ValueId index = op.regions[0].arguments[0];
     e.bind(index, e.fresh("ahead"));
     e.out.raw("#pragma unroll 1");
@@ -135,7 +135,7 @@ void emit_producer(Emitter& e, const Op& op, const Pipeline& p, const std::set<c
       if (p.ahead.count(&inner) != 0) e.emit(inner);
     }
     emit_loads(e, p, ring, first);
-    e.out.raw(fmt::format("{}.end_fill();", ring));
+    e.out.line("{}.end_fill();", ring);
     e.out.close();
     e.out.close();
   });
@@ -148,7 +148,7 @@ std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::st
   emit_loads(e, p, ring, first);
   e.out.close();
   e.out.raw("__syncwarp();");
-  e.out.raw(fmt::format("{}.end_fill();", ring));
+  e.out.line("{}.end_fill();", ring);
   close_ahead(e, op, ahead);
   return ahead.lambda;
 }
@@ -202,27 +202,26 @@ void emit_ahead(Emitter& e, const Op& op, const Op& leading, const std::string& 
                 : fmt::format("{0} > 0 ? {1} < {2} : {0} < 0 && {1} > {2}", by, index, to);
   };
   e.uses_groups = true;
-  e.out.raw(fmt::format("auto {} = block::fill<{}, float>(0.0f);", next, layout));
+  e.out.line("auto {} = block::fill<{}, float>(0.0f);", next, layout);
   e.out.open(fmt::format("if ({}) {{", goes_on(e.text(op.operands[0]))));
-  e.out.raw(fmt::format("{}.wait();", ring));
-  e.out.raw(fmt::format("block::begin_product<{}, 0>({}, {});", plan.sums, next, sources(false)));
-  e.out.raw(fmt::format("block::end_products({});", next));
+  e.out.line("{}.wait();", ring);
+  e.out.line("block::begin_product<{}, 0>({}, {});", plan.sums, next, sources(false));
+  e.out.line("block::end_products({});", next);
   e.out.close();
   const ValueId index = op.regions[0].arguments[0], result = leading.results[0];
   e.bind(index, e.name(index));
   e.out.raw("#pragma unroll 1");
   e.out.open(for_head(e, op, e.text(index)));
   const std::string now = e.name(result);
-  e.out.raw(fmt::format("const auto {} = {};", now, next));
+  e.out.line("const auto {} = {};", now, next);
   e.bind(result, now);
   e.skipped.insert(&leading);
-  e.out.raw(fmt::format("{} = block::fill<{}, float>(0.0f);", next, layout));
-  e.out.raw(fmt::format("if ({}) {}.wait_second();",
-                        goes_on(fmt::format("{} + {}", e.text(index), e.text(op.operands[2]))), ring));
+  e.out.line("{} = block::fill<{}, float>(0.0f);", next, layout);
+  e.out.line("if ({}) {}.wait_second();", goes_on(fmt::format("{} + {}", e.text(index), e.text(op.operands[2]))), ring);
   e.statement(leading, fmt::format("block::begin_product<{}, 1>({}, {})", plan.sums, next, sources(true)));
   emit_for_body(e, op);
-  e.out.raw(fmt::format("block::end_products({});", next));
-  e.out.raw(fmt::format("{}.release();", ring));
+  e.out.line("block::end_products({});", next);
+  e.out.line("{}.release();", ring);
   e.out.close();
 }
 
@@ -275,7 +274,7 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   const bool any_laid = lay_down_invariants(e, body);
   const std::optional<std::set<const Op*>> slice = producer_slice(e, op, p);
   if (slice) {
-    e.out.raw(fmt::format("{}.open();", ring));
+    e.out.line("{}.open();", ring);
     if (any_laid) e.out.raw("block::show_operands();");
     emit_producer(e, op, p, *slice, ring, first);
   } else {
@@ -283,7 +282,7 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
     std::vector<std::string> own;
     for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
     fill = emit_fill(e, op, p, ring, first);
-    e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", p.stages - 1, fill));
+    e.out.line("for (int i = 0; i < {}; ++i) {}();", p.stages - 1, fill);
     for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
   }
   skip_addresses(e, body, p);
@@ -298,7 +297,7 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   e.bind(index, e.name(index));
   e.out.raw("#pragma unroll 1");
   e.out.open(for_head(e, op, e.text(index)));
-  e.out.raw(fmt::format("{}.wait();", ring));
+  e.out.line("{}.wait();", ring);
   if (product) {
     std::vector<std::string> behind{ring + ".hold();"};
     if (!slice) behind.push_back(fill + "();");
@@ -307,15 +306,15 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
     if (!slice && overlaps(e, body)) {
       e.meanwhile = fill;
     } else if (!slice) {
-      e.out.raw(fmt::format("{}();", fill));
+      e.out.line("{}();", fill);
     }
     emit_for_body(e, op);
-    e.out.raw(fmt::format("{}.release();", ring));
+    e.out.line("{}.release();", ring);
   }
   e.out.close();
   if (product) {
-    e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product->carried + 1])));
-    e.out.raw(fmt::format("{}.let_go();", ring));
+    e.out.line("block::end_products({});", e.text(body.arguments[product->carried + 1]));
+    e.out.line("{}.let_go();", ring);
   }
 }
 

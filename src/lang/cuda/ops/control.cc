@@ -33,7 +33,7 @@ void emit_for(Emitter& e, const Op& op) {
   if (emit_pipelined(e, op)) return;
   emit_carried(e, op);
   if (const int64_t unroll = op.attributes.integer("unroll", 1); unroll > 1) {
-    e.out.raw(fmt::format("#pragma unroll {}", unroll));
+    e.out.line("#pragma unroll {}", unroll);
   }
   const std::string place = e.comment(op);
   if (!place.empty()) e.out.comment(place);
@@ -54,7 +54,7 @@ void emit_while(Emitter& e, const Op& op) {
   e.out.open("while (true) {");
   const Op* const condition = emit_body(e, before);
   assign(e, op.results, {condition->operands.begin() + 1, condition->operands.end()});
-  e.out.raw(fmt::format("if (!({})) break;", e.text(condition->operands[0])));
+  e.out.line("if (!({})) break;", e.text(condition->operands[0]));
   const Op* const yield = emit_body(e, after);
   assign(e, before.arguments, yield->operands);
   e.out.close();

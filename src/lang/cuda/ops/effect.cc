@@ -105,9 +105,9 @@ void emit_assembly(Emitter& e, const Op& op) {
   }
   const std::string f = e.fresh("f"), type = scalar_type(e.type(op.results[0]).scalar_type());
   e.out.open(fmt::format("const auto {} = []({}) {{", f, fmt::join(parameters, ", ")));
-  e.out.raw(fmt::format("{} r;", type));
-  e.out.raw(fmt::format("asm volatile({} : \"{}\"(r) : {});", quoted(assembly(op.attributes.find("asm")->text)),
-                        constraints[0], fmt::join(inputs, ", ")));
+  e.out.line("{} r;", type);
+  e.out.line("asm volatile({} : \"{}\"(r) : {});", quoted(assembly(op.attributes.find("asm")->text)), constraints[0],
+             fmt::join(inputs, ", "));
   e.out.raw("return r;");
   e.out.close("};");
   const std::string all = fmt::format("{}", fmt::join(operands, ", "));

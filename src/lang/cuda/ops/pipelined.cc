@@ -21,7 +21,7 @@ std::string slot(const std::string& operand, int64_t offset, int64_t stride, con
 std::pair<std::string, std::string> addresses(Emitter& e, const Op& load) {
   if (load.code == OpCode::kLoadView) {
     const std::string layout = e.layout_name(e.layout(load.results[0])), window = e.fresh("window");
-    e.out.raw(fmt::format("const auto {} = {};", window, window_text(e, load, checked_of(load))));
+    e.out.line("const auto {} = {};", window, window_text(e, load, checked_of(load)));
     return {fmt::format("block::pointers<{}>({})", layout, window),
             fmt::format("block::inside<{}>({})", layout, window)};
   }
@@ -36,12 +36,12 @@ std::pair<std::string, std::string> addresses(Emitter& e, const Op& load) {
 Ahead open_ahead(Emitter& e, const Op& loop, const Pipeline& pipeline, const std::string& lambda) {
   const Region& body = loop.regions[0];
   Ahead ahead{e.fresh("ahead"), e.fresh(lambda), {}, {}};
-  e.out.raw(fmt::format("{} {} = {};", scalar_type(e.type(body.arguments[0])), ahead.index, e.text(loop.operands[0])));
+  e.out.line("{} {} = {};", scalar_type(e.type(body.arguments[0])), ahead.index, e.text(loop.operands[0]));
   e.bind(body.arguments[0], ahead.index);
   for (const size_t i : pipeline.carried) {
     const ValueId v = body.arguments[i + 1];
     const std::string own = e.text(v), name = e.fresh(own + "_ahead");
-    e.out.raw(fmt::format("auto {} = {};", name, own));
+    e.out.line("auto {} = {};", name, own);
     e.bind(v, name);
     ahead.targets.push_back(v);
     ahead.values.push_back(body.ops.back().operands[i]);
@@ -61,7 +61,7 @@ void close_ahead(Emitter& e, const Op& loop, const Ahead& ahead, const std::vect
   assign(e, ahead.targets, ahead.values);
   e.out.close();
   for (const std::string& line : always) e.out.raw(line);
-  e.out.raw(fmt::format("{} += {};", ahead.index, e.text(loop.operands[2])));
+  e.out.line("{} += {};", ahead.index, e.text(loop.operands[2]));
   e.out.close("};");
 }
 
@@ -81,7 +81,7 @@ bool lay_down_invariants(Emitter& e, const Region& body) {
       const OperandText text = operand_text(e, op, side, "");
       const std::string name = e.fresh("kept");
       const int64_t at = e.keep(operand_size(e, op, side));
-      e.out.raw(fmt::format("auto* const {} = kShared.slot<{}, {}>();", name, text.operand, at));
+      e.out.line("auto* const {} = kShared.slot<{}, {}>();", name, text.operand, at);
       e.out.raw(put_text(e, op, side, {text.operand, name, false}));
       e.operands[v] = {text.operand, name, false};
       any = true;
@@ -123,7 +123,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
 
   const std::string fill = e.fresh("fill"), use = e.fresh("use");
-  e.out.raw(fmt::format("int {} = 0, {} = 0;", fill, use));
+  e.out.line("int {} = 0, {} = 0;", fill, use);
   const Ahead ahead = open_ahead(e, op, *p, "copy_next");
   int64_t at = first;
   bool groups = false;
@@ -143,7 +143,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   const std::optional<AccumulatingProduct> product = accumulating_product(op, *p, e.uses, e.assignment);
   // A product that is not waited for still reads its slot.
   const int ahead_by = p->stages - (product ? 2 : 1);
-  e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", ahead_by, ahead.lambda));
+  e.out.line("for (int i = 0; i < {}; ++i) {}();", ahead_by, ahead.lambda);
 
   for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
   lay_down_invariants(e, body);
@@ -152,7 +152,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   e.out.raw("#pragma unroll 1");
   e.out.open(for_head(e, op, e.text(index)));
   const char* const wait = groups ? "operands" : "copies";
-  e.out.raw(fmt::format("block::wait_for_{}<{}>();", wait, ahead_by - 1));
+  e.out.line("block::wait_for_{}<{}>();", wait, ahead_by - 1);
   const std::string next = fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p->stages);
   if (product) {
     emit_accumulating(e, op, *product, {next, ahead.lambda + "();"});
@@ -161,14 +161,14 @@ bool emit_pipelined(Emitter& e, const Op& op) {
     if (overlaps(e, body)) {
       e.meanwhile = ahead.lambda;
     } else {
-      e.out.raw(fmt::format("{}();", ahead.lambda));
+      e.out.line("{}();", ahead.lambda);
     }
     emit_for_body(e, op);
     e.out.raw(next);
   }
   e.out.close();
-  if (product) e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product->carried + 1])));
-  e.out.raw(fmt::format("block::wait_for_{}<0>();", wait));
+  if (product) e.out.line("block::end_products({});", e.text(body.arguments[product->carried + 1]));
+  e.out.line("block::wait_for_{}<0>();", wait);
   return true;
 }
 

@@ -54,8 +54,8 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
   for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
   skip_addresses(e, body, p);
   const std::string use = e.fresh("use");
-  e.out.raw(fmt::format("{}();", ahead.lambda));
-  e.out.raw(fmt::format("int {} = 0;", use));
+  e.out.line("{}();", ahead.lambda);
+  e.out.line("int {} = 0;", use);
 
   e.bind(index, e.name(index));
   e.out.raw("#pragma unroll 1");
@@ -74,7 +74,7 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
   // beside the code that shifts (ptxas then waits for each instruction of it).
   emit_accumulating(e, op, product,
                     {fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p.stages), ahead.lambda + "();"});
-  e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product.carried + 1])));
+  e.out.line("block::end_products({});", e.text(body.arguments[product.carried + 1]));
   e.out.close();
 }
 

@@ -21,7 +21,7 @@ std::vector<Type> result_types(const RuleContext& c) {
 void check_combination(RuleContext& c) {
   std::vector<Type> arguments, yields;
   for (size_t i = 0; i < c.operands(); ++i) {
-    check_class(c, c.operand(i), kNumbers);
+    check_types(c, c.operand(i), kNumbers);
     if (!c.operand(i).is_tile() || c.operand(i).shape != c.operand(0).shape) {
       c.fail("its operands are tiles of one shape");
     }
@@ -70,7 +70,7 @@ void map(RuleContext& c) {
     std::vector<Type> types;
     for (size_t i = 0; i < count; ++i) {
       const Type& type = type_of(i);
-      check_class(c, type, kNumbers | kPointers);
+      check_types(c, type, kNumbers | ir::kPointers);
       if (type.shape != first.shape) c.fail("its operands and results have one shape");
       for (int64_t p = 0; p < pack; ++p) types.push_back(type.scalar_type());
     }
@@ -85,7 +85,7 @@ void map(RuleContext& c) {
 void for_loop(RuleContext& c) {
   const Type& index = c.operand(0);
   if (!index.is_scalar()) c.fail("its bounds are scalars");
-  check_class(c, index, kInts);
+  check_types(c, index, ir::kInts);
   c.expect_operand(1, index);
   c.expect_operand(2, index);
   const std::vector<Type> carried = operand_types(c, 3);

@@ -6,17 +6,29 @@
 
 namespace heddle::lang::rules {
 
-void same_types(RuleContext& c, unsigned classes) {
-  check_class(c, c.operand(0), classes);
+namespace {
+
+void check_same(RuleContext& c, unsigned types) {
+  check_types(c, c.operand(0), types);
   for (size_t i = 1; i < c.operands(); ++i) c.expect_operand(i, c.operand(0));
   c.expect_results(1);
   c.expect_result(c.operand(0));
 }
 
+}  // namespace
+
+void same_types(RuleContext& c) {
+  check_same(c, ir::types_of(c.op().code));
+}
+
+void same_math(RuleContext& c) {
+  check_same(c, ir::kMath);
+}
+
 void constant(RuleContext& c) {
   c.expect_results(1);
   const Type& type = c.result();
-  check_class(c, type, kNumbers | kPointers);
+  check_types(c, type, kNumbers | ir::kPointers);
   const Attribute& value = *c.op().attributes.find("value");
   if (value.kind != Attribute::Kind::kInteger && value.kind != Attribute::Kind::kNumber) {
     c.fail("its value has to be a number");
@@ -49,14 +61,14 @@ void program_index(RuleContext& c) {
 }
 
 void compare(RuleContext& c) {
-  check_class(c, c.operand(0), kNumbers | kPointers);
+  check_types(c, c.operand(0), kNumbers | ir::kPointers);
   c.expect_operand(1, c.operand(0));
   c.expect_results(1);
   c.expect_result(c.operand(0).with_element(Element::kI1));
 }
 
 void select(RuleContext& c) {
-  check_class(c, c.operand(1), kNumbers | kPointers);
+  check_types(c, c.operand(1), kNumbers | ir::kPointers);
   c.expect_operand(0, c.operand(1).with_element(Element::kI1));
   c.expect_operand(2, c.operand(1));
   c.expect_results(1);
@@ -65,16 +77,16 @@ void select(RuleContext& c) {
 
 void cast(RuleContext& c) {
   c.expect_results(1);
-  check_class(c, c.operand(0), kNumbers);
-  check_class(c, c.result(), kNumbers);
+  check_types(c, c.operand(0), kNumbers);
+  check_types(c, c.result(), kNumbers);
   c.expect_result(c.operand(0).with_element(c.result().element));
 }
 
 void bitcast(RuleContext& c) {
   c.expect_results(1);
   const Type &from = c.operand(0), &to = c.result();
-  check_class(c, from, kNumbers | kPointers);
-  check_class(c, to, kNumbers | kPointers);
+  check_types(c, from, kNumbers | ir::kPointers);
+  check_types(c, to, kNumbers | ir::kPointers);
   const int from_bits = from.pointer ? 64 : bits_of(from.element), to_bits = to.pointer ? 64 : bits_of(to.element);
   if (from_bits != to_bits || from.shape != to.shape) {
     c.fail(fmt::format("{} has not the bits of {}", to_string(to), to_string(from)));
@@ -85,21 +97,21 @@ void bitcast(RuleContext& c) {
 }
 
 void addptr(RuleContext& c) {
-  check_class(c, c.operand(0), kPointers);
-  check_class(c, c.operand(1), kInts);
+  check_types(c, c.operand(0), ir::kPointers);
+  check_types(c, c.operand(1), ir::kInts);
   c.expect_operand(1, c.operand(0).with_element(c.operand(1).element));
   c.expect_results(1);
   c.expect_result(c.operand(0));
 }
 
 void float_test(RuleContext& c) {
-  check_class(c, c.operand(0), kMath);
+  check_types(c, c.operand(0), ir::kMath);
   c.expect_results(1);
   c.expect_result(c.operand(0).with_element(Element::kI1));
 }
 
 void with_integer(RuleContext& c) {
-  check_class(c, c.operand(0), kMath);
+  check_types(c, c.operand(0), ir::kMath);
   c.expect_operand(1, c.operand(0).with_element(Element::kI32));
   c.expect_results(1);
   c.expect_result(c.operand(0));
@@ -109,7 +121,7 @@ void rounded(RuleContext& c) {
   const std::string_view function = c.op().attributes.word("function");
   const size_t wanted = function == "fma" ? 3 : function == "sqrt" || function == "rcp" || function == "cast" ? 1 : 2;
   if (c.operands() != wanted) c.fail(fmt::format("{} has {} operands, not {}", function, wanted, c.operands()));
-  if (function != "cast") return same_types(c, kMath);
+  if (function != "cast") return same_math(c);
   c.expect_results(1);
   const Element from = c.operand(0).element, to = c.result().element;
   const bool narrows = from == Element::kF64 && to == Element::kF32;
@@ -121,13 +133,13 @@ void rounded(RuleContext& c) {
 }
 
 void bit_count(RuleContext& c) {
-  check_class(c, c.operand(0), kInts);
+  check_types(c, c.operand(0), ir::kInts);
   c.expect_results(1);
   c.expect_result(c.operand(0).with_element(Element::kI32));
 }
 
 void hint(RuleContext& c) {
-  check_class(c, c.operand(0), kNumbers | kPointers);
+  check_types(c, c.operand(0), kNumbers | ir::kPointers);
   c.expect_results(1);
   c.expect_result(c.operand(0));
   for (const char* name : {"multiple_of", "contiguous", "constancy"}) {
@@ -147,25 +159,25 @@ void no_results(RuleContext& c) {
 }
 
 void assume(RuleContext& c) {
-  check_class(c, c.operand(0), kBooleans);
+  check_types(c, c.operand(0), ir::kBooleans);
   c.expect_results(0);
 }
 
 void assertion(RuleContext& c) {
-  check_class(c, c.operand(0), kBooleans);
+  check_types(c, c.operand(0), ir::kBooleans);
   if (c.operands() == 2) c.expect_operand(1, c.operand(0));
   c.expect_results(0);
 }
 
 void print(RuleContext& c) {
-  for (size_t i = 0; i < c.operands(); ++i) check_class(c, c.operand(i), kNumbers | kPointers);
+  for (size_t i = 0; i < c.operands(); ++i) check_types(c, c.operand(i), kNumbers | ir::kPointers);
   c.expect_results(0);
 }
 
 void inline_asm(RuleContext& c) {
   if (c.results() == 0) c.fail("it has a result at least");
   for (size_t i = 0; i < c.operands(); ++i) {
-    check_class(c, c.operand(i), kNumbers | kPointers);
+    check_types(c, c.operand(i), kNumbers | ir::kPointers);
     if (c.operand(i).shape != c.result().shape) c.fail("its operands and results have one shape");
   }
   for (size_t i = 1; i < c.results(); ++i) {

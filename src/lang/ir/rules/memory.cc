@@ -6,7 +6,7 @@ namespace heddle::lang::rules {
 namespace {
 
 Type pointee(RuleContext& c) {
-  check_class(c, c.operand(0), kPointers);
+  check_types(c, c.operand(0), ir::kPointers);
   return c.operand(0).with_element(c.operand(0).element);
 }
 

@@ -6,7 +6,7 @@ namespace heddle::lang::rules {
 namespace {
 
 void expect_tile(RuleContext& c, size_t i) {
-  check_class(c, c.operand(i), kNumbers | kPointers);
+  check_types(c, c.operand(i), kNumbers | ir::kPointers);
   if (!c.operand(i).is_tile()) c.fail(fmt::format("operand {} is {}, a tile is wanted", i, to_string(c.operand(i))));
 }
 
@@ -20,7 +20,7 @@ void expect_one_shape(RuleContext& c, const std::vector<int64_t>& shape) {
 void iota(RuleContext& c) {
   c.expect_results(1);
   const Type& type = c.result();
-  check_class(c, type, kInts);
+  check_types(c, type, ir::kInts);
   if (!type.is_tile() || type.rank() != 1) c.fail("its result is a tile of rank 1");
   const int bits = bits_of(type.element) - (is_signed_int(type.element) ? 1 : 0);
   const int64_t last = c.integer("start") + type.shape[0] - 1;
@@ -30,7 +30,7 @@ void iota(RuleContext& c) {
 }
 
 void splat(RuleContext& c) {
-  check_class(c, c.operand(0), kNumbers | kPointers);
+  check_types(c, c.operand(0), kNumbers | ir::kPointers);
   if (!c.operand(0).is_scalar()) c.fail("its operand is a scalar");
   c.expect_results(1);
   if (!c.result().is_tile()) c.fail("its result is a tile");
@@ -55,7 +55,7 @@ void broadcast(RuleContext& c) {
 }
 
 void reshape(RuleContext& c) {
-  check_class(c, c.operand(0), kNumbers | kPointers);
+  check_types(c, c.operand(0), kNumbers | ir::kPointers);
   c.expect_results(1);
   if (c.result().is_view() || c.result().elements() != c.operand(0).elements()) {
     c.fail(fmt::format("{} has not the elements of {}", to_string(c.result()), to_string(c.operand(0))));
@@ -81,7 +81,7 @@ void permute(RuleContext& c) {
 }
 
 void join(RuleContext& c) {
-  check_class(c, c.operand(0), kNumbers | kPointers);
+  check_types(c, c.operand(0), kNumbers | ir::kPointers);
   c.expect_operand(1, c.operand(0));
   std::vector<int64_t> shape = c.operand(0).shape;
   shape.push_back(2);
@@ -111,7 +111,7 @@ void cat(RuleContext& c) {
 void gather(RuleContext& c) {
   expect_tile(c, 0);
   expect_tile(c, 1);
-  check_class(c, c.operand(1), kInts);
+  check_types(c, c.operand(1), ir::kInts);
   const int axis = c.axis(c.operand(0).rank());
   const Type &from = c.operand(0), &index = c.operand(1);
   bool fits = from.rank() == index.rank();
@@ -145,7 +145,7 @@ void slice(RuleContext& c) {
 
 void histogram(RuleContext& c) {
   expect_tile(c, 0);
-  check_class(c, c.operand(0), kInts);
+  check_types(c, c.operand(0), ir::kInts);
   if (c.operand(0).rank() != 1) c.fail("its operand has rank 1");
   if (c.operands() == 2) c.expect_operand(1, c.operand(0).with_element(Element::kI1));
   c.expect_results(1);
@@ -156,7 +156,7 @@ void histogram(RuleContext& c) {
 
 void sort(RuleContext& c) {
   expect_tile(c, 0);
-  check_class(c, c.operand(0), kNumbers);
+  check_types(c, c.operand(0), kNumbers);
   c.axis(c.operand(0).rank());
   expect_one_shape(c, c.operand(0).shape);
 }

@@ -54,9 +54,9 @@ def _define_with_integer(name, op, integer):
 for _name in ("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
               "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "cbrt", "erf", "erfc", "erfcx", "erfinv", "erfcinv", "normcdf",
               "normcdfinv", "lgamma", "tgamma", "sinpi", "cospi", "j0", "j1", "y0", "y1", "cyl_bessel_i0", "cyl_bessel_i1", "logb",
-              "floor", "ceil", "trunc", "round", "rint"):
+              "floor", "ceil", "trunc"):
     _define(_name, _name)
-for _name, _op in (("nearbyint", "rint"), ("fast_sinf", "sin"), ("fast_cosf", "cos"), ("fast_tanf", "tan"), ("fast_tanhf", "tanh"),
+for _name, _op in (("rint", "round"), ("nearbyint", "round"), ("round", "round_away"), ("fast_sinf", "sin"), ("fast_cosf", "cos"), ("fast_tanf", "tan"), ("fast_tanhf", "tanh"),
                    ("fast_expf", "exp"), ("fast_exp10f", "exp10"), ("fast_logf", "log"), ("fast_log2f", "log2"),
                    ("fast_log10f", "log10")):
     _define(_name, _op)
@@ -106,7 +106,7 @@ def _truth(op):
     return test
 
 
-isnan, isinf = _truth("isnan"), _truth("isinf")
+isnan, isinf = _truth("is_nan"), _truth("is_inf")
 
 
 @_builtin
@@ -174,7 +174,7 @@ def _define_cast(name, source, target, rounding):
         x = _to_tensor(x)
         _check(name, [x], (source,))
         if source.is_floating() and target.is_int():
-            step = {"rn": "rint", "rd": "floor", "ru": "ceil", "rz": "trunc"}[rounding]
+            step = {"rn": "round", "rd": "floor", "ru": "ceil", "rz": "trunc"}[rounding]
             return _cast(_a.elementwise(step, x), target)
         return _a.elementwise("rounded", x, result=x.type.with_element_ty(target), function="cast", to=_ROUNDINGS[rounding])
 
@@ -207,13 +207,13 @@ for _name, _source, _target in (
 @_builtin
 def llrint(x):
     """Each element rounded to the nearest integer, as int64."""
-    return _cast(_a.elementwise("rint", _to_tensor(x)), _t.int64)
+    return _cast(_a.elementwise("round", _to_tensor(x)), _t.int64)
 
 
 @_builtin
 def llround(x):
     """Each element rounded to the nearest integer, halves away from zero, as int64."""
-    return _cast(_a.elementwise("round", _to_tensor(x)), _t.int64)
+    return _cast(_a.elementwise("round_away", _to_tensor(x)), _t.int64)
 
 
 # -- words and their parts
