@@ -49,6 +49,46 @@ TEST(FoldBatchNorm, ScalesInFrontGoIntoInputChannels) {
     })");
 }
 
+TEST(FoldBatchNorm, ReachesWeightsOfSixteenBitsThroughACast) {
+  const std::string_view text = R"(graph(%x: f16[2,3]) {
+      %w = constant {value = f16[3,2]{1, 2, 3, 4, 5, 6}}
+      %1 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+      %2 = cast(%1) {to = f32}
+      %t = constant {value = f32[2]{10, 20}}
+      %tb = broadcast(%t) {shape = [2,2], dims = [1]}
+      %3 = add(%2, %tb)
+      %s = constant {value = f32[2]{2, 3}}
+      %sb = broadcast(%s) {shape = [2,2], dims = [1]}
+      %4 = mul(%3, %sb)
+      return "y" = %4
+    })";
+  expect_ir(text, {"fold_batch_norm"}, R"(graph(%x: f16[2,3]) {
+      %w = constant {value = f16[3,2]{2, 6, 6, 12, 10, 18}}
+      %1 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+      %2 = cast(%1) {to = f32}
+      %t = constant {value = f32[2]{20, 60}}
+      %tb = broadcast(%t) {shape = [2,2], dims = [1]}
+      %3 = add(%2, %tb)
+      return "y" = %3
+    })");
+}
+
+TEST(FoldBatchNorm, WeightsThatTheirTypeHasNoNormalNumbersForStay) {
+  for (const char* factors : {"1e5, 1", "1e-6, 2e-6"}) {
+    const std::string text = fmt::format(R"(graph(%x: f16[2,3]) {{
+      %w = constant {{value = f16[3,2]{{1, 2, 3, 4, 5, 6}}}}
+      %1 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
+      %2 = cast(%1) {{to = f32}}
+      %s = constant {{value = f32[2]{{{}}}}}
+      %sb = broadcast(%s) {{shape = [2,2], dims = [1]}}
+      %3 = mul(%2, %sb)
+      return "y" = %3
+    }})",
+                                         factors);
+    expect_ir(text, {"fold_batch_norm"}, text);
+  }
+}
+
 TEST(FoldBatchNorm, AConvolutionReadTwiceStays) {
   const std::string_view text = R"(graph(%x: f32[2,3]) {
       %w = constant {value = f32[3,2]{1, 2, 3, 4, 5, 6}}
