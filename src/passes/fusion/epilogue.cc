@@ -187,7 +187,7 @@ class Epilogue {
     if (std::string reason = refuse_order(node); !reason.empty()) return reason;
     const bool trailing = c_.users[result].empty() || c_.is_output[result];
     if (node.op == Op::kCast && !trailing && size_of(graph_.dtype(result)) > size_of(graph_.dtype(node.inputs[0]))) {
-      return widening_refusal(node.inputs[0], result);
+      return widening_refusal(node.inputs[0], result, id);
     }
     return {};
   }
@@ -275,8 +275,9 @@ class Epilogue {
   }
 
   // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with
-  // values of its own, or with a row or column that is made outside.
-  std::string widening_refusal(ValueId narrow, ValueId result) const {
+  // values of its own, or with a row or column that is made outside. Arithmetic for readers outside does not count if
+  // the narrow value is stored in any case.
+  std::string widening_refusal(ValueId narrow, ValueId result, NodeId id) const {
     constexpr int64_t kMuchFewer = 16;
     const auto is_at_hand = [&](ValueId v) {
       const Node* node = &graph_.producer(v);
@@ -288,9 +289,11 @@ class Epilogue {
       }
       return v == result || inside_.contains(v) || node->op == Op::kConstant || node->op == Op::kParameter;
     };
+    const bool stored = is_stored(narrow, id);
     for (NodeId user : c_.users[result]) {
       const Node& node = graph_.node(user);
-      if (ir::is_elementwise(node.op) && std::all_of(node.inputs.begin(), node.inputs.end(), is_at_hand)) return {};
+      if (!ir::is_elementwise(node.op) || (stored && all_outside(node.outputs[0]))) continue;
+      if (std::all_of(node.inputs.begin(), node.inputs.end(), is_at_hand)) return {};
     }
     return "storing the narrower type moves fewer bytes";
   }
