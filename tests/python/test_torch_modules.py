@@ -121,9 +121,21 @@ class Attention(test_torch_backend.Backend):
             for queries, keys in ((0, 5), (3, 0)):
                 q, k, v = (torch.randn(2, 2, one, 8) for one in (queries, keys, keys))
                 self.check(lambda q, k, v, m: attend(q, k, v, m).sum(-1), q, k, v, torch.rand(queries, keys) > 0.5)
-            # These are taken apart by PyTorch.
-            self.check(lambda q, k, v: attend(q[0], k[0], v[0]).exp(), *self.inputs())
+            # This one is taken apart by PyTorch.
             self.check(lambda q, k, v: attend(q, k[:1], v[:1], torch.ones(5, 5, dtype=torch.bool)).exp(), *self.inputs())
+
+    def test_any_number_of_dimensions(self):
+        attend = F.scaled_dot_product_attention
+        wide = [one.unflatten(0, (2, 1)).expand(2, 3, 4, 5, 8) for one in self.inputs()]  # windows, as of Twins
+        masks = [None, torch.rand(5, 5) > 0.4, torch.rand(3, 1, 5, 5) > 0.4, torch.rand(2, 1, 4, 1, 5) > 0.4]
+        with torch.no_grad(), self.graphs() as graphs:
+            for mask in masks:
+                self.check(lambda q, k, v, m=mask: attend(q, k, v, m).exp(), *wide)
+            self.check(lambda q, k, v: attend(q[0], k[0], v[0]).exp(), *self.inputs())
+            self.check(lambda q, k, v, m: attend(q[0], k[0], v[0], m), *self.inputs(), masks[2][0])
+            self.check(lambda q, k, v: attend(q, k, v, is_causal=True).transpose(2, 3).flatten(3), *wide)
+        for graph in graphs:
+            self.assertIn("heddle.attention.default", [str(node.target) for node in graph.parts[0].nodes])
 
     def test_types(self):
         with torch.no_grad():

@@ -1,7 +1,8 @@
 """The backend of torch.compile."""
 import contextlib
+import dataclasses
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import torch
 
@@ -17,7 +18,9 @@ _OLDEST = (2, 10)
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference"), "weights": ("watched", "fixed", "arguments")}
 
-class _Observer(NamedTuple):
+
+@dataclasses.dataclass(eq=False)  # one within another may have seen the same graphs
+class _Observer:
     graphs: List[CompiledGraph]
     keep_arguments: bool
 
