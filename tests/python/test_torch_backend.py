@@ -460,6 +460,28 @@ class Weights(Backend):
             self.assertEqual(shapes, sorted([(8, 16), (8, 16), (16, 16), *([(8,), (8,), (16,)] if bias else [])]))
             self.assertEqual(side_by_side(part, [node for node in part.inputs if node not in found]), set())
 
+    def test_short_products_of_one_value_that_a_gpu_multiplies_side_by_side(self):
+        """What blocks make of one condition, each for itself; not two products, nor those of many rows."""
+        from heddle.torch.weights import side_by_side
+
+        class Blocks(torch.nn.Module):
+            def __init__(self, count):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 32) for _ in range(count))
+
+            def forward(self, x, condition):
+                for layer in self.layers:
+                    scale, shift = layer(F.silu(condition)).chunk(2, -1)
+                    x = torch.tanh(x * scale + shift)
+                return x
+        for count, rows in ((5, 3), (2, 3), (5, 300)):
+            torch._dynamo.reset()
+            module = Blocks(count).eval()
+            with self.graphs() as graphs, torch.no_grad():
+                self.check(module, torch.randn(rows, 16), torch.randn(rows, 16))
+            part, = graphs[0].parts
+            self.assertEqual(len(side_by_side(part, part.inputs)), 10 if (count, rows) == (5, 3) else 0)
+
     def test_weights_that_change_unseen(self):
         results = {}
         for option in ("fixed", "arguments"):
