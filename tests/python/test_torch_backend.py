@@ -460,6 +460,29 @@ class Weights(Backend):
             self.assertEqual(shapes, sorted([(8, 16), (8, 16), (16, 16), *([(8,), (8,), (16,)] if bias else [])]))
             self.assertEqual(side_by_side(part, [node for node in part.inputs if node not in found]), set())
 
+    def test_normalisations_and_activations_stay_whole_where_nothing_is_trained(self):
+        nn = torch.nn
+        cases = [(nn.BatchNorm2d(5), (3, 5, 4, 6)), (nn.BatchNorm1d(5), (3, 5)), (nn.BatchNorm3d(4, affine=False), (2, 4, 3, 2, 3)),
+                 (nn.LayerNorm((4, 6)), (3, 5, 4, 6)), (nn.LayerNorm(7, bias=False), (2, 3, 7)),
+                 (nn.LayerNorm(7, elementwise_affine=False), (3, 7)), (nn.GELU(), (9, 5)), (nn.GELU("tanh"), (9, 5)), (nn.SiLU(), (9, 5)),
+                 (nn.Hardswish(), (9, 5))]
+        modules = nn.ModuleList(module for module, _ in cases).eval()
+        for parameter in modules.parameters():
+            nn.init.normal_(parameter)
+        for module in modules[:3]:
+            module.running_mean.normal_(), module.running_var.uniform_(0.2, 3)
+
+        def run(*inputs):
+            return [module(x) * 2 for module, x in zip(modules, inputs)]
+        for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 4e-2), (torch.float16, 5e-3)):
+            torch._dynamo.reset()
+            modules.to(dtype)
+            with self.subTest(dtype=dtype), torch.no_grad(), self.graphs() as graphs:
+                self.check(run, *((4 * torch.randn(shape)).to(dtype) for _, shape in cases), tolerance=tolerance)
+                part, = graphs[0].parts
+                self.assertLessEqual(len(part.nodes), 3 * len(cases))  # an operator, its first result, the product
+                self.assertEqual(graphs[0].division.fallbacks, [])
+
     def test_short_products_of_one_value_that_a_gpu_multiplies_side_by_side(self):
         """What blocks make of one condition, each for itself; not two products, nor those of many rows."""
         from heddle.torch.weights import side_by_side

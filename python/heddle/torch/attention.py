@@ -33,13 +33,16 @@ _library.impl("attention", _attention, "CompositeExplicitAutograd")
 torch.library.register_fake("heddle::attention", _fake, lib=_library)
 
 
+def trains(inputs: Sequence[Any]) -> bool:
+    """Whether a graph of Dynamo's has gradients."""
+    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
+
+
 def keep_attention_whole(module: GraphModule, inputs: Sequence[Any]) -> None:
     """Puts the operator into a graph of Dynamo's. A graph that has gradients, casts, or changes modes stays as it is."""
     graph: Graph = module.graph
-    tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
-    trains = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     casts = any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda"))
-    if trains or casts or any(node.target in _MODES for node in graph.nodes):
+    if trains(inputs) or casts or any(node.target in _MODES for node in graph.nodes):
         return
     for node in graph.nodes:
         if node.op == "call_function" and node.target is F.scaled_dot_product_attention and _is_plain(node):
