@@ -283,17 +283,21 @@ std::string product(const std::string& a, const std::string& b, const std::strin
   const ir::TensorType type = ir::parse(fmt::format("graph(%b: {}) {{ return \"b\" = %b }}", b)).type(0);
   std::string values;
   for (int64_t i = 0; i < element_count(type.shape); ++i) values += fmt::format("{}{}", i > 0 ? ", " : "", i % 7 - 3);
-  return fmt::format("graph(%a: {}) {{ %b = constant {{value = {}{{{}}}}} %y = dot({}) {{{}}} return \"y\" = %y }}", a, b,
-                     values, swapped ? "%b, %a" : "%a, %b", attrs);
+  return fmt::format("graph(%a: {}) {{ %b = constant {{value = {}{{{}}}}} %y = dot({}) {{{}}} return \"y\" = %y }}", a,
+                     b, values, swapped ? "%b, %a" : "%a, %b", attrs);
 }
 
 TEST(SmallDots, AreSumsOfProductsWhereverTheirDimensionsLie) {
   const std::string cases[] = {
       product("f16[100,4]", "f16[4,4]", "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]"),
-      product("f32[5,4,131]", "f32[4,7]", "lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [1]", true),
-      product("bf16[3,4,67,2]", "bf16[4,3,5,2]", "lhs_batch = [0], rhs_batch = [1], lhs_contract = [3, 1], rhs_contract = [3, 0]"),
-      product("f16[2,16,3,64]", "f16[2,16]", "lhs_batch = [0], rhs_batch = [0], lhs_contract = [1], rhs_contract = [1]"),
-      product("f16[90,1]", "f16[1,16]", "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32"),
+      product("f32[5,4,131]", "f32[4,7]", "lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [1]",
+              true),
+      product("bf16[3,4,67,2]", "bf16[4,3,5,2]",
+              "lhs_batch = [0], rhs_batch = [1], lhs_contract = [3, 1], rhs_contract = [3, 0]"),
+      product("f16[2,16,3,64]", "f16[2,16]",
+              "lhs_batch = [0], rhs_batch = [0], lhs_contract = [1], rhs_contract = [1]"),
+      product("f16[90,1]", "f16[1,16]",
+              "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32"),
   };
   for (const std::string& text : cases) EXPECT_FALSE(keeps_dot(without_small(text))) << text;
 }

@@ -26,8 +26,8 @@ Tensor to_f32(const Tensor& tensor) {
   return tensor.dtype() == DType::kF32 ? tensor : *converted(tensor, DType::kF32);
 }
 
-// f32 values in a narrower type. Nothing if that loses more than rounding the largest of them does: an overflow, or bits
-// of subnormal numbers where all are small.
+// f32 values in a narrower type. Nothing if that loses more than rounding the largest of them does: an overflow, or
+// bits of subnormal numbers where all are small.
 std::optional<Tensor> narrowed(const Tensor& tensor, DType to) {
   if (to == DType::kF32) return tensor;
   if (to == DType::kF16) {

@@ -133,7 +133,9 @@ Result dot_scale(const Match& m) {
     if (!found) continue;
     factor *= *found;
     operand = m.e.def(v).inputs[0];
-    for (size_t i = views.size(); i-- > 0;) operand = m.e.emit(m.e.def(views[i]).op, {operand}, m.e.def(views[i]).attrs);
+    for (size_t i = views.size(); i-- > 0;) {
+      operand = m.e.emit(m.e.def(views[i]).op, {operand}, m.e.def(views[i]).attrs);
+    }
   }
   if (operands == m.in) return {};
   Attrs attrs = m.attrs;
