@@ -49,6 +49,46 @@ TEST(FoldBatchNorm, ScalesInFrontGoIntoInputChannels) {
     })");
 }
 
+TEST(FoldBatchNorm, ReachesWeightsOfSixteenBitsThroughACast) {
+  const std::string_view text = R"(graph(%x: f16[2,3]) {
+      %w = constant {value = f16[3,2]{1, 2, 3, 4, 5, 6}}
+      %1 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+      %2 = cast(%1) {to = f32}
+      %t = constant {value = f32[2]{10, 20}}
+      %tb = broadcast(%t) {shape = [2,2], dims = [1]}
+      %3 = add(%2, %tb)
+      %s = constant {value = f32[2]{2, 3}}
+      %sb = broadcast(%s) {shape = [2,2], dims = [1]}
+      %4 = mul(%3, %sb)
+      return "y" = %4
+    })";
+  expect_ir(text, {"fold_batch_norm"}, R"(graph(%x: f16[2,3]) {
+      %w = constant {value = f16[3,2]{2, 6, 6, 12, 10, 18}}
+      %1 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+      %2 = cast(%1) {to = f32}
+      %t = constant {value = f32[2]{20, 60}}
+      %tb = broadcast(%t) {shape = [2,2], dims = [1]}
+      %3 = add(%2, %tb)
+      return "y" = %3
+    })");
+}
+
+TEST(FoldBatchNorm, WeightsThatTheirTypeHasNoNormalNumbersForStay) {
+  for (const char* factors : {"1e5, 1", "1e-6, 2e-6"}) {
+    const std::string text = fmt::format(R"(graph(%x: f16[2,3]) {{
+      %w = constant {{value = f16[3,2]{{1, 2, 3, 4, 5, 6}}}}
+      %1 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
+      %2 = cast(%1) {{to = f32}}
+      %s = constant {{value = f32[2]{{{}}}}}
+      %sb = broadcast(%s) {{shape = [2,2], dims = [1]}}
+      %3 = mul(%2, %sb)
+      return "y" = %3
+    }})",
+                                         factors);
+    expect_ir(text, {"fold_batch_norm"}, text);
+  }
+}
+
 TEST(FoldBatchNorm, AConvolutionReadTwiceStays) {
   const std::string_view text = R"(graph(%x: f32[2,3]) {
       %w = constant {value = f32[3,2]{1, 2, 3, 4, 5, 6}}
@@ -243,17 +283,21 @@ std::string product(const std::string& a, const std::string& b, const std::strin
   const ir::TensorType type = ir::parse(fmt::format("graph(%b: {}) {{ return \"b\" = %b }}", b)).type(0);
   std::string values;
   for (int64_t i = 0; i < element_count(type.shape); ++i) values += fmt::format("{}{}", i > 0 ? ", " : "", i % 7 - 3);
-  return fmt::format("graph(%a: {}) {{ %b = constant {{value = {}{{{}}}}} %y = dot({}) {{{}}} return \"y\" = %y }}", a, b,
-                     values, swapped ? "%b, %a" : "%a, %b", attrs);
+  return fmt::format("graph(%a: {}) {{ %b = constant {{value = {}{{{}}}}} %y = dot({}) {{{}}} return \"y\" = %y }}", a,
+                     b, values, swapped ? "%b, %a" : "%a, %b", attrs);
 }
 
 TEST(SmallDots, AreSumsOfProductsWhereverTheirDimensionsLie) {
   const std::string cases[] = {
       product("f16[100,4]", "f16[4,4]", "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]"),
-      product("f32[5,4,131]", "f32[4,7]", "lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [1]", true),
-      product("bf16[3,4,67,2]", "bf16[4,3,5,2]", "lhs_batch = [0], rhs_batch = [1], lhs_contract = [3, 1], rhs_contract = [3, 0]"),
-      product("f16[2,16,3,64]", "f16[2,16]", "lhs_batch = [0], rhs_batch = [0], lhs_contract = [1], rhs_contract = [1]"),
-      product("f16[90,1]", "f16[1,16]", "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32"),
+      product("f32[5,4,131]", "f32[4,7]", "lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [1]",
+              true),
+      product("bf16[3,4,67,2]", "bf16[4,3,5,2]",
+              "lhs_batch = [0], rhs_batch = [1], lhs_contract = [3, 1], rhs_contract = [3, 0]"),
+      product("f16[2,16,3,64]", "f16[2,16]",
+              "lhs_batch = [0], rhs_batch = [0], lhs_contract = [1], rhs_contract = [1]"),
+      product("f16[90,1]", "f16[1,16]",
+              "lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32"),
   };
   for (const std::string& text : cases) EXPECT_FALSE(keeps_dot(without_small(text))) << text;
 }

@@ -230,6 +230,20 @@ TEST(Fusion, SquaresOfAStoredValueAreNotStored) {
   EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot tanh", "stitch: mul reduce reduce"));
 }
 
+TEST(Fusion, SquaresOfAStoredNarrowValueAreNotStoredWide) {
+  const std::string text = "graph(%x: f16[8,64], %w: f16[64,64]) { %d = dot(%x, %w) " + kDot + R"(
+      %t = tanh(%d)
+      %f = cast(%t) {to = f32}
+      %q = mul(%f, %f)
+      %s = reduce(%q) {kind = "sum", dims = [0]}
+      %n = cast(%s) {to = f16}
+      %b = broadcast(%n) {shape = [8,64], dims = [1]}
+      %y = mul(%t, %b)
+      return "y" = %y
+    })";
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot tanh", "stitch: cast mul reduce cast mul"));
+}
+
 TEST(Fusion, SmallRegionsThatDoNotMeetAreOneGroup) {
   EXPECT_THAT(groups_of("graph(%x: f32[40], %y: f32[3,5]) { %a = neg(%x) %b = exp(%y) return \"a\" = %a, \"b\" = %b }"),
               ElementsAre("stitch: neg exp"));

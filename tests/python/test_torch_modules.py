@@ -121,9 +121,22 @@ class Attention(test_torch_backend.Backend):
             for queries, keys in ((0, 5), (3, 0)):
                 q, k, v = (torch.randn(2, 2, one, 8) for one in (queries, keys, keys))
                 self.check(lambda q, k, v, m: attend(q, k, v, m).sum(-1), q, k, v, torch.rand(queries, keys) > 0.5)
-            # These are taken apart by PyTorch.
-            self.check(lambda q, k, v: attend(q[0], k[0], v[0]).exp(), *self.inputs())
+            # This one is taken apart by PyTorch.
             self.check(lambda q, k, v: attend(q, k[:1], v[:1], torch.ones(5, 5, dtype=torch.bool)).exp(), *self.inputs())
+
+    def test_any_number_of_dimensions(self):
+        attend = F.scaled_dot_product_attention
+        wide = [one.unflatten(0, (2, 1)).expand(2, 3, 4, 5, 8) for one in self.inputs()]  # windows, as of Twins
+        masks = [None, torch.rand(5, 5) > 0.4, torch.rand(3, 1, 5, 5) > 0.4, torch.rand(2, 1, 4, 1, 5) > 0.4]
+        short = [one[0] for one in self.inputs()]
+
+        def run(q, k, v, q3, k3, v3):
+            return [*(attend(q, k, v, mask).exp() for mask in masks), attend(q3, k3, v3).exp(), attend(q3, k3, v3, masks[2][0]),
+                    attend(q, k, v, is_causal=True).transpose(2, 3).flatten(3)]
+        with torch.no_grad(), self.graphs() as graphs:
+            self.check(run, *wide, *short)
+        kinds = [str(node.target) for node in graphs[0].parts[0].nodes]
+        self.assertEqual(kinds.count("heddle.attention.default"), len(masks) + 3)
 
     def test_types(self):
         with torch.no_grad():
@@ -147,6 +160,82 @@ class Attention(test_torch_backend.Backend):
         want = torch.autograd.grad(module(x, seen).square().sum(), list(module.parameters()))
         for a, b in zip(want, got):
             torch.testing.assert_close(b, a)
+
+
+class Whole(test_torch_backend.Backend):
+    """What graphs without gradients keep together."""
+
+    def test_matrices_that_a_gpu_multiplies_side_by_side(self):
+        """Queries, keys and values, with their biases; not a gated product, whose copies would be most of a model."""
+        from heddle.torch.weights import side_by_side
+
+        class Layer(torch.nn.Module):
+            def __init__(self, bias):
+                super().__init__()
+                self.q, self.k, self.v, self.o = (torch.nn.Linear(16, n, bias=bias) for n in (16, 8, 8, 16))
+                self.gate, self.up, self.down = torch.nn.Linear(16, 24), torch.nn.Linear(16, 24), torch.nn.Linear(24, 16)
+
+            def forward(self, x):
+                q, k, v = (one(x).unflatten(-1, (-1, 8)).transpose(1, 2) for one in (self.q, self.k, self.v))
+                y = F.scaled_dot_product_attention(q, k, v, enable_gqa=True).transpose(1, 2).flatten(2)
+                x = x + self.o(y)
+                return x + self.down(F.silu(self.gate(x)) * self.up(x))
+        for bias in (True, False):
+            torch._dynamo.reset()
+            module, x = Layer(bias).eval(), torch.randn(2, 5, 16)
+            with self.graphs() as graphs, torch.no_grad():
+                compiled = self.compiled(module, dynamic=True)
+                torch.testing.assert_close(compiled(x), module(x), rtol=1e-4, atol=1e-5)
+            part, = graphs[0].parts
+            found = side_by_side(part, part.inputs)
+            shapes = sorted(tuple(node.meta["val"].shape) for node in found)
+            self.assertEqual(shapes, sorted([(8, 16), (8, 16), (16, 16), *([(8,), (8,), (16,)] if bias else [])]))
+            self.assertEqual(side_by_side(part, [node for node in part.inputs if node not in found]), set())
+
+    def test_normalisations_and_activations_stay_whole_where_nothing_is_trained(self):
+        nn = torch.nn
+        cases = [(nn.BatchNorm2d(5), (3, 5, 4, 6)), (nn.BatchNorm1d(5), (3, 5)), (nn.BatchNorm3d(4, affine=False), (2, 4, 3, 2, 3)),
+                 (nn.LayerNorm((4, 6)), (3, 5, 4, 6)), (nn.LayerNorm(7, bias=False), (2, 3, 7)),
+                 (nn.LayerNorm(7, elementwise_affine=False), (3, 7)), (nn.GELU(), (9, 5)), (nn.GELU("tanh"), (9, 5)), (nn.SiLU(), (9, 5)),
+                 (nn.Hardswish(), (9, 5))]
+        modules = nn.ModuleList(module for module, _ in cases).eval()
+        for parameter in modules.parameters():
+            nn.init.normal_(parameter)
+        for module in modules[:3]:
+            module.running_mean.normal_(), module.running_var.uniform_(0.2, 3)
+
+        def run(*inputs):
+            return [module(x) * 2 for module, x in zip(modules, inputs)]
+        for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 4e-2), (torch.float16, 5e-3)):
+            torch._dynamo.reset()
+            modules.to(dtype)
+            with self.subTest(dtype=dtype), torch.no_grad(), self.graphs() as graphs:
+                self.check(run, *((4 * torch.randn(shape)).to(dtype) for _, shape in cases), tolerance=tolerance)
+                part, = graphs[0].parts
+                self.assertLessEqual(len(part.nodes), 3 * len(cases))  # an operator, its first result, the product
+                self.assertEqual(graphs[0].division.fallbacks, [])
+
+    def test_short_products_of_one_value_that_a_gpu_multiplies_side_by_side(self):
+        """What blocks make of one condition, each for itself; not two products, nor those of many rows."""
+        from heddle.torch.weights import side_by_side
+
+        class Blocks(torch.nn.Module):
+            def __init__(self, count):
+                super().__init__()
+                self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 32) for _ in range(count))
+
+            def forward(self, x, condition):
+                for layer in self.layers:
+                    scale, shift = layer(F.silu(condition)).chunk(2, -1)
+                    x = torch.tanh(x * scale + shift)
+                return x
+        for count, rows in ((5, 3), (2, 3), (5, 300)):
+            torch._dynamo.reset()
+            module = Blocks(count).eval()
+            with self.graphs() as graphs, torch.no_grad():
+                self.check(module, torch.randn(rows, 16), torch.randn(rows, 16))
+            part, = graphs[0].parts
+            self.assertEqual(len(side_by_side(part, part.inputs)), 10 if (count, rows) == (5, 3) else 0)
 
 
 class Numbers(test_torch_backend.Backend):

@@ -48,7 +48,7 @@ def traced(function, fallbacks):
         return graph
     forward, backward, inference = (functools.partial(build, kind=kind) for kind in ("forward", "backward", "inference"))
     return aot_function(function, fw_compiler=forward, bw_compiler=backward, inference_compiler=inference,
-                        decompositions=table(), partition_fn=partitioned)
+                        decompositions=table(True), partition_fn=partitioned)
 
 
 class Core(unittest.TestCase):

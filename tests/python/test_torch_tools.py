@@ -130,8 +130,8 @@ class Minifier(unittest.TestCase):
                 self.assertEqual(told.returncode, 0, told.stdout)
                 launcher, = folder.rglob("repro.py")
                 self.assertNotIn(".exp(", launcher.read_text())  # the wrong operator alone is left
-            told = run(str(launcher), "run")
-            self.assertIn("AccuracyError", told.stdout)
+                told = run(str(launcher), "run")
+                self.assertIn("AccuracyError", told.stdout)
 
 
 class Net(torch.nn.Module):

@@ -18,25 +18,31 @@ _MODES = (torch.amp.autocast_mode._enter_autocast, torch._C._set_grad_enabled)
 
 
 def _attention(query: torch.Tensor, *arguments: Any, **words: Any) -> torch.Tensor:
-    return F.scaled_dot_product_attention(query, *arguments, **words).transpose(1, 2).contiguous().transpose(1, 2)
+    result = F.scaled_dot_product_attention(query, *arguments, **words)
+    return result.transpose(-3, -2).contiguous().transpose(-3, -2) if query.dim() <= 4 else result.contiguous()
 
 
 def _fake(query: torch.Tensor, _key: torch.Tensor, value: torch.Tensor, *_: Any, **_words: Any) -> torch.Tensor:
-    batch, heads, length, _depth = query.shape
-    return query.new_empty(batch, length, heads, value.shape[-1]).transpose(1, 2)
+    *batch, heads, length, _depth = query.shape
+    if len(batch) > 1:
+        return query.new_empty(*batch, heads, length, value.shape[-1])
+    return query.new_empty(*batch, length, heads, value.shape[-1]).transpose(-3, -2)
 
 
 _library.impl("attention", _attention, "CompositeExplicitAutograd")
 torch.library.register_fake("heddle::attention", _fake, lib=_library)
 
 
+def trains(inputs: Sequence[Any]) -> bool:
+    """Whether a graph of Dynamo's has gradients."""
+    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
+
+
 def keep_attention_whole(module: GraphModule, inputs: Sequence[Any]) -> None:
     """Puts the operator into a graph of Dynamo's. A graph that has gradients, casts, or changes modes stays as it is."""
     graph: Graph = module.graph
-    tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
-    trains = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
     casts = any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda"))
-    if trains or casts or any(node.target in _MODES for node in graph.nodes):
+    if trains(inputs) or casts or any(node.target in _MODES for node in graph.nodes):
         return
     for node in graph.nodes:
         if node.op == "call_function" and node.target is F.scaled_dot_product_attention and _is_plain(node):
@@ -45,16 +51,16 @@ def keep_attention_whole(module: GraphModule, inputs: Sequence[Any]) -> None:
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether it has no dropout, four dimensions, one type, and one batch."""
+    """Whether it has no dropout, heads, one type, and one batch."""
     values = dict(zip(("query", "key", "value", "attn_mask", "dropout_p"), node.args), **node.kwargs)
     if values.get("dropout_p", 0.0) != 0.0:
         return False
     q, k, v = (_example(values[name]) for name in ("query", "key", "value"))
-    if q is None or k is None or v is None or not q.dim() == k.dim() == v.dim() == 4:
+    if q is None or k is None or v is None or not q.dim() == k.dim() == v.dim() >= 3:
         return False
-    if k.shape[1] != v.shape[1] or (k.shape[1] != q.shape[1] and not values.get("enable_gqa")):
+    if k.shape[-3] != v.shape[-3] or (k.shape[-3] != q.shape[-3] and not values.get("enable_gqa")):
         return False
-    return bool(q.dtype == k.dtype == v.dtype and q.shape[0] == k.shape[0] == v.shape[0])
+    return bool(q.dtype == k.dtype == v.dtype and q.shape[:-3] == k.shape[:-3] == v.shape[:-3])
 
 
 def _example(argument: Any) -> Optional[torch.Tensor]:

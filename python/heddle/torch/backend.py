@@ -1,7 +1,8 @@
 """The backend of torch.compile."""
 import contextlib
+import dataclasses
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import torch
 
@@ -17,7 +18,9 @@ _OLDEST = (2, 10)
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference"), "weights": ("watched", "fixed", "arguments")}
 
-class _Observer(NamedTuple):
+
+@dataclasses.dataclass(eq=False)  # one within another may have seen the same graphs
+class _Observer:
     graphs: List[CompiledGraph]
     keep_arguments: bool
 
@@ -46,7 +49,7 @@ def fresh_backend() -> Callable[..., Any]:
 def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> Any:
     """What torch.compile calls for each graph of Dynamo's."""
     from torch._dynamo.backends.common import aot_autograd
-    from heddle.torch.attention import keep_attention_whole
+    from heddle.torch.attention import keep_attention_whole, trains
     from heddle.torch.decompositions import table
     from heddle.torch.warm_start import caching, compiler
 
@@ -54,7 +57,7 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     keep_attention_whole(module, inputs)
     build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
     run = aot_autograd(fw_compiler=compiler("forward", build, _weights), bw_compiler=compiler("backward", build, _weights),
-                       inference_compiler=compiler("inference", build, _weights), decompositions=table(),
+                       inference_compiler=compiler("inference", build, _weights), decompositions=table(trains(inputs)),
                        partition_fn=partitioned, keep_inference_input_mutations=True)
     with caching(module, build):
         compiled = run(module, inputs)

@@ -24,6 +24,8 @@ _MORE = [
 _WHOLE = [
     aten._softmax, aten._log_softmax, aten.var_mean, aten.var, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.max_pool2d_with_indices,
     aten._scaled_dot_product_flash_attention_for_cpu, aten.avg_pool2d, aten.convolution_backward, aten.embedding_dense_backward, aten.native_dropout]
+# Where nothing is trained: PyTorch takes longer to trace what an operator is made of than the operator.
+_WHOLE_IN_INFERENCE = [aten._native_batch_norm_legit_no_training, aten.native_layer_norm, aten.gelu, aten.silu, aten.hardswish]
 
 
 def _as_strided_scatter(x: torch.Tensor, source: torch.Tensor, size: Sequence[int], stride: Sequence[int],
@@ -38,11 +40,11 @@ def _as_strided_scatter(x: torch.Tensor, source: torch.Tensor, size: Sequence[in
 
 
 @functools.cache
-def table() -> Dict[Any, Callable[..., Any]]:
+def table(trains: bool) -> Dict[Any, Callable[..., Any]]:
     from torch._decomp import core_aten_decompositions, get_decompositions
 
     made = {**core_aten_decompositions(), **get_decompositions(_MORE), aten.as_strided_scatter.default: _as_strided_scatter}
-    for packet in _WHOLE:
+    for packet in _WHOLE if trains else [*_WHOLE, *_WHOLE_IN_INFERENCE]:
         for overload in packet.overloads():
             made.pop(getattr(packet, overload), None)
     return made

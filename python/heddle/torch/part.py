@@ -23,12 +23,11 @@ _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the re
 
 def line_of(node: Node) -> str:
     """"model.py:17", the innermost line of the user's program that made the node; "" where it is not known."""
-    found = ""
-    for line in (node.meta.get("stack_trace") or "").splitlines():
+    for line in reversed((node.meta.get("stack_trace") or "").splitlines()):
         if line.lstrip().startswith('File "'):
             path, _, rest = line.strip()[6:].partition('", line ')
-            found = f"{os.path.basename(path)}:{rest.partition(',')[0]}"
-    return found
+            return f"{os.path.basename(path)}:{rest.partition(',')[0]}"
+    return ""
 
 
 def _name_of(node: Node) -> str:
@@ -141,7 +140,8 @@ def lower_part(part: Part, symbols: Environment, layout_of: Callable[[torch.Tens
         if is_item(node):
             values[node] = [values[node.args[0]][node.args[1]]]  # type: ignore[index]
             continue
-        writer.origin = f"{line_of(node)}:{_name_of(node)}" if line_of(node) else None
+        line = line_of(node)
+        writer.origin = f"{line}:{_name_of(node)}" if line else None
         values[node] = lower_node(node, Context(writer, _results(node, symbols), used_results(node)), of_node)
     writer.origin = None
     for node in part.outputs:

@@ -16,7 +16,7 @@ def export(module: torch.nn.Module, inputs: Sequence[Any], path: Any, keywords: 
     from heddle.torch.decompositions import table
 
     with torch.no_grad():
-        program = torch.export.export(module, tuple(inputs), dict(keywords or {})).run_decompositions(table())
+        program = torch.export.export(module, tuple(inputs), dict(keywords or {})).run_decompositions(table(False))
     signature, graph = program.graph_signature, program.graph_module.graph
     mutated = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
     if mutated:

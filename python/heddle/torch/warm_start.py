@@ -94,10 +94,27 @@ def caching(module: GraphModule, build: Build) -> Iterator[None]:
     _builds.append(build)
     try:
         with torch._functorch.config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True), \
-                torch.compiler.config.patch(cache_key_tag=tag):
+                torch.compiler.config.patch(cache_key_tag=tag), _keys_without_inductor():
             yield
     finally:
         _builds.pop()
+
+
+@contextlib.contextmanager
+def _keys_without_inductor() -> Iterator[None]:
+    """Keys of entries tell Inductor's code generators, which take a tenth of a second process to import. No entry here has
+    code of theirs. Versions of torch whose keys are made otherwise are left alone."""
+    from torch._inductor import codecache, config
+
+    changes = [(vars(codecache), "init_backend_registration", lambda: None), (vars(config), "_cache_config_serializer", None)]
+    found = [(names, name, names[name], value) for names, name, value in changes if name in names]
+    try:
+        for names, name, _, value in found:
+            names[name] = value
+        yield
+    finally:
+        for names, name, before, _ in found:
+            names[name] = before
 
 
 @functools.cache

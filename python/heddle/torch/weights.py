@@ -17,6 +17,8 @@ MOST_SHAPES = 64  # sets of extents whose plans a graph keeps
 Key = Tuple[int, ...]  # the extents of a call
 _MOST_PATIENCE = 32
 _SMALL = 1 << 16
+_FEW_ROWS, _SHORT = 32, 8 << 20  # of a product whose launch takes as long as reading its matrix: rows, bytes of the matrix
+_FEW_PRODUCTS = 4  # fewer short ones, such as the pair of a gated product, are not worth copies
 _CONVOLUTION = torch.ops.aten.convolution.default
 _PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.addmm.default)
 _TRANSPOSES = (torch.ops.aten.t.default, torch.ops.aten.permute.default, torch.ops.aten.transpose.int)
@@ -124,16 +126,36 @@ def _gains(node: Node, part: Part, device: torch.device) -> bool:
 
 def side_by_side(part: Part, weights: Collection[Node]) -> Set[Node]:
     """Matrices, and the biases of their products, of which the compiler makes one product if they are constants: they have the
-    same left operand, and the columns of each result are divided into heads (queries, keys and values of an attention)."""
-    products: Dict[Node, List[Set[Node]]] = {}
+    same left operand, and the columns of each result are divided into heads (queries, keys and values of an attention), or
+    the products are short (what the blocks of a network make of one condition)."""
+    joined: Dict[Node, List[Set[Node]]] = {}
+    short: Dict[Node, List[Set[Node]]] = {}
+    first = _first_of_equals(part.nodes)
     for node in part.nodes:
         if node.target not in _PRODUCTS:
             continue
         *bias, left, right = node.args[:3]
         own = {_unturned(one) for one in (*bias, right)}  # type: ignore[arg-type]
-        if own <= set(weights) and _has_heads(node):
-            products.setdefault(_unfolded(left), []).append(own)  # type: ignore[arg-type]
-    return {node for found in products.values() if len(found) > 1 for own in found for node in own}
+        source = _unfolded(left)  # type: ignore[arg-type]
+        if own <= set(weights) and (_has_heads(node) or _is_short(left, right)):  # type: ignore[arg-type]
+            (joined if _has_heads(node) else short).setdefault(first.get(source, source), []).append(own)
+    groups = [*(one for one in joined.values() if len(one) > 1), *(one for one in short.values() if len(one) >= _FEW_PRODUCTS)]
+    return {node for found in groups for own in found for node in own}
+
+
+def _first_of_equals(nodes: Sequence[Node]) -> Dict[Node, Node]:
+    """For each node the first one that computes the same."""
+    first: Dict[Node, Node] = {}
+    met: Dict[str, Node] = {}
+    for node in nodes:
+        given = torch.fx.node.map_arg((node.args, node.kwargs), lambda one: first.get(one, one))
+        first[node] = met.setdefault(f"{node.target} {given}", node)
+    return first
+
+
+def _is_short(left: Node, right: Node) -> bool:
+    rows, matrix = left.meta["val"].shape[0], right.meta["val"]
+    return isinstance(rows, int) and rows <= _FEW_ROWS and matrix.numel() * matrix.element_size() <= _SHORT
 
 
 def _unturned(node: Node) -> Node:

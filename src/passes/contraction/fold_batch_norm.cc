@@ -1,6 +1,7 @@
 #include "passes/contraction/fold_batch_norm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "ir/rewrite.h"
@@ -17,6 +18,27 @@ using ir::Op;
 using ir::ValueId;
 using Channels = std::vector<float>;  // one per channel
 
+bool is_folded(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+Tensor to_f32(const Tensor& tensor) {
+  return tensor.dtype() == DType::kF32 ? tensor : *converted(tensor, DType::kF32);
+}
+
+// f32 values in a narrower type. Nothing if that loses more than rounding the largest of them does: an overflow, or
+// bits of subnormal numbers where all are small.
+std::optional<Tensor> narrowed(const Tensor& tensor, DType to) {
+  if (to == DType::kF32) return tensor;
+  if (to == DType::kF16) {
+    constexpr float kLargest = 65504, kEnough = 0x1p-13F;
+    float largest = 0;
+    for (const float value : tensor.values<float>()) largest = std::max(largest, std::fabs(value));
+    if (largest > kLargest || (largest > 0 && largest < kEnough)) return std::nullopt;
+  }
+  return converted(tensor, to);
+}
+
 // One round over a graph. A chain of constants takes one round for each.
 class Round {
  public:
@@ -26,7 +48,7 @@ class Round {
 
   ir::Graph run() {
     return ir::Rewriter(graph_).run([this](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
-      if (graph_.dtype(node.outputs[0]) != DType::kF32) return std::nullopt;
+      if (!is_folded(graph_.dtype(node.outputs[0]))) return std::nullopt;
       std::optional<ValueId> result;
       if (node.op == Op::kMul) result = product_behind(r, node);
       if (node.op == Op::kAdd) result = sums_behind(r, node);
@@ -41,13 +63,25 @@ class Round {
  private:
   bool read_once(ValueId v) const { return readers_[v].size() == 1 && !is_output_[v]; }
 
-  // The contraction with constant weights that makes a value, if nothing else reads it.
-  const Node* contraction(ValueId v) const {
-    const Node& node = graph_.producer(v);
-    if ((node.op != Op::kConv && node.op != Op::kDot) || !read_once(v)) return nullptr;
+  // A contraction with constant weights, and what casts its 16-bit result to f32 (null where nothing does).
+  struct Anchor {
+    const Node* node;
+    const Node* cast;
+  };
+
+  // The one that makes a value, if nothing else reads it.
+  std::optional<Anchor> contraction(ValueId v) const {
+    Anchor anchor{&graph_.producer(v), nullptr};
+    if (anchor.node->op == Op::kCast && graph_.dtype(v) == DType::kF32 && read_once(v)) {
+      anchor.cast = anchor.node;
+      v = anchor.cast->inputs[0];
+      anchor.node = &graph_.producer(v);
+    }
+    const Node& node = *anchor.node;
+    if ((node.op != Op::kConv && node.op != Op::kDot) || !read_once(v)) return std::nullopt;
     const Tensor* weights = graph_.constant_of(node.inputs[1]);
-    if (weights == nullptr || weights->dtype() != DType::kF32) return nullptr;
-    return output_channel(node) >= 0 ? &node : nullptr;
+    if (weights == nullptr || !is_folded(weights->dtype())) return std::nullopt;
+    return output_channel(node) >= 0 ? std::optional(anchor) : std::nullopt;
   }
 
   // Where the output channels stand in the result and in the weights; -1 where there is no one such dimension.
@@ -74,10 +108,11 @@ class Round {
     const Node& node = graph_.producer(v);
     if (node.op != Op::kBroadcast) return std::nullopt;
     const Tensor* small = graph_.constant_of(node.inputs[0]);
-    if (small == nullptr || small->dtype() != DType::kF32 || small->size() == 0) return std::nullopt;
-    if (small->rank() == 0) return Channels(extent, small->values<float>()[0]);
-    if (small->rank() != 1 || node.attrs.ints("dims")[0] != dim) return std::nullopt;
-    const auto values = small->values<float>();
+    if (small == nullptr || !is_folded(small->dtype()) || small->size() == 0) return std::nullopt;
+    if (small->rank() > 1 || (small->rank() == 1 && node.attrs.ints("dims")[0] != dim)) return std::nullopt;
+    const Tensor wide = to_f32(*small);
+    const auto values = wide.values<float>();
+    if (small->rank() == 0) return Channels(extent, values[0]);
     return values.size() == extent ? Channels(values.begin(), values.end()) : std::optional<Channels>();
   }
 
@@ -88,63 +123,77 @@ class Round {
            std::adjacent_find(factors.begin(), factors.end(), std::not_equal_to<>()) != factors.end();
   }
 
-  static ValueId bias_like(ir::Rewriter& r, ValueId like, const Channels& values, int64_t dim) {
-    const ValueId vector = r.constant(Tensor::of<float>(DType::kF32, {static_cast<int64_t>(values.size())}, values));
-    const Shape shape = r.target().shape(like);
-    return r.emit(Op::kBroadcast, {vector}, {{"shape", shape}, {"dims", Ints{dim}}});
+  // Channels in the type of a value; nothing if that is too narrow.
+  std::optional<Tensor> typed_as(ValueId v, const Channels& values) const {
+    const auto count = static_cast<int64_t>(values.size());
+    return narrowed(Tensor::of<float>(DType::kF32, {count}, values), graph_.dtype(v));
+  }
+  static ValueId plus(ir::Rewriter& r, ValueId x, Tensor channels, int64_t dim) {
+    const ValueId vector = r.constant(std::move(channels));
+    const Shape shape = r.target().shape(x);
+    return r.emit(Op::kAdd, {x, r.emit(Op::kBroadcast, {vector}, {{"shape", shape}, {"dims", Ints{dim}}})});
+  }
+
+  // Weights times factors along a dimension, where they are worth a copy.
+  std::optional<Tensor> scaled(const Node& node, int64_t weight_dim, const std::optional<Channels>& factors) const {
+    const Tensor& weights = *graph_.constant_of(node.inputs[1]);
+    if (!factors || !is_worth_it(*factors, weights)) return std::nullopt;
+    return narrowed(scaled_along(to_f32(weights), weight_dim, *factors), weights.dtype());
   }
 
   // The contraction again, with other weights.
-  ValueId with_weights(ir::Rewriter& r, const Node& node, Tensor weights) const {
+  ValueId with_weights(ir::Rewriter& r, const Anchor& anchor, Tensor weights) const {
+    const Node& node = *anchor.node;
     r.also_from(node);
-    return r.emit(node.op, {r(node.inputs[0]), r.constant(std::move(weights))}, node.attrs);
-  }
-  ValueId scaled(ir::Rewriter& r, const Node& node, const Channels& factors) const {
-    return with_weights(r, node, scaled_along(*graph_.constant_of(node.inputs[1]), weight_channel(node), factors));
+    const ValueId made = r.emit(node.op, {r(node.inputs[0]), r.constant(std::move(weights))}, node.attrs);
+    return anchor.cast == nullptr ? made : r.emit(Op::kCast, {made}, anchor.cast->attrs);
   }
 
   // conv(x, w) * s = conv(x, w * s); (conv(x, w) + b) * s = conv(x, w * s) + b * s
   std::optional<ValueId> product_behind(ir::Rewriter& r, const Node& mul) const {
-    if (const Node* anchor = contraction(mul.inputs[0])) {
-      const auto factors = per_channel(mul.inputs[1], output_channel(*anchor));
-      if (factors && is_worth_it(*factors, *graph_.constant_of(anchor->inputs[1]))) return scaled(r, *anchor, *factors);
-      return std::nullopt;
+    if (const auto anchor = contraction(mul.inputs[0])) {
+      const auto factors = per_channel(mul.inputs[1], output_channel(*anchor->node));
+      auto weights = scaled(*anchor->node, weight_channel(*anchor->node), factors);
+      return weights ? std::optional(with_weights(r, *anchor, std::move(*weights))) : std::nullopt;
     }
     const Node& add = graph_.producer(mul.inputs[0]);
     if (add.op != Op::kAdd || !read_once(mul.inputs[0])) return std::nullopt;
-    const Node* anchor = contraction(add.inputs[0]);
-    if (anchor == nullptr) return std::nullopt;
-    const int64_t dim = output_channel(*anchor);
+    const auto anchor = contraction(add.inputs[0]);
+    if (!anchor) return std::nullopt;
+    const int64_t dim = output_channel(*anchor->node);
     const auto factors = per_channel(mul.inputs[1], dim);
     auto bias = per_channel(add.inputs[1], dim);
-    if (!factors || !bias || !is_worth_it(*factors, *graph_.constant_of(anchor->inputs[1]))) return std::nullopt;
+    auto weights = scaled(*anchor->node, weight_channel(*anchor->node), factors);
+    if (!weights || !bias) return std::nullopt;
     for (size_t i = 0; i < bias->size(); ++i) (*bias)[i] *= (*factors)[i];
+    auto typed = typed_as(mul.outputs[0], *bias);
+    if (!typed) return std::nullopt;
     r.also_from(add);
-    const ValueId product = scaled(r, *anchor, *factors);
-    return r.emit(Op::kAdd, {product, bias_like(r, product, *bias, dim)});
+    return plus(r, with_weights(r, *anchor, std::move(*weights)), std::move(*typed), dim);
   }
 
   // (conv(x, w) + a) + b = conv(x, w) + (a + b)
   std::optional<ValueId> sums_behind(ir::Rewriter& r, const Node& add) const {
     const Node& inner = graph_.producer(add.inputs[0]);
     if (inner.op != Op::kAdd || !read_once(add.inputs[0])) return std::nullopt;
-    const Node* anchor = contraction(inner.inputs[0]);
-    if (anchor == nullptr) return std::nullopt;
-    const int64_t dim = output_channel(*anchor);
+    const auto anchor = contraction(inner.inputs[0]);
+    if (!anchor) return std::nullopt;
+    const int64_t dim = output_channel(*anchor->node);
     auto a = per_channel(inner.inputs[1], dim);
     const auto b = per_channel(add.inputs[1], dim);
     if (!a || !b) return std::nullopt;
     for (size_t i = 0; i < a->size(); ++i) (*a)[i] += (*b)[i];
+    auto typed = typed_as(add.outputs[0], *a);
+    if (!typed) return std::nullopt;
     r.also_from(inner);
-    const ValueId x = r(inner.inputs[0]);
-    return r.emit(Op::kAdd, {x, bias_like(r, x, *a, dim)});
+    return plus(r, r(inner.inputs[0]), std::move(*typed), dim);
   }
 
   // conv(x * s, w) = conv(x, s * w): the padding of zeros does not mind.
   std::optional<ValueId> product_in_front(ir::Rewriter& r, const Node& anchor) const {
     const Tensor* weights = graph_.constant_of(anchor.inputs[1]);
     const Node& mul = graph_.producer(anchor.inputs[0]);
-    if (weights == nullptr || weights->dtype() != DType::kF32 || mul.op != Op::kMul || !read_once(anchor.inputs[0])) {
+    if (weights == nullptr || !is_folded(weights->dtype()) || mul.op != Op::kMul || !read_once(anchor.inputs[0])) {
       return std::nullopt;
     }
     const auto rank = static_cast<int64_t>(graph_.shape(anchor.inputs[0]).size());
@@ -157,11 +206,10 @@ class Round {
       dim = anchor.attrs.ints("lhs_contract")[0];
       weight_dim = anchor.attrs.ints("rhs_contract")[0];
     }
-    const auto factors = per_channel(mul.inputs[1], dim);
-    if (!factors || !is_worth_it(*factors, *weights)) return std::nullopt;
+    auto folded = scaled(anchor, weight_dim, per_channel(mul.inputs[1], dim));
+    if (!folded) return std::nullopt;
     r.also_from(mul);
-    return r.emit(anchor.op, {r(mul.inputs[0]), r.constant(scaled_along(*weights, weight_dim, *factors))},
-                  anchor.attrs);
+    return r.emit(anchor.op, {r(mul.inputs[0]), r.constant(std::move(*folded))}, anchor.attrs);
   }
 
   const ir::Graph& graph_;

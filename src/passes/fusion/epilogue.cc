@@ -19,6 +19,7 @@ using Role = FusionContext::Role;
 
 constexpr size_t kMostKernelNodes = 128;  // of one kernel: epilogues are parts of larger texts
 constexpr size_t kMostReaders = 1024;     // that are looked at
+constexpr int kMostViews = 4;             // of reshapes and casts that are looked through
 
 // Whether a change of layout of a convolution's result makes neighbouring columns neighbouring pixels of a row: vectors
 // of the results are interleaved in registers.
@@ -142,9 +143,8 @@ class Epilogue {
   }
   // Whether a node makes the operand of such reductions and nothing else.
   bool leads_to_reductions(NodeId id, int depth = 0) const {
-    constexpr int kMaxDepth = 4;
     const Node& node = graph_.node(id);
-    if (!matrix_ || depth > kMaxDepth || (node.op != Op::kReshape && node.op != Op::kCast)) return false;
+    if (!matrix_ || depth > kMostViews || (node.op != Op::kReshape && node.op != Op::kCast)) return false;
     const ValueId result = node.outputs[0];
     return !c_.is_output[result] && !c_.users[result].empty() &&
            std::all_of(c_.users[result].begin(), c_.users[result].end(),
@@ -187,7 +187,7 @@ class Epilogue {
     if (std::string reason = refuse_order(node); !reason.empty()) return reason;
     const bool trailing = c_.users[result].empty() || c_.is_output[result];
     if (node.op == Op::kCast && !trailing && size_of(graph_.dtype(result)) > size_of(graph_.dtype(node.inputs[0]))) {
-      return widening_refusal(node.inputs[0], result);
+      return widening_refusal(node.inputs[0], result, id);
     }
     return {};
   }
@@ -227,10 +227,9 @@ class Epilogue {
 
   // A reader that no epilogue can have: memory-bound, but not elementwise; reshapes are looked through.
   bool stays_outside(NodeId id, int depth = 0) const {
-    constexpr int kMaxDepth = 4;
     const Node& node = graph_.node(id);
     if (leads_to_reductions(id)) return false;
-    if (node.op == Op::kReshape && depth < kMaxDepth) return all_outside(node.outputs[0], depth + 1);
+    if (node.op == Op::kReshape && depth < kMostViews) return all_outside(node.outputs[0], depth + 1);
     return c_.role[id] == Role::kMemory && !ir::is_elementwise(node.op) && !is_store_layout(node.op);
   }
   bool all_outside(ValueId v, int depth = 0) const {
@@ -241,13 +240,12 @@ class Epilogue {
   // Whether the result of an epilogue value is stored in any case. `aside` is the reader in question, whose result only
   // later kernels read. Another reader that waits for those kernels cannot join the epilogue, so the value is stored.
   bool is_stored(ValueId v, NodeId aside, int depth = 0) const {
-    constexpr int kMaxDepth = 4;
     if (c_.is_output[v]) return true;
     return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
       const Node& node = graph_.node(id);
       if (leads_to_reductions(id)) return false;
       if (id != aside && ir::is_elementwise(node.op) && waits_for(c_, id, aside)) return true;
-      if (node.op == Op::kReshape) return depth < kMaxDepth && is_stored(node.outputs[0], aside, depth + 1);
+      if (node.op == Op::kReshape) return depth < kMostViews && is_stored(node.outputs[0], aside, depth + 1);
       return stays_outside(id);
     });
   }
@@ -275,8 +273,9 @@ class Epilogue {
   }
 
   // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with
-  // values of its own, or with a row or column that is made outside.
-  std::string widening_refusal(ValueId narrow, ValueId result) const {
+  // values of its own, or with a row or column that is made outside, and not for outside readers of a value that is
+  // stored.
+  std::string widening_refusal(ValueId narrow, ValueId result, NodeId id) const {
     constexpr int64_t kMuchFewer = 16;
     const auto is_at_hand = [&](ValueId v) {
       const Node* node = &graph_.producer(v);
@@ -288,9 +287,11 @@ class Epilogue {
       }
       return v == result || inside_.contains(v) || node->op == Op::kConstant || node->op == Op::kParameter;
     };
+    const bool stored = is_stored(narrow, id);
     for (NodeId user : c_.users[result]) {
       const Node& node = graph_.node(user);
-      if (ir::is_elementwise(node.op) && std::all_of(node.inputs.begin(), node.inputs.end(), is_at_hand)) return {};
+      const bool is_inside = ir::is_elementwise(node.op) && !(stored && all_outside(node.outputs[0]));
+      if (is_inside && std::all_of(node.inputs.begin(), node.inputs.end(), is_at_hand)) return {};
     }
     return "storing the narrower type moves fewer bytes";
   }

@@ -308,6 +308,49 @@ TEST(Canonicalize, ScalesOfSlicesGoBehindTheDot) {
     })");
 }
 
+TEST(Canonicalize, ScalesOfNarrowSlicesAreThoseOfWideSums) {
+  canonical(R"(graph(%x: f16[5,2,8], %y: f16[6,8]) {
+      %a = slice(%x) {starts = [0,0,0], limits = [5,1,8], strides = [1,1,1]}
+      %c = constant {value = f16[5,1,8]{0.5}}
+      %b = mul(%a, %c)
+      %q = reshape(%b) {shape = [5,8]}
+      %d = dot(%q, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}
+      return "y" = %d
+    })",
+            R"(graph(%x: f16[5,2,8], %y: f16[6,8]) {
+      %a = slice(%x) {starts = [0,0,0], limits = [5,1,8], strides = [1,1,1]}
+      %q = reshape(%a) {shape = [5,8]}
+      %d = dot(%q, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], out = f32}
+      %c = constant {value = f32[]{0.5}}
+      %b = broadcast(%c) {shape = [5,6], dims = []}
+      %m = mul(%d, %b)
+      %n = cast(%m) {to = f16}
+      return "y" = %n
+    })");
+}
+
+TEST(Canonicalize, BatchesThatBothOperandsMergeStayDimensions) {
+  canonical(R"(graph(%x: f32[3,2,5,8], %k: f32[1,3,2,6,8]) {
+      %q = reshape(%x) {shape = [6,5,8]}
+      %r = reshape(%k) {shape = [6,6,8]}
+      %d = dot(%q, %r) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]}
+      return "y" = %d
+    })",
+            R"(graph(%x: f32[3,2,5,8], %k: f32[1,3,2,6,8]) {
+      %r = reshape(%k) {shape = [3,2,6,8]}
+      %d = dot(%x, %r) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [3]}
+      %y = reshape(%d) {shape = [6,5,6]}
+      return "y" = %y
+    })");
+  const std::string_view kept = R"(graph(%x: f32[3,2,5,8], %k: f32[2,3,6,8]) {
+      %q = reshape(%x) {shape = [6,5,8]}
+      %r = reshape(%k) {shape = [6,6,8]}
+      %d = dot(%q, %r) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]}
+      return "y" = %d
+    })";
+  canonical(kept, kept);
+}
+
 TEST(Canonicalize, RepeatedWeightsMakeOnePlainProduct) {
   canonical(R"(graph(%x: f32[4,5,8], %w: f32[8,3]) {
       %b = broadcast(%w) {shape = [4,8,3], dims = [1,2]}

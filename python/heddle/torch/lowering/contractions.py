@@ -178,7 +178,15 @@ def _of_seen_rows(c: Context, scores: Value, weights: Value, mask: Optional[Valu
 def attention(c: Context, q: Value, k: Value, v: Value, mask: Optional[Value] = None, _dropout: float = 0, causal: bool = False, *,
               scale: Optional[float] = None, enable_gqa: bool = False) -> Value:
     del enable_gqa  # the numbers of heads say it
-    return _attention(c, q, k, v, mask, causal, scale)[0]
+    if mask is not None and len(q.shape) != 4:
+        mask = _as_one_batch(c, c.broadcast(mask, [*q.shape[:-3], *([1] * 3 + list(mask.shape))[-3:]]))
+    batches = [_as_one_batch(c, one) for one in (q, k, v)]
+    return c.reshape(_attention(c, *batches, mask, causal, scale)[0], c.shape)
+
+
+def _as_one_batch(c: Context, x: Value) -> Value:
+    """All dimensions in front of the heads as one."""
+    return c.reshape(x, [math.prod(x.shape[:-3]), *x.shape[-3:]])
 
 
 @lowers(aten._scaled_dot_product_flash_attention_for_cpu.default)

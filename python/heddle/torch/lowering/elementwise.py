@@ -136,7 +136,7 @@ def mul(c: Context, x: Any, y: Any) -> Value:
     return _arithmetic(c, "mul", *_both(c, x, y))
 
 
-@lowers(aten.div.Tensor, aten.div.Scalar)
+@lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor)
 def div(c: Context, x: Any, y: Any) -> Value:
     return c.binary("div", *_both(c, x, y, to_float=True))
 

@@ -74,28 +74,75 @@ Result dot_broadcast(const Match& m) {
   return m.e.emit(Op::kDot, {m.in[0], wide.inputs[0]}, attrs);
 }
 
+// The dimensions that a reshape merges into its first one, without those of extent 1, while it keeps the others; empty
+// if that is not all it does.
+Shape merged_in_front(const Match& m, ValueId v) {
+  if (!m.e.is(v, Op::kReshape) || m.e.shape(v).empty()) return {};
+  const Shape &inner = m.e.shape(m.e.def(v).inputs[0]), &outer = m.e.shape(v);
+  if (inner.size() <= outer.size()) return {};
+  const auto rest = inner.end() - static_cast<int64_t>(outer.size()) + 1;
+  if (!std::equal(outer.begin() + 1, outer.end(), rest)) return {};
+  Shape merged(inner.begin(), rest);
+  std::erase(merged, 1);
+  return merged;
+}
+
+// Batches that both operands merge into one dimension, as PyTorch's bmm wants them, stay dimensions: operands that are
+// views of larger tensors keep their strides.
+Result dot_batches(const Match& m) {
+  if (m.attrs.ints("lhs_batch") != Ints{0} || m.attrs.ints("rhs_batch") != Ints{0}) return {};
+  const Shape batches = merged_in_front(m, m.in[0]);
+  if (batches.size() < 2 || batches != merged_in_front(m, m.in[1])) return {};
+  const auto unmerged = [&](ValueId v) {
+    Shape shape = batches;
+    shape.insert(shape.end(), m.e.shape(v).begin() + 1, m.e.shape(v).end());
+    return m.e.reshape(m.e.def(v).inputs[0], shape);
+  };
+  const auto more = static_cast<int64_t>(batches.size()) - 1;
+  Attrs attrs = m.attrs;
+  for (const char* batch : {"lhs_batch", "rhs_batch"}) attrs.set(batch, counting(batches.size()));
+  for (const char* contract : {"lhs_contract", "rhs_contract"}) {
+    Ints dims = m.attrs.ints(contract);
+    for (int64_t& d : dims) d += more;
+    attrs.set(contract, dims);
+  }
+  const ValueId made = m.e.emit(Op::kDot, {unmerged(m.in[0]), unmerged(m.in[1])}, std::move(attrs));
+  Shape shape = {m.e.shape(m.in[0])[0]};
+  shape.insert(shape.end(), m.e.shape(made).begin() + more + 1, m.e.shape(made).end());
+  return m.e.reshape(made, shape);
+}
+
 // dot(x * c, y) = dot(x, y) * c, where x is a slice: behind the dot the product is part of its epilogue, in front of it
-// it would be a kernel. (A product behind another contraction is part of that one's epilogue, or of its weights.)
+// it would be a kernel. (A product behind another contraction is part of that one's epilogue, or of its weights.) Sums
+// are scaled before they are rounded to 16 bits.
 Result dot_scale(const Match& m) {
-  if (m.e.dtype(m.in[0]) != DType::kF32 || m.attrs.has("out")) return {};
-  for (size_t side = 0; side < 2; ++side) {
+  const DType type = m.e.dtype(m.in[0]);
+  const bool is_narrow = type == DType::kF16 || type == DType::kBF16;
+  if ((type != DType::kF32 && !is_narrow) || m.attrs.has("out")) return {};
+  double factor = 1;
+  std::vector<ValueId> operands = m.in;
+  for (ValueId& operand : operands) {
     std::vector<ValueId> views;  // reshapes and transposes between the product and the dot
-    ValueId v = m.in[side];
+    ValueId v = operand;
     while (m.e.is(v, Op::kReshape) || m.e.is(v, Op::kTranspose)) {
       views.push_back(v);
       v = m.e.def(v).inputs[0];
     }
     if (!m.e.is(v, Op::kMul) || !m.e.is(m.e.def(v).inputs[0], Op::kSlice)) continue;
-    const auto factor = m.e.splat(m.e.def(v).inputs[1]);
-    if (!factor) continue;
-    ValueId x = m.e.def(v).inputs[0];
-    for (size_t i = views.size(); i-- > 0;) x = m.e.emit(m.e.def(views[i]).op, {x}, m.e.def(views[i]).attrs);
-    std::vector<ValueId> operands = m.in;
-    operands[side] = x;
-    const ValueId product = m.e.emit(Op::kDot, operands, m.attrs);
-    return m.e.binary(Op::kMul, product, m.e.full_like(product, *factor));
+    const auto found = m.e.splat(m.e.def(v).inputs[1]);
+    if (!found) continue;
+    factor *= *found;
+    operand = m.e.def(v).inputs[0];
+    for (size_t i = views.size(); i-- > 0;) {
+      operand = m.e.emit(m.e.def(views[i]).op, {operand}, m.e.def(views[i]).attrs);
+    }
   }
-  return {};
+  if (operands == m.in) return {};
+  Attrs attrs = m.attrs;
+  if (is_narrow) attrs.set("out", DType::kF32);
+  const ValueId product = m.e.emit(Op::kDot, operands, std::move(attrs));
+  const ValueId scaled = m.e.binary(Op::kMul, product, m.e.full_like(product, factor));
+  return is_narrow ? m.e.emit(Op::kCast, {scaled}, {{"to", type}}) : scaled;
 }
 
 bool add_to(int64_t& sum, int64_t value) {
@@ -182,6 +229,7 @@ std::span<const Rule> contraction_rules() {
   static constexpr Rule kRules[] = {
       {Op::kDot, "dot_transpose", dot_transpose},
       {Op::kDot, "dot_broadcast", dot_broadcast},
+      {Op::kDot, "dot_batches", dot_batches},
       {Op::kDot, "dot_scale", dot_scale},
       {Op::kConv, "conv_pad", conv_pad},
       {Op::kConv, "conv_of_one_place", conv_of_one_place},
