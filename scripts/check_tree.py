@@ -222,13 +222,13 @@ def check_words(path, findings):
 
 # What is longer than a class should be, and has more parameters than a function should: these may only become fewer.
 LONG_CLASSES = {
-    "CudaRunState": 384, "Decoder": 443, "GraphBuilder": 304, "GraphImporter": 305, "PlanBuilder": 445, "TileLoader": 330,
+    "CudaRunState": 384, "GraphBuilder": 304, "GraphImporter": 305, "PlanBuilder": 445, "TileLoader": 330,
 }
 MANY_PARAMETERS = {"gemm": 8}
 
 
 PARAMETERS = re.compile(
-    r"^ *(?:(?:static|inline|constexpr|virtual|explicit|HEDDLE_\w+) )*[\w:<>,&* ]+[ &*](~?[\w:]+)\(([^;{}]*?)\)"
+    r"^ *(?:(?:static|inline|constexpr|virtual|explicit|HEDDLE_\w+) )*([\w:<>,&* ]+[ &*])(~?[\w:]+)\(([^;{}]*?)\)"
     r" *(?:const|noexcept|override)* *(?:= 0)?[;{]", re.MULTILINE)
 # Those of interfaces that others have fixed: NVIDIA's driver.
 DRIVER = re.compile(r"cu[A-Z]\w+|tensor_map\w*")
@@ -237,7 +237,9 @@ DRIVER = re.compile(r"cu[A-Z]\w+|tensor_map\w*")
 def check_parameters(path, findings):
     text = re.sub(r"//[^\n]*", "", path.read_text())
     for match in PARAMETERS.finditer(text):
-        name, parameters = match.groups()
+        result, name, parameters = match.groups()
+        if result.strip() == "return" or not result.strip() and not name[0].isupper():
+            continue  # a call
         plain = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", re.sub(r"\([^()]*\)|\{[^{}]*\}", "", parameters)))
         typed = '"' not in parameters and all(re.search(r"\w[&*>]* +[&*]*\w|^\w+[&*]*$", part.strip()) for part in plain.split(","))
         count = plain.count(",") + 1
