@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/one_of.h"
+#include "ir/analysis/tolerance.h"
 #include "ir/rewrite.h"
 
 namespace heddle::passes {
@@ -24,30 +26,10 @@ bool is_sensitive(const Node& node) {
     default:
       break;
   }
-  switch (node.op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kTrunc:
-    case Op::kNot:
-    case Op::kIsNan:
-    case Op::kIsInf:
-    case Op::kCast:
-      return false;
-    case Op::kDiv:
-    case Op::kRem:
-    case Op::kMod:
-    case Op::kPow:
-    case Op::kAtan2:
-    case Op::kBitcast:
-    case Op::kRandom:
-      return true;
-    default:
-      return ir::class_of(node.op) == OpClass::kUnary;
-  }
+  using enum Op;
+  if (ir::is_exact_unary(node.op) || is_one_of(node.op, kNot, kIsNan, kIsInf, kCast)) return false;
+  return is_one_of(node.op, kDiv, kRem, kMod, kPow, kAtan2, kBitcast, kRandom) ||
+         ir::class_of(node.op) == OpClass::kUnary;
 }
 
 // What asks about a value is content with the precision that the others want.
@@ -89,8 +71,8 @@ class Precisions {
     for (const auto& port : graph_.outputs()) returned[port.value] = true;
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       for (ValueId v : graph_.nodes()[i].outputs) {
-        const bool only_asked = std::all_of(readers[v].begin(), readers[v].end(),
-                                            [&](NodeId id) { return is_question(graph_.node(id)); });
+        const bool only_asked =
+            std::all_of(readers[v].begin(), readers[v].end(), [&](NodeId id) { return is_question(graph_.node(id)); });
         wants_f32_[v] = returned[v] || !only_asked;
         for (NodeId id : readers[v]) {
           const Node& reader = graph_.node(id);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/one_of.h"
+#include "ir/analysis/tolerance.h"
 #include "ir/reference/scalar.h"
 #include "ir/rewrite.h"
 
@@ -55,24 +57,9 @@ bool decides(const Graph& graph, const Node& node, const std::vector<std::vector
 
 // Functions that are computed only to within a few units in the last place.
 bool is_approximate(Op op) {
-  switch (op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kTrunc:
-    case Op::kSqrt:
-    case Op::kNot:
-    case Op::kIsNan:
-    case Op::kIsInf:
-    case Op::kCast:
-    case Op::kBitcast:
-      return false;
-    default:
-      return class_of(op) == OpClass::kUnary || op == Op::kPow || op == Op::kAtan2;
-  }
+  using enum Op;
+  if (is_exact_unary(op) || is_one_of(op, kSqrt, kNot, kIsNan, kIsInf, kCast, kBitcast)) return false;
+  return class_of(op) == OpClass::kUnary || op == kPow || op == kAtan2;
 }
 
 bool passes_on(Op op) {

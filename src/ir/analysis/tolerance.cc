@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/one_of.h"
 #include "ir/reference/scalar.h"
 
 namespace heddle::ir {
@@ -63,34 +64,12 @@ bool is_selection(const std::string& kind) {
 }
 
 bool is_exact(const Node& node) {
-  switch (node.op) {
-    case Op::kNeg:
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kRound:
-    case Op::kTrunc:
-    case Op::kMax:
-    case Op::kMin:
-    case Op::kSelect:
-    case Op::kTopK:
-    case Op::kArgReduce:
-    case Op::kBitcast:
-    case Op::kParameter:
-    case Op::kConstant:
-    case Op::kIota:
-      return true;
-    case Op::kReduce:
-    case Op::kScan:
-    case Op::kWindowReduce:
-      return is_selection(node.attrs.text("kind"));
-    case Op::kScatterElements:
-    case Op::kScatterNd:
-      return is_selection(node.attrs.text("reduction"));
-    default:
-      return class_of(node.op) == OpClass::kLayout || class_of(node.op) == OpClass::kIndexing;
-  }
+  using enum Op;
+  if (is_exact_unary(node.op)) return true;
+  if (is_one_of(node.op, kMax, kMin, kSelect, kTopK, kArgReduce, kBitcast, kParameter, kConstant, kIota)) return true;
+  if (is_one_of(node.op, kReduce, kScan, kWindowReduce)) return is_selection(node.attrs.text("kind"));
+  if (is_one_of(node.op, kScatterElements, kScatterNd)) return is_selection(node.attrs.text("reduction"));
+  return is_one_of(class_of(node.op), OpClass::kLayout, OpClass::kIndexing);
 }
 
 double body_variance(const Graph& body) {
@@ -210,6 +189,11 @@ void compare_integers(const Array& expected, const Array& actual, std::span<cons
 }
 
 }  // namespace
+
+bool is_exact_unary(Op op) {
+  using enum Op;
+  return is_one_of(op, kNeg, kAbs, kSign, kFloor, kCeil, kRound, kTrunc);
+}
 
 double unit_roundoff(DType dtype) {
   switch (dtype) {

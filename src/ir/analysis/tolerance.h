@@ -17,6 +17,9 @@ namespace heddle::ir {
 // standard deviations, for the largest of millions of errors and for the cancellation that the model does not see.
 constexpr double kSafety = 10;
 
+// Signs and roundings to integers, whose results are exact.
+bool is_exact_unary(Op op);
+
 // Half the distance from 1 to the next number of a floating type: 2^-24 for f32.
 double unit_roundoff(DType dtype);
 
