@@ -106,7 +106,7 @@ std::string name_of(const Content& c) {
 
 }  // namespace
 
-std::string kernel_name(const schedule::StitchDesc& body, bool with_extents) {
+std::string kernel_name(const schedule::CpuStitchDesc& body, bool with_extents) {
   Content content;
   for (const schedule::Stage& stage : body.stages) {
     for (const schedule::Reduction& r : stage.reductions) content.reductions.push_back(r.combine);

@@ -466,7 +466,7 @@ LinkText emit_link(Writer& out, const KernelDesc& desc, const ContractionDesc& c
   return {std::move(e.includes), e.micro ? std::move(e.micro->texts) : std::vector<KernelText>{}, e.scratch_bytes};
 }
 
-KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
+KernelSource emit_cpu_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
                               const schedule::Config& config, const Target& target, Marks marks) {
   Emission e = write(desc, contraction, config, target, marks);
   KernelSource source;

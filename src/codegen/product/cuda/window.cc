@@ -16,7 +16,7 @@ using schedule::ContractionDesc;
 using schedule::PlanarWindowConfig;
 using schedule::RegisterRingWindowConfig;
 using schedule::RegisterTiledWindowConfig;
-using schedule::WindowConfig;
+using schedule::CudaWindowConfig;
 using schedule::WindowDesc;
 
 // In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
@@ -58,7 +58,7 @@ WindowKernel kernel_of(const Config& config) {
     return {"register_ring", "SlideArgs", "tile/kernel/cuda/window/register_ring.h", ring->kThreads, ring->channels};
   if (const auto* planar = config.get<PlanarWindowConfig>())
     return {"planar_window", "SlideArgs", "tile/kernel/cuda/window/planar.h", planar->kThreads, planar->width()};
-  const auto& plain = config.as<WindowConfig>();
+  const auto& plain = config.as<CudaWindowConfig>();
   return {"window", "WindowArgs", "tile/kernel/cuda/window/generic.h", plain.kThreads, plain.channels};
 }
 

@@ -18,7 +18,7 @@ using schedule::GridDim;
 using schedule::Piece;
 using schedule::Reduction;
 using schedule::Stage;
-using schedule::StitchDesc;
+using schedule::CpuStitchDesc;
 using schedule::Store;
 using schedule::VarId;
 
@@ -33,7 +33,7 @@ constexpr int64_t kLineBytes = 64;
 
 class StitchWriter {
  public:
-  StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config, bool marked,
+  StitchWriter(const schedule::KernelDesc& desc, const CpuStitchDesc& body, const schedule::Config& config, bool marked,
                const Naming* naming)
       : desc_(desc), body_(body), config_(config), naming_(naming), c_(body, out_, marked) {}
 
@@ -318,7 +318,7 @@ class StitchWriter {
   }
 
   const schedule::KernelDesc& desc_;
-  const StitchDesc& body_;
+  const CpuStitchDesc& body_;
   const schedule::Config& config_;
   const Naming* const naming_;
   Writer out_{1};
@@ -327,12 +327,12 @@ class StitchWriter {
 
 }  // namespace
 
-CpuFunction stitch_function(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
+CpuFunction stitch_function(const schedule::KernelDesc& desc, const CpuStitchDesc& body, const schedule::Config& config,
                             bool marked, const Naming* naming) {
   return StitchWriter(desc, body, config, marked, naming).run();
 }
 
-KernelSource emit_stitch(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
+KernelSource emit_cpu_stitch(const schedule::KernelDesc& desc, const CpuStitchDesc& body, const schedule::Config& config,
                          bool marked, const Naming* naming) {
   const CpuFunction function = stitch_function(desc, body, config, marked, naming);
   if (naming == nullptr) return function.kernel(marked);

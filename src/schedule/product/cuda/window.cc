@@ -274,7 +274,7 @@ std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& tar
   if (desc.rows) return configs;
   int64_t width = kMostChannels;
   while (!takes_width(desc, width)) width /= 2;
-  Config config{WindowConfig{width}};
+  Config config{CudaWindowConfig{width}};
   config.reason = fmt::format("{} channels a thread, neighbouring threads along the channels", width);
   configs.push_back(std::move(config));
   return configs;
@@ -289,7 +289,7 @@ Problem problem_of(const WindowDesc& desc, ContractionBuilder& builder, const st
   return {fmt::format("cuda {} batch {} {}", label, s.batch, text), fmt::format("cuda {} {}", label, text)};
 }
 
-tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
+tile::WindowArgs window_args(const WindowDesc& w, const CudaWindowConfig& config) {
   const tile::WindowShape& s = w.shape;
   tile::WindowArgs args{};
   const int64_t pieces = s.c / config.channels;
@@ -344,7 +344,7 @@ CudaLaunch plan_launch(const WindowDesc& window, const Config& config) {
     return launch_of(slide_args(window, window.shape.c / ring->channels, 1, ring->across), window, ring->kThreads);
   if (const auto* planar = config.get<PlanarWindowConfig>())
     return launch_of(slide_args(window, window.channels, 1, planar->across), window, planar->kThreads);
-  const auto& plain = config.as<WindowConfig>();
+  const auto& plain = config.as<CudaWindowConfig>();
   return launch_of(window_args(window, plain), window, plain.kThreads);
 }
 

@@ -57,17 +57,17 @@ struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
   static constexpr bool value = Epilogue::kReadsVectors;
 };
 
-// Whether it is also available in steps, for f32 accumulators and 16-bit results. With kSeeds the accumulators begin
-// with seed(v, batch, row, col, n), which is the same for all rows, instead of zero, or have it added. Then inner(v,
+// Whether it is also available in steps, for f32 accumulators and 16-bit results. With kInitsAccumulator the accumulators begin
+// with accumulator_init(v, batch, row, col, n), which is the same for all rows, instead of zero, or have it added. Then inner(v,
 // batch, row, col, n) computes all but a last function, and pack<Out>(low, high) computes that function and rounds.
 // kCostly: the steps compute more than a maximum.
 template <typename Epilogue, typename = void>
 struct InSteps {
-  static constexpr bool value = false, seeds = false, costly = false;
+  static constexpr bool value = false, inits = false, costly = false;
 };
 template <typename Epilogue>
 struct InSteps<Epilogue, decltype(void(Epilogue::kInSteps))> {
-  static constexpr bool value = true, seeds = Epilogue::kSeeds, costly = Epilogue::kCostly;
+  static constexpr bool value = true, inits = Epilogue::kInitsAccumulator, costly = Epilogue::kCostly;
 };
 
 // The inner step as an epilogue.
@@ -82,10 +82,10 @@ struct InnerStep {
   }
 };
 
-// Whether accumulators begin with the epilogue's seed.
+// Whether accumulators begin with the epilogue's accumulator_init().
 template <typename Config, typename Epilogue, typename Acc>
-inline constexpr bool kSeeded = Config::kStore == GemmStore::kTma && !Config::kSwapped &&
-                                sizeof(typename Config::Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::seeds;
+inline constexpr bool kInitsAccumulators = Config::kStore == GemmStore::kTma && !Config::kSwapped &&
+                                sizeof(typename Config::Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::inits;
 
 // Applies the epilogue to a pair of accumulators that are neighbours in the kernel's own row `m`. With swapped operands
 // they lie in one column of D. Results of pairs outside D are undefined and not read: an epilogue that only returns
