@@ -55,7 +55,7 @@ inline constexpr int parts_bytes = (Config::kClusterK - 1) * Traits::kSlice * 4;
 // cluster barrier must have been arrived at, for cluster_wait() here; it is arrived at again on return.
 template <typename Config, typename Traits>
 __device__ inline void cluster_splitk_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
-                                      sm90::Barrier& all_here, int32_t rank) {
+                                               sm90::Barrier& all_here, int32_t rank) {
   sm90::fence_async_shared();
   sm90::cluster_wait();  // the others have begun
   __syncthreads();
@@ -74,8 +74,8 @@ __device__ inline void cluster_splitk_exchange(const typename Traits::Acc* sums,
 // kPitch, kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets, kClasses.
 template <typename Config, typename Traits, typename Epilogue>
 __device__ inline void cluster_splitk_finish(const ClusterSplitKArgs& args, const Epilogue& epilogue,
-                                    const typename Traits::Acc* from, const typename Traits::Acc* own,
-                                    const ClusterSplitKUnit& unit, int32_t rank) {
+                                             const typename Traits::Acc* from, const typename Traits::Acc* own,
+                                             const ClusterSplitKUnit& unit, int32_t rank) {
   using Acc = typename Traits::Acc;
   constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4, kPair = kColumnsOfPair<Epilogue>;
   constexpr int kAcross = (Traits::kColumns / kPair + W - 1) / W, kCount = Traits::kSliceRows * kAcross;

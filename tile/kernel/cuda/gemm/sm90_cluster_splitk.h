@@ -43,10 +43,10 @@
 
 namespace heddle::tile::sm90 {
 
-using cuda::gemm_reduce;
-using cuda::NoEpilogue;
 using cuda::cluster_splitk_unit;
 using cuda::ClusterSplitKUnit;
+using cuda::gemm_reduce;
+using cuda::NoEpilogue;
 
 // Defaults of a configuration.
 struct ClusterSplitKDefaults {
@@ -83,10 +83,10 @@ struct ClusterSplitKTraits {
   static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
                                      : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
                                                                                                    : 4;
-  static constexpr int kRingBytes = cluster_splitk_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages,
-                                                          kClusterK, Config::kSwapped, kSplit);
-  static constexpr int kSharedBytes = cluster_splitk_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
+  static constexpr int kRingBytes = cluster_splitk_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
                                                               kStages, kClusterK, Config::kSwapped, kSplit);
+  static constexpr int kSharedBytes = cluster_splitk_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
+                                                                  kStages, kClusterK, Config::kSwapped, kSplit);
   // Two blocks on one SM if they fit: one loads while the other finishes.
   static constexpr int kResident =
       kSharedBytes <= kGemmHalfOfShared && kThreads <= cluster_splitk_half_of_threads(kSplit) ? 2 : 1;
@@ -165,7 +165,8 @@ struct ClusterSplitKBoxes {
 };
 
 template <typename Config>
-using ClusterSplitKAccumulators = typename ClusterSplitKTraits<Config>::Acc[ClusterSplitKTraits<Config>::kBlocksM][Config::kTileN / 2];
+using ClusterSplitKAccumulators =
+    typename ClusterSplitKTraits<Config>::Acc[ClusterSplitKTraits<Config>::kBlocksM][Config::kTileN / 2];
 
 // Clears the bytes before the rows in the first k-tile: they may be anything, even NaN. `rows`: of this warpgroup.
 template <typename Config>
@@ -192,8 +193,9 @@ __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) 
 // Multiplies all k-tiles of this block. Stages that no load waits for are not released. `front`: bytes before the rows
 // of A in its first k-tile.
 template <typename Config>
-__device__ inline void cluster_splitk_multiply(ClusterSplitKAccumulators<Config> (&acc)[ClusterSplitKTraits<Config>::kChains],
-                                      const ClusterSplitKShared<Config>& shared, int32_t count, int32_t group, int32_t front) {
+__device__ inline void cluster_splitk_multiply(
+    ClusterSplitKAccumulators<Config> (&acc)[ClusterSplitKTraits<Config>::kChains],
+    const ClusterSplitKShared<Config>& shared, int32_t count, int32_t group, int32_t front) {
   using Traits = ClusterSplitKTraits<Config>;
   using Instruction = Wgmma<typename Config::In, Config::kTileN>;
   constexpr int kChains = Traits::kChains;
@@ -250,8 +252,9 @@ __device__ inline void cluster_splitk_multiply(ClusterSplitKAccumulators<Config>
 
 // The same for f32 in two parts. While a k-tile is multiplied, the next one of B is split.
 template <typename Config>
-__device__ inline void cluster_splitk_multiply_split(float (&acc)[Config::kTileN / 2], const ClusterSplitKShared<Config>& shared,
-                                            int32_t count, int32_t group) {
+__device__ inline void cluster_splitk_multiply_split(float (&acc)[Config::kTileN / 2],
+                                                     const ClusterSplitKShared<Config>& shared, int32_t count,
+                                                     int32_t group) {
   using Traits = ClusterSplitKTraits<Config>;
   constexpr int kTileN = Config::kTileN, kChains = kTileN <= 32 ? 3 : 1, kWarps = 4 * Config::kConsumers;
   constexpr int kTaken = 1;  // id of the named barrier: B is split
@@ -303,8 +306,8 @@ __device__ inline void cluster_splitk_multiply_split(float (&acc)[Config::kTileN
 
 // Writes the tile to shared memory in the order of D.
 template <typename Config>
-__device__ inline void cluster_splitk_lay(const ClusterSplitKAccumulators<Config>& acc, const ClusterSplitKShared<Config>& shared,
-                                 int32_t group) {
+__device__ inline void cluster_splitk_lay(const ClusterSplitKAccumulators<Config>& acc,
+                                          const ClusterSplitKShared<Config>& shared, int32_t group) {
   using Traits = ClusterSplitKTraits<Config>;
   using Acc = typename Traits::Acc;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
@@ -332,8 +335,8 @@ __device__ inline void cluster_splitk_lay(const ClusterSplitKAccumulators<Config
 // After the loads: multiplies, exchanges, finishes. `group`: index of this warpgroup among the consumers.
 template <typename Config, typename Epilogue>
 __device__ inline void cluster_splitk_rest(const ClusterSplitKArgs& args, const Epilogue& epilogue,
-                                  const ClusterSplitKShared<Config>& shared, const ClusterSplitKUnit& unit, int32_t rank,
-                                  int32_t group) {
+                                           const ClusterSplitKShared<Config>& shared, const ClusterSplitKUnit& unit,
+                                           int32_t rank, int32_t group) {
   using Traits = ClusterSplitKTraits<Config>;
   constexpr int kClusterK = Traits::kClusterK;
   ClusterSplitKAccumulators<Config> acc[Traits::kChains];
@@ -373,8 +376,9 @@ __device__ inline const TensorMap& map_of_class(const TensorMap& first, const Ma
 
 // The whole kernel for any source of operands. `source`: see ClusterSplitKBoxes.
 template <typename Config, typename Source, typename Epilogue>
-__device__ inline void gemm_cluster_splitk_from(const Source& source, const ClusterSplitKArgs& args, const Epilogue& epilogue,
-                                       const ClusterSplitKShared<Config>& shared, const ClusterSplitKUnit& unit, int32_t rank) {
+__device__ inline void gemm_cluster_splitk_from(const Source& source, const ClusterSplitKArgs& args,
+                                                const Epilogue& epilogue, const ClusterSplitKShared<Config>& shared,
+                                                const ClusterSplitKUnit& unit, int32_t rank) {
   using Traits = ClusterSplitKTraits<Config>;
   constexpr int kClusterK = Traits::kClusterK, kStages = Traits::kStages, kWarps = Traits::kThreads / 32;
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
@@ -422,11 +426,12 @@ __device__ inline void gemm_cluster_splitk_from(const Source& source, const Clus
   cluster_splitk_rest<Config>(args, epilogue, shared, unit, rank, warp / 4);
 }
 
-// The kernel. Launched with ClusterSplitKTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
-// kClusterK blocks along x; grid: tiles along m times kClusterK, tiles along n, batches times parts beyond the cluster.
+// The kernel. Launched with ClusterSplitKTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory,
+// clusters of kClusterK blocks along x; grid: tiles along m times kClusterK, tiles along n, batches times parts beyond
+// the cluster.
 template <typename Config, typename Epilogue>
-__device__ inline void gemm_cluster_splitk(const TensorMap& map_a, const TensorMap& map_b, const ClusterSplitKArgs& args,
-                                  const Epilogue& epilogue) {
+__device__ inline void gemm_cluster_splitk(const TensorMap& map_a, const TensorMap& map_b,
+                                           const ClusterSplitKArgs& args, const Epilogue& epilogue) {
   extern __shared__ uint8_t raw_shared[];
   const ClusterSplitKShared<Config> shared(raw_shared);
   const auto rank = static_cast<int32_t>(blockIdx.x % Config::kClusterK);
@@ -438,7 +443,7 @@ __device__ inline void gemm_cluster_splitk(const TensorMap& map_a, const TensorM
 // The same with operands that threads load through views (load.h) by cp.async, without fetching a tensor map first.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_cluster_splitk_views(const ClusterSplitKArgs& args, const A& operand_a, const B& operand_b,
-                                        const Epilogue& epilogue) {
+                                                 const Epilogue& epilogue) {
   using Traits = ClusterSplitKTraits<Config>;
   using In = typename Config::In;
   constexpr int kClusterK = Traits::kClusterK, kStages = Traits::kStages, kLoaders = 128;

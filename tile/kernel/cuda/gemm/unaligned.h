@@ -351,7 +351,8 @@ __device__ inline void gemm_unaligned(const ClusterSplitKArgs& args, const A& op
   } else {
     __syncthreads();
   }
-  cluster_splitk_finish<Config, Traits>(args, epilogue, kClusterK > 1 ? received : sums, sums + rank * Traits::kSlice, unit, rank);
+  cluster_splitk_finish<Config, Traits>(args, epilogue, kClusterK > 1 ? received : sums, sums + rank * Traits::kSlice,
+                                        unit, rank);
   if constexpr (kClusterK > 1) sm90::cluster_wait();  // the other blocks have received this block's sums
 }
 
