@@ -9,13 +9,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Attrs;
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::OpClass;
-using ir::ValueId;
-
 // Ops whose rounding or range suffers in 16 bits.
 bool is_sensitive(const Node& node) {
   switch (ir::class_of(node.op)) {

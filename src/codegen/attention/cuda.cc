@@ -18,7 +18,6 @@ namespace heddle::codegen {
 namespace {
 
 using schedule::CudaAttentionConfig;
-using schedule::AttentionDesc;
 
 // What the kernel multiplies.
 std::string in_text(const AttentionDesc& a) {

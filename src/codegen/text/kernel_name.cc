@@ -15,11 +15,6 @@
 namespace heddle::codegen {
 
 using ir::Op;
-using schedule::Combine;
-using schedule::Expr;
-using schedule::ExprId;
-using schedule::ExprPool;
-using schedule::VarId;
 
 namespace {
 

@@ -10,11 +10,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
 using Channels = std::vector<float>;  // one per channel
 
 // One round over a graph. A chain of constants takes one round for each.

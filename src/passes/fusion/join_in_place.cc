@@ -8,11 +8,7 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
 using ir::Placement;
-using ir::ValueId;
 
 constexpr uint32_t kUngrouped = ~0u;
 

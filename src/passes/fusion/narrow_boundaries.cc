@@ -8,12 +8,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::OpClass;
-using ir::ValueId;
-
 // Below this many elements a store takes the same time in f32.
 constexpr int64_t kFewElements = 4096;
 // A sum of more terms may leave the range of f16.

@@ -9,10 +9,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 constexpr int64_t kMostUnrolled = 4;
 
 // What two terms become; nothing for reductions that are not written out.

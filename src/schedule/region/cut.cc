@@ -6,10 +6,6 @@
 #include "base/check.h"
 
 namespace heddle::schedule {
-
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 // Groups that only move elements move the bits of narrow floats, without conversion.

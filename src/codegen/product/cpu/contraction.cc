@@ -13,18 +13,14 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::ContractionDesc;
 using schedule::ConvDesc;
 using schedule::CpuConvConfig;
 using schedule::CpuGemmConfig;
 using schedule::CpuPlanarConfig;
 using schedule::CpuWinogradConfig;
-using schedule::Epilogue;
 using schedule::GemmDesc;
 using schedule::GemmOperand;
-using schedule::KernelDesc;
 using schedule::PackDesc;
-using schedule::WindowDesc;
 using schedule::WinogradDesc;
 
 // Steps of k from which what a micro tile costs besides, some tens of cycles more where sizes are not literals, is

@@ -8,10 +8,6 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::Epilogue;
-using schedule::Expr;
-using schedule::ExprId;
-using schedule::Index;
 using schedule::Operand;
 
 // Writes the call operator: what is the same for all columns first, then loads of neighbours, then column by column.

@@ -7,11 +7,6 @@
 
 namespace heddle::codegen {
 
-using schedule::Epilogue;
-using schedule::Expr;
-using schedule::ExprId;
-using schedule::Index;
-
 bool EpilogueFacts::whole() const {
   constexpr int64_t kMostColumns = 8;  // that a template hands over at once
   return e_.split % kMostColumns == 0;

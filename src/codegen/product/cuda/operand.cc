@@ -12,7 +12,6 @@ namespace heddle::codegen {
 namespace {
 
 using schedule::LinesOf;
-using schedule::OperandView;
 using schedule::ProductTask;
 
 std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {

@@ -11,13 +11,10 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::Config;
-using schedule::ContractionDesc;
 using schedule::PlanarWindowConfig;
 using schedule::RegisterRingWindowConfig;
 using schedule::RegisterTiledWindowConfig;
 using schedule::CudaWindowConfig;
-using schedule::WindowDesc;
 
 // In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
 std::string_view folded_type(DType dtype) {

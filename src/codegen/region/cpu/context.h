@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "codegen/names.h"
 #include "codegen/scalar/scalar.h"
-#include "schedule/region/stitch.h"
 
 namespace heddle::codegen {
 

@@ -13,14 +13,7 @@
 
 namespace heddle::codegen {
 
-using schedule::ExprId;
-using schedule::GridDim;
-using schedule::Piece;
-using schedule::Reduction;
-using schedule::Stage;
 using schedule::CpuStitchDesc;
-using schedule::Store;
-using schedule::VarId;
 
 namespace {
 
