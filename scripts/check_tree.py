@@ -33,11 +33,14 @@ ALLOWED = {
     "runtime": {"jit", "target"},
     "lang": {"ir/text", "codegen", "jit", "target", "schedule", "runtime", "tile/core"},
     "emulator": {"tile/arch"},
-    "profile": {"runtime", "target"},
+    "profile": {"target"},
     "zoo": set(),
     "driver": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "lang", "profile", "tile/core"},
     "cli": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "driver", "zoo"},
 }
+# Products beside the compiler: what they know of it is in ALLOWED, and nothing of the compiler knows them. Only these
+# folders may include them.
+BESIDE = {"profile": {"driver", "cli"}, "zoo": {"cli"}, "emulator": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
 # Headers that a freestanding tile header may use.
 TILE_SYSTEM = {"stdint.h", "stddef.h"}
@@ -77,6 +80,12 @@ def check_direction(path, findings):
             allowed = ALLOWED[folder] | {folder, "base"}
             if first not in allowed and "/".join(name.split("/")[:2]) not in allowed:
                 findings.append(f"{relative}:{number}: {folder} may not include {name}")
+
+
+def check_beside(findings):
+    for name, readers in BESIDE.items():
+        for folder in sorted(folder for folder, allowed in ALLOWED.items() if name in allowed and folder not in readers):
+            findings.append(f"scripts/check_tree.py: {folder} may not include {name}, which is no part of the compiler")
 
 
 def functions(path):
@@ -209,7 +218,8 @@ RETIRED = {
     "take_registers": "warpgroup_reg_alloc", "give_sums": "store_partials", "take_sums": "load_partials", "gang": "CTA group",
     "CudaSpread": "ThreadLayout", "CudaKeep": "CachedValue", "unshare": "clone_cheap_producers", "gemm_few": "gemm_skinny",
     "wide_pixels": "space_to_depth", "merge_products": "merge_dots", "known_scatters": "scatter_to_select",
-    "partial_reductions": "epilogue_reductions", "is_separate": "is_standalone", "gemm_lines": "gemm_unaligned",
+    "partial_reductions": "epilogue_reductions", "GemmPartsArgs": "ClusterSplitKArgs", "gemm_parts": "gemm_cluster_splitk",
+    "cuda_separate": "cuda_standalone", "side nodes": "operand producers", "is_separate": "is_standalone", "gemm_lines": "gemm_unaligned",
 }
 RETIRED_WORD = re.compile(r"\b(" + "|".join(RETIRED) + r")s?\b")
 
@@ -508,6 +518,7 @@ def main():
             if path.relative_to(ROOT).parts[0] in {"src", "include"}:
                 check_parameters(path, findings)
         check_words(path, findings)
+    check_beside(findings)
     check_classes(findings)
     check_folders(findings)
     check_circles(findings)
