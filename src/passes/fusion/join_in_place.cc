@@ -1,5 +1,7 @@
 #include "passes/fusion/join_in_place.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
