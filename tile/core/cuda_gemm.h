@@ -240,7 +240,7 @@ TILE_HD constexpr int cluster_splitk_pitch(int columns, bool swapped) {
 }
 // Bytes of the ring of stages; afterwards it holds the tile in the order of D. `split`: for f32 in two parts.
 TILE_HD constexpr int cluster_splitk_ring_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
-                                            int parts, bool swapped, bool split) {
+                                                int parts, bool swapped, bool split) {
   const int of_b = gemm_operand_bytes(tile_n, b_k_major);
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + (split ? 2 * of_b : of_b));
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
@@ -249,7 +249,7 @@ TILE_HD constexpr int cluster_splitk_ring_bytes(int tile_m, int tile_n, bool a_k
 }
 // All shared memory: also the sums that the blocks of a cluster exchange, and the barriers.
 TILE_HD constexpr int cluster_splitk_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
-                                              int parts, bool swapped, bool split) {
+                                                  int parts, bool swapped, bool split) {
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
   const int sums = parts * cluster_splitk_slice(rows, parts) * cluster_splitk_pitch(columns, swapped) * 4;
   return 1024 + cluster_splitk_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped, split) +

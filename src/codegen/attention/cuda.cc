@@ -133,7 +133,8 @@ Parts parts_of(const AttentionDesc& a, const schedule::KernelPlan& plan) {
   return parts;
 }
 
-std::string text_of(const AttentionDesc& a, const CudaAttentionConfig& config, const Parts& parts, const KernelHead& head) {
+std::string text_of(const AttentionDesc& a, const CudaAttentionConfig& config, const Parts& parts,
+                    const KernelHead& head) {
   std::string text = fmt::format("namespace {}_parts {{\n", head.symbol);
   for (const OperandText& operand : parts.operands) text += operand.text;
   return text + parts.scores.text + (parts.sink ? parts.sink->text : "") + (parts.length ? parts.length->text : "") +

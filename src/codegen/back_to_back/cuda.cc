@@ -11,8 +11,8 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::CudaBackToBackConfig;
 using schedule::BackToBackTasks;
+using schedule::CudaBackToBackConfig;
 
 // All that the text is made of.
 struct ProductParts {

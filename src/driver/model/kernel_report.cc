@@ -15,7 +15,8 @@ std::string name_of(const ir::Graph& graph, ir::ValueId value) {
   return node.origins.empty() ? "" : graph.origin(node.origins.back()).node;
 }
 
-OperandReport operand_report(const ir::Graph& graph, const schedule::Operand& operand, const schedule::Binding& binding) {
+OperandReport operand_report(const ir::Graph& graph, const schedule::Operand& operand,
+                             const schedule::Binding& binding) {
   OperandReport report;
   report.output = operand.role == schedule::Operand::Role::kOutput;
   report.dtype = operand.dtype;

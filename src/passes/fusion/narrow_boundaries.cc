@@ -49,7 +49,10 @@ bool fits(const ir::Graph& graph, ValueId v, DType narrow) {
 class Boundaries {
  public:
   Boundaries(const ir::Graph& graph, const PassContext& context)
-      : graph_(graph), narrow_(narrow_type(context)), group_of_(graph.nodes().size(), kNoGroup), stored_(graph.value_count()) {
+      : graph_(graph),
+        narrow_(narrow_type(context)),
+        group_of_(graph.nodes().size(), kNoGroup),
+        stored_(graph.value_count()) {
     const ir::Grouping grouping = context.group(graph);
     const std::vector<bool> decides = ir::feed_decisions(graph);
     for (uint32_t i = 0; i < grouping.groups.size(); ++i) {

@@ -89,7 +89,8 @@ void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
     chain.resize(count);
   }
   if (!chain.empty() && is_stored_in_order(c, chain, operand, anchor)) {
-    c.decide(false, "prologue", chain[0], anchor, "the kernel that makes the operand stores it in the order of its rows");
+    c.decide(false, "prologue", chain[0], anchor,
+             "the kernel that makes the operand stores it in the order of its rows");
     return;
   }
   for (const NodeId id : chain) {

@@ -40,7 +40,7 @@ Frame frame_of(const GpuOperation& operation) {
     case Kind::kSync:
       return {"sync", operation.sync == GpuSync::kEvent    ? "wait for an event"
                       : operation.sync == GpuSync::kStream ? "wait for a stream"
-                                                        : "wait for the device"};
+                                                           : "wait for the device"};
     case Kind::kAllocate:
       return {"memory", "allocate"};
     case Kind::kFree:

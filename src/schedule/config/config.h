@@ -367,8 +367,9 @@ struct CudaBackToBackConfig {
   F(ScatterElementsConfig)                                                                                        \
   F(ScatterSlicesConfig)                                                                                          \
   F(SelectConfig)                                                                                                 \
-  F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig)      \
-      F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig)           \
+  F(CpuGemmConfig)                                                                                                \
+  F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig)                   \
+      F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig)       \
           F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
               F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
                   F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)    \

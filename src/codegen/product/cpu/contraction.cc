@@ -463,7 +463,7 @@ LinkText emit_link(Writer& out, const KernelDesc& desc, const ContractionDesc& c
 }
 
 KernelSource emit_cpu_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
-                              const schedule::Config& config, const Target& target, Marks marks) {
+                                  const schedule::Config& config, const Target& target, Marks marks) {
   Emission e = write(desc, contraction, config, target, marks);
   KernelSource source;
   source.includes = e.includes;

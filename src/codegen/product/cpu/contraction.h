@@ -12,7 +12,7 @@ bool sizes_are_free(const schedule::ContractionDesc& contraction);
 
 // Emits a contraction: an instantiation of its template, with the epilogue as a functor.
 KernelSource emit_cpu_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
-                              const schedule::Config& config, const Target& target, Marks marks = Marks::kNone);
+                                  const schedule::Config& config, const Target& target, Marks marks = Marks::kNone);
 
 // The place of a contraction in a chain of contractions (tile/kernel/cpu/back_to_back.h).
 struct ChainPlace {

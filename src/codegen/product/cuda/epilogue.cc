@@ -70,8 +70,8 @@ class EpilogueWriter {
   }
 
   void write_steps(const EpilogueFacts::Steps& steps) {
-    out_.line("static constexpr bool kInSteps = true, kInitsAccumulator = {}, kCostly = {};", steps.accumulator_init.has_value(),
-              steps.costly);
+    out_.line("static constexpr bool kInSteps = true, kInitsAccumulator = {}, kCostly = {};",
+              steps.accumulator_init.has_value(), steps.costly);
     if (steps.accumulator_init) write_function("accumulator_init", {steps.accumulator_init, {}, true});
     write_function("inner", {steps.inner, steps.sum, true});
     out_.raw("template <typename Out>");

@@ -38,8 +38,8 @@ class EpilogueFacts {
   schedule::ExprId stored(size_t store) const;
   schedule::ExprId unrounded(schedule::ExprId id) const;
 
-  // The only result, computed in steps. Accumulators may begin with `accumulator_init`, which is the same for all rows, and end as
-  // `sum`. `inner` is computed from `sum`, and `pack` rounds it to 16 bits.
+  // The only result, computed in steps. Accumulators may begin with `accumulator_init`, which is the same for all rows,
+  // and end as `sum`. `inner` is computed from `sum`, and `pack` rounds it to 16 bits.
   struct Steps {
     std::optional<schedule::ExprId> accumulator_init, sum;
     schedule::ExprId inner;

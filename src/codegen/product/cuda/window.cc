@@ -11,10 +11,10 @@
 namespace heddle::codegen {
 namespace {
 
+using schedule::CudaWindowConfig;
 using schedule::PlanarWindowConfig;
 using schedule::RegisterRingWindowConfig;
 using schedule::RegisterTiledWindowConfig;
-using schedule::CudaWindowConfig;
 
 // In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
 std::string_view folded_type(DType dtype) {

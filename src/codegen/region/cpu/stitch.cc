@@ -325,8 +325,8 @@ CpuFunction stitch_function(const schedule::KernelDesc& desc, const CpuStitchDes
   return StitchWriter(desc, body, config, marked, naming).run();
 }
 
-KernelSource emit_cpu_stitch(const schedule::KernelDesc& desc, const CpuStitchDesc& body, const schedule::Config& config,
-                         bool marked, const Naming* naming) {
+KernelSource emit_cpu_stitch(const schedule::KernelDesc& desc, const CpuStitchDesc& body,
+                             const schedule::Config& config, bool marked, const Naming* naming) {
   const CpuFunction function = stitch_function(desc, body, config, marked, naming);
   if (naming == nullptr) return function.kernel(marked);
   KernelSource source = function.source;

@@ -36,7 +36,8 @@ double tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const C
   return std::max(multiply + soften + a.wait_cycles, of_all * groups + a.step_cycles);
 }
 
-double cycles(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target) {
+double cycles(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c,
+              const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
   double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(panel_width(d, c));

@@ -15,7 +15,7 @@ AttentionVariant variant_of(const AttentionDesc& attention, const CudaAttentionC
 
 // The launch of the kernel, without its symbol and the arguments of its functors. It has `operands` operands; workspace
 // and counters follow them.
-KernelLaunches plan_launches(const AttentionDesc& attention, const CudaAttentionConfig& config, const CudaTarget& target,
-                             size_t operands);
+KernelLaunches plan_launches(const AttentionDesc& attention, const CudaAttentionConfig& config,
+                             const CudaTarget& target, size_t operands);
 
 }  // namespace heddle::schedule

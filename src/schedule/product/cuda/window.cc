@@ -148,8 +148,8 @@ double planar_cycles(const WindowDesc& desc, const PlanarWindowConfig& planar, c
   const auto apart = static_cast<double>(planar.across * s.stride[2] * element);
   const double lines = threads / kLanes * (loads + 1) * std::min(kLanes, std::max(1.0, kLanes * apart / kLine));
   const double read = static_cast<double>(s.stride[2]) * std::min<double>(static_cast<double>(s.stride[1]), rows);
-  // A store moves what its lanes write, and where they lie apart the whole sectors: rows of odd length are stored element
-  // by element.
+  // A store moves what its lanes write, and where they lie apart the whole sectors: rows of odd length are stored
+  // element by element.
   constexpr int64_t kSector = 32;
   const int64_t piece = std::gcd(std::gcd(s.out[2], planar.across), kCopyBytes / element) * element;
   const int64_t stored = planar.across * element / piece * std::max(piece, std::min(kSector, planar.across * element));

@@ -26,7 +26,7 @@ using Constants = std::function<const Tensor*(ir::ValueId)>;
 
 // Lays out the stages of a mapped kernel.
 std::shared_ptr<CpuStitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
-                                         const Target& target, const StitchOptions& options,
-                                         const Constants& constants);
+                                            const Target& target, const StitchOptions& options,
+                                            const Constants& constants);
 
 }  // namespace heddle::schedule

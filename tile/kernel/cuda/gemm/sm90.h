@@ -238,7 +238,8 @@ __device__ inline void init_accumulators(GemmAccumulators<Config>& acc, const Ep
     float v[2] = {0, 0};  // sums of a later part of k begin with zero
     const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
     const bool inside = Config::kWholeColumns || column < args.n;
-    if (!Config::kStream || unit.k.first == 0) epilogue.accumulator_init(v, unit.batch, 0, inside ? column : args.n - 2, 2);
+    if (!Config::kStream || unit.k.first == 0)
+      epilogue.accumulator_init(v, unit.batch, 0, inside ? column : args.n - 2, 2);
 #pragma unroll
     for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
 #pragma unroll
@@ -380,8 +381,8 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   int32_t number = 0;
   constexpr bool kInitsAccumulator = kInitsAccumulators<Config, Epilogue, typename Traits::Acc>;
   constexpr bool kShares = kSharesLast<Config, Epilogue>;
-  // Initial values are requested as early as possible, because memory is later busy with the tiles of the whole ring. But if the
-  // loading thread waits for this warpgroup too, the barriers come first.
+  // Initial values are requested as early as possible, because memory is later busy with the tiles of the whole ring.
+  // But if the loading thread waits for this warpgroup too, the barriers come first.
   bool begun = !kInitsAccumulator || Traits::kCluster == 1;
   if (begun && !Made) wait_for_barriers<Config>();
   grid_dependency_wait();

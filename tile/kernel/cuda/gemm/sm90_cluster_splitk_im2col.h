@@ -28,7 +28,7 @@ struct ClusterSplitKWindows {
   static_assert(!Config::kConstantA && !Config::kViews && Config::kClasses == 1);
 
   __device__ ClusterSplitKWindows(const TensorMap& a, const TensorMap& b, const GemmWindowsArgs& of, int32_t filters,
-                          const ClusterSplitKUnit& its_unit, const ClusterSplitKShared<Config>& its_shared)
+                                  const ClusterSplitKUnit& its_unit, const ClusterSplitKShared<Config>& its_shared)
       : map_a(a), map_b(b), windows(of), unit(its_unit), shared(its_shared) {
     const int32_t line = unit.m / windows.out[0];
     image = line / windows.out[1];  // after the last image there are only zeros
@@ -67,8 +67,9 @@ struct ClusterSplitKWindows {
 
 // The kernel. Launched as gemm_cluster_splitk() is.
 template <typename Config, typename Epilogue>
-__device__ inline void gemm_cluster_splitk_im2col(const TensorMap& map_a, const TensorMap& map_b, const ClusterSplitKArgs& args,
-                                          const GemmWindowsArgs& windows, const Epilogue& epilogue) {
+__device__ inline void gemm_cluster_splitk_im2col(const TensorMap& map_a, const TensorMap& map_b,
+                                                  const ClusterSplitKArgs& args, const GemmWindowsArgs& windows,
+                                                  const Epilogue& epilogue) {
   extern __shared__ uint8_t raw_shared[];
   const ClusterSplitKShared<Config> shared(raw_shared);
   const auto rank = static_cast<int32_t>(blockIdx.x % Config::kClusterK);
