@@ -125,7 +125,7 @@ void run(const Case& c, const Target& target) {
   std::vector<codegen::KernelSource> sources;
   for (const auto& kernel : scheduled.kernels) {
     const auto& body = std::get<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
-    sources.push_back(codegen::emit_contraction(kernel.desc, *body, kernel.config, target));
+    sources.push_back(codegen::emit_cpu_contraction(kernel.desc, *body, kernel.config, target));
   }
   std::vector<const codegen::KernelSource*> texts;
   for (const auto& source : sources) texts.push_back(&source);

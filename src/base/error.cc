@@ -36,43 +36,28 @@ int exit_code(ErrorCode code) {
 }
 
 std::string_view to_string(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kMalformedModel:
-      return "malformed model";
-    case ErrorCode::kMissingData:
-      return "missing data";
-    case ErrorCode::kInvalidNode:
-      return "invalid node";
-    case ErrorCode::kInvalidIr:
-      return "invalid IR";
-    case ErrorCode::kLimit:
-      return "limit exceeded";
-    case ErrorCode::kInvalidArgument:
-      return "invalid argument";
-    case ErrorCode::kInvalidInput:
-      return "invalid input";
-    case ErrorCode::kValueOutOfRange:
-      return "value out of range";
-    case ErrorCode::kUnsupportedOperator:
-      return "unsupported operator";
-    case ErrorCode::kUnsupportedType:
-      return "unsupported type";
-    case ErrorCode::kUnknownShape:
-      return "shape unknown at compile time";
-    case ErrorCode::kFile:
-      return "file error";
-    case ErrorCode::kNoCompiler:
-      return "no compiler";
-    case ErrorCode::kCompilerFailed:
-      return "compiler failed";
-    case ErrorCode::kOutOfMemory:
-      return "out of memory";
-    case ErrorCode::kDamagedArtefact:
-      return "damaged artefact";
-    case ErrorCode::kDevice:
-      return "device error";
-    case ErrorCode::kInternal:
-      return "internal error";
+  static constexpr std::pair<ErrorCode, std::string_view> kNames[] = {
+      {ErrorCode::kMalformedModel, "malformed model"},
+      {ErrorCode::kMissingData, "missing data"},
+      {ErrorCode::kInvalidNode, "invalid node"},
+      {ErrorCode::kInvalidIr, "invalid IR"},
+      {ErrorCode::kLimit, "limit exceeded"},
+      {ErrorCode::kInvalidArgument, "invalid argument"},
+      {ErrorCode::kInvalidInput, "invalid input"},
+      {ErrorCode::kValueOutOfRange, "value out of range"},
+      {ErrorCode::kUnsupportedOperator, "unsupported operator"},
+      {ErrorCode::kUnsupportedType, "unsupported type"},
+      {ErrorCode::kUnknownShape, "shape unknown at compile time"},
+      {ErrorCode::kFile, "file error"},
+      {ErrorCode::kNoCompiler, "no compiler"},
+      {ErrorCode::kCompilerFailed, "compiler failed"},
+      {ErrorCode::kOutOfMemory, "out of memory"},
+      {ErrorCode::kDamagedArtefact, "damaged artefact"},
+      {ErrorCode::kDevice, "device error"},
+      {ErrorCode::kInternal, "internal error"},
+  };
+  for (const auto& [known, name] : kNames) {
+    if (known == code) return name;
   }
   return "error";
 }

@@ -15,18 +15,18 @@ class CpuBackend : public Backend {
  public:
   KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
                           bool marked) const override {
-    return emit_standalone(plan.desc, desc, plan.config, marked);
+    return emit_cpu_standalone(plan.desc, desc, plan.config, marked);
   }
   KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,
                            const Target& target, Marks marks) const override {
-    return emit_contraction(plan.desc, desc, plan.config, target, marks);
+    return emit_cpu_contraction(plan.desc, desc, plan.config, target, marks);
   }
   KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,
                          bool marked) const override {
     return emit_cpu_attention(plan, desc, target, marked);
   }
   bool takes_arguments(const schedule::KernelDesc& desc) const override {
-    return !std::holds_alternative<std::shared_ptr<const schedule::CpuBackToBackDesc>>(desc.body);
+    return desc.get<schedule::CpuBackToBackDesc>() == nullptr;
   }
 };
 
@@ -46,9 +46,8 @@ class CudaBackend : public Backend {
     return emit_cuda_attention(plan, desc, target.cuda);
   }
   bool takes_arguments(const schedule::KernelDesc& desc) const override {
-    const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body);
-    if (stitch != nullptr) return !(*stitch)->whole_grid;
-    return std::holds_alternative<std::shared_ptr<const schedule::CudaBundleDesc>>(desc.body);
+    const auto stitch = desc.get<schedule::CudaStitchDesc>();
+    return stitch != nullptr ? !stitch->whole_grid : desc.get<schedule::CudaBundleDesc>() != nullptr;
   }
 };
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "base/check.h"
 #include "codegen/back_to_back/cpu.h"
 #include "codegen/back_to_back/cuda.h"
 #include "codegen/backend.h"
@@ -23,40 +24,32 @@ namespace {
 KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, Marks marks = Marks::kNone) {
   const schedule::KernelDesc& desc = plan.desc;
   const bool marked = marks == Marks::kAll;
-  if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
-    return emit_stitch(desc, **stitch, plan.config, marked);
-  }
-  if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::BundleDesc>>(&desc.body)) {
-    return emit_bundle(**bundle, desc.operands.size(), marked);
-  }
-  if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
-    return emit_cuda_stitch(plan, **stitch, marked);
-  }
-  if (const auto* loops = std::get_if<std::shared_ptr<const schedule::RecurrentDesc>>(&desc.body)) {
-    return emit_cuda_recurrence(plan, **loops, target.cuda);
-  }
-  if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::CudaBundleDesc>>(&desc.body)) {
-    return emit_cuda_bundle(plan, **bundle, marked);
-  }
-  if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
-    return backend_of(target).attention(plan, **attention, target, marked);
-  }
-  if (const auto* both = std::get_if<std::shared_ptr<const schedule::BackToBackDesc>>(&desc.body)) {
-    return emit_cuda_back_to_back(plan, **both);
-  }
-  if (const auto* chain = std::get_if<std::shared_ptr<const schedule::CpuBackToBackDesc>>(&desc.body)) {
-    return emit_cpu_back_to_back(plan, **chain, target);
-  }
-  if (const auto* separate = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&desc.body)) {
-    return backend_of(target).standalone(plan, **separate, marked);
-  }
-  const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
-  return backend_of(target).contraction(plan, contraction, target, marks);
+  return desc.visit(
+      [&](const schedule::CpuStitchDesc& stitch) { return emit_cpu_stitch(desc, stitch, plan.config, marked); },
+      [&](const schedule::CpuBundleDesc& bundle) { return emit_cpu_bundle(bundle, desc.operands.size(), marked); },
+      [&](const schedule::CudaStitchDesc& stitch) { return emit_cuda_stitch(plan, stitch, marked); },
+      [&](const schedule::CudaBundleDesc& bundle) { return emit_cuda_bundle(plan, bundle, marked); },
+      [&](const schedule::RecurrentDesc& loops) { return emit_cuda_recurrence(plan, loops, target.cuda); },
+      [&](const schedule::CudaBackToBackDesc& both) { return emit_cuda_back_to_back(plan, both); },
+      [&](const schedule::CpuBackToBackDesc& chain) { return emit_cpu_back_to_back(plan, chain, target); },
+      [&](const schedule::AttentionDesc& attention) {
+        return backend_of(target).attention(plan, attention, target, marked);
+      },
+      [&](const schedule::StandaloneDesc& standalone) {
+        return backend_of(target).standalone(plan, standalone, marked);
+      },
+      [&](const schedule::ContractionDesc& contraction) {
+        return backend_of(target).contraction(plan, contraction, target, marks);
+      },
+      [](const schedule::TileDesc& tile) {
+        HEDDLE_CHECK(false, "{} is written by the driver", tile.name);
+        return KernelSource{};
+      });
 }
 
 bool outer_is_free(const schedule::KernelDesc& desc) {
-  const auto* contraction = std::get_if<std::shared_ptr<const schedule::ContractionDesc>>(&desc.body);
-  return contraction != nullptr && sizes_are_free(**contraction);
+  const auto contraction = desc.get<schedule::ContractionDesc>();
+  return contraction != nullptr && sizes_are_free(*contraction);
 }
 
 // nullopt: all numbers of the kernel are literals.
@@ -64,8 +57,7 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelPlan& plan
                                                 NumberChoice& choice, Marks marks) {
   KernelSource source = emit_any(plan, target, marks);
   const NumberedText numbered = numbers_of(source.text);
-  const std::vector<bool> chosen =
-      choice.arguments(numbered, marks == Marks::kAll && outer_is_free(plan.desc));
+  const std::vector<bool> chosen = choice.arguments(numbered, marks == Marks::kAll && outer_is_free(plan.desc));
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i]) source.arguments.push_back(numbered.numbers[i]);
   }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/names.h"
 #include "codegen/text/numbers.h"
 #include "schedule/kernel_plan.h"
 #include "target/cuda_launch.h"

@@ -70,14 +70,15 @@ std::vector<std::string> identifiers_of(const std::vector<NamedOperand>& operand
 }
 
 std::optional<std::string> emit_named(const schedule::KernelPlan& plan, const Naming& naming) {
-  const schedule::KernelDesc& desc = plan.desc;
-  if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
-    return emit_stitch(desc, **stitch, plan.config, false, &naming).text;
-  }
-  if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
-    return emit_cuda_stitch(plan, **stitch, false, &naming).text;
-  }
-  return std::nullopt;
+  using Text = std::optional<std::string>;
+  return plan.desc.visit(
+      [&](const schedule::CpuStitchDesc& stitch) -> Text {
+        return emit_cpu_stitch(plan.desc, stitch, plan.config, false, &naming).text;
+      },
+      [&](const schedule::CudaStitchDesc& stitch) -> Text {
+        return emit_cuda_stitch(plan, stitch, false, &naming).text;
+      },
+      [](const auto&) -> Text { return std::nullopt; });
 }
 
 }  // namespace heddle::codegen

@@ -75,23 +75,8 @@ void warn_unusable(const std::string& folder, std::string_view why) {
 }  // namespace
 
 std::string_view to_string(EntryKind kind) {
-  switch (kind) {
-    case EntryKind::kLibrary:
-      return "library";
-    case EntryKind::kCubin:
-      return "cubin";
-    case EntryKind::kPlan:
-      return "plan";
-    case EntryKind::kStamp:
-      return "stamp";
-    case EntryKind::kProblems:
-      return "problems";
-    case EntryKind::kObject:
-      return "object";
-    case EntryKind::kClock:
-      return "clock";
-  }
-  return "other";
+  constexpr std::string_view kNames[] = {"library", "plan", "stamp", "cubin", "problems", "object", "clock"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 // A folder where all users may write, in place of a home, could have been made by another one.

@@ -8,6 +8,7 @@
 
 #include "ir/analysis/placement.h"
 #include "ir/group.h"
+#include "passes/names.h"
 #include "target/target.h"
 
 namespace heddle::passes {

@@ -87,8 +87,6 @@ bool has_long_concat(const ir::Graph& graph, const PassContext&) {
   });
 }
 
-using ir::Op;
-
 constexpr Pass kDce{"dce", "drops nodes that no output needs", dce, has_dead};
 constexpr Pass kDropEmpty{"drop_empty", "removes what has or combines no elements", drop_empty, has_empty};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "base/one_of.h"
+#include "ir/analysis/tolerance.h"
 #include "ir/rewrite.h"
 
 namespace heddle::passes {
 namespace {
-
-using ir::Attrs;
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::OpClass;
-using ir::ValueId;
 
 // Ops whose rounding or range suffers in 16 bits.
 bool is_sensitive(const Node& node) {
@@ -66,8 +61,8 @@ class Precisions {
     for (const auto& port : graph_.outputs()) returned[port.value] = true;
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       for (ValueId v : graph_.nodes()[i].outputs) {
-        const bool only_asked = std::all_of(readers[v].begin(), readers[v].end(),
-                                            [&](NodeId id) { return is_question(graph_.node(id)); });
+        const bool only_asked =
+            std::all_of(readers[v].begin(), readers[v].end(), [&](NodeId id) { return is_question(graph_.node(id)); });
         wants_f32_[v] = returned[v] || !only_asked;
         for (NodeId id : readers[v]) {
           const Node& reader = graph_.node(id);

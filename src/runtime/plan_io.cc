@@ -40,21 +40,17 @@ Hash128 checksum_of(Header header, std::string_view description) {
   return Hasher().add({reinterpret_cast<const char*>(&header), sizeof header}).add(description).finish();
 }
 
-template <typename A>
-void describe(A& a, Plan& plan, int depth);
+template <typename A, typename T>
+void describe(A& a, T& value, int depth);
 
-template <typename A>
-void describe(A& a, std::vector<uint32_t>& indices) {
-  a.sequence(indices, [&](uint32_t& index) { a.number(index); });
+// Values one after the other, each as its type says.
+template <typename A, typename... T>
+void fields(A& a, int depth, T&... values) {
+  (describe(a, values, depth), ...);
 }
 
 template <typename A>
-void describe(A& a, Shape& shape) {
-  a.sequence(shape, [&](int64_t& extent) { a.number(extent); });
-}
-
-template <typename A>
-void describe_body(A& a, std::shared_ptr<const Plan>& body, int depth) {
+void describe_fields(A& a, std::shared_ptr<const Plan>& body, int depth) {
   if (depth >= kMaxDepth) damaged("bodies are nested too deeply");
   if constexpr (A::kReading) {
     auto read = std::make_shared<Plan>();
@@ -66,100 +62,56 @@ void describe_body(A& a, std::shared_ptr<const Plan>& body, int depth) {
 }
 
 template <typename A>
-void describe(A& a, KernelStep& step, int) {
-  a.text(step.symbol);
-  describe(a, step.operands);
-  a.number(step.tasks);
-  a.number(step.scratch_bytes);
+void describe_fields(A& a, KernelStep& step, int depth) {
+  fields(a, depth, step.symbol, step.operands, step.tasks, step.scratch_bytes);
 }
 
 template <typename A>
-void describe(A& a, ReferenceStep& step, int) {
-  a.text(step.ir);
-  describe(a, step.parameters);
-  describe(a, step.results);
+void describe_fields(A& a, ReferenceStep& step, int depth) {
+  fields(a, depth, step.ir, step.parameters, step.results);
 }
 
 template <typename A>
-void describe(A& a, CopyStep& step, int) {
-  a.number(step.from);
-  a.number(step.to);
+void describe_fields(A& a, CopyStep& step, int depth) {
+  fields(a, depth, step.from, step.to);
 }
 
 template <typename A>
-void describe(A& a, LoopStep& step, int depth) {
-  describe_body(a, step.body, depth);
-  a.number(step.workspace);
-  a.number(step.trip);
-  a.number(step.condition);
-  describe(a, step.states);
-  describe(a, step.invariants);
-  describe(a, step.final_states);
-  describe(a, step.stacked);
-  a.number(step.trip_bound);
+void describe_fields(A& a, LoopStep& step, int depth) {
+  fields(a, depth, step.body, step.workspace, step.trip, step.condition, step.states, step.invariants,
+         step.final_states, step.stacked, step.trip_bound);
 }
 
 template <typename A>
-void describe(A& a, BranchStep& step, int depth) {
-  describe_body(a, step.then_body, depth);
-  describe_body(a, step.else_body, depth);
-  a.number(step.workspace);
-  a.number(step.condition);
-  describe(a, step.captured);
-  describe(a, step.results);
-}
-
-template <typename A, typename T, size_t N>
-void describe(A& a, std::array<T, N>& numbers) {
-  for (T& number : numbers) a.number(number);
+void describe_fields(A& a, BranchStep& step, int depth) {
+  fields(a, depth, step.then_body, step.else_body, step.workspace, step.condition, step.captured, step.results);
 }
 
 template <typename A>
-void describe(A& a, TensorMapDesc& map) {
-  a.number(map.element);
-  a.number(map.operand);
-  a.number(map.offset);
-  describe(a, map.extents);
-  describe(a, map.strides);
-  describe(a, map.box);
-  a.number(map.swizzle_bytes);
-  describe(a, map.outer);
+void describe_fields(A& a, TensorMapDesc& map, int depth) {
+  fields(a, depth, map.element, map.operand, map.offset, map.extents, map.strides, map.box, map.swizzle_bytes,
+         map.outer);
   bool windows = map.windows.has_value();
   a.flag(windows);
   if (!windows) return;
   if (!map.windows) map.windows.emplace();
-  describe(a, map.windows->size);
-  a.number(map.windows->line);
-  describe(a, map.windows->first);
-  describe(a, map.windows->last);
-  describe(a, map.windows->steps);
+  fields(a, depth, map.windows->size, map.windows->line, map.windows->first, map.windows->last, map.windows->steps);
 }
 
 template <typename A>
-void describe(A& a, CudaLaunch& launch) {
-  a.text(launch.symbol);
-  describe(a, launch.grid);
-  a.number(launch.block);
-  a.number(launch.shared_bytes);
-  a.number(launch.cluster);
-  a.flag(launch.cooperative);
-  a.flag(launch.early);
-  a.sequence(launch.maps, [&](TensorMapDesc& map) { describe(a, map); });
-  a.sequence(launch.arguments,
-             [&](std::vector<uint8_t>& block) { a.sequence(block, [&](uint8_t& byte) { a.number(byte); }); });
-  a.sequence(launch.pointers, [&](PointerPatch& patch) {
-    a.number(patch.argument);
-    a.number(patch.offset);
-    a.number(patch.operand);
-    a.number(patch.begin);
-  });
+void describe_fields(A& a, PointerPatch& patch, int depth) {
+  fields(a, depth, patch.argument, patch.offset, patch.operand, patch.begin);
 }
 
 template <typename A>
-void describe(A& a, CudaStep& step, int) {
-  a.sequence(step.launches, [&](CudaLaunch& launch) { describe(a, launch); });
-  describe(a, step.operands);
-  a.number(step.counter_bytes);
+void describe_fields(A& a, CudaLaunch& launch, int depth) {
+  fields(a, depth, launch.symbol, launch.grid, launch.block, launch.shared_bytes, launch.cluster, launch.cooperative,
+         launch.early, launch.maps, launch.arguments, launch.pointers);
+}
+
+template <typename A>
+void describe_fields(A& a, CudaStep& step, int depth) {
+  fields(a, depth, step.launches, step.operands, step.counter_bytes);
 }
 
 template <size_t Index = 0>
@@ -173,53 +125,37 @@ void make_alternative(decltype(Step::action)& action, uint8_t index) {
 }
 
 template <typename A>
-void describe(A& a, Step& step, int depth) {
+void describe_fields(A& a, Step& step, int depth) {
   auto kind = static_cast<uint8_t>(step.action.index());
   a.number(kind);
   if constexpr (A::kReading) make_alternative(step.action, kind);
   std::visit([&](auto& action) { describe(a, action, depth); }, step.action);
-  a.text(step.label);
-  a.text(step.origin);
-  a.number(step.floor_seconds);
+  fields(a, depth, step.label, step.origin, step.floor_seconds);
 }
 
 template <typename A>
-void describe(A& a, Port& port) {
-  a.text(port.name);
-  a.number(port.dtype);
-  describe(a, port.shape);
-  a.number(port.buffer);
-  a.number(port.index_bound);
+void describe_fields(A& a, Port& port, int depth) {
+  fields(a, depth, port.name, port.dtype, port.shape, port.buffer, port.index_bound);
   bool has_value = port.branch_value.has_value();
   int64_t value = port.branch_value.value_or(0);
-  a.flag(has_value);
-  a.number(value);
+  fields(a, depth, has_value, value);
   if constexpr (A::kReading) port.branch_value = has_value ? std::optional(value) : std::nullopt;
 }
 
 template <typename A>
-void describe(A& a, Buffer& buffer) {
-  a.number(buffer.place);
-  a.number(buffer.index);
-  a.number(buffer.offset);
-  a.number(buffer.dtype);
-  describe(a, buffer.shape);
-  a.number(buffer.bytes);
-  a.text(buffer.name);
+void describe_fields(A& a, Buffer& buffer, int depth) {
+  fields(a, depth, buffer.place, buffer.index, buffer.offset, buffer.dtype, buffer.shape, buffer.bytes, buffer.name);
 }
 
 template <typename A>
-void describe(A& a, Text& text) {
-  a.number(text.position);
-  a.text(text.name);
+void describe_fields(A& a, Text& text, int depth) {
   Shape shape;
   std::vector<std::string> strings;
   if constexpr (!A::kReading) {
     shape = text.value.shape();
     strings = text.value.strings();
   }
-  describe(a, shape);
-  a.sequence(strings, [&](std::string& one) { a.text(one); });
+  fields(a, depth, text.position, text.name, shape, strings);
   if constexpr (A::kReading) {
     if (dense_bytes(DType::kU8, shape) != static_cast<int64_t>(strings.size())) damaged("a text has a wrong shape");
     text.value = Tensor::of_strings(std::move(shape), std::move(strings));
@@ -227,37 +163,49 @@ void describe(A& a, Text& text) {
 }
 
 template <typename A>
-void describe(A& a, Plan& plan, int depth) {
-  a.text(plan.model);
-  a.text(plan.target);
-  a.sequence(plan.inputs, [&](Port& port) { describe(a, port); });
-  a.sequence(plan.outputs, [&](Port& port) { describe(a, port); });
-  a.sequence(plan.fixed, [&](FixedInput& fixed) {
-    a.number(fixed.input);
-    a.tensor(fixed.value);
-  });
-  for (std::vector<Text>* texts : {&plan.text_inputs, &plan.texts}) {
-    a.sequence(*texts, [&](Text& text) { describe(a, text); });
+void describe_fields(A& a, FixedInput& fixed, int depth) {
+  fields(a, depth, fixed.input, fixed.value);
+}
+
+template <typename A>
+void describe_fields(A& a, DefaultInput& input, int depth) {
+  fields(a, depth, input.name, input.dtype, input.shape);
+}
+
+template <typename A>
+void describe_fields(A& a, Alias& alias, int depth) {
+  fields(a, depth, alias.output, alias.input, alias.partial);
+}
+
+template <typename A>
+void describe_fields(A& a, Cubin& cubin, int depth) {
+  fields(a, depth, cubin.bytes, cubin.symbols);
+}
+
+template <typename A>
+void describe_fields(A& a, Plan& plan, int depth) {
+  fields(a, depth, plan.model, plan.target, plan.inputs, plan.outputs, plan.fixed, plan.text_inputs, plan.texts,
+         plan.defaults, plan.aliases, plan.buffers, plan.constants, plan.steps, plan.arena_bytes, plan.library,
+         plan.cubins);
+}
+
+template <typename A, typename T>
+void describe(A& a, T& value, int depth) {
+  if constexpr (std::is_same_v<T, bool>) {
+    a.flag(value);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) {
+    a.number(value);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    a.text(value);
+  } else if constexpr (std::is_same_v<T, Tensor>) {
+    a.tensor(value);
+  } else if constexpr (requires { std::tuple_size<T>::value; }) {
+    for (auto& one : value) describe(a, one, depth);
+  } else if constexpr (requires { value.emplace_back(); }) {
+    a.sequence(value, [&](auto& one) { describe(a, one, depth); });
+  } else {
+    describe_fields(a, value, depth);
   }
-  a.sequence(plan.defaults, [&](DefaultInput& input) {
-    a.text(input.name);
-    a.number(input.dtype);
-    describe(a, input.shape);
-  });
-  a.sequence(plan.aliases, [&](Alias& alias) {
-    a.number(alias.output);
-    a.number(alias.input);
-    a.flag(alias.partial);
-  });
-  a.sequence(plan.buffers, [&](Buffer& buffer) { describe(a, buffer); });
-  a.sequence(plan.constants, [&](Tensor& tensor) { a.tensor(tensor); });
-  a.sequence(plan.steps, [&](Step& step) { describe(a, step, depth); });
-  a.number(plan.arena_bytes);
-  a.text(plan.library);
-  a.sequence(plan.cubins, [&](Cubin& cubin) {
-    a.text(cubin.bytes);
-    a.sequence(cubin.symbols, [&](std::string& symbol) { a.text(symbol); });
-  });
 }
 
 int64_t section_start(size_t description_bytes) {

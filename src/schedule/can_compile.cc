@@ -9,8 +9,6 @@
 namespace heddle::schedule {
 namespace {
 
-using ir::Op;
-
 // Why a memory-bound node has no kernel; empty: it has.
 std::string obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target) {
   for (const auto* values : {&node.inputs, &node.outputs}) {

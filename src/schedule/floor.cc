@@ -4,10 +4,10 @@
 #include <map>
 #include <numeric>
 
+#include "schedule/expr/expr.h"
+
 namespace heddle::schedule {
 namespace {
-
-using ir::Op;
 
 double count_of(const ir::Graph& graph, ir::ValueId v) {
   return static_cast<double>(element_count(graph.shape(v)));

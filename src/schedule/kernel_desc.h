@@ -30,31 +30,51 @@ struct Operand {
   bool in_place = false;  // a result that the kernel writes only in part: its memory already holds the rest
 };
 
-struct StitchDesc;         // schedule/region/stitch.h: generated loop nest over memory-bound nodes
-struct CudaStitchDesc;     // schedule/region/cuda/stitch.h: the same for a GPU, as sweeps of teams of threads
-struct CudaBundleDesc;     // schedule/region/cuda/bundle.h: several GPU stitch kernels as one launch
-struct BundleDesc;         // schedule/region/bundle.h: several stitch kernels as one
-struct ContractionDesc;    // schedule/product/contraction.h: template + epilogue (dot, conv, window)
-struct RecurrentDesc;      // schedule/recurrence/recurrent.h: all steps of a loop on a GPU
-struct AttentionDesc;      // schedule/attention/attention.h: product, softmax, product on a GPU
-struct BackToBackDesc;     // schedule/back_to_back/back_to_back.h: two contractions
-struct CpuBackToBackDesc;  // schedule/back_to_back/cpu.h: the same for a CPU, two or more
-struct StandaloneDesc;     // schedule/region/standalone.h: a node with a kernel of its own (scatter, top-k)
+struct CpuStitchDesc;       // schedule/region/stitch.h: generated loop nest over memory-bound nodes
+struct CudaStitchDesc;      // schedule/region/cuda/stitch.h: the same for a GPU, as sweeps of teams of threads
+struct CudaBundleDesc;      // schedule/region/cuda/bundle.h: several GPU stitch kernels as one launch
+struct CpuBundleDesc;       // schedule/region/bundle.h: several stitch kernels as one
+struct ContractionDesc;     // schedule/product/contraction.h: template + epilogue (dot, conv, window)
+struct RecurrentDesc;       // schedule/recurrence/recurrent.h: all steps of a loop on a GPU
+struct AttentionDesc;       // schedule/attention/attention.h: product, softmax, product on a GPU
+struct CudaBackToBackDesc;  // schedule/back_to_back/back_to_back.h: two contractions
+struct CpuBackToBackDesc;   // schedule/back_to_back/cpu.h: the same for a CPU, two or more
+struct StandaloneDesc;      // schedule/region/standalone.h: a node with a kernel of its own (scatter, top-k)
 // A kernel written in the tile language. The driver emits it, since only the driver knows that language.
 struct TileDesc {
   std::string name;
+};
+
+// One function of several: an answer for each kind of body.
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
 };
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
 // kernels, so the layers of a model share them.
 struct KernelDesc {
   std::vector<Operand> operands;
-  std::variant<
-      std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>, std::shared_ptr<const ContractionDesc>,
-      std::shared_ptr<const StandaloneDesc>, std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
-      std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>, std::shared_ptr<const BackToBackDesc>,
-      std::shared_ptr<const CpuBackToBackDesc>, std::shared_ptr<const TileDesc>>
+  std::variant<std::shared_ptr<const CpuStitchDesc>, std::shared_ptr<const CudaStitchDesc>,
+               std::shared_ptr<const ContractionDesc>, std::shared_ptr<const StandaloneDesc>,
+               std::shared_ptr<const CpuBundleDesc>, std::shared_ptr<const CudaBundleDesc>,
+               std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>,
+               std::shared_ptr<const CudaBackToBackDesc>, std::shared_ptr<const CpuBackToBackDesc>,
+               std::shared_ptr<const TileDesc>>
       body;
+
+  // The body if it is of this kind, else null.
+  template <typename Body>
+  std::shared_ptr<const Body> get() const {
+    const auto* found = std::get_if<std::shared_ptr<const Body>>(&body);
+    return found != nullptr ? *found : nullptr;
+  }
+  // Calls the function that takes the kind that the body has.
+  template <typename... Functions>
+  auto visit(Functions... functions) const {
+    const Overloaded<Functions...> overloaded{std::move(functions)...};
+    return std::visit([&](const auto& found) { return overloaded(*found); }, body);
+  }
 };
 
 // The source of an operand of a scheduled kernel.

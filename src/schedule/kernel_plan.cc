@@ -15,36 +15,27 @@
 namespace heddle::schedule {
 namespace {
 
-template <typename Body>
-bool is(const KernelDesc& desc) {
-  return std::holds_alternative<std::shared_ptr<const Body>>(desc.body);
-}
-
 KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const CudaTarget& target) {
   const size_t operands = desc.operands.size();
-  if (is<TileDesc>(desc)) return {};  // who wrote it has them
-  if (const auto* stitch = std::get_if<std::shared_ptr<const CudaStitchDesc>>(&desc.body)) {
-    return plan_launches(**stitch, operands);
-  }
-  if (const auto* bundle = std::get_if<std::shared_ptr<const CudaBundleDesc>>(&desc.body)) {
-    return plan_launches(**bundle, operands);
-  }
-  if (const auto* loops = std::get_if<std::shared_ptr<const RecurrentDesc>>(&desc.body)) {
-    return {{plan_launch(**loops, operands)}};
-  }
-  if (const auto* attention = std::get_if<std::shared_ptr<const AttentionDesc>>(&desc.body)) {
-    return plan_launches(**attention, config.as<AttentionConfig>(), target, operands);
-  }
-  if (const auto* both = std::get_if<std::shared_ptr<const BackToBackDesc>>(&desc.body)) {
-    return plan_launches(**both, desc.operands, config.as<BackToBackConfig>());
-  }
-  if (const auto* standalone = std::get_if<std::shared_ptr<const StandaloneDesc>>(&desc.body)) {
-    return plan_launches(**standalone, config, operands);
-  }
-  const auto& contraction = *std::get<std::shared_ptr<const ContractionDesc>>(desc.body);
-  if (const auto* window = std::get_if<WindowDesc>(&contraction.problem)) return {{plan_launch(*window, config)}};
-  const ProductTask task{std::get<Product>(contraction.problem), contraction.epilogue, desc.operands};
-  return cuda_family_of(config).launches(task, config, target);
+  return desc.visit(
+      [&](const CudaStitchDesc& stitch) { return plan_launches(stitch, operands); },
+      [&](const CudaBundleDesc& bundle) { return plan_launches(bundle, operands); },
+      [&](const RecurrentDesc& loops) { return KernelLaunches{{plan_launch(loops, operands)}}; },
+      [&](const AttentionDesc& attention) {
+        return plan_launches(attention, config.as<CudaAttentionConfig>(), target, operands);
+      },
+      [&](const CudaBackToBackDesc& both) {
+        return plan_launches(both, desc.operands, config.as<CudaBackToBackConfig>());
+      },
+      [&](const StandaloneDesc& standalone) { return plan_launches(standalone, config, operands); },
+      [&](const ContractionDesc& contraction) {
+        if (const auto* window = std::get_if<WindowDesc>(&contraction.problem)) {
+          return KernelLaunches{{plan_launch(*window, config)}};
+        }
+        const ProductTask task{std::get<Product>(contraction.problem), contraction.epilogue, desc.operands};
+        return cuda_family_of(config).launches(task, config, target);
+      },
+      [](const auto&) { return KernelLaunches{}; });  // of a CPU, and TileDesc: who wrote it has them
 }
 
 // Blocks of an early launch take room on SMs from the launch in front of it, so all of them have to fit at once. Those
@@ -52,9 +43,9 @@ KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const C
 // for each other need all of the GPU.
 void decide_early(KernelPlan& plan, const CudaTarget& target) {
   constexpr int kFewRegisters = 32, kRowRegisters = 128;  // the latter: of rows in registers
-  const bool memory_bound = is<CudaStitchDesc>(plan.desc) || is<CudaBundleDesc>(plan.desc);
+  const bool memory_bound = plan.desc.get<CudaStitchDesc>() || plan.desc.get<CudaBundleDesc>();
   const int registers = memory_bound ? kRowRegisters : kFewRegisters;
-  const bool possible = target.has_dependent_launch(), too_long = is<RecurrentDesc>(plan.desc);
+  const bool possible = target.has_dependent_launch(), too_long = plan.desc.get<RecurrentDesc>() != nullptr;
   for (CudaLaunch& launch : plan.launches) {
     launch.early = possible && !too_long && !launch.cooperative && is_one_wave(launch, target, registers);
   }

@@ -10,7 +10,6 @@ namespace heddle::schedule {
 namespace {
 
 using ir::GroupKind;
-using ir::Op;
 
 // Images are read with pixels at equal distances, filters as they lie.
 std::string read_obstacle(const ir::Graph& graph, const ir::Node& anchor, ir::ValueId value,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -26,32 +27,12 @@ bool begins_with(std::string_view name, std::string_view beginning) {
          (name.size() == beginning.size() || !std::isdigit(static_cast<unsigned char>(name[beginning.size()])));
 }
 
-// How much of what one chip has another has.
-struct Ratios {
-  double clock = 1, memory = 1, l2 = 1, tensor = 1, chip = 1;
-};
+// How much of what one chip has another has, by ScalesWith.
+using Ratios = std::array<double, 6>;
 
 CudaModel following(CudaModel model, const Ratios& ratios) {
   for_each_number(model, [&](std::string_view, std::string_view, double& value, ScalesWith follows) {
-    switch (follows) {
-      case ScalesWith::kFixed:
-        break;
-      case ScalesWith::kClock:
-        value *= ratios.clock;
-        break;
-      case ScalesWith::kMemory:
-        value *= ratios.memory;
-        break;
-      case ScalesWith::kL2:
-        value *= ratios.l2;
-        break;
-      case ScalesWith::kTensor:
-        value *= ratios.tensor;
-        break;
-      case ScalesWith::kChip:
-        value *= ratios.chip;
-        break;
-    }
+    value *= ratios[static_cast<size_t>(follows)];
   });
   return model;
 }
@@ -70,7 +51,7 @@ const std::vector<const KnownChip*>& chips() {
 CudaModel scaled(const CudaModel& measured, const ChipFacts& from, const ChipFacts& to) {
   const double clock = ratio(to.boost_ghz, from.boost_ghz), memory = ratio(to.memory_tbps, from.memory_tbps);
   const double tensor = ratio(to.tensor_per_cycle, from.tensor_per_cycle), sms = ratio(to.sms, from.sms);
-  CudaModel model = following(measured, {clock, memory, clock * sms, tensor, clock * sms * tensor});
+  CudaModel model = following(measured, {1, clock, memory, clock * sms, tensor, clock * sms * tensor});
   if (to.sms > 0) model.chip.sms = to.sms;
   return model;
 }
@@ -107,7 +88,7 @@ CudaModel calibrated_model(std::string_view name, int architecture, double sms, 
   const double clock = ratio(rates.clock_ghz, chip.rates.clock_ghz);
   const double all = ratio(rates.tensor_tflops, chip.rates.tensor_tflops);
   const double tensor = all == 1 ? 1 : ratio(all / clock * chip.facts.sms / sms, 1);
-  CudaModel model = following(chip.model, {clock, ratio(rates.memory_tbps, chip.rates.memory_tbps),
+  CudaModel model = following(chip.model, {1, clock, ratio(rates.memory_tbps, chip.rates.memory_tbps),
                                            ratio(rates.l2_tbps, chip.rates.l2_tbps), tensor, all});
   model.chip.graph_boundary_us *= ratio(rates.boundary_us, chip.rates.boundary_us);
   model.chip.sms = sms;

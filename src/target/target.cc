@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -133,6 +134,20 @@ CudaTarget CudaTarget::pinned(int sm) {
   target.shared_bytes_per_block = 163 << 10;
   target.l2_bytes = 40 << 20;
   target.model = a100().model;
+  return target;
+}
+
+std::optional<CudaTarget> CudaTarget::of_architecture(std::string_view name) {
+  constexpr std::string_view kEmulated = "emulated_", kSm = "sm_";
+  std::string_view chip = name;
+  if (chip.starts_with(kEmulated)) chip.remove_prefix(kEmulated.size());
+  if (!chip.starts_with(kSm)) return std::nullopt;
+  int sm = 0;
+  std::from_chars(chip.data() + kSm.size(), chip.data() + chip.size(), sm);
+  CudaTarget target = sm == CudaTarget().sm ? CudaTarget() : pinned(a100().architecture);
+  target.sm = sm;
+  target.emulated = chip.size() < name.size();
+  if (target.architecture() != name || !target.has_tensor_cores()) return std::nullopt;
   return target;
 }
 

@@ -71,6 +71,9 @@ struct CudaTarget {
   // The chip to compile kernels for if there is no GPU, by compute capability times ten: the H200 for 90, the A100 for
   // 80. Throws kInvalidArgument for any other.
   static CudaTarget pinned(int sm);
+  // The chip to compile for by its architecture, as architecture() names it: a pinned one, or one with the A100's
+  // numbers. nullopt if it is none, or has no tensor cores.
+  static std::optional<CudaTarget> of_architecture(std::string_view name);
 };
 
 // Properties in which kinds of targets differ. Each kind sets all of them (target.cc).

@@ -123,8 +123,8 @@ TEST(Gathers, OfPositionsThatLoopsShare) {
   }
 }
 
-const schedule::StitchDesc& only_kernel(const schedule::ScheduledGroup& group) {
-  return *std::get<std::shared_ptr<const schedule::StitchDesc>>(group.kernels[0].desc.body);
+const schedule::CpuStitchDesc& only_kernel(const schedule::ScheduledGroup& group) {
+  return *std::get<std::shared_ptr<const schedule::CpuStitchDesc>>(group.kernels[0].desc.body);
 }
 
 // Positions and weights of 64 channels are computed once for all of them, whatever the number of threads.
@@ -136,7 +136,7 @@ TEST(Gathers, ComputePositionsOnceForAllChannels) {
     graph.output("y", sampled(b, x, at, 2));
     const auto group = schedule::schedule(graph, whole_graph(graph), test_target(threads));
     ASSERT_EQ(group.kernels.size(), 1u);
-    const schedule::StitchDesc& kernel = only_kernel(group);
+    const schedule::CpuStitchDesc& kernel = only_kernel(group);
     ASSERT_EQ(kernel.stages.size(), 2u);
     EXPECT_EQ(kernel.stages[0].loops.size(), 1u);
     EXPECT_EQ(kernel.stages[1].loops.size(), 2u);

@@ -138,7 +138,7 @@ TEST(Rows, OnlyShortRowsArePacked) {
     target.cpu.isa = CpuIsa::kAvx512;  // what is short depends on the lanes of a vector; nothing runs here
     const auto group = schedule::schedule(graph, whole_graph(graph), target);
     ASSERT_EQ(group.kernels.size(), 1u);
-    const auto& body = std::get<std::shared_ptr<const schedule::StitchDesc>>(group.kernels[0].desc.body);
+    const auto& body = std::get<std::shared_ptr<const schedule::CpuStitchDesc>>(group.kernels[0].desc.body);
     EXPECT_EQ(body->stages[0].packed, packed) << length;
     EXPECT_EQ(body->stages.back().transposed_stores.empty(), !packed) << length;
   }

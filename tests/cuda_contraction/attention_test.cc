@@ -189,7 +189,7 @@ TEST(CudaAttention, ALaunchAddsThePartsOfManyRows) {
   const auto config = [&](const Problem& p) {
     const ir::Graph graph = ir::parse(attention_text(p));
     const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
-    return schedule::schedule_attention(graph, group, target).kernels.at(0).config.as<schedule::AttentionConfig>();
+    return schedule::schedule_attention(graph, group, target).kernels.at(0).config.as<schedule::CudaAttentionConfig>();
   };
   const auto many =
       config({.batch = 4, .heads = 32, .m = 1, .n = 16384, .depth = 128, .width = 128, .layout = "shared"});

@@ -214,7 +214,7 @@ TEST(CudaMmaAttention, BesideWarpgroups) {
     const ir::Graph graph = ir::parse(testing::attention_text(p));
     const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
     const auto scheduled = schedule::schedule_attention(graph, group, target);
-    return schedule::is_by_warps(scheduled.kernels.at(0).config.as<schedule::AttentionConfig>());
+    return schedule::is_by_warps(scheduled.kernels.at(0).config.as<schedule::CudaAttentionConfig>());
   };
   EXPECT_FALSE(by_warps({.batch = 32, .heads = 12, .m = 128, .n = 128}));
   EXPECT_TRUE(by_warps({.m = 64, .n = 64, .depth = 20, .width = 20}));

@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-using schedule::AttentionConfig;
+using schedule::CudaAttentionConfig;
 using testing::CudaBatch;
 using Problem = testing::AttentionProblem;
 
@@ -31,8 +31,8 @@ schedule::ScheduledGroup scheduled(const Problem& p, const Target& target = h200
   const ir::Graph graph = ir::parse(testing::attention_text(p));
   return schedule::schedule_attention(graph, testing::whole_graph(graph, ir::GroupKind::kAttention), target);
 }
-AttentionConfig config_of(const Problem& p, const Target& target = h200()) {
-  return scheduled(p, target).kernels.at(0).config.as<AttentionConfig>();
+CudaAttentionConfig config_of(const Problem& p, const Target& target = h200()) {
+  return scheduled(p, target).kernels.at(0).config.as<CudaAttentionConfig>();
 }
 
 // By warpgroups and by warps.

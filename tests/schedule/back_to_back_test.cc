@@ -100,13 +100,13 @@ TEST(BackToBack, CandidatesFitTheDevice) {
       const ir::Graph graph = ir::parse(ProductChain{.m = 8192, .k = 64, .n0 = n0, .n1 = 64}.text());
       const ir::Group group = testing::whole_graph(graph, ir::GroupKind::kBackToBack);
       const schedule::ScheduledKernel kernel = schedule::schedule_back_to_back(graph, group, target).kernels.at(0);
-      const auto& desc = *std::get<std::shared_ptr<const schedule::BackToBackDesc>>(kernel.desc.body);
+      const auto& desc = *std::get<std::shared_ptr<const schedule::CudaBackToBackDesc>>(kernel.desc.body);
       const auto candidates =
           schedule::back_to_back_candidates(schedule::tasks_of(desc, kernel.desc.operands), target.cuda);
       int in_registers = 0, in_shared_memory = 0;
       for (const schedule::CudaCandidate& c : candidates) {
         if (!c.rejected.empty()) continue;
-        const auto& config = c.config.as<schedule::BackToBackConfig>();
+        const auto& config = c.config.as<schedule::CudaBackToBackConfig>();
         (config.in_registers ? in_registers : in_shared_memory) += 1;
         EXPECT_GT(c.config.predicted_us, 0);
         const auto launches = schedule::plan_launches(desc, kernel.desc.operands, config);

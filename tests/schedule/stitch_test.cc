@@ -27,8 +27,8 @@ ScheduledGroup schedule_all(const ir::Graph& graph) {
   return schedule(graph, testing::whole_graph(graph), target());
 }
 
-const StitchDesc& body(const ScheduledGroup& group, size_t kernel = 0) {
-  return *std::get<std::shared_ptr<const StitchDesc>>(group.kernels.at(kernel).desc.body);
+const CpuStitchDesc& body(const ScheduledGroup& group, size_t kernel = 0) {
+  return *std::get<std::shared_ptr<const CpuStitchDesc>>(group.kernels.at(kernel).desc.body);
 }
 
 size_t reductions(const Stage& stage) {
@@ -74,7 +74,7 @@ TEST(StitchSchedule, SoftmaxIsThreeSweepsThatComputeExpOnce) {
   graph.output("y", b.softmax(graph.parameter("x", {DType::kF32, {4096, 1024}}), {1}));
   const ScheduledGroup group = schedule_all(graph);
   ASSERT_EQ(group.kernels.size(), 1u);
-  const StitchDesc& d = body(group);
+  const CpuStitchDesc& d = body(group);
   ASSERT_EQ(d.stages.size(), 3u);
   EXPECT_EQ(reductions(d.stages[0]), 1u);
   EXPECT_EQ(reductions(d.stages[1]), 1u);
@@ -137,7 +137,7 @@ TEST(StitchSchedule, NeighbouringDimensionsMergeIntoOneLongLoop) {
   Builder b(graph);
   graph.output("y", b.unary(Op::kTanh, graph.parameter("x", {DType::kF32, {3, 5, 7, 11}})));
   const ScheduledGroup group = schedule_all(graph);
-  const StitchDesc& d = body(group);
+  const CpuStitchDesc& d = body(group);
   ASSERT_EQ(d.stages[0].loops.size(), 1u);
   EXPECT_EQ(d.pool.indices.extent(d.stages[0].loops[0]), 3 * 5 * 7 * 11);
 }

@@ -5,13 +5,9 @@
 
 #include "tile/arch/vec.h"
 #include "tile/op/arith.h"
+#include "tile/op/combine.h"
+#include "tile/op/cuda/fast.h"
 #include "tile/op/narrow.h"
-
-#if defined(__CUDACC_RTC__)
-#define TILE_COPY_BYTES memcpy
-#else
-#define TILE_COPY_BYTES __builtin_memcpy
-#endif
 
 namespace heddle::tile::block {
 
@@ -187,52 +183,26 @@ TILE_INLINE T abs(T a) {
 }
 
 // Minimum and maximum. Of a number and NaN, they give the number, or NaN in the `_or_nan` forms.
-template <typename T>
-TILE_INLINE T min(T a, T b) {
-  return in_wider(a, b, [](auto x, auto y) {
-    using V = decltype(x);
-    if constexpr (is_same<V, float>) {
-      return ::fminf(x, y);
-    } else if constexpr (is_same<V, double>) {
-      return ::fmin(x, y);
-    } else {
-      return y < x ? y : x;
-    }
-  });
-}
-template <typename T>
-TILE_INLINE T max(T a, T b) {
-  return in_wider(a, b, [](auto x, auto y) {
-    using V = decltype(x);
-    if constexpr (is_same<V, float>) {
-      return ::fmaxf(x, y);
-    } else if constexpr (is_same<V, double>) {
-      return ::fmax(x, y);
-    } else {
-      return x < y ? y : x;
-    }
-  });
-}
-template <typename T>
-TILE_INLINE T min_or_nan(T a, T b) {
-  return in_wider(a, b, [](auto x, auto y) {
-    if constexpr (is_same<decltype(x), float>) {
-      return cuda::min_or_nan(x, y);
-    } else {
-      return x < y || x != x ? x : y;
-    }
-  });
-}
-template <typename T>
-TILE_INLINE T max_or_nan(T a, T b) {
-  return in_wider(a, b, [](auto x, auto y) {
-    if constexpr (is_same<decltype(x), float>) {
-      return cuda::max_or_nan(x, y);
-    } else {
-      return x > y || x != x ? x : y;
-    }
-  });
-}
+#define TILE_EXTREME(NAME, SECOND)                                                      \
+  template <typename T>                                                                 \
+  TILE_INLINE T NAME(T a, T b) {                                                        \
+    return in_wider(a, b, [](auto x, auto y) {                                          \
+      if constexpr (is_same<decltype(x), float>) {                                      \
+        return ::f##NAME##f(x, y);                                                      \
+      } else if constexpr (is_same<decltype(x), double>) {                              \
+        return ::f##NAME(x, y);                                                         \
+      } else {                                                                          \
+        return SECOND ? y : x;                                                          \
+      }                                                                                 \
+    });                                                                                 \
+  }                                                                                     \
+  template <typename T>                                                                 \
+  TILE_INLINE T NAME##_or_nan(T a, T b) {                                               \
+    return in_wider(a, b, [](auto x, auto y) { return tile::NAME##_of::apply(x, y); }); \
+  }
+TILE_EXTREME(min, y < x)
+TILE_EXTREME(max, x < y)
+#undef TILE_EXTREME
 // min(max(x, low), high).
 template <typename T>
 TILE_INLINE T clamp(T x, T low, T high) {
@@ -303,42 +273,27 @@ TILE_INLINE T brev(T x) {
   }
 }
 
-// e^x in float with a relative error of 2^-21 plus |x| 2^-24.
+// e^x in float with the error of fast::exp().
 TILE_INLINE float exp_fast(float x) {
-  return cuda::exp2_approx(x * 1.44269504f);
+  return fast::exp(x);
 }
 TILE_INLINE double exp_fast(double x) {
   return ::exp(x);
 }
 
-// Functors for reductions, typed by one operand: sum, product, ...
-struct sum_of {
-  static constexpr bool commutative = true;
-  template <typename T>
-  TILE_INLINE T operator()(T a, T b) const {
-    return add(a, b);
-  }
-};
-struct product_of {
-  static constexpr bool commutative = true;
-  template <typename T>
-  TILE_INLINE T operator()(T a, T b) const {
-    return mul(a, b);
-  }
-};
-struct max_of {
-  static constexpr bool commutative = true;
-  template <typename T>
-  TILE_INLINE T operator()(T a, T b) const {
-    return block::max(a, b);
-  }
-};
-struct min_of {
-  static constexpr bool commutative = true;
-  template <typename T>
-  TILE_INLINE T operator()(T a, T b) const {
-    return block::min(a, b);
-  }
-};
+// Functors for reductions, typed by one operand.
+#define TILE_FUNCTOR(NAME, FUNCTION)           \
+  struct NAME {                                \
+    static constexpr bool commutative = true;  \
+    template <typename T>                      \
+    TILE_INLINE T operator()(T a, T b) const { \
+      return FUNCTION(a, b);                   \
+    }                                          \
+  };
+TILE_FUNCTOR(sum_of, add)
+TILE_FUNCTOR(product_of, mul)
+TILE_FUNCTOR(max_of, block::max)
+TILE_FUNCTOR(min_of, block::min)
+#undef TILE_FUNCTOR
 
 }  // namespace heddle::tile::block

@@ -6,29 +6,11 @@
 #pragma once
 
 #include "tile/block/convert.h"
+#include "tile/op/cuda/shuffle.h"
 
 namespace heddle::tile::block {
 
 namespace detail {
-
-template <typename T, typename F>
-TILE_INLINE T each_word(T x, F f) {
-  constexpr int kWords = (int(sizeof(T)) + 3) / 4;
-  uint32_t words[kWords] = {};
-  TILE_COPY_BYTES(words, &x, sizeof(T));
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) words[i] = f(words[i]);
-  TILE_COPY_BYTES(&x, words, sizeof(T));
-  return x;
-}
-template <typename T>
-TILE_INLINE T shuffle_xor(const T& x, int by) {
-  return each_word(x, [&](uint32_t w) { return __shfl_xor_sync(0xffffffffu, w, by); });
-}
-template <typename T>
-TILE_INLINE T shuffle(const T& x, int from) {
-  return each_word(x, [&](uint32_t w) { return __shfl_sync(0xffffffffu, w, from); });
-}
 
 template <typename F>
 TILE_HD constexpr bool commutes() {

@@ -217,7 +217,7 @@ struct Range {
 };
 // Arguments of tile/kernel/cuda/gemm/sm90_cluster_splitk.h. Each part of k has k_each k-tiles; the first k_more parts
 // have one more.
-struct GemmPartsArgs {
+struct ClusterSplitKArgs {
   int32_t m, n;
   int32_t k_each, k_more;
   int32_t splits;  // parts of k beyond the cluster
@@ -227,32 +227,32 @@ struct GemmPartsArgs {
   int64_t p_split;
   uint32_t skip, skip_step;  // if A's rows are of several classes: gemm_class_skip()
 };
-static_assert(sizeof(GemmPartsArgs) == 64);
+static_assert(sizeof(ClusterSplitKArgs) == 64);
 
 // If the blocks of a cluster share a tile's k (tile/kernel/cuda/gemm/sm90_cluster_splitk.h), each block adds up and
 // finishes this many of the tile's rows in D.
-TILE_HD constexpr int gemm_parts_slice(int rows, int parts) {
+TILE_HD constexpr int cluster_splitk_slice(int rows, int parts) {
   return (rows + parts - 1) / parts;
 }
 // Words between rows of sums. A warp that writes accumulators as they are, or transposed, has no bank conflicts.
-TILE_HD constexpr int gemm_parts_pitch(int columns, bool swapped) {
+TILE_HD constexpr int cluster_splitk_pitch(int columns, bool swapped) {
   return (columns + 31) / 32 * 32 + (swapped ? 4 : 8);
 }
 // Bytes of the ring of stages; afterwards it holds the tile in the order of D. `split`: for f32 in two parts.
-TILE_HD constexpr int gemm_parts_ring_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
-                                            int parts, bool swapped, bool split) {
+TILE_HD constexpr int cluster_splitk_ring_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
+                                                int parts, bool swapped, bool split) {
   const int of_b = gemm_operand_bytes(tile_n, b_k_major);
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + (split ? 2 * of_b : of_b));
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
-  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
+  const int sums = parts * cluster_splitk_slice(rows, parts) * cluster_splitk_pitch(columns, swapped) * 4;
   return ring > sums ? ring : sums;
 }
 // All shared memory: also the sums that the blocks of a cluster exchange, and the barriers.
-TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
-                                              int parts, bool swapped, bool split) {
+TILE_HD constexpr int cluster_splitk_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
+                                                  int parts, bool swapped, bool split) {
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
-  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
-  return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped, split) +
+  const int sums = parts * cluster_splitk_slice(rows, parts) * cluster_splitk_pitch(columns, swapped) * 4;
+  return 1024 + cluster_splitk_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped, split) +
          (parts > 1 ? sums : 0) + stages * (split ? 48 : 16) + 8;
 }
 // tile/kernel/cuda/gemm/unaligned.h. Bytes of a line of a stage: 128 bytes of k for each warp along k, and 16 more
@@ -265,18 +265,18 @@ TILE_HD constexpr int gemm_unaligned_ring_bytes(int tile_m, int tile_n, int warp
                                                 bool swapped) {
   const int ring = stages * (tile_m + tile_n) * gemm_unaligned_pitch(warps_k);
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
-  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4 * warps_k;
+  const int sums = parts * cluster_splitk_slice(rows, parts) * cluster_splitk_pitch(columns, swapped) * 4 * warps_k;
   return ((ring > sums ? ring : sums) + 15) / 16 * 16;
 }
 // All shared memory: also the sums that the blocks of a cluster exchange, and a barrier.
 TILE_HD constexpr int gemm_unaligned_shared_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts,
                                                   bool swapped) {
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
-  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
+  const int sums = parts * cluster_splitk_slice(rows, parts) * cluster_splitk_pitch(columns, swapped) * 4;
   return gemm_unaligned_ring_bytes(tile_m, tile_n, warps_k, stages, parts, swapped) + (parts > 1 ? sums + 16 : 0);
 }
 inline constexpr int kGemmHalfOfThreads = 320;  // that leave registers for as many sums
-TILE_HD constexpr int gemm_parts_half_of_threads(bool split) {
+TILE_HD constexpr int cluster_splitk_half_of_threads(bool split) {
   return split ? kGemmHalfOfThreads / 2 : kGemmHalfOfThreads;
 }
 inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a SM's 228 KiB, of which each block costs 1

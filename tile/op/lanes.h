@@ -5,6 +5,7 @@
 
 #include "tile/arch/cpu/vec.h"
 #include "tile/core/static_for.h"
+#include "tile/op/index.h"
 
 namespace heddle::tile {
 
@@ -122,72 +123,6 @@ TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
   T buffer[W] = {};
   for (int64_t i = 0; i < n; ++i) buffer[i] = f(i);
   return load<W>(buffer);
-}
-
-// Division by a divisor that a loop shares. The reciprocal is computed once, and the quotient is corrected by its
-// remainder, which rounds like a division. If the remainder is not finite (a or the quotient is infinite or NaN), the
-// product is already right. Divisors whose reciprocal is not a normal number use an ordinary division.
-template <typename T, int W>
-struct divisor {
-  vec<T, W> b, reciprocal;
-  bool plain;
-
-  TILE_INLINE explicit divisor(vec<T, W> by) : b(by), reciprocal(splat<W>(T(1)) / by) {
-    constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
-    const vec<T, W> size = abs(by);
-    plain = any(~((size > splat<W>(small)) & (size < splat<W>(T(1) / small))));
-  }
-  TILE_INLINE vec<T, W> divide(vec<T, W> a) const {
-    if (plain) return a / b;
-    const vec<T, W> q = a * reciprocal, rest = fma(-q, b, a);
-    return select(rest - rest == zero<T, W>(), fma(rest, reciprocal, q), q);
-  }
-};
-
-// a / b where all lanes of b are equal.
-template <typename T, int W>
-TILE_INLINE vec<T, W> divide_by(vec<T, W> a, vec<T, W> b) {
-  constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
-  const T size = b[0] < T(0) ? -b[0] : b[0];
-  if (!(size > small && size < T(1) / small)) return a / b;
-  const vec<T, W> r = splat<W>(T(1)) / b, q = a * r;
-  const vec<T, W> rest = fma(-q, b, a);
-  return select(rest - rest == zero<T, W>(), fma(rest, r, q), q);
-}
-
-// ---- Indices
-
-TILE_INLINE int64_t larger(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-TILE_INLINE int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-TILE_INLINE int64_t floor_div(int64_t a, int64_t b) {
-  return a / b - (a % b < 0);
-}
-TILE_INLINE int64_t floor_mod(int64_t a, int64_t b) {
-  const int64_t r = a % b;
-  return r < 0 ? r + b : r;
-}
-TILE_INLINE int64_t clamp_index(int64_t a, int64_t lo, int64_t hi) {
-  return a < lo ? lo : a > hi ? hi : a;
-}
-// Mirrors a into [0, n) without repeating the ends.
-TILE_INLINE int64_t reflect_index(int64_t a, int64_t n) {
-  const int64_t r = floor_mod(a, 2 * n - 2);
-  return r < n ? r : 2 * n - 2 - r;
-}
-// A negative index counts from the end. An index that is still outside is clamped, so that nothing outside is read.
-template <typename T>
-TILE_INLINE int64_t wrap_index(T index, int64_t n) {
-  int64_t a = static_cast<int64_t>(index);
-  if constexpr (!is_signed<T>) {
-    if (index > T(n - 1)) a = n - 1;
-  } else {
-    a += a >> 63 & n;  // no branch, so that compilers move it out of loops
-  }
-  return clamp_index(a, 0, n - 1);
 }
 
 // ---- Walks. f.operator()<W>(i, n) is called once for every index of [begin, end), W at a time.

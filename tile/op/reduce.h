@@ -1,86 +1,20 @@
-// Running results of generated reductions: combiners, accumulators in registers over rows, and the arg forms.
+// Running results of generated reductions: accumulators in registers over rows, and the arg forms.
 #pragma once
 
+#include "tile/op/combine.h"
 #include "tile/op/lanes.h"
 
 namespace heddle::tile {
 
-template <typename T>
-TILE_INLINE constexpr T lowest_of() {
-  if constexpr (is_float<T>) {
-    return -T(__builtin_inf());
-  } else if constexpr (is_signed<T>) {
-    return T(uint_t<sizeof(T)>(1) << (8 * sizeof(T) - 1));
+// Over the lanes, pairwise.
+template <typename C, typename T, int W>
+TILE_INLINE T across(vec<T, W> a) {
+  if constexpr (W == 1) {
+    return a.v;
   } else {
-    return T(0);
+    return across<C>(C::apply(low_half(a), high_half(a)));
   }
 }
-template <typename T>
-TILE_INLINE constexpr T highest_of() {
-  if constexpr (is_float<T>) {
-    return T(__builtin_inf());
-  } else {
-    return T(~lowest_of<T>());
-  }
-}
-
-struct sum_of {
-  template <typename T>
-  static constexpr T identity = T(0);
-  template <typename T, int W>
-  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
-    return a + b;
-  }
-  template <typename T, int W>
-  TILE_INLINE static T across(vec<T, W> a) {
-    return reduce_add(a);
-  }
-};
-struct prod_of {
-  template <typename T>
-  static constexpr T identity = T(1);
-  template <typename T, int W>
-  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
-    return a * b;
-  }
-  template <typename T, int W>
-  TILE_INLINE static T across(vec<T, W> a) {
-    return reduce_mul(a);
-  }
-};
-struct max_of {
-  template <typename T>
-  static constexpr T identity = lowest_of<T>();
-  template <typename T, int W>
-  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
-    return max(a, b);
-  }
-  template <typename T, int W>
-  TILE_INLINE static T across(vec<T, W> a) {
-    return reduce_max(a);
-  }
-};
-struct min_of {
-  template <typename T>
-  static constexpr T identity = highest_of<T>();
-  template <typename T, int W>
-  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
-    return min(a, b);
-  }
-  template <typename T, int W>
-  TILE_INLINE static T across(vec<T, W> a) {
-    return reduce_min(a);
-  }
-};
-// Works on 0 and 1.
-struct any_of : max_of {
-  template <typename T>
-  static constexpr T identity = T(0);
-};
-struct all_of : min_of {
-  template <typename T>
-  static constexpr T identity = T(1);
-};
 
 // One result over a row, in U independent registers so that operations on consecutive vectors overlap.
 template <typename C, typename T, int W, int U>
@@ -88,21 +22,21 @@ struct accumulator {
   vec<T, W> part[U];
 
   TILE_INLINE accumulator() {
-    static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = splat<W>(C::template identity<T>); });
+    static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = splat<W>(C::template identity<T>()); });
   }
   template <int I>
   TILE_INLINE void add(vec<T, W> v, index_constant<W>, index_constant<I>) {
     part[I] = C::apply(part[I], v);
   }
   TILE_INLINE void add(vec<T, W> v, int64_t n, index_constant<0>) {
-    part[0] = C::apply(part[0], select(first_lanes<sizeof(T), W>(n), v, splat<W>(C::template identity<T>)));
+    part[0] = C::apply(part[0], select(first_lanes<sizeof(T), W>(n), v, splat<W>(C::template identity<T>())));
   }
   TILE_INLINE vec<T, 1> result() const {
     vec<T, W> r = part[0];
     static_for<U>([&](auto u) __attribute__((always_inline)) {
       if constexpr (decltype(u)::value > 0) r = C::apply(r, part[u]);
     });
-    return {C::across(r)};
+    return {across<C>(r)};
   }
 };
 
@@ -167,7 +101,7 @@ template <typename C, typename T>
 TILE_INLINE void reset(T* p, int64_t n) {
   for_lanes<kLanes>(
       0, n, [&]<int W>(int64_t i, auto k) __attribute__((always_inline)) {
-        put(p + i, splat<W>(C::template identity<T>), k);
+        put(p + i, splat<W>(C::template identity<T>()), k);
       });
 }
 
@@ -183,7 +117,9 @@ TILE_INLINE void add_compensated(T* sum, T* error, vec<T, W> v, N n) {
 // No position yet.
 struct none_of {
   template <typename T>
-  static constexpr T identity = T(-1);
+  TILE_INLINE static constexpr T identity() {
+    return T(-1);
+  }
 };
 
 // Whether candidate a replaces b as the best so far: NaN wins over numbers; among equals the first stays (Last: the

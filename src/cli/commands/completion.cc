@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "base/check.h"
 #include "cli/command_tree.h"
@@ -53,6 +54,18 @@ Values values_of(const OptionInfo& option) {
   return option.value == "FILE" || option.value == "TEXT" ? Values::kFiles : Values::kNone;
 }
 
+// What a shell says for the values of an option; that of choices takes their list.
+struct ValueTexts {
+  const char *none, *files, *folders;
+  std::function<std::string(const std::string& choices)> choices;
+};
+
+std::string values_text(const OptionInfo& option, const ValueTexts& texts) {
+  const Values values = values_of(option);
+  if (values == Values::kChoices) return texts.choices(joined(option.choices));
+  return values == Values::kNone ? texts.none : values == Values::kFiles ? texts.files : texts.folders;
+}
+
 // ---- bash ----
 
 constexpr const char* kBashBegin = R"(# Completion of heddle for bash, made by `heddle completion bash`.
@@ -77,17 +90,8 @@ _heddle() {
 )";
 
 std::string bash_values(const OptionInfo& option) {
-  switch (values_of(option)) {
-    case Values::kNone:
-      return "true";
-    case Values::kChoices:
-      return "_heddle_words " + shell_quoted(joined(option.choices));
-    case Values::kFiles:
-      return "_heddle_paths -f";
-    case Values::kFolders:
-      return "_heddle_paths -d";
-  }
-  return "";
+  return values_text(option, {"true", "_heddle_paths -f", "_heddle_paths -d",
+                              [](const std::string& list) { return "_heddle_words " + shell_quoted(list); }});
 }
 
 std::string bash_command(const CommandInfo& command) {
@@ -136,17 +140,7 @@ std::string zsh_text(std::string_view text) {
 }
 
 std::string zsh_values(const OptionInfo& option) {
-  switch (values_of(option)) {
-    case Values::kNone:
-      return " ";
-    case Values::kChoices:
-      return "(" + joined(option.choices) + ")";
-    case Values::kFiles:
-      return "_files";
-    case Values::kFolders:
-      return "_files -/";
-  }
-  return "";
+  return values_text(option, {" ", "_files", "_files -/", [](const std::string& list) { return "(" + list + ")"; }});
 }
 
 std::string zsh_option(const OptionInfo& option) {
@@ -219,17 +213,8 @@ complete -c heddle -f
 )";
 
 std::string fish_values(const OptionInfo& option) {
-  switch (values_of(option)) {
-    case Values::kNone:
-      return " -x";
-    case Values::kChoices:
-      return " -x -a " + shell_quoted(joined(option.choices));
-    case Values::kFiles:
-      return " -r -F";
-    case Values::kFolders:
-      return " -x -a '(__fish_complete_directories)'";
-  }
-  return "";
+  return values_text(option, {" -x", " -r -F", " -x -a '(__fish_complete_directories)'",
+                              [](const std::string& list) { return " -x -a " + shell_quoted(list); }});
 }
 
 std::string fish_command(const CommandInfo& command) {

@@ -12,10 +12,7 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::AttentionDesc;
 using schedule::CpuAttentionConfig;
-using schedule::KernelDesc;
-using schedule::OperandView;
 
 class Emitter {
  public:

@@ -17,8 +17,7 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::AttentionConfig;
-using schedule::AttentionDesc;
+using schedule::CudaAttentionConfig;
 
 // What the kernel multiplies.
 std::string in_text(const AttentionDesc& a) {
@@ -26,7 +25,7 @@ std::string in_text(const AttentionDesc& a) {
   return a.tf32 ? "tile::cuda::tf32" : "tile::cuda::tf32x2";
 }
 
-std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
+std::string config_text(const AttentionDesc& a, const CudaAttentionConfig& c) {
   const schedule::AttentionVariant variant = schedule::variant_of(a, c);
   return fmt::format(
              "struct Config {{\n"
@@ -58,7 +57,7 @@ std::string parameters(const KernelHead& head, const std::vector<std::pair<std::
   return text;
 }
 
-std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const AttentionConfig& c) {
+std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const CudaAttentionConfig& c) {
   const bool by_warps = schedule::is_by_warps(c);
   std::vector<std::pair<std::string, std::string>> list;
   if (by_warps) list = {{"Q", "q"}, {"K", "k"}, {"V", "v"}};
@@ -120,7 +119,7 @@ CudaFunctor pages_of(const schedule::KeyPages& p, int64_t keys) {
 Parts parts_of(const AttentionDesc& a, const schedule::KernelPlan& plan) {
   const std::vector<schedule::Operand>& operands = plan.desc.operands;
   Parts parts;
-  if (schedule::is_by_warps(plan.config.as<AttentionConfig>())) {
+  if (schedule::is_by_warps(plan.config.as<CudaAttentionConfig>())) {
     parts.operands = {matrix_text(a.q, a.m, false, "Q"), matrix_text(a.k, a.keys_in_line(), false, "K"),
                       matrix_text(a.v, a.width, false, "V")};
   }
@@ -134,7 +133,8 @@ Parts parts_of(const AttentionDesc& a, const schedule::KernelPlan& plan) {
   return parts;
 }
 
-std::string text_of(const AttentionDesc& a, const AttentionConfig& config, const Parts& parts, const KernelHead& head) {
+std::string text_of(const AttentionDesc& a, const CudaAttentionConfig& config, const Parts& parts,
+                    const KernelHead& head) {
   std::string text = fmt::format("namespace {}_parts {{\n", head.symbol);
   for (const OperandText& operand : parts.operands) text += operand.text;
   return text + parts.scores.text + (parts.sink ? parts.sink->text : "") + (parts.length ? parts.length->text : "") +
@@ -146,7 +146,7 @@ std::string text_of(const AttentionDesc& a, const AttentionConfig& config, const
 }  // namespace
 
 KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const AttentionDesc& a, const CudaTarget& target) {
-  const auto& config = plan.config.as<AttentionConfig>();
+  const auto& config = plan.config.as<CudaAttentionConfig>();
   const bool by_warps = schedule::is_by_warps(config);
   const Parts parts = parts_of(a, plan);
   KernelSource source;

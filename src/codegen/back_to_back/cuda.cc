@@ -11,8 +11,8 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::BackToBackConfig;
 using schedule::BackToBackTasks;
+using schedule::CudaBackToBackConfig;
 
 // All that the text is made of.
 struct ProductParts {
@@ -28,7 +28,7 @@ ProductParts parts_of(const BackToBackTasks& tasks) {
           cuda_epilogue(tasks.second.epilogue, tasks.second.operands)};
 }
 
-std::string config_text(const BackToBackTasks& tasks, const BackToBackConfig& c) {
+std::string config_text(const BackToBackTasks& tasks, const CudaBackToBackConfig& c) {
   const schedule::Epilogue& epilogue = tasks.second.epilogue;
   const bool narrow = !epilogue.stores.empty() && size_of(tasks.second.operands[epilogue.stores[0].operand].dtype) <= 2;
   return fmt::format(
@@ -70,8 +70,8 @@ std::string operators(const schedule::Epilogue& epilogue) {
 
 }  // namespace
 
-KernelSource emit_cuda_back_to_back(const schedule::KernelPlan& plan, const schedule::BackToBackDesc& desc) {
-  const auto& config = plan.config.as<BackToBackConfig>();
+KernelSource emit_cuda_back_to_back(const schedule::KernelPlan& plan, const schedule::CudaBackToBackDesc& desc) {
+  const auto& config = plan.config.as<CudaBackToBackConfig>();
   const BackToBackTasks tasks = schedule::tasks_of(desc, plan.desc.operands);
   const ProductParts parts = parts_of(tasks);
   KernelSource source;

@@ -14,10 +14,6 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::Atom;
-using schedule::Expr;
-using schedule::ExprId;
-using schedule::Index;
 using schedule::RecurrentDesc;
 using schedule::RecurrentMapping;
 using schedule::RecurrentPhase;

@@ -15,11 +15,6 @@
 namespace heddle::codegen {
 
 using ir::Op;
-using schedule::Combine;
-using schedule::Expr;
-using schedule::ExprId;
-using schedule::ExprPool;
-using schedule::VarId;
 
 namespace {
 
@@ -106,7 +101,7 @@ std::string name_of(const Content& c) {
 
 }  // namespace
 
-std::string kernel_name(const schedule::StitchDesc& body, bool with_extents) {
+std::string kernel_name(const schedule::CpuStitchDesc& body, bool with_extents) {
   Content content;
   for (const schedule::Stage& stage : body.stages) {
     for (const schedule::Reduction& r : stage.reductions) content.reductions.push_back(r.combine);

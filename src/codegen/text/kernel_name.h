@@ -14,7 +14,7 @@ namespace heddle::codegen {
 // What a kernel computes, as the beginning of its symbol: "layer_norm_768", "softmax_128", "sum_exp_mul". It depends on
 // nothing but the content of the text, so that equal texts have equal symbols. It contains no names of the model and no
 // extents that only the launch knows.
-std::string kernel_name(const schedule::StitchDesc& body, bool with_extents);
+std::string kernel_name(const schedule::CpuStitchDesc& body, bool with_extents);
 std::string kernel_name(const schedule::CudaStitchDesc& body);
 
 // The operators of an epilogue: "_add_max", "" where there are none.

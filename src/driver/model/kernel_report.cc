@@ -15,7 +15,8 @@ std::string name_of(const ir::Graph& graph, ir::ValueId value) {
   return node.origins.empty() ? "" : graph.origin(node.origins.back()).node;
 }
 
-OperandReport operand_report(const ir::Graph& graph, const schedule::Operand& operand, const schedule::Binding& binding) {
+OperandReport operand_report(const ir::Graph& graph, const schedule::Operand& operand,
+                             const schedule::Binding& binding) {
   OperandReport report;
   report.output = operand.role == schedule::Operand::Role::kOutput;
   report.dtype = operand.dtype;
@@ -33,8 +34,8 @@ OperandReport operand_report(const ir::Graph& graph, const schedule::Operand& op
 // Whether memory limits a contraction.
 bool moves_memory(const schedule::ScheduledKernel& kernel) {
   if (kernel.config.get<schedule::CpuGemvConfig>() != nullptr) return true;
-  const auto* contraction = std::get_if<std::shared_ptr<const schedule::ContractionDesc>>(&kernel.desc.body);
-  const auto* window = contraction != nullptr ? std::get_if<schedule::WindowDesc>(&(*contraction)->problem) : nullptr;
+  const auto contraction = kernel.desc.get<schedule::ContractionDesc>();
+  const auto* window = contraction != nullptr ? std::get_if<schedule::WindowDesc>(&contraction->problem) : nullptr;
   return window != nullptr && !window->filters;
 }
 

@@ -114,7 +114,7 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
   for (const schedule::ScheduledKernel& kernel : made.scheduled.kernels) {
     const schedule::KernelPlan plan = schedule::plan_kernel(kernel, context_.target);
     // A product is worth its own text: its tiles are made for its extents, but not for where its operands begin.
-    const bool is_product = std::holds_alternative<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
+    const bool is_product = kernel.desc.get<schedule::ContractionDesc>() != nullptr;
     if (context_.numbers != nullptr) {
       made.sources.push_back(codegen::emit(plan, context_.target, context_.numbers));
     } else if (is_product) {

@@ -10,9 +10,8 @@
 #include "base/check.h"
 #include "base/file/file.h"
 #include "driver/compile/compile.h"
+#include "driver/report/folded_picture.h"
 #include "driver/report/inspect.h"
-#include "driver/report/modules.h"
-#include "driver/report/picture.h"
 #include "driver/report/svg.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/onnx_text.h"
@@ -22,9 +21,6 @@
 
 namespace heddle::driver {
 namespace {
-
-constexpr size_t kMostNodeBoxes = 4000;  // of a graph that is drawn; the rest is told in a box
-constexpr size_t kNotDrawn = std::string::npos;
 
 std::string dims_text(const onnx::TensorProto& tensor) {
   return fmt::format("[{}]", fmt::join(tensor.dims, ","));
@@ -43,52 +39,30 @@ class NodePicture {
   }
 
   std::string draw(Modules modules) {
-    std::unordered_map<std::string_view, size_t> made_by;
+    PictureItems items{"nodes", module_names()};
     for (const onnx::ValueInfoProto& input : graph_.inputs) {
-      if (!weights_.contains(input.name)) made_by[input.name] = picture_.add(terminal(input));
+      if (!weights_.contains(input.name)) items.inputs.push_back({number(input.name), terminal(input)});
     }
-    add_nodes(modules);
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      for (const std::string_view input : nodes_[n]->inputs) connect(made_by, input, box_of_[n]);
-      for (const std::string_view output : nodes_[n]->outputs) made_by[output] = box_of_[n];
+    for (const onnx::NodeProto* node : nodes_) {
+      items.signatures.push_back(signature(*node));
+      items.reads.push_back(numbers(node->inputs));
+      items.makes.push_back(numbers(node->outputs));
     }
     for (const onnx::ValueInfoProto& output : graph_.outputs) {
       types_.emplace(output.name, &output.type);
-      connect(made_by, output.name, picture_.add(terminal(output)));
+      items.outputs.push_back({number(output.name), terminal(output)});
     }
-    return picture_.svg();
+    return draw_folded(picture_, items, modules, [this](const ModuleBox& part, size_t) {
+      return part.name.empty() ? box(*nodes_[part.items.front()]) : module_box(part);
+    });
   }
 
  private:
-  // A box for each node, or for each module of a large graph.
-  void add_nodes(Modules modules) {
-    std::vector<std::string> signatures;
-    for (const onnx::NodeProto* node : nodes_) signatures.push_back(signature(*node));
-    const FoldedItems folded = fold_items(module_names(), node_reads(), signatures, modules);
-    std::vector<size_t> box_of_part(folded.parts.size(), kNotDrawn);
-    box_of_.assign(nodes_.size(), kNotDrawn);
-    size_t drawn = 0, left = 0;
-    for (size_t p = 0; p < folded.parts.size(); ++p) {
-      const ModuleBox& part = folded.parts[p];
-      if (folded.shown_as[p] != p) {
-        box_of_part[p] = box_of_part[folded.shown_as[p]];
-      } else if (drawn < kMostNodeBoxes) {
-        box_of_part[p] = picture_.add(part.name.empty() ? box(*nodes_[part.items.front()]) : module_box(part));
-        ++drawn;
-      } else {
-        left += part.items.size();
-      }
-      for (const size_t n : part.items) box_of_[n] = box_of_part[p];
-    }
-    if (left > 0) {
-      picture_.add({fmt::format("and {} nodes more, which are not drawn", left), {}, Picture::Kind::kView, ""});
-    }
-    for (const Repeat& repeat : folded.repeats) {
-      const auto begin = box_of_part.begin() + static_cast<std::ptrdiff_t>(repeat.begin);
-      std::vector<size_t> boxes(begin, begin + static_cast<std::ptrdiff_t>(repeat.period));
-      std::erase(boxes, kNotDrawn);
-      if (!boxes.empty()) picture_.frame(std::move(boxes), repeat.count);
-    }
+  size_t number(std::string_view value) { return numbers_.emplace(value, numbers_.size()).first->second; }
+  std::vector<size_t> numbers(const std::vector<std::string_view>& values) {
+    std::vector<size_t> result;
+    for (const std::string_view value : values) result.push_back(number(value));
+    return result;
   }
 
   // By node: its name, or that of its first result, with slashes between modules. Writers that have no slashes put
@@ -103,19 +77,6 @@ class NodePicture {
       for (std::string& name : names) std::replace(name.begin(), name.end(), '.', '/');
     }
     return names;
-  }
-
-  // By node: the nodes that made its inputs.
-  std::vector<std::vector<size_t>> node_reads() const {
-    std::unordered_map<std::string_view, size_t> made_by;
-    std::vector<std::vector<size_t>> reads(nodes_.size());
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-      for (const std::string_view input : nodes_[n]->inputs) {
-        if (const auto maker = made_by.find(input); maker != made_by.end()) reads[n].push_back(maker->second);
-      }
-      for (const std::string_view output : nodes_[n]->outputs) made_by[output] = n;
-    }
-    return reads;
   }
 
   bool is_missing(const onnx::NodeProto& node) const {
@@ -179,19 +140,13 @@ class NodePicture {
     return {std::string(port.name), {type_text(port.type)}, Picture::Kind::kPort, std::string(port.name)};
   }
 
-  void connect(const std::unordered_map<std::string_view, size_t>& made_by, std::string_view value, size_t to) {
-    const auto maker = made_by.find(value);
-    if (maker == made_by.end() || maker->second == kNotDrawn || to == kNotDrawn) return;
-    picture_.connect(maker->second, to);
-  }
-
   const onnx::ModelProto& model_;
   const onnx::GraphProto& graph_;
   std::unordered_map<std::string_view, const onnx::TensorProto*> weights_;
   std::unordered_map<std::string_view, const onnx::TypeProto*> types_;
   std::set<std::pair<std::string_view, std::string_view>> functions_;
   std::vector<const onnx::NodeProto*> nodes_;
-  std::vector<size_t> box_of_;
+  std::unordered_map<std::string_view, size_t> numbers_;  // of values
   Picture picture_;
 };
 

@@ -10,7 +10,7 @@
 namespace heddle::driver {
 namespace {
 
-constexpr double kTrack = 7, kLane = 9, kBeside = 14, kGutter = 20;
+constexpr double kTrack = 7, kLane = 9, kGutter = 20;
 
 // Tracks of a gap between layers, one for each box that sends or takes something through it.
 struct Gap {
@@ -35,7 +35,7 @@ class Layouter {
     add_tracks();
     for (size_t l = 0; l < layers_.size(); ++l) place_layer(l);
     place_flow();
-    place_trunks();
+    measure_columns();
     place_columns();
     route_edges();
     finish();
@@ -45,11 +45,6 @@ class Layouter {
  private:
   struct Place {
     double x = 0, flow = 0;  // within the column; along its direction
-  };
-
-  struct Trunk {  // the lane of one source to readers of its own column
-    size_t source, last;
-    double x = 0;
   };
 
   bool is_near(size_t from, size_t to) const {
@@ -113,45 +108,22 @@ class Layouter {
     }
   }
 
-  // Lanes for edges that stay in their column, short ones nearest to the boxes. A slot is a layer or the gap behind it.
-  void place_trunks() {
-    std::map<size_t, size_t> last;  // source -> the last layer that it reaches so
-    for (const auto& [from, to] : request_.edges) {
-      if (is_near(from, to) || column_[layer_[from]] != column_[layer_[to]]) continue;
-      last[from] = std::max(last[from], layer_[to]);
-    }
-    std::vector<double> right(2 * layers_.size(), -std::numeric_limits<double>::max());
+  void measure_columns() {
     for (size_t l = 0; l < layers_.size(); ++l) {
       Column& column = columns_[column_[l]];
       for (const size_t b : layers_[l]) {
-        right[2 * l] = std::max(right[2 * l], places_[b].x + request_.boxes[b].width);
         column.left = std::min(column.left, places_[b].x);
+        column.right = std::max(column.right, places_[b].x + request_.boxes[b].width);
       }
-      column.right = std::max(column.right, right[2 * l]);
-    }
-    std::vector<Trunk> trunks;
-    for (const auto& [source, layer] : last) trunks.push_back({source, layer});
-    std::stable_sort(trunks.begin(), trunks.end(), [&](const Trunk& a, const Trunk& b) {
-      return a.last - layer_[a.source] < b.last - layer_[b.source];
-    });
-    for (Trunk& trunk : trunks) {
-      const auto begin = right.begin() + static_cast<std::ptrdiff_t>(2 * layer_[trunk.source] + 1);
-      const auto end = right.begin() + static_cast<std::ptrdiff_t>(2 * trunk.last);
-      trunk.x = *std::max_element(begin, end) + kBeside;
-      std::fill(begin, end, trunk.x);
-      Column& column = columns_[column_[trunk.last]];
-      column.right = std::max(column.right, trunk.x);
-      trunk_[trunk.source] = trunk.x;
     }
   }
 
-  // Lanes of edges to other columns: in the gutter behind their column, then, beyond the next column, over the top.
+  // Lanes of edges that skip layers: in the gutter after their column, then, beyond the next column, over the top.
   void place_columns() {
-    std::vector<std::vector<size_t>> sources(columns_.size());  // by the gutter that they use
-    std::map<std::pair<size_t, size_t>, Stretch> wanted;        // source, gutter
+    std::map<std::pair<size_t, size_t>, Stretch> wanted;  // source, gutter
     for (const auto& [from, to] : request_.edges) {
       const size_t a = column_[layer_[from]], b = column_[layer_[to]];
-      if (a == b) continue;
+      if (is_near(from, to)) continue;
       const double exit = y_of_exit(from), entry = y_of_entry(to);
       const bool far = b > a + 1;
       want(wanted, {from, a}, exit, far ? 0 : entry);
@@ -166,9 +138,9 @@ class Layouter {
       for (const auto& [key, stretch] : wanted) {
         if (key.second == c) lanes_[key] = x + kLane * static_cast<double>(free_lane(lanes, stretch));
       }
+      layout_.width = x - (lanes.empty() ? kGutter : kLane) + kLane * static_cast<double>(lanes.size());
       x += kLane * static_cast<double>(lanes.size()) + kGutter;
     }
-    layout_.width = x - 2 * kGutter;
   }
 
   static void want(std::map<std::pair<size_t, size_t>, Stretch>& wanted, std::pair<size_t, size_t> key, double a,
@@ -222,20 +194,15 @@ class Layouter {
         const double exit = y_of_exit(from), entry = y_of_entry(to);
         const size_t a = column_[layer_[from]], b = column_[layer_[to]];
         route.push_back({begin.x, exit});
-        if (a == b) {
-          const double x = trunk_.at(from) + columns_[a].shift;
-          route.insert(route.end(), {{x, exit}, {x, entry}});
-        } else {
-          double x = lanes_.at({from, a});
-          route.push_back({x, exit});
-          if (b > a + 1) {
-            const double top = -kTrack * static_cast<double>(1 + over_top_.at(from));
-            route.push_back({x, top});
-            x = lanes_.at({from, b - 1});
-            route.push_back({x, top});
-          }
-          route.push_back({x, entry});
+        double x = lanes_.at({from, a});
+        route.push_back({x, exit});
+        if (b > a + 1) {
+          const double top = -kTrack * static_cast<double>(1 + over_top_.at(from));
+          route.push_back({x, top});
+          x = lanes_.at({from, b - 1});
+          route.push_back({x, top});
         }
+        route.push_back({x, entry});
         route.push_back({end.x, entry});
       }
       route.push_back(end);
@@ -272,7 +239,6 @@ class Layouter {
   std::vector<double> gap_at_;  // by layer
   std::vector<Place> places_;
   double length_ = 0;                                  // of the longest column
-  std::map<size_t, double> trunk_;                     // by source, within the column
   std::map<std::pair<size_t, size_t>, double> lanes_;  // by source and column in front of the gutter
   std::map<size_t, size_t> over_top_;
   Layout layout_;

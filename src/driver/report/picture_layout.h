@@ -10,7 +10,7 @@ namespace heddle::driver {
 // path to it. If there are many layers, they fold into columns, which are read down, up, down and so on. In a network
 // whose second half reads results of the first half (a UNet), both ends of such an edge are then at one height.
 //
-// An edge to the next layer is a curve. All other edges run in the gaps between layers and in lanes beside the layers,
+// An edge to the next layer is a curve. All other edges run in the gaps between layers and in lanes beside the columns,
 // where no box is. The edges of one source share a lane.
 struct LayoutRequest {
   struct Box {

@@ -7,8 +7,7 @@
 #include <map>
 
 #include "driver/model/kernel_times.h"
-#include "driver/report/modules.h"
-#include "driver/report/picture.h"
+#include "driver/report/folded_picture.h"
 #include "schedule/region/stitch.h"
 
 namespace heddle::driver {
@@ -16,9 +15,6 @@ namespace {
 
 using Box = Picture::Box;
 using Kind = Picture::Kind;
-
-constexpr size_t kMostBoxes = 4000;  // drawn; the rest is told in a box
-constexpr size_t kNoBox = std::string::npos;
 
 Kind kind_of(const GroupReport& group) {
   if (group.view) return Kind::kView;
@@ -88,15 +84,17 @@ class GroupPicture {
   }
 
   std::string draw(Modules modules) {
-    std::vector<std::string> names, signatures;
-    for (const GroupReport* report : reports_) {
-      names.push_back(report->origins.substr(0, report->origins.find(',')));
-      signatures.push_back(signature(*report));
+    PictureItems items{"groups"};
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      items.names.push_back(reports_[g]->origins.substr(0, reports_[g]->origins.find(',')));
+      items.signatures.push_back(signature(*reports_[g]));
+      items.reads.emplace_back(groups_[g].inputs.begin(), groups_[g].inputs.end());
+      items.makes.emplace_back(groups_[g].outputs.begin(), groups_[g].outputs.end());
     }
-    folded_ = fold_items(names, group_reads(), signatures, modules);
-    add_boxes();
-    add_edges();
-    return picture_.svg();
+    for (const ir::Graph::Port& port : graph_.inputs()) items.inputs.push_back({port.value, terminal(port)});
+    for (const ir::Graph::Port& port : graph_.outputs()) items.outputs.push_back({port.value, terminal(port)});
+    return draw_folded(picture_, items, modules,
+                       [this](const ModuleBox& part, size_t times) { return make_box(part, times); });
   }
 
  private:
@@ -109,52 +107,8 @@ class GroupPicture {
                                  times_.measured() ? "measured" : "predicted"));
   }
 
-  // By group: the groups that made its inputs.
-  std::vector<std::vector<size_t>> group_reads() const {
-    std::map<ir::ValueId, size_t> made_by;
-    std::vector<std::vector<size_t>> reads(groups_.size());
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      for (const ir::ValueId value : groups_[g].inputs) {
-        if (const auto maker = made_by.find(value); maker != made_by.end()) reads[g].push_back(maker->second);
-      }
-      for (const ir::ValueId value : groups_[g].outputs) made_by[value] = g;
-    }
-    return reads;
-  }
-
-  void add_boxes() {
-    for (const ir::Graph::Port& port : graph_.inputs()) input_box_[port.value] = picture_.add(terminal(port));
-    const std::vector<ModuleBox>& parts = folded_.parts;
-    const std::vector<size_t> times = folded_.times();
-    box_of_.assign(groups_.size(), 0);
-    std::vector<size_t> box_of_part(parts.size(), kNoBox);
-    size_t drawn = 0, left = 0;
-    for (size_t p = 0; p < parts.size(); ++p) {
-      if (folded_.shown_as[p] != p) {
-        box_of_part[p] = box_of_part[folded_.shown_as[p]];
-      } else if (drawn < kMostBoxes) {
-        box_of_part[p] = picture_.add(make_box(parts[p], times[p]));
-        ++drawn;
-      } else {
-        ++left;
-      }
-      for (const size_t g : parts[p].items) box_of_[g] = box_of_part[p];
-    }
-    if (left > 0) picture_.add({fmt::format("and {} groups more, which are not drawn", left), {}, Kind::kView, ""});
-    for (const Repeat& repeat : folded_.repeats) {
-      std::vector<size_t> boxes(box_of_part.begin() + static_cast<std::ptrdiff_t>(repeat.begin),
-                                box_of_part.begin() + static_cast<std::ptrdiff_t>(repeat.begin + repeat.period));
-      std::erase(boxes, kNoBox);
-      if (!boxes.empty()) picture_.frame(std::move(boxes), repeat.count);
-    }
-  }
-
-  static Box terminal_box(const std::string& name, const std::string& type) {
-    return {name, {type}, Kind::kPort, name};
-  }
-
   Box terminal(const ir::Graph::Port& port) const {
-    return terminal_box(port.name, to_string(graph_.type(port.value)));
+    return {port.name, {to_string(graph_.type(port.value))}, Kind::kPort, port.name};
   }
 
   std::string time_text(double seconds) const {
@@ -238,29 +192,12 @@ class GroupPicture {
     return text;
   }
 
-  void add_edges() {
-    std::map<ir::ValueId, size_t> made_by = input_box_;
-    const auto connect = [&](ir::ValueId value, size_t to) {
-      const auto maker = made_by.find(value);
-      if (maker == made_by.end() || maker->second == kNoBox || to == kNoBox) return;
-      picture_.connect(maker->second, to);
-    };
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      for (const ir::ValueId value : groups_[g].inputs) connect(value, box_of_[g]);
-      for (const ir::ValueId value : groups_[g].outputs) made_by[value] = box_of_[g];
-    }
-    for (const ir::Graph::Port& port : graph_.outputs()) connect(port.value, picture_.add(terminal(port)));
-  }
-
   const ir::Graph& graph_;
   const std::vector<ir::Group>& groups_;
   const KernelTimes times_;
   std::vector<const GroupReport*> reports_;
   std::vector<double> seconds_;  // of a group, with the bodies of its loops
   double all_ = 0;
-  FoldedItems folded_;
-  std::vector<size_t> box_of_;
-  std::map<ir::ValueId, size_t> input_box_;
   Picture picture_;
 };
 

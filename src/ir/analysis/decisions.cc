@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/one_of.h"
+#include "ir/analysis/tolerance.h"
 #include "ir/reference/scalar.h"
 #include "ir/rewrite.h"
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/one_of.h"
 #include "ir/reference/scalar.h"
 
 namespace heddle::ir {
@@ -63,24 +64,12 @@ bool is_selection(const std::string& kind) {
 }
 
 bool is_exact(const Node& node) {
+  using enum Op;
   if (is_elementwise(node.op)) return accuracy_of(node.op) == Accuracy::kExact;
-  switch (node.op) {
-    case Op::kTopK:
-    case Op::kArgReduce:
-    case Op::kParameter:
-    case Op::kConstant:
-    case Op::kIota:
-      return true;
-    case Op::kReduce:
-    case Op::kScan:
-    case Op::kWindowReduce:
-      return is_selection(node.attrs.text("kind"));
-    case Op::kScatterElements:
-    case Op::kScatterNd:
-      return is_selection(node.attrs.text("reduction"));
-    default:
-      return class_of(node.op) == OpClass::kLayout || class_of(node.op) == OpClass::kIndexing;
-  }
+  if (is_one_of(node.op, kTopK, kArgReduce, kParameter, kConstant, kIota)) return true;
+  if (is_one_of(node.op, kReduce, kScan, kWindowReduce)) return is_selection(node.attrs.text("kind"));
+  if (is_one_of(node.op, kScatterElements, kScatterNd)) return is_selection(node.attrs.text("reduction"));
+  return is_one_of(class_of(node.op), OpClass::kLayout, OpClass::kIndexing);
 }
 
 double body_variance(const Graph& body) {

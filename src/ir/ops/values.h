@@ -90,9 +90,9 @@ template <typename Use>
 bool with_binary_function(Op op, const Use& use) {
   using namespace values;
   switch (op) {
-#define HEDDLE_BINARY(enumerator, name, users, text, cost, types, accuracy, value) \
-  case Op::enumerator:                                                             \
-    use([](double a, double b) -> double { return value; });                       \
+#define HEDDLE_BINARY_FUNCTION(enumerator, name, users, text, cost, types, accuracy, value) \
+  case Op::enumerator:                                                                      \
+    use([](double a, double b) -> double { return value; });                                \
     return true;
 #include "ir/ops.def"
     default:

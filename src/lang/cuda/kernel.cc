@@ -14,24 +14,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "cuda-";
 
-// "sm_90a" of "cuda-sm_90a", and the device that it stands for.
 CudaTarget target_of(std::string_view name) {
   std::string_view architecture = name;
   if (architecture.starts_with(kPrefix)) architecture.remove_prefix(kPrefix.size());
-  CudaTarget target;
-  for (const int sm : {90, 80}) {
-    target = CudaTarget::pinned(sm);
-    if (target.architecture() == architecture) return target;
-    target.emulated = true;
-    if (target.architecture() == architecture) return target;
-  }
-  const size_t digits = architecture.find("sm_");
-  const char* const end = architecture.data() + architecture.size();
-  if (digits != std::string_view::npos) {
-    target.emulated = architecture.starts_with("emulated_");
-    std::from_chars(architecture.data() + digits + 3, end, target.sm);
-    if (target.architecture() == architecture && target.has_tensor_cores()) return target;
-  }
+  if (const auto target = CudaTarget::of_architecture(architecture)) return *target;
   throw Error(ErrorCode::kInvalidArgument, "target", fmt::format("{} is no GPU that kernels are compiled for", name),
               "Use cuda-sm_80 or a later one, as heddle devices names it");
 }

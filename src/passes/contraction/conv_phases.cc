@@ -13,12 +13,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Attrs;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 constexpr int64_t kMostConvolutions = 32;  // of one: each is a kernel
 
 int64_t floor_div(int64_t a, int64_t b) {

@@ -9,11 +9,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 // What a smaller product costs to be read again is less than its kernel loses without parts of k.
 constexpr int64_t kLeastElements = 1 << 20;
 

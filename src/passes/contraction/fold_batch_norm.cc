@@ -11,11 +11,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
 using Channels = std::vector<float>;  // one per channel
 
 bool is_folded(DType dtype) {

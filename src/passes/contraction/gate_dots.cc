@@ -12,10 +12,6 @@ namespace {
 
 using ir::GateCandidate;
 using ir::kGateColumns;
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
 
 // The columns `first` and so on of a matrix.
 struct Columns {

@@ -8,11 +8,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 constexpr int64_t kLongSum = 4096;  // terms; of shorter sums a product takes no time worth the change
 // Products of more than 8192 terms are summed exactly (schedule::summed_steps), and so must their parts be.
 constexpr int64_t kShortestPart = 8200;

@@ -10,12 +10,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 // Columns of a part begin at multiples of 16 bytes of 16-bit numbers.
 constexpr int64_t kColumns = 8;
 

@@ -10,11 +10,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 // An operand of a product without the constant factors above it.
 struct Unscaled {
   ValueId source = 0;              // what is left of it

@@ -10,11 +10,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 // With so few terms and lines the multiplications take less time than moving the long matrix.
 constexpr int64_t kFew = 16;
 // A product with a shorter matrix takes no time worth the change.

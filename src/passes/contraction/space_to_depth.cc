@@ -10,12 +10,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Attrs;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 constexpr int64_t kPieceBytes = 16;
 
 // A spatial dimension of which neighbours become one.

@@ -9,10 +9,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
 using Role = FusionContext::Role;
 
 // Collects the nodes of an attention without changing the partition.

@@ -7,10 +7,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
 using Role = FusionContext::Role;
 
 bool is_product(Op op) {

@@ -9,11 +9,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 bool is_reduction(Op op) {
   return ir::class_of(op) == ir::OpClass::kReduction;
 }

@@ -7,11 +7,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 class Clones {
  public:
   explicit Clones(const ir::Graph& graph)

@@ -9,11 +9,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 bool passes_on(Op op) {
   return ir::is_elementwise(op) || ir::class_of(op) == ir::OpClass::kLayout;
 }

@@ -9,13 +9,9 @@
 #include "ir/tile_call.h"
 
 namespace heddle::passes {
-
 namespace {
 constexpr size_t kMostNodes = 2000;  // of a group
 }
-
-using ir::NodeId;
-using ir::Op;
 
 FusionContext::FusionContext(const ir::Graph& g, const FusionOptions& o)
     : graph(g),

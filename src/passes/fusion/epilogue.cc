@@ -11,10 +11,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
 using Role = FusionContext::Role;
 
 constexpr size_t kMostKernelNodes = 128;  // of one kernel: epilogues are parts of larger texts

@@ -12,7 +12,6 @@ namespace heddle::passes {
 namespace {
 
 using ir::GroupKind;
-using ir::NodeId;
 using Role = FusionContext::Role;
 
 GroupKind kind_of(Role role) {

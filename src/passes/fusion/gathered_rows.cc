@@ -6,10 +6,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
 using Role = FusionContext::Role;
 
 // What becomes of the rows that are gathered of one image, whose channels were moved behind its pixels.

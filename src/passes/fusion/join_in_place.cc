@@ -1,5 +1,7 @@
 #include "passes/fusion/join_in_place.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -8,11 +10,7 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
 using ir::Placement;
-using ir::ValueId;
 
 constexpr uint32_t kUngrouped = ~0u;
 

@@ -8,12 +8,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::OpClass;
-using ir::ValueId;
-
 // Below this many elements a store takes the same time in f32.
 constexpr int64_t kFewElements = 4096;
 // A sum of more terms may leave the range of f16.
@@ -55,7 +49,10 @@ bool fits(const ir::Graph& graph, ValueId v, DType narrow) {
 class Boundaries {
  public:
   Boundaries(const ir::Graph& graph, const PassContext& context)
-      : graph_(graph), narrow_(narrow_type(context)), group_of_(graph.nodes().size(), kNoGroup), stored_(graph.value_count()) {
+      : graph_(graph),
+        narrow_(narrow_type(context)),
+        group_of_(graph.nodes().size(), kNoGroup),
+        stored_(graph.value_count()) {
     const ir::Grouping grouping = context.group(graph);
     const std::vector<bool> decides = ir::feed_decisions(graph);
     for (uint32_t i = 0; i < grouping.groups.size(); ++i) {

@@ -6,9 +6,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
 using Role = FusionContext::Role;
 
 bool is_view_op(Op op) {

@@ -5,8 +5,6 @@
 
 namespace heddle::passes {
 
-using ir::NodeId;
-using ir::ValueId;
 using Role = FusionContext::Role;
 
 namespace {

@@ -7,9 +7,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::NodeId;
-using ir::ValueId;
-
 // What the boundary between two kernels costs, and how fast memory is, in seconds and bytes a second.
 struct Machine {
   double boundary, bandwidth;

@@ -4,9 +4,6 @@
 #include "passes/fusion/context.h"
 
 namespace heddle::passes {
-
-using ir::NodeId;
-
 namespace {
 
 // What several regions read is read once where they are one: rows and columns of the same data reduced, say.

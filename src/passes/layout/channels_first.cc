@@ -10,12 +10,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 // Steps of a core that each work on a vector: a multiply-add, or a load and a store.
 constexpr double kTransposeSteps = 8;        // a vector of a value whose layout changes between two kernels
 constexpr double kStoreTransposedSteps = 2;  // one that an epilogue stores in the other layout,

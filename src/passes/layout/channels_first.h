@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ir/graph.h"
+#include "passes/names.h"
 #include "target/target.h"
 
 namespace heddle::passes {

@@ -8,12 +8,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Attrs;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 // [N, C, spatial...] -> [N, spatial..., C]
 Ints channels_last(size_t rank) {
   Ints perm = counting(rank);

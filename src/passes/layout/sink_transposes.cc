@@ -8,11 +8,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Attrs;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
 using Result = std::optional<ValueId>;
 
 Ints permuted(const Ints& values, const Ints& perm) {

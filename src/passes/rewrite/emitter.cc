@@ -7,13 +7,6 @@
 #include "ir/reference/scalar.h"
 
 namespace heddle::passes {
-
-using ir::Attrs;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 // Rules that feed each other end in few steps; the bound is against one that does not.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/rewrite.h"
+#include "passes/names.h"
 
 namespace heddle::passes {
 

@@ -5,10 +5,6 @@
 
 namespace heddle::passes {
 
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 ir::Graph keep_roundings(const ir::Graph& graph, const PassContext&) {
   const std::vector<bool> feeds = ir::feed_decisions(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {

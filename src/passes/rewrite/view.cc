@@ -3,8 +3,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-
 // Splits and merges dimensions in step: a run of old dimensions with the element count of a run of new ones must be
 // contiguous in itself (each stride the product of the extents and stride after it).
 std::optional<StridedView> reshape(const StridedView& view, const Shape& to) {

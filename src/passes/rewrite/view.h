@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "ir/graph.h"
+#include "passes/names.h"
 
 namespace heddle::passes {
 

@@ -11,11 +11,7 @@ namespace heddle::passes {
 namespace {
 
 using ir::Graph;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
 using ir::Rewriter;
-using ir::ValueId;
 
 // A mean of x over `dims` whose squared deviations are summed over the same elements.
 struct Mean {

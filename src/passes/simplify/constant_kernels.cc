@@ -13,9 +13,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Op;
-
 // Drops extents of 1 and joins neighbours that are contiguous with each other, so that loops are few and long.
 StridedView collapsed(const StridedView& view) {
   StridedView result{{}, {}, view.offset};

@@ -15,9 +15,7 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Op;
 using ir::RowSpan;
-using ir::ValueId;
 
 // Smaller ones stay in the first-level cache.
 constexpr int64_t kLeastMaskElements = 4096;

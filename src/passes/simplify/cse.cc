@@ -11,9 +11,6 @@ namespace heddle::passes {
 namespace {
 
 using ir::Attr;
-using ir::Attrs;
-using ir::Node;
-using ir::NodeId;
 
 uint64_t combine(uint64_t hash, uint64_t value) {
   return (hash ^ value) * 0x9e3779b97f4a7c15u + (hash >> 29);

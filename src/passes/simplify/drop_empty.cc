@@ -11,10 +11,6 @@ namespace heddle::passes {
 namespace {
 
 using ir::Graph;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
 using Results = std::optional<std::vector<ValueId>>;
 
 bool is_empty(const Graph& graph, ValueId v) {

@@ -13,10 +13,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 // What folding may make of constants, per node: this much, or as much again as a cast of bytes to f32 makes.
 constexpr int64_t kFreeBytes = 4 << 20;
 constexpr int64_t kMostGrowth = 4;

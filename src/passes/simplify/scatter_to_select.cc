@@ -10,10 +10,7 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::Op;
 using ir::Rewriter;
-using ir::ValueId;
 
 constexpr int64_t kMostKnown = int64_t{1} << 22;  // entries of a table of updates
 

@@ -10,10 +10,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 constexpr int64_t kMostUnrolled = 4;
 
 // A few terms along one dimension, which lie apart in memory.

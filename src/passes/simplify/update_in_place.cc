@@ -13,11 +13,7 @@ namespace heddle::passes {
 namespace {
 
 using ir::Graph;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
 using ir::Rewriter;
-using ir::ValueId;
 
 constexpr int64_t kNowhere = -1;
 

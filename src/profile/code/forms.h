@@ -8,8 +8,9 @@ namespace heddle::profile::code {
 
 // The DWARF forms (encodings of values) that callers tell apart.
 inline constexpr uint64_t kFormAddr = 0x01, kFormData2 = 0x05, kFormData4 = 0x06, kFormData8 = 0x07, kFormString = 0x08,
-                          kFormData1 = 0x0b, kFormStr = 0x0e, kFormUdata = 0x0f, kFormSecOffset = 0x17,
-                          kFormAddrx = 0x1b, kFormLineStr = 0x1f, kFormImplicitConst = 0x21, kFormRngListx = 0x23;
+                          kFormData1 = 0x0b, kFormStr = 0x0e, kFormUdata = 0x0f, kFormRefAddr = 0x10,
+                          kFormSecOffset = 0x17, kFormAddrx = 0x1b, kFormLineStr = 0x1f, kFormImplicitConst = 0x21,
+                          kFormRngListx = 0x23;
 
 // Skips a value. Throws kDamagedArtefact for unknown forms.
 void skip_form(Bytes& bytes, uint64_t form, uint16_t version);

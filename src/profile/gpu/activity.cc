@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <set>
 
@@ -31,29 +32,20 @@ void set_common(const Record& r, GpuOperation& operation) {
   operation.end = r.end;
   operation.correlation = r.correlation;
   operation.stream = r.stream;
+  if constexpr (requires { r.graph_node; }) {
+    operation.device = r.device;
+    operation.graph_node = r.graph_node;
+  }
+  if constexpr (requires { r.bytes; }) operation.bytes = r.bytes;
 }
 
 // Arrays are memory of the device.
 Direction direction_of(uint8_t direction) {
-  switch (direction) {
-    case 1:
-    case 3:
-      return Direction::kHostToDevice;
-    case 2:
-    case 4:
-      return Direction::kDeviceToHost;
-    case 5:
-    case 6:
-    case 7:
-    case 8:
-      return Direction::kDeviceToDevice;
-    case 9:
-      return Direction::kHostToHost;
-    case 10:
-      return Direction::kPeer;
-    default:
-      return Direction::kUnknown;
-  }
+  using enum Direction;
+  constexpr Direction kDirections[] = {
+      kUnknown,        kHostToDevice,   kDeviceToHost,   kHostToDevice, kDeviceToHost, kDeviceToDevice,
+      kDeviceToDevice, kDeviceToDevice, kDeviceToDevice, kHostToHost,   kPeer};
+  return direction < std::size(kDirections) ? kDirections[direction] : kUnknown;
 }
 
 uint32_t positive(int64_t value) {
@@ -65,8 +57,6 @@ bool kernel(std::span<const uint8_t> bytes, GpuOperation& operation) {
   if (!read(bytes, r)) return false;
   set_common(r, operation);
   operation.kind = Kind::kKernel;
-  operation.device = r.device;
-  operation.graph_node = r.graph_node;
   operation.registers = r.registers;
   operation.local_bytes = r.local_bytes;
   operation.shared_bytes = positive(int64_t{r.static_shared} + r.dynamic_shared);
@@ -85,9 +75,6 @@ bool copy(std::span<const uint8_t> bytes, GpuOperation& operation) {
   if (!read(bytes, r)) return false;
   set_common(r, operation);
   operation.kind = Kind::kCopy;
-  operation.device = r.device;
-  operation.graph_node = r.graph_node;
-  operation.bytes = r.bytes;
   operation.direction = direction_of(r.direction);
   operation.pageable = r.from == kPageable || r.to == kPageable;
   return true;
@@ -98,9 +85,6 @@ bool memset(std::span<const uint8_t> bytes, GpuOperation& operation) {
   if (!read(bytes, r)) return false;
   set_common(r, operation);
   operation.kind = Kind::kMemset;
-  operation.device = r.device;
-  operation.graph_node = r.graph_node;
-  operation.bytes = r.bytes;
   return true;
 }
 

@@ -25,21 +25,8 @@ std::string demangled(const std::string& name) {
 }
 
 const char* word_of(Direction direction) {
-  switch (direction) {
-    case Direction::kHostToDevice:
-      return "H2D";
-    case Direction::kDeviceToHost:
-      return "D2H";
-    case Direction::kDeviceToDevice:
-      return "D2D";
-    case Direction::kPeer:
-      return "P2P";
-    case Direction::kHostToHost:
-      return "H2H";
-    case Direction::kUnknown:
-      break;
-  }
-  return "other";
+  constexpr const char* kWords[] = {"other", "H2D", "D2H", "D2D", "P2P", "H2H"};
+  return kWords[static_cast<size_t>(direction)];
 }
 
 Frame frame_of(const GpuOperation& operation) {
@@ -53,7 +40,7 @@ Frame frame_of(const GpuOperation& operation) {
     case Kind::kSync:
       return {"sync", operation.sync == GpuSync::kEvent    ? "wait for an event"
                       : operation.sync == GpuSync::kStream ? "wait for a stream"
-                                                        : "wait for the device"};
+                                                           : "wait for the device"};
     case Kind::kAllocate:
       return {"memory", "allocate"};
     case Kind::kFree:

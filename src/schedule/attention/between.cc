@@ -5,11 +5,6 @@
 #include "base/check.h"
 
 namespace heddle::schedule {
-
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-
 namespace {
 
 bool may_lie_between(const Node& node) {

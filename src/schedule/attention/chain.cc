@@ -12,11 +12,6 @@ void refuse_attention(const std::string& why) {
 
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 // A dimension that could not be read through strides was cut, or operands are not to be read as pages: what was made so
 // far is void.
 struct ReadAgain {};

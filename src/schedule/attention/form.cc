@@ -8,11 +8,6 @@
 namespace heddle::schedule {
 namespace {
 
-using ir::Node;
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 // Makes the form of two products.
 class FormMaker {
  public:

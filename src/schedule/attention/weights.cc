@@ -11,8 +11,6 @@
 namespace heddle::schedule {
 namespace {
 
-using ir::Op;
-
 // a * b^power; at most one of both may vary with the key.
 KeyWeight multiply(const KeyWeight& a, const KeyWeight& b, int power) {
   KeyWeight result = a;

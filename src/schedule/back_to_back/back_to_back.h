@@ -9,7 +9,7 @@ namespace heddle::schedule {
 // Two contractions as one kernel. The second multiplies the result of the first, which stays on the chip.
 // `first.epilogue` has one store, of that result. Its operand only tells the type, as does the corresponding operand of
 // `second`.
-struct BackToBackDesc {
+struct CudaBackToBackDesc {
   ContractionDesc first, second;
 };
 

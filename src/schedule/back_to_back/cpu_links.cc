@@ -86,9 +86,9 @@ class Linker {
 
   CpuChainParts run() {
     for (const ScheduledKernel& kernel : kernels_) {
-      const auto* body = std::get_if<std::shared_ptr<const ContractionDesc>>(&kernel.desc.body);
+      const auto body = kernel.desc.get<ContractionDesc>();
       if (body == nullptr) refuse_back_to_back("a part of it is no contraction");
-      bodies_.push_back(**body);
+      bodies_.push_back(*body);
       maps_.push_back(map_of(bodies_.back()));
     }
     for (size_t i = 0; i + 1 < kernels_.size(); ++i) connect(i);

@@ -19,12 +19,12 @@ namespace {
 constexpr int kElementBytes = 2, kMostRegisters = 250;
 constexpr int64_t kMostColumns = 256;  // of D0: what accumulators and shared memory hold
 
-tile::BackToBackTile tile_of(const BackToBackTasks& tasks, const BackToBackConfig& c) {
+tile::BackToBackTile tile_of(const BackToBackTasks& tasks, const CudaBackToBackConfig& c) {
   return {c.tile_m,      static_cast<int>(tasks.columns0(c)), c.tile_k, c.tile_n, c.warps_m, c.warps_n, c.stages,
           c.in_registers};
 }
 
-int64_t shared_bytes(const BackToBackTasks& tasks, const BackToBackConfig& c) {
+int64_t shared_bytes(const BackToBackTasks& tasks, const CudaBackToBackConfig& c) {
   const int64_t weights = tasks.steps(c) * c.tile_n * tasks.columns0(c) * kElementBytes;
   constexpr int64_t kMost = 1 << 20;
   return weights > kMost
@@ -33,7 +33,7 @@ int64_t shared_bytes(const BackToBackTasks& tasks, const BackToBackConfig& c) {
 }
 
 // The first product as one of the mma family.
-MmaConfig first_config(const BackToBackTasks& tasks, const BackToBackConfig& c) {
+MmaConfig first_config(const BackToBackTasks& tasks, const CudaBackToBackConfig& c) {
   MmaConfig first;
   first.tile_m = c.tile_m, first.tile_n = static_cast<int>(tasks.columns0(c)), first.tile_k = c.tile_k;
   first.warps_m = c.warps_m, first.warps_n = c.warps_n, first.stages = c.stages;
@@ -41,7 +41,7 @@ MmaConfig first_config(const BackToBackTasks& tasks, const BackToBackConfig& c) 
 }
 
 // What a thread needs, by count, in either product.
-int registers_of(const BackToBackTasks& tasks, const TileProblem& first, const BackToBackConfig& c) {
+int registers_of(const BackToBackTasks& tasks, const TileProblem& first, const CudaBackToBackConfig& c) {
   constexpr int kRest = 54;
   const int rows = c.tile_m / c.warps_m, columns = c.tile_n / c.warps_n;
   const int inner = c.in_registers ? static_cast<int>(rows * tasks.columns0(c) / 64) : 0;
@@ -54,7 +54,7 @@ bool is_power_of_two(int64_t n) {
 }
 
 // Why a configuration cannot run; empty: it can.
-std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const BackToBackConfig& c,
+std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const CudaBackToBackConfig& c,
                    const CudaTarget& target) {
   const Product &p = tasks.first.product, &q = tasks.second.product;
   const int64_t columns0 = tasks.columns0(c);
@@ -75,7 +75,7 @@ std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const
 }
 
 // Both products, a wave of blocks after the other.
-double predict_us(const BackToBackTasks& tasks, const TileProblem& first, const BackToBackConfig& c,
+double predict_us(const BackToBackTasks& tasks, const TileProblem& first, const CudaBackToBackConfig& c,
                   const CudaTarget& target) {
   const auto& model = target.model.mma;
   const TileProblem second = tile_problem(tasks.second);
@@ -104,7 +104,7 @@ double predict_us(const BackToBackTasks& tasks, const TileProblem& first, const 
                         bytes / (model.memory_per_us * share)});
 }
 
-std::vector<BackToBackConfig> configurations(const BackToBackTasks& tasks) {
+std::vector<CudaBackToBackConfig> configurations(const BackToBackTasks& tasks) {
   struct Warps {
     int m, n, rows;  // rows of a warp
   };
@@ -112,14 +112,14 @@ std::vector<BackToBackConfig> configurations(const BackToBackTasks& tasks) {
                               {8, 1, 32}, {1, 2, 16}, {2, 2, 16}, {4, 2, 16}, {2, 2, 32}, {4, 2, 32},
                               {1, 4, 16}, {1, 4, 32}, {2, 4, 32}, {2, 4, 64}, {2, 2, 64}};
   constexpr int kMostAtOnce = 128;  // columns of D1 of a warp
-  std::vector<BackToBackConfig> found;
+  std::vector<CudaBackToBackConfig> found;
   for (const Warps& warps : kWarps) {
     std::set<int> columns;  // of D1, of a warp at once: all of them, or some
     const auto all = static_cast<int>(
         std::min<int64_t>(round_up(ceil_div(tasks.second.product.n, int64_t{warps.n}), 16), kMostAtOnce));
     for (const int some : {all, 32, 64}) columns.insert(std::min(some, all));
     for (const int some : columns) {
-      BackToBackConfig c;
+      CudaBackToBackConfig c;
       c.warps_m = warps.m, c.warps_n = warps.n, c.tile_m = warps.m * warps.rows, c.tile_n = some * warps.n;
       c.in_registers = warps.n == 1;
       for (const int tile_k : {32, 64}) {
@@ -157,7 +157,7 @@ class BackToBackScheduler {
     check(first, second, between);
     // For their types alone.
     between.stores[0].operand = second.product.a.operand = second.product.b.operand;
-    auto desc = std::make_shared<BackToBackDesc>();
+    auto desc = std::make_shared<CudaBackToBackDesc>();
     desc->first = {DType::kF32, first.product, std::move(between)};
     desc->second = {DType::kF32, second.product, second.builder.desc().epilogue};
     return finish(first, second, std::move(desc));
@@ -194,7 +194,7 @@ class BackToBackScheduler {
     return {fmt::format("cuda back_to_back {}x{}{}", p.batch, p.m, text), "cuda back_to_back" + text};
   }
 
-  ScheduledGroup finish(const CudaProduct& first, CudaProduct& second, std::shared_ptr<BackToBackDesc> desc) const {
+  ScheduledGroup finish(const CudaProduct& first, CudaProduct& second, std::shared_ptr<CudaBackToBackDesc> desc) const {
     const std::vector<Operand> operands = second.builder.operands();
     const BackToBackTasks tasks = tasks_of(*desc, operands);
     const Config config = choose_config(second.builder.configs(), problem_of(tasks), [&] {
@@ -211,7 +211,7 @@ class BackToBackScheduler {
     ScheduledGroup result;
     result.notes = {fmt::format("{}: {}, {}", label, name_of(config), config.reason)};
     result.kernels.push_back(second.builder.finish(config, label, first.operations + second.operations));
-    result.kernels[0].desc.body = std::shared_ptr<const BackToBackDesc>(std::move(desc));
+    result.kernels[0].desc.body = std::shared_ptr<const CudaBackToBackDesc>(std::move(desc));
     return result;
   }
 
@@ -223,21 +223,21 @@ class BackToBackScheduler {
 
 }  // namespace
 
-int64_t BackToBackTasks::columns0(const BackToBackConfig& c) const {
+int64_t BackToBackTasks::columns0(const CudaBackToBackConfig& c) const {
   return round_up(first.product.n, int64_t{16} * c.warps_n);
 }
 
-int64_t BackToBackTasks::steps(const BackToBackConfig& c) const {
+int64_t BackToBackTasks::steps(const CudaBackToBackConfig& c) const {
   return ceil_div(second.product.n, int64_t{c.tile_n});
 }
 
-BackToBackTasks tasks_of(const BackToBackDesc& desc, const std::vector<Operand>& operands) {
+BackToBackTasks tasks_of(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands) {
   return {{std::get<Product>(desc.first.problem), desc.first.epilogue, operands},
           {std::get<Product>(desc.second.problem), desc.second.epilogue, operands}};
 }
 
-KernelLaunches plan_launches(const BackToBackDesc& desc, const std::vector<Operand>& operands,
-                             const BackToBackConfig& c) {
+KernelLaunches plan_launches(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands,
+                             const CudaBackToBackConfig& c) {
   const BackToBackTasks tasks = tasks_of(desc, operands);
   const Product &p = tasks.first.product, &q = tasks.second.product;
   const auto number = [](int64_t n) { return static_cast<int32_t>(n); };
@@ -260,7 +260,7 @@ std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks,
   TileProblem first = tile_problem(tasks.first);
   first.out_bytes = 0;
   std::vector<CudaCandidate> found;
-  for (const BackToBackConfig& c : configurations(tasks)) {
+  for (const CudaBackToBackConfig& c : configurations(tasks)) {
     CudaCandidate& candidate = found.emplace_back();
     candidate.config.choice = c;
     candidate.rejected = reject(tasks, first, c, target);

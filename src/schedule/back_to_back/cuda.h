@@ -9,14 +9,14 @@ namespace heddle::schedule {
 struct BackToBackTasks {
   ProductTask first, second;
 
-  int64_t columns0(const BackToBackConfig& config) const;  // of D0 in a block
-  int64_t steps(const BackToBackConfig& config) const;     // of columns of D1
+  int64_t columns0(const CudaBackToBackConfig& config) const;  // of D0 in a block
+  int64_t steps(const CudaBackToBackConfig& config) const;     // of columns of D1
 };
-BackToBackTasks tasks_of(const BackToBackDesc& desc, const std::vector<Operand>& operands);
+BackToBackTasks tasks_of(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands);
 
 // The launch, without the arguments of its operands and functors.
-KernelLaunches plan_launches(const BackToBackDesc& desc, const std::vector<Operand>& operands,
-                             const BackToBackConfig& config);
+KernelLaunches plan_launches(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands,
+                             const CudaBackToBackConfig& config);
 
 // All configurations that fit registers and shared memory, the least predicted time first. Those that cannot run come
 // last, each with its reason.

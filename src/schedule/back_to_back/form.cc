@@ -14,9 +14,6 @@ void refuse_back_to_back(const std::string& why) {
 
 namespace {
 
-using ir::NodeId;
-using ir::Op;
-
 bool is_view_op(Op op) {
   return op == Op::kTranspose || op == Op::kReshape || op == Op::kBroadcast || op == Op::kSlice;
 }

@@ -121,14 +121,14 @@ struct CpuPlanarConfig {
 };
 
 // A window of any shape: channels per thread.
-struct WindowConfig {
+struct CudaWindowConfig {
   static constexpr std::string_view kName = "generic_window";
   static constexpr int64_t kThreads = 256;  // of a block
   int64_t channels = 0;
 
   static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("channels", c.channels); }
-  bool operator==(const WindowConfig&) const = default;
+  bool operator==(const CudaWindowConfig&) const = default;
 };
 
 // A window that a thread slides over the image: channels, outputs down and outputs across per thread.
@@ -170,7 +170,7 @@ struct PlanarWindowConfig {
 
 // Attention: warpgroups of 64 rows; keys per tile; buffers of K and V, and of Q; blocks per SM; parts of the keys,
 // computed by different blocks; heads whose keys should be in the L2 together.
-struct AttentionConfig {
+struct CudaAttentionConfig {
   static constexpr std::string_view kName = "attention";
   int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0, blocks = 1, splits = 1, section = 1;
   int64_t panels = 1;     // parts of the columns of V and O: the units of each compute all scores again
@@ -186,7 +186,7 @@ struct AttentionConfig {
     tile(c, f), f("stages", c.stages), f("q_stages", c.q_stages), f("section", c.section), f("dynamic", c.dynamic);
     f("combines", c.combines), f("key_warps", c.key_warps), f("panels", c.panels);
   }
-  bool operator==(const AttentionConfig&) const = default;
+  bool operator==(const CudaAttentionConfig&) const = default;
 };
 
 // Attention on a CPU: rows per task, keys per block, rows of the register tile.
@@ -346,7 +346,7 @@ struct KReductionConfig {
 
 // Two products in a row by mma.sync: `warps_n` warps divide the columns of the first; those of the second come `tile_n`
 // at a time.
-struct BackToBackConfig {
+struct CudaBackToBackConfig {
   static constexpr std::string_view kName = "back_to_back";
   int tile_m = 128, tile_n = 64, tile_k = 32, warps_m = 4, warps_n = 1, stages = 3;
   bool in_registers = false;  // holds the first one's result in registers; else in shared memory
@@ -358,7 +358,7 @@ struct BackToBackConfig {
   static void fields(auto& c, auto&& f) {
     tile(c, f), f("tile_k", c.tile_k), f("warps_m", c.warps_m), f("warps_n", c.warps_n), f("stages", c.stages);
   }
-  bool operator==(const BackToBackConfig&) const = default;
+  bool operator==(const CudaBackToBackConfig&) const = default;
 };
 
 // Expands F(C) for each struct C above except NoChoice.
@@ -367,12 +367,13 @@ struct BackToBackConfig {
   F(ScatterElementsConfig)                                                                                        \
   F(ScatterSlicesConfig)                                                                                          \
   F(SelectConfig)                                                                                                 \
-  F(CpuGemmConfig) F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(WindowConfig)      \
-      F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(AttentionConfig)           \
+  F(CpuGemmConfig)                                                                                                \
+  F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig)                   \
+      F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig)       \
           F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
               F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
                   F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)    \
-                      F(BackToBackConfig)
+                      F(CudaBackToBackConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. This is not a std::variant:
 // code to copy and compare so many types would be a tenth of the code of each translation unit that has a Config.

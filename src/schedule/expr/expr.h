@@ -11,6 +11,12 @@
 
 namespace heddle::schedule {
 
+// The names of the IR that most files here use.
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+using ir::ValueId;
+
 // A scalar computation at one point of a kernel's iteration space. Expressions form a hash-consed DAG: equal
 // computations have equal ids, so comparing ids finds the computations that stages of a kernel share.
 struct Expr {

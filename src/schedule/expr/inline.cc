@@ -4,8 +4,6 @@
 
 namespace heddle::schedule {
 
-using ir::Op;
-
 bool Inliner::inlines(Op op) {
   if (ir::is_elementwise(op) || ir::class_of(op) == ir::OpClass::kLayout) return true;
   switch (op) {

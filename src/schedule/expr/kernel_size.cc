@@ -13,10 +13,6 @@
 
 namespace heddle::schedule {
 
-using ir::NodeId;
-using ir::Op;
-using ir::ValueId;
-
 int64_t compile_weight(Op op) {
   switch (op) {
     case Op::kConstant:

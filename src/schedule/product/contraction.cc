@@ -12,8 +12,6 @@
 
 namespace heddle::schedule {
 
-using ir::Op;
-
 std::optional<DType> contraction_compute(DType a, DType b, DType out) {
   const auto narrow = [](DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; };
   const auto byte = [](DType t) { return t == DType::kI8 || t == DType::kU8; };

@@ -15,9 +15,6 @@ namespace heddle::schedule {
 namespace {
 
 using ir::Graph;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
 
 [[noreturn]] void refuse(std::string why) {
   fail(ErrorCode::kUnsupportedOperator, "loop", std::move(why));

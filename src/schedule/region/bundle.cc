@@ -10,11 +10,6 @@ namespace {
 
 constexpr size_t kMostBundled = 64;  // of one bundle: its text is compiled as one function
 
-std::shared_ptr<const StitchDesc> stitch_of(const ScheduledKernel& kernel) {
-  const auto* body = std::get_if<std::shared_ptr<const StitchDesc>>(&kernel.desc.body);
-  return body != nullptr ? *body : nullptr;
-}
-
 // By kernel: one more than the highest level of those whose results it reads.
 std::vector<int> levels_of(const std::vector<ScheduledKernel>& kernels) {
   std::map<Place, int> made;
@@ -57,7 +52,7 @@ void add_facts(const StitchFacts& from, StitchFacts& to) {
 
 ScheduledKernel join(std::vector<ScheduledKernel> kernels, bool in_a_row, const Target& target) {
   if (kernels.size() == 1) return std::move(kernels[0]);
-  auto bundle = std::make_shared<BundleDesc>();
+  auto bundle = std::make_shared<CpuBundleDesc>();
   bundle->in_a_row = in_a_row;
   ScheduledKernel result;
   std::map<Place, uint32_t> known;
@@ -65,7 +60,7 @@ ScheduledKernel join(std::vector<ScheduledKernel> kernels, bool in_a_row, const 
   int64_t tasks = 0;
   int boundaries = 0;
   for (ScheduledKernel& kernel : kernels) {
-    BundleDesc::Part part{stitch_of(kernel), kernel.desc.operands, kernel.config, {}};
+    CpuBundleDesc::Part part{kernel.desc.get<CpuStitchDesc>(), kernel.desc.operands, kernel.config, {}};
     for (size_t i = 0; i < kernel.bindings.size(); ++i) {
       const auto count = static_cast<uint32_t>(result.bindings.size());
       const auto [at, is_new] = known.try_emplace(place_of(kernel.bindings[i]), count);
@@ -95,7 +90,7 @@ ScheduledKernel join(std::vector<ScheduledKernel> kernels, bool in_a_row, const 
   result.config.reason = in_a_row
                              ? "each part is one task: one after the other on one thread"
                              : fmt::format("no part waits for another: one boundary instead of {}", kernels.size());
-  result.desc.body = std::shared_ptr<const BundleDesc>(std::move(bundle));
+  result.desc.body = std::shared_ptr<const CpuBundleDesc>(std::move(bundle));
   return result;
 }
 
@@ -103,7 +98,7 @@ ScheduledKernel join(std::vector<ScheduledKernel> kernels, bool in_a_row, const 
 
 ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target) {
   std::vector<ScheduledKernel>& kernels = group.kernels;
-  const auto joins = [](const ScheduledKernel& kernel) { return stitch_of(kernel) != nullptr; };
+  const auto joins = [](const ScheduledKernel& kernel) { return kernel.desc.get<CpuStitchDesc>() != nullptr; };
   if (kernels.size() < 2 || !std::all_of(kernels.begin(), kernels.end(), joins)) return group;
   double seconds = 0;
   for (const ScheduledKernel& kernel : kernels) seconds += kernel.stitch.predicted_seconds;

@@ -11,9 +11,9 @@ namespace heddle::schedule {
 // Several stitch kernels as one. Side by side (no part reads another's results): the tasks of the parts follow each
 // other, so that threads take them without a barrier between parts. In a row (each part is one task): the parts run one
 // after the other on one thread, where program order is the barrier.
-struct BundleDesc {
+struct CpuBundleDesc {
   struct Part {
-    std::shared_ptr<const StitchDesc> body;
+    std::shared_ptr<const CpuStitchDesc> body;
     std::vector<Operand> operands;
     Config config;
     std::vector<uint32_t> from;  // by operand of the part: operand of the bundle

@@ -7,10 +7,6 @@
 #include "ir/ops/combine.h"
 
 namespace heddle::schedule {
-
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 // Groups that only move elements move the bits of narrow floats, without conversion.

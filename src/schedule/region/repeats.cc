@@ -6,9 +6,6 @@
 
 namespace heddle::schedule {
 
-using ir::NodeId;
-using ir::ValueId;
-
 void Repeats::add(const KernelExprs& kernel) {
   times_.resize(context_.graph.value_count(), 0);
   for (const auto& [value, e] : kernel.made()) {

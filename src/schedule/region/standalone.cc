@@ -13,8 +13,6 @@
 namespace heddle::schedule {
 namespace {
 
-using ir::Op;
-
 constexpr int64_t kWidestAccess = 16;                      // bytes
 constexpr int64_t kMaxPositions = (int64_t{1} << 32) - 1;  // a position shares 64 bits with a key
 

@@ -7,10 +7,6 @@
 #include "schedule/region/cuda/cta_group.h"
 
 namespace heddle::schedule {
-
-using ir::Op;
-using ir::ValueId;
-
 namespace {
 
 bool is_column_sum(const ir::Graph& graph, const ir::Node& node) {

@@ -131,7 +131,7 @@ struct RegionDesc {
 };
 
 // A kernel for a CPU: each iteration is a sequence of stages.
-struct StitchDesc : RegionDesc {
+struct CpuStitchDesc : RegionDesc {
   std::vector<Stage> stages;
 };
 

@@ -144,7 +144,7 @@ class PlansAttack : public Attack {
  private:
   static void write_seeds(const std::string& folder) {
     int made = 0;
-    for (uint64_t seed = 1; made < kSeeds; ++seed) {
+    for (uint64_t seed = 1; made < kInitsAccumulator; ++seed) {
       GeneratorOptions options;
       options.max_nodes = 12;
       options.max_elements = 200;
@@ -161,7 +161,7 @@ class PlansAttack : public Attack {
     }
   }
 
-  static constexpr int kSeeds = 24;
+  static constexpr int kInitsAccumulator = 24;
   TempDir seeds_{"heddle-fuzz-plans"};
   std::vector<std::string> files_;
 };

@@ -197,38 +197,22 @@ TILE_INLINE vec<T, W> trunc(vec<T, W> a) {
 
 // ---- Reductions over lanes, pairwise. Maximum and minimum propagate NaN.
 
-template <typename T, int W>
-TILE_INLINE T reduce_add(vec<T, W> a) {
-  if constexpr (W == 1) {
-    return a.v;
-  } else {
-    return reduce_add(low_half(a) + high_half(a));
+#define TILE_REDUCE(NAME, COMBINED)                          \
+  template <typename T, int W>                               \
+  TILE_INLINE T NAME(vec<T, W> a) {                          \
+    if constexpr (W == 1) {                                  \
+      return a.v;                                            \
+    } else {                                                 \
+      const vec<T, W / 2> x = low_half(a), y = high_half(a); \
+      return NAME(COMBINED);                                 \
+    }                                                        \
   }
-}
-template <typename T, int W>
-TILE_INLINE T reduce_mul(vec<T, W> a) {
-  if constexpr (W == 1) {
-    return a.v;
-  } else {
-    return reduce_mul(low_half(a) * high_half(a));
-  }
-}
-template <typename T, int W>
-TILE_INLINE T reduce_max(vec<T, W> a) {
-  if constexpr (W == 1) {
-    return a.v;
-  } else {
-    return reduce_max(max(low_half(a), high_half(a)));
-  }
-}
-template <typename T, int W>
-TILE_INLINE T reduce_min(vec<T, W> a) {
-  if constexpr (W == 1) {
-    return a.v;
-  } else {
-    return reduce_min(min(low_half(a), high_half(a)));
-  }
-}
+TILE_REDUCE(reduce_add, x + y)
+TILE_REDUCE(reduce_mul, x* y)
+TILE_REDUCE(reduce_max, max(x, y))
+TILE_REDUCE(reduce_min, min(x, y))
+#undef TILE_REDUCE
+
 template <int B, int W>
 TILE_INLINE bool any(mask<B, W> m) {
   if constexpr (W == 1) {

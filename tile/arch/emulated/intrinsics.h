@@ -5,24 +5,17 @@
 
 #include "tile/arch/emulated/keywords.h"
 
-inline float __uint_as_float(unsigned x) {
-  return __builtin_bit_cast(float, x);
-}
-inline float __int_as_float(int x) {
-  return __builtin_bit_cast(float, x);
-}
-inline unsigned __float_as_uint(float x) {
-  return __builtin_bit_cast(unsigned, x);
-}
-inline int __float_as_int(float x) {
-  return __builtin_bit_cast(int, x);
-}
-inline double __longlong_as_double(long long x) {
-  return __builtin_bit_cast(double, x);
-}
-inline long long __double_as_longlong(double x) {
-  return __builtin_bit_cast(long long, x);
-}
+#define HEDDLE_AS(NAME, TO, FROM)     \
+  inline TO NAME(FROM x) {            \
+    return __builtin_bit_cast(TO, x); \
+  }
+HEDDLE_AS(__uint_as_float, float, unsigned)
+HEDDLE_AS(__int_as_float, float, int)
+HEDDLE_AS(__float_as_uint, unsigned, float)
+HEDDLE_AS(__float_as_int, int, float)
+HEDDLE_AS(__longlong_as_double, double, long long)
+HEDDLE_AS(__double_as_longlong, long long, double)
+#undef HEDDLE_AS
 inline int __double2hiint(double x) {
   return static_cast<int>(__builtin_bit_cast(unsigned long long, x) >> 32);
 }
@@ -148,46 +141,28 @@ HEDDLE_ROUNDING(__double2ull, unsigned long long, double, )
 #undef HEDDLE_ROUNDING
 
 // Loads and stores with a hint for the caches.
-template <typename T>
-inline T __ldg(const T* p) {
-  return *p;
-}
-template <typename T>
-inline T __ldcg(const T* p) {
-  return *p;
-}
-template <typename T>
-inline T __ldca(const T* p) {
-  return *p;
-}
-template <typename T>
-inline T __ldcs(const T* p) {
-  return *p;
-}
-template <typename T>
-inline T __ldlu(const T* p) {
-  return *p;
-}
-template <typename T>
-inline T __ldcv(const T* p) {
-  return *p;
-}
-template <typename T>
-inline void __stcg(T* p, T value) {
-  *p = value;
-}
-template <typename T>
-inline void __stcs(T* p, T value) {
-  *p = value;
-}
-template <typename T>
-inline void __stwb(T* p, T value) {
-  *p = value;
-}
-template <typename T>
-inline void __stwt(T* p, T value) {
-  *p = value;
-}
+#define HEDDLE_LOAD(NAME)     \
+  template <typename T>       \
+  inline T NAME(const T* p) { \
+    return *p;                \
+  }
+#define HEDDLE_STORE(NAME)          \
+  template <typename T>             \
+  inline void NAME(T* p, T value) { \
+    *p = value;                     \
+  }
+HEDDLE_LOAD(__ldg)
+HEDDLE_LOAD(__ldcg)
+HEDDLE_LOAD(__ldca)
+HEDDLE_LOAD(__ldcs)
+HEDDLE_LOAD(__ldlu)
+HEDDLE_LOAD(__ldcv)
+HEDDLE_STORE(__stcg)
+HEDDLE_STORE(__stcs)
+HEDDLE_STORE(__stwb)
+HEDDLE_STORE(__stwt)
+#undef HEDDLE_LOAD
+#undef HEDDLE_STORE
 
 // Converts between pointers and addresses in the block's shared-memory window.
 inline size_t __cvta_generic_to_shared(const void* pointer) {

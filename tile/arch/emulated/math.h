@@ -5,303 +5,81 @@
 #include "tile/core/rounded.h"
 #include "tile/core/special.h"
 
-extern "C" {
-float acosf(float);
-double acos(double);
-float acoshf(float);
-double acosh(double);
-float asinf(float);
-double asin(double);
-float asinhf(float);
-double asinh(double);
-float atanf(float);
-double atan(double);
-float atanhf(float);
-double atanh(double);
-float cbrtf(float);
-double cbrt(double);
-float ceilf(float);
-double ceil(double);
-float cosf(float);
-double cos(double);
-float coshf(float);
-double cosh(double);
-float erff(float);
-double erf(double);
-float erfcf(float);
-double erfc(double);
-float expf(float);
-double exp(double);
-float exp2f(float);
-double exp2(double);
-float expm1f(float);
-double expm1(double);
-float fabsf(float);
-double fabs(double);
-float floorf(float);
-double floor(double);
-float j0f(float);
-double j0(double);
-float j1f(float);
-double j1(double);
-float jnf(int, float);
-double jn(int, double);
-float y0f(float);
-double y0(double);
-float y1f(float);
-double y1(double);
-float ynf(int, float);
-double yn(int, double);
-float lgammaf(float);
-double lgamma(double);
-float logf(float);
-double log(double);
-float log10f(float);
-double log10(double);
-float log1pf(float);
-double log1p(double);
-float log2f(float);
-double log2(double);
-float logbf(float);
-double logb(double);
-float nearbyintf(float);
-double nearbyint(double);
-float rintf(float);
-double rint(double);
-float roundf(float);
-double round(double);
-float sinf(float);
-double sin(double);
-float sinhf(float);
-double sinh(double);
-float sqrtf(float);
-double sqrt(double);
-float tanf(float);
-double tan(double);
-float tanhf(float);
-double tanh(double);
-float tgammaf(float);
-double tgamma(double);
-float truncf(float);
-double trunc(double);
-float atan2f(float, float);
-double atan2(double, double);
-float copysignf(float, float);
-double copysign(double, double);
-float fdimf(float, float);
-double fdim(double, double);
-float fmaxf(float, float);
-double fmax(double, double);
-float fminf(float, float);
-double fmin(double, double);
-float fmodf(float, float);
-double fmod(double, double);
-float hypotf(float, float);
-double hypot(double, double);
-float nextafterf(float, float);
-double nextafter(double, double);
-float powf(float, float);
-double pow(double, double);
-float remainderf(float, float);
-double remainder(double, double);
-float fmaf(float, float, float);
-double fma(double, double, double);
-float ldexpf(float, int);
-double ldexp(double, int);
-float frexpf(float, int*);
-double frexp(double, int*);
-float modff(float, float*);
-double modf(double, double*);
-float scalbnf(float, int);
-double scalbn(double, int);
-void sincosf(float, float*, float*);
-void sincos(double, double*, double*);
-int ilogbf(float);
-int ilogb(double);
-int abs(int);
-long labs(long);
-long long llabs(long long);
-long lrintf(float);
-long lrint(double);
-long lroundf(float);
-long lround(double);
-long long llrintf(float);
-long long llrint(double);
+// Functions of the C library, for double and float. The name without suffix takes both.
+#define HEDDLE_C(R, R_FLOAT, NAME, TAKES) \
+  extern "C" R NAME(TAKES(double));       \
+  extern "C" R_FLOAT NAME##f(TAKES(float));
+#define HEDDLE_ONE(T) T
+#define HEDDLE_TWO(T) T, T
+#define HEDDLE_THREE(T) T, T, T
+#define HEDDLE_WITH_INT(T) T, int
+#define HEDDLE_INTO_INT(T) T, int*
+#define HEDDLE_INTO(T) T, T*
+#define HEDDLE_INT_AND(T) int, T
+#define HEDDLE_UNARY(NAME)                  \
+  HEDDLE_C(double, float, NAME, HEDDLE_ONE) \
+  inline float NAME(float x) {              \
+    return NAME##f(x);                      \
+  }
+#define HEDDLE_BINARY(NAME)                 \
+  HEDDLE_C(double, float, NAME, HEDDLE_TWO) \
+  inline float NAME(float x, float y) {     \
+    return NAME##f(x, y);                   \
+  }
+// clang-format off
+HEDDLE_UNARY(acos) HEDDLE_UNARY(acosh) HEDDLE_UNARY(asin) HEDDLE_UNARY(asinh) HEDDLE_UNARY(atan) HEDDLE_UNARY(atanh)
+HEDDLE_UNARY(cbrt) HEDDLE_UNARY(ceil) HEDDLE_UNARY(cos) HEDDLE_UNARY(cosh) HEDDLE_UNARY(erf) HEDDLE_UNARY(erfc)
+HEDDLE_UNARY(exp) HEDDLE_UNARY(exp2) HEDDLE_UNARY(expm1) HEDDLE_UNARY(fabs) HEDDLE_UNARY(floor) HEDDLE_UNARY(lgamma)
+HEDDLE_UNARY(log) HEDDLE_UNARY(log10) HEDDLE_UNARY(log1p) HEDDLE_UNARY(log2) HEDDLE_UNARY(logb)
+HEDDLE_UNARY(nearbyint) HEDDLE_UNARY(rint) HEDDLE_UNARY(round) HEDDLE_UNARY(sin) HEDDLE_UNARY(sinh)
+HEDDLE_UNARY(sqrt) HEDDLE_UNARY(tan) HEDDLE_UNARY(tanh) HEDDLE_UNARY(tgamma) HEDDLE_UNARY(trunc)
+HEDDLE_BINARY(atan2) HEDDLE_BINARY(copysign) HEDDLE_BINARY(fdim) HEDDLE_BINARY(fmax) HEDDLE_BINARY(fmin)
+HEDDLE_BINARY(fmod) HEDDLE_BINARY(hypot) HEDDLE_BINARY(nextafter) HEDDLE_BINARY(pow) HEDDLE_BINARY(remainder)
+HEDDLE_C(double, float, j0, HEDDLE_ONE) HEDDLE_C(double, float, j1, HEDDLE_ONE)
+HEDDLE_C(double, float, y0, HEDDLE_ONE) HEDDLE_C(double, float, y1, HEDDLE_ONE)
+HEDDLE_C(double, float, jn, HEDDLE_INT_AND) HEDDLE_C(double, float, yn, HEDDLE_INT_AND)
+HEDDLE_C(double, float, fma, HEDDLE_THREE) HEDDLE_C(double, float, ldexp, HEDDLE_WITH_INT)
+HEDDLE_C(double, float, scalbn, HEDDLE_WITH_INT) HEDDLE_C(double, float, frexp, HEDDLE_INTO_INT)
+HEDDLE_C(double, float, modf, HEDDLE_INTO) HEDDLE_C(int, int, ilogb, HEDDLE_ONE)
+HEDDLE_C(long, long, lrint, HEDDLE_ONE) HEDDLE_C(long, long, lround, HEDDLE_ONE)
+HEDDLE_C(long long, long long, llrint, HEDDLE_ONE)
+    // clang-format on
+    extern "C" {
+  void sincosf(float, float*, float*);
+  void sincos(double, double*, double*);
+  int abs(int);
+  long labs(long);
+  long long llabs(long long);
 }
 
-// The names without suffix for float.
-inline float acos(float x) {
-  return acosf(x);
-}
-inline float acosh(float x) {
-  return acoshf(x);
-}
-inline float asin(float x) {
-  return asinf(x);
-}
-inline float asinh(float x) {
-  return asinhf(x);
-}
-inline float atan(float x) {
-  return atanf(x);
-}
-inline float atanh(float x) {
-  return atanhf(x);
-}
-inline float cbrt(float x) {
-  return cbrtf(x);
-}
-inline float ceil(float x) {
-  return ceilf(x);
-}
-inline float cos(float x) {
-  return cosf(x);
-}
-inline float cosh(float x) {
-  return coshf(x);
-}
-inline float erf(float x) {
-  return erff(x);
-}
-inline float erfc(float x) {
-  return erfcf(x);
-}
-inline float exp(float x) {
-  return expf(x);
-}
-inline float exp2(float x) {
-  return exp2f(x);
-}
-inline float expm1(float x) {
-  return expm1f(x);
-}
-inline float fabs(float x) {
-  return fabsf(x);
-}
-inline float floor(float x) {
-  return floorf(x);
-}
-inline float lgamma(float x) {
-  return lgammaf(x);
-}
-inline float log(float x) {
-  return logf(x);
-}
-inline float log10(float x) {
-  return log10f(x);
-}
-inline float log1p(float x) {
-  return log1pf(x);
-}
-inline float log2(float x) {
-  return log2f(x);
-}
-inline float logb(float x) {
-  return logbf(x);
-}
-inline float nearbyint(float x) {
-  return nearbyintf(x);
-}
-inline float rint(float x) {
-  return rintf(x);
-}
-inline float round(float x) {
-  return roundf(x);
-}
-inline float sin(float x) {
-  return sinf(x);
-}
-inline float sinh(float x) {
-  return sinhf(x);
-}
-inline float sqrt(float x) {
-  return sqrtf(x);
-}
-inline float tan(float x) {
-  return tanf(x);
-}
-inline float tanh(float x) {
-  return tanhf(x);
-}
-inline float tgamma(float x) {
-  return tgammaf(x);
-}
-inline float trunc(float x) {
-  return truncf(x);
-}
-inline float atan2(float x, float y) {
-  return atan2f(x, y);
-}
-inline float copysign(float x, float y) {
-  return copysignf(x, y);
-}
-inline float fdim(float x, float y) {
-  return fdimf(x, y);
-}
-inline float fmax(float x, float y) {
-  return fmaxf(x, y);
-}
-inline float fmin(float x, float y) {
-  return fminf(x, y);
-}
-inline float fmod(float x, float y) {
-  return fmodf(x, y);
-}
-inline float hypot(float x, float y) {
-  return hypotf(x, y);
-}
-inline float nextafter(float x, float y) {
-  return nextafterf(x, y);
-}
-inline float pow(float x, float y) {
-  return powf(x, y);
-}
-inline float remainder(float x, float y) {
-  return remainderf(x, y);
-}
-inline float fma(float x, float y, float z) {
-  return fmaf(x, y, z);
-}
-inline float ldexp(float x, int n) {
-  return ldexpf(x, n);
-}
-inline float frexp(float x, int* n) {
-  return frexpf(x, n);
-}
-inline float abs(float x) {
-  return fabsf(x);
-}
-inline double abs(double x) {
-  return fabs(x);
-}
-inline long abs(long x) {
-  return labs(x);
-}
-inline long long abs(long long x) {
-  return llabs(x);
-}
-inline long lrint(float x) {
-  return lrintf(x);
-}
+// A function by an expression of its arguments.
+#define HEDDLE_F1(R, NAME, T, EXPRESSION) \
+  inline R NAME(T x) {                    \
+    return EXPRESSION;                    \
+  }
+#define HEDDLE_F2(R, NAME, T, U, EXPRESSION) \
+  inline R NAME(T x, U y) {                  \
+    return EXPRESSION;                       \
+  }
+#define HEDDLE_F3(NAME, T, EXPRESSION) \
+  inline T NAME(T x, T y, T z) {       \
+    return EXPRESSION;                 \
+  }
+HEDDLE_F3(fma, float, fmaf(x, y, z))
+HEDDLE_F2(float, ldexp, float, int, ldexpf(x, y))
+HEDDLE_F2(float, frexp, float, int*, frexpf(x, y))
+HEDDLE_F1(float, abs, float, fabsf(x))
+HEDDLE_F1(double, abs, double, fabs(x))
+HEDDLE_F1(long, abs, long, labs(x))
+HEDDLE_F1(long long, abs, long long, llabs(x))
+HEDDLE_F1(long, lrint, float, lrintf(x))
 
-inline float rsqrtf(float x) {
-  return 1.f / sqrtf(x);
-}
-inline float rsqrt(float x) {
-  return rsqrtf(x);
-}
-inline double rsqrt(double x) {
-  return 1.0 / sqrt(x);
-}
-inline float rcbrtf(float x) {
-  return 1.f / cbrtf(x);
-}
-inline float exp10f(float x) {
-  return powf(10.f, x);
-}
-inline double exp10(double x) {
-  return pow(10.0, x);
-}
+HEDDLE_F1(float, rsqrtf, float, 1.f / sqrtf(x))
+HEDDLE_F1(float, rsqrt, float, rsqrtf(x))
+HEDDLE_F1(double, rsqrt, double, 1.0 / sqrt(x))
+HEDDLE_F1(float, rcbrtf, float, 1.f / cbrtf(x))
+HEDDLE_F1(float, exp10f, float, powf(10.f, x))
+HEDDLE_F1(double, exp10, double, pow(10.0, x))
 #define HEDDLE_SPECIAL(NAME)                                   \
   inline float NAME##f(float x) {                              \
     return static_cast<float>(heddle::tile::special::NAME(x)); \
@@ -319,159 +97,59 @@ HEDDLE_SPECIAL(normcdfinv)
 HEDDLE_SPECIAL(cyl_bessel_i0)
 HEDDLE_SPECIAL(cyl_bessel_i1)
 #undef HEDDLE_SPECIAL
-inline bool isnan(float x) {
-  return x != x;
-}
-inline bool isnan(double x) {
-  return x != x;
-}
-inline bool isinf(float x) {
-  return __builtin_isinf(x);
-}
-inline bool isinf(double x) {
-  return __builtin_isinf(x);
-}
-inline bool isfinite(float x) {
-  return __builtin_isfinite(x);
-}
-inline bool isfinite(double x) {
-  return __builtin_isfinite(x);
-}
-inline bool signbit(float x) {
-  return __builtin_signbit(x);
-}
-inline bool signbit(double x) {
-  return __builtin_signbit(x);
-}
+HEDDLE_F1(bool, isnan, float, x != x)
+HEDDLE_F1(bool, isnan, double, x != x)
+HEDDLE_F1(bool, isinf, float, __builtin_isinf(x))
+HEDDLE_F1(bool, isinf, double, __builtin_isinf(x))
+HEDDLE_F1(bool, isfinite, float, __builtin_isfinite(x))
+HEDDLE_F1(bool, isfinite, double, __builtin_isfinite(x))
+HEDDLE_F1(bool, signbit, float, __builtin_signbit(x))
+HEDDLE_F1(bool, signbit, double, __builtin_signbit(x))
 
-inline int min(int x, int y) {
-  return x < y ? x : y;
-}
-inline int max(int x, int y) {
-  return x > y ? x : y;
-}
-inline unsigned min(unsigned x, unsigned y) {
-  return x < y ? x : y;
-}
-inline unsigned max(unsigned x, unsigned y) {
-  return x > y ? x : y;
-}
-inline long min(long x, long y) {
-  return x < y ? x : y;
-}
-inline long max(long x, long y) {
-  return x > y ? x : y;
-}
-inline unsigned long min(unsigned long x, unsigned long y) {
-  return x < y ? x : y;
-}
-inline unsigned long max(unsigned long x, unsigned long y) {
-  return x > y ? x : y;
-}
-inline long long min(long long x, long long y) {
-  return x < y ? x : y;
-}
-inline long long max(long long x, long long y) {
-  return x > y ? x : y;
-}
-inline unsigned long long min(unsigned long long x, unsigned long long y) {
-  return x < y ? x : y;
-}
-inline unsigned long long max(unsigned long long x, unsigned long long y) {
-  return x > y ? x : y;
-}
-inline unsigned min(int x, unsigned y) {
-  return min(static_cast<unsigned>(x), static_cast<unsigned>(y));
-}
-inline unsigned max(int x, unsigned y) {
-  return max(static_cast<unsigned>(x), static_cast<unsigned>(y));
-}
-inline unsigned min(unsigned x, int y) {
-  return min(static_cast<unsigned>(x), static_cast<unsigned>(y));
-}
-inline unsigned max(unsigned x, int y) {
-  return max(static_cast<unsigned>(x), static_cast<unsigned>(y));
-}
-inline float min(float x, float y) {
-  return fminf(x, y);
-}
-inline double min(double x, double y) {
-  return fmin(x, y);
-}
-inline float max(float x, float y) {
-  return fmaxf(x, y);
-}
-inline double max(double x, double y) {
-  return fmax(x, y);
-}
+#define HEDDLE_EXTREMES(T)                 \
+  HEDDLE_F2(T, min, T, T, (x < y ? x : y)) \
+  HEDDLE_F2(T, max, T, T, (x > y ? x : y))
+HEDDLE_EXTREMES(int)
+HEDDLE_EXTREMES(unsigned)
+HEDDLE_EXTREMES(long)
+HEDDLE_EXTREMES(unsigned long)
+HEDDLE_EXTREMES(long long)
+HEDDLE_EXTREMES(unsigned long long)
+#undef HEDDLE_EXTREMES
+HEDDLE_F2(unsigned, min, int, unsigned, min(static_cast<unsigned>(x), y))
+HEDDLE_F2(unsigned, max, int, unsigned, max(static_cast<unsigned>(x), y))
+HEDDLE_F2(unsigned, min, unsigned, int, min(x, static_cast<unsigned>(y)))
+HEDDLE_F2(unsigned, max, unsigned, int, max(x, static_cast<unsigned>(y)))
+HEDDLE_F2(float, min, float, float, fminf(x, y))
+HEDDLE_F2(float, max, float, float, fmaxf(x, y))
+HEDDLE_F2(double, min, double, double, fmin(x, y))
+HEDDLE_F2(double, max, double, double, fmax(x, y))
 
 // Fast or explicitly rounded forms.
-inline float __expf(float x) {
-  return expf(x);
-}
-inline float __exp10f(float x) {
-  return exp10f(x);
-}
-inline float __logf(float x) {
-  return logf(x);
-}
-inline float __log2f(float x) {
-  return log2f(x);
-}
-inline float __log10f(float x) {
-  return log10f(x);
-}
-inline float __sinf(float x) {
-  return sinf(x);
-}
-inline float __cosf(float x) {
-  return cosf(x);
-}
-inline float __tanf(float x) {
-  return tanf(x);
-}
-inline float __tanhf(float x) {
-  return tanhf(x);
-}
-inline float __saturatef(float x) {
-  return x > 0.f ? (x < 1.f ? x : 1.f) : 0.f;
-}
-inline float __frcp_rn(float x) {
-  return 1.f / x;
-}
-inline float __fsqrt_rn(float x) {
-  return sqrtf(x);
-}
-inline float __frsqrt_rn(float x) {
-  return 1.f / sqrtf(x);
-}
+HEDDLE_F1(float, __expf, float, expf(x))
+HEDDLE_F1(float, __exp10f, float, exp10f(x))
+HEDDLE_F1(float, __logf, float, logf(x))
+HEDDLE_F1(float, __log2f, float, log2f(x))
+HEDDLE_F1(float, __log10f, float, log10f(x))
+HEDDLE_F1(float, __sinf, float, sinf(x))
+HEDDLE_F1(float, __cosf, float, cosf(x))
+HEDDLE_F1(float, __tanf, float, tanf(x))
+HEDDLE_F1(float, __tanhf, float, tanhf(x))
+HEDDLE_F1(float, __saturatef, float, x > 0.f ? (x < 1.f ? x : 1.f) : 0.f)
+HEDDLE_F1(float, __frcp_rn, float, 1.f / x)
+HEDDLE_F1(float, __fsqrt_rn, float, sqrtf(x))
+HEDDLE_F1(float, __frsqrt_rn, float, 1.f / sqrtf(x))
 inline void __sincosf(float x, float* s, float* c) {
   sincosf(x, s, c);
 }
-inline float __powf(float x, float y) {
-  return powf(x, y);
-}
-inline float __fdividef(float x, float y) {
-  return x / y;
-}
-inline float __fdiv_rn(float x, float y) {
-  return x / y;
-}
-inline double __ddiv_rn(double x, double y) {
-  return x / y;
-}
-inline double __dsqrt_rn(double x) {
-  return sqrt(x);
-}
-inline double __drcp_rn(double x) {
-  return 1.0 / x;
-}
-inline float __fmaf_rn(float x, float y, float z) {
-  return fmaf(x, y, z);
-}
-inline double __fma_rn(double x, double y, double z) {
-  return fma(x, y, z);
-}
+HEDDLE_F2(float, __powf, float, float, powf(x, y))
+HEDDLE_F2(float, __fdividef, float, float, x / y)
+HEDDLE_F2(float, __fdiv_rn, float, float, x / y)
+HEDDLE_F2(double, __ddiv_rn, double, double, x / y)
+HEDDLE_F1(double, __dsqrt_rn, double, sqrt(x))
+HEDDLE_F1(double, __drcp_rn, double, 1.0 / x)
+HEDDLE_F3(__fmaf_rn, float, fmaf(x, y, z))
+HEDDLE_F3(__fma_rn, double, fma(x, y, z))
 // Never contracted to a fused multiply-add.
 #define HEDDLE_ROUNDED(NAME, T, OPERATION)            \
   inline __attribute__((noinline)) T NAME(T x, T y) { \
@@ -493,19 +171,15 @@ HEDDLE_ROUNDED(__dmul_rn, double, *)
   inline double __d##NAME##_##SUFFIX(double x, double y = 0) {             \
     return heddle::tile::rounded_##NAME(heddle::tile::rounding::TO, x, y); \
   }
-#define HEDDLE_DIRECTED_ALL(SUFFIX, TO)                                    \
-  HEDDLE_DIRECTED(add, SUFFIX, TO)                                         \
-  HEDDLE_DIRECTED(sub, SUFFIX, TO)                                         \
-  HEDDLE_DIRECTED(mul, SUFFIX, TO)                                         \
-  HEDDLE_DIRECTED(div, SUFFIX, TO)                                         \
-  HEDDLE_DIRECTED(rcp, SUFFIX, TO)                                         \
-  HEDDLE_DIRECTED(sqrt, SUFFIX, TO)                                        \
-  inline float __fmaf_##SUFFIX(float x, float y, float z) {                \
-    return heddle::tile::rounded_fma(heddle::tile::rounding::TO, x, y, z); \
-  }                                                                        \
-  inline double __fma_##SUFFIX(double x, double y, double z) {             \
-    return heddle::tile::rounded_fma(heddle::tile::rounding::TO, x, y, z); \
-  }
+#define HEDDLE_DIRECTED_ALL(SUFFIX, TO)                                                             \
+  HEDDLE_DIRECTED(add, SUFFIX, TO)                                                                  \
+  HEDDLE_DIRECTED(sub, SUFFIX, TO)                                                                  \
+  HEDDLE_DIRECTED(mul, SUFFIX, TO)                                                                  \
+  HEDDLE_DIRECTED(div, SUFFIX, TO)                                                                  \
+  HEDDLE_DIRECTED(rcp, SUFFIX, TO)                                                                  \
+  HEDDLE_DIRECTED(sqrt, SUFFIX, TO)                                                                 \
+  HEDDLE_F3(__fmaf_##SUFFIX, float, heddle::tile::rounded_fma(heddle::tile::rounding::TO, x, y, z)) \
+  HEDDLE_F3(__fma_##SUFFIX, double, heddle::tile::rounded_fma(heddle::tile::rounding::TO, x, y, z))
 HEDDLE_DIRECTED_ALL(rz, rtz)
 HEDDLE_DIRECTED_ALL(rd, rtn)
 HEDDLE_DIRECTED_ALL(ru, rtp)
@@ -532,3 +206,16 @@ HEDDLE_CAST(int, int, double, rn, rtne)
 HEDDLE_CAST(uint, unsigned, double, rn, rtne)
 #undef HEDDLE_CASTS
 #undef HEDDLE_CAST
+#undef HEDDLE_F1
+#undef HEDDLE_F2
+#undef HEDDLE_F3
+#undef HEDDLE_C
+#undef HEDDLE_ONE
+#undef HEDDLE_TWO
+#undef HEDDLE_THREE
+#undef HEDDLE_WITH_INT
+#undef HEDDLE_INTO_INT
+#undef HEDDLE_INTO
+#undef HEDDLE_INT_AND
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY

@@ -11,21 +11,13 @@
 namespace heddle::tile::fast {
 
 // e^x; relative error 2^-21 and |x| 2^-24.
-template <int W>
-TILE_INLINE vec<float, W> exp(vec<float, W> a) {
-  return map_lanes(a, [](float x) { return cuda::exp2_approx(x * 1.44269504f); });
-}
-
-// x / y; relative error 2^-22. Zero if |y| is 2^126 or more.
-template <int W>
-TILE_INLINE vec<float, W> divide(vec<float, W> a, vec<float, W> b) {
-  return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
+TILE_INLINE float exp(float x) {
+  return cuda::exp2_approx(x * 1.44269504f);
 }
 
 // tanh(x); relative error 2^-11.
-template <int W>
-TILE_INLINE vec<float, W> tanh(vec<float, W> a) {
-  return map_lanes(a, [](float x) { return cuda::tanh_approx(x); });
+TILE_INLINE float tanh(float x) {
+  return cuda::tanh_approx(x);
 }
 
 namespace detail {
@@ -39,22 +31,6 @@ TILE_INLINE float logistic2(float x) {
   return r * __builtin_fmaf(-y, r, 2.0f);
 }
 
-}  // namespace detail
-
-// 1 / (1 + e^-x); relative error 2^-18 and |x| 2^-23.
-template <int W>
-TILE_INLINE vec<float, W> sigmoid(vec<float, W> a) {
-  return map_lanes(a, [](float x) { return detail::logistic2(x * -1.44269504f); });
-}
-
-// 1 + tanh(x); relative error 2^-18 and |x| 2^-22.
-template <int W>
-TILE_INLINE vec<float, W> tanh_plus_one(vec<float, W> a) {
-  return map_lanes(a, [](float x) { return 2.0f * detail::logistic2(x * -2.88539008f); });
-}
-
-namespace detail {
-
 // log(1 + t) / t for 0 <= t <= 1; relative error 2^-14.
 TILE_INLINE float log1p_by(float t) {
   float p = __builtin_fmaf(t, 0.0413498445f, -0.157432555f);
@@ -65,32 +41,53 @@ TILE_INLINE float log1p_by(float t) {
 
 }  // namespace detail
 
+// 1 / (1 + e^-x); relative error 2^-18 and |x| 2^-23.
+TILE_INLINE float sigmoid(float x) {
+  return detail::logistic2(x * -1.44269504f);
+}
+
+// 1 + tanh(x); relative error 2^-18 and |x| 2^-22.
+TILE_INLINE float tanh_plus_one(float x) {
+  return 2.0f * detail::logistic2(x * -2.88539008f);
+}
+
 // log(1 + e^x) for x <= 0; relative error 2^-14.
-template <int W>
-TILE_INLINE vec<float, W> log1p_exp(vec<float, W> a) {
-  return map_lanes(a, [](float x) {
-    const float t = cuda::exp2_approx(x * 1.44269504f);
-    return t * detail::log1p_by(t);
-  });
+TILE_INLINE float log1p_exp(float x) {
+  const float t = exp(x);
+  return t * detail::log1p_by(t);
 }
 
 // x (1 + erf(x / sqrt(2))) / 2; error at most |x| 2^-11.3: half a unit in the last place of x in f16. The argument of
 // tanh is fitted to erf; the rest of the error comes from the tanh instruction.
-template <int W>
-TILE_INLINE vec<float, W> gelu(vec<float, W> a) {
-  return map_lanes(a, [](float x) {
-    const float half = 0.5f * x, slope = __builtin_fmaf(x * x, 0.0352820481f, 0.798801437f);
-    return __builtin_fmaf(half, cuda::tanh_approx(x * slope), half);
-  });
+TILE_INLINE float gelu(float x) {
+  const float half = 0.5f * x, slope = __builtin_fmaf(x * x, 0.0352820481f, 0.798801437f);
+  return __builtin_fmaf(half, cuda::tanh_approx(x * slope), half);
 }
 
 // x / (1 + e^-x); error at most |x| 2^-12.
+TILE_INLINE float silu(float x) {
+  const float half = 0.5f * x;
+  return __builtin_fmaf(half, cuda::tanh_approx(half), half);
+}
+
+#define TILE_LANES(NAME)                                        \
+  template <int W>                                              \
+  TILE_INLINE vec<float, W> NAME(vec<float, W> a) {             \
+    return map_lanes(a, [](float x) { return fast::NAME(x); }); \
+  }
+TILE_LANES(exp)
+TILE_LANES(tanh)
+TILE_LANES(sigmoid)
+TILE_LANES(tanh_plus_one)
+TILE_LANES(log1p_exp)
+TILE_LANES(gelu)
+TILE_LANES(silu)
+#undef TILE_LANES
+
+// x / y; relative error 2^-22. Zero if |y| is 2^126 or more.
 template <int W>
-TILE_INLINE vec<float, W> silu(vec<float, W> a) {
-  return map_lanes(a, [](float x) {
-    const float half = 0.5f * x;
-    return __builtin_fmaf(half, cuda::tanh_approx(half), half);
-  });
+TILE_INLINE vec<float, W> divide(vec<float, W> a, vec<float, W> b) {
+  return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
 }
 
 // x clamp(slope x + offset, 0, 1)
@@ -123,7 +120,7 @@ __device__ inline uint32_t pack_gelu(float low, float high) {
     const uint32_t half_x = cuda::pair_max(cuda::pair_mul(x, cuda::pair_of(0.5f)), cuda::pair_of(-32752.0f));
     return cuda::pair_fma(half_x, cuda::pair_tanh(cuda::pair_mul(x, slope)), half_x);
   } else {
-    return cuda::pack<T>(gelu(splat<1>(low)).v, gelu(splat<1>(high)).v);
+    return cuda::pack<T>(gelu(low), gelu(high));
   }
 }
 

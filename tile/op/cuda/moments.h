@@ -12,11 +12,6 @@ struct moment {
   T n, mean, squares;
 };
 
-template <typename T>
-TILE_INLINE moment<T> shuffle_xor(moment<T> x, int by) {
-  return {shuffle_xor(x.n, by), shuffle_xor(x.mean, by), shuffle_xor(x.squares, by)};
-}
-
 // The moments of two sets of values combined (Chan, Golub, LeVeque 1979).
 struct moments_of {
   template <typename M>

@@ -3,76 +3,11 @@
 // threads and in every run, because the order of combination is fixed.
 #pragma once
 
-#include "tile/arch/vec.h"
-
-#if defined(__CUDACC_RTC__)
-#define TILE_COPY memcpy
-#else
-#define TILE_COPY __builtin_memcpy
-#endif
+#include "tile/op/combine.h"
+#include "tile/op/cuda/shuffle.h"
 
 namespace heddle::tile {
 
-// ---- Combiners. Max and min propagate NaN; `any` and `all` work on 0 and 1.
-
-struct sum_of {
-  template <typename T>
-  TILE_INLINE static constexpr T identity() {
-    return T(0);
-  }
-  template <typename T>
-  TILE_INLINE static T apply(T a, T b) {
-    return detail::add_of(a, b);
-  }
-};
-struct prod_of {
-  template <typename T>
-  TILE_INLINE static constexpr T identity() {
-    return T(1);
-  }
-  template <typename T>
-  TILE_INLINE static T apply(T a, T b) {
-    return detail::mul_of(a, b);
-  }
-};
-struct max_of {
-  template <typename T>
-  TILE_INLINE static constexpr T identity() {
-    return lowest<T>();
-  }
-  template <typename T>
-  TILE_INLINE static T apply(T a, T b) {
-    return a > b || a != a ? a : b;
-  }
-};
-struct min_of {
-  template <typename T>
-  TILE_INLINE static constexpr T identity() {
-    return highest<T>();
-  }
-  template <typename T>
-  TILE_INLINE static T apply(T a, T b) {
-    return a < b || a != a ? a : b;
-  }
-};
-struct any_of : max_of {
-  template <typename T>
-  TILE_INLINE static constexpr T identity() {
-    return T(0);
-  }
-};
-struct all_of : min_of {
-  template <typename T>
-  TILE_INLINE static constexpr T identity() {
-    return T(1);
-  }
-};
-
-// Lane by lane.
-template <typename C, typename T, int W>
-TILE_INLINE vec<T, W> combine(vec<T, W> a, vec<T, W> b) {
-  return map_lanes(a, b, [](T x, T y) -> T { return C::apply(x, y); });
-}
 // Over the lanes, pairwise.
 template <typename C, typename T, int W>
 TILE_INLINE T across(vec<T, W> a) {
@@ -90,7 +25,7 @@ template <typename C, typename T, int W>
 struct accumulator {
   static constexpr int width = W;
   vec<T, W> part = splat<W>(C::template identity<T>());
-  TILE_INLINE void add(vec<T, W> v) { part = combine<C>(part, v); }
+  TILE_INLINE void add(vec<T, W> v) { part = C::apply(part, v); }
   TILE_INLINE vec<T, W> columns() const { return part; }
   TILE_INLINE T row() const { return across<C>(part); }
 };
@@ -176,33 +111,6 @@ struct arg_accumulator {
     return r;
   }
 };
-
-// ---- Shuffles of any type
-
-template <typename T>
-TILE_INLINE T shuffle_xor(T x, int by) {
-  if constexpr (sizeof(T) <= 4 && !is_same<T, float>) {
-    return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<int>(x), by));
-  } else if constexpr (is_float<T>) {
-    return __shfl_xor_sync(0xffffffffu, x, by);
-  } else {
-    return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<long long>(x), by));
-  }
-}
-template <typename T>
-TILE_INLINE T shuffle_up(T x, int by, int width) {
-  if constexpr (sizeof(T) <= 4 && !is_same<T, float>) {
-    return static_cast<T>(__shfl_up_sync(0xffffffffu, static_cast<int>(x), by, width));
-  } else if constexpr (is_float<T>) {
-    return __shfl_up_sync(0xffffffffu, x, by, width);
-  } else {
-    return static_cast<T>(__shfl_up_sync(0xffffffffu, static_cast<long long>(x), by, width));
-  }
-}
-template <bool Max, bool Last, typename T, typename P>
-TILE_INLINE best<Max, Last, T, P> shuffle_xor(best<Max, Last, T, P> x, int by) {
-  return {shuffle_xor(x.value, by), shuffle_xor(x.where, by)};
-}
 
 struct best_of {
   template <typename B>
@@ -452,7 +360,7 @@ TILE_INLINE void combine_teams(const A (&carried)[Steps], V (&result)[Own], uint
     const int q = k * Teams * Team + int(threadIdx.x);
     if (q >= Columns) continue;
     result[k] = load<W, W>(all + q * W);
-    for (int t = 1; t < Teams; ++t) result[k] = combine<C>(result[k], load<W, W>(all + (t * Columns + q) * W));
+    for (int t = 1; t < Teams; ++t) result[k] = C::apply(result[k], load<W, W>(all + (t * Columns + q) * W));
   }
 }
 

@@ -13,18 +13,14 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::ContractionDesc;
 using schedule::ConvDesc;
 using schedule::CpuConvConfig;
 using schedule::CpuGemmConfig;
 using schedule::CpuPlanarConfig;
 using schedule::CpuWinogradConfig;
-using schedule::Epilogue;
 using schedule::GemmDesc;
 using schedule::GemmOperand;
-using schedule::KernelDesc;
 using schedule::PackDesc;
-using schedule::WindowDesc;
 using schedule::WinogradDesc;
 
 // Steps of k from which what a micro tile costs besides, some tens of cycles more where sizes are not literals, is
@@ -466,8 +462,8 @@ LinkText emit_link(Writer& out, const KernelDesc& desc, const ContractionDesc& c
   return {std::move(e.includes), e.micro ? std::move(e.micro->texts) : std::vector<KernelText>{}, e.scratch_bytes};
 }
 
-KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
-                              const schedule::Config& config, const Target& target, Marks marks) {
+KernelSource emit_cpu_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
+                                  const schedule::Config& config, const Target& target, Marks marks) {
   Emission e = write(desc, contraction, config, target, marks);
   KernelSource source;
   source.includes = e.includes;

@@ -11,8 +11,8 @@ namespace heddle::codegen {
 bool sizes_are_free(const schedule::ContractionDesc& contraction);
 
 // Emits a contraction: an instantiation of its template, with the epilogue as a functor.
-KernelSource emit_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
-                              const schedule::Config& config, const Target& target, Marks marks = Marks::kNone);
+KernelSource emit_cpu_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
+                                  const schedule::Config& config, const Target& target, Marks marks = Marks::kNone);
 
 // The place of a contraction in a chain of contractions (tile/kernel/cpu/back_to_back.h).
 struct ChainPlace {

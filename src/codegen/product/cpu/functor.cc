@@ -7,11 +7,6 @@
 #include "schedule/expr/lane_stride.h"
 
 namespace heddle::codegen {
-
-using schedule::Epilogue;
-using schedule::Expr;
-using schedule::KernelDesc;
-
 namespace {
 
 bool is_dynamic(const schedule::ExprPool& pool, const schedule::Index& at) {

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/names.h"
 #include "codegen/scalar/functor_members.h"
 #include "codegen/scalar/scalar.h"
 #include "codegen/text/numbers.h"
 #include "codegen/text/writer.h"
-#include "schedule/product/contraction.h"
 
 namespace heddle::codegen {
 

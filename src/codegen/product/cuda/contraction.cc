@@ -12,11 +12,8 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::Config;
-using schedule::ContractionDesc;
 using schedule::KernelPlan;
 using schedule::Product;
-using schedule::WindowDesc;
 
 std::string operators_of(const schedule::Epilogue& epilogue) {
   return codegen::operators_of(epilogue.pool, epilogue.values());

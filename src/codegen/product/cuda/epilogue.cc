@@ -8,10 +8,6 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::Epilogue;
-using schedule::Expr;
-using schedule::ExprId;
-using schedule::Index;
 using schedule::Operand;
 
 // Writes the call operator: what is the same for all columns first, then loads of neighbours, then column by column.
@@ -74,9 +70,9 @@ class EpilogueWriter {
   }
 
   void write_steps(const EpilogueFacts::Steps& steps) {
-    out_.line("static constexpr bool kInSteps = true, kSeeds = {}, kCostly = {};", steps.seed.has_value(),
-              steps.costly);
-    if (steps.seed) write_function("seed", {steps.seed, {}, true});
+    out_.line("static constexpr bool kInSteps = true, kInitsAccumulator = {}, kCostly = {};",
+              steps.accumulator_init.has_value(), steps.costly);
+    if (steps.accumulator_init) write_function("accumulator_init", {steps.accumulator_init, {}, true});
     write_function("inner", {steps.inner, steps.sum, true});
     out_.raw("template <typename Out>");
     out_.open("__device__ static uint32_t pack(float low, float high) {");

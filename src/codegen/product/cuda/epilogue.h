@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/names.h"
 #include "codegen/product/cuda/functor.h"
-#include "schedule/product/contraction.h"
 
 namespace heddle::codegen {
 

@@ -7,11 +7,6 @@
 
 namespace heddle::codegen {
 
-using schedule::Epilogue;
-using schedule::Expr;
-using schedule::ExprId;
-using schedule::Index;
-
 bool EpilogueFacts::whole() const {
   constexpr int64_t kMostColumns = 8;  // that a template hands over at once
   return e_.split % kMostColumns == 0;
@@ -73,7 +68,7 @@ std::optional<EpilogueFacts::Steps> EpilogueFacts::steps() const {
   Steps steps{{}, {}, root};
   if (const auto form = pack_form_of(e_.pool, root)) steps.inner = form->argument, steps.pack = form->function;
   // What a gate makes of sums is none of them.
-  if (e_.gate || find_sum(steps) != 1) steps.seed.reset(), steps.sum.reset();
+  if (e_.gate || find_sum(steps) != 1) steps.accumulator_init.reset(), steps.sum.reset();
   const std::string_view pack = steps.pack;
   const bool sums = is_accumulator(steps.inner) || steps.inner == steps.sum;
   steps.costly = e_.gate || !sums || (pack != "tile::fast::pack" && pack != "tile::fast::pack_relu");
@@ -93,7 +88,7 @@ int EpilogueFacts::find_sum(Steps& steps) const {
       const ExprId other = e.args[1 - i];
       const uint64_t vars = e_.pool.vars(other);
       const bool same = (vars & uint64_t{1} << e_.row) == 0 && (vars & columns_) != 0;
-      if (same && is_f32(other)) steps.seed = other, steps.sum = id;
+      if (same && is_f32(other)) steps.accumulator_init = other, steps.sum = id;
     }
     return true;
   });

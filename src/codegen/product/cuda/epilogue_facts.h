@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/names.h"
 #include "codegen/scalar/functor_members.h"
-#include "schedule/product/contraction.h"
 
 namespace heddle::codegen {
 
@@ -38,10 +38,10 @@ class EpilogueFacts {
   schedule::ExprId stored(size_t store) const;
   schedule::ExprId unrounded(schedule::ExprId id) const;
 
-  // The only result, computed in steps. Accumulators may begin with `seed`, which is the same for all rows, and end as
-  // `sum`. `inner` is computed from `sum`, and `pack` rounds it to 16 bits.
+  // The only result, computed in steps. Accumulators may begin with `accumulator_init`, which is the same for all rows,
+  // and end as `sum`. `inner` is computed from `sum`, and `pack` rounds it to 16 bits.
   struct Steps {
-    std::optional<schedule::ExprId> seed, sum;
+    std::optional<schedule::ExprId> accumulator_init, sum;
     schedule::ExprId inner;
     const char* pack = "tile::fast::pack";
     bool costly = false;  // they compute more than a maximum of the accumulators

@@ -12,7 +12,6 @@ namespace heddle::codegen {
 namespace {
 
 using schedule::LinesOf;
-using schedule::OperandView;
 using schedule::ProductTask;
 
 std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
@@ -150,7 +149,8 @@ class MergedDims {
     out.line("                                   tile::make_tuple({}));", strides_);
     out.line("return tile::make_view(");
     out.line("    data + {},", place);
-    out.line("    tile::transform(dims, tile::make_tuple(tile::merge(), tile::merge()), tile::make_tuple({}),", merged_);
+    out.line("    tile::transform(dims, tile::make_tuple(tile::merge(), tile::merge()), tile::make_tuple({}),",
+             merged_);
     out.line("                    tile::make_tuple(tile::dims<0>{{}}, tile::dims<1>{{}})));");
   }
 
@@ -162,9 +162,7 @@ class MergedDims {
       const auto& [extent, stride] = dims[i];
       const bool last = i + 1 == dims.size() && contiguous;
       const std::string member = fmt::format("{}{}", name, i);
-      const auto append = [](std::string& list, const std::string& text) {
-        list += (list.empty() ? "" : ", ") + text;
-      };
+      const auto append = [](std::string& list, const std::string& text) { list += (list.empty() ? "" : ", ") + text; };
       if (i == 0) {
         words_.add(fmt::format("{}s", name), extent);
         append(lengths_, length_text(last, align_, fmt::format("{}s", name)));

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "codegen/names.h"
 #include "codegen/product/cuda/functor.h"
 #include "schedule/product/cuda/family.h"
 

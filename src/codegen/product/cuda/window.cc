@@ -11,13 +11,10 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::Config;
-using schedule::ContractionDesc;
+using schedule::CudaWindowConfig;
 using schedule::PlanarWindowConfig;
 using schedule::RegisterRingWindowConfig;
 using schedule::RegisterTiledWindowConfig;
-using schedule::WindowConfig;
-using schedule::WindowDesc;
 
 // In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
 std::string_view folded_type(DType dtype) {
@@ -58,7 +55,7 @@ WindowKernel kernel_of(const Config& config) {
     return {"register_ring", "SlideArgs", "tile/kernel/cuda/window/register_ring.h", ring->kThreads, ring->channels};
   if (const auto* planar = config.get<PlanarWindowConfig>())
     return {"planar_window", "SlideArgs", "tile/kernel/cuda/window/planar.h", planar->kThreads, planar->width()};
-  const auto& plain = config.as<WindowConfig>();
+  const auto& plain = config.as<CudaWindowConfig>();
   return {"window", "WindowArgs", "tile/kernel/cuda/window/generic.h", plain.kThreads, plain.channels};
 }
 

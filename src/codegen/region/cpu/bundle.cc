@@ -11,7 +11,7 @@
 #include "codegen/text/writer.h"
 
 namespace heddle::codegen {
-KernelSource emit_bundle(const schedule::BundleDesc& bundle, size_t operand_count, bool marked) {
+KernelSource emit_cpu_bundle(const schedule::CpuBundleDesc& bundle, size_t operand_count, bool marked) {
   KernelSource source;
   Writer body;
   std::string parts;
@@ -20,7 +20,7 @@ KernelSource emit_bundle(const schedule::BundleDesc& bundle, size_t operand_coun
   int64_t first = 0;
   const auto number = [&](int64_t value) { return marked ? codegen::marked(value) : fmt::format("{}", value); };
   if (marked) body.raw(argument_line(argument_array(operand_count)));
-  for (const schedule::BundleDesc::Part& part : bundle.parts) {
+  for (const schedule::CpuBundleDesc::Part& part : bundle.parts) {
     const CpuFunction function = stitch_function({part.operands, part.body}, *part.body, part.config, marked);
     const KernelSource& kernel = function.source;
     // With marked numbers the name says nothing of them.

@@ -5,6 +5,6 @@
 
 namespace heddle::codegen {
 
-KernelSource emit_bundle(const schedule::BundleDesc& bundle, size_t operands, bool marked = false);
+KernelSource emit_cpu_bundle(const schedule::CpuBundleDesc& bundle, size_t operands, bool marked = false);
 
 }  // namespace heddle::codegen

@@ -4,9 +4,6 @@
 
 namespace heddle::codegen {
 
-using schedule::GridDim;
-using schedule::VarId;
-
 std::string StitchContext::number(int64_t n) const {
   return marked ? codegen::marked(n) : fmt::format("{}", n);
 }

@@ -4,19 +4,19 @@
 #include <string>
 #include <utility>
 
+#include "codegen/names.h"
 #include "codegen/scalar/scalar.h"
-#include "schedule/region/stitch.h"
 
 namespace heddle::codegen {
 
 // State shared by the code that writes the stages of one kernel: the text, the names of values, the open loops.
 struct StitchContext {
-  StitchContext(const schedule::StitchDesc& kernel, Writer& text, bool marks)
+  StitchContext(const schedule::CpuStitchDesc& kernel, Writer& text, bool marks)
       : body(kernel), out(text), emitter(kernel.pool, Names{}, text), marked(marks) {
     if (marked) emitter.mark_numbers();
   }
 
-  const schedule::StitchDesc& body;
+  const schedule::CpuStitchDesc& body;
   Writer& out;
   ScalarEmitter emitter;
   const bool marked;

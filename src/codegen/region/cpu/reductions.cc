@@ -1,12 +1,6 @@
 #include "codegen/region/cpu/reductions.h"
 
 namespace heddle::codegen {
-
-using schedule::Combine;
-using schedule::Piece;
-using schedule::Reduction;
-using schedule::Stage;
-
 namespace {
 
 std::string accumulator(const Reduction& r) {

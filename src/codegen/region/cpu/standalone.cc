@@ -77,8 +77,8 @@ void write_selection(const schedule::StandaloneDesc& body, const Number& number,
 
 }  // namespace
 
-KernelSource emit_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
-                             const schedule::Config& config, bool marked) {
+KernelSource emit_cpu_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
+                                 const schedule::Config& config, bool marked) {
   Writer out(1);
   if (marked) out.raw(argument_line(argument_array(desc.operands.size())));
   const auto number = [&](int64_t value) { return marked ? codegen::marked(value) : fmt::format("{}", value); };

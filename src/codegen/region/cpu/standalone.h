@@ -6,7 +6,7 @@
 namespace heddle::codegen {
 
 // An instantiation of tile/kernel/cpu/scatter.h or select.h.
-KernelSource emit_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
-                             const schedule::Config& config, bool marked = false);
+KernelSource emit_cpu_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
+                                 const schedule::Config& config, bool marked = false);
 
 }  // namespace heddle::codegen

@@ -14,14 +14,7 @@
 
 namespace heddle::codegen {
 
-using schedule::ExprId;
-using schedule::GridDim;
-using schedule::Piece;
-using schedule::Reduction;
-using schedule::Stage;
-using schedule::StitchDesc;
-using schedule::Store;
-using schedule::VarId;
+using schedule::CpuStitchDesc;
 
 namespace {
 
@@ -49,7 +42,7 @@ bool picks_neighbours(const schedule::ExprPool& pool, const Stage& stage) {
 
 class StitchWriter {
  public:
-  StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config, bool marked,
+  StitchWriter(const schedule::KernelDesc& desc, const CpuStitchDesc& body, const schedule::Config& config, bool marked,
                const Naming* naming)
       : desc_(desc), body_(body), config_(config), naming_(naming), c_(body, out_, marked) {}
 
@@ -335,7 +328,7 @@ class StitchWriter {
   }
 
   const schedule::KernelDesc& desc_;
-  const StitchDesc& body_;
+  const CpuStitchDesc& body_;
   const schedule::Config& config_;
   const Naming* const naming_;
   Writer out_{1};
@@ -344,13 +337,13 @@ class StitchWriter {
 
 }  // namespace
 
-CpuFunction stitch_function(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
+CpuFunction stitch_function(const schedule::KernelDesc& desc, const CpuStitchDesc& body, const schedule::Config& config,
                             bool marked, const Naming* naming) {
   return StitchWriter(desc, body, config, marked, naming).run();
 }
 
-KernelSource emit_stitch(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
-                         bool marked, const Naming* naming) {
+KernelSource emit_cpu_stitch(const schedule::KernelDesc& desc, const CpuStitchDesc& body,
+                             const schedule::Config& config, bool marked, const Naming* naming) {
   const CpuFunction function = stitch_function(desc, body, config, marked, naming);
   if (naming == nullptr) return function.kernel(marked);
   KernelSource source = function.source;

@@ -7,12 +7,12 @@ namespace heddle::codegen {
 
 struct Naming;  // codegen/naming.h
 
-CpuFunction stitch_function(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
+CpuFunction stitch_function(const schedule::KernelDesc& desc, const schedule::CpuStitchDesc& body,
                             const schedule::Config& config, bool marked, const Naming* naming = nullptr);
 
 // With `marked`, as in all emitters for a CPU: the symbol is only a prefix, the text has kStandIn in its place, and the
 // numbers in the text have marks (numbers.h).
-KernelSource emit_stitch(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
-                         const schedule::Config& config, bool marked = false, const Naming* naming = nullptr);
+KernelSource emit_cpu_stitch(const schedule::KernelDesc& desc, const schedule::CpuStitchDesc& body,
+                             const schedule::Config& config, bool marked = false, const Naming* naming = nullptr);
 
 }  // namespace heddle::codegen

@@ -4,11 +4,8 @@
 
 namespace heddle::codegen {
 
-using schedule::GridDim;
-using schedule::Stage;
 using schedule::TransposedLoad;
 using schedule::TransposedStore;
-using schedule::VarId;
 
 namespace {
 

@@ -7,12 +7,6 @@
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::codegen {
-
-using schedule::CachedValue;
-using schedule::CudaStage;
-using schedule::ExprId;
-using schedule::ThreadLayout;
-
 namespace {
 
 // The slot of this step of this thread.

@@ -5,16 +5,6 @@
 
 namespace heddle::codegen {
 
-using schedule::CachedValue;
-using schedule::CudaReduction;
-using schedule::CudaStage;
-using schedule::CudaStitchDesc;
-using schedule::ExprId;
-using schedule::GridDim;
-using schedule::Store;
-using schedule::ThreadLayout;
-using schedule::VarId;
-
 SweepContext::SweepContext(const CudaStitchDesc& kernel, Writer& text)
     : body(kernel), out(text), emitter(kernel.pool, Names{}, text), memory(schedule::shared_memory(kernel)) {
   Style style;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "codegen/names.h"
 #include "codegen/scalar/scalar.h"
 #include "schedule/region/cuda/launch.h"
 

@@ -8,13 +8,6 @@
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::codegen {
-
-using schedule::CudaStage;
-using schedule::CudaStitchDesc;
-using schedule::ExprId;
-using schedule::GridDim;
-using schedule::VarId;
-
 namespace {
 
 // Where the elements begin that an iteration reads at `at`, and how many there are from the first to the last of

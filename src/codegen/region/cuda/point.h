@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "schedule/region/cuda/stitch.h"
+#include "codegen/names.h"
 
 namespace heddle::codegen {
 

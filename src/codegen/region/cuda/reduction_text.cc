@@ -4,9 +4,6 @@
 
 namespace heddle::codegen {
 
-using schedule::Combine;
-using schedule::CudaReduction;
-
 std::string value_type(const CudaReduction& r) {
   return std::string(computed_type(r.dtype));
 }

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/names.h"
 #include "codegen/text/writer.h"
-#include "schedule/region/cuda/stitch.h"
 
 namespace heddle::codegen {
 

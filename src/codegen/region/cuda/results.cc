@@ -7,10 +7,6 @@
 
 namespace heddle::codegen {
 
-using schedule::CudaReduction;
-using schedule::CudaStage;
-using schedule::ThreadLayout;
-
 void ResultWriter::finish_team(const CudaStage& stage, const CudaReduction& r) {
   const std::string from = fmt::format("a{}.row()", r.local);
   std::string reduced;

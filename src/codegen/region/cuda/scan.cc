@@ -7,10 +7,6 @@
 
 namespace heddle::codegen {
 
-using schedule::CudaReduction;
-using schedule::CudaStage;
-using schedule::ThreadLayout;
-
 void write_scan(SweepContext& c, const CudaStage& stage) {
   const ThreadLayout& s = stage.layout;
   HEDDLE_CHECK(s.outer_loops == 0 && s.vector == 1 && stage.reductions.size() == 1, "a scan over kept variables");

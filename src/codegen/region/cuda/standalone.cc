@@ -9,7 +9,6 @@ namespace heddle::codegen {
 namespace {
 
 using ir::Op;
-using schedule::Config;
 using schedule::StandaloneDesc;
 
 // Elements that are only moved are moved as bits.

@@ -12,11 +12,6 @@
 #include "schedule/region/cuda/mapping.h"
 
 namespace heddle::codegen {
-
-using schedule::CudaStage;
-using schedule::CudaStitchDesc;
-using schedule::GridDim;
-
 namespace {
 
 // The parameter that says how many iterations there are.

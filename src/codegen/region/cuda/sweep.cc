@@ -10,11 +10,6 @@
 
 namespace heddle::codegen {
 
-using schedule::CudaReduction;
-using schedule::CudaStage;
-using schedule::GridDim;
-using schedule::ThreadLayout;
-using schedule::VarId;
 using Over = CudaReduction::Over;
 
 namespace {

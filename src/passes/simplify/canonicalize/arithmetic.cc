@@ -6,10 +6,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
 using Result = std::optional<ValueId>;
 
 bool equals(const Match& m, size_t operand, double value) {

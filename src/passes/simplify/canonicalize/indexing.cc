@@ -6,11 +6,6 @@
 namespace heddle::passes {
 namespace {
 
-using ir::Attrs;
-using ir::Ints;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
 using Result = std::optional<ValueId>;
 
 // The elements of a small constant of indices, negative ones made positive; nothing when one is outside.

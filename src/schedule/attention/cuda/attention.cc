@@ -87,7 +87,7 @@ class CudaAttention : public AttentionBackend {
     }
     if (configs.empty()) refuse_attention("its tiles do not fit registers and shared memory");
     for (Config& config : configs) {
-      const auto& c = config.as<AttentionConfig>();
+      const auto& c = config.as<CudaAttentionConfig>();
       config.reason += tiles_text(attention, c.tile_m(), c.tile_n);
     }
     return configs;

@@ -15,7 +15,7 @@ constexpr int64_t kRows = tile::kAttentionGroupRows;
 
 // Of a warpgroup and a tile of keys. An instruction reads what it multiplies from shared memory: the rows of Q anew for
 // each tile, beside which few keys are little to multiply.
-double multiply_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+double multiply_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target) {
   const int64_t depth = padded_head(d.depth), columns = depth + panel_width(d, c);
   const auto bytes = static_cast<double>((kRows * depth + c.tile_n * columns) * kHalfBytes);
   return std::max(static_cast<double>(kRows * c.tile_n * columns) / target.model.attention.products_per_cycle,
@@ -23,7 +23,7 @@ double multiply_cycles(const AttentionDesc& d, const AttentionConfig& c, const C
 }
 
 // `alone`: no block has a unit before or behind another.
-double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target, double together,
+double tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target, double together,
                    bool alone, bool scaled) {
   const auto& a = target.model.attention;
   const double multiply = multiply_cycles(d, c, target), elements = static_cast<double>(kRows * c.tile_n);
@@ -36,7 +36,8 @@ double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaT
   return std::max(multiply + soften + a.wait_cycles, of_all * groups + a.step_cycles);
 }
 
-double cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+double cycles(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c,
+              const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
   double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(panel_width(d, c));
@@ -46,7 +47,7 @@ double cycles(const AttentionModel& model, const AttentionDesc& d, const Attenti
                           tile_cycles(d, c, target, together, alone, false), fixed, multiply_cycles(d, c, target)});
 }
 
-int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
+int64_t shared_bytes(const AttentionDesc& d, const CudaAttentionConfig& c) {
   return tile::attention_shared_bytes(static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n),
                                       static_cast<int>(padded_head(d.depth)), static_cast<int>(panel_width(d, c)),
                                       d.k_along_depth(), d.v_along_width(), static_cast<int>(c.q_stages),
@@ -54,7 +55,7 @@ int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
 }
 
 // Stages that fit the shared memory of a block; whether there are any.
-bool fit_stages(const AttentionDesc& d, AttentionConfig& c, const CudaTarget& target) {
+bool fit_stages(const AttentionDesc& d, CudaAttentionConfig& c, const CudaTarget& target) {
   constexpr int64_t kReserved = 1024;  // of each block
   const int64_t most = target.shared_bytes_per_block, of_sm = (most + kReserved) / c.blocks - kReserved;
   const bool one_tile = d.n <= c.tile_n;
@@ -68,7 +69,7 @@ bool fit_stages(const AttentionDesc& d, AttentionConfig& c, const CudaTarget& ta
 
 // Whether a thread holds scores, what becomes of them as an operand, and results; and one instruction its accumulators
 // in the registers that the kernel begins with, for which ptxas compiles it.
-bool fits_registers(const AttentionDesc& d, const AttentionConfig& c) {
+bool fits_registers(const AttentionDesc& d, const CudaAttentionConfig& c) {
   constexpr int64_t kMost = 240, kLeastWithFunctor = 128;
   const tile::AttentionBudget budget =
       tile::attention_budget(static_cast<int>(c.consumers), static_cast<int>(c.blocks), c.dynamic || d.pages);
@@ -82,7 +83,7 @@ bool fits_registers(const AttentionDesc& d, const AttentionConfig& c) {
          std::max(c.tile_n, width) / 2 + beside_accumulators <= budget.entry;
 }
 
-std::string reason_of(const AttentionConfig& c, double us) {
+std::string reason_of(const CudaAttentionConfig& c, double us) {
   return fmt::format("{}x{} s{} q{}{}{}{}, {:.1f} us predicted", c.tile_m(), c.tile_n, c.stages, c.q_stages,
                      c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "", parts_text(c),
                      c.dynamic ? ", longest rows first" : "", us);
@@ -92,7 +93,7 @@ std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const CudaTarge
   std::vector<Config> result;
   AttentionModel model(d, target);
   const int64_t longest = std::min<int64_t>(round_up(d.n, d.pages ? d.pages->keys : 16), 256);
-  const auto add = [&](AttentionConfig c) {
+  const auto add = [&](CudaAttentionConfig c) {
     if (c.blocks > 1 && model.units(c) <= target.sms * (c.blocks - 1)) return;
     c.dynamic = !model.is_even() && model.units(c) > target.sms * c.blocks;
     if (c.dynamic) c.section = section_of(d);
@@ -104,7 +105,7 @@ std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const CudaTarge
     if (consumers == 3 && std::max(d.depth, d.width) > 64) continue;
     for (int64_t tile_n = longest; tile_n >= 16; tile_n -= 16) {  // of equals the widest
       if (!fits_pages(d, tile_n)) continue;
-      AttentionConfig c;
+      CudaAttentionConfig c;
       c.consumers = consumers, c.tile_n = tile_n, c.panels = panels;
       model.set_tile(c.tile_m(), tile_n);
       for (c.blocks = 1; c.blocks <= (consumers == 3 ? 1 : 3); ++c.blocks) model.for_splits(c, add);

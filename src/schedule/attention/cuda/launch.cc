@@ -73,7 +73,7 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
 
 }  // namespace
 
-AttentionVariant variant_of(const AttentionDesc& a, const AttentionConfig& c) {
+AttentionVariant variant_of(const AttentionDesc& a, const CudaAttentionConfig& c) {
   AttentionVariant variant{!a.scaled, a.scaled, a.n % c.tile_n != 0, true};
   const auto add = [&](const std::vector<KeyRange>& ranges) {
     for (const KeyTiles& t : key_tiles(a, ranges, c.tile_m(), c.tile_n)) {
@@ -90,7 +90,7 @@ AttentionVariant variant_of(const AttentionDesc& a, const AttentionConfig& c) {
 namespace {
 
 // Of either kernel, without what TMA takes.
-tile::AttentionArgs arguments_of(const AttentionDesc& a, const AttentionConfig& c) {
+tile::AttentionArgs arguments_of(const AttentionDesc& a, const CudaAttentionConfig& c) {
   const std::vector<KeyTiles> tiles = key_tiles(a, c.tile_m(), c.tile_n);
   tile::AttentionArgs args{};
   args.m = number(a.m), args.n = number(a.n), args.width = number(a.width);
@@ -111,7 +111,7 @@ tile::AttentionArgs arguments_of(const AttentionDesc& a, const AttentionConfig& 
 }
 
 // A block walks over units, which TMA loads.
-CudaLaunch warpgroups_launch(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target,
+CudaLaunch warpgroups_launch(const AttentionDesc& a, const CudaAttentionConfig& c, const CudaTarget& target,
                              tile::AttentionArgs& args) {
   const int64_t depth = padded_head(a.depth), width = panel_width(a, c);
   const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
@@ -132,7 +132,7 @@ CudaLaunch warpgroups_launch(const AttentionDesc& a, const AttentionConfig& c, c
 }
 
 // A block has one unit.
-CudaLaunch warps_launch(const AttentionDesc& a, const AttentionConfig& c, const tile::AttentionArgs& args) {
+CudaLaunch warps_launch(const AttentionDesc& a, const CudaAttentionConfig& c, const tile::AttentionArgs& args) {
   CudaLaunch launch;
   launch.grid[0] = static_cast<uint32_t>(args.units);
   launch.block = static_cast<uint32_t>(mma_threads(a, c));
@@ -142,7 +142,7 @@ CudaLaunch warps_launch(const AttentionDesc& a, const AttentionConfig& c, const 
 
 }  // namespace
 
-KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target,
+KernelLaunches plan_launches(const AttentionDesc& a, const CudaAttentionConfig& c, const CudaTarget& target,
                              size_t operands) {
   tile::AttentionArgs args = arguments_of(a, c);
   KernelLaunches result;

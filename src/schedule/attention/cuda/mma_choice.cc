@@ -14,19 +14,19 @@ namespace heddle::schedule {
 namespace {
 
 // Times 16 rows of a warp.
-int64_t blocks_m(const AttentionDesc& d, const AttentionConfig& c) {
+int64_t blocks_m(const AttentionDesc& d, const CudaAttentionConfig& c) {
   if (c.key_warps > 0) return 1;
   return tile::attention_blocks_m(number(c.consumers), number(padded_head(d.depth)), number(panel_width(d, c)));
 }
 
 // Threads that bring tiles of keys.
-int loaders(const AttentionDesc& d, const AttentionConfig& c) {
+int loaders(const AttentionDesc& d, const CudaAttentionConfig& c) {
   return c.key_warps > 0 ? 32 : mma_threads(d, c);
 }
 int element_size(const AttentionDesc& d) {
   return number(element_bytes(d));
 }
-bool keeps_queries(const AttentionDesc& d, const AttentionConfig& c) {
+bool keeps_queries(const AttentionDesc& d, const CudaAttentionConfig& c) {
   return !d.splits_f32() &&
          tile::attention_keeps_queries(number(padded_head(d.depth)), number(blocks_m(d, c)), element_size(d));
 }
@@ -42,7 +42,7 @@ bool turns_values(const AttentionDesc& d) {
 // registers wait there. Of f32 that is split the parts of fragments and the sums of their products; then the places of
 // pieces that are copied count, too. Pages of this tile and of the next one. Of panels the column and what follows from
 // it.
-int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
+int64_t registers_of(const AttentionDesc& d, const CudaAttentionConfig& c) {
   constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22, kParts = 47, kPartsOfRows = 8, kPiece = 16;
   constexpr int64_t kTable = 8, kColumn = 16;
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
@@ -72,7 +72,7 @@ int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
 }
 
 // Whether the tiles of all operands are dealt to all threads alike.
-bool deals(const AttentionDesc& d, const AttentionConfig& c) {
+bool deals(const AttentionDesc& d, const CudaAttentionConfig& c) {
   // A part of a tile of keys that lies in one page.
   const int64_t part = d.pages ? std::min(c.tile_n, d.pages->keys) : c.tile_n;
   const auto of = [&](const OperandView& o, int64_t lines, int64_t rows, int64_t depth, int threads) {
@@ -91,7 +91,7 @@ bool deals(const AttentionDesc& d, const AttentionConfig& c) {
 }
 
 // Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
-int64_t blocks_of(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+int64_t blocks_of(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target) {
   constexpr int64_t kMostRegisters = 250, kReserved = 1024, kMostBlocks = 4;
   // Pieces of 2 or 4 bytes have many places, for which wide heads leave too few registers.
   constexpr int64_t kLeastPiece = 8;
@@ -105,7 +105,7 @@ int64_t blocks_of(const AttentionDesc& d, const AttentionConfig& c, const CudaTa
 }
 
 // All blocks of an SM, a tile of keys each.
-double mma_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target, double together,
+double mma_tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target, double together,
                        bool scaled) {
   constexpr double kOfWord = 5, kStepDepth = 8;  // operations, of which those of integers take twice as long
   const auto& a = target.model.attention;
@@ -131,7 +131,7 @@ double mma_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const C
   return std::max(alone, busy * together) + 2 * target.model.mma.barrier_cycles + a.step_cycles;
 }
 
-double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c,
+double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c,
                   const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
@@ -143,7 +143,7 @@ double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const Att
 
 // Few rows: cycles of an SM for a tile of keys, which one warp issues while others wait for theirs; with few warps it
 // is the wait that counts.
-double few_rows_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, double together, bool scaled) {
+double few_rows_tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, double together, bool scaled) {
   constexpr double kSchedulers = 4, kOfTile = 150, kOfCopy = 10, kWait = 1200, kWaitForScores = 800;
   const auto keys = static_cast<double>(c.tile_n);
   const auto columns = static_cast<double>(padded_head(d.depth) + panel_width(d, c));
@@ -155,7 +155,7 @@ double few_rows_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, do
 }
 
 // Into how many parts the keys of few rows may be cut: a tile or more for each warp of all blocks.
-std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target) {
   constexpr int64_t kMost = 64;
   const int64_t tiles = ceil_div(d.n, c.tile_n);
   const int64_t most = std::min({target.sms * c.blocks / (d.batch * c.panels), tiles / c.key_warps, kMost});
@@ -164,7 +164,7 @@ std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const AttentionConf
 }
 
 // `resident`: blocks that an SM has room for.
-double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, int64_t resident,
+double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c, int64_t resident,
                    const CudaTarget& target) {
   const double together = model.together(c);
   const double us = model.predicted_us(
@@ -180,7 +180,7 @@ std::vector<Config> warps_of_panels(const AttentionDesc& d, const CudaTarget& ta
   std::vector<Config> result;
   AttentionModel model(d, target);
   const int64_t longest = round_up(d.n, d.pages ? d.pages->keys : 16);
-  const auto add = [&](AttentionConfig c) {
+  const auto add = [&](CudaAttentionConfig c) {
     c.dynamic = !model.is_even() && model.units(c) > target.sms * c.blocks;
     if (c.dynamic) c.section = section_of(d);
     const double us = model.predicted_us(c, mma_cycles(model, d, c, target));
@@ -191,7 +191,7 @@ std::vector<Config> warps_of_panels(const AttentionDesc& d, const CudaTarget& ta
                      c.dynamic ? ", longest rows first" : "", us),
          us});
   };
-  AttentionConfig c;
+  CudaAttentionConfig c;
   c.panels = panels;
   for (c.consumers = 1; c.consumers <= 4; c.consumers *= 2) {
     for (c.tile_n = 128; c.tile_n >= 16; c.tile_n /= 2) {
@@ -209,16 +209,16 @@ std::vector<Config> warps_of_panels(const AttentionDesc& d, const CudaTarget& ta
 
 }  // namespace
 
-bool is_by_warps(const AttentionConfig& config) {
+bool is_by_warps(const CudaAttentionConfig& config) {
   return config.q_stages == 0;
 }
 
-int mma_threads(const AttentionDesc& d, const AttentionConfig& c) {
+int mma_threads(const AttentionDesc& d, const CudaAttentionConfig& c) {
   if (c.key_warps > 0) return number(32 * c.key_warps);
   return tile::mma_attention_threads(number(c.consumers), number(padded_head(d.depth)), number(panel_width(d, c)));
 }
 
-int mma_shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
+int mma_shared_bytes(const AttentionDesc& d, const CudaAttentionConfig& c) {
   if (c.key_warps > 0) {
     return tile::few_rows_shared_bytes(number(c.key_warps), number(c.tile_n), number(padded_head(d.depth)),
                                        number(panel_width(d, c)), number(c.stages));
@@ -236,7 +236,7 @@ std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget
   std::vector<Config> result;
   if (d.m > tile::kAttentionFewRows || d.type == DType::kF32) return result;
   AttentionModel model(d, target);
-  const auto add = [&](const AttentionConfig& c, int64_t resident) {
+  const auto add = [&](const CudaAttentionConfig& c, int64_t resident) {
     const double us = few_rows_us(model, d, c, resident, target);
     result.push_back(
         {c, 0,
@@ -244,7 +244,7 @@ std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget
                      c.stages, c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "", parts_text(c), us),
          us});
   };
-  AttentionConfig c;
+  CudaAttentionConfig c;
   c.panels = fewest_panels(d);
   for (c.key_warps = 8; c.key_warps >= 2; c.key_warps /= 2) {
     if (c.key_warps < 4 && !result.empty()) break;  // where shared memory holds no more rings

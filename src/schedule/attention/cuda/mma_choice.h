@@ -13,9 +13,9 @@ std::vector<Config> mma_attention_candidates(const AttentionDesc& attention, con
 std::vector<Config> few_rows_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
 
 // True if a configuration is for the kernels by warps.
-bool is_by_warps(const AttentionConfig& config);
+bool is_by_warps(const CudaAttentionConfig& config);
 // Threads and shared memory of a block of such a kernel.
-int mma_threads(const AttentionDesc& attention, const AttentionConfig& config);
-int mma_shared_bytes(const AttentionDesc& attention, const AttentionConfig& config);
+int mma_threads(const AttentionDesc& attention, const CudaAttentionConfig& config);
+int mma_shared_bytes(const AttentionDesc& attention, const CudaAttentionConfig& config);
 
 }  // namespace heddle::schedule

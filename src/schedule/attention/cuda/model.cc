@@ -52,7 +52,7 @@ int64_t padded_head(int64_t elements) {
   return round_up(elements, kInstruction);
 }
 
-int64_t panel_width(const AttentionDesc& d, const AttentionConfig& c) {
+int64_t panel_width(const AttentionDesc& d, const CudaAttentionConfig& c) {
   return padded_head(ceil_div(d.width, c.panels));
 }
 
@@ -78,15 +78,15 @@ void AttentionModel::set_tile(int64_t tile_m, int64_t tile_n) {
   keys_ = std::min((last - first) * tile_n, d_.n);
 }
 
-int64_t AttentionModel::units(const AttentionConfig& c) const {
+int64_t AttentionModel::units(const CudaAttentionConfig& c) const {
   return d_.batch * c.panels * static_cast<int64_t>(tiles_.size()) * c.splits;
 }
 
-double AttentionModel::together(const AttentionConfig& c) const {
+double AttentionModel::together(const CudaAttentionConfig& c) const {
   return static_cast<double>(ceil_div(std::min<int64_t>(units(c), target_.sms * c.blocks), target_.sms));
 }
 
-double AttentionModel::cycles(const AttentionConfig& c, const AttentionTileCosts& costs) const {
+double AttentionModel::cycles(const CudaAttentionConfig& c, const AttentionTileCosts& costs) const {
   const int64_t blocks = std::min<int64_t>(units(c), target_.sms * c.blocks);
   const double of_sm = together(c), l2 = target_.model.attention.l2_per_cycle;
   double sum = 0, longest = 0, shortest = 0;
@@ -107,7 +107,7 @@ double AttentionModel::cycles(const AttentionConfig& c, const AttentionTileCosts
   return is_even() || units(c) <= blocks ? rounds * longest : std::max(longest, 1.15 * rounds * mean);
 }
 
-double AttentionModel::memory_us(const AttentionConfig& c) const {
+double AttentionModel::memory_us(const CudaAttentionConfig& c) const {
   const double bytes = memory_bytes(d_, keys_);
   constexpr double kReached = 0.9;
   const auto blocks = static_cast<double>(std::min<int64_t>(units(c), target_.sms));
@@ -116,7 +116,7 @@ double AttentionModel::memory_us(const AttentionConfig& c) const {
 }
 
 // Of 64 rows: more than 16 are read by one thread each.
-double AttentionModel::parts_cycles(const AttentionConfig& c) const {
+double AttentionModel::parts_cycles(const CudaAttentionConfig& c) const {
   if (c.splits == 1 || c.combines) return 0;
   constexpr int64_t kFewRows = tile::kAttentionFewRows;
   const auto& a = target_.model.attention;
@@ -125,14 +125,14 @@ double AttentionModel::parts_cycles(const AttentionConfig& c) const {
   return a.parts_cycles + part * static_cast<double>(c.splits);
 }
 
-double AttentionModel::predicted_us(const AttentionConfig& c, double cycles) const {
+double AttentionModel::predicted_us(const CudaAttentionConfig& c, double cycles) const {
   const auto& a = target_.model.attention;
   const double combine = c.combines ? target_.model.chip.graph_boundary_us + a.latency_us : 0;
   const double cycles_per_us = target_.model.chip.clock_ghz * 1e3;
   return std::max(cycles / cycles_per_us, memory_us(c)) + a.first_load_us + parts_cycles(c) / cycles_per_us + combine;
 }
 
-void AttentionModel::for_splits(AttentionConfig c, const std::function<void(const AttentionConfig&)>& f) const {
+void AttentionModel::for_splits(CudaAttentionConfig c, const std::function<void(const CudaAttentionConfig&)>& f) const {
   c.splits = 1;
   for (const int64_t splits : split_counts(units(c), least_, target_)) {
     c.splits = splits;
@@ -143,7 +143,7 @@ void AttentionModel::for_splits(AttentionConfig c, const std::function<void(cons
   }
 }
 
-double AttentionModel::loaded_bytes(const AttentionConfig& c, double tiles) const {
+double AttentionModel::loaded_bytes(const CudaAttentionConfig& c, double tiles) const {
   return (static_cast<double>(c.tile_m()) + tiles * static_cast<double>(c.tile_n)) *
          static_cast<double>((padded_head(d_.depth) + panel_width(d_, c)) * element_bytes(d_));
 }
@@ -162,7 +162,7 @@ std::vector<Config> least_predicted(std::vector<Config> configs, size_t most) {
   return configs;
 }
 
-std::string parts_text(const AttentionConfig& c) {
+std::string parts_text(const CudaAttentionConfig& c) {
   std::string text = c.panels > 1 ? fmt::format(", columns in {} panels", c.panels) : "";
   if (c.splits > 1)
     text += fmt::format(", keys in {} parts{}", c.splits, c.combines ? " that a second launch adds" : "");

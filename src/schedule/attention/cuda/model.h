@@ -39,24 +39,24 @@ class AttentionModel {
   // Sets the rows and keys of a tile.
   void set_tile(int64_t tile_m, int64_t tile_n);
   bool is_even() const { return least_ == most_ && !d_.length; }
-  int64_t units(const AttentionConfig& c) const;
+  int64_t units(const CudaAttentionConfig& c) const;
   // Blocks that run on an SM at a time.
-  double together(const AttentionConfig& c) const;
+  double together(const CudaAttentionConfig& c) const;
 
   // Cycles of an SM.
-  double cycles(const AttentionConfig& c, const AttentionTileCosts& costs) const;
+  double cycles(const CudaAttentionConfig& c, const AttentionTileCosts& costs) const;
   // The time of a kernel whose SMs take `cycles` before the parts of the keys are added up.
-  double predicted_us(const AttentionConfig& c, double cycles) const;
+  double predicted_us(const CudaAttentionConfig& c, double cycles) const;
 
   // Calls f(c) for every number of parts of the keys and each way to add them.
-  void for_splits(AttentionConfig c, const std::function<void(const AttentionConfig&)>& f) const;
+  void for_splits(CudaAttentionConfig c, const std::function<void(const CudaAttentionConfig&)>& f) const;
 
  private:
   // Cycles of the last block for adding up the parts of the keys.
-  double parts_cycles(const AttentionConfig& c) const;
+  double parts_cycles(const CudaAttentionConfig& c) const;
   // The least memory time: limited by the device's bandwidth, or by what the blocks keep in flight.
-  double memory_us(const AttentionConfig& c) const;
-  double loaded_bytes(const AttentionConfig& c, double tiles) const;
+  double memory_us(const CudaAttentionConfig& c) const;
+  double loaded_bytes(const CudaAttentionConfig& c, double tiles) const;
 
   const AttentionDesc& d_;
   const CudaTarget& target_;
@@ -68,7 +68,7 @@ class AttentionModel {
 // Elements of a head, padded as the kernel multiplies them.
 int64_t padded_head(int64_t elements);
 // Columns of V and O per block.
-int64_t panel_width(const AttentionDesc& attention, const AttentionConfig& config);
+int64_t panel_width(const AttentionDesc& attention, const CudaAttentionConfig& config);
 
 // The most columns of a panel: the limit of a thread's registers and of an instruction.
 inline constexpr int64_t kPanelColumns = 256;
@@ -84,7 +84,7 @@ int64_t section_of(const AttentionDesc& attention);
 // The `most` configurations with the least predicted time.
 std::vector<Config> least_predicted(std::vector<Config> configs, size_t most);
 // ", columns in 2 panels, keys in 4 parts that a second launch adds"; empty if neither is cut.
-std::string parts_text(const AttentionConfig& config);
+std::string parts_text(const CudaAttentionConfig& config);
 
 // The predicted time of separate kernels for the product, the softmax and the product.
 double separate_us(const AttentionDesc& attention, const CudaTarget& target);

@@ -7,8 +7,6 @@
 namespace heddle::schedule {
 namespace {
 
-using ir::Op;
-
 // Up to which magnitude a type has all integers; 0 where it has none.
 int64_t exact_integers(DType dtype) {
   switch (dtype) {

@@ -23,20 +23,6 @@ Bounds within(DType dtype, double lo, double hi, double factor = 0) {
   return fits ? bounds(lo, hi, factor) : Bounds{};
 }
 
-bool compares(ir::Op op) {
-  switch (op) {
-    case ir::Op::kEq:
-    case ir::Op::kNe:
-    case ir::Op::kLt:
-    case ir::Op::kLe:
-    case ir::Op::kGt:
-    case ir::Op::kGe:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 ScoreBounds::ScoreBounds(Epilogue& scores, const std::function<const Tensor*(uint32_t)>& constant)
@@ -50,7 +36,7 @@ ScoreBounds::ScoreBounds(Epilogue& scores, const std::function<const Tensor*(uin
     const Expr& e = e_.pool[id];
     const Tensor* tensor = e.kind == Expr::Kind::kLoad ? constant(e.id) : nullptr;
     if (tensor != nullptr) masks_[id] = constant_mask(*tensor, e.index);
-    if (e.kind != Expr::Kind::kOp || !compares(e.op)) continue;
+    if (e.kind != Expr::Kind::kOp || !ir::is_comparison(e.op)) continue;
     const auto &a = positions_[e.args[0]], &b = positions_[e.args[1]];
     if (a && b) differences_[id] = scores.pool.indices.add(*a, scores.pool.indices.scale(*b, -1));
   }
@@ -147,7 +133,7 @@ Bounds ScoreBounds::of(ExprId id) const {
 
 Bounds ScoreBounds::of_op(const Expr& e) const {
   const auto arg = [&](size_t i) -> const Bounds& { return values_[e.args[i]]; };
-  if (compares(e.op)) return compare(e.op, arg(0), arg(1));
+  if (ir::is_comparison(e.op)) return compare(e.op, arg(0), arg(1));
   switch (e.op) {
     case ir::Op::kCast:
       return cast(e);

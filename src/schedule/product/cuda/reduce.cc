@@ -44,4 +44,15 @@ CudaLaunch reduce_launch(const PartialSums& sums, int parts, const CudaTarget& t
   return launch;
 }
 
+tile::ClusterSplitKArgs cluster_splitk_args(const PartialSums& sums, int64_t m, int64_t n, int64_t steps,
+                                            int64_t cluster_k, int splits) {
+  tile::ClusterSplitKArgs args{};
+  args.m = static_cast<int32_t>(m), args.n = static_cast<int32_t>(n);
+  args.k_each = static_cast<int32_t>(steps / (cluster_k * splits));
+  args.k_more = static_cast<int32_t>(steps % (cluster_k * splits));
+  args.splits = splits;
+  args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
+  return args;
+}
+
 }  // namespace heddle::schedule

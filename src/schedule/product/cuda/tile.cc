@@ -18,8 +18,6 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
-
 bool is_integer(DType type) {
   return type != DType::kF64 && type != DType::kF32 && type != DType::kF16 && type != DType::kBF16 &&
          type != DType::kF8E4M3 && type != DType::kF8E5M2;
@@ -157,7 +155,7 @@ std::vector<int> splits_worth_trying(const TileProblem& p, const TileCut& cut, i
   const int64_t k_tiles = ceil_div(p.k, cut.tile_k), tiles = cut.tiles(p);
   if (tiles == 0) return found;
   const int64_t full = target.sms / tiles, part = p.sum_bytes() * PartialSums{p.m, p.n, p.batch}.part();
-  const int64_t exact = std::min(fewest_parts(p.k, joined, p.out_bytes), kMaxWorkspace / std::max<int64_t>(part, 1));
+  const int64_t exact = std::min(fewest_parts(p.k, joined, p.out_bytes), kMostWorkspace / std::max<int64_t>(part, 1));
   for (const int64_t wanted : {int64_t{2}, int64_t{4}, full / 2, full, 2 * full, exact}) {
     if (tiles > target.sms && wanted != exact) continue;
     const int64_t splits = std::min(wanted, k_tiles / least);
@@ -213,7 +211,7 @@ double with_reduction(const TileProblem& p, double us, int splits, const CudaTar
 std::string reject_tiles(const TileProblem& p, const TileCut& cut) {
   if (cut.tiles(p) * cut.splits > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
   const PartialSums sums{p.m, p.n, p.batch};
-  const bool fits = cut.splits == 1 || p.sum_bytes() * sums.part() * cut.splits <= kMaxWorkspace;
+  const bool fits = cut.splits == 1 || p.sum_bytes() * sums.part() * cut.splits <= kMostWorkspace;
   return fits ? "" : "the partial sums exceed the workspace";
 }
 

@@ -148,8 +148,8 @@ double planar_cycles(const WindowDesc& desc, const PlanarWindowConfig& planar, c
   const auto apart = static_cast<double>(planar.across * s.stride[2] * element);
   const double lines = threads / kLanes * (loads + 1) * std::min(kLanes, std::max(1.0, kLanes * apart / kLine));
   const double read = static_cast<double>(s.stride[2]) * std::min<double>(static_cast<double>(s.stride[1]), rows);
-  // A store moves what its lanes write, and where they lie apart the whole sectors: rows of odd length are stored element
-  // by element.
+  // A store moves what its lanes write, and where they lie apart the whole sectors: rows of odd length are stored
+  // element by element.
   constexpr int64_t kSector = 32;
   const int64_t piece = std::gcd(std::gcd(s.out[2], planar.across), kCopyBytes / element) * element;
   const int64_t stored = planar.across * element / piece * std::max(piece, std::min(kSector, planar.across * element));
@@ -274,7 +274,7 @@ std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& tar
   if (desc.rows) return configs;
   int64_t width = kMostChannels;
   while (!takes_width(desc, width)) width /= 2;
-  Config config{WindowConfig{width}};
+  Config config{CudaWindowConfig{width}};
   config.reason = fmt::format("{} channels a thread, neighbouring threads along the channels", width);
   configs.push_back(std::move(config));
   return configs;
@@ -289,7 +289,7 @@ Problem problem_of(const WindowDesc& desc, ContractionBuilder& builder, const st
   return {fmt::format("cuda {} batch {} {}", label, s.batch, text), fmt::format("cuda {} {}", label, text)};
 }
 
-tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
+tile::WindowArgs window_args(const WindowDesc& w, const CudaWindowConfig& config) {
   const tile::WindowShape& s = w.shape;
   tile::WindowArgs args{};
   const int64_t pieces = s.c / config.channels;
@@ -344,7 +344,7 @@ CudaLaunch plan_launch(const WindowDesc& window, const Config& config) {
     return launch_of(slide_args(window, window.shape.c / ring->channels, 1, ring->across), window, ring->kThreads);
   if (const auto* planar = config.get<PlanarWindowConfig>())
     return launch_of(slide_args(window, window.channels, 1, planar->across), window, planar->kThreads);
-  const auto& plain = config.as<WindowConfig>();
+  const auto& plain = config.as<CudaWindowConfig>();
   return launch_of(window_args(window, plain), window, plain.kThreads);
 }
 

@@ -15,7 +15,7 @@ const Mapping& mapping_of(const Candidate& kernel) {
   return static_cast<const Mapping&>(*kernel.result.mapping);
 }
 
-std::string text_of(const StitchDesc& desc, const Mapping& mapping) {
+std::string text_of(const CpuStitchDesc& desc, const Mapping& mapping) {
   std::vector<std::string> dims;
   for (const GridDim& d : desc.grid) {
     dims.push_back(d.block > 1 ? fmt::format("{} blocks of {}", desc.blocks_of(d), d.block)
@@ -97,7 +97,7 @@ class CpuRegion : public RegionBackend {
     const auto workers = static_cast<double>(std::clamp<int64_t>(mapping.tasks, 1, cpu_.threads));
     facts.predicted_seconds = work.seconds(cpu_) / workers + (workers > 1 ? cpu_.barrier_us * 1e-6 : 0);
     facts.mapping = text_of(*desc, mapping);
-    kernel.desc.body = std::shared_ptr<const StitchDesc>(std::move(desc));
+    kernel.desc.body = std::shared_ptr<const CpuStitchDesc>(std::move(desc));
   }
 
  protected:

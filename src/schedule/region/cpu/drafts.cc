@@ -12,7 +12,7 @@ std::vector<ExprId> CpuDraft::roots() const {
   return all;
 }
 
-CpuDrafts::CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
+CpuDrafts::CpuDrafts(std::shared_ptr<CpuStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
                      const Mapping& mapped, const CpuTarget& machine, const StitchOptions& choices,
                      const Constants& constants)
     : RegionDrafts(kernel, region, mapped, *begun),

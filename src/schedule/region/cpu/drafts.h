@@ -22,14 +22,14 @@ struct CpuDraft {
 // The stages of a kernel between their first draft and the description, which grows in `desc`. The steps of
 // cpu/stages.cc pass it on.
 struct CpuDrafts : RegionDrafts {
-  CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
+  CpuDrafts(std::shared_ptr<CpuStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
             const CpuTarget& machine, const StitchOptions& choices, const Constants& constants);
 
   const Mapping& mapping;
   const CpuTarget& cpu;
   const StitchOptions& options;
   const Constants& constant_of;
-  std::shared_ptr<StitchDesc> desc;
+  std::shared_ptr<CpuStitchDesc> desc;
   std::vector<Reduction> results;  // one per reduction site
   std::vector<CpuDraft> drafts;
   std::map<ExprId, ExprId> packed;  // loads whose rows lie in scratch

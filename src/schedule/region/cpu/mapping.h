@@ -25,8 +25,8 @@ MapResult map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& t
 using Constants = std::function<const Tensor*(ir::ValueId)>;
 
 // Lays out the stages of a mapped kernel.
-std::shared_ptr<StitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
-                                         const Target& target, const StitchOptions& options,
-                                         const Constants& constants);
+std::shared_ptr<CpuStitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
+                                            const Target& target, const StitchOptions& options,
+                                            const Constants& constants);
 
 }  // namespace heddle::schedule

@@ -39,10 +39,10 @@ std::string describe(const CpuDrafts& k) {
   return text;
 }
 
-std::shared_ptr<StitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
-                                         const Target& target, const StitchOptions& options,
-                                         const Constants& constants) {
-  CpuDrafts k(std::make_shared<StitchDesc>(), exprs, graph, mapping, target.cpu, options, constants);
+std::shared_ptr<CpuStitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
+                                            const Target& target, const StitchOptions& options,
+                                            const Constants& constants) {
+  CpuDrafts k(std::make_shared<CpuStitchDesc>(), exprs, graph, mapping, target.cpu, options, constants);
   run_steps(cpu_stage_steps(), k);
   return k.desc;
 }

@@ -103,18 +103,18 @@ class CudaRegion : public RegionBackend {
       for (const Binding& b : kernel.bindings) readers[b.value] += b.kind == Binding::Kind::kValue;
     }
     for (ScheduledKernel& kernel : group.kernels) {
-      auto* const body = std::get_if<std::shared_ptr<const CudaStitchDesc>>(&kernel.desc.body);
+      const auto body = kernel.desc.get<CudaStitchDesc>();
       if (body == nullptr) continue;
-      std::set<uint32_t> once = (*body)->evict_first;
+      std::set<uint32_t> once = body->evict_first;
       std::erase_if(once, [&](uint32_t operand) {
         const Binding& b = kernel.bindings[operand];
         return b.kind != Binding::Kind::kValue || region_.outer.producer(b.value).op != ir::Op::kParameter ||
                readers[b.value] > 1 || own_uses[b.value] != region_.outer.value(b.value).uses;
       });
-      if (once == (*body)->evict_first) continue;
-      auto changed = std::make_shared<CudaStitchDesc>(**body);
+      if (once == body->evict_first) continue;
+      auto changed = std::make_shared<CudaStitchDesc>(*body);
       changed->evict_first = std::move(once);
-      *body = std::move(changed);
+      kernel.desc.body = std::shared_ptr<const CudaStitchDesc>(std::move(changed));
     }
   }
 

@@ -24,10 +24,9 @@ bool meet(const std::set<Place>& a, const std::set<Place>& b) {
 
 // Threads come and go by themselves: no shared memory, no barrier of the block.
 std::shared_ptr<const CudaStitchDesc> simple(const ScheduledKernel& kernel) {
-  const auto* body = std::get_if<std::shared_ptr<const CudaStitchDesc>>(&kernel.desc.body);
-  if (body == nullptr) return nullptr;
-  const CudaStitchDesc& d = **body;
-  return d.team == 1 && d.cta_group == 1 && !d.serial && d.scratch.empty() ? *body : nullptr;
+  std::shared_ptr<const CudaStitchDesc> d = kernel.desc.get<CudaStitchDesc>();
+  const bool is_simple = d != nullptr && d->team == 1 && d->cta_group == 1 && !d->serial && d->scratch.empty();
+  return is_simple ? d : nullptr;
 }
 
 // The same with blocks of another size.

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "target/argument_block.h"
-#include "tile/core/cuda_separate.h"
+#include "tile/core/cuda_standalone.h"
 
 namespace heddle::schedule {
 namespace {

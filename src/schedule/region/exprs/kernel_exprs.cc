@@ -8,9 +8,6 @@
 #include "schedule/region/exprs/refine.h"
 
 namespace heddle::schedule {
-
-using ir::Op;
-
 namespace {
 
 constexpr int kMaxRebuilds = 24;

@@ -8,8 +8,6 @@
 
 namespace heddle::schedule {
 
-using ir::Op;
-
 Combine combine_of(const ir::Node& node) {
   const std::string& kind = node.attrs.text("kind");
   const bool arg = node.op == Op::kArgReduce;

@@ -5,9 +5,6 @@
 #include <utility>
 
 namespace heddle::schedule {
-
-using ir::Op;
-
 namespace {
 
 // Whether `found` holds for any of the values or of those that they are computed from, as far as `enters` says.

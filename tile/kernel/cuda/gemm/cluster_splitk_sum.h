@@ -11,19 +11,19 @@ namespace heddle::tile::cuda {
 
 // The work of a block: `count` k-tiles k, k + step, ... m: the first row of A; row: its index among the rows of its
 // class.
-struct PartsUnit {
+struct ClusterSplitKUnit {
   int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
   int32_t row, number;                         // number: the index of the class
 };
 
-// Uses kTileM, kTileN, kParts, kStore of Config and kClasses of Traits: the rows of a tile of A are kClasses apart.
+// Uses kTileM, kTileN, kClusterK, kStore of Config and kClasses of Traits: the rows of a tile of A are kClasses apart.
 // InTurn: k-tiles are dealt one by one, so that all blocks read neighbouring memory at the same time; else each block
 // has a contiguous run.
 template <typename Config, typename Traits, bool InTurn>
-__device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
-  PartsUnit unit;
+__device__ inline ClusterSplitKUnit cluster_splitk_unit(const ClusterSplitKArgs& args, int32_t rank) {
+  ClusterSplitKUnit unit;
   constexpr int kClasses = Traits::kClasses;
-  const auto tile = static_cast<int32_t>(blockIdx.x / Config::kParts);
+  const auto tile = static_cast<int32_t>(blockIdx.x / Config::kClusterK);
   unit.number = tile % kClasses;
   unit.row = tile / kClasses * Config::kTileM;
   unit.m = unit.row * kClasses + unit.number;
@@ -34,10 +34,10 @@ __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) 
     unit.batch = static_cast<int32_t>(blockIdx.z / static_cast<uint32_t>(args.splits));
     unit.split = static_cast<int32_t>(blockIdx.z) - unit.batch * args.splits;
   }
-  const int32_t part = unit.split * Config::kParts + rank;
+  const int32_t part = unit.split * Config::kClusterK + rank;
   if constexpr (InTurn) {
     unit.k = part;
-    unit.step = Config::kStore == GemmStore::kPartial ? args.splits * Config::kParts : Config::kParts;
+    unit.step = Config::kStore == GemmStore::kPartial ? args.splits * Config::kClusterK : Config::kClusterK;
   } else {
     unit.k = part * args.k_each + (part < args.k_more ? part : args.k_more);
     unit.step = 1;
@@ -48,19 +48,19 @@ __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) 
 
 // The bytes that all_here waits for: the other blocks' sums of this block's rows.
 template <typename Config, typename Traits>
-inline constexpr int parts_bytes = (Config::kParts - 1) * Traits::kSlice * 4;
+inline constexpr int parts_bytes = (Config::kClusterK - 1) * Traits::kSlice * 4;
 
 // Sends the sums of other blocks' rows to these blocks, and waits for the sums of this block's rows: slice p of `sums`
 // has block p's rows, slice p of `received` comes from block p. All threads call it after writing their sums. The
 // cluster barrier must have been arrived at, for cluster_wait() here; it is arrived at again on return.
 template <typename Config, typename Traits>
-__device__ inline void parts_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
-                                      sm90::Barrier& all_here, int32_t rank) {
+__device__ inline void cluster_splitk_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
+                                               sm90::Barrier& all_here, int32_t rank) {
   sm90::fence_async_shared();
   sm90::cluster_wait();  // the others have begun
   __syncthreads();
   const auto other = static_cast<int32_t>(threadIdx.x);
-  if (other < Config::kParts && other != rank) {
+  if (other < Config::kClusterK && other != rank) {
     sm90::copy_to_block(received + rank * Traits::kSlice, sums + other * Traits::kSlice, Traits::kSlice * 4, all_here,
                         other);
   }
@@ -73,9 +73,9 @@ __device__ inline void parts_exchange(const typename Traits::Acc* sums, typename
 // `rank` is read from `own` instead. Uses of Traits: Acc, kRows and kColumns of a tile in D, kSliceRows of a block,
 // kPitch, kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets, kClasses.
 template <typename Config, typename Traits, typename Epilogue>
-__device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
-                                    const typename Traits::Acc* from, const typename Traits::Acc* own,
-                                    const PartsUnit& unit, int32_t rank) {
+__device__ inline void cluster_splitk_finish(const ClusterSplitKArgs& args, const Epilogue& epilogue,
+                                             const typename Traits::Acc* from, const typename Traits::Acc* own,
+                                             const ClusterSplitKUnit& unit, int32_t rank) {
   using Acc = typename Traits::Acc;
   constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4, kPair = kColumnsOfPair<Epilogue>;
   constexpr int kAcross = (Traits::kColumns / kPair + W - 1) / W, kCount = Traits::kSliceRows * kAcross;

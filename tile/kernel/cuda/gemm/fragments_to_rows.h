@@ -3,6 +3,7 @@
 
 #include "tile/arch/sm80/convert.h"
 #include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/epilogue_traits.h"
 #include "tile/kernel/cuda/row.h"
 
 namespace heddle::tile::cuda {
@@ -22,16 +23,6 @@ using epilogue_value_t = typename epilogue_value<Acc, Out>::type;
 // For kernels that store partial sums.
 struct NoEpilogue {};
 
-// Whether an epilogue first combines pairs of sums (kGemmGateColumns): gate(v, w, batch, row, col, n) replaces v[0..n),
-// the first sums of the pairs, by the combination with their second sums w. row and col are those of D.
-template <typename Epilogue, typename = void>
-struct Gates {
-  static constexpr bool value = false;
-};
-template <typename Epilogue>
-struct Gates<Epilogue, decltype(void(Epilogue::kGates))> {
-  static constexpr bool value = Epilogue::kGates;
-};
 // Columns of B for each column of D.
 template <typename Epilogue>
 inline constexpr int kColumnsOfPair = Gates<Epilogue>::value ? 2 : 1;

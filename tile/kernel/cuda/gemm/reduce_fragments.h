@@ -19,18 +19,10 @@
 
 #include "tile/core/cuda_gemm.h"
 #include "tile/core/types.h"
+#include "tile/kernel/cuda/gemm/epilogue_traits.h"
 #include "tile/op/cuda/team.h"
 
 namespace heddle::tile::cuda {
-
-template <typename Epilogue, typename = void>
-struct Reduces {
-  static constexpr bool value = false, stores = true;
-};
-template <typename Epilogue>
-struct Reduces<Epilogue, decltype(void(Epilogue::kReduces))> {
-  static constexpr bool value = true, stores = Epilogue::kStores;
-};
 
 // For Lanes lanes that are Step apart: lane i gets the combination of x[i] over all of them. Each step halves the
 // values per lane: Lanes - 1 exchanges instead of Lanes log2(Lanes).

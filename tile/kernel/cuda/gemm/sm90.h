@@ -231,14 +231,15 @@ __device__ inline PipelineState<Config::kStages> gemm_produce(const TensorMap& m
 
 // Initialises the accumulators of a warpgroup.
 template <typename Config, typename Epilogue>
-__device__ inline void seed_accumulators(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
+__device__ inline void init_accumulators(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
                                          const GemmUnit& unit) {
 #pragma unroll
   for (int j = 0; j < Config::kTileN / 8; ++j) {
     float v[2] = {0, 0};  // sums of a later part of k begin with zero
     const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
     const bool inside = Config::kWholeColumns || column < args.n;
-    if (!Config::kStream || unit.k.first == 0) epilogue.seed(v, unit.batch, 0, inside ? column : args.n - 2, 2);
+    if (!Config::kStream || unit.k.first == 0)
+      epilogue.accumulator_init(v, unit.batch, 0, inside ? column : args.n - 2, 2);
 #pragma unroll
     for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
 #pragma unroll
@@ -378,11 +379,11 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   uint32_t turn = 0;
   PipelineState<Traits::kStages> at;
   int32_t number = 0;
-  constexpr bool kSeeds = kSeeded<Config, Epilogue, typename Traits::Acc>;
+  constexpr bool kInitsAccumulator = kInitsAccumulators<Config, Epilogue, typename Traits::Acc>;
   constexpr bool kShares = kSharesLast<Config, Epilogue>;
-  // Seeds are requested as early as possible, because memory is later busy with the tiles of the whole ring. But if the
-  // loading thread waits for this warpgroup too, the barriers come first.
-  bool begun = !kSeeds || Traits::kCluster == 1;
+  // Initial values are requested as early as possible, because memory is later busy with the tiles of the whole ring.
+  // But if the loading thread waits for this warpgroup too, the barriers come first.
+  bool begun = !kInitsAccumulator || Traits::kCluster == 1;
   if (begun && !Made) wait_for_barriers<Config>();
   grid_dependency_wait();
   for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next(), ++number) {
@@ -398,8 +399,8 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
     GemmAccumulators<Config> acc;
     if (mine) {
       brought.begin(walk);
-      if constexpr (kSeeds) {
-        seed_accumulators<Config>(acc, epilogue, args, unit);
+      if constexpr (kInitsAccumulator) {
+        init_accumulators<Config>(acc, epilogue, args, unit);
         if (!begun) wait_for_barriers<Config>();
         begun = true;
       }
@@ -408,10 +409,10 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
       if constexpr (Traits::kSplit) {
 #pragma unroll
-        for (int i = 0; !kSeeds && i < Config::kTileN / 2; ++i) acc[0][i] = 0;
+        for (int i = 0; !kInitsAccumulator && i < Config::kTileN / 2; ++i) acc[0][i] = 0;
         multiply_split<Config>(acc[0], shared, unit.k.last - unit.k.first, first_row, at);
       } else {
-        gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kSeeds);
+        gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kInitsAccumulator);
       }
       if constexpr (kShares) {
         if (halved) {
@@ -483,7 +484,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   constexpr bool kPrefetchRows =
       Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kResidual;
   constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value &&
-                          !(Config::kPingPong && kSeeded<Config, Epilogue, typename Traits::Acc>);
+                          !(Config::kPingPong && kInitsAccumulators<Config, Epilogue, typename Traits::Acc>);
   constexpr bool kLight = LightLoads && !kPrefetchRows;
   if (threadIdx.x < 128) {
     if constexpr (kMoveRegisters) warpgroup_reg_dealloc<kLight ? 24 : 40>();

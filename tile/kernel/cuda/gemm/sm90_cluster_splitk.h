@@ -9,7 +9,7 @@
 //     using In = tile::half;                      // half, bfloat; along k only tf32, tf32x2, e4m3, e5m2, int8_t
 //     static constexpr int kTileM = 64, kTileN = 16, kStages = 8;
 //     static constexpr int kConsumers = 1;        // warpgroups that multiply, side by side along m
-//     static constexpr int kParts = 4;            // of k: the blocks of a cluster
+//     static constexpr int kClusterK = 4;            // of k: the blocks of a cluster
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
 //     static constexpr bool kViews = false;       // operands are views (load.h), not tensor maps
@@ -43,13 +43,13 @@
 
 namespace heddle::tile::sm90 {
 
+using cuda::cluster_splitk_unit;
+using cuda::ClusterSplitKUnit;
 using cuda::gemm_reduce;
 using cuda::NoEpilogue;
-using cuda::parts_unit;
-using cuda::PartsUnit;
 
 // Defaults of a configuration.
-struct PartsDefaults {
+struct ClusterSplitKDefaults {
   static constexpr int kClasses = 1;
   static constexpr bool kSwapped = false, kViews = false, kAKMajor = true, kBKMajor = true;
   static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
@@ -57,11 +57,11 @@ struct PartsDefaults {
 };
 
 template <typename Config>
-struct PartsTraits {
+struct ClusterSplitKTraits {
   using In = typename Config::In;
   using Acc = accumulator_t<In>;
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
-  static constexpr int kParts = Config::kParts, kConsumerThreads = 128 * Config::kConsumers;
+  static constexpr int kClusterK = Config::kClusterK, kConsumerThreads = 128 * Config::kConsumers;
   static constexpr int kThreads = kConsumerThreads + (Config::kViews ? 128 : 32);
   static constexpr int kFinishers = Config::kViews ? kThreads : kConsumerThreads;
   static constexpr int kTileK = kGemmRowBytes / sizeof(In);
@@ -74,23 +74,23 @@ struct PartsTraits {
   static constexpr int kChains = kSplit ? 1 : kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
   // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
-  static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
-  static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
+  static constexpr int kSliceRows = cluster_splitk_slice(kRows, kClusterK);
+  static constexpr int kPitch = cluster_splitk_pitch(kColumns, Config::kSwapped);
   static constexpr int kSlice = kSliceRows * kPitch;
   // The most neighbours that leave no thread without work.
-  static constexpr int kAddends = kParts;
+  static constexpr int kAddends = kClusterK;
   static constexpr int kClasses = Config::kClasses;
   static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
                                      : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
                                                                                                    : 4;
-  static constexpr int kRingBytes = gemm_parts_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages,
-                                                          kParts, Config::kSwapped, kSplit);
-  static constexpr int kSharedBytes = gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
-                                                              kStages, kParts, Config::kSwapped, kSplit);
+  static constexpr int kRingBytes = cluster_splitk_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
+                                                              kStages, kClusterK, Config::kSwapped, kSplit);
+  static constexpr int kSharedBytes = cluster_splitk_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
+                                                                  kStages, kClusterK, Config::kSwapped, kSplit);
   // Two blocks on one SM if they fit: one loads while the other finishes.
   static constexpr int kResident =
-      kSharedBytes <= kGemmHalfOfShared && kThreads <= gemm_parts_half_of_threads(kSplit) ? 2 : 1;
-  static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kParts >= 1 && kParts <= 8);
+      kSharedBytes <= kGemmHalfOfShared && kThreads <= cluster_splitk_half_of_threads(kSplit) ? 2 : 1;
+  static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kClusterK >= 1 && kClusterK <= 8);
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
   static_assert(kStages <= 31);
   static_assert(!kSplit || (kBlocksM == 1 && !Config::kViews));
@@ -98,8 +98,8 @@ struct PartsTraits {
 };
 
 template <typename Config>
-struct PartsShared {
-  using Traits = PartsTraits<Config>;
+struct ClusterSplitKShared {
+  using Traits = ClusterSplitKTraits<Config>;
   using Acc = typename Traits::Acc;
   uint8_t* ring;  // stages: a tile of A, one of B
   Acc* sums;      // replaces the ring at the end: [owner][row of its slice][column], rows of kPitch
@@ -109,13 +109,13 @@ struct PartsShared {
   Barrier* all_here;  // the sums that the blocks of the cluster send
   uint64_t* by_fma;   // kSplit: [stage], a byte for each warp: whether FMA must multiply
 
-  __device__ explicit PartsShared(uint8_t* raw) {
+  __device__ explicit ClusterSplitKShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
     ring = raw + skew;
     sums = reinterpret_cast<Acc*>(ring);
-    received = Traits::kParts == 1 ? sums : reinterpret_cast<Acc*>(ring + Traits::kRingBytes);
+    received = Traits::kClusterK == 1 ? sums : reinterpret_cast<Acc*>(ring + Traits::kRingBytes);
     full = reinterpret_cast<Barrier*>(ring + Traits::kRingBytes +
-                                      (Traits::kParts == 1 ? 0 : Traits::kParts * Traits::kSlice * 4));
+                                      (Traits::kClusterK == 1 ? 0 : Traits::kClusterK * Traits::kSlice * 4));
     empty = full + Traits::kStages;
     all_here = empty + Traits::kStages;
     by_fma = reinterpret_cast<uint64_t*>(all_here + 1);
@@ -139,12 +139,12 @@ __device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* t
 // A source of k-tiles: here, boxes of two tensor maps. A source maps this block's k-tile number `i` to its place in the
 // operands, advances a place to this block's next k-tile, and requests A, B or both.
 template <typename Config>
-struct PartsBoxes {
-  using Traits = PartsTraits<Config>;
+struct ClusterSplitKBoxes {
+  using Traits = ClusterSplitKTraits<Config>;
   using Place = int32_t;
   const TensorMap &map_a, &map_b;
-  const PartsUnit& unit;
-  const PartsShared<Config>& shared;
+  const ClusterSplitKUnit& unit;
+  const ClusterSplitKShared<Config>& shared;
 
   __device__ Place place(int32_t i) const { return unit.k + i * unit.step; }
   __device__ void advance(Place& at) const { at += unit.step; }
@@ -165,12 +165,13 @@ struct PartsBoxes {
 };
 
 template <typename Config>
-using PartsAccumulators = typename PartsTraits<Config>::Acc[PartsTraits<Config>::kBlocksM][Config::kTileN / 2];
+using ClusterSplitKAccumulators =
+    typename ClusterSplitKTraits<Config>::Acc[ClusterSplitKTraits<Config>::kBlocksM][Config::kTileN / 2];
 
 // Clears the bytes before the rows in the first k-tile: they may be anything, even NaN. `rows`: of this warpgroup.
 template <typename Config>
 __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) {
-  for (int row = threadIdx.x % 128; row < PartsTraits<Config>::kRowsPerGroup; row += 128) {
+  for (int row = threadIdx.x % 128; row < ClusterSplitKTraits<Config>::kRowsPerGroup; row += 128) {
     auto* piece =
         reinterpret_cast<cuda::Neighbours<uint32_t, 4>*>(rows + row * kGemmRowBytes + row % 8 * 16);  // swizzled
     auto words = *piece;
@@ -192,9 +193,10 @@ __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) 
 // Multiplies all k-tiles of this block. Stages that no load waits for are not released. `front`: bytes before the rows
 // of A in its first k-tile.
 template <typename Config>
-__device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTraits<Config>::kChains],
-                                      const PartsShared<Config>& shared, int32_t count, int32_t group, int32_t front) {
-  using Traits = PartsTraits<Config>;
+__device__ inline void cluster_splitk_multiply(
+    ClusterSplitKAccumulators<Config> (&acc)[ClusterSplitKTraits<Config>::kChains],
+    const ClusterSplitKShared<Config>& shared, int32_t count, int32_t group, int32_t front) {
+  using Traits = ClusterSplitKTraits<Config>;
   using Instruction = Wgmma<typename Config::In, Config::kTileN>;
   constexpr int kChains = Traits::kChains;
   constexpr uint32_t kStrip = Traits::kTileK * kGemmRowBytes;
@@ -250,9 +252,10 @@ __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTrai
 
 // The same for f32 in two parts. While a k-tile is multiplied, the next one of B is split.
 template <typename Config>
-__device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], const PartsShared<Config>& shared,
-                                            int32_t count, int32_t group) {
-  using Traits = PartsTraits<Config>;
+__device__ inline void cluster_splitk_multiply_split(float (&acc)[Config::kTileN / 2],
+                                                     const ClusterSplitKShared<Config>& shared, int32_t count,
+                                                     int32_t group) {
+  using Traits = ClusterSplitKTraits<Config>;
   constexpr int kTileN = Config::kTileN, kChains = kTileN <= 32 ? 3 : 1, kWarps = 4 * Config::kConsumers;
   constexpr int kTaken = 1;  // id of the named barrier: B is split
   const uint32_t warp = threadIdx.x / 32 % kWarps, lane = threadIdx.x % 32;
@@ -303,9 +306,9 @@ __device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], co
 
 // Writes the tile to shared memory in the order of D.
 template <typename Config>
-__device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const PartsShared<Config>& shared,
-                                 int32_t group) {
-  using Traits = PartsTraits<Config>;
+__device__ inline void cluster_splitk_lay(const ClusterSplitKAccumulators<Config>& acc,
+                                          const ClusterSplitKShared<Config>& shared, int32_t group) {
+  using Traits = ClusterSplitKTraits<Config>;
   using Acc = typename Traits::Acc;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
 #pragma unroll
@@ -331,52 +334,53 @@ __device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const Par
 
 // After the loads: multiplies, exchanges, finishes. `group`: index of this warpgroup among the consumers.
 template <typename Config, typename Epilogue>
-__device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epilogue,
-                                  const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank,
-                                  int32_t group) {
-  using Traits = PartsTraits<Config>;
-  constexpr int kParts = Traits::kParts;
-  PartsAccumulators<Config> acc[Traits::kChains];
+__device__ inline void cluster_splitk_rest(const ClusterSplitKArgs& args, const Epilogue& epilogue,
+                                           const ClusterSplitKShared<Config>& shared, const ClusterSplitKUnit& unit,
+                                           int32_t rank, int32_t group) {
+  using Traits = ClusterSplitKTraits<Config>;
+  constexpr int kClusterK = Traits::kClusterK;
+  ClusterSplitKAccumulators<Config> acc[Traits::kChains];
   const bool multiplies = group >= 0 && group < Config::kConsumers;
   int32_t front = 0;
   if constexpr (Traits::kClasses > 1) {
     if (unit.k == 0) front = static_cast<int32_t>(gemm_class_skip(args.skip, unit.number, args.skip_step));
   }
   if constexpr (Traits::kSplit) {
-    if (multiplies) parts_multiply_split<Config>(acc[0][0], shared, unit.count, group);
+    if (multiplies) cluster_splitk_multiply_split<Config>(acc[0][0], shared, unit.count, group);
   } else {
-    if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group, front);
+    if (multiplies) cluster_splitk_multiply<Config>(acc, shared, unit.count, group, front);
   }
   __syncthreads();  // the ring is no longer used
-  if (multiplies) parts_lay<Config>(acc[0], shared, group);
-  if constexpr (kParts > 1) {
-    cuda::parts_exchange<Config, Traits>(shared.sums, shared.received, *shared.all_here, rank);
+  if (multiplies) cluster_splitk_lay<Config>(acc[0], shared, group);
+  if constexpr (kClusterK > 1) {
+    cuda::cluster_splitk_exchange<Config, Traits>(shared.sums, shared.received, *shared.all_here, rank);
   } else {
     __syncthreads();
   }
   if (threadIdx.x < Traits::kFinishers) {
     const auto* own = shared.sums + rank * Traits::kSlice;
-    cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, own, unit, rank);
+    cuda::cluster_splitk_finish<Config, Traits>(args, epilogue, shared.received, own, unit, rank);
   }
-  if constexpr (kParts > 1) cluster_wait();  // the other blocks have received this block's sums
+  if constexpr (kClusterK > 1) cluster_wait();  // the other blocks have received this block's sums
 }
 
 // The map of A that this block reads.
 template <typename Config, typename... Maps>
 __device__ inline const TensorMap& map_of_class(const TensorMap& first, const Maps&... others) {
-  const auto number = static_cast<int>(blockIdx.x / Config::kParts % Config::kClasses);
+  const auto number = static_cast<int>(blockIdx.x / Config::kClusterK % Config::kClasses);
   const TensorMap* map = &first;
   int i = 0;
   ((map = ++i == number ? &others : map), ...);
   return *map;
 }
 
-// The whole kernel for any source of operands. `source`: see PartsBoxes.
+// The whole kernel for any source of operands. `source`: see ClusterSplitKBoxes.
 template <typename Config, typename Source, typename Epilogue>
-__device__ inline void gemm_parts_from(const Source& source, const GemmPartsArgs& args, const Epilogue& epilogue,
-                                       const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank) {
-  using Traits = PartsTraits<Config>;
-  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kWarps = Traits::kThreads / 32;
+__device__ inline void gemm_cluster_splitk_from(const Source& source, const ClusterSplitKArgs& args,
+                                                const Epilogue& epilogue, const ClusterSplitKShared<Config>& shared,
+                                                const ClusterSplitKUnit& unit, int32_t rank) {
+  using Traits = ClusterSplitKTraits<Config>;
+  constexpr int kClusterK = Traits::kClusterK, kStages = Traits::kStages, kWarps = Traits::kThreads / 32;
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   launch_dependents();
   if (lane == 0) {
@@ -389,7 +393,7 @@ __device__ inline void gemm_parts_from(const Source& source, const GemmPartsArgs
       shared.full[i].arrive_expect(Traits::kArrivingBytes);
       source.template load<Config::kConstantA, Config::kConstantB>(source.place(i), i);
     }
-    if (kParts > 1 && warp == kWarps - 1) {
+    if (kClusterK > 1 && warp == kWarps - 1) {
       shared.all_here->init(1);
       fence_barrier_init();
       shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
@@ -402,7 +406,7 @@ __device__ inline void gemm_parts_from(const Source& source, const GemmPartsArgs
     }
   }
   __syncthreads();
-  if constexpr (kParts > 1) cluster_arrive();
+  if constexpr (kClusterK > 1) cluster_arrive();
   if (warp == kWarps - 1) {
     if (lane == 0) {
       uint32_t stage = 0, phase = 0;
@@ -419,29 +423,30 @@ __device__ inline void gemm_parts_from(const Source& source, const GemmPartsArgs
     }
     __syncwarp();
   }
-  parts_rest<Config>(args, epilogue, shared, unit, rank, warp / 4);
+  cluster_splitk_rest<Config>(args, epilogue, shared, unit, rank, warp / 4);
 }
 
-// The kernel. Launched with PartsTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
-// kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts beyond the cluster.
+// The kernel. Launched with ClusterSplitKTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory,
+// clusters of kClusterK blocks along x; grid: tiles along m times kClusterK, tiles along n, batches times parts beyond
+// the cluster.
 template <typename Config, typename Epilogue>
-__device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b, const GemmPartsArgs& args,
-                                  const Epilogue& epilogue) {
+__device__ inline void gemm_cluster_splitk(const TensorMap& map_a, const TensorMap& map_b,
+                                           const ClusterSplitKArgs& args, const Epilogue& epilogue) {
   extern __shared__ uint8_t raw_shared[];
-  const PartsShared<Config> shared(raw_shared);
-  const auto rank = static_cast<int32_t>(blockIdx.x % Config::kParts);
-  const PartsUnit unit = parts_unit<Config, PartsTraits<Config>, true>(args, rank);
-  const PartsBoxes<Config> source{map_a, map_b, unit, shared};
-  gemm_parts_from<Config>(source, args, epilogue, shared, unit, rank);
+  const ClusterSplitKShared<Config> shared(raw_shared);
+  const auto rank = static_cast<int32_t>(blockIdx.x % Config::kClusterK);
+  const ClusterSplitKUnit unit = cluster_splitk_unit<Config, ClusterSplitKTraits<Config>, true>(args, rank);
+  const ClusterSplitKBoxes<Config> source{map_a, map_b, unit, shared};
+  gemm_cluster_splitk_from<Config>(source, args, epilogue, shared, unit, rank);
 }
 
 // The same with operands that threads load through views (load.h) by cp.async, without fetching a tensor map first.
 template <typename Config, typename A, typename B, typename Epilogue>
-__device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
-                                        const Epilogue& epilogue) {
-  using Traits = PartsTraits<Config>;
+__device__ inline void gemm_cluster_splitk_views(const ClusterSplitKArgs& args, const A& operand_a, const B& operand_b,
+                                                 const Epilogue& epilogue) {
+  using Traits = ClusterSplitKTraits<Config>;
   using In = typename Config::In;
-  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kLoaders = 128;
+  constexpr int kClusterK = Traits::kClusterK, kStages = Traits::kStages, kLoaders = 128;
   constexpr int kBegun = 3;  // id of the named barrier
   using LoaderA = cuda::TileLoader<A, In, sm80::SwizzledTile<In, Config::kTileM, Traits::kTileK, Config::kAKMajor>,
                                    Config::kTileM, Traits::kTileK, kLoaders>;
@@ -449,10 +454,10 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
                                    Config::kTileN, Traits::kTileK, kLoaders>;
   static_assert(LoaderA::kAsync && LoaderB::kAsync);
   extern __shared__ uint8_t raw_shared[];
-  const PartsShared<Config> shared(raw_shared);
+  const ClusterSplitKShared<Config> shared(raw_shared);
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
-  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config, Traits, false>(args, rank);
+  const auto rank = static_cast<int32_t>(blockIdx.x % kClusterK);
+  const ClusterSplitKUnit unit = cluster_splitk_unit<Config, Traits, false>(args, rank);
   const bool loader = threadIdx.x < kLoaders;
   launch_dependents();
   grid_dependency_wait();
@@ -468,19 +473,19 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
       shared.full[i].init(kLoaders);
       if (unit.count > kStages) shared.empty[i].init(Config::kConsumers);
     }
-    if (kParts > 1 && warp == 4 && lane == 0) {
+    if (kClusterK > 1 && warp == 4 && lane == 0) {
       shared.all_here->init(1);
       shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
     }
     fence_barrier_init();
     named_barrier_sync<kBegun>(Traits::kThreads);
-    if constexpr (kParts > 1) cluster_arrive();
+    if constexpr (kClusterK > 1) cluster_arrive();
   } else {
     LoaderA a(operand_a, unit.batch, unit.m, unit.k * Traits::kTileK);
     LoaderB b(operand_b, unit.batch, unit.n, unit.k * Traits::kTileK);
     load(a, b, 0);
     named_barrier_sync<kBegun>(Traits::kThreads);
-    if constexpr (kParts > 1) cluster_arrive();
+    if constexpr (kClusterK > 1) cluster_arrive();
     shared.full[0].arrive_behind_copies();
     uint32_t stage = 1 % kStages, phase = 1;
 #pragma unroll 1
@@ -494,7 +499,7 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
       }
     }
   }
-  parts_rest<Config>(args, epilogue, shared, unit, rank, warp / 4 - 1);
+  cluster_splitk_rest<Config>(args, epilogue, shared, unit, rank, warp / 4 - 1);
 }
 
 }  // namespace heddle::tile::sm90

@@ -11,24 +11,24 @@
 
 namespace heddle::tile::sm90 {
 
-// A source of k-tiles like PartsBoxes.
+// A source of k-tiles like ClusterSplitKBoxes.
 template <typename Config>
-struct PartsWindows {
-  using Traits = PartsTraits<Config>;
+struct ClusterSplitKWindows {
+  using Traits = ClusterSplitKTraits<Config>;
   // A k-tile: its index within the tap, the tap, the tap's column and row in the window.
   struct Place {
     int32_t tile, tap, column, row;
   };
   const TensorMap &map_a, &map_b;
   const GemmWindowsArgs& windows;
-  const PartsUnit& unit;
-  const PartsShared<Config>& shared;
+  const ClusterSplitKUnit& unit;
+  const ClusterSplitKShared<Config>& shared;
   int32_t x, y, image, channel, filter;  // origin of the first window; first channel and filter of the group
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   static_assert(!Config::kConstantA && !Config::kViews && Config::kClasses == 1);
 
-  __device__ PartsWindows(const TensorMap& a, const TensorMap& b, const GemmWindowsArgs& of, int32_t filters,
-                          const PartsUnit& its_unit, const PartsShared<Config>& its_shared)
+  __device__ ClusterSplitKWindows(const TensorMap& a, const TensorMap& b, const GemmWindowsArgs& of, int32_t filters,
+                                  const ClusterSplitKUnit& its_unit, const ClusterSplitKShared<Config>& its_shared)
       : map_a(a), map_b(b), windows(of), unit(its_unit), shared(its_shared) {
     const int32_t line = unit.m / windows.out[0];
     image = line / windows.out[1];  // after the last image there are only zeros
@@ -65,16 +65,17 @@ struct PartsWindows {
   }
 };
 
-// The kernel. Launched as gemm_parts() is.
+// The kernel. Launched as gemm_cluster_splitk() is.
 template <typename Config, typename Epilogue>
-__device__ inline void gemm_parts_windows(const TensorMap& map_a, const TensorMap& map_b, const GemmPartsArgs& args,
-                                          const GemmWindowsArgs& windows, const Epilogue& epilogue) {
+__device__ inline void gemm_cluster_splitk_im2col(const TensorMap& map_a, const TensorMap& map_b,
+                                                  const ClusterSplitKArgs& args, const GemmWindowsArgs& windows,
+                                                  const Epilogue& epilogue) {
   extern __shared__ uint8_t raw_shared[];
-  const PartsShared<Config> shared(raw_shared);
-  const auto rank = static_cast<int32_t>(blockIdx.x % Config::kParts);
-  const PartsUnit unit = parts_unit<Config, PartsTraits<Config>, true>(args, rank);
-  const PartsWindows<Config> source(map_a, map_b, windows, args.n, unit, shared);
-  gemm_parts_from<Config>(source, args, epilogue, shared, unit, rank);
+  const ClusterSplitKShared<Config> shared(raw_shared);
+  const auto rank = static_cast<int32_t>(blockIdx.x % Config::kClusterK);
+  const ClusterSplitKUnit unit = cluster_splitk_unit<Config, ClusterSplitKTraits<Config>, true>(args, rank);
+  const ClusterSplitKWindows<Config> source(map_a, map_b, windows, args.n, unit, shared);
+  gemm_cluster_splitk_from<Config>(source, args, epilogue, shared, unit, rank);
 }
 
 }  // namespace heddle::tile::sm90

@@ -13,62 +13,12 @@
 namespace heddle::tile::sm90 {
 
 using cuda::epilogue_value_t;
+using cuda::InSteps;
 using cuda::NoEpilogue;
-
-// Whether an epilogue declares that it only returns values, for whole pairs of columns. Then it may be called for any
-// element of D, and need not be called for elements outside.
-template <typename Epilogue, typename = void>
-struct ReturnsOnly {
-  static constexpr bool value = false;
-};
-template <typename Epilogue>
-struct ReturnsOnly<Epilogue, decltype(void(Epilogue::kReturnsOnly))> {
-  static constexpr bool value = Epilogue::kReturnsOnly;
-};
-
-// Whether it declares that it reads matrices with the layout of D's rows: matrices(f, batch, row, col) calls f with the
-// address of each, a multiple of 16 bytes.
-template <typename Epilogue, typename = void>
-struct ReadsMatrices {
-  static constexpr bool value = false;
-};
-template <typename Epilogue>
-struct ReadsMatrices<Epilogue, decltype(void(Epilogue::kReadsMatrices))> {
-  static constexpr bool value = Epilogue::kReadsMatrices;
-};
-
-// The size of its elements, if the kernel may pass the elements of the first matrix.
-template <typename Epilogue, typename = void>
-struct ResidualBytes {
-  static constexpr int value = 0;
-};
-template <typename Epilogue>
-struct ResidualBytes<Epilogue, decltype(void(Epilogue::kResidualBytes))> {
-  static constexpr int value = Epilogue::kResidualBytes;
-};
-
-// The same for vectors that are shared by all rows of D: vectors(f, batch, row, col).
-template <typename Epilogue, typename = void>
-struct ReadsVectors {
-  static constexpr bool value = false;
-};
-template <typename Epilogue>
-struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
-  static constexpr bool value = Epilogue::kReadsVectors;
-};
-
-// Whether it is also available in steps, for f32 accumulators and 16-bit results. With kSeeds the accumulators begin
-// with seed(v, batch, row, col, n), which is the same for all rows, instead of zero, or have it added. Then inner(v,
-// batch, row, col, n) computes all but a last function, and pack<Out>(low, high) computes that function and rounds.
-// kCostly: the steps compute more than a maximum.
-template <typename Epilogue, typename = void>
-struct InSteps {
-  static constexpr bool value = false, seeds = false, costly = false;
-};
-template <typename Epilogue>
-struct InSteps<Epilogue, decltype(void(Epilogue::kInSteps))> {
-  static constexpr bool value = true, seeds = Epilogue::kSeeds, costly = Epilogue::kCostly;
-};
+using cuda::ReadsMatrices;
+using cuda::ReadsVectors;
+using cuda::ResidualBytes;
+using cuda::ReturnsOnly;
 
 // The inner step as an epilogue.
 template <typename Epilogue>
@@ -82,10 +32,11 @@ struct InnerStep {
   }
 };
 
-// Whether accumulators begin with the epilogue's seed.
+// Whether accumulators begin with the epilogue's accumulator_init().
 template <typename Config, typename Epilogue, typename Acc>
-inline constexpr bool kSeeded = Config::kStore == GemmStore::kTma && !Config::kSwapped &&
-                                sizeof(typename Config::Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::seeds;
+inline constexpr bool kInitsAccumulators =
+    Config::kStore == GemmStore::kTma && !Config::kSwapped && sizeof(typename Config::Out) == 2 &&
+    is_same<Acc, float> && InSteps<Epilogue>::inits;
 
 // Applies the epilogue to a pair of accumulators that are neighbours in the kernel's own row `m`. With swapped operands
 // they lie in one column of D. Results of pairs outside D are undefined and not read: an epilogue that only returns

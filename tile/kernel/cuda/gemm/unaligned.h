@@ -13,7 +13,7 @@
 //     static constexpr int kTileM = 64, kTileN = 24;   // the long side; the small one, a multiple of 8
 //     static constexpr int kWarpsM = 2, kWarpsK = 4;   // of a block: rows of 16, 32 or 64; parts of 128 bytes of k
 //     static constexpr int kStages = 4;           // at least 2, of kWarpsK * 128 bytes of k
-//     static constexpr int kParts = 4;            // of k: the blocks of a cluster
+//     static constexpr int kClusterK = 4;            // of k: the blocks of a cluster
 //     static constexpr int kAlignA = 2, kAlignB = 16;  // of all lines, in bytes
 //     static constexpr int kNeighbours = 4;       // columns of D passed to the epilogue at once; 1 if rows of D
 //                                                 // begin anywhere: neighbouring lanes write whole sectors
@@ -42,7 +42,7 @@ struct UnalignedTraits {
   using Instruction = sm80::Mma<In>;
   using Acc = typename Instruction::Acc;
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
-  static constexpr int kWarpsM = Config::kWarpsM, kWarpsK = Config::kWarpsK, kParts = Config::kParts;
+  static constexpr int kWarpsM = Config::kWarpsM, kWarpsK = Config::kWarpsK, kClusterK = Config::kClusterK;
   static constexpr int kThreads = 32 * kWarpsM * kWarpsK;
   static constexpr int kWarpRows = kTileM / kWarpsM, kBlocksM = kWarpRows / 16, kBlocksN = kTileN / 8;
   static constexpr int kStep = kWarpsK * kGemmRowBytes;  // bytes of k in a stage
@@ -50,14 +50,14 @@ struct UnalignedTraits {
   static constexpr int kStageBytes = (kTileM + kTileN) * kLinePitch;
   // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
-  static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
-  static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
-  static constexpr int kSlice = kSliceRows * kPitch, kTileSums = kParts * kSlice;
-  static constexpr int kAddends = kParts > 1 ? kParts : kWarpsK, kFinishers = kThreads, kClasses = 1;
+  static constexpr int kSliceRows = cluster_splitk_slice(kRows, kClusterK);
+  static constexpr int kPitch = cluster_splitk_pitch(kColumns, Config::kSwapped);
+  static constexpr int kSlice = kSliceRows * kPitch, kTileSums = kClusterK * kSlice;
+  static constexpr int kAddends = kClusterK > 1 ? kClusterK : kWarpsK, kFinishers = kThreads, kClasses = 1;
   static constexpr int kNeighbours = Config::kNeighbours;
   static constexpr int kRingBytes =
-      gemm_unaligned_ring_bytes(kTileM, kTileN, kWarpsK, kStages, kParts, Config::kSwapped);
-  static_assert(kWarpRows % 16 == 0 && kTileN % 8 == 0 && kStages >= 2 && kParts >= 1 && kParts <= 8);
+      gemm_unaligned_ring_bytes(kTileM, kTileN, kWarpsK, kStages, kClusterK, Config::kSwapped);
+  static_assert(kWarpRows % 16 == 0 && kTileN % 8 == 0 && kStages >= 2 && kClusterK >= 1 && kClusterK <= 8);
 };
 
 template <typename In, typename Operand>
@@ -285,18 +285,18 @@ __device__ inline void lines_add_warps(typename Traits::Acc* sums) {
 }
 
 // The kernel. Launched with UnalignedTraits<Config>::kThreads threads, gemm_unaligned_shared_bytes() of dynamic shared
-// memory, clusters of kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts
-// beyond the cluster. The k-tiles of GemmPartsArgs are stages.
+// memory, clusters of kClusterK blocks along x; grid: tiles along m times kClusterK, tiles along n, batches times parts
+// beyond the cluster. The k-tiles of ClusterSplitKArgs are stages.
 template <typename Config, typename A, typename B, typename Epilogue>
-__device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
+__device__ inline void gemm_unaligned(const ClusterSplitKArgs& args, const A& operand_a, const B& operand_b,
                                       const Epilogue& epilogue) {
   using Traits = UnalignedTraits<Config>;
   using In = typename Config::In;
   using Acc = typename Traits::Acc;
-  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kStep = Traits::kStep;
+  constexpr int kClusterK = Traits::kClusterK, kStages = Traits::kStages, kStep = Traits::kStep;
   extern __shared__ __align__(128) uint8_t raw_shared[];
-  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config, Traits, true>(args, rank);
+  const auto rank = static_cast<int32_t>(blockIdx.x % kClusterK);
+  const ClusterSplitKUnit unit = cluster_splitk_unit<Config, Traits, true>(args, rank);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp_k = warp % Config::kWarpsK, warp_row = warp / Config::kWarpsK * Traits::kWarpRows;
   const MatrixLines<In> lines_a = lines_of<In>(operand_a, unit.batch), lines_b = lines_of<In>(operand_b, unit.batch);
@@ -331,7 +331,7 @@ __device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operan
     if (i >= 0) {
       lines_multiply<Config>(acc, raw_shared + read * Traits::kStageBytes, reader_a, reader_b);
       read = read + 1 == kStages ? 0 : read + 1;
-    } else if (kParts > 1 && i == -1) {
+    } else if (kClusterK > 1 && i == -1) {
       if (threadIdx.x == 0) {
         all_here->init(1);
         sm90::fence_barrier_init();
@@ -342,17 +342,18 @@ __device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operan
   }
   __syncthreads();  // the ring is no longer used
   lines_lay<Config>(acc, sums + warp_k * Traits::kTileSums, warp_row);
-  if constexpr (kParts > 1) {
+  if constexpr (kClusterK > 1) {
     if constexpr (Traits::kWarpsK > 1) {
       __syncthreads();
       lines_add_warps<Traits>(sums);
     }
-    parts_exchange<Config, Traits>(sums, received, *all_here, rank);
+    cluster_splitk_exchange<Config, Traits>(sums, received, *all_here, rank);
   } else {
     __syncthreads();
   }
-  parts_finish<Config, Traits>(args, epilogue, kParts > 1 ? received : sums, sums + rank * Traits::kSlice, unit, rank);
-  if constexpr (kParts > 1) sm90::cluster_wait();  // the other blocks have received this block's sums
+  cluster_splitk_finish<Config, Traits>(args, epilogue, kClusterK > 1 ? received : sums, sums + rank * Traits::kSlice,
+                                        unit, rank);
+  if constexpr (kClusterK > 1) sm90::cluster_wait();  // the other blocks have received this block's sums
 }
 
 }  // namespace heddle::tile::cuda

@@ -5,7 +5,7 @@
 // (`kInPlace`), elements without an update are not touched.
 #pragma once
 
-#include "tile/core/cuda_separate.h"
+#include "tile/core/cuda_standalone.h"
 #include "tile/op/cuda/stitch.h"
 
 namespace heddle::tile::cuda {

@@ -6,7 +6,7 @@
 // in order of position and then sorted by a bitonic network, in shared memory for distances that fit.
 #pragma once
 
-#include "tile/core/cuda_separate.h"
+#include "tile/core/cuda_standalone.h"
 #include "tile/op/cuda/stitch.h"
 #include "tile/op/order.h"
 

@@ -146,12 +146,12 @@ double predict_unaligned_us(const TileProblem& p, const UnalignedConfig& c, cons
   const auto& u = target.model.unaligned;
   const double cycles_per_us = u.clock_ghz * 1e3;
   constexpr double kIssued = 0.46;  // fitted, as the other numbers without a name
-  constexpr double kClusters[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};  // of the blocks that could run
   const TileView v = view_of(p, c.swapped);
   const auto blocks = static_cast<double>(cut_of(c).tiles(p) * c.cluster_k * c.splits);
   const auto each = static_cast<double>(ceil_div(steps_of(p, c), int64_t{c.cluster_k} * c.splits));
   const int at_once = shared_bytes_of(c) <= tile::kGemmHalfOfShared ? resident_of(c) : 1;
-  const double of_sm = std::ceil(blocks / (target.sms * kClusters[c.cluster_k])), rounds = std::ceil(of_sm / at_once);
+  const double of_sm = std::ceil(blocks / (target.sms * kClusterShare[c.cluster_k])),
+               rounds = std::ceil(of_sm / at_once);
   const double busy = std::min<double>(of_sm, at_once);
   const auto bytes_of = [&](const OperandTraits& o, int rows) {
     const double line = c.warps_k * tile::kGemmRowBytes;
@@ -191,21 +191,14 @@ double predict_unaligned_us(const TileProblem& p, const UnalignedConfig& c, cons
 
 CudaLaunch unaligned_launch(const TileProblem& p, const UnalignedConfig& c, int workspace) {
   const TileView v = view_of(p, c.swapped);
-  const PartialSums sums{p.m, p.n, p.batch};
-  const int64_t steps = steps_of(p, c), blocks = int64_t{c.cluster_k} * c.splits;
-  tile::GemmPartsArgs args{};
-  args.m = static_cast<int32_t>(v.m);
-  args.n = static_cast<int32_t>(v.n);
-  args.k_each = static_cast<int32_t>(steps / blocks);
-  args.k_more = static_cast<int32_t>(steps % blocks);
-  args.splits = c.splits;
-  args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
+  const tile::ClusterSplitKArgs args =
+      cluster_splitk_args({p.m, p.n, p.batch}, v.m, v.n, steps_of(p, c), c.cluster_k, c.splits);
   CudaLaunch launch;
   launch.grid = {static_cast<uint32_t>(ceil_div(v.m, c.tile_m) * c.cluster_k),
                  static_cast<uint32_t>(ceil_div(v.n, c.tile_n)), static_cast<uint32_t>(p.batch * c.splits)};
   launch.cluster = static_cast<uint32_t>(c.cluster_k);
   launch.arguments = {argument_bytes(args)};
-  if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmPartsArgs, partial)), workspace}};
+  if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::ClusterSplitKArgs, partial)), workspace}};
   return launch;
 }
 
@@ -252,13 +245,13 @@ class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
   void describe(CudaInstance& i, const TileProblem& p, const UnalignedConfig& c) const override {
     const TileView v = view_of(p, c.swapped);
     i.headers = {"gemm/unaligned.h"}, i.kernel = "cuda::gemm_unaligned";
-    i.arguments[0].type = "GemmPartsArgs";
+    i.arguments[0].type = "ClusterSplitKArgs";
     i.sizes = {{{"kTileM", c.tile_m},
                 {"kTileN", c.tile_n},
                 {"kWarpsM", c.warps_m},
                 {"kWarpsK", c.warps_k},
                 {"kStages", c.stages},
-                {"kParts", c.cluster_k},
+                {"kClusterK", c.cluster_k},
                 {"kAlignA", line_alignment(*v.a)},
                 {"kAlignB", line_alignment(*v.b)},
                 {"kNeighbours", neighbours_of(p, c)}}};

@@ -5,6 +5,7 @@
 
 #include "base/divide.h"
 #include "schedule/product/cuda/long_sums.h"
+#include "schedule/product/cuda/reduce.h"
 #include "schedule/product/cuda/wgmma/wgmma.h"
 
 namespace heddle::schedule {
@@ -12,7 +13,6 @@ namespace {
 
 using tile::GemmStore;
 
-constexpr int64_t kMaxPartialSums = int64_t{64} << 20;
 constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // stream-K: tiles and k-tiles of a block
 constexpr int64_t kMostSharers = 8;                    // blocks of a tile
 
@@ -79,7 +79,7 @@ std::vector<int> splits_of(const WgmmaProblem& p, const WgmmaTile& tile, int64_t
   if (tiles == 0) return splits;
   const int64_t full = target.sms / tiles, part = std::max<int64_t>(partial_bytes(p), 1);
   const int64_t exact =
-      std::min(fewest_parts(p.k, joined_of(p), static_cast<int64_t>(size_of(p.out))), kMaxPartialSums / part);
+      std::min(fewest_parts(p.k, joined_of(p), static_cast<int64_t>(size_of(p.out))), kMostWorkspace / part);
   for (const int64_t wanted : {int64_t{2}, int64_t{3}, int64_t{4}, full / 2, full, exact}) {
     if (tiles > target.sms && wanted != exact) continue;
     const int64_t some = std::min(wanted, k_tiles / 4);
@@ -171,13 +171,13 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget
     if (units > kMostStreamed * int64_t{target.sms}) return "so many tiles leave little to even out";
     if (units * kMostSharers < target.sms) return "one block would add up the sums of too many";
     if (units * k_tiles < kLeastShare * int64_t{target.sms}) return "too few k-tiles for each block";
-    if (int64_t{4} * c.tile_m * c.tile_n * target.sms > kMaxPartialSums) return "the partial sums exceed the workspace";
+    if (int64_t{4} * c.tile_m * c.tile_n * target.sms > kMostWorkspace) return "the partial sums exceed the workspace";
   }
   return reject_partial_sums(p, c.splits);
 }
 
 std::string reject_partial_sums(const WgmmaProblem& p, int splits) {
-  const bool fits = splits == 1 || partial_bytes(p) * splits <= kMaxPartialSums;
+  const bool fits = splits == 1 || partial_bytes(p) * splits <= kMostWorkspace;
   return fits ? "" : "the partial sums exceed the workspace";
 }
 

@@ -46,15 +46,14 @@ int64_t tiles_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   return ceil_div(v.m, c.tile_m) * ceil_div(v.n, c.tile_n) * p.batch;
 }
 
-// Blocks that run at once, as measured: clusters leave SMs of some groups idle.
+// Blocks that run at once.
 int64_t capacity(const ClusterSplitKConfig& c, int resident, const CudaTarget& target) {
-  constexpr double kShare[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};
-  return static_cast<int64_t>(target.sms * resident * kShare[c.cluster_k]);
+  return static_cast<int64_t>(target.sms * resident * kClusterShare[c.cluster_k]);
 }
 
 int resident(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   const bool two = shared_bytes(p, c) <= tile::kGemmHalfOfShared &&
-                   cluster_threads(c, p) <= tile::gemm_parts_half_of_threads(p.split);
+                   cluster_threads(c, p) <= tile::cluster_splitk_half_of_threads(p.split);
   return two ? 2 : 1;
 }
 
@@ -62,7 +61,7 @@ int resident(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
 void add(std::vector<ClusterSplitKConfig>& found, const WgmmaProblem& p, ClusterSplitKConfig c,
          const CudaTarget& target) {
   c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
-  if (c.stages < 4 || cluster_threads(c, p) > tile::gemm_parts_half_of_threads(p.split)) {
+  if (c.stages < 4 || cluster_threads(c, p) > tile::cluster_splitk_half_of_threads(p.split)) {
     c.stages = most_stages(c, p, target.shared_bytes_per_block);
   }
   // Where there is a block for an SM at most, it may as well ask for all that it will need: that helps rows
@@ -146,9 +145,8 @@ std::string reject(const ClusterSplitKConfig& c, const WgmmaProblem& p, const Cu
   if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
   const int64_t k_tiles = p.classed ? class_k_tiles(p) : v.k_tiles;
   if (k_tiles < int64_t{c.cluster_k} * c.splits) return "fewer k-tiles than parts";
-  if (p.classed) {
-    constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
-    if (misaligned_copies_bytes(p, c.swapped) > kMaxWorkspace) return "copies of an operand exceed the workspace";
+  if (p.classed && misaligned_copies_bytes(p, c.swapped) > kMostWorkspace) {
+    return "copies of an operand exceed the workspace";
   }
   return {};
 }
@@ -165,7 +163,7 @@ ClusterBlocks cluster_blocks(const ClusterSplitKConfig& c, const WgmmaProblem& p
 
 int shared_bytes(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   const Sides v = sides_of(p, c.swapped);
-  return tile::gemm_parts_shared_bytes(c.tile_m, c.tile_n, v.a_k, v.b_k, c.stages, c.cluster_k, c.swapped, p.split);
+  return tile::cluster_splitk_shared_bytes(c.tile_m, c.tile_n, v.a_k, v.b_k, c.stages, c.cluster_k, c.swapped, p.split);
 }
 
 double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
@@ -228,20 +226,13 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
 
 CudaLaunch cluster_launch(const WgmmaProblem& p, const ClusterSplitKConfig& c, int workspace) {
   const Sides v = sides_of(p, c.swapped);
-  const PartialSums sums{p.m, p.n, p.batch};
-  tile::GemmPartsArgs args{};
-  args.m = static_cast<int32_t>(v.m);
-  args.n = static_cast<int32_t>(v.n);
-  if (p.gated && c.splits == 1) (c.swapped ? args.m : args.n) /= 2;
   const int64_t k_tiles = p.classed ? class_k_tiles(p) : v.k_tiles;
-  args.k_each = static_cast<int32_t>(k_tiles / (c.cluster_k * c.splits));
-  args.k_more = static_cast<int32_t>(k_tiles % (c.cluster_k * c.splits));
+  tile::ClusterSplitKArgs args = cluster_splitk_args({p.m, p.n, p.batch}, v.m, v.n, k_tiles, c.cluster_k, c.splits);
+  if (p.gated && c.splits == 1) (c.swapped ? args.m : args.n) /= 2;
   if (p.classed) {
     args.skip = static_cast<uint32_t>(class_skip(p, c.swapped));
     args.skip_step = static_cast<uint32_t>(class_skip_step(p, c.swapped));
   }
-  args.splits = c.splits;
-  args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
   CudaLaunch launch;
   launch.symbol = "gemm";
   const int64_t tiles_n = ceil_div(v.n, c.tile_n);
@@ -251,7 +242,7 @@ CudaLaunch cluster_launch(const WgmmaProblem& p, const ClusterSplitKConfig& c, i
   launch.block = static_cast<uint32_t>(cluster_threads(c, p));
   launch.shared_bytes = static_cast<uint32_t>(shared_bytes(p, c));
   launch.arguments = {argument_bytes(args)};
-  if (c.splits > 1) launch.pointers = {{0, offsetof(tile::GemmPartsArgs, partial), workspace}};
+  if (c.splits > 1) launch.pointers = {{0, offsetof(tile::ClusterSplitKArgs, partial), workspace}};
   return launch;
 }
 

@@ -244,10 +244,12 @@ CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
 CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   CudaInstance i = common_instance(p, c);
   i.headers = {p.windows ? "gemm/sm90_cluster_splitk_im2col.h" : "gemm/sm90_cluster_splitk.h"};
-  i.kernel = p.views ? "sm90::gemm_parts_views" : p.windows ? "sm90::gemm_parts_windows" : "sm90::gemm_parts";
-  i.defaults = "sm90::PartsDefaults", i.traits = "sm90::PartsTraits", i.resident = 0;
+  i.kernel = p.views     ? "sm90::gemm_cluster_splitk_views"
+             : p.windows ? "sm90::gemm_cluster_splitk_im2col"
+                         : "sm90::gemm_cluster_splitk";
+  i.defaults = "sm90::ClusterSplitKDefaults", i.traits = "sm90::ClusterSplitKTraits", i.resident = 0;
   i.cluster = c.cluster_k;
-  i.sizes[0].emplace_back("kParts", c.cluster_k);
+  i.sizes[0].emplace_back("kClusterK", c.cluster_k);
   const int classes = p.classed ? classes_of(p, c.swapped) : 1;
   add_size(i, "kClasses", classes);
   add_flag(i, "kSwapped", c.swapped), add_flag(i, "kViews", p.views);
@@ -257,7 +259,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   add_flag(i, "kConstantB", c.swapped ? p.constant_a : p.constant_b);
   i.partial = c.splits > 1;
   if (i.partial) i.store = GemmStore::kPartial;
-  const Argument args{Parameter::kBlock, "args", "GemmPartsArgs"};
+  const Argument args{Parameter::kBlock, "args", "ClusterSplitKArgs"};
   if (p.views) {
     i.arguments = {args, {Parameter::kOperand, "a"}, {Parameter::kOperand, "b"}};
   } else {
