@@ -33,6 +33,12 @@ def _as_strided_scatter(x: torch.Tensor, source: torch.Tensor, size: Sequence[in
     """Positions in memory are those of a dense tensor."""
     if not x.is_contiguous() or not all(isinstance(one, int) for one in (*x.shape, *size, *stride, offset or 0)):
         return NotImplemented
+    order, dense = sorted(range(len(size)), key=lambda d: -stride[d]), 1
+    for d in reversed(order):
+        if size[d] != 1:
+            dense = dense * size[d] if stride[d] == dense else -1
+    if dense == x.numel() and not (offset if offset is not None else x.storage_offset()):
+        return source.permute(order).reshape(x.shape)  # each element is replaced
     at = torch.full((), offset if offset is not None else x.storage_offset(), dtype=torch.int64, device=x.device)
     for d, (extent, step) in enumerate(zip(size, stride)):
         at = at + (torch.arange(extent, device=x.device) * step).view(-1, *[1] * (len(size) - d - 1))

@@ -101,33 +101,29 @@ def _flat_positions(c: Context, shape: Sequence[int], rank: int) -> Value:
 def _looked_for(c: Context, gradient: Value, x: Value, windows: dict, around: Sequence[int], positions: Value, rank: int) -> Value:
     """Each element adds up the gradients of the windows around it that have its position: no scatter."""
     own, total = _flat_positions(c, x.shape, rank), c.writer.constant(0, wide(x.dtype), x.shape)
+    values = _repeated(c, c.cast(gradient, wide(x.dtype)), windows, around, x.shape, 0)
+    taken = _repeated(c, positions, windows, around, x.shape, -1)
     for steps in itertools.product(*[range(number) for number in around]):
-        value, position = c.cast(gradient, wide(x.dtype)), positions
+        value, position = values, taken
         for d, step in enumerate(steps):
-            value = _of_window(c, value, d, step, windows, x.shape[d], 0)
-            position = _of_window(c, position, d, step, windows, x.shape[d], -1)
+            first = windows["low"][d] + step * windows["strides"][d]
+            value = c.slice(value, d, first, first + x.shape[d])
+            position = c.slice(position, d, first, first + x.shape[d])
         total = c.binary("add", total, c.select(c.compare("eq", position, own), value, c.writer.constant(0, value.dtype, x.shape)))
     return c.cast(total, x.dtype)
 
 
-def _of_window(c: Context, x: Value, d: int, step: int, windows: dict, extent: int, outside: int) -> Value:
-    """For each place of the input along d, x of the window that begins `step` strides in front of the last one before it."""
-    stride, low = windows["strides"][d], windows["low"][d]
-    if stride == 1 and low == 0 and step == 0 and x.shape[d] == extent:
-        return x
-    shape = list(x.shape)
-    repeated = c.reshape(x, [*shape[:d + 1], 1, *shape[d + 1:]])
-    repeated = c.broadcast(repeated, [*shape[:d + 1], stride, *shape[d + 1:]])
-    shape[d] *= stride
-    repeated = c.reshape(repeated, shape)
-    first = low - step * stride
-    start, limit = min(max(0, first), shape[d]), min(max(0, first + extent), shape[d])
-    before = min(max(0, -first), extent)
-    part = c.slice(repeated, d, start, limit)
-    amounts = [0] * len(shape), [0] * len(shape)
-    amounts[0][d], amounts[1][d] = before, extent - before - (limit - start)
-    shape[d] = extent
-    return c.emit("pad", [part, c.writer.constant(outside, x.dtype)], x.dtype, shape, mode="constant", low=amounts[0], high=amounts[1])
+def _repeated(c: Context, x: Value, windows: dict, around: Sequence[int], extents: Sequence[int], outside: int) -> Value:
+    """x of each window, beginning in front of the first one that an element may lie in, as often as the strides are long."""
+    low = [number - 1 for number in around]
+    last = [(extent - 1 + padding) // stride for extent, padding, stride in zip(extents, windows["low"], windows["strides"])]
+    high = [max(0, at + 1 - extent) for at, extent in zip(last, x.shape)]
+    padded = [sum(parts) for parts in zip(low, x.shape, high)]
+    if padded != list(x.shape):
+        x = c.emit("pad", [x, c.writer.constant(outside, x.dtype)], x.dtype, padded, mode="constant", low=low, high=high)
+    apart = [extent for pair in zip(padded, windows["strides"]) for extent in pair]
+    x = c.broadcast(c.reshape(x, [n for extent in padded for n in (extent, 1)]), apart)
+    return c.reshape(x, [extent * stride for extent, stride in zip(padded, windows["strides"])])
 
 
 def _shares(c: Context, x: Value, kernel: Sequence[int], windows: dict, shape: Sequence[int], with_padding: bool,
