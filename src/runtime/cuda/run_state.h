@@ -23,8 +23,7 @@ class CudaRunState {
   // Runs the plan step by step, without graphs, and calls `observe` for the steps.
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe,
                                    std::span<const Tensor> into);
-  // The device time of each of `runs` runs, without copies of inputs and outputs. `cold`: the L2 cache is overwritten
-  // before each run.
+  // The device time of each run, without copies of inputs and outputs. `cold`: overwrites the L2 cache before each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
   // The device time of each of `runs` runs. `before` enqueues work on the stream before each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs,

@@ -51,7 +51,7 @@ class ContractionBuilder {
   ConfigSource* configs() const { return configs_; }
   bool for_any_extents() const { return configs_ != nullptr && configs_->for_any_extents(); }
   // If kernels should also support other extents, inserts common(c) in front of the candidates, where c is the first
-  // candidate (the choice of the cost model). A choice that a tuner measured is not changed.
+  // one (the choice of the cost model). A choice that a tuner measured is not changed.
   std::vector<Config> for_extents(std::vector<Config> candidates, const std::function<Config(Config)>& common) const;
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
@@ -59,21 +59,19 @@ class ContractionBuilder {
   // The memory in which the kernel reads or stores a value.
   ValueMemory memory_of(ir::ValueId value) const;
 
-  // Adds an input and returns its operand number. If the value was already added with the same layout, returns the
-  // existing number.
+  // Adds an input and returns its operand number. Adding a value again with the same layout returns the same number.
   uint32_t input(ir::ValueId value, const Packing& packing = {});
   uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
 
-  // The expression of an operand of the anchor at the indices `at`, computed through the prologue. The value from
-  // outside of the group that the prologue reads becomes an operand of the kernel. If `outside` is not null, this value
-  // is stored in `*outside` instead and read as buffer 0.
+  // The expression of an operand of the anchor at the indices `at`, through the prologue. The value from outside of the
+  // group that the prologue reads becomes an operand of the kernel; or, if `outside` is given, `*outside`, read as
+  // buffer 0.
   ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
   View view_of(ir::ValueId operand);
   // Makes the epilogue use the value `as` in place of `value`.
   void set_same(ir::ValueId value, ir::ValueId as) { same_[value] = as; }
 
-  // Sets the value that one contraction of the kernel passes to another one inside the kernel. The value is not an
-  // operand, so its operand number is kInner.
+  // Sets the value that one contraction passes to another inside the kernel. Its operand number is kInner.
   void set_inner(ir::ValueId value) { inner_ = value; }
   static constexpr uint32_t kInner = UINT32_MAX;
 
