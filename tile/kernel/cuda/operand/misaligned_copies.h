@@ -1,6 +1,8 @@
-// Copies of a small operand for a large one whose rows begin at any address. TMA reads each row from the preceding
-// multiple of 16 bytes on. Rows that are `classes` apart have the same offset from that multiple, so a tile of such
-// rows needs the other operand shifted along k by that offset: one copy per class, padded with zeros on both sides.
+// Copies of a small operand, for a product with a large operand whose rows start at any address. TMA reads each row of
+// the large operand from the preceding multiple of 16 bytes. Rows r and r + `classes` have the same offset from that
+// multiple; they belong to the same class. For a tile of rows of one class, the small operand must be shifted along k
+// by the offset of this class. There is therefore one copy of the small operand per class, padded with zeros on both
+// sides.
 #pragma once
 
 #include "tile/arch/sm90/dependent.h"
@@ -9,9 +11,9 @@
 
 namespace heddle::tile {
 
-// Every thread assembles kGemmRepackChunks pieces of 16 bytes, with all reads in flight at once. The product may start
-// only when all blocks have waited for the kernel preceding this one, because it reads the large operand without
-// waiting again.
+// Each thread assembles kGemmRepackChunks pieces of 16 bytes. All of its reads are in flight at the same time. The
+// product may start only after all blocks of this kernel have waited for the preceding kernel, because the product
+// reads the large operand without another wait.
 __device__ inline void gemm_misaligned_copies(const GemmClassCopiesArgs& args) {
   sm90::grid_dependency_wait();
   sm90::launch_dependents();
