@@ -39,7 +39,7 @@ struct ChainShape {
   int links = 0;
   ChainLink link[kMostLinks];
   int64_t buffer[kMostLinks] =
-      {};  // byte offset of a map's rows in scratch; last entry: of the links' own scratch
+      {};  // byte offset of a map's rows in scratch; for the last map: of the scratch of the links
 
   constexpr int64_t tasks() const { return images * strips; }
 

@@ -24,8 +24,8 @@
 //   };
 //
 // The configuration also has the fields kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of
-// sm90.h. The unit also provides the functors and the epilogue that are described in sm90.h. Keys may be stored in pages
-// (pages.h). Then the batches of K and V are pages and, within each page, heads.
+// sm90.h. The unit also provides the functors and the epilogue that are described in sm90.h. Keys may be stored in
+// pages (pages.h). Then the batches of K and V are pages and, within each page, heads.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
