@@ -91,7 +91,7 @@ Profile relabelled(const Profile& profile, const std::function<std::optional<Fra
 // are 0.
 struct Difference {
   Profile profile;
-  std::vector<std::vector<int64_t>> before;  // by metric of the profile's tree, by node
+  std::vector<std::vector<int64_t>> before;  // older values, by metric of the profile's tree and by node
 };
 Difference difference(const Profile& older, const Profile& newer);
 

@@ -20,14 +20,14 @@ struct Program {
   };
   struct Op {
     const Step* step = nullptr;
-    // Kernels.
+    // For kernels.
     jit::Kernel kernel = nullptr;
     size_t operands_at = 0;     // offset of the operand pointers in the flat table
     int64_t longest_range = 0;  // in tasks; set if the kernel runs long enough to be cancelled (each_part())
     bool fixed = false;         // all operands are constants or in the arena, so their pointers never change
-    // Reference steps.
+    // For reference steps.
     std::shared_ptr<const void> prepared;
-    // Control.
+    // For loops and branches.
     std::unique_ptr<Loop> loop;
     std::unique_ptr<Program> then_body, else_body;
   };

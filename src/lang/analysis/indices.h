@@ -20,8 +20,9 @@ struct Wrap {
   bool operator==(const Wrap&) const = default;
 };
 
-// The elements of a tile of integers: base + the sum of strides[d] * i[d]. In a dimension with a wrap, strides[d] *
-// ((start + i[d]) % size) replaces strides[d] * (start + i[d]); the term strides[d] * start is in the base.
+// The elements of a tile of integers: base + the sum of strides[d] * i[d]. In a dimension with a wrap, the base
+// contains strides[d] * start. The sum strides[d] * (start + i[d]) is then replaced by strides[d] * ((start + i[d]) %
+// size).
 struct AffineTile {
   Polynomial base;
   std::vector<Polynomial> strides;

@@ -86,7 +86,7 @@ class State {
   static constexpr int64_t kMostStack = 128 << 10, kMostStackBuffer = 32 << 10;
   struct Buffer {
     std::string name, type;
-    int64_t elements, scratch;  // -1: on the stack
+    int64_t elements, scratch;  // scratch: offset in scratch memory; -1: on the stack
   };
   std::vector<Held> held_;                          // by value
   std::vector<std::pair<ValueId, Held>> replaced_;  // previous locations of values, most recent last

@@ -100,11 +100,11 @@ std::span<const Rule> layout_rules();
 std::span<const Rule> indexing_rules();
 std::span<const Rule> contraction_rules();
 
-// A dimension as an index.
+// Converts a dimension to an index of a container.
 inline size_t at(int64_t dim) {
   return static_cast<size_t>(dim);
 }
-// 0, 1, ..., count - 1
+// The list 0, 1, ..., count - 1.
 ir::Ints counting(size_t count);
 ir::Ints inverse(const ir::Ints& perm);
 // The position of a value in a list; -1 if the list does not contain it.

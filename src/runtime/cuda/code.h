@@ -21,13 +21,13 @@ class CudaNumbers {
   static constexpr int64_t kMost = 4096;
 
   explicit CudaNumbers(const CudaContext& context);
-  uint64_t device(int64_t number) const;  // below kMost
+  uint64_t device(int64_t number) const;  // `number` must be below kMost
   const int64_t* host(int64_t number) const { return host_.data() + kApart * number; }
   uint64_t one() const;
   size_t bytes() const { return host_.size() * sizeof(int64_t); }
 
  private:
-  static constexpr int64_t kApart = 2;  // kernels may assume that an operand is aligned to 16 bytes
+  static constexpr int64_t kApart = 2;  // distance of numbers: 16 bytes, the alignment that kernels may assume
 
   std::vector<int64_t> host_;
   std::unique_ptr<CudaBuffer> memory_;

@@ -67,7 +67,7 @@ class CudaRunState {
 
   // State of the run in progress.
   std::span<const Tensor> inputs_;
-  std::vector<Tensor> uploads_;  // results of host calls, until their copies are done
+  std::vector<Tensor> uploads_;  // results of host calls, kept until they are copied to the device
 };
 
 }  // namespace heddle::runtime

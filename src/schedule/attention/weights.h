@@ -51,7 +51,7 @@ class KeyFacts {
 
   // The expression without casts between floating-point types, as computed in f32.
   ExprId in_f32(ExprId id);
-  // Whether an expression varies with the key.
+  // True if the value of an expression depends on the key.
   bool varies(ExprId id);
   // True if an expression depends on a reduction over the keys.
   bool reduces(ExprId id);
@@ -78,7 +78,7 @@ class KeyAlgebra {
   std::optional<SoftmaxForm> softmax(const KeyWeight& weight, const std::vector<std::pair<KeyWeight, int>>& behind);
   const std::string& why() const { return why_; }
 
-  // Whether an expression varies with the key.
+  // True if the value of an expression depends on the key.
   bool varies(ExprId id) { return facts_.varies(id); }
 
  private:

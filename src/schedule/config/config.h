@@ -48,7 +48,7 @@ struct ScatterElementsConfig {
 // A scatter of slices. `rows` and `columns`: rows and columns per warp.
 struct ScatterSlicesConfig {
   static constexpr std::string_view kName = "scatter_nd";
-  static constexpr int64_t kThreads = 256;  // of a block
+  static constexpr int64_t kThreads = 256;  // threads per block
   int64_t rows = 0, columns = 0;
 
   static void tile(auto&, auto&&) {}
@@ -124,7 +124,7 @@ struct CpuPlanarConfig {
 // A window of any shape. `channels`: channels per thread.
 struct CudaWindowConfig {
   static constexpr std::string_view kName = "generic_window";
-  static constexpr int64_t kThreads = 256;  // of a block
+  static constexpr int64_t kThreads = 256;  // threads per block
   int64_t channels = 0;
 
   static void tile(auto&, auto&&) {}
@@ -136,7 +136,7 @@ struct CudaWindowConfig {
 // columns per thread.
 struct RegisterTiledWindowConfig {
   static constexpr std::string_view kName = "register_tiled_window";
-  static constexpr int64_t kThreads = 128;  // of a block
+  static constexpr int64_t kThreads = 128;  // threads per block
   int64_t channels = 0, down = 1, across = 1;
 
   static void tile(auto&, auto&&) {}
@@ -148,7 +148,7 @@ struct RegisterTiledWindowConfig {
 // thread.
 struct RegisterRingWindowConfig {
   static constexpr std::string_view kName = "register_ring_window";
-  static constexpr int64_t kThreads = 128;  // of a block
+  static constexpr int64_t kThreads = 128;  // threads per block
   int64_t channels = 0, across = 1;
 
   static void tile(auto&, auto&&) {}
@@ -160,7 +160,7 @@ struct RegisterRingWindowConfig {
 // time. `vector`: pixels per load.
 struct PlanarWindowConfig {
   static constexpr std::string_view kName = "planar_window";
-  static constexpr int64_t kThreads = 128;  // of a block
+  static constexpr int64_t kThreads = 128;  // threads per block
   int64_t across = 1, taps = 1, vector = 1;
 
   // The number of pixels in the first load that precede the thread's first pixel, if a row has `low` pixels of padding.

@@ -64,8 +64,8 @@ class ContractionBuilder {
   uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
 
   // The expression of an operand of the anchor at the indices `at`, through the prologue. The value from outside of the
-  // group that the prologue reads becomes an operand of the kernel; or, if `outside` is given, `*outside`, read as
-  // buffer 0.
+  // group that the prologue reads becomes an operand of the kernel. If `outside` is given, the value is stored there
+  // and read as buffer 0 instead.
   ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
   View view_of(ir::ValueId operand);
   // Makes the epilogue use the value `as` in place of `value`.
@@ -105,7 +105,7 @@ class ContractionBuilder {
   void find_gate();
   uint32_t output(ir::ValueId value);
   bool try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split, const Coordinates& coordinates);
-  // Binds the values that an epilogue reads but does not compute to loads and constants.
+  // Replaces the values that the epilogue reads, but does not compute, by loads and constants.
   void bind(Inliner& inliner, const std::function<std::optional<ExprId>(ir::ValueId)>& sum_of);
 
   const ir::Graph& graph_;

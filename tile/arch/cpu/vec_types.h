@@ -167,7 +167,7 @@ TILE_INLINE vec<T, W> odd_lanes(vec<T, W> a, vec<T, W> b) {
   return detail::every_other<1>(a, b, detail::make_indices<W>{});
 }
 
-// ---- Arithmetic. A scalar operand stands for its splat.
+// ---- Arithmetic. A scalar operand is broadcast to all lanes.
 
 #define TILE_BINARY(OP)                                             \
   template <typename T, int W>                                      \

@@ -16,16 +16,16 @@ class EpilogueFacts {
                 std::optional<size_t> returned)
       : e_(epilogue), operands_(operands), returned_(returned), columns_(uint64_t{1} << epilogue.col) {}
 
-  // True if no call of the epilogue crosses a border between runs of columns in the result. A call handles several
-  // adjacent columns.
+  // True if a call of the epilogue never crosses the border between two runs. A run is a range of columns that are
+  // contiguous in the result; a call handles several adjacent columns.
   bool whole() const;
-  // True if the columns form several runs.
+  // True if there is more than one run.
   bool split() const { return e_.pool.indices.extent(e_.col_outer) > 1; }
-  // The first column of a call, as text. If a border between runs may divide the lanes of a call, the column is not
-  // split into run and position, and each lane computes its own position.
+  // The first column of a call, as text. If the lanes of a call may belong to different runs, the column is not split
+  // into run and position, and each lane computes its own position.
   const char* first_column() const { return split() && whole() ? "first" : "int64_t(col)"; }
-  // lanes_adjoin(): true if the lanes access adjacent elements at this index. in_row(): the same for the index of a
-  // store, without bounds on single lanes.
+  // lanes_adjoin(): true if the lanes access adjacent elements at this index. in_row(): true if they do at the index of
+  // a store, and bounds do not exclude single lanes.
   bool lanes_adjoin(const schedule::Index& at) const;
   bool in_row(size_t store) const { return !bounds_lanes() && lanes_adjoin(e_.stores[store].at); }
   // True if a call may have lanes within the bounds and lanes outside of them.

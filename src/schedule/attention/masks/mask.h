@@ -16,8 +16,8 @@ namespace heddle::schedule {
 // and each row has a plain score. Products are assumed to be finite, and scores to be within 4096 of zero. Masks of
 // -10000, or of the lowest value of a type, are far below these scores.
 //
-// A mask that leaves each row a contiguous range of keys, bounded by lines, becomes two comparisons (row_mask.h), in
-// whatever form the model writes it.
+// If a mask leaves each row a contiguous range of keys whose ends are linear in the row, the mask becomes two
+// comparisons (row_mask.h), whatever its form in the model.
 //
 // Some masks compare keys with an integer that depends only on the batch and is loaded from memory. With
 // `with_lengths`, also finds ranges for intervals of this integer (`length`).

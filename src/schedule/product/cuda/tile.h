@@ -28,7 +28,7 @@ struct TileProblem {
   bool reduces = false;    // the epilogue reduces neighbours
   bool gated = false;      // a pair of columns of B gives one column of D (Epilogue::Gate)
   bool scattered = false;  // rows of D are not aligned to 8 bytes, so elements are stored one by one
-  OperandTraits a, b;      // as [m][k] and [n][k]
+  OperandTraits a, b;      // A as [m][k], B as [n][k]
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double results() const { return static_cast<double>(m) * n * batch / (gated ? 2 : 1); }  // elements of D

@@ -41,7 +41,7 @@ struct AttentionTraits {
   static constexpr bool kFewRows = Config::kKeyWarps > 0;
   static constexpr int kTileM = kFewRows ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   static constexpr int kTileN = Config::kTileN;
-  static constexpr int kElement = sizeof(typename Config::In), kStep = 32 / kElement;  // bytes; depth of an instruction
+  static constexpr int kElement = sizeof(typename Config::In), kStep = 32 / kElement;  // in bytes; k of an instruction
   static constexpr int kBlocksM = kFewRows ? 1 : attention_blocks_m(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kThreads =
       kFewRows ? 32 * Config::kKeyWarps : mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);

@@ -29,7 +29,7 @@ __device__ inline void gemm_misaligned_copies(const GemmClassCopiesArgs& args) {
     const uint32_t number = line / args.rows, row = line - number * args.rows;
     const uint32_t skip = gemm_class_skip(args.skip, number, args.skip_step);
     const uint64_t begin = from + args.from_offset + row * args.from_row;
-    // Memory before the first row may be outside the buffer.
+    // The bytes before the first row may be outside of the buffer, so they are not read.
     skips[i] = chunk == 0 ? static_cast<int32_t>(skip) : 0;
     lefts[i] = static_cast<int32_t>(args.bytes + skip) - static_cast<int32_t>(chunk * 16);
     chunks[i].fetch(chunk == 0 ? begin : begin + chunk * 16 - skip, from + args.end);
