@@ -11,8 +11,8 @@
 namespace heddle::cli {
 
 // The source texts of a model's kernels, numbered from 1 in order of first use by the model. `explain --kernels` prints
-// them and `compile --emit` writes them. Identical kernels share one text. A kernel that calls or launches other
-// kernels has several texts.
+// them and `compile --emit` writes them. Identical kernels share one text. A kernel that calls other kernels, or
+// launches several kernels, has several texts.
 class KernelTexts {
  public:
   KernelTexts(const driver::CompiledModel& model, const Target& target);
