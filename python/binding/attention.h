@@ -4,7 +4,7 @@
 
 namespace heddle::python {
 
-// heddle.ops.attention.
+// Registers heddle.ops.attention in the Python module.
 void register_attention(nanobind::module_& module);
 
 }  // namespace heddle::python

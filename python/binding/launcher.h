@@ -4,9 +4,10 @@
 
 namespace heddle::python {
 
-// heddle._core.tile.Launcher, from which kernels in Python derive: `kernel[grid](arguments)` without a call of Python
-// where such arguments were launched before. The first time `run` of the class launches, finds the instance, and says
-// by its result's `record` what further launches are: nothing of what a launch means is decided here.
+// Registers heddle._core.tile.Launcher, the base class of Python kernels. A repeated call of `kernel[grid](arguments)`
+// with arguments of the same kinds runs no Python code. The first such call goes to the method `run` of the class,
+// which finds the kernel's instance and launches it. The attribute `record` of the method's result tells the launcher
+// how to repeat the launch. The launcher itself decides nothing about the meaning of a launch.
 void register_launcher(nanobind::module_& module);
 
 }  // namespace heddle::python

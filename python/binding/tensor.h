@@ -12,13 +12,13 @@
 
 namespace heddle::python {
 
-// Memory of one GPU that Python objects share. What is given up is used again by work on the same stream, without
-// waiting. Thread-safe.
+// A pool for the memory of one GPU that Python objects use. Freed memory is reused by later work on the same stream,
+// without waiting. Thread-safe.
 class DevicePool {
  public:
   static DevicePool& of(int device);
 
-  // At least so many bytes for work on `stream`. Throws kOutOfMemory, kDevice.
+  // Allocates at least `bytes` bytes for work on `stream`. Throws kOutOfMemory, kDevice.
   std::shared_ptr<void> take(size_t bytes, void* stream);
   const runtime::CudaContext& context() const { return *context_; }
 
@@ -40,7 +40,7 @@ class DevicePool {
 class PyTensor {
  public:
   explicit PyTensor(Tensor host) : dtype_(host.dtype()), shape_(host.shape()), host_(std::move(host)) {}
-  // With any content, for work on `stream`.
+  // Allocates GPU memory with arbitrary content, for work on `stream`.
   PyTensor(DType dtype, Shape shape, int device, void* stream);
 
   DType dtype() const { return dtype_; }
@@ -50,22 +50,23 @@ class PyTensor {
   Array array() const;
   const void* data() const { return device_ == kHost ? host_.data() : memory_.get(); }
 
-  // What the host has, or a copy of what the GPU has when the stream has passed it.
+  // The tensor in host memory. If the tensor is on a GPU, copies it after all earlier work on its stream and waits for
+  // the copy.
   Tensor to_host() const;
-  // A copy on a GPU, put onto `stream`; returns when the source may change.
+  // Copies the tensor to a GPU, on `stream`. Returns when the copy is complete, so the source may change afterwards.
   PyTensor to_device(int device, void* stream) const;
-  // A copy on the same device; on a GPU it is enqueued on the producer's stream.
+  // Copies the tensor within its device. On a GPU, the copy is enqueued on the producer's stream.
   PyTensor copy() const;
-  // For a consumer that works on another stream than this tensor's producer.
+  // Makes the stream `consumer` wait for the work on this tensor's stream.
   void wait_on(void* consumer) const;
-  // `is_copied`: the memory is the consumer's alone.
+  // Exports the tensor as a DLPack capsule. `is_copied`: only the consumer uses the memory.
   nanobind::capsule to_dlpack(bool versioned, bool is_copied) const;
 
  private:
   DType dtype_;
   Shape shape_;
   Tensor host_;
-  std::shared_ptr<void> memory_;  // on a GPU
+  std::shared_ptr<void> memory_;  // null on the host
   int device_ = kHost;
   void* stream_ = nullptr;
 };

@@ -18,8 +18,8 @@ namespace heddle {
 
 }  // namespace heddle
 
-// Checks an invariant of Heddle itself. If it fails, the message says that it is our bug. Errors of the user go through
-// fail() instead.
+// Checks an internal invariant of Heddle. The failure message says that it is a bug in Heddle. Errors of the user are
+// reported with fail() instead.
 #define HEDDLE_CHECK(condition, ...)                                                           \
   do {                                                                                         \
     if (!(condition)) [[unlikely]]                                                             \

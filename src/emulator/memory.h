@@ -9,8 +9,8 @@ namespace heddle::emulator {
 
 struct BadAccess;
 
-// Device memory. It is host memory between red zones, and nothing is mapped beyond these. Fresh memory is filled with
-// NaN, a large allocation only at both ends.
+// Device memory. An allocation is host memory between red zones, with unmapped pages around them. New memory is filled
+// with NaN; a large allocation is filled only at both ends.
 class Memory {
  public:
   static constexpr size_t kZoneBytes = 1024;
@@ -21,15 +21,16 @@ class Memory {
 
   // Returns 0 if more than `limit` bytes would be in use.
   uint64_t allocate(size_t bytes, uint64_t limit);
-  // Returns false if no allocation starts there. `what` is set in that case and if a red zone was overwritten.
+  // Frees an allocation. Returns false if no allocation starts at `address`. Sets `what` to a description of the error
+  // in that case, and also if a red zone was overwritten.
   bool release(uint64_t address, std::string* what);
   uint64_t used() const { return used_; }
-  // True if all bytes lie in one allocation.
+  // True if a single allocation contains all of the bytes.
   bool contains(uint64_t address, size_t bytes) const;
-  // Text for an access: "writes to address 0x7f..., where there is no memory: 3 bytes behind the end of an allocation
-  // of 64 bytes". The last part is missing if no allocation is near.
+  // Describes an invalid access: "writes to address 0x7f..., where there is no memory: 3 bytes behind the end of an
+  // allocation of 64 bytes". The part after the colon is missing if no allocation is near.
   std::string describe(const BadAccess& access) const;
-  // Returns which red zone was overwritten and repairs it; "" if none was.
+  // Describes an overwritten red zone and repairs it. Returns "" if no zone was overwritten.
   std::string check_zones();
 
  private:

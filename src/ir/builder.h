@@ -9,8 +9,9 @@
 
 namespace heddle::ir {
 
-// A convenience layer over Graph for code that makes many nodes (front-ends, decompositions): numpy-style broadcasting
-// of binary operands, scalars and attribute spelling. Every emitted node gets the current origins.
+// A convenience layer over Graph for code that makes many nodes (front-ends, decompositions). It broadcasts the
+// operands of binary ops as numpy does, makes constants from scalars, and writes the attributes of nodes. Every emitted
+// node gets the current origins.
 class Builder {
  public:
   explicit Builder(Graph& graph) : graph_(graph) {}
@@ -28,19 +29,19 @@ class Builder {
   std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
 
   ValueId constant(Tensor value);
-  // A rank-0 constant of the given type (rounded to it).
+  // A rank-0 constant: `value`, rounded to `dtype`.
   ValueId scalar(DType dtype, double value);
-  // A constant filled with one value: a scalar and a broadcast.
+  // A tensor filled with one value: a scalar constant and a broadcast.
   ValueId full(DType dtype, Shape shape, double value);
   ValueId iota(DType dtype, Shape shape, int64_t dim);
   ValueId ints(const Ints& values);  // i64 vector constant
 
   ValueId unary(Op op, ValueId x) { return emit(op, {x}); }
-  // Operands are broadcast against each other by numpy's rules; dtypes must agree.
+  // Broadcasts the operands against each other by numpy's rules. Their dtypes must be equal.
   ValueId binary(Op op, ValueId a, ValueId b);
-  ValueId binary(Op op, ValueId a, double b);  // b in a's dtype
+  ValueId binary(Op op, ValueId a, double b);  // `b` becomes a constant of a's dtype
   ValueId select(ValueId condition, ValueId a, ValueId b);
-  ValueId cast(ValueId x, DType to, bool saturate = true);  // emits no node if it is the identity
+  ValueId cast(ValueId x, DType to, bool saturate = true);  // emits no node if `x` has the dtype `to`
 
   ValueId add(ValueId a, ValueId b) { return binary(Op::kAdd, a, b); }
   ValueId sub(ValueId a, ValueId b) { return binary(Op::kSub, a, b); }
@@ -50,21 +51,22 @@ class Builder {
   ValueId min(ValueId a, ValueId b) { return binary(Op::kMin, a, b); }
   ValueId sigmoid(ValueId x);
 
-  // Broadcasts to a shape by numpy's rules (adds leading dimensions). Emits no node if it is the identity.
+  // Broadcasts to a shape by numpy's rules, which may add leading dimensions. Emits no node if `x` has this shape.
   ValueId broadcast_to(ValueId x, const Shape& shape);
   ValueId broadcast(ValueId x, Shape shape, Ints dims);
   ValueId reshape(ValueId x, Shape shape);
   ValueId transpose(ValueId x, Ints perm);
-  // Half-open ranges over all dimensions, positive strides.
+  // Slices every dimension d to the range [starts[d], limits[d]). Strides are positive.
   ValueId slice(ValueId x, Ints starts, Ints limits, Ints strides = {});
   ValueId slice_dim(ValueId x, int64_t dim, int64_t start, int64_t limit);
   ValueId concat(std::span<const ValueId> parts, int64_t dim);
   ValueId pad(ValueId x, ValueId value, Ints low, Ints high);
   ValueId gather(ValueId data, ValueId indices, int64_t dim);
-  // kind: "sum", "prod", "max", "min", "any", "all". keep: reduced dimensions stay as 1.
+  // Reduces over `dims`. `kind`: "sum", "prod", "max", "min", "any" or "all". `keep`: reduced dimensions stay, with
+  // extent 1.
   ValueId reduce(std::string_view kind, ValueId x, Ints dims, bool keep = false);
   ValueId mean(ValueId x, Ints dims, bool keep = false);
-  // numpy.matmul with batch broadcasting; operands of rank 1 are allowed.
+  // The product of numpy.matmul, with broadcasting of batch dimensions. Operands may have rank 1.
   ValueId matmul(ValueId a, ValueId b);
   ValueId softmax(ValueId x, Ints dims);
 
@@ -73,7 +75,7 @@ class Builder {
   std::vector<OriginId> origins_;
 };
 
-// The numpy broadcast of two shapes. Throws kInvalidNode if they do not match.
+// The shape that results from broadcasting two shapes by numpy's rules. Throws kInvalidNode if the shapes do not match.
 Shape broadcast_shapes(const Shape& a, const Shape& b);
 
 }  // namespace heddle::ir

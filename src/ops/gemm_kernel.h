@@ -12,9 +12,9 @@
 
 namespace heddle::ops {
 
-// A problem with all defaults filled in, and its description, which has configurations.
+// A problem with all defaults filled in, and its kernel description, from which configurations are made.
 struct ResolvedGemm {
-  GemmProblem problem;  // dimensions and strides that were 0 for "dense" are filled in
+  GemmProblem problem;  // leading dimensions and strides given as 0 ("dense") are filled in
   schedule::KernelDesc desc;
   DType accumulator = DType::kF32;
 
@@ -23,21 +23,22 @@ struct ResolvedGemm {
   // The key of the problem in the tuner's database.
   std::string text() const;
   double operations() const;
-  // max(operations / sustained rate of the device, bytes / bandwidth), in us.
+  // A lower bound of the time, in us: max(operations / sustained rate of the device, bytes / bandwidth).
   double floor_us(const CudaTarget& target) const;
   bool is_empty() const { return problem.m == 0 || problem.n == 0 || problem.batch == 0; }
 };
 
-// Throws as Gemm::prepare() does for a wrong problem.
+// Fills in the defaults of a problem. Throws the same errors as Gemm::prepare() for an invalid problem.
 ResolvedGemm resolve(const GemmProblem& problem);
 
-// The number of elements from the first to the last of an operand of the epilogue.
+// The number of elements in memory between the first and the last element of an epilogue operand, inclusive.
 int64_t extent_of(const Operand& operand, const GemmProblem& resolved);
-// The same for a matrix.
+// The same number for a batch of matrices. `leading`: the distance of rows. `stride`: the distance of matrices.
 int64_t extent_of(int64_t rows, int64_t columns, int64_t leading, int64_t stride, int64_t batch);
 
-// Configurations worth compiling, best prediction first. If `most` is not 0, at most `most` of those that can run, and
-// at most two per tile: the model errs most between clusters and splits of one tile. `family`: only this one.
+// Configurations worth compiling, best prediction first. Configurations that cannot run are omitted. If `most` is not
+// 0, returns at most `most` configurations, with at most two per tile, since the model's errors are largest between the
+// clusters and splits of one tile. If `family` is given, returns only configurations of this family.
 std::vector<schedule::CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most,
                                                 const std::string& family = {});
 // All configurations; those that cannot run come last.

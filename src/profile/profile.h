@@ -12,7 +12,8 @@
 
 namespace heddle::profile {
 
-// The least time that the device needs for the work of a node, and its bound: "memory", "compute" or "latency".
+// The minimum time that the device needs for the work of a node. `bound` names the limit: "memory", "compute" or
+// "latency".
 struct RooflineRow {
   NodeId node = 0;
   int64_t floor_ns = 0, bytes = 0, flops = 0;
@@ -21,8 +22,8 @@ struct RooflineRow {
 
 struct Device {
   std::string name;
-  int64_t bandwidth = 0;                 // bytes a second
-  std::map<std::string, int64_t> flops;  // a second, by type
+  int64_t bandwidth = 0;                 // bytes per second
+  std::map<std::string, int64_t> flops;  // flops per second, by type
 };
 
 struct Timeline {
@@ -45,7 +46,7 @@ struct Source {
   std::string text;
 };
 
-// Advice on the time of a node: the reason, the numbers behind it, its share of the run.
+// Advice on reducing the time of a node: the rule that applies, the numbers behind it, and the node's share of the run.
 struct Advice {
   std::string rule;
   NodeId node = 0;
@@ -56,7 +57,7 @@ struct Advice {
   std::string remedy;
 };
 
-// The cost of a program by calling context; docs/reference/profile-json.md describes the fields.
+// The cost of a program by calling context. docs/reference/profile-json.md describes the fields.
 struct Profile {
   std::string title;
   std::vector<std::pair<std::string, std::string>> facts;  // the header, in order
@@ -68,26 +69,29 @@ struct Profile {
   std::vector<Advice> advice = {};
 };
 
-// A fact of profiles of a busy machine. Their times are too long to compare with floors.
+// The name of the fact that marks profiles of a busy machine. The times in these profiles are too long to compare with
+// floors.
 inline constexpr const char* kBusyFact = "busy machine";
 bool is_of_busy_machine(const Profile& profile);
 
-// The limit on the sum of a metric's absolute values. The difference of two such sums does not overflow.
+// The limit of the sum of a metric's absolute values. It ensures that the difference of two such sums does not
+// overflow.
 inline constexpr int64_t kMostTotal = int64_t{1} << 61;
 
-// Adds another profile of the same program, such as more iterations, another thread or another rank. Equal paths become
-// one, facts that differ are both listed, tracks and slices are added to the existing ones. Throws kInvalidInput if a
-// sum would exceed kMostTotal.
+// Adds another profile of the same program to `into`, such as more iterations, another thread or another rank. Equal
+// paths are merged. If a fact differs, both values are listed. Tracks and slices are appended. Throws kInvalidInput if
+// a sum would exceed kMostTotal.
 void merge(Profile& into, const Profile& other);
 
-// The same profile with each frame replaced by frame_for(frame). If that is nothing, the frame's nodes are removed;
-// their values and children go to their parents.
+// The profile with each frame replaced by frame_for(frame). If frame_for returns nullopt, the frame's nodes are
+// removed, and their parents get their values and children.
 Profile relabelled(const Profile& profile, const std::function<std::optional<Frame>(const Frame&)>& frame_for);
 
-// A profile with an older one's values for the same nodes. Nodes that only one of them has are 0 in the other.
+// A profile, and an older profile's values for the same nodes. If only one profile has a node, the values in the other
+// are 0.
 struct Difference {
   Profile profile;
-  std::vector<std::vector<int64_t>> before;  // by metric of the profile's tree, by node
+  std::vector<std::vector<int64_t>> before;  // older values, by metric of the profile's tree and by node
 };
 Difference difference(const Profile& older, const Profile& newer);
 

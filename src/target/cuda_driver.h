@@ -9,12 +9,12 @@
 
 namespace heddle {
 
-// The part of NVIDIA's driver interface that Heddle calls. It is declared here, so that the build needs no header of a
-// CUDA toolkit. The library is loaded on first use: $HEDDLE_CUDA_DRIVER if set, else libcuda.so.1. An emulator
-// identifies itself by exporting the symbol kCudaEmulatorSymbol.
+// The part of NVIDIA's driver interface that Heddle calls. It is declared here, so that the build does not need the
+// headers of a CUDA toolkit. The library is loaded on first use: $HEDDLE_CUDA_DRIVER if set, else libcuda.so.1. An
+// emulator identifies itself by exporting the symbol kCudaEmulatorSymbol.
 inline constexpr const char* kCudaEmulatorSymbol = "heddle_cuda_emulator";
 
-// Layouts of the driver's interface.
+// Structs with the layout that the driver's interface prescribes.
 struct CudaLaunchAttribute {
   static constexpr int kCooperative = 2, kClusterDimension = 4, kProgrammaticSerialization = 6;
   int id = 0, padding = 0;
@@ -71,7 +71,7 @@ struct CudaDriver {
   Result (*stream_wait)(Handle stream, Handle event, unsigned flags);
   Result (*capture_begin)(Handle stream, int mode);
   Result (*capture_end)(Handle stream, Handle* graph);
-  Result (*capture_state)(Handle stream, int* state);  // 0: it does not capture
+  Result (*capture_state)(Handle stream, int* state);  // state 0: the stream is not being captured
   Result (*graph_instantiate)(Handle* executable, Handle graph, unsigned long long flags);
   Result (*graph_launch)(Handle executable, Handle stream);
   Result (*graph_destroy)(Handle graph);
@@ -92,12 +92,13 @@ struct CudaDriver {
 
   bool emulated = false;
 
-  // The driver of this machine. If there is none, returns null and sets `why`, if given, to the reason.
+  // Returns the driver of this machine. If there is no driver, returns null and, if `why` is not null, stores the
+  // reason in `*why`.
   static const CudaDriver* find(std::string* why = nullptr);
-  // Throws kDevice if there is none.
+  // Returns the driver of this machine. Throws kDevice if there is no driver.
   static const CudaDriver& get();
 
-  // Throws kDevice (kOutOfMemory for lack of memory) unless `result` is success; `what` names the call.
+  // Throws kDevice if `result` is an error, or kOutOfMemory if memory is exhausted. `what` names the call.
   void check(Result result, const char* what) const;
 };
 
@@ -111,7 +112,7 @@ struct CudaDevice {
   DeviceIdentity identity() const;
 };
 
-// The GPUs of this machine; empty without a driver. Never throws.
+// The GPUs of this machine; empty if there is no driver. Never throws.
 std::vector<CudaDevice> cuda_devices();
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Converts a tile to another layout. If threads keep their elements, registers are renamed; otherwise the elements go
-// through shared memory.
+// Converts a tile to another layout. If each thread has the same elements in both layouts, only registers are renamed.
+// Otherwise the elements are exchanged through shared memory.
 #pragma once
 
 #include "tile/block/tile.h"
@@ -8,14 +8,14 @@ namespace heddle::tile::block {
 
 namespace detail {
 
-// Positions of elements in shared memory. Elements are packed along dimension `Last`, and lines are padded by 16 bytes,
-// so that neighbours in adjacent lines lie in different banks.
+// The positions of elements in shared memory. Elements are contiguous along dimension `Last`. Lines are padded by 16
+// bytes, so that the same position in adjacent lines is in different banks.
 template <typename L, int Last, int Bytes>
 struct Packed {
   static constexpr int kLine = L::size(Last);
   static constexpr int kPad = L::elements() == kLine || Bytes > 16 ? 0 : 16 / Bytes;
   static constexpr int kElements = L::elements() / kLine * (kLine + kPad);
-  // The stride of a coordinate.
+  // The stride of dimension `dim`, in elements.
   TILE_HD static constexpr int pitch(int dim) {
     if (dim == Last) return 1;
     int p = kLine + kPad;
@@ -36,7 +36,8 @@ struct Packed {
   }
 };
 
-// The dimension along which a layout has the longest run of neighbours in registers; the last among equals.
+// The dimension along which a layout has the longest run of neighbouring elements in registers. If several dimensions
+// have equal runs, the last one.
 template <typename L>
 TILE_HD constexpr int longest_run() {
   int best = L::kRank - 1;
@@ -45,13 +46,14 @@ TILE_HD constexpr int longest_run() {
   }
   return best;
 }
-// The number of neighbours that can be moved at once, a power of two. Groups of them start at multiples of it.
+// The number of neighbouring elements that one access can move, a power of two. Groups of this many elements start at
+// multiples of this number.
 template <typename L, int Last, int Bytes>
 TILE_HD constexpr int shared_vector() {
   int v = 1;
   if (Bytes > 8 || (Bytes & (Bytes - 1)) != 0) return 1;
   while (2 * v * Bytes <= 16 && L::run(Last) % (2 * v) == 0 && L::size(Last) % (2 * v) == 0) v *= 2;
-  // Digits above the run move by multiples of v if the run is whole.
+  // If the whole run is used, digits above the run have strides that are multiples of v.
   return v;
 }
 
@@ -93,7 +95,8 @@ TILE_INLINE void from_shared(const T* shared, Tile<T, L>& x) {
 
 }  // namespace detail
 
-// The same registers under another layout of the same threads: permuted, expanded or split dimensions.
+// Reinterprets the registers of a tile in another layout of the same threads, in which dimensions are permuted,
+// expanded or split.
 template <typename To, typename T, typename L>
 TILE_INLINE Tile<T, To> rename(const Tile<T, L>& x) {
   static_assert(To::kRegisters == L::kRegisters && To::kThreads == L::kThreads);
@@ -102,7 +105,7 @@ TILE_INLINE Tile<T, To> rename(const Tile<T, L>& x) {
   return y;
 }
 
-// Bytes of shared memory that convert() needs.
+// The bytes of shared memory that convert() needs.
 template <typename To, typename T, typename L>
 constexpr int convert_bytes() {
   if constexpr (same_threads<L, To>()) {

@@ -1,8 +1,10 @@
-// Reductions and scans along one dimension of tiles: first over registers of a thread, then over lanes by shuffles,
-// then over warps through shared memory. Results are the same in all threads that hold them, and from run to run.
+// Reductions and scans along one dimension of tiles. They first combine the registers of a thread, then lanes by
+// shuffles, then warps through shared memory. The results are identical in all threads that hold them, and in every
+// run.
 //
-// A combination is an associative functor f(a, b) on elements; with several operands, elements are tuples. Reductions
-// take elements in any order. If a functor has `commutative`, exchanging a and b changes no bit of the result.
+// A combination is an associative functor f(a, b) on elements. If there are several operands, elements are tuples.
+// Reductions may combine the elements in any order. If a functor has the member `commutative`, exchanging a and b does
+// not change any bit of the result.
 #pragma once
 
 #include "tile/block/convert.h"
@@ -21,7 +23,7 @@ TILE_HD constexpr bool commutes() {
   }
 }
 
-// An element that may be missing, for tiles whose layout reaches beyond their shape.
+// An element that may not exist, for tiles whose layout exceeds their shape.
 template <typename T>
 struct maybe {
   T value;
@@ -39,7 +41,8 @@ struct combine_maybe {
   }
 };
 
-// Reduces over `size` lanes that are `below` apart. The first of them gets the result, or all of them if f commutes.
+// Reduces over `size` lanes whose lane numbers differ by `below`. The first of these lanes gets the result; if f
+// commutes, all of them do.
 template <typename F, typename T>
 TILE_INLINE T reduce_lanes(const F& f, T x, int size, int below) {
 #pragma unroll
@@ -47,7 +50,7 @@ TILE_INLINE T reduce_lanes(const F& f, T x, int size, int below) {
   return x;
 }
 
-// Reduces over `size` warps that are `below` apart, with the values of lane `from_lane` of each.
+// Reduces over `size` warps whose numbers differ by `below`. Uses the value of lane `from_lane` of each warp.
 template <int N, int Threads, typename F, typename T>
 TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int below, int from_lane) {
   const int warp = int(threadIdx.x) / 32, first = warp - warp / below % size * below;
@@ -62,7 +65,8 @@ TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int be
   }
 }
 
-// Shared memory for a part of an operation. `again`: another part has used the memory.
+// Shared memory for one part of an operation. `again`: an earlier part has used the memory, so a barrier is needed
+// first.
 template <typename T, typename S>
 TILE_INLINE T* begin_again(S shared, bool again) {
   if (!again) return shared.template begin<T>();
@@ -70,7 +74,7 @@ TILE_INLINE T* begin_again(S shared, bool again) {
   return reinterpret_cast<T*>(shared.memory());
 }
 
-// True if a reduction along Axis goes through shared memory.
+// True if a reduction along Axis uses shared memory.
 template <typename L, int Axis>
 TILE_HD constexpr bool crosses_warps() {
   for (int w = 0; w < L::kWarps; ++w) {
@@ -79,18 +83,20 @@ TILE_HD constexpr bool crosses_warps() {
   return false;
 }
 
-// Reduces one tile of any elements; T is the type that f combines.
+// Reduces one tile with elements of any type. T is the type that f combines.
 template <int Axis, typename F, typename T, typename L, typename S>
 TILE_INLINE auto reduce_elements(S shared, const F& f, const Tile<T, L>& x) {
   using To = slice_t<L, Axis>;
   Tile<T, To> y;
-  // Registers: each one is reduced into the register without Axis; the first of a group starts it.
+  // First registers: each register is combined into the result's register with the same position in the other
+  // dimensions. The first register of each group initializes that result.
 #pragma unroll
   for (int r = 0; r < L::kRegisters; ++r) {
     const int to = L::template reduced<Axis>(r);
     y.v[to] = L::of_register(r, Axis) == 0 ? x.v[r] : f(y.v[to], x.v[r]);
   }
-  // If f does not commute, lanes that combined the same elements in another order may differ: one lane's value is used.
+  // If f does not commute, lanes that combined the same elements in different orders may have different values. Then
+  // the value of one lane is used.
   const int lane = int(threadIdx.x) % 32;
   int from = lane;
   L::template each_digit<Part::kLane, Axis>([&](auto d, int below) {
@@ -117,7 +123,7 @@ requires(sizeof...(X) > 1) TILE_INLINE auto zip(const X&... x) {
   return map([](const auto&... e) { return make_tuple(e...); }, x...);
 }
 
-// Pairs each element with a flag that says if it exists.
+// Pairs each element with a flag that tells whether the element exists.
 template <typename T, typename L>
 TILE_INLINE Tile<maybe<T>, L> with_presence(const Tile<T, L>& x, int dim) {
   const Place here = L::here();
@@ -129,7 +135,7 @@ template <typename T, typename L>
 TILE_INLINE auto values_of(const Tile<maybe<T>, L>& x) {
   return map([](const maybe<T>& m) { return m.value; }, x);
 }
-// A tile of rank 0 is a scalar.
+// Converts a tile of rank 0 to a scalar.
 template <typename T, typename L>
 TILE_INLINE auto or_scalar(const Tile<T, L>& x) {
   if constexpr (L::kRank == 0) {
@@ -141,7 +147,7 @@ TILE_INLINE auto or_scalar(const Tile<T, L>& x) {
 
 }  // namespace detail
 
-// Bytes of shared memory that reduce() or scan() needs for elements of T.
+// The bytes of shared memory that reduce() or scan() needs for elements of type T.
 template <typename T, typename L, int Axis>
 constexpr int reduce_bytes() {
   if (!detail::crosses_warps<L, Axis>()) return 0;
@@ -149,8 +155,8 @@ constexpr int reduce_bytes() {
   return slice_t<L, Axis>::kRegisters * L::kThreads * kEach;
 }
 
-// Combines the elements along Axis. Returns a tile with layout slice_t, or a scalar if no dimension is left. Several
-// tiles give a tile of tuples.
+// Combines the elements along Axis. Returns a tile with the layout slice_t, or a scalar if no dimension is left.
+// Several input tiles give a tile of tuples.
 template <int Axis, typename S, typename F, typename... X>
 TILE_INLINE auto reduce(S shared, const F& f, const X&... x) {
   const auto all = detail::zip(x...);
@@ -165,8 +171,8 @@ TILE_INLINE auto reduce(S shared, const F& f, const X&... x) {
 
 namespace detail {
 
-// Scans `size` totals of lanes that are `below` apart: `before` becomes the combination of those before this lane's,
-// `total` that of all.
+// Scans the totals of `size` lanes whose lane numbers differ by `below`. Sets `before` to the combination of the totals
+// of all preceding lanes, and `total` to the combination of the totals of all lanes.
 template <bool Reverse, typename F, typename T>
 TILE_INLINE void scan_lanes(const F& f, T& before, T& total, int size, int below) {
   const int lane = int(threadIdx.x) % 32, digit = lane / below % size, i = Reverse ? size - 1 - digit : digit;
@@ -181,7 +187,7 @@ TILE_INLINE void scan_lanes(const F& f, T& before, T& total, int size, int below
   total = shuffle(sum, last);
 }
 
-// The same over warps, for the registers for which `mine` is true.
+// As scan_lanes(), for warps. Processes only the registers i for which mine(i) is true.
 template <int N, bool Reverse, int Threads, typename F, typename T, typename Mine>
 TILE_INLINE void scan_warps(const F& f, T (&before)[N], T (&total)[N], T* shared, int size, int below, Mine mine) {
   const int warp = int(threadIdx.x) / 32, digit = warp / below % size;
@@ -205,7 +211,7 @@ TILE_INLINE void scan_warps(const F& f, T (&before)[N], T (&total)[N], T* shared
   }
 }
 
-// Calls f(digit, below) for the digits along Axis, from the smallest stride on.
+// Calls f(digit, below) for the digits of the layout along Axis, in order of increasing stride.
 template <typename L, int Axis, int Stride = 1, typename F>
 TILE_INLINE void each_digit_in_order(F f) {
   constexpr int kNext = L::template next_stride<Axis>(Stride);
@@ -224,8 +230,8 @@ template <int Axis, bool Reverse, typename F, typename T, typename L, typename S
 TILE_INLINE Tile<T, L> scan_elements(S shared, const F& f, const Tile<T, L>& x) {
   constexpr int N = L::kRegisters;
   Tile<T, L> y = x;
-  // By register: the combination of all elements that the digits so far reach, at first the register's own. Registers
-  // that differ only in these digits have the same one.
+  // For each register: the combination of all elements that differ from it only in the digits processed so far;
+  // initially the register's own element. Registers that differ only in these digits have the same total.
   T total[N];
   each_register<N>([&](int r) { total[r] = x.v[r]; });
   [[maybe_unused]] bool again = false;
@@ -235,7 +241,7 @@ TILE_INLINE Tile<T, L> scan_elements(S shared, const F& f, const Tile<T, L>& x) 
 #pragma unroll
       for (int r = 0; r < N; ++r) {
         if (r / below % D::size != 0) continue;
-        // Registers r + k * below, in order. Each stands for one block of the elements that the digits so far reach.
+        // Combines the registers r + k * below in order. Each of them holds the total of one block of elements.
         T sum = total[r + (Reverse ? (D::size - 1) * below : 0)];
 #pragma unroll
         for (int k = 1; k < D::size; ++k) {
@@ -247,7 +253,7 @@ TILE_INLINE Tile<T, L> scan_elements(S shared, const F& f, const Tile<T, L>& x) 
         for (int k = 0; k < D::size; ++k) total[r + k * below] = sum;
       }
     } else {
-      // Registers that differ below this digit have the same totals, so only one of them is combined.
+      // Registers that differ only in digits below this one have the same totals, so only one of them is combined.
       const auto base = [](int r) { return L::template rounded<Axis>(r, D::stride); };
       T before[N];
       int digit = 0;
@@ -281,7 +287,8 @@ constexpr int scan_bytes() {
   return L::kRegisters * L::kThreads * (L::fits(Axis) ? int(sizeof(T)) : int(sizeof(detail::maybe<T>)));
 }
 
-// Element i along Axis becomes the combination of elements 0 to i, or with Reverse, of elements i to the last.
+// Inclusive scan: element i along Axis becomes the combination of elements 0 to i. With Reverse, it becomes the
+// combination of elements i to the last.
 template <int Axis, bool Reverse = false, typename S, typename F, typename... X>
 TILE_INLINE auto scan(S shared, const F& f, const X&... x) {
   const auto all = detail::zip(x...);

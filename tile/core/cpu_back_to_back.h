@@ -1,4 +1,4 @@
-// The shapes of back-to-back contractions on a CPU as plain numbers, shared by their kernel
+// The shapes of back-to-back contractions on a CPU, as plain numbers. They are shared by the kernel
 // (tile/kernel/cpu/back_to_back.h) and the scheduler.
 #pragma once
 
@@ -15,13 +15,14 @@ struct RowRange {
   constexpr int64_t count() const { return last - first; }
 };
 
-// A contraction of a chain: the map that it computes, and the rows of the previous map that it needs.
+// A contraction of a chain. Describes the feature map that it computes, and the rows of the previous map that it needs.
 struct ChainLink {
-  int64_t rows = 0;                                       // of an image
-  int64_t row_bytes = 0;                                  // as it lies in scratch
-  int64_t kernel = 1, stride = 1, dilation = 1, low = 0;  // of its windows, along the rows
+  int64_t rows = 0;                                       // rows of an image
+  int64_t row_bytes = 0;                                  // bytes of a row in scratch
+  int64_t kernel = 1, stride = 1, dilation = 1, low = 0;  // of the windows, vertically
 
-  // The rows of the previous map, which has `before` rows, that are needed to compute the rows `made` of this one.
+  // The rows of the previous map that are needed to compute the rows `made` of this map. The previous map has `before`
+  // rows.
   constexpr RowRange needs(RowRange made, int64_t before) const {
     const int64_t first = made.first * stride - low;
     const int64_t last = (made.last - 1) * stride - low + (kernel - 1) * dilation + 1;
@@ -30,20 +31,21 @@ struct ChainLink {
   }
 };
 
-// Problem and blocking. The rows of an image's last map are cut into strips; each strip is a task. A strip is cut into
-// steps of about equal size at multiples of `unit`. Rows of intermediate maps stay in scratch while a later step of the
-// strip needs them.
+// The problem and its blocking. The rows of an image's last map are divided into strips; each strip is a task. A strip
+// is divided into steps of about equal size, at multiples of `unit` rows. Rows of intermediate maps stay in scratch as
+// long as a later step of the strip needs them.
 struct ChainShape {
   int64_t images = 1, unit = 1, strips = 1, steps = 1;
   int links = 0;
   ChainLink link[kMostLinks];
   int64_t buffer[kMostLinks] =
-      {};  // where the rows of a map begin in scratch, in bytes; of the last one what links need
+      {};  // byte offset of a map's rows in scratch; for the last map: of the scratch of the links
 
   constexpr int64_t tasks() const { return images * strips; }
 
-  // Calls visit(link, have, need, make) for each step of a task and each link in turn: the rows of the link's map that
-  // exist, the rows that are needed, and the needed rows that the link must compute.
+  // Calls visit(link, have, need, make) for each step of a task and, within a step, for each link in order. `have`: the
+  // rows of the link's map that are available. `need`: the rows that are needed. `make`: the needed rows that the link
+  // must compute.
   template <typename Visit>
   constexpr void for_parts(int64_t task, const Visit& visit) const {
     const int64_t rows = link[links - 1].rows, units = (rows + unit - 1) / unit, strip = task % strips;

@@ -1,10 +1,11 @@
-// Extents, strides and paddings that the compiler knows fully, in part, or not at all. They may be mixed.
+// Extents, strides and paddings whose values the compiler knows completely, partly, or not at all. These kinds may be
+// mixed:
 //
 //   fixed<8>()         the compiler knows the value (index_constant)
 //   multiple_of<8>(n)  a run-time value that is known to be a multiple of 8
-//   n                  an int or int64_t of which nothing is known
+//   n                  an int or int64_t about which nothing is known
 //
-// Arithmetic preserves this knowledge. Index arithmetic is 32 bits wide until an int64_t takes part.
+// Arithmetic preserves this knowledge. Index arithmetic is 32 bits wide unless an operand is an int64_t.
 #pragma once
 
 #include "tile/core/config.h"
@@ -23,7 +24,8 @@ struct multiple {
   Int value;
   TILE_HD constexpr operator Int() const { return value; }
 };
-// The caller guarantees that N divides the value; the checks of a view (consistent()) do not detect it if not.
+// Declares that N divides the value. The caller must guarantee this: the checks of a view (consistent()) do not detect
+// a violation.
 template <int N, typename Int>
 TILE_HD constexpr multiple<N, Int> multiple_of(Int value) {
   static_assert(N > 0 && is_signed<Int>);
@@ -35,7 +37,7 @@ inline constexpr bool is_constant = false;
 template <int N>
 inline constexpr bool is_constant<index_constant<N>> = true;
 
-// The integer type of a number in arithmetic: int or int64_t.
+// The type that a number has in arithmetic: int or int64_t.
 template <typename T>
 struct integer_of {
   static_assert(is_signed<T> && !is_float<T>, "lengths, strides and indices are signed integers");
@@ -64,7 +66,7 @@ TILE_HD constexpr int64_t gcd(int64_t a, int64_t b) {
   return a;
 }
 
-// Largest power of two that divides n; 0 for 0.
+// The largest power of two that divides n. 0 if n is 0.
 TILE_HD constexpr int64_t power_of_two_in(int64_t n) {
   return n & -n;
 }
@@ -72,11 +74,11 @@ TILE_HD constexpr bool is_power_of_two(int64_t n) {
   return n > 0 && (n & (n - 1)) == 0;
 }
 
-// The knowledge of a number: its value, or a divisor of it.
+// What the compiler knows about a number: its value, or a divisor of its value.
 struct Fact {
   bool known = false;
   int64_t value = 0;
-  int64_t divisor = 1;  // the value where it is known
+  int64_t divisor = 1;  // equal to the value if that is known
 };
 
 namespace detail {
@@ -90,7 +92,7 @@ inline constexpr int promised<index_constant<N>> = N;
 
 }  // namespace detail
 
-// The fact that the type gives. With Values, also the value itself.
+// The knowledge that the type gives. With Values, also the value itself.
 template <bool Values, typename T>
 TILE_HD constexpr Fact fact(T number) {
   if constexpr (is_constant<T> || Values) {
@@ -102,7 +104,7 @@ TILE_HD constexpr Fact fact(T number) {
 
 namespace detail {
 
-// A run-time result that keeps the divisor that is still known.
+// A run-time result, with the divisor that is still known.
 template <int Divisor, typename Int>
 TILE_HD constexpr auto keep(Int value) {
   if constexpr (Divisor > 1) {
@@ -139,8 +141,8 @@ TILE_HD constexpr auto plus(A a, B b) {
   }
 }
 
-// The quotient rounded down, and the remainder: 0 <= rest < b, also for negative a. So carries of indices work in both
-// directions. b = 0 (an empty tensor) counts as 1.
+// The quotient, rounded down, and the remainder. 0 <= rest < b also if a is negative, so carries of indices work in
+// both directions. b = 0 (an empty tensor) is treated as 1.
 template <typename Index>
 struct Quotient {
   Index quotient, rest;

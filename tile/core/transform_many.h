@@ -1,11 +1,12 @@
-// Coordinate transforms that join, split or mix dimensions. The contract is that of transform.h.
+// Coordinate transforms that join, split or mix dimensions. transform.h describes the interface of transforms.
 #pragma once
 
 #include "tile/core/transform.h"
 
 namespace heddle::tile {
 
-// The lower dimension of a chain's last transform: the elements of the buffer, whose number is not known.
+// The length of the lower dimension of a chain's last transform. This dimension is the elements of the buffer, whose
+// number is unknown.
 struct Unbounded {};
 
 namespace detail {
@@ -25,7 +26,7 @@ inline constexpr bool bound_is_wide = any_wide<T>;
 template <>
 inline constexpr bool bound_is_wide<Unbounded> = false;
 
-// Largest and smallest value of sum(index * stride) over a box.
+// The smallest and largest value of sum(index * stride) over a box of indices.
 struct Range {
   int64_t low = 0, high = 0;
   bool empty = false;
@@ -35,7 +36,7 @@ struct Range {
   }
 };
 
-// count *= factor, as long as it stays within [0, limit].
+// Multiplies `count` by `factor` if the product is within [0, limit]. Otherwise returns false.
 TILE_HD constexpr bool multiply_within(int64_t& count, int64_t factor, int64_t limit) {
   if (factor < 0 || (factor != 0 && count > limit / factor)) return false;
   count *= factor;
@@ -119,7 +120,8 @@ struct Embed<Low, tuple<Length...>, tuple<Stride...>> : tuple<Low, tuple<Length.
   }
 };
 
-// Windows: with lengths (window, outputs) and strides (dilation, stride), tap and output determine the input index.
+// For windows, use lengths (window, outputs) and strides (dilation, stride): the tap and the output then determine the
+// input index.
 template <typename... Length, typename... Stride>
 TILE_HD constexpr auto embed(tuple<Length...> lengths, tuple<Stride...> strides) {
   return detail::on_length<Embed>(lengths, strides);
@@ -127,7 +129,7 @@ TILE_HD constexpr auto embed(tuple<Length...> lengths, tuple<Stride...> strides)
 
 namespace detail {
 
-// Strides of a packed tensor whose last dimension is contiguous.
+// The strides of a dense tensor whose last dimension is contiguous.
 TILE_HD constexpr tuple<> packed_strides() {
   return {};
 }
@@ -143,7 +145,8 @@ TILE_HD constexpr auto packed_strides(First, Rest... rest) {
 
 }  // namespace detail
 
-// The digits of the lower dimension, the last one fastest; their product is its length.
+// Splits the lower dimension into digits, the last one fastest. The product of the digits' lengths is the dimension's
+// length.
 template <typename Low, typename Lengths, typename Strides>
 struct Unmerge;
 template <typename Low, typename... Length, typename Strides>
@@ -164,8 +167,8 @@ TILE_HD constexpr auto unmerge(Length... lengths) {
   return detail::on_length<Unmerge>(make_tuple(lengths...), detail::packed_strides(lengths...));
 }
 
-// One index for several lower ones, the last of them fastest. For indices below 0 or beyond the end the first one
-// takes the excess, so that steps in either direction carry.
+// Merges several lower dimensions into one index; the last dimension is the fastest. If the index is negative or beyond
+// the end, the first dimension gets the excess, so that steps in both directions carry correctly.
 template <typename... Length>
 struct Merge : tuple<tuple<Length...>> {
   static constexpr int kLower = sizeof...(Length), kUpper = 1;
@@ -184,8 +187,8 @@ struct Merge : tuple<tuple<Length...>> {
     split(rest, low, detail::make_indices<kLower - 1>{});
     low[0] = rest;
   }
-  // The digits of the step do not depend on the index, so a loop with a constant step computes them once. Each
-  // iteration costs an addition, a comparison and a carry per digit.
+  // The digits of the step do not depend on the index, so a loop with a constant step computes them only once. Each
+  // iteration then costs an addition, a comparison and a carry per digit.
   template <typename Index>
   TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
     Index rest = step[0], carry = 0;
@@ -193,7 +196,7 @@ struct Merge : tuple<tuple<Length...>> {
     low_step[0] = rest + carry;
     low[0] += low_step[0];
   }
-  // The same for a step whose digits, lower(step), are already known.
+  // As update(), for a step whose digits, lower(step), are already known.
   template <typename Index>
   TILE_HD constexpr void update_by_digits(const Index* digits, Index* low, Index* low_step) const {
     Index carry = 0;
@@ -205,7 +208,7 @@ struct Merge : tuple<tuple<Length...>> {
   TILE_HD constexpr bool valid(const Index*, const Index*) const {
     return true;
   }
-  // The product must be representable as an index, too.
+  // True if the lengths' product is representable as an index.
   TILE_HD constexpr bool consistent() const { return consistent(detail::make_indices<kLower>{}); }
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged& merged) const {
@@ -241,7 +244,7 @@ struct Merge : tuple<tuple<Length...>> {
     const Quotient<Index> q = floor_divide(rest, get<Digit>(lengths()));
     const Index by = q.rest + carry;
     Index next = low[Digit] + by;
-    carry = by != 0 && next >= length ? 1 : 0;  // a step known to be 0 leaves nothing to do
+    carry = by != 0 && next >= length ? 1 : 0;  // with a step that is known to be 0, this code is removed
     next -= carry != 0 ? length : 0;
     low_step[Digit] = next - low[Digit];
     low[Digit] = next;
@@ -298,7 +301,7 @@ TILE_HD constexpr auto merge() {
   return detail::MergeAll{};
 }
 
-// low = up mod the lower length: a ring of buffers, a broadcast by repetition.
+// low = up mod the lower length. Used for rings of buffers, and for broadcasts by repetition.
 template <typename Low, typename Length>
 struct Modulo : tuple<Low, Length> {
   static constexpr int kLower = 1, kUpper = 1;
@@ -341,8 +344,8 @@ TILE_HD constexpr auto modulo(Length length) {
   return detail::on_length<Modulo>(length);
 }
 
-// (row, column) -> (row, column ^ (row mod columns)); columns is a power of two. A column of the tile is spread over
-// all columns, and so over all banks of shared memory.
+// (row, column) -> (row, column ^ (row mod columns)). The number of columns is a power of two. The elements of one
+// column are distributed over all columns, and so over all banks of shared memory.
 template <typename Rows, typename Columns>
 struct Xor : tuple<Rows, Columns> {
   static constexpr int kLower = 2, kUpper = 2;
@@ -379,7 +382,7 @@ struct Xor : tuple<Rows, Columns> {
     return true;
   }
   TILE_HD constexpr bool consistent() const { return is_power_of_two(columns()); }
-  // The low bits of a column stay unchanged if every row is a multiple of a power of two.
+  // If all row indices are multiples of a power of two, the low bits of the column index do not change.
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged&) const {
     low[0] = up[0];
@@ -407,12 +410,13 @@ struct XorOn {
 
 }  // namespace detail
 
-// The lower dimensions are (row, column).
+// An XOR swizzle of the lower dimensions (row, column).
 TILE_HD constexpr auto xor_swizzle() {
   return detail::XorOn{};
 }
 
-// low = table[up]: gather. An entry outside the lower dimension is not valid; the table is not read outside its length.
+// Gather: low = table[up]. An entry outside of the lower dimension is invalid. Elements of the table outside of its
+// length are not read.
 template <typename Low, typename Length, typename Table>
 struct Indexing;
 template <typename Low, typename Length, typename Entry>
@@ -456,7 +460,7 @@ struct Indexing<Low, Length, const Entry*> : tuple<Low, Length, const Entry*> {
   }
 };
 
-// `length` rows selected by table[0 .. length). Entries are integers of any size.
+// Selects the `length` rows that table[0 .. length) names. Entries are integers of any size.
 template <typename Entry, typename Length>
 TILE_HD constexpr auto indexing(const Entry* table, Length length) {
   return detail::on_length<Indexing>(length, table);

@@ -1,11 +1,11 @@
-// Elementwise arithmetic with the semantics of the primitives, for operations that plain operators do not provide.
+// Elementwise arithmetic with the semantics of the IR's primitives, for operations that are not plain operators.
 #pragma once
 
 #include "tile/arch/vec.h"
 
 namespace heddle::tile {
 
-// NaN and zeros are kept.
+// The sign: -1 or 1. NaN and zeros are returned unchanged.
 template <typename T, int W>
 TILE_INLINE vec<T, W> sign(vec<T, W> a) {
   const vec<T, W> z = zero<T, W>(), r = select(a > z, splat<W>(T(1)), a);
@@ -16,7 +16,7 @@ TILE_INLINE vec<T, W> sign(vec<T, W> a) {
   }
 }
 
-// x / (1 + |x|). Beyond 2^60 the quotient is the sign, also for infinities.
+// x / (1 + |x|). If |x| exceeds 2^60 or is infinite, the result is the sign of x.
 template <typename T, int W>
 TILE_INLINE vec<T, W> softsign(vec<T, W> a) {
   const vec<T, W> most = splat<W>(T(0x1p60)), x = max(-most, min(most, a));
@@ -32,7 +32,7 @@ TILE_INLINE mask<sizeof(T), W> is_inf(vec<T, W> a, bool positive = true, bool ne
   return a < -inf;
 }
 
-// Remainder with the sign of the dividend. Integers: division by zero gives 0.
+// The remainder with the sign of the dividend. For integers, division by zero gives 0.
 template <typename T, int W>
 TILE_INLINE vec<T, W> rem(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_same<T, float>) {
@@ -43,7 +43,7 @@ TILE_INLINE vec<T, W> rem(vec<T, W> a, vec<T, W> b) {
     return a % b;
   }
 }
-// Remainder with the sign of the divisor. Integers: division by zero gives 0.
+// The remainder with the sign of the divisor. For integers, division by zero gives 0.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
   const vec<T, W> r = rem(a, b);
@@ -56,8 +56,9 @@ TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
   }
 }
 
-// Shifts. An amount below zero, or of at least the width, gives 0. shr repeats the sign of a signed number. Numbers of
-// fewer than 8 bits are stored in bytes with their sign extended; their width is `Bits`.
+// Shifts. The result is 0 if the amount is negative or at least the width of the type. shr() fills signed numbers with
+// copies of the sign bit. A number of fewer than 8 bits is stored in a byte with its sign extended; its width is
+// `Bits`.
 template <typename T, int W>
 TILE_INLINE vec<T, W> shl(vec<T, W> a, vec<T, W> amount) {
   using U = uint_t<sizeof(T)>;
@@ -71,7 +72,7 @@ TILE_INLINE vec<T, W> shr(vec<T, W> a, vec<T, W> amount) {
   return select(valid, a >> bit_cast<T>(select(valid, bit_cast<U>(amount), zero<U, W>())), zero<T, W>());
 }
 
-// Integer power by repeated multiplication, wrapping. A negative exponent gives 0 unless the base is 1 or -1.
+// Integer power by repeated multiplication, with wrap-around. A negative exponent gives 0 unless the base is 1 or -1.
 template <typename T, int W>
 TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T base, T exponent) -> T {
@@ -88,8 +89,8 @@ TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
   });
 }
 
-// Cast with the rules of the primitive: float to integer truncates, saturates, and maps NaN to 0; other casts as
-// convert.
+// Casts with the rules of the IR's primitive. From float to integer, the value is truncated and saturated, and NaN
+// becomes 0. Other casts are those of convert().
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> cast(vec<T, W> a) {
   if constexpr (is_float<T> && !is_float<To>) {
@@ -115,8 +116,8 @@ TILE_INLINE vec<To, W> cast(vec<T, W> a) {
   }
 }
 
-// Converts a number to float before it is converted to a narrower type. Inexact values are rounded to odd, so that the
-// second rounding still sees on which side of a tie the number lies.
+// Converts a number to float, as the first step of a conversion to a narrower type. Inexact values are rounded to odd,
+// so that the second rounding can still tell on which side of a tie the number is.
 template <typename T, int W>
 TILE_INLINE vec<float, W> to_odd(vec<T, W> a) {
   if constexpr (is_same<T, double>) {
@@ -128,8 +129,8 @@ TILE_INLINE vec<float, W> to_odd(vec<T, W> a) {
     const vec<uint32_t, W> odd = select((bits & 1u) == zero<uint32_t, W>(), away, bits);
     return select(inexact, bit_cast<float>(odd), near);
   } else if constexpr (!is_float<T> && sizeof(T) == 8) {
-    // A double has 53 bits: the 11 lowest bits of a longer integer are replaced by a bit that tells whether any was
-    // set.
+    // A double has 53 significant bits. In a longer integer, the 11 lowest bits are replaced by one bit that tells
+    // whether any of them was set.
     const vec<uint64_t, W> bits = bit_cast<uint64_t>(a), low = bits & uint64_t(0x7ff);
     const vec<uint64_t, W> shortened = select(low != zero<uint64_t, W>(), (bits ^ low) | uint64_t(0x800), bits);
     const auto is_long = bits + uint64_t(is_signed<T> ? int64_t(1) << 53 : 0) >= uint64_t(1) << (53 + is_signed<T>);

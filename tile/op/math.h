@@ -1,6 +1,6 @@
-// Elementary functions on vectors. In float they are branch-free, with the errors given at each in units of the last
-// place; in double they call the C library lane by lane. NaN in gives NaN out; infinities and signed zeros follow the C
-// library.
+// Elementary functions on vectors. For float, they are branch-free, and the comment of each function gives its maximum
+// error in ulp, units in the last place. For double, they call the C library lane by lane. A NaN argument gives NaN.
+// Infinities and signed zeros are handled as in the C library.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -20,7 +20,7 @@ TILE_INLINE V poly(V x, typename V::element c0, C... rest) {
   return fma(x, poly(x, static_cast<typename V::element>(rest)...), splat<V::width>(c0));
 }
 
-// p * 2^n for integral n in [-300, 300], in two steps so that the result may be subnormal or infinite.
+// p * 2^n for an integer n in [-300, 300]. Scales in two steps, so that the result may be subnormal or infinite.
 template <int W>
 TILE_INLINE vec<float, W> scale_by_power(vec<float, W> p, vec<float, W> n) {
 #if TILE_AVX512
@@ -33,7 +33,7 @@ TILE_INLINE vec<float, W> scale_by_power(vec<float, W> p, vec<float, W> n) {
   return p * s1 * s2;
 }
 
-// Splits x = n ln 2 + r with |r| <= ln(2) / 2; x in [-200, 200].
+// Splits x in [-200, 200] into n ln 2 + r, with integral n and |r| <= ln(2) / 2. Returns r.
 template <int W>
 TILE_INLINE vec<float, W> reduce_ln2(vec<float, W> x, vec<float, W>& n) {
   n = round_even(x * 1.44269504f);
@@ -41,19 +41,19 @@ TILE_INLINE vec<float, W> reduce_ln2(vec<float, W> x, vec<float, W>& n) {
   return fma(n, -0x1.7f7d1cp-20f, r);
 }
 
-// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2, relative error of e^r 3e-9.
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2. The relative error of an e^r computed from it is 3e-9.
 template <int W>
 TILE_INLINE vec<float, W> exp_tail(vec<float, W> r) {
   return poly(r, 0.49999993412517f, 0.16666520107732f, 0.041668394206826f, 0.0083687804192430f, 0.0013814467298142f);
 }
 
-// x clamped to [lo, hi], NaN kept.
+// x clamped to [lo, hi]. NaN stays NaN.
 template <typename T, int W>
 TILE_INLINE vec<T, W> clamp(vec<T, W> x, T lo, T hi) {
   return less_or_second(splat<W>(hi), greater_or_second(splat<W>(lo), x));
 }
 
-// Mantissa of a positive normal x in [sqrt(1/2), sqrt(2)) and its exponent.
+// Splits a positive normal x into a mantissa in [sqrt(1/2), sqrt(2)), which is returned, and an exponent `e`.
 template <int W>
 TILE_INLINE vec<float, W> split_exponent(vec<float, W> x, vec<float, W>& e) {
   const vec<int32_t, W> bits = bit_cast<int32_t>(x) - 0x3f3504f3;
@@ -73,7 +73,7 @@ TILE_INLINE vec<float, W> log_tail(vec<float, W> f) {
 
 }  // namespace detail
 
-// Functions without a vector form here call the C library: they are rare in models, or in double.
+// These functions have no vector form and call the C library, since models rarely use them or use them in double.
 #define TILE_LIBM_BOTH(NAME)                                               \
   template <typename T, int W>                                             \
   TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                \
@@ -118,7 +118,7 @@ TILE_INLINE vec<T, W> atan2(vec<T, W> a, vec<T, W> b) {
   }
 }
 
-// Correctly rounded.
+// Square root, correctly rounded.
 template <typename T, int W>
 TILE_INLINE vec<T, W> sqrt(vec<T, W> a) {
   if constexpr (is_wide<T, W>) {
@@ -156,7 +156,7 @@ TILE_INLINE vec<T, W> sqrt(vec<T, W> a) {
     });
   }
 }
-// 1 / sqrt(x), two roundings.
+// 1 / sqrt(x), with two roundings.
 template <typename T, int W>
 TILE_INLINE vec<T, W> rsqrt(vec<T, W> a) {
   return T(1) / sqrt(a);
@@ -170,10 +170,10 @@ TILE_INLINE vec<float, W> exp(vec<float, W> x) {
   return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
 }
 
-// e^x of x <= 0, for sums of exponentials: 1 ulp from -86 on, 0 below.
+// e^x for x <= 0, for sums of exponentials. 1 ulp for x >= -86; 0 for smaller x.
 template <int W>
 TILE_INLINE vec<float, W> exp_nonpositive(vec<float, W> x) {
-  constexpr float least = -86.f, magic = 0x1.8p23f + 127;  // leaves the exponent of 2^n in the lowest bits
+  constexpr float least = -86.f, magic = 0x1.8p23f + 127;  // moves the biased exponent of 2^n to the lowest bits
   const vec<float, W> c = detail::greater_or_second(splat<W>(least), x), t = fma(c, 1.44269504f, splat<W>(magic));
   const vec<float, W> n = t - magic;
   vec<float, W> r = fma(n, -0x1.62e4p-1f, c);
@@ -202,7 +202,8 @@ TILE_INLINE vec<float, W> log(vec<float, W> x) {
   const vec<float, W> m = detail::split_exponent(select(tiny, x * 0x1p23f, x), e);
   e = select(tiny, e - 23.f, e);
   const vec<float, W> f = m - 1.f;
-  // The small part of ln 2 joins the small terms; the large part (few bits) times e is exact.
+  // ln 2 is the sum of a large part, which has few bits, and a small part. The product of the large part and e is
+  // exact. The product of the small part and e is added to the small terms.
   const vec<float, W> tail = fma(e, -0x1.bd0106p-13f, detail::log_tail(f));
   vec<float, W> y = fma(e, 0x1.63p-1f, f + tail);
   const vec<float, W> inf = splat<W>(__builtin_inff());
@@ -215,7 +216,7 @@ TILE_INLINE vec<float, W> log(vec<float, W> x) {
 template <int W>
 TILE_INLINE vec<float, W> log1p(vec<float, W> x) {
   const vec<float, W> u = x + 1.f;
-  const vec<float, W> lost = (x - (u - 1.f)) / u;  // what rounding 1 + x dropped, to first order
+  const vec<float, W> lost = (x - (u - 1.f)) / u;  // effect of the rounding error of 1 + x, to first order
   const vec<float, W> y = log(u) + lost;
   const auto plain = (u == splat<W>(__builtin_inff())) | (u <= zero<float, W>());
   return select(plain, log(u), select(x == zero<float, W>(), x, y));
@@ -247,8 +248,8 @@ TILE_INLINE vec<float, W> erf(vec<float, W> x) {
 
 namespace detail {
 
-// Up to this limit the argument reduction is exact enough; beyond it sine and cosine use the C library. Without FMA the
-// products of the reduction are rounded.
+// Up to this limit of |x|, the argument reduction of sine and cosine is precise enough. For larger |x|, they call the C
+// library. Without FMA the limit is lower, since the products of the reduction are rounded.
 inline constexpr float kSinLimit = TILE_AVX2 ? 1e5f : 500.f;
 
 // sin(x + quadrant * pi / 2) for |x| <= kSinLimit.
@@ -289,7 +290,7 @@ TILE_INLINE vec<float, W> cos(vec<float, W> x) {
 
 namespace detail {
 
-// |a|^b in double for positive finite a: error below half an ulp of float.
+// a^b in double, for positive finite a. The error is less than half an ulp of float.
 template <int W>
 TILE_INLINE vec<double, W> pow_positive(vec<double, W> a, vec<double, W> b) {
   const vec<int64_t, W> bits = bit_cast<int64_t>(a) - int64_t(0x3fe6a09e667f3bcd);
@@ -309,7 +310,7 @@ TILE_INLINE vec<double, W> pow_positive(vec<double, W> a, vec<double, W> b) {
 
 }  // namespace detail
 
-// a^b with the special cases of the C library. Float: 1 ulp; double: the C library.
+// a^b with the special cases of the C library. 1 ulp for float; the C library for double.
 template <int W>
 TILE_INLINE vec<double, W> pow(vec<double, W> a, vec<double, W> b) {
   return map_lanes(a, b, [](double x, double y) { return __builtin_pow(x, y); });
@@ -320,7 +321,7 @@ TILE_INLINE vec<float, W> pow(vec<float, W> a, vec<float, W> b) {
   const vec<float, W> m = abs(a);
   const auto ordinary = (m > z) & (m < inf);
   vec<float, W> y = convert<float>(detail::pow_positive(convert<double>(select(ordinary, m, one)), convert<double>(b)));
-  // Base 0 or infinite: the result is 0 or infinite, depending on the sign of the exponent.
+  // If the base is 0 or infinite, the result is 0 or infinite, depending on the sign of the exponent.
   const auto grows = (m == z) ^ (b > z);
   y = select(ordinary, y, select(grows, inf, z));
   const auto integral = (round_even(b) == b);
@@ -328,7 +329,7 @@ TILE_INLINE vec<float, W> pow(vec<float, W> a, vec<float, W> b) {
   const auto odd = integral & (round_even(half_b) != half_b);
   y = select(odd, copy_sign(y, a), y);
   y = select((a < z) & ~integral & (m < inf), splat<W>(__builtin_nanf("")), y);
-  // An infinite exponent: the result depends on whether the magnitude of the base is above or below 1.
+  // If the exponent is infinite, the result depends on whether the magnitude of the base is above or below 1.
   const auto b_inf = abs(b) == inf;
   y = select(b_inf, select(m == one, one, select((m > one) ^ (b < z), inf, z)), y);
   y = select(is_nan(a) | is_nan(b), a + b, y);

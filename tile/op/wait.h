@@ -1,4 +1,4 @@
-// Reading and waiting for data that other programs of the tile language write, on a CPU.
+// Functions for reading, and waiting for, data that other programs of the tile language write. CPU only.
 #pragma once
 
 #include "tile/arch/cpu/convert.h"
@@ -8,22 +8,25 @@ extern "C" int sched_yield(void) noexcept;
 
 namespace heddle::tile {
 
-// Orders earlier accesses before later ones, for the compiler and for other threads that use it.
+// A memory fence: orders earlier memory accesses before later ones, for the compiler and for other threads that also
+// use a fence.
 TILE_INLINE void order_memory() {
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
 }
 
-// Reads the bits of an element from memory now.
+// Loads the bits of an element from memory at this point (an acquire load).
 template <typename T>
 TILE_INLINE uint_t<sizeof(T)> bits_now(vec<int64_t, 1> address) {
   return __atomic_load_n(reinterpret_cast<const uint_t<sizeof(T)>*>(address.v), __ATOMIC_ACQUIRE);
 }
 
-// Watches a loop that reads data written by other programs. A trip that reads the same values as the one before counts
-// as waiting: the thread pauses, then yields, and reports to the launcher, which detects endless waits.
+// Watches a loop that reads data written by other programs. An iteration that reads the same values as the previous
+// iteration counts as waiting. The thread then pauses, later yields, and reports to the launcher, which detects endless
+// waits.
 class spin_watch {
  public:
-  // The values that this trip read, and those that it carries to the next trip.
+  // saw() and changed() record the values that this iteration has read, and carries() the values that it passes to the
+  // next iteration.
   template <typename T>
   TILE_INLINE void saw(vec<T, 1> value) {
     read_ = mix(read_, value.v);
@@ -40,7 +43,7 @@ class spin_watch {
   }
   TILE_INLINE void carries(mask<4, 1> value) { carries(value.v); }
 
-  // Ends a trip. True if the wait is endless and the program must return. `site` names the loop.
+  // Ends an iteration. Returns true if the wait is endless and the program must return. `site` identifies the loop.
   TILE_INLINE bool turn(const program_services* services, int64_t site, const int64_t* program) {
     const bool reads_the_same = read_ == last_read_, spins = reads_the_same && carried_ == last_carried_;
     last_read_ = read_;
@@ -53,7 +56,7 @@ class spin_watch {
     }
     return ++same_ > kPauses ? give_way(services, site, program, spins) : pause();
   }
-  // After the loop.
+  // Must be called after the loop.
   TILE_INLINE void end(const program_services* services) {
     if (!reported_) return;
     services->resume(services->self);
@@ -61,7 +64,7 @@ class spin_watch {
   }
 
  private:
-  // A wait for a running program is usually over sooner.
+  // The number of pauses before the thread yields. A wait for a running program usually ends earlier.
   static constexpr int64_t kPauses = 64;
   static constexpr int64_t kYieldsPerReport = 64;
 
@@ -78,7 +81,7 @@ class spin_watch {
   }
   __attribute__((noinline)) bool give_way(const program_services* services, int64_t site, const int64_t* program,
                                           bool spins) {
-    // A loop that does work while it reads the same values must not lose time.
+    // A loop that does other work while it reads the same values must not be slowed down.
     if (!spins) {
       end(services);
       waits_ = 0;

@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// A kFile error from the system; `number` is its errno. fail_errno() throws it.
+// A kFile error that the system reported. `number` is the errno value. fail_errno() throws it.
 class FileError : public Error {
  public:
   FileError(std::string path, std::string why, int number, std::string remedy = {})

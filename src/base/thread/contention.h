@@ -6,12 +6,13 @@
 
 namespace heddle {
 
-// How long runnable threads of this process have waited for a processor since construction. Times measured meanwhile
-// are too long by that much, or by more if threads wait for one another.
+// Measures how long runnable threads of this process have waited for a processor since construction. Times measured in
+// this period are too long by at least that wait, and by more if threads wait for one another.
 class Contention {
  public:
   Contention();
-  // The longest wait of any thread, as a share of the time since construction. 0 if the system does not count it.
+  // The longest wait of any thread, as a fraction of the time since construction. 0 if the system does not report
+  // waits.
   double waiting() const;
 
  private:
@@ -19,10 +20,10 @@ class Contention {
   double start_;
 };
 
-// True if the machine is too busy for meaningful measurements, by Contention::waiting().
+// True if the machine is too busy for meaningful measurements. `waiting` is a result of Contention::waiting().
 bool is_busy(double waiting);
 
-// A warning about times measured with this many threads; "" if the machine is not busy.
+// A warning about times that were measured with `threads` threads. "" if the machine is not busy.
 std::string busy_text(double waiting, int threads);
 
 }  // namespace heddle

@@ -10,9 +10,9 @@
 
 namespace heddle::cli {
 
-// The source texts of a model's kernels, numbered from 1 in the order in which the model first uses them. `explain
-// --kernels` prints them and `compile --emit` writes them. Equal kernels share one text. A kernel that calls other
-// kernels, or launches several, has several texts.
+// The source texts of a model's kernels, numbered from 1 in order of first use by the model. `explain --kernels` prints
+// them and `compile --emit` writes them. Identical kernels share one text. A kernel that calls other kernels, or
+// launches several kernels, has several texts.
 class KernelTexts {
  public:
   KernelTexts(const driver::CompiledModel& model, const Target& target);
@@ -20,10 +20,10 @@ class KernelTexts {
   size_t size() const { return symbols_.size(); }
   const std::string& symbol(size_t number) const { return symbols_.at(number - 1); }
   std::string file_name(size_t number) const;
-  // The text after a comment that says what the kernel computes, on which values, how it is launched and where it is
-  // used. The text of a stitch kernel uses names of the model.
+  // The content of the text's file. It begins with a comment that describes the computation, the values, the launch and
+  // the uses of the kernel. The text of a stitch kernel uses names of the model.
   std::string file(size_t number) const;
-  // "3", "3, 4": the numbers of a kernel's texts.
+  // The numbers of a kernel's texts: "3" or "3, 4".
   std::string numbers_of(const driver::KernelReport& kernel) const;
 
  private:
@@ -40,12 +40,12 @@ class KernelTexts {
   std::map<std::string, std::vector<Use>> uses_;  // by symbol
 };
 
-// Writes the texts of a model's kernels to a folder, which it creates if necessary, and prints how many there are.
-// Compiles no kernel. Throws kFile before it writes anything if it would overwrite a file that Heddle did not write or
-// that was edited since.
+// Writes the texts of a model's kernels to a folder, which is created if necessary, and prints the number of texts. No
+// kernel is compiled. Throws kFile if a file with the name of a text was not written by Heddle or was edited since;
+// nothing is written in that case.
 void emit_kernels(const std::string& model, const CompileOptions& options, const std::string& folder);
 
-// The launches of a kernel on a GPU, or its number of tasks on a CPU, as text.
+// Describes the launches of a GPU kernel or the number of tasks of a CPU kernel.
 std::string grid_text(const driver::KernelReport& kernel);
 
 }  // namespace heddle::cli

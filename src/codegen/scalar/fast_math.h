@@ -8,22 +8,23 @@
 
 namespace heddle::codegen {
 
-// A function of one value with a form that also rounds two neighbouring results to 16 bits: function<Out>(low, high).
+// A function of one value. Its template form function<Out>(low, high) also rounds the results of two neighbouring
+// values to 16 bits.
 struct PackForm {
   const char* function;
   schedule::ExprId argument;
 };
 std::optional<PackForm> pack_form_of(const schedule::ExprPool& pool, schedule::ExprId id);
 
-// An expression in fewer instructions: one or two values, and a format for their texts. The format's last argument is
-// the vector width.
+// An expression that needs fewer instructions: one or two argument values, and a format string for their texts. The
+// last argument of the format is the vector width.
 struct ShortForm {
   std::string format;  // "tile::fast::divide({0}, {1})", "tile::splat<{2}>(1.0f) / {0}"
   std::vector<schedule::ExprId> arguments;
 };
-// The short form of an operation on a GPU. `fast`: its users are rounded to 16 bits or fewer. Otherwise it keeps the
-// precision of f32, except for `rounded`, the value that is stored in 16 bits, and values before it whose short form
-// loses little.
+// The short form of an operation on a GPU, or nullopt. `fast`: all users of the value round it to 16 bits or fewer.
+// Otherwise, the short form keeps the precision of f32, with two exceptions: `rounded`, the value that is stored in 16
+// bits, and operands of `rounded` for which the short form loses little precision.
 std::optional<ShortForm> short_form_of(const schedule::ExprPool& pool, schedule::ExprId id, bool fast,
                                        std::optional<schedule::ExprId> rounded);
 

@@ -11,20 +11,20 @@
 
 namespace heddle::driver {
 
-// Background tasks, run one after another on a thread that starts with the first.
+// Runs background tasks one after another, on one thread that starts with the first task.
 class Background {
  public:
   Background() = default;
-  // Cancels the running task, waits for its end, and drops the tasks after it.
+  // Cancels the running task, waits until it has ended, and drops the tasks that have not started.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  // Exceptions of a task are logged with `what`.
+  // Adds a task. If the task throws, the exception is logged with `what`.
   void add(std::string what, std::function<void()> task);
-  // Returns when all added tasks have ended.
+  // Waits until all added tasks have ended.
   void wait();
-  // True if a long task should give up.
+  // True if the object is being destroyed, so that a long task should stop early.
   bool ends() const;
 
  private:
@@ -36,9 +36,9 @@ class Background {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Task> tasks_;  // the first one runs
+  std::deque<Task> tasks_;  // the first one is running
   bool ends_ = false;
-  Cancellation cancellation_;  // of all tasks
+  Cancellation cancellation_;  // cancels any task
   std::thread thread_;
 };
 

@@ -17,34 +17,37 @@ namespace heddle::driver {
 
 struct Neighbour;
 
-// Makes plans of one model for further sets of shapes and reuses existing kernels. On a CPU, kernels take the numbers
-// that differ as arguments, so after a few shapes the next one mostly needs no compiler. On a GPU, products and
-// memory-bound kernels take their outermost extents as arguments from the beginning. Products also reuse tiles of
-// existing kernels: in the best plan if these are about as fast, in a plan that is wanted soon whenever possible.
-// Thread-safe. Plans are made one at a time, but while the compiler runs for one, others whose kernels exist are made.
+// Makes plans of one model for further sets of shapes, and reuses existing kernels. On a CPU, kernels take the numbers
+// that differ as arguments, so after a few sets of shapes the next set usually needs no compilation. On a GPU, products
+// and memory-bound kernels always take their outermost extents as arguments. Products also reuse the tile sizes of
+// existing kernels: for Aim::kBest only if these are about as fast, for Aim::kSoon whenever possible. Thread-safe.
+// Plans are made one at a time. While the compiler runs for one plan, other plans whose kernels exist can be made.
 class VariantMaker {
  public:
-  // `known`: a plan of the model, whose shapes, constants and kernels the others are compared with.
+  // `known`: an existing plan of the model. New plans are compared with its shapes, and reuse its constants and
+  // kernels.
   VariantMaker(std::string path, std::shared_ptr<const runtime::Plan> known);
   ~VariantMaker();
 
   struct Made {
     std::shared_ptr<const runtime::Plan> plan;
-    runtime::Libraries libraries;  // with its kernels; on a GPU the plan itself has them
-    bool is_best = true;           // false: kernels not compiled yet would be faster
+    runtime::Libraries libraries;  // contain the plan's kernels; on a GPU the plan itself does
+    bool is_best = true;           // false: a kernel that is not compiled yet would be faster
   };
-  // kSoon: a plan that compiles no kernel that existing ones can stand in for (on a GPU). kBest: the best plan.
+  // kSoon: a plan that uses existing kernels wherever possible instead of compiling better ones (on a GPU). kBest: the
+  // best plan.
   enum class Aim : uint8_t { kSoon, kBest };
-  // The plan for the shapes of `options`. Throws what compile_model throws, and kFile if the model's file has changed.
+  // Makes the plan for the shapes of `options`. Throws all errors of compile_model(), and kFile if the model's file has
+  // changed.
   Made make(const CompileOptions& options, Aim aim);
 
-  // improve() and prepare() work on a background thread, after earlier requests. improve() makes the best plan for
-  // these shapes and passes it to `use`, unless `user` has expired.
+  // improve() and prepare() add requests to a background thread, which handles them in order. improve() makes the best
+  // plan for the shapes of `options` and passes it to `use`, unless `user` has expired.
   void improve(const CompileOptions& options, std::weak_ptr<const void> user, std::function<void(Made)> use);
-  // Makes plans for these, so that their kernels exist when make() needs them. Failures are logged, and occur again in
-  // make().
+  // Makes plans for all of these options, so that their kernels exist when make() needs them. Errors are logged, and
+  // make() throws them again.
   void prepare(std::vector<CompileOptions> all);
-  // Returns when that thread has nothing to do.
+  // Waits until the background thread has no work left.
   void wait_for_background() { background_.wait(); }
 
  private:
@@ -70,14 +73,14 @@ class VariantMaker {
   void forget_kernels();
   void prepare_each(const std::vector<CompileOptions>& all);
 
-  std::string path_, stamp_;  // of the file when the model was loaded
+  std::string path_, stamp_;  // the file's path, and its stamp when the model was loaded
   std::shared_ptr<const runtime::Plan> known_;
-  std::shared_ptr<const jit::Library> known_library_;  // with the kernels of known_ and some of other batches
+  std::shared_ptr<const jit::Library> known_library_;  // the kernels of known_ and some for other batch sizes
   std::timed_mutex mutex_;
-  std::unique_ptr<Session> session_;        // made when it is first needed
+  std::unique_ptr<Session> session_;        // created at first use
   std::map<std::string, Kernels> kernels_;  // by symbol
   uint64_t uses_ = 0;
-  Background background_;  // destroyed first: its tasks use the others
+  Background background_;  // destroyed first: its tasks use the other members
 };
 
 }  // namespace heddle::driver

@@ -24,21 +24,21 @@ struct BuildContext {
   schedule::ConfigSource* configs = nullptr;  // configurations that a tuner found
   schedule::StitchOptions stitch = {};
   passes::FusionRules rules = {};
-  // Shared by the plans of one model for several sets of shapes. CPU only.
+  // The next three members are shared by the plans of one model for several sets of shapes. CPU only.
   codegen::NumberChoice* numbers = nullptr;
   ConstantPool* constants = nullptr;
   GroupMemo* groups = nullptr;
 };
 
-// A plan without its library. It also records the buffers of the graph's values, for `verify`.
+// A plan without its kernel library, and the buffers of the graph's values, which `verify` needs.
 struct BuiltPlan {
   std::shared_ptr<runtime::Plan> plan;
   ir::Grouping grouping;
   std::vector<int64_t> step_group;            // by step: index into grouping.groups
   std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
-  // By step: its group in CompileReport::groups, and its kernel there (-1: none).
+  // By step: the index of its group in CompileReport::groups, and of its kernel in that group (-1: none).
   std::vector<std::pair<size_t, int64_t>> step_report;
-  runtime::ConstantMakers makers;  // set by plan_without_constants(); constants of bodies are already made
+  runtime::ConstantMakers makers;  // set by plan_without_constants(); the constants of bodies exist already
 };
 
 }  // namespace heddle::driver

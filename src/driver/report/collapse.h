@@ -6,13 +6,13 @@
 
 namespace heddle::driver {
 
-// A stretch of a sequence that consists of `count` equal blocks of `period` items, from `begin`.
+// A range of a sequence that starts at `begin` and consists of `count` equal blocks of `period` items.
 struct Repeat {
   size_t begin = 0, period = 0, count = 0;
 };
 
-// Finds disjoint repeats in a sequence of signatures, such as the layers of a network, so that a table or a picture
-// shows one of them. Repeats that save most are taken first. They are returned in order.
+// Finds disjoint repeats in a sequence of signatures, such as the layers of a network, so that a table or a picture can
+// show each repeated block once. Prefers the repeats that save most items. Returns the repeats in order of position.
 std::vector<Repeat> find_repeats(const std::vector<std::string>& signatures);
 
 }  // namespace heddle::driver

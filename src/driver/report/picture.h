@@ -10,8 +10,8 @@
 
 namespace heddle::driver {
 
-// A drawing of boxes in layers with edges between them, written as SVG for light and dark backgrounds. A legend
-// explains the kinds that occur. Texts may be any bytes; they become valid XML.
+// A drawing of boxes in layers and edges between the boxes, written as SVG for light and dark backgrounds. A legend
+// explains the kinds of boxes that occur. Texts may contain any bytes; they are converted to valid XML.
 class Picture {
  public:
   enum class Kind { kPort, kNode, kMissing, kContraction, kAttention, kStitch, kControl, kReference, kView, kModule };
@@ -20,14 +20,15 @@ class Picture {
     std::string name;
     std::vector<std::string> lines;  // below the name; long lines are cut
     Kind kind = Kind::kNode;
-    std::string title;                            // shown when the pointer rests on the box
-    std::vector<std::pair<Kind, double>> time{};  // drawn as a bar: shares of a run's time
+    std::string title;                            // tooltip
+    std::vector<std::pair<Kind, double>> time{};  // drawn as a bar: fractions of a run's time
   };
 
   void heading(std::string title, std::string note);
-  // Adds a box and returns its index. Edges lead from boxes that were added earlier to later ones.
+  // Adds a box and returns its index. Edges lead from earlier boxes to later ones.
   size_t add(const Box& box);
-  // Draws one edge for each pair of boxes. A backward edge is left out, since the repetition's frame shows it.
+  // Connects two boxes. At most one edge is drawn for a pair. A backward edge is not drawn, since the frame around a
+  // repetition implies it.
   void connect(size_t from, size_t to);
   // Draws a frame around boxes that are repeated `count` times.
   void frame(std::vector<size_t> boxes, size_t count);
@@ -42,10 +43,10 @@ class Picture {
 
   struct Legend {
     std::string svg;
-    double below = 0;  // the height of its rows after the first
+    double below = 0;  // the height of all rows after the first
   };
 
-  // Fills rows that end before `right`. The text of the first row is at `y`.
+  // Makes the legend in rows that end before `right`. The text of the first row is at height `y`.
   Legend make_legend(double y, double right) const;
   std::string frame_svg(const Frame& frame, bool label) const;
   std::string edge_svg(size_t edge) const;
@@ -59,7 +60,7 @@ class Picture {
   std::set<std::pair<size_t, size_t>> joined_;
   std::vector<Frame> frames_;
   Layout layout_;
-  double longest_ = 0;  // the largest share of a box
+  double longest_ = 0;  // the largest fraction of time of a box
 };
 
 }  // namespace heddle::driver

@@ -11,19 +11,20 @@ namespace heddle::driver {
 // True if a model file holds textual IR: its name ends in .hir.
 bool is_ir_file(const std::string& path);
 
-// The options that concern the import.
+// The import options among the options of a compilation.
 onnx::ImportOptions import_options(const CompileOptions& options);
 
-// Hash of the programs that the caller's operators make for this model and these shapes; part of the identity of its
-// plans. If there are such operators, it imports the model and throws what the import throws.
+// A hash of the programs that the caller's operators produce for this model with these shapes. It is part of the
+// identity of the model's plans. If there are such operators, imports the model and throws the errors of the import.
 Hash128 operators_hash(const std::string& path, const CompileOptions& options);
 
-// Replaces the inputs that CompileOptions::constants names by constants. Throws kInvalidInput if one does not exist or
-// has another type.
+// Replaces inputs by the constants that CompileOptions::constants gives for their names. Throws kInvalidInput if a
+// named input does not exist or has another type.
 void bind_constants(const std::string& path, const CompileOptions& options, ir::Graph& graph);
 
-// The graph of a model file: ONNX, or textual IR, which has fixed shapes. Throws what onnx::import_model and ir::parse
-// throw. Throws kInvalidInput if the options name an input of textual IR that does not exist or has another shape.
+// Imports a model file: ONNX or textual IR. Textual IR has fixed shapes. Throws the errors of onnx::import_model and
+// ir::parse. Throws kInvalidInput if the options name an input that the textual IR does not have or that has another
+// shape there.
 onnx::Imported import_file(const std::string& path, const CompileOptions& options);
 
 }  // namespace heddle::driver

@@ -7,14 +7,15 @@
 
 namespace heddle::driver {
 
-// The kernels of a group of kind kTile: one for each launch of its program. Throws kInvalidIr for a program that does
-// not fit the node or leaves one of its results unwritten, kUnsupportedOperator if the target cannot run it.
+// Compiles the kernels of a group of kind kTile: one kernel for each launch of the tile program. Throws kInvalidIr if
+// the program does not match the node or leaves a result unwritten. Throws kUnsupportedOperator if the target cannot
+// run the program.
 CompiledGroup compile_tile_group(const ir::Graph& graph, const ir::Group& group, const Target& target);
 
-// Operands or results of a call, as its program sees them.
+// Describes the operands or results of a call as arguments of its program.
 std::vector<lang::ProgramTensor> program_tensors(const ir::Graph& graph, const std::vector<ir::ValueId>& values);
 
-// Makes the reference evaluator of this process able to evaluate tile programs.
+// Registers the evaluator of tile programs with this process's reference evaluator.
 void install_tile_evaluator();
 
 }  // namespace heddle::driver

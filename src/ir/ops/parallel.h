@@ -7,11 +7,12 @@
 
 namespace heddle::ir {
 
-// The threads of the reference evaluator: one pool per process, with as many threads as the process may use.
+// The thread pool of the reference evaluator. There is one per process, with as many threads as the process may use.
 ThreadPool& eval_pool();
 
-// Calls body(begin, end) over disjoint ranges of [0, count). `cost` is the work of one item in element operations.
-// Ranges of less than some ten thousand operations stay on the calling thread.
+// Calls body(begin, end) in parallel for disjoint ranges that cover [0, count). `cost` is the work of one item, in
+// element operations. If all items together take no more than about ten thousand operations, they run on the calling
+// thread.
 template <typename Body>
 void parallel_for(int64_t count, int64_t cost, const Body& body) {
   const int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(cost, 1));

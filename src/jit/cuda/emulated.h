@@ -8,18 +8,18 @@
 
 namespace heddle::jit {
 
-// True for "emulated_sm_90a" and "emulated_sm_80", the architectures of src/emulator.
+// True for "emulated_sm_90a" and "emulated_sm_80", the architectures that src/emulator runs.
 bool is_emulated(std::string_view architecture);
 
-// Compiles a unit for NVRTC into a shared object with the host's compiler. The headers of tile/arch/emulated replace
-// those with instructions. Kernels are found by searching the text: they must be declared `extern "C" __global__` at
-// file scope. The arguments of __launch_bounds__ and __cluster_dims__ must have the same meaning at the end of the
-// unit.
+// Compiles a unit that was written for NVRTC into a shared object, with the host's compiler. The headers in
+// tile/arch/emulated replace the headers that contain GPU instructions. Kernels are found by a search of the text, so
+// they must be declared `extern "C" __global__` at file scope. The arguments of __launch_bounds__ and __cluster_dims__
+// are also evaluated at the end of the unit, and must have the same meaning there.
 CompiledCubin compile_emulated(const std::string& unit, const std::string& architecture, bool use_cache);
 
-// A kernel as its unit declares it. Exposed for tests.
+// The declaration of a kernel in a unit. Exposed for tests.
 struct DeclaredKernel {
-  std::string name, launch_bounds, cluster_dims;  // the last two without parentheses; "" where not given
+  std::string name, launch_bounds, cluster_dims;  // bounds and dims: without parentheses; "" if not given
   bool operator==(const DeclaredKernel&) const = default;
 };
 std::vector<DeclaredKernel> find_kernels(std::string_view unit);

@@ -10,18 +10,19 @@
 #include "lang/analysis/uses.h"
 #include "lang/ir/kernel.h"
 
-// Symbolic form of indices: scalars as sums of products, tiles as affine functions of element positions. Signed index
-// arithmetic is assumed not to overflow, since an overflowed index would point nowhere.
+// The symbolic form of indices: a scalar is a sum of products, a tile is an affine function of its element positions.
+// Signed index arithmetic is assumed not to overflow, since an overflowed index would be out of range anyway.
 namespace heddle::lang {
 
-// An index along a dimension that wraps around: (start + i) % size.
+// An index that wraps around along a dimension: (start + i) % size.
 struct Wrap {
   Polynomial start, size;
   bool operator==(const Wrap&) const = default;
 };
 
-// Elements of a tile of integers: base + the sum of strides[d] * i[d]. With a wrap, the term is strides[d] * ((start +
-// i[d]) % size) in place of strides[d] * (start + i[d]), whose part strides[d] * start is in the base.
+// The elements of a tile of integers: base + the sum of strides[d] * i[d]. In a dimension with a wrap, the base
+// contains strides[d] * start. The sum strides[d] * (start + i[d]) is then replaced by strides[d] * ((start + i[d]) %
+// size).
 struct AffineTile {
   Polynomial base;
   std::vector<Polynomial> strides;
@@ -34,19 +35,20 @@ class IndexAnalysis {
  public:
   explicit IndexAnalysis(const Kernel& kernel);
 
-  // A scalar integer as a sum of products of other scalars. A value that a `for` carries and advances by the same
-  // amount in each iteration is its initial value plus the iteration count times that amount.
+  // A scalar integer as a sum of products of other scalars. If a `for` advances a loop-carried value by the same amount
+  // in each iteration, the value becomes its initial value plus the iteration number times the amount.
   Polynomial polynomial(ValueId scalar) const;
-  // nullopt if the elements do not have this form.
+  // The affine form of a tile of integers. nullopt if the tile has no such form.
   std::optional<AffineTile> affine(ValueId tile) const;
   const Uses& uses() const { return uses_; }
 
  protected:
-  // The affine form of the result of an expand_dims, broadcast, permute or slice, from that of its operand.
+  // The affine form of the result of `op` (an expand_dims, broadcast, permute or slice). `tile` and `from` are the form
+  // and the shape of the operand.
   static std::optional<AffineTile> reshaped(const Op& op, AffineTile tile, const std::vector<int64_t>& from);
   static bool is_shape_op(OpCode code);
-  // Adds `b` times `sign`. If both have the same wrap in a dimension, the sum keeps it. Returns false if two wraps
-  // differ.
+  // Adds `b` times `sign` to `to`. If only one of the two varies along a dimension, the sum has that one's wrap there.
+  // Returns false if both vary along a dimension and their wraps differ.
   static bool add(AffineTile& to, const AffineTile& b, const Polynomial& sign);
 
   const Kernel& kernel_;
@@ -61,13 +63,13 @@ class IndexAnalysis {
   std::optional<AffineTile> remainder(const Op& op) const;
   std::optional<Polynomial> carried(ValueId argument) const;
 
-  std::unordered_map<ValueId, std::pair<const Op*, size_t>> carried_;  // argument: its `for`, and its position there
-  mutable std::set<ValueId> open_;                                     // arguments that represent themselves
+  std::unordered_map<ValueId, std::pair<const Op*, size_t>> carried_;  // by argument: its `for` and its position there
+  mutable std::set<ValueId> open_;                                     // values under analysis, as themselves
   struct Known {
     std::unordered_map<ValueId, Polynomial> scalars;
     std::unordered_map<ValueId, std::optional<AffineTile>> tiles;
   };
-  mutable Known known_;  // each value is analysed once, however many paths lead to it
+  mutable Known known_;  // so that each value is analysed only once
 };
 
 }  // namespace heddle::lang

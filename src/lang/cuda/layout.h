@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-// The layouts of tile/block/layout.h as data, with the C++ type of each. This code chooses them; the tile library
-// checks them.
+// The layouts of tile/block/layout.h as data, each with its C++ type. Layouts are chosen here and checked by the tile
+// library.
 namespace heddle::lang::cuda {
 
 // The smallest power of two that is at least n.
@@ -17,7 +17,7 @@ constexpr int64_t power_of_two_from(int64_t n) {
 
 enum class Part : uint8_t { kRegister, kLane, kWarp };
 
-// As in the tile library: `size` values that step by `stride` along `dim`; -1: along no dimension.
+// As in the tile library: `size` values with distance `stride` along dimension `dim`. -1: along no dimension.
 struct Digit {
   Part part = Part::kRegister;
   int64_t size = 1;
@@ -29,7 +29,7 @@ struct Digit {
 struct Layout {
   std::vector<int64_t> shape;
   std::vector<Digit> digits;
-  std::string type;  // C++, composed of a few named layouts
+  std::string type;  // the C++ type, composed of a few named layouts
 
   int rank() const { return static_cast<int>(shape.size()); }
   int64_t size(Part part) const;
@@ -37,32 +37,33 @@ struct Layout {
   int64_t threads() const { return 32 * size(Part::kWarp); }
   int64_t elements() const;
   int64_t coordinate(Part part, int64_t number, int dim) const;
-  // The number of registers, from 0 on, whose elements are neighbours along `dim`.
+  // The number of registers, from register 0, that hold consecutive elements along `dim`. It divides registers().
   int64_t run(int dim) const;
-  bool fits(int dim) const;  // no digit reaches beyond the shape
-  bool replicated() const;   // several threads hold an element
+  bool fits(int dim) const;  // true if no digit along `dim` exceeds the shape
+  bool replicated() const;   // true if several threads hold the same element
   bool crosses_warps(int dim) const;
 
   bool operator==(const Layout& other) const { return type == other.type; }
 };
 
-// Whether each thread holds the same elements in both.
+// True if each thread holds the same elements in both layouts.
 bool same_threads(const Layout& a, const Layout& b);
 
-// Neighbouring elements along order[0] in `vector` registers, then lanes and warps along order[0], order[1], ..., and
-// what is left of the tile in registers.
+// The blocked layout: `vector` neighbouring elements along order[0] are in the registers of a thread. Lanes and warps
+// follow along order[0], order[1], ... Registers hold the remaining elements of the tile.
 Layout blocked(const std::vector<int64_t>& shape, const std::vector<int>& order, int64_t vector, int64_t warps);
-// The accumulators of tensor cores, over the last two dimensions of the shape. A leading dimension is in registers.
+// The number of warps along the last two dimensions of a shape. mma() is the layout of tensor-core accumulators in
+// these two dimensions. A leading dimension is in registers.
 struct WarpGrid {
   int64_t m = 1, n = 1;
 };
 Layout mma(const std::vector<int64_t>& shape, WarpGrid grid, int64_t warps);
-// The C++ type of the last two dimensions, mma_layout<...>.
+// The C++ type of the layout of the last two dimensions: mma_layout<...>.
 std::string mma_type(const std::vector<int64_t>& shape, WarpGrid grid, int64_t warps);
-// The accumulators of warpgroup products, whose blocks have 64 rows and all columns.
+// The layout of the accumulators of warpgroup products. A warpgroup's block has 64 rows and all columns of the tile.
 Layout warpgroup(const std::vector<int64_t>& shape, int64_t warps);
 std::string warpgroup_type(const std::vector<int64_t>& shape, int64_t warps);
-// Adds a leading batch dimension, in registers outside of all others.
+// Adds a leading batch dimension to a layout. Its index is the slowest digit of the registers.
 Layout batched(const Layout& one, int64_t batch);
 
 Layout slice(const Layout& of, int axis);
@@ -70,10 +71,11 @@ Layout squeeze(const Layout& of, int axis);
 Layout expand(const Layout& of, int axis);
 Layout permute(const Layout& of, const std::vector<int64_t>& order);
 Layout join(const Layout& of);
-// The layout of a row-major tile after a reshape; nothing if its digits do not stay digits in the new shape.
+// The layout of a row-major tile after a reshape. nullopt if a digit of the layout is not representable as digits in
+// the new shape.
 std::optional<Layout> reshape(const Layout& of, const std::vector<int64_t>& shape);
 
-// Bytes of shared memory that operators of the tile library need.
+// Bytes of shared memory that the tile library needs for a layout conversion, and for an operation along an axis.
 int64_t convert_bytes(const Layout& from, const Layout& to, int64_t element);
 int64_t over_axis_bytes(const Layout& of, int64_t registers, int axis, const std::vector<int64_t>& elements);
 

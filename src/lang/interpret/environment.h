@@ -9,7 +9,7 @@
 
 namespace heddle::lang {
 
-// The state of an interpreted program. A view is stored as its base, its sizes, its strides, and whether it is padded
+// The state of an interpreted program. The cells of a view are its base, its sizes, its strides, and a flag for padding
 // with NaN.
 struct Environment {
   const Kernel& kernel;
@@ -17,7 +17,8 @@ struct Environment {
   Memory memory;
   std::array<int64_t, 3> grid, program{};
   std::vector<Cells> values;
-  // The values that a region of scalars yields for its arguments, for `lanes` lanes at once.
+  // Evaluates a region of scalar ops with these arguments, for `lanes` lanes at once. Returns the values that the
+  // region yields.
   std::function<std::vector<Cells>(const Region& region, std::vector<Cells> arguments, size_t lanes)> evaluate;
 
   const Type& type(ValueId value) const { return kernel.type(value); }
@@ -28,7 +29,7 @@ struct Environment {
   size_t elements(ValueId value) const { return static_cast<size_t>(type(value).elements()); }
 };
 
-// Each executes one kind of ops that are not elementwise; false: the op is of another kind.
+// Each function executes one kind of non-elementwise ops. Returns false if the op is of another kind.
 bool run_shape_op(Environment& env, const Op& op);
 bool run_axis_op(Environment& env, const Op& op);
 bool run_product_op(Environment& env, const Op& op);

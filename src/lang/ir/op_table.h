@@ -12,11 +12,11 @@ namespace heddle::lang {
 using OpCode = ir::Op;
 
 enum Trait : unsigned {
-  kPure = 1,         // no effect but its results
-  kElementwise = 2,  // element i of the results depends on element i of the operands alone
-  kReads = 4,        // of memory
+  kPure = 1,         // has no effect except its results
+  kElementwise = 2,  // element i of the results depends only on element i of the operands
+  kReads = 4,        // reads memory
   kWrites = 8,
-  kEffect = 16,  // visible from outside, or ordered with memory accesses
+  kEffect = 16,  // visible outside of the program, or ordered with memory accesses
   kControl = 32,
   kTerminator = 64,
 };
@@ -33,10 +33,10 @@ struct AttributeInfo {
 class RuleContext;
 using Rule = void (*)(RuleContext&);  // checks the types of one op
 
-// The form of an op in the tile IR; an op that it lacks has no rule.
+// The form of an op in the tile IR. An op that is not in the tile IR has no rule.
 struct OpInfo {
   std::string_view name;
-  int least_operands = 0, most_operands = 0;  // most -1: any number
+  int least_operands = 0, most_operands = 0;  // most_operands = -1: any number
   int regions = 0;
   unsigned traits = 0;
   std::vector<AttributeInfo> attributes;
@@ -47,7 +47,7 @@ struct OpInfo {
 
 const OpInfo& info_of(OpCode code);
 std::optional<OpCode> parse_op(std::string_view name);
-// For "did you mean" hints.
+// The names of all ops, for "did you mean" hints.
 const std::vector<std::string_view>& op_names();
 
 }  // namespace heddle::lang

@@ -5,11 +5,11 @@
 
 namespace heddle::passes {
 
-// Folds per-channel constants around a convolution or a dot into its constant weights. A multiplication after it scales
-// the weights' output channels (and constants added in between), one before it their input channels. Additions after it
-// merge into one. A batch normalisation thus folds into the weights and one bias. Weights of 16 bits keep their type,
-// and stay as they are where f16 has no normal numbers for their products. Behind a contraction of 16 bits there may be
-// a cast to f32.
+// Folds per-channel constants around a convolution or dot into its constant weights. A multiplication after the
+// contraction scales the output channels of the weights, and constants that are added in between. A multiplication
+// before it scales the input channels. Several additions after it become one. A batch normalisation thus becomes a
+// change of the weights and one bias. 16-bit weights keep their type. They are not changed if the scaled weights are
+// too large or too small for normal f16 numbers. A 16-bit contraction may be followed by a cast to f32.
 ir::Graph fold_batch_norm(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -5,9 +5,9 @@
 
 namespace heddle::passes {
 
-// Gives each reader its own copy of values that are free where they are read but cost memory traffic if stored:
+// Gives each reader its own copy of a value that costs nothing to compute in the reader but memory traffic to store:
 // broadcasts, iotas, and slices and one-row lookups that only elementwise nodes read. A group of a fused graph then
-// never takes one from another group. Runs last, since cse undoes it.
+// never reads such a value from another group. Must be the last pass, since cse would merge the copies.
 ir::Graph clone_cheap_producers(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -4,8 +4,8 @@
 
 namespace heddle::passes {
 
-// Gives convolutions whose filters are computed in each run filters with the channels last, in the order in which
-// tensor cores sum them up. Filters that are constants are packed when a model is compiled.
+// Transposes the filters of a convolution to channels last, the order in which tensor cores accumulate, if the filters
+// are computed in each run. Constant filters are packed when the model is compiled instead.
 ir::Graph filters_last(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

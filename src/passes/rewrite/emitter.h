@@ -13,7 +13,7 @@ namespace heddle::passes {
 
 class Emitter;
 
-// A node that is about to be emitted. Values are those of the target graph.
+// A node that is about to be emitted. Its values belong to the target graph.
 struct Match {
   Emitter& e;
   ir::Op op;
@@ -21,16 +21,16 @@ struct Match {
   const ir::Attrs& attrs;
 };
 
-// A rewriting rule. It looks at a node of `op` before the node exists, and returns an equivalent value or nothing.
-// Rules must make progress (fewer or cheaper nodes, or closer to the canonical form), since what they emit goes through
-// the rules again.
+// A rewriting rule. `apply` is called for a node of `op` before the node is created. It returns an equivalent value, or
+// nullopt. A rule must make progress (fewer or cheaper nodes, or nodes closer to the canonical form), since the rules
+// are applied again to the nodes that it emits.
 struct Rule {
   ir::Op op;
   std::string_view name;
   std::optional<ir::ValueId> (*apply)(const Match&);
 };
 
-// Rules by the op that they apply to.
+// Rules, indexed by the op that they match.
 class RuleTable {
  public:
   explicit RuleTable(std::initializer_list<std::span<const Rule>> families);
@@ -40,22 +40,23 @@ class RuleTable {
   std::array<std::vector<Rule>, 256> rules_;
 };
 
-// Emits nodes with one result through a rule table: the first rule that applies replaces the node, and what it emits
-// goes through the table again.
+// Emits nodes with one result through a rule table. The first matching rule replaces the node. The rules are applied
+// again to the nodes that the rule emits.
 class Emitter {
  public:
   Emitter(ir::Rewriter& rewriter, const RuleTable& rules) : rewriter_(rewriter), rules_(rules) {}
 
   const ir::Graph& graph() { return rewriter_.target(); }
-  // True if the emitted value feeds a decision (ir/analysis/decisions.h): rules that move a rounding must not apply.
+  // True if the emitted value feeds a decision (ir/analysis/decisions.h). Rules that would change a rounding must not
+  // be applied then.
   bool feeds_decision() const { return feeds_decision_; }
   void set_feeds_decision(bool feeds) { feeds_decision_ = feeds; }
   ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {});
-  // Emits without the rules.
+  // Emits a node without applying rules.
   ir::ValueId emit_plain(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {}) {
     return rewriter_.emit(op, std::move(inputs), std::move(attrs));
   }
-  // Also gives the origins of this target node to values made from here on.
+  // Adds the origins of this target node to all values that are emitted later.
   void also_from(const ir::Node& target_node) { rewriter_.also_from(target_node); }
 
   const ir::Node& def(ir::ValueId v) { return graph().producer(v); }
@@ -64,14 +65,14 @@ class Emitter {
   DType dtype(ir::ValueId v) { return graph().dtype(v); }
   int64_t count(ir::ValueId v) { return element_count(shape(v)); }
 
-  // The value of a constant whose elements are all equal, also through broadcasts and reshapes. Large constants are not
-  // searched.
+  // The value of a constant whose elements are all equal; else nullopt. Looks through broadcasts and reshapes. Does not
+  // search large constants.
   std::optional<double> splat(ir::ValueId v);
-  // Whether a value is a constant or a broadcast of one.
+  // True if a value is a constant or a broadcast of one.
   bool is_constant(ir::ValueId v);
 
   ir::ValueId constant(Tensor value) { return rewriter_.constant(std::move(value)); }
-  // `value` in the type and shape of `like`: a scalar and a broadcast.
+  // A tensor filled with `value`, of the type and shape of `like`: a scalar and a broadcast.
   ir::ValueId full_like(ir::ValueId like, double value);
   ir::ValueId unary(ir::Op op, ir::ValueId x) { return emit(op, {x}); }
   ir::ValueId binary(ir::Op op, ir::ValueId a, ir::ValueId b) { return emit(op, {a, b}); }
@@ -88,24 +89,25 @@ class Emitter {
   bool feeds_decision_ = false;
 };
 
-// Rebuilds a graph through a rule table.
+// Rebuilds a graph, emitting every node through a rule table.
 ir::Graph apply_rules(const ir::Graph& graph, const RuleTable& rules);
 
-// The rule tables of canonicalize. Other passes may include them in theirs.
+// The rule table of canonicalize, and the families of rules that it consists of. Other passes may use the families in
+// their own tables.
 const RuleTable& canonical_rules();
 std::span<const Rule> arithmetic_rules();
 std::span<const Rule> layout_rules();
 std::span<const Rule> indexing_rules();
 std::span<const Rule> contraction_rules();
 
-// A dimension as an index.
+// Converts a dimension to an index of a container.
 inline size_t at(int64_t dim) {
   return static_cast<size_t>(dim);
 }
-// 0, 1, ..., count - 1
+// The list 0, 1, ..., count - 1.
 ir::Ints counting(size_t count);
 ir::Ints inverse(const ir::Ints& perm);
-// Position of a value in a list, or -1.
+// The position of a value in a list; -1 if the list does not contain it.
 int64_t index_of(const ir::Ints& list, int64_t value);
 
 }  // namespace heddle::passes

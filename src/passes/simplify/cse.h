@@ -5,7 +5,8 @@
 
 namespace heddle::passes {
 
-// Common subexpressions: nodes of equal op, operands and attributes become one. Constants are compared by content.
+// Eliminates common subexpressions: merges nodes with equal op, operands and attributes. Constants are compared by
+// content.
 ir::Graph cse(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

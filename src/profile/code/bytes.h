@@ -14,7 +14,7 @@ namespace heddle::profile::code {
   fail(ErrorCode::kDamagedArtefact, "line tables", why, "Compile the code again with -g1");
 }
 
-// Reads consecutive little-endian values of a section. Throws kDamagedArtefact if it ends too early.
+// Reads consecutive little-endian values of a section. Throws kDamagedArtefact if the section ends too early.
 class Bytes {
  public:
   explicit Bytes(std::string_view all, uint64_t at = 0) : all_(all) { seek(at); }
@@ -30,10 +30,10 @@ class Bytes {
     at_ += size;
     return all_.substr(at_ - size, size);
   }
-  // The next `size` bytes, with a reader of their own.
+  // Skips the next `size` bytes and returns a separate reader for them.
   Bytes part(uint64_t size) { return Bytes(take(size)); }
 
-  // A struct as it lies in the file.
+  // Reads a struct with the memory layout of the file.
   template <typename T>
   T record() {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -76,7 +76,7 @@ class Bytes {
     at_ = end + 1;
     return found;
   }
-  // The length in front of a unit. Units of 64-bit DWARF (above 4 GiB) are refused.
+  // Reads the length at the start of a unit. Throws for units of 64-bit DWARF (above 4 GiB), which are not supported.
   uint64_t unit_length() {
     const uint32_t length = u32();
     if (length >= 0xfffffff0U) fail_damaged("a unit is of 64-bit DWARF, which is not read");

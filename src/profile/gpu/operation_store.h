@@ -11,15 +11,15 @@
 
 namespace heddle::profile {
 
-// Operations between CUPTI's buffers and their reader, up to a number. Thread-safe.
+// A bounded queue of operations between CUPTI's buffers and their reader. Thread-safe.
 class OperationStore {
  public:
   explicit OperationStore(size_t most) : most_(most) {}
 
-  // The number of operations, from the first, that there is room for.
+  // The number of operations, at most `count`, that still fit in the store.
   size_t room_for(size_t count) const;
   void add(std::span<const GpuOperation> operations);
-  // Removes the operations that began up to `until` and returns them in order of start.
+  // Removes and returns the operations that started at or before `until`, in order of start.
   std::vector<GpuOperation> take(uint64_t until);
 
  private:

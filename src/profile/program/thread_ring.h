@@ -15,32 +15,34 @@
 
 namespace heddle::profile {
 
-// One sample of a thread: its position, and the CPU time that it took since its previous sample.
+// One sample of a thread: its position, and the CPU time that the thread used since its previous sample.
 struct CpuSample {
-  std::span<const PythonFrame> frames;  // the innermost first
+  std::span<const PythonFrame> frames;  // innermost frame first
   uint64_t program_counter = 0;
   int64_t nanoseconds = 0;
-  const std::string* thread = nullptr;  // its name
+  const std::string* thread = nullptr;  // the name of the thread
 };
 
-// The samples of one thread. Its signal handler writes them, a collector thread reads them. A code object is copied
-// when the handler first meets it, since it may be gone when the sample is read.
+// A ring buffer with the samples of one thread. The thread's signal handler writes samples, and a collector thread
+// reads them. The handler copies a code object when it first encounters the object, since the object may have been
+// freed when the sample is read.
 class ThreadRing {
  public:
-  static ThreadRing* make();  // by mmap(), never freed: a handler may still use it. Throws kOutOfMemory.
+  static ThreadRing* make();  // uses mmap(); never freed, since a handler may still use it. Throws kOutOfMemory.
 
-  // Starts recording a thread that has no timer yet. `counted`: its CPU time so far.
+  // Starts recording a thread that has no timer yet. `counted`: the CPU time that the thread has used so far.
   void begin(int of_thread, std::string of_name, int64_t counted);
   // Records a sample. Called on the thread, in its signal handler.
   void take(const PythonRuntime& python, uint64_t program_counter);
 
-  // Called by one thread at a time. `learn` receives the data of a code object before a sample refers to it.
+  // Passes the recorded samples to `sample`, and the data of each code object to `learn` before a sample refers to it.
+  // Must not be called by two threads at the same time.
   void collect(const std::function<void(const PythonFrame&, const PythonCode&)>& learn,
                const std::function<void(const CpuSample&)>& sample);
 
   std::atomic<uint64_t> lost{0};
   std::atomic<int> thread{0};  // the sampled thread; 0: none
-  int64_t last = 0;            // CPU time of the thread at its last sample; used by its handler only
+  int64_t last = 0;            // the thread's CPU time at its last sample; only its handler uses this
   timer_t timer{};
   std::string name;
 

@@ -15,29 +15,30 @@
 
 namespace heddle::runtime {
 
-// The iteration numbers on the device, as i64, and a byte that is 1. Written once, then immutable.
+// Device memory with the iteration numbers, as i64, and a byte that is 1. It is written once and then immutable.
 class CudaNumbers {
  public:
   static constexpr int64_t kMost = 4096;
 
   explicit CudaNumbers(const CudaContext& context);
-  uint64_t device(int64_t number) const;  // below kMost
+  uint64_t device(int64_t number) const;  // `number` must be below kMost
   const int64_t* host(int64_t number) const { return host_.data() + kApart * number; }
   uint64_t one() const;
   size_t bytes() const { return host_.size() * sizeof(int64_t); }
 
  private:
-  static constexpr int64_t kApart = 2;  // kernels may assume that an operand is aligned to 16 bytes
+  static constexpr int64_t kApart = 2;  // distance of numbers: 16 bytes, the alignment that kernels may assume
 
   std::vector<int64_t> host_;
   std::unique_ptr<CudaBuffer> memory_;
 };
 
-// The data that all runs of a plan share on a GPU: loaded kernels, parsed reference steps, and constants. Constants are
-// copied to the device when the first run state asks for them, unless another plan has copied them. Thread-safe.
+// The data that all runs of a plan share on a GPU: loaded kernels, parsed reference steps, and constants. The constants
+// are copied to the device when the first run state needs them, unless another plan has already copied them.
+// Thread-safe.
 class CudaCode {
  public:
-  // Loads the kernels of the plan and its bodies. Throws kDamagedArtefact if one is missing, kDevice.
+  // Loads the kernels of the plan and of its bodies. Throws kDamagedArtefact if a kernel is missing, and kDevice.
   CudaCode(std::shared_ptr<const CudaContext> context, const Plan& plan, const Interpreter* interpreter);
 
   const CudaContext& context() const { return *context_; }
@@ -49,7 +50,8 @@ class CudaCode {
   uint64_t constant(const Tensor& tensor);
   // Created on first use.
   const CudaNumbers& numbers();
-  // Bytes on the device of all constants and numbers so far, including those that other plans share.
+  // The bytes that all constants and iteration numbers occupy on the device so far, including those that other plans
+  // share.
   size_t constant_bytes() const;
 
  private:

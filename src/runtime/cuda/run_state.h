@@ -10,8 +10,8 @@
 
 namespace heddle::runtime {
 
-// The state of one run at a time: memory, a stream, and the plan bound to them and captured as graphs. A plan that
-// consists of kernels only is one graph.
+// The state of a run: memory, a stream, and the plan bound to these and captured as graphs. At most one run uses it at
+// a time. A plan that consists only of kernels is one graph.
 class CudaRunState {
  public:
   CudaRunState(CudaCode& code, const Plan& plan, const Interpreter* interpreter, ThreadPool& pool, OutputPool& outputs);
@@ -20,16 +20,16 @@ class CudaRunState {
   CudaRunState& operator=(const CudaRunState&) = delete;
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const Tensor> into = {});
-  // Step by step, without graphs.
+  // Runs the plan step by step, without graphs, and calls `observe` for the steps.
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe,
                                    std::span<const Tensor> into);
-  // Device times of runs, without copies of inputs and outputs. `cold`: the L2 is overwritten before each run.
+  // The device time of each run, without copies of inputs and outputs. `cold`: overwrites the L2 cache before each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
-  // The same; `before` enqueues work on the stream ahead of each run.
+  // The device time of each of `runs` runs. `before` enqueues work on the stream before each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs,
                            const std::function<void(CudaDriver::Handle stream)>& before);
 
-  // Device times of each outermost step: medians over runs. A step on the host counts 0.
+  // The device time of each outermost step: the median over `runs` runs. 0 for a step on the host.
   std::vector<double> time_steps(std::span<const Tensor> inputs, int runs);
 
   size_t pinned_bytes() const { return pinned_bytes_; }
@@ -61,13 +61,13 @@ class CudaRunState {
   CudaRunMemory memory_;
   CudaBinding binding_;
   std::unique_ptr<CudaHostBuffer> pinned_;
-  std::vector<std::byte*> pinned_inputs_, pinned_outputs_;  // null: not copied
+  std::vector<std::byte*> pinned_inputs_, pinned_outputs_;  // null: this one is not copied
   size_t pinned_bytes_ = 0, graphs_ = 0;
   bool direct_ = false;  // runs without graphs
 
   // State of the run in progress.
   std::span<const Tensor> inputs_;
-  std::vector<Tensor> uploads_;  // results of host calls, until their copies are done
+  std::vector<Tensor> uploads_;  // results of host calls, kept until they are copied to the device
 };
 
 }  // namespace heddle::runtime

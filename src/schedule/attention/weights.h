@@ -10,15 +10,15 @@
 
 namespace heddle::schedule {
 
-// The computation between two products, as algebra. Expressions are over a batch, a row and a key. Local 0 is the first
-// product's element, local i + 1 the result of reduction i over the keys.
+// Algebra on the computation between two products. Expressions are over a batch, a row and a key. Local 0 is an element
+// of the first product. Local i + 1 is the result of reduction i over the keys.
 struct KeyReduction {
-  std::string kind;             // as of ir::Op::kReduce
-  ExprId body = 0;              // for each key
-  std::vector<ExprId> further;  // terms that belong to no key: the scores of sinks
+  std::string kind;             // as for ir::Op::kReduce
+  ExprId body = 0;              // the reduced value of a key
+  std::vector<ExprId> further;  // additional terms without a key: the scores of sinks
 };
 
-// sum over keys of exp(score), plus exp(sink) for each sink.
+// The sum over all keys of exp(score), plus exp(sink) for each sink.
 struct ExpSum {
   ExprId score = 0;
   std::vector<ExprId> sinks;
@@ -26,17 +26,18 @@ struct ExpSum {
 };
 
 // factor * product of exp(row)^power * product of sum^power * exp(score). Products, quotients and sums over keys
-// preserve this form, so two computations of one function have the same form, whatever their order. A factor of a row
-// moves in and out of a sum over its keys. That is why a sum can be corrected when a later key raises the maximum.
+// preserve this form. Two computations of one function therefore have the same form, whatever the order of their
+// operations. A factor that depends only on the row can be moved into or out of a sum over the row's keys. For this
+// reason, a sum can be corrected when a later key raises the maximum.
 struct KeyWeight {
   double factor = 1;
-  std::map<ExprId, double> exps;  // values that do not vary with the key
+  std::map<ExprId, double> exps;  // powers, by a value that does not vary with the key
   std::map<ExpSum, int> sums;
-  std::optional<ExprId> score;  // nullopt: does not vary with the key
-  bool zero_if_empty = false;   // 0, not NaN, in a row without any key (all scores minus infinity)
+  std::optional<ExprId> score;  // nullopt: the weight does not vary with the key
+  bool zero_if_empty = false;   // 0, not NaN, in an empty row (all scores are minus infinity)
 };
 
-// exp(score) / (sum over keys of exp(score) + exp(sinks)).
+// A softmax: exp(score) / (sum over keys of exp(score) + exp(sinks)).
 struct SoftmaxForm {
   ExprId score = 0;
   std::vector<ExprId> sinks;
@@ -48,13 +49,13 @@ class KeyFacts {
  public:
   KeyFacts(ExprPool& pool, VarId key) : pool_(pool), key_(key) {}
 
-  // The expression without casts between floats, computed in f32.
+  // The expression without casts between floating-point types, as computed in f32.
   ExprId in_f32(ExprId id);
-  // Whether an expression varies with the key.
+  // True if the value of an expression depends on the key.
   bool varies(ExprId id);
-  // True if an expression depends on reductions over the keys.
+  // True if an expression depends on a reduction over the keys.
   bool reduces(ExprId id);
-  // The value of a floating-point constant; else nullopt.
+  // The value of an expression that is a floating-point constant; nullopt for other expressions.
   std::optional<double> number(ExprId id) const;
 
  private:
@@ -70,14 +71,14 @@ class KeyAlgebra {
   KeyAlgebra(ExprPool& pool, const std::vector<KeyReduction>& reductions, VarId key)
       : pool_(pool), reductions_(reductions), facts_(pool, key) {}
 
-  // The form of an expression; nullopt, with the reason in why(), if it has none.
+  // The form of an expression. nullopt if it has none; why() then returns the reason.
   std::optional<KeyWeight> weight(ExprId id);
-  // Matches `weight`, multiplied by the rows' values `behind` the second product (each with its power, 1 or -1), as a
-  // softmax; nullopt, with a reason, if it is none.
+  // Matches a softmax: `weight`, multiplied by the factors `behind` that follow the second product and depend only on
+  // the row. Each factor has its power, 1 or -1. nullopt if the result is not a softmax; why() then returns the reason.
   std::optional<SoftmaxForm> softmax(const KeyWeight& weight, const std::vector<std::pair<KeyWeight, int>>& behind);
   const std::string& why() const { return why_; }
 
-  // Whether an expression varies with the key.
+  // True if the value of an expression depends on the key.
   bool varies(ExprId id) { return facts_.varies(id); }
 
  private:
@@ -92,7 +93,8 @@ class KeyAlgebra {
   std::optional<ExprId> sink_of(const KeyWeight& term, const KeyWeight& rows);
   void leaves(ExprId id, double factor, Leaves& to);
   ExprId total(const Leaves& terms);
-  // True if a condition holds only in rows without any key (`holds` true), or only in all others.
+  // `holds` true: returns true if the condition holds only in rows without any key. `holds` false: returns true if the
+  // condition fails only in such rows.
   bool is_empty_row(ExprId condition, bool holds, ExprId weight);
   bool is_minus_infinity(ExprId id) const;
   bool is_score(ExprId id, ExprId weight);

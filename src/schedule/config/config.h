@@ -10,13 +10,13 @@
 
 namespace heddle::schedule {
 
-// The choices for a kernel: one struct per family of kernels, whose name is kName. `fields` passes each member with its
-// name to a visitor; printing, parsing and reflection use only this list. `tile` passes the members that define the
-// tile. The fastest configurations of a problem seldom differ in these.
+// The choices for a kernel. Each family of kernels has one struct, whose kName is the name of the family. `fields`
+// passes each member and its name to a visitor; printing, parsing and reflection use only this list. `tile` passes the
+// members that define the tile. The fastest configurations of a problem rarely differ in these members.
 //
-// "splits" are parts of k, whose sums a second kernel adds in order.
+// "splits" is the number of parts of k. A second kernel adds the sums of the parts in order.
 
-// A kernel without choices, by its name. GPU stitch kernels have no name.
+// A kernel without choices, and its name. GPU stitch kernels have no name.
 struct NoChoice {
   std::string name;
 
@@ -25,7 +25,7 @@ struct NoChoice {
   bool operator==(const NoChoice&) const = default;
 };
 
-// A loop nest on a CPU: lanes of its vectors.
+// A loop nest on a CPU. `lanes`: lanes per vector.
 struct LoopConfig {
   static constexpr std::string_view kName = "";
   int64_t lanes = 1;
@@ -35,7 +35,7 @@ struct LoopConfig {
   bool operator==(const LoopConfig&) const = default;
 };
 
-// A scatter of single elements: threads that share a column; threads of a block.
+// A scatter of single elements. `sharers`: threads per column; `threads`: threads per block.
 struct ScatterElementsConfig {
   static constexpr std::string_view kName = "scatter_elements";
   int64_t sharers = 1, threads = 0;
@@ -45,10 +45,10 @@ struct ScatterElementsConfig {
   bool operator==(const ScatterElementsConfig&) const = default;
 };
 
-// A scatter of slices: rows and columns per warp.
+// A scatter of slices. `rows` and `columns`: rows and columns per warp.
 struct ScatterSlicesConfig {
   static constexpr std::string_view kName = "scatter_nd";
-  static constexpr int64_t kThreads = 256;  // of a block
+  static constexpr int64_t kThreads = 256;  // threads per block
   int64_t rows = 0, columns = 0;
 
   static void tile(auto&, auto&&) {}
@@ -56,7 +56,7 @@ struct ScatterSlicesConfig {
   bool operator==(const ScatterSlicesConfig&) const = default;
 };
 
-// A top-k selection: threads of a block. A block processes one column.
+// A top-k selection. `threads`: threads per block. A block processes one column.
 struct SelectConfig {
   static constexpr std::string_view kName = "topk";
   int64_t threads = 0;
@@ -66,7 +66,8 @@ struct SelectConfig {
   bool operator==(const SelectConfig&) const = default;
 };
 
-// A product on a CPU: rows of A and columns of B per block; rows and columns of the register tile.
+// A product on a CPU. `tile_m` and `tile_n`: rows of A and columns of B per block. `micro_m` and `micro_n`: rows and
+// columns of the register tile.
 struct CpuGemmConfig {
   static constexpr std::string_view kName = "gemm";
   int64_t tile_m = 0, tile_n = 0, micro_m = 0, micro_n = 0;
@@ -77,12 +78,12 @@ struct CpuGemmConfig {
   static void fields(auto& c, auto&& f) { tile(c, f); }
   bool operator==(const CpuGemmConfig&) const = default;
 };
-// A product with few rows, limited by memory bandwidth.
+// A product with few rows, which is limited by memory bandwidth.
 struct CpuGemvConfig : CpuGemmConfig {
   static constexpr std::string_view kName = "gemv";
 };
 
-// A direct convolution: output rows and filters (columns) per block.
+// A direct convolution. `rows` and `tile_n`: output rows and filters (columns) per block.
 struct CpuConvConfig {
   static constexpr std::string_view kName = "direct";
   int64_t rows = 0, tile_n = 0, micro_m = 0, micro_n = 0;
@@ -94,7 +95,7 @@ struct CpuConvConfig {
   bool operator==(const CpuConvConfig&) const = default;
 };
 
-// A convolution by F(4x4, 3x3): 4x4 tiles and filters (columns) per block.
+// A Winograd convolution F(4x4, 3x3). `tiles` and `tile_n`: 4x4 tiles and filters (columns) per block.
 struct CpuWinogradConfig {
   static constexpr std::string_view kName = "winograd";
   int64_t tiles = 0, tile_n = 0, micro_m = 0, micro_n = 0;
@@ -106,8 +107,8 @@ struct CpuWinogradConfig {
   bool operator==(const CpuWinogradConfig&) const = default;
 };
 
-// A direct convolution with lanes along pixels: output rows and pixels per block; channels, pixels and rows of the
-// register tile.
+// A direct convolution with lanes along pixels. `rows` and `pixels`: output rows and pixels per block. `micro_m`,
+// `micro_n` and `micro_rows`: channels, pixels and rows of the register tile.
 struct CpuPlanarConfig {
   static constexpr std::string_view kName = "planar";
   int64_t rows = 0, pixels = 0, micro_m = 0, micro_n = 0, micro_rows = 1;
@@ -120,10 +121,10 @@ struct CpuPlanarConfig {
   bool operator==(const CpuPlanarConfig&) const = default;
 };
 
-// A window of any shape: channels per thread.
+// A window of any shape. `channels`: channels per thread.
 struct CudaWindowConfig {
   static constexpr std::string_view kName = "generic_window";
-  static constexpr int64_t kThreads = 256;  // of a block
+  static constexpr int64_t kThreads = 256;  // threads per block
   int64_t channels = 0;
 
   static void tile(auto&, auto&&) {}
@@ -131,10 +132,11 @@ struct CudaWindowConfig {
   bool operator==(const CudaWindowConfig&) const = default;
 };
 
-// A window that a thread slides over the image: channels, outputs down and outputs across per thread.
+// A window that a thread slides over the image. `channels`, `down` and `across`: channels, output rows and output
+// columns per thread.
 struct RegisterTiledWindowConfig {
   static constexpr std::string_view kName = "register_tiled_window";
-  static constexpr int64_t kThreads = 128;  // of a block
+  static constexpr int64_t kThreads = 128;  // threads per block
   int64_t channels = 0, down = 1, across = 1;
 
   static void tile(auto&, auto&&) {}
@@ -142,10 +144,11 @@ struct RegisterTiledWindowConfig {
   bool operator==(const RegisterTiledWindowConfig&) const = default;
 };
 
-// A window whose pixels a thread keeps in a ring of registers: channels and outputs across per thread.
+// A window whose pixels a thread keeps in a ring of registers. `channels` and `across`: channels and output columns per
+// thread.
 struct RegisterRingWindowConfig {
   static constexpr std::string_view kName = "register_ring_window";
-  static constexpr int64_t kThreads = 128;  // of a block
+  static constexpr int64_t kThreads = 128;  // threads per block
   int64_t channels = 0, across = 1;
 
   static void tile(auto&, auto&&) {}
@@ -153,14 +156,14 @@ struct RegisterRingWindowConfig {
   bool operator==(const RegisterRingWindowConfig&) const = default;
 };
 
-// A window over rows of adjacent pixels: outputs per thread, taps of a row that are processed at a time, pixels per
-// load.
+// A window over rows of adjacent pixels. `across`: outputs per thread. `taps`: taps of a row that are processed at a
+// time. `vector`: pixels per load.
 struct PlanarWindowConfig {
   static constexpr std::string_view kName = "planar_window";
-  static constexpr int64_t kThreads = 128;  // of a block
+  static constexpr int64_t kThreads = 128;  // threads per block
   int64_t across = 1, taps = 1, vector = 1;
 
-  // Pixels of the first load that precede a thread's first pixel, if `low` pixels of a row are padding.
+  // The number of pixels in the first load that precede the thread's first pixel, if a row has `low` pixels of padding.
   int64_t lead(int64_t low) const { return (vector - low % vector) % vector; }
   int64_t width() const { return across < 8 ? across : 8; }  // outputs per call of the epilogue
   static void tile(auto&, auto&&) {}
@@ -168,15 +171,16 @@ struct PlanarWindowConfig {
   bool operator==(const PlanarWindowConfig&) const = default;
 };
 
-// Attention: warpgroups of 64 rows; keys per tile; buffers of K and V, and of Q; blocks per SM; parts of the keys,
-// computed by different blocks; heads whose keys should be in the L2 together.
+// Attention on a GPU. `consumers`: warpgroups of 64 rows each. `tile_n`: keys per tile. `stages` and `q_stages`:
+// buffers of K and V, and of Q. `blocks`: blocks per SM. `splits`: parts of the keys, which different blocks process.
+// `section`: heads whose keys should be in the L2 at the same time.
 struct CudaAttentionConfig {
   static constexpr std::string_view kName = "attention";
   int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0, blocks = 1, splits = 1, section = 1;
-  int64_t panels = 1;     // parts of the columns of V and O: the units of each compute all scores again
-  int64_t key_warps = 0;  // few rows: warps of a block that share rows and divide the keys
-  bool dynamic = false;   // each block takes the next unit not yet taken
-  bool combines = false;  // if keys are split: a second launch adds the parts; else the last block of each row does
+  int64_t panels = 1;     // parts of the columns of V and O; each part computes all scores again
+  int64_t key_warps = 0;  // if there are few rows: warps that share the rows and divide the keys
+  bool dynamic = false;   // blocks fetch their next unit dynamically
+  bool combines = false;  // a second launch adds the parts of split keys; else the last block of each row does
 
   int64_t tile_m() const { return 64 * consumers; }
   static void tile(auto& c, auto&& f) {
@@ -189,7 +193,7 @@ struct CudaAttentionConfig {
   bool operator==(const CudaAttentionConfig&) const = default;
 };
 
-// Attention on a CPU: rows per task, keys per block, rows of the register tile.
+// Attention on a CPU. `tile_m`: rows per task. `tile_n`: keys per block. `micro_m`: rows of the register tile.
 struct CpuAttentionConfig {
   static constexpr std::string_view kName = "blocked_attention";
   int64_t tile_m = 0, tile_n = 0, micro_m = 0;
@@ -199,7 +203,7 @@ struct CpuAttentionConfig {
   bool operator==(const CpuAttentionConfig&) const = default;
 };
 
-// Contractions back to back on a CPU: strips of rows per image, steps per strip.
+// Back-to-back contractions on a CPU. `strips`: strips of rows per image. `steps`: steps per strip.
 struct CpuBackToBackConfig {
   static constexpr std::string_view kName = "blocked_back_to_back";
   int64_t strips = 1, steps = 1;
@@ -209,15 +213,15 @@ struct CpuBackToBackConfig {
   bool operator==(const CpuBackToBackConfig&) const = default;
 };
 
-// wgmma on operands that TMA loads.
+// wgmma, with operands that TMA loads.
 struct WgmmaConfig {
   static constexpr std::string_view kName = "wgmma";
   int tile_m = 128, tile_n = 128, consumers = 2;  // consumers: warpgroups that multiply
   bool ping_pong = false;                         // each warpgroup has its own tile
-  bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
+  bool swapped = false;  // computes D^T = B^T A^T, so that the long side of D is along the instruction's 64 rows
   int stages = 4;
   int cluster_m = 1, cluster_n = 1, splits = 1;
-  bool stream_k = false;  // all blocks share the last tiles evenly and pass sums on in order
+  bool stream_k = false;  // all blocks share the last tiles evenly and pass on partial sums in order
 
   static void tile(auto& c, auto&& f) {
     f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("consumers", c.consumers);
@@ -229,16 +233,16 @@ struct WgmmaConfig {
   }
   bool operator==(const WgmmaConfig&) const = default;
 };
-// ... on windows of a convolution, which TMA gathers.
+// wgmma, with operands from the windows of a convolution, which TMA gathers.
 struct WgmmaIm2colConfig : WgmmaConfig {
   static constexpr std::string_view kName = "wgmma_im2col";
 };
-// ... on operands that threads load.
+// wgmma, with operands that threads load.
 struct WgmmaGatherConfig : WgmmaConfig {
   static constexpr std::string_view kName = "wgmma_gather";
 };
 
-// wgmma for small sides: the blocks of a cluster divide the k of a tile.
+// wgmma for products with small sides. The blocks of a cluster divide the k of a tile.
 struct ClusterSplitKConfig {
   static constexpr std::string_view kName = "cluster_splitk";
   int tile_m = 64, tile_n = 64, consumers = 1;
@@ -253,20 +257,20 @@ struct ClusterSplitKConfig {
   }
   bool operator==(const ClusterSplitKConfig&) const = default;
 };
-// ... on operands that threads load.
+// As ClusterSplitKConfig, with operands that threads load.
 struct GatherSplitKConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "gather_splitk";
 };
-// ... on windows of a convolution, which TMA gathers.
+// As ClusterSplitKConfig, with operands from the windows of a convolution, which TMA gathers.
 struct Im2colSplitKConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "im2col_splitk";
 };
-// ... on rows that begin at any address, one class of rows at a time.
+// As ClusterSplitKConfig, for rows that start at any address. A tile contains rows with one alignment only.
 struct MisalignedConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "misaligned";
 };
 
-// mma.sync on tiles in shared memory.
+// mma.sync, with tiles in shared memory.
 struct MmaConfig {
   static constexpr std::string_view kName = "mma";
   int tile_m = 128, tile_n = 128, tile_k = 32, warps_m = 2, warps_n = 2, stages = 3, splits = 1;
@@ -278,12 +282,12 @@ struct MmaConfig {
   }
   bool operator==(const MmaConfig&) const = default;
 };
-// Ordinary arithmetic on the same tiles.
+// Ordinary arithmetic instead of tensor cores, with the tiles of MmaConfig.
 struct SimtConfig : MmaConfig {
   static constexpr std::string_view kName = "simt";
 };
 
-// A product with at most eight rows (swapped: columns), the `few` side: each warp has `rows` of the other side.
+// A product with at most eight rows (swapped: columns), the `few` side. Each warp computes `rows` of the other side.
 struct SkinnyConfig {
   static constexpr std::string_view kName = "skinny";
   int few = 1, tile_n = 0;
@@ -298,7 +302,8 @@ struct SkinnyConfig {
   bool operator==(const SkinnyConfig&) const = default;
 };
 
-// mma.sync on rows along k with any alignment. Warps and the blocks of a cluster divide the k of a tile.
+// mma.sync, with operands that are contiguous along k and have any alignment. The warps, and the blocks of a cluster,
+// divide the k of a tile.
 struct UnalignedConfig {
   static constexpr std::string_view kName = "unaligned";
   int tile_m = 0, tile_n = 0, warps_m = 1;
@@ -316,8 +321,8 @@ struct UnalignedConfig {
   bool operator==(const UnalignedConfig&) const = default;
 };
 
-// mma.sync on fragments that lanes load directly from memory. Each of the warps along k processes its share in
-// `chunks`.
+// mma.sync, with fragments that lanes load directly from memory. Each of the `warps_k` warps along k processes its part
+// of k in `chunks` chunks.
 struct RegisterDirectConfig {
   static constexpr std::string_view kName = "register_direct";
   int tile_m = 0, tile_n = 0, warps_m = 1, warps_n = 1, warps_k = 1, chunks = 1;
@@ -330,8 +335,8 @@ struct RegisterDirectConfig {
   bool operator==(const RegisterDirectConfig&) const = default;
 };
 
-// Few results with a long k: each thread has a sum for every element of a tile. It processes `width` elements of k at a
-// time and keeps `chunks` of these in flight.
+// A product with few results and a long k. Each thread has a partial sum for every element of a tile. It processes
+// `width` elements of k at a time, and keeps `chunks` such loads in flight.
 struct KReductionConfig {
   static constexpr std::string_view kName = "k_reduction";
   int tile_m = 1, tile_n = 1, warps = 1, width = 1, chunks = 1, splits = 1;
@@ -344,12 +349,12 @@ struct KReductionConfig {
   bool operator==(const KReductionConfig&) const = default;
 };
 
-// Two products in a row by mma.sync: `warps_n` warps divide the columns of the first; those of the second come `tile_n`
-// at a time.
+// Two successive products by mma.sync. The columns of the first product are divided among `warps_n` warps. The columns
+// of the second product are computed `tile_n` at a time.
 struct CudaBackToBackConfig {
   static constexpr std::string_view kName = "back_to_back";
   int tile_m = 128, tile_n = 64, tile_k = 32, warps_m = 4, warps_n = 1, stages = 3;
-  bool in_registers = false;  // holds the first one's result in registers; else in shared memory
+  bool in_registers = false;  // the first product's result is in registers; else in shared memory
 
   int threads() const { return 32 * warps_m * warps_n; }
   static void tile(auto& c, auto&& f) {
@@ -375,8 +380,9 @@ struct CudaBackToBackConfig {
                   F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)    \
                       F(CudaBackToBackConfig)
 
-// One of the structs above: its family and its members. Copies share the immutable value. This is not a std::variant:
-// code to copy and compare so many types would be a tenth of the code of each translation unit that has a Config.
+// One of the structs above: its family and its members. Copies share the immutable value. The class is not a
+// std::variant, because the code that copies and compares so many types would be a tenth of the code of each
+// translation unit that uses Config.
 class Choice {
  public:
   Choice() = default;  // a NoChoice without a name
@@ -384,7 +390,7 @@ class Choice {
   requires requires(C& c) { C::fields(c, c); }
   Choice(C c);
 
-  // The value if it is a T or derived from one, else null.
+  // The value if its type is T or derived from T, else null.
   template <typename T>
   const T* get() const;
 
@@ -396,14 +402,14 @@ class Choice {
   std::shared_ptr<const Value> value_;
 };
 
-// The choices for a kernel, separate from its computation. The tuner may make them, else the cost model does.
+// The choices for a kernel, separate from the kernel's computation. They are made by the tuner or by the cost model.
 struct Config {
   Choice choice;
   int64_t tasks = 0;        // tasks of the outer loop; blocks of a grid
-  std::string reason = {};  // why the cost model chose this, with its numbers
-  double predicted_us = 0;  // by the cost model; 0: no prediction
+  std::string reason = {};  // why the cost model chose this configuration, with its numbers
+  double predicted_us = 0;  // time predicted by the cost model; 0: no prediction
 
-  // The choice if it is a T or derived from one, else null.
+  // The choice if its type is T or derived from T, else null.
   template <typename T>
   const T* get() const {
     return choice.get<T>();
@@ -413,15 +419,15 @@ struct Config {
   const T& as() const;
 };
 
-// The family's name: "wgmma"; "" for stitch kernels.
+// The name of the choice's family, such as "wgmma"; "" for stitch kernels.
 std::string_view family_of(const Config& config);
 
-// A text that identifies a configuration of a problem, "direct rows=4 tile_n=64 micro_m=14 micro_n=32": the family and
-// the members that differ from their initial values. It excludes the reason.
+// A text that identifies a configuration of a problem: the family, and the members that differ from their initial
+// values. For example "direct rows=4 tile_n=64 micro_m=14 micro_n=32". The reason is not included.
 std::string name_of(const Config& config);
 // The part of name_of() that describes the tile.
 std::string tile_name(const Config& config);
-// Parses the text of name_of(); nullopt if it is invalid.
+// Parses a result of name_of(). nullopt if the text is invalid.
 std::optional<Choice> parse_choice(std::string_view name);
 
 template <typename T>

@@ -7,12 +7,13 @@
 
 namespace heddle::schedule {
 
-// The memory in which a kernel finds a value: its own, or a part of its host's.
+// The memory that holds a value of a kernel: the value's own memory, or a part of the memory of another value, its
+// host.
 struct ValueMemory {
-  const Shape& shape;  // of the memory, dense row-major
+  const Shape& shape;  // the shape of the memory, which is dense and row-major
   const ir::Placement* place = nullptr;
 
-  // The linear position of the value's element at `at`.
+  // The linear index, in this memory, of the element of the value with the indices `at`.
   Index position(IndexPool& indices, std::span<const Index> at) const;
 };
 ValueMemory memory_of(const ir::Graph& graph, const ir::Placements& placed, ir::ValueId value);

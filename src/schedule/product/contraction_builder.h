@@ -16,19 +16,20 @@
 
 namespace heddle::schedule {
 
-// The dtype in which a contraction of these operands runs; nullopt if no template supports it.
+// The dtype in which a contraction with these operand and result types is computed. nullopt if no template supports the
+// types.
 std::optional<DType> contraction_compute(DType a, DType b, DType out);
 
-// The registers of a target that the templates may use.
+// The registers of a target that the templates may use: the vector size, and the rows of a register tile.
 struct MicroLimits {
   int64_t vector_bytes, rows;
 };
 MicroLimits micro_limits(const Target& target);
 
-// Columns of a panel of packed weights: one or two vectors, whichever wastes less.
+// The number of columns in a panel of packed weights: one or two vectors, whichever leaves fewer columns unused.
 int64_t panel_width(const Target& target, DType compute, int64_t columns);
 
-// A prologue's result as a view of the outside value that it reads.
+// The result of a prologue as a view of the value from outside of the group that the prologue reads.
 struct View {
   ir::ValueId value = 0;
   bool affine = false;
@@ -36,12 +37,12 @@ struct View {
   std::vector<int64_t> strides;  // by dimension of the operand, in elements
 };
 
-// Collects operands, epilogue and bindings of one kernel of a contraction group.
+// Collects the operands, the epilogue and the bindings of one kernel of a contraction group.
 class ContractionBuilder {
  public:
   // `configs` may be null.
   ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs);
-  // For another contraction of the same kernel. Its operands are added to those of `before`.
+  // A builder for another contraction of the same kernel. Its operands are added to the operands of `before`.
   ContractionBuilder(const ContractionBuilder& before, const ir::Group& group);
 
   const ir::Graph& graph() const { return graph_; }
@@ -49,8 +50,8 @@ class ContractionBuilder {
   const Target& target() const { return target_; }
   ConfigSource* configs() const { return configs_; }
   bool for_any_extents() const { return configs_ != nullptr && configs_->for_any_extents(); }
-  // If kernels should support other extents, puts `common` of the first candidate (the cost model's pick) in front of
-  // the candidates. A choice that a tuner measured is not changed.
+  // If kernels should also support other extents, inserts common(c) in front of the candidates, where c is the first
+  // one (the choice of the cost model). A choice that a tuner measured is not changed.
   std::vector<Config> for_extents(std::vector<Config> candidates, const std::function<Config(Config)>& common) const;
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
@@ -58,42 +59,43 @@ class ContractionBuilder {
   // The memory in which the kernel reads or stores a value.
   ValueMemory memory_of(ir::ValueId value) const;
 
-  // Returns an operand number. The same value in the same layout is one operand.
+  // Adds an input and returns its operand number. Adding a value again with the same layout returns the same number.
   uint32_t input(ir::ValueId value, const Packing& packing = {});
   uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
 
-  // An operand of the anchor at some indices, through the prologue. The outside value is read as an operand of the
-  // kernel. If `outside` is given, it is stored there instead and read as buffer 0.
+  // The expression of an operand of the anchor at the indices `at`, through the prologue. The value from outside of the
+  // group that the prologue reads becomes an operand of the kernel. If `outside` is given, the value is stored there
+  // and read as buffer 0 instead.
   ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
   View view_of(ir::ValueId operand);
-  // Replaces a value of the epilogue by another one, whatever computes it.
+  // Makes the epilogue use the value `as` in place of `value`.
   void set_same(ir::ValueId value, ir::ValueId as) { same_[value] = as; }
 
-  // Sets the value that one contraction passes to another inside the kernel. It is not an operand: its operand number
-  // is kInner.
+  // Sets the value that one contraction passes to another inside the kernel. Its operand number is kInner.
   void set_inner(ir::ValueId value) { inner_ = value; }
   static constexpr uint32_t kInner = UINT32_MAX;
 
-  // Sets whether the lanes of the epilogue run along rows; else along columns.
+  // Sets the direction of the epilogue's lanes: along rows if `rows` is true, else along columns.
   void set_lanes_along_rows(bool rows) { lanes_along_rows_ = rows; }
 
-  void set_run(int64_t columns) { run_ = columns; }  // columns that are neighbours in memory when stored
-  // The rows of a dot stay those of its first operand, even if it has few columns.
+  void set_run(int64_t columns) { run_ = columns; }  // the number of columns that are adjacent in memory when stored
+  // Keeps the rows of a dot's first operand as the rows of the product, even if the dot has few columns.
   void keep_rows() { keeps_rows_ = true; }
   bool keeps_rows() const { return keeps_rows_; }
 
-  // Builds the epilogue. `coordinates` gives the indices of the anchor's result at (batch, row, column).
+  // Builds the epilogue. `coordinates` returns the indices of the anchor's result at (batch, row, column).
   using Coordinates =
       std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
   void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
-  // As make_epilogue(), if `interleaved` neighbouring columns are neighbours of a row (Epilogue::interleaved): `rows`
-  // rows of `results` each, `columns` groups of columns. Returns false if the results do not have this layout.
+  // As make_epilogue(), for `interleaved` neighbouring columns that are neighbouring results of a row
+  // (Epilogue::interleaved). There are `rows` rows with `results` results each, and `columns` groups of columns.
+  // Returns false if the results do not have this layout.
   bool make_interleaved_epilogue(int64_t interleaved, int64_t rows, int64_t results, int64_t columns,
                                  const Coordinates& coordinates);
 
   ContractionDesc& desc() { return desc_; }
   const std::vector<Operand>& operands() const { return kernel_.operands; }
-  // Operations of the epilogue, for the label: " + add, erf".
+  // The operations of the epilogue, for the kernel's label: " + add, erf".
   std::string epilogue_label() const;
   ScheduledKernel finish(Config config, std::string label, double flops);
 
@@ -103,14 +105,14 @@ class ContractionBuilder {
   void find_gate();
   uint32_t output(ir::ValueId value);
   bool try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split, const Coordinates& coordinates);
-  // Binds the values that an epilogue reads but does not compute to loads and constants.
+  // Replaces the values that the epilogue reads, but does not compute, by loads and constants.
   void bind(Inliner& inliner, const std::function<std::optional<ExprId>(ir::ValueId)>& sum_of);
 
   const ir::Graph& graph_;
   const ir::Group& group_;
   const Target& target_;
   ConfigSource* configs_;
-  std::optional<ir::GatedProduct> gate_;  // if the group contains all of it
+  std::optional<ir::GatedProduct> gate_;  // set if the group contains the whole gated product
   ContractionDesc desc_;
   KernelDesc kernel_;
   std::vector<Binding> bindings_;

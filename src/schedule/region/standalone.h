@@ -8,46 +8,51 @@
 
 namespace heddle::schedule {
 
-// A scatter or top-k selection (ir::is_standalone). It has its own kernel, between the kernels that make its operands
-// and those that read its results, unless it is a root of another kernel (scatters_one_row() in exprs/targets.h).
+// A scatter or a top-k selection (ir::is_standalone). It has its own kernel, which runs after the kernels that compute
+// its operands and before the kernels that read its results. The exception is a scatter that is a root of another
+// kernel (scatters_one_row() in exprs/targets.h).
 struct StandaloneDesc {
   ir::Op op;
-  DType dtype, index_dtype;  // of the data; of the indices that a scatter reads
-  Shape data, indices;       // of a scatter of elements, `indices` has the extents of the updates
-  Shape index;               // the extents of the index tensor of a scatter of elements: those of `indices` or 1
+  DType dtype, index_dtype;  // types of the data and of a scatter's indices
+  Shape data, indices;       // for a scatter of elements, `indices` has the extents of the updates
+  Shape index;               // for a scatter of elements: extents of the index tensor, as in `indices` or 1
   int64_t dim = 0, k = 0;
   bool largest = true;
-  std::string reduction;  // of a scatter: "none", "add", "mul", "max", "min"
-  bool drop = false;      // of a scatter of elements: updates with an index out of range are left out
-  // Of a scatter: the result's memory already holds the data. The operands are then the indices, the updates and the
-  // result.
+  std::string reduction;  // for a scatter: "none", "add", "mul", "max" or "min"
+  bool drop = false;      // for a scatter of elements: updates with an index out of range are ignored
+  // For a scatter: the memory of the result already contains the data. The operands are then the indices, the updates
+  // and the result.
   bool in_place = false;
 
-  // Independent parts: rows of the first dimension, columns behind the indices, or whole columns of a selection.
+  // The number of parts that can be processed independently. For a scatter of elements, a part is a row of the first
+  // dimension (or all data, if the scatter is along this dimension). For a scatter of slices, it is a column of the
+  // slices. For a selection, it is a whole column.
   int64_t parts() const;
-  // The data as [outer][rows][inner]. An update or selection works on the rows of a column. Elements that are moved
-  // together, at most 16 bytes, count as one.
+  // The data as [outer][rows][inner]. An update or a selection works on the rows of a column. Elements that are moved
+  // together count as one element of at most 16 bytes.
   struct Columns {
     int64_t outer, rows, inner, updates, bytes;
   };
   Columns columns() const;
-  // By dimension of the updates: the stride in elements from one index to the next; 0 if all share one index.
+  // For each dimension of the updates: the stride, in elements, from one index to the next. 0 if all updates along the
+  // dimension share one index.
   Shape index_strides() const;
   bool operator==(const StandaloneDesc&) const = default;
 };
 
-// A selection keeps its candidates in the scratch of the thread, which limits their number.
+// The maximum number of elements that a selection on a CPU selects. A selection keeps its candidates in the thread's
+// scratch memory, which has limited size.
 inline constexpr int64_t kMostSelectedOnCpu = 1 << 20;
 
-// Choice, tasks and reason of its configuration (Backend::map()).
+// Sets the choice, the number of tasks and the reason of a configuration (Backend::map()).
 void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                     const CpuTarget& cpu);
 void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const CudaTarget& cuda);
 
-// The reason why such a node has no kernel; empty if it has one.
+// The reason why a scatter or selection has no kernel on the target; "" if it has one.
 std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);
-// The kernel of a node whose operands are available. Returns none if some must be made first; `make_first` then gets
-// each of them and the reason.
+// The kernel of a node whose operands are available. Returns nullopt if other kernels must compute some operands first.
+// `make_first` is then called with each of these operands and the reason.
 std::optional<ScheduledKernel> standalone_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
                                                  const std::function<bool(ir::ValueId)>& is_input,
                                                  const std::function<void(ir::ValueId, const std::string&)>& make_first,

@@ -1,5 +1,6 @@
-// vec<T, W>: W lanes of T on GCC/Clang vector extensions. W is a power of two. W = 1 is a scalar, and a vector wider
-// than a native register is a pair of halves, so one text serves every width and ISA. See tile/README.md.
+// vec<T, W>: a vector of W lanes of T, on GCC/Clang vector extensions. W is a power of two. With W = 1 it is a scalar.
+// A vector that is wider than a native register is a pair of halves, so the same code works for every width and ISA.
+// See tile/README.md.
 #pragma once
 
 #include "tile/arch/cpu/builtins.h"
@@ -64,7 +65,8 @@ struct vec<T, W, true> {
   }
 };
 
-// Lanes of all ones or all zeros, each Bytes wide: the result of comparing elements of that size.
+// A mask: each lane has Bytes bytes, whose bits are all ones or all zeros. It is the result of comparing elements of
+// Bytes bytes.
 template <int Bytes, int W>
 struct mask {
   vec<int_t<Bytes>, W> v;
@@ -155,7 +157,7 @@ TILE_INLINE vec<T, W> every_other(vec<T, W> a, vec<T, W> b, indices<I...>) {
 
 }  // namespace detail
 
-// Lanes 0, 2, 4, ... of a and then of b; lanes 1, 3, 5, ...
+// even_lanes(): lanes 0, 2, 4, ... of a, then those of b. odd_lanes(): lanes 1, 3, 5, ... of a, then those of b.
 template <typename T, int W>
 TILE_INLINE vec<T, W> even_lanes(vec<T, W> a, vec<T, W> b) {
   return detail::every_other<0>(a, b, detail::make_indices<W>{});
@@ -165,7 +167,7 @@ TILE_INLINE vec<T, W> odd_lanes(vec<T, W> a, vec<T, W> b) {
   return detail::every_other<1>(a, b, detail::make_indices<W>{});
 }
 
-// ---- Arithmetic. A scalar operand stands for its splat.
+// ---- Arithmetic. A scalar operand is broadcast to all lanes.
 
 #define TILE_BINARY(OP)                                             \
   template <typename T, int W>                                      \
@@ -259,8 +261,8 @@ TILE_INLINE mask<B, W> operator~(mask<B, W> a) {
   return {~a.v};
 }
 
-// A vector of these lanes. Do not set the lanes of a vector one by one instead: if truth values are set in two lanes,
-// GCC 12 takes them for masks, so that 1 becomes -1.
+// Makes a vector of the elements of `lanes`. Do not set the lanes of a vector one by one instead: if truth values are
+// set in two lanes, GCC 12 treats them as masks, so that 1 becomes -1.
 template <typename T, int W>
 TILE_INLINE vec<T, W> of_lanes(const T (&lanes)[W]) {
   vec<T, W> r;
@@ -290,8 +292,8 @@ TILE_INLINE vec<To, W> map_lanes_to(vec<T, W> a, F f) {
   return of_lanes(r);
 }
 
-// Division. Integer division truncates toward zero; x / 0 is 0 and the most negative number / -1 wraps, since a trap in
-// a kernel would kill the process.
+// Division. Integer division truncates toward zero. An integer divided by 0 is 0, and the most negative integer divided
+// by -1 wraps, since a trap in a kernel would kill the process.
 template <typename T, int W>
 TILE_INLINE vec<T, W> operator/(vec<T, W> a, vec<T, W> b) {
   if constexpr (!is_float<T>) {
@@ -317,7 +319,7 @@ TILE_INLINE vec<T, W> operator/(T a, vec<T, W> b) {
   return splat<W>(a) / b;
 }
 
-// Remainder of integers with the sign of the dividend (C); x % 0 is 0.
+// The remainder of integers, with the sign of the dividend as in C. x % 0 is 0.
 template <typename T, int W>
 TILE_INLINE vec<T, W> operator%(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T x, T y) -> T {

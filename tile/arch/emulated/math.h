@@ -1,11 +1,11 @@
-// CUDA's mathematical functions. Here, approximate functions are those of the C library.
+// CUDA's mathematical functions. The emulator uses functions of the C library for CUDA's approximate functions.
 #pragma once
 
 #include "tile/arch/emulated/abi.h"
 #include "tile/core/rounded.h"
 #include "tile/core/special.h"
 
-// Functions of the C library, for double and float. The name without suffix takes both.
+// Declares functions of the C library, for double and float. The name without a suffix is overloaded for both types.
 #define HEDDLE_C(R, R_FLOAT, NAME, TAKES) \
   extern "C" R NAME(TAKES(double));       \
   extern "C" R_FLOAT NAME##f(TAKES(float));
@@ -52,7 +52,7 @@ HEDDLE_C(long long, long long, llrint, HEDDLE_ONE)
   long long llabs(long long);
 }
 
-// A function by an expression of its arguments.
+// Defines a function of one argument by an expression.
 #define HEDDLE_F1(R, NAME, T, EXPRESSION) \
   inline R NAME(T x) {                    \
     return EXPRESSION;                    \
@@ -125,7 +125,7 @@ HEDDLE_F2(float, max, float, float, fmaxf(x, y))
 HEDDLE_F2(double, min, double, double, fmin(x, y))
 HEDDLE_F2(double, max, double, double, fmax(x, y))
 
-// Fast or explicitly rounded forms.
+// Functions that are fast or explicitly rounded on a GPU.
 HEDDLE_F1(float, __expf, float, expf(x))
 HEDDLE_F1(float, __exp10f, float, exp10f(x))
 HEDDLE_F1(float, __logf, float, logf(x))
@@ -150,7 +150,7 @@ HEDDLE_F1(double, __dsqrt_rn, double, sqrt(x))
 HEDDLE_F1(double, __drcp_rn, double, 1.0 / x)
 HEDDLE_F3(__fmaf_rn, float, fmaf(x, y, z))
 HEDDLE_F3(__fma_rn, double, fma(x, y, z))
-// Never contracted to a fused multiply-add.
+// Operations that are never contracted to a fused multiply-add.
 #define HEDDLE_ROUNDED(NAME, T, OPERATION)            \
   inline __attribute__((noinline)) T NAME(T x, T y) { \
     return x OPERATION y;                             \
@@ -163,7 +163,7 @@ HEDDLE_ROUNDED(__dsub_rn, double, -)
 HEDDLE_ROUNDED(__dmul_rn, double, *)
 #undef HEDDLE_ROUNDED
 
-// Rounding modes other than to nearest.
+// Operations with a rounding mode other than to nearest.
 #define HEDDLE_DIRECTED(NAME, SUFFIX, TO)                                  \
   inline float __f##NAME##_##SUFFIX(float x, float y = 0) {                \
     return heddle::tile::rounded_##NAME(heddle::tile::rounding::TO, x, y); \

@@ -1,4 +1,5 @@
-// Conversions between floating-point formats. They round to nearest even unless noted. A NaN becomes the canonical NaN.
+// Conversions between floating-point formats. They round to nearest even unless noted otherwise. A NaN becomes the
+// canonical NaN.
 #pragma once
 
 #include <stdint.h>
@@ -20,13 +21,13 @@ __device__ inline uint16_t float_to_bfloat(float x) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
   return y;
 }
-// Rounds to 10 bits of mantissa, ties away from zero.
+// Rounds to tf32, which has 10 bits of mantissa. Ties round away from zero.
 __device__ inline uint32_t float_to_tf32(float x) {
   uint32_t y;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
   return y;
 }
-// Packs two floats, `low` into the low half.
+// Converts two floats to 16 bits and packs them. `low` is in the low half of the result.
 __device__ inline uint32_t floats_to_halves(float low, float high) {
   uint32_t y;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
@@ -38,7 +39,7 @@ __device__ inline uint32_t floats_to_bfloats(float low, float high) {
   return y;
 }
 
-// The same, with negative numbers replaced by zero.
+// Converts and packs two floats as above, and replaces negative numbers by zero.
 __device__ inline uint32_t floats_to_halves_relu(float low, float high) {
   uint32_t y;
   asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));

@@ -1,11 +1,11 @@
-// Shared memory addresses in the form that instructions take.
+// Shared-memory addresses in the form that instructions use.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::cuda {
 
-// The 32-bit shared memory address of a generic pointer into the block's shared memory.
+// Converts a generic pointer into the block's shared memory to a 32-bit shared-memory address.
 __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }

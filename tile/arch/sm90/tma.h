@@ -8,12 +8,12 @@
 
 namespace heddle::tile::sm90 {
 
-// The driver's tensor map; opaque.
+// The driver's tensor map. Its content is opaque.
 struct alignas(64) TensorMap {
   uint64_t words[16];
 };
 
-// Hints for data that the L2 should keep.
+// L2 eviction priorities for the loaded data.
 enum class CacheHint : uint64_t {
   kEvictNormal = 0x1000000000000000,
   kEvictFirst = 0x12F0000000000000,
@@ -24,12 +24,12 @@ __device__ inline void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-// Makes the compiler keep the load of `x`.
+// Prevents the compiler from removing the load of `x`.
 __device__ inline void in_use(uint32_t x) {
   asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %0, 0x12345678;\n@p nanosleep.u32 1;\n}" ::"r"(x));
 }
-// Prefetches `bytes` bytes from `from`, a multiple of 16, into the L2. A remainder of less than 16 bytes is left out.
-// The lanes of a warp issue it one after another.
+// Prefetches `bytes` bytes at `from` into the L2. `from` must be a multiple of 16. If `bytes` is not a multiple of 16,
+// the remainder is not prefetched. The lanes of a warp issue the instruction one after another.
 __device__ inline void prefetch_global(const void* from, uint32_t bytes) {
   if (bytes < 16) return;
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes & ~15u));
@@ -51,7 +51,7 @@ __device__ inline void prefetch_box(const TensorMap& map, int32_t inner, int32_t
                : "memory");
 }
 
-// A box of a map of rank 4, whose last dimension is `outer`.
+// Loads a box of a tensor map of rank 4, whose last dimension is `outer`.
 __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
                                 int32_t batch, int32_t outer, CacheHint keep) {
   asm volatile(
@@ -62,8 +62,8 @@ __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, i
       : "memory");
 }
 
-// Loads a box into every block of the cluster in the mask `blocks`, at the same offset; each block's barrier there
-// counts.
+// Loads a box into every block of the cluster whose bit in the mask `blocks` is set. Each of these blocks gets the box
+// at the same shared-memory offset, and its barrier at the same offset as `full` counts the bytes.
 __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
                                           int32_t batch, uint16_t blocks, CacheHint keep) {
   asm volatile(
@@ -74,9 +74,9 @@ __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, v
       : "memory");
 }
 
-// Loads the pixels of images (channels, width, height, image) under one tap of a convolution's windows as rows. The map
-// gives the numbers of windows and channels. The first window has its first tap at (x, y) of `image`; channels start at
-// `channel`.
+// im2col load. Loads, for consecutive windows of a convolution, the pixels under one tap, as rows. The images are
+// (channels, width, height, image). The map gives the number of windows and the number of channels. The first tap of
+// the first window is at (x, y) of `image`. The channels start at `channel`.
 __device__ inline void load_windows(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x,
                                     int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, CacheHint keep) {
   asm volatile(
@@ -106,7 +106,7 @@ __device__ inline void store_box(const TensorMap& map, const void* from, int32_t
 __device__ inline void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-// Waits until the shared memory of all but the last Pending groups of this thread has been read.
+// Waits until all store groups of this thread, except the last Pending groups, have read their shared memory.
 template <int Pending>
 __device__ inline void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");

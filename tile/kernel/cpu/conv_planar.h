@@ -1,6 +1,6 @@
-// Convolution of channels-first images. Lanes run along the pixels of a row, so vectors are full even if there are few
-// channels. A micro tile is several output channels by several vectors of pixels; filter elements are splat. The input
-// is read in place, or from a padded copy of the lines that a task needs.
+// Convolution of channels-first images. Vector lanes are pixels of a row, so vectors are full even if there are few
+// channels. A micro tile consists of several output channels and several vectors of pixels. Filter elements are
+// broadcast to all lanes. The input is read in place, or from a padded copy of the lines that a task needs.
 #pragma once
 
 #include "tile/core/shape.h"
@@ -10,8 +10,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Copies pixels [at, at + span) of a line of `width` pixels, with zeros outside of the line. It stores whole vectors
-// and may write past out + span, so the data after that must be written later.
+// Copies the pixels [at, at + span) of a line of `width` pixels. Pixels outside of the line become zeros. The function
+// stores whole vectors and may write beyond out + span, so the data behind this position must be written later.
 template <typename T, typename TX>
 TILE_INLINE void copy_line(const TX* TILE_RESTRICT in, int64_t width, int64_t at, int64_t span, T* TILE_RESTRICT out) {
   constexpr int W = kVectorBytes / int(sizeof(T));
@@ -26,8 +26,9 @@ TILE_INLINE void copy_line(const TX* TILE_RESTRICT in, int64_t width, int64_t at
   for (; i < span; i += W) store(out + i, zero<T, W>());
 }
 
-// The same, sorted by place within the stride: pixel at + i goes to out[i % stride * phase + i / stride]. `places` is 1
-// if windows have one pixel, since only the first place is then read.
+// Copies pixels as copy_line() does, but sorts them by their phase, their position modulo the stride: pixel at + i is
+// stored in out[i % stride * phase + i / stride]. `places`: the number of phases to copy. It is 1 if windows have one
+// pixel, since only the first phase is read then.
 template <typename T, typename TX>
 TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t at, int64_t span, int64_t stride,
                              int64_t places, int64_t phase, T* TILE_RESTRICT out) {
@@ -45,7 +46,7 @@ TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t 
   }
   int64_t i = at >= 0 ? 0 : -at < span ? -at : span;
   for (int64_t k = 0; k < i; ++k) out[k % 2 * phase + k / 2] = T(0);
-  // Lanes of the vectors from the line's first pixel on alternate between the two places.
+  // From the line's first pixel on, the lanes of the vectors alternate between the two phases.
   T *const even = i % 2 == 0 ? out : out + phase, *const odd = i % 2 == 0 ? out + phase : out + 1;
   for (; i < span; i += 2 * W) {
     const int64_t left = last - i;
@@ -61,7 +62,7 @@ TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t 
   }
 }
 
-// Copies the lines under a block of outputs: [channel][kd][line][place within a stride][pixel].
+// Copies the input lines that a block of outputs needs. Layout of the copy: [channel][kd][line][phase][pixel].
 template <typename T, typename TX>
 void copy_planar_block(const ConvShape& s, const TX* x, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t ow,
                        T* scratch) {
@@ -91,7 +92,8 @@ void copy_planar_block(const ConvShape& s, const TX* x, int64_t n, int64_t g, in
   }
 }
 
-// Offsets of the taps from the first one, in the filters' order: in the image (Direct) or in a copied block.
+// Computes the offsets of all taps from the first tap, in the order of the filters. Direct: offsets in the image; else
+// in a copied block.
 template <bool Direct, typename T>
 void planar_offsets(const ConvShape& s, int64_t* offsets) {
   const int64_t rows = s.block_rows < s.out[1] ? s.block_rows : s.out[1];
@@ -112,7 +114,8 @@ void planar_offsets(const ConvShape& s, int64_t* offsets) {
   }
 }
 
-// Computes a micro tile: MR channels (filters w[k][MR]) by NV vectors of pixels from x on. Part: only `left` pixels.
+// Computes a micro tile of MR channels (filters w[k][MR]) and NV vectors of pixels, starting at x. Part: reads only
+// `left` pixels.
 template <bool Part, typename T, int W, int MR, int NV, typename TB>
 TILE_INLINE void planar_tile(const TB* TILE_RESTRICT w, const int64_t* TILE_RESTRICT offsets, int64_t k,
                              const T* TILE_RESTRICT x, int64_t left, vec<T, W> (&acc)[MR][NV]) {
@@ -137,15 +140,15 @@ TILE_INLINE void planar_tile(const TB* TILE_RESTRICT w, const int64_t* TILE_REST
 
 }  // namespace detail
 
-// For windows whose neighbouring output rows share lines of the input: R rows of one output channel are computed
-// together, so each vector of pixels is loaded once for all of them.
+// For windows in which neighbouring output rows use the same input lines. R rows of one output channel are computed
+// together, so that each vector of pixels is loaded only once for all of them.
 template <int R, int KH, int KW, int Stride>
 struct PlanarRows {
   static constexpr int kRows = R;
-  // With 16 registers compilers would keep the filters of larger windows on the stack.
+  // With 16 registers, compilers would keep the filters of larger windows on the stack. These are loaded again instead.
   static constexpr bool kReloads = !TILE_AVX512 && KH * KW > 16;
 
-  // A micro tile of R rows and NV vectors of pixels; lines are `line` apart.
+  // Computes a micro tile of R rows and NV vectors of pixels. `line`: the distance of input lines.
   template <typename T, int W, int NV, typename TB>
   static TILE_INLINE void tile(const TB* TILE_RESTRICT w, const int64_t* TILE_RESTRICT offsets, int64_t k,
                                const T* TILE_RESTRICT x, int64_t line, vec<T, W> (&acc)[R][NV]) {
@@ -172,7 +175,7 @@ struct PlanarRows {
 
 namespace detail {
 
-// Hands a micro tile to an epilogue with lanes along channels; the arguments are those of finish_planar().
+// Passes a micro tile to an epilogue whose lanes are channels. The arguments are those of finish_planar().
 template <typename T, int W, int MR, int NV, typename Epilogue>
 TILE_INLINE void finish_across(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_t row, int64_t down, int64_t col,
                                int64_t across, int64_t count, int64_t left, const Epilogue& epilogue) {
@@ -209,8 +212,9 @@ TILE_INLINE void finish_across(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_
   });
 }
 
-// Hands the first `count` lines of a micro tile to the epilogue, each with its first `left` pixels (at most NV
-// vectors). Lines are `down` pixels and `across` channels apart.
+// Passes the first `count` lines of a micro tile to the epilogue, each with its first `left` pixels (at most NV
+// vectors). From one line to the next, the epilogue's row increases by `down` pixels, and its column by `across`
+// channels.
 template <typename T, int W, int MR, int NV, typename Epilogue>
 TILE_INLINE void finish_planar(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_t row, int64_t down, int64_t col,
                                int64_t across, int64_t count, int64_t left, const Epilogue& epilogue) {
@@ -241,11 +245,12 @@ TILE_INLINE void finish_planar(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.planar_tasks() by micro tiles of MR channels and NV vectors of pixels; scratch:
-// s.planar_scratch_bytes(sizeof(T), !Direct). Filters: [group][channels / MR][c][kd][kh][kw][MR]. The epilogue's batch
-// is the image, its row the output pixel in row-major order, its col the output channel; its lanes run along rows, or
-// (no member kAlongRows) along columns. Direct: the image is read in place; no tap is outside of it, the stride along
-// rows is 1, and pixels have the type of the sums. Shared: void, or (with MR = 1) a PlanarRows if rows share lines.
+// Runs tasks [begin, end) of s.planar_tasks(), with micro tiles of MR channels and NV vectors of pixels. `scratch` has
+// s.planar_scratch_bytes(sizeof(T), !Direct) bytes. Layout of the filters: [group][channels / MR][c][kd][kh][kw][MR].
+// In calls of the epilogue, the batch is the image, the row is the output pixel in row-major order, and the column is
+// the output channel. The epilogue's lanes are along rows, or along columns if it has no member kAlongRows. Direct: the
+// image is read in place. No tap may then be outside of the image, the stride along rows must be 1, and pixels must
+// have the type of the accumulators. Shared: void, or a PlanarRows (with MR = 1) if rows use the same lines.
 template <int MR, int NV, bool Direct, typename T, typename Shared, typename TX, typename TB, typename Epilogue>
 void conv_planar(const ConvShape& s, const TX* x, const TB* filters, const Epilogue& from, void* scratch, int64_t begin,
                  int64_t end) {
@@ -264,7 +269,7 @@ void conv_planar(const ConvShape& s, const TX* x, const TB* filters, const Epilo
     const int64_t rows = s.out[1] - oh < s.block_rows ? s.out[1] - oh : s.block_rows;
     const int64_t pixels = s.out[2] - ow < s.block_pixels ? s.out[2] - ow : s.block_pixels;
     const T* data = copied;
-    int64_t readable = 0;  // elements from `data` to the end of the input
+    int64_t readable = 0;  // number of elements from `data` to the end of the input
     if constexpr (Direct) {
       const int64_t at = (n * s.groups + g) * s.c * plane + (od * s.stride[0] - s.low[0]) * s.in[1] * line +
                          (oh * s.stride[1] - s.low[1]) * line + ow - s.low[2];

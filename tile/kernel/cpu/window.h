@@ -1,5 +1,5 @@
-// Kernels that slide a window over channels-last images with lanes along the channels: depthwise convolution and
-// pooling. They are bound by memory, so they read the input in place and skip the taps that fall into the padding.
+// Kernels that slide a window over channels-last images: depthwise convolution and pooling. Vector lanes are channels.
+// The kernels are limited by memory bandwidth, so they read the input in place and skip the taps in the padding.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -11,7 +11,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Taps [first, last) of dimension d that lie inside the input, for output index `at`.
+// Computes the range [first, last) of the taps along dimension d that are inside the input, for the output index `at`.
 TILE_INLINE void valid_taps(const WindowShape& s, int d, int64_t at, int64_t& first, int64_t& last) {
   const int64_t start = at * s.stride[d] - s.low[d], step = s.dilation[d];
   first = start >= 0 ? 0 : (-start + step - 1) / step;
@@ -20,7 +20,7 @@ TILE_INLINE void valid_taps(const WindowShape& s, int d, int64_t at, int64_t& fi
   if (first > last) first = last;
 }
 
-// Outputs [first, last) along the width whose taps are all inside.
+// Computes the range [first, last) of the outputs along the width for which all taps are inside the input.
 inline void inner_outputs(const WindowShape& s, int64_t& first, int64_t& last) {
   const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
   first = s.low[2] <= 0 ? 0 : (s.low[2] + s.stride[2] - 1) / s.stride[2];
@@ -30,10 +30,11 @@ inline void inner_outputs(const WindowShape& s, int64_t& first, int64_t& last) {
   if (first > last) first = last;
 }
 
-// Pixels processed together: enough independent accumulators to hide the latency of an addition.
+// The number of pixels that are processed together. It gives enough independent accumulators to hide the latency of an
+// addition.
 inline constexpr int kWindowPixels = 6;
 
-// One vector of channels of `Pixels` neighbouring outputs, over the taps [d0,d1) x [y0,y1) x [x0,x1).
+// Computes one vector of channels for `Pixels` neighbouring outputs, over the taps [lo[d], hi[d]) of each dimension d.
 template <int W, int Pixels, typename T, typename Op, typename N>
 requires(!Op::kLong) TILE_INLINE
     void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3], const Op& op,
@@ -53,8 +54,8 @@ requires(!Op::kLong) TILE_INLINE
   }
 }
 
-// The same for sums over long windows: compensated sums of kLongSum taps each. A single pixel sums neighbouring taps in
-// separate accumulators, so that it does not wait for each addition.
+// As above, for sums over long windows: adds partial sums of kLongSum taps with compensation. For a single pixel,
+// neighbouring taps are added to separate accumulators, so that an addition does not wait for the previous one.
 template <int W, int Pixels, typename T, typename Op, typename N>
 requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],
                                     const Op& op, int64_t channel, N n, vec<compute_t<T>, W> (&total)[Pixels]) {
@@ -106,13 +107,16 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
 
 }  // namespace detail
 
-// Folds each window with `op`:
-//   start<W>()                 the value of an empty window
-//   weight<W>(tap, channel, n) third argument of `step`: the weights of a tap, or anything
-//   step(acc, x, weight)       the next accumulator
-//   kLong                      whether sums have so many taps that parts are added to compensated sums
-// The epilogue is that of gemm(): batch is the image, row the output pixel, col the first channel of the vector.
-// Runs tasks [begin, end) of s.tasks(); needs no scratch. The channels of the input are those of the output.
+// Reduces each window with `op`, which has these members:
+//
+//   start<W>()                 the result for an empty window
+//   weight<W>(tap, channel, n) the third argument of step(): the weights of a tap; unused by some ops
+//   step(acc, x, weight)       the accumulator after one more element x
+//   kLong                      true if sums have so many taps that they must be compensated
+//
+// The epilogue is as for gemm(): the batch is the image, the row is the output pixel, and the column is the first
+// channel of the vector. Runs tasks [begin, end) of s.tasks(). Needs no scratch. The input and the output have the same
+// channels.
 template <typename T, typename Op, typename Epilogue>
 void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epilogue, int64_t begin, int64_t end) {
   using C = compute_t<T>;
@@ -151,7 +155,7 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
   }
 }
 
-// Depthwise convolution: filters packed as [tap][channel].
+// Depthwise convolution. The filters have the layout [tap][channel].
 template <typename C, typename TF = C, bool Long = false>
 struct DepthwiseOp {
   static constexpr bool kLong = Long;
@@ -174,7 +178,7 @@ struct DepthwiseOp {
 
 enum class WindowKind { kSum, kProd, kMax, kMin };
 
-// Pooling; the padding counts as the identity.
+// Pooling. Elements in the padding have the value of the reduction's identity.
 template <WindowKind Kind, typename C, bool Long = false>
 struct PoolOp {
   static_assert(!Long || Kind == WindowKind::kSum);

@@ -1,5 +1,5 @@
-// Moves neighbours of a row between memory and registers, in accesses as wide as their alignment allows. For epilogues
-// and loaders.
+// Moves neighbouring elements of a row between memory and registers, for epilogues and loaders. Accesses are as wide as
+// the alignment of the elements allows.
 #pragma once
 
 #include "tile/arch/sm80/stream.h"
@@ -14,7 +14,7 @@ struct alignas(sizeof(T) * W) Neighbours {
 
 namespace detail {
 
-// Neighbours of 16 bytes.
+// The number of elements in 16 bytes; 1 if W elements have fewer bytes.
 template <typename T, int W>
 inline constexpr int sixteen_bytes = W* int(sizeof(T)) >= 16 && 16 % sizeof(T) == 0 ? 16 / int(sizeof(T)) : 1;
 
@@ -56,8 +56,8 @@ __device__ inline void store_parts(T* p, const T (&v)[W]) {
 
 }  // namespace detail
 
-// Loads v[0..n) from p, 1 <= n <= W; the others stay undefined. If n = W, p is a multiple of Alignment elements; with
-// Anywhere it need not be.
+// Loads v[0..n) from p, with 1 <= n <= W. The other elements of v become arbitrary values. If n = W, p must be aligned
+// to Alignment elements, unless Anywhere is set.
 template <int Alignment, bool Anywhere = false, int W, typename T>
 __device__ inline void load_row(T (&v)[W], const T* p, int n) {
   constexpr int N = Alignment < W ? Alignment : W, kWide = detail::sixteen_bytes<T, W>;
@@ -71,7 +71,7 @@ __device__ inline void load_row(T (&v)[W], const T* p, int n) {
   for (int i = 0; i < W; ++i) v[i] = p[i < n ? i : 0];
 }
 
-// The source of the first matrix that an epilogue reads beside D: memory, unless a kernel provides another.
+// The source of the first matrix that an epilogue reads: memory, unless a kernel provides another source.
 struct FromMemory {
   template <int Alignment, bool Anywhere = false, int W, typename T>
   __device__ void load(T (&v)[W], const T* p, int n) const {
@@ -79,7 +79,7 @@ struct FromMemory {
   }
 };
 
-// A pair that the kernel already has in a register.
+// A source that is a pair of elements in one of the kernel's registers.
 struct FromRegister {
   uint32_t pair;
   template <int Alignment, bool Anywhere = false, typename T>
@@ -89,7 +89,7 @@ struct FromRegister {
   }
 };
 
-// Stores v[0..n) to p.
+// Stores v[0..n) to p. The requirements for p are those of load_row().
 template <int Alignment, bool Anywhere = false, int W, typename T>
 __device__ inline void store_row(T* p, const T (&v)[W], int n) {
   constexpr int N = Alignment < W ? Alignment : W, kWide = detail::sixteen_bytes<T, W>;

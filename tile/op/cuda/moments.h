@@ -1,4 +1,4 @@
-// Mean and squared deviations of many values in one pass.
+// The mean and the sum of squared deviations of many values, in one pass.
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
@@ -6,13 +6,13 @@
 
 namespace heddle::tile {
 
-// Of `n` values: their mean, and the sum of the squared deviations from it.
+// The moments of `n` values: their mean, and the sum of their squared deviations from the mean.
 template <typename T>
 struct moment {
   T n, mean, squares;
 };
 
-// The moments of two sets of values combined (Chan, Golub, LeVeque 1979).
+// Combines the moments of two sets of values (Chan, Golub, LeVeque 1979).
 struct moments_of {
   template <typename M>
   TILE_INLINE static constexpr M identity() {
@@ -20,12 +20,12 @@ struct moments_of {
   }
   template <typename T>
   TILE_INLINE static moment<T> apply(moment<T> a, moment<T> b) {
-    // Equal means are kept exactly, even if one side has no values.
+    // If both means are equal, the result is exactly this mean, even if one set is empty.
     const T n = a.n + b.n, share = a.n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(1), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }
-  // Over neighbouring threads. If all threads of a warp have the same number of values, nothing needs to be divided and
-  // no counts are exchanged.
+  // Combines the moments of `Lanes` neighbouring lanes. If all threads of a warp have the same number of values, no
+  // division is needed and the numbers are not exchanged.
   template <int Lanes, typename T>
   TILE_INLINE static moment<T> over_lanes(moment<T> x) {
     if (__all_sync(0xffffffffu, x.n == __shfl_sync(0xffffffffu, x.n, 0))) {
@@ -42,8 +42,8 @@ struct moments_of {
   }
 };
 
-// Moments as sums over the values: of the values; of their differences from sum / n, which is not the exact mean
-// because of rounding; of the squares of these differences.
+// Moments as three sums over the values. `sum`: the sum of the values. `drift`: the sum of their differences from sum /
+// n, which is not exactly the mean because of rounding. `squares`: the sum of the squares of these differences.
 template <typename T>
 struct moment_sums {
   T sum, drift, squares;
@@ -59,14 +59,14 @@ TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& squares) 
   sum.v = m.mean * m.n;
   squares.v = m.squares;
 }
-// For N values.
+// As above, for a known number N of values.
 template <int64_t N, typename T>
 TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& drift, vec<T, 1>& squares) {
   const moment_sums<T> s(m, T(N));
   sum.v = s.sum, drift.v = s.drift, squares.v = s.squares;
 }
 
-// The moments of a thread's columns, with the interface that teams use for columns.
+// The moments of a thread's columns, with the interface that reductions of columns (team.h) expect.
 template <typename T, int W>
 struct column_moments {
   static constexpr int width = W;
@@ -93,7 +93,7 @@ struct column_moments {
   }
 };
 
-// For threads with one column each.
+// The moments of one column, for threads that have only one column.
 template <typename T>
 struct single_column<moment<T>> {
   static constexpr int width = 1;
@@ -104,8 +104,9 @@ struct single_column<moment<T>> {
   TILE_INLINE vec<T, 1> drifting_squares() const { return {moment_sums<T>(part[0]).squares}; }
 };
 
-// The moments of a thread's values, lane by lane. It adds differences from the thread's first value. This value differs
-// from the mean by no more than the total deviation, so with n values at most n units in the last place are lost.
+// The moments of a thread's values, separately for each lane. The accumulator adds differences from the thread's first
+// value. This value differs from the mean by no more than the total deviation, so with n values the error is at most n
+// units in the last place.
 template <typename T, int W>
 struct moments_accumulator {
   static constexpr int width = W;

@@ -8,52 +8,57 @@
 
 namespace heddle::codegen {
 
-// Facts for writing a GPU epilogue: how results are computed from the accumulators, and how results and loads lie along
-// the columns.
+// Facts for writing a GPU epilogue: the computation of the results from the accumulators, and the memory layout of
+// results and loads along the columns.
 class EpilogueFacts {
  public:
   EpilogueFacts(const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
                 std::optional<size_t> returned)
       : e_(epilogue), operands_(operands), returned_(returned), columns_(uint64_t{1} << epilogue.col) {}
 
-  // True if the columns that a template hands over at once never cross a border between runs of columns in the result.
+  // True if a call of the epilogue never crosses the border between two runs. A run is a range of columns that are
+  // contiguous in the result; a call handles several adjacent columns.
   bool whole() const;
-  // True if the columns form several such runs.
+  // True if there is more than one run.
   bool split() const { return e_.pool.indices.extent(e_.col_outer) > 1; }
-  // The column where a call begins, as text. If lanes may lie on both sides of a border, the column is not split, and
-  // each lane finds its own place.
+  // The first column of a call, as text. If the lanes of a call may belong to different runs, the column is not split
+  // into run and position, and each lane computes its own position.
   const char* first_column() const { return split() && whole() ? "first" : "int64_t(col)"; }
-  // lanes_adjoin(): lanes are adjacent at an index; in_row(): at the index of a store.
+  // lanes_adjoin(): true if the lanes access adjacent elements at this index. in_row(): true if they do at the index of
+  // a store, and bounds do not exclude single lanes.
   bool lanes_adjoin(const schedule::Index& at) const;
   bool in_row(size_t store) const { return !bounds_lanes() && lanes_adjoin(e_.stores[store].at); }
-  // True if some lanes of a call may be within the bounds and others not.
+  // True if a call may have lanes within the bounds and lanes outside of them.
   bool bounds_lanes() const { return !e_.bounds.empty() && ((split() && !whole()) || e_.bounds_lanes()); }
 
-  // True if the returned result is the only store.
+  // True if the epilogue only returns its result: there is no other store.
   bool returns_only() const { return returned_ && e_.stores.size() == 1 && whole(); }
-  // rounds_all(): every result is rounded to 16 bits or fewer. is_narrow(): a model has the value in 16 bits or fewer.
+  // rounds_all(): true if every result is rounded to a floating-point type of 16 bits or fewer. is_narrow(): true if
+  // the value has 16 bits or fewer in the model.
   bool rounds_all() const;
   bool is_narrow(schedule::ExprId id) const { return size_of(e_.pool[uncast(id)].dtype) <= 2; }
-  // The stored value without the last rounding to the type in memory, since the store rounds.
+  // stored(): the value to store, without its final rounding to the type in memory, since the store rounds.
+  // unrounded(): the operand of a rounding from f32 to 16 bits; any other value itself.
   schedule::ExprId stored(size_t store) const;
   schedule::ExprId unrounded(schedule::ExprId id) const;
 
-  // The only result, computed in steps. Accumulators may begin with `accumulator_init`, which is the same for all rows,
-  // and end as `sum`. `inner` is computed from `sum`, and `pack` rounds it to 16 bits.
+  // The only result, computed in steps. The accumulators may start with `accumulator_init`, which is equal in all rows;
+  // their final value is then `sum`. `inner` is computed from the accumulators or `sum`. `pack` rounds `inner` to 16
+  // bits.
   struct Steps {
     std::optional<schedule::ExprId> accumulator_init, sum;
     schedule::ExprId inner;
     const char* pack = "tile::fast::pack";
-    bool costly = false;  // they compute more than a maximum of the accumulators
+    bool costly = false;  // the steps compute more than a maximum with 0
   };
   std::optional<Steps> steps() const;
 
-  // If there are reductions: a value through which all results depend on the accumulators. Kernels compute it once and
-  // put it in the place of the accumulators.
+  // Used if there are reductions: a value such that all results depend on the accumulators only through this value.
+  // Kernels compute it once and store it in place of the accumulators.
   std::optional<schedule::ExprId> shared() const;
 
-  // `vectors`: loads of adjacent columns that are the same in all rows. `matrices`: loads that differ by row and are
-  // aligned to 16 bytes.
+  // Loads of adjacent columns. `vectors`: loads that are equal in all rows. `matrices`: loads that differ by row and
+  // are aligned to 16 bytes.
   struct Rows {
     std::vector<schedule::ExprId> vectors, matrices;
   };

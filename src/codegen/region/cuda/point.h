@@ -6,11 +6,13 @@
 
 namespace heddle::codegen {
 
-// A thread's position in a sweep: the positions of its outer and inner walk as expressions, the conditions for their
-// validity ("": always), and the loops that each walk covers.
+// A thread's position in its iteration over a stage's elements. The iteration is a nest of an outer and an inner loop.
+// Holds the position in each of the two as an expression, the condition under which the position is valid ("": always),
+// and the range of the stage's loops that it covers.
 struct Point {
   std::string outer, inner, outer_valid, inner_valid;
-  // The names of the steps of the outer and inner walk, and of the joint position in the outer one.
+  // The names of the step counters of the outer and inner loop, and the name or expression of the position in the outer
+  // loop.
   const char *outer_step = "k0", *inner_step = "k1";
   std::string outer_position = "q0";
   size_t outer_first = 0, outer_last = 0, inner_first = 0, inner_last = 0;

@@ -7,8 +7,8 @@
 
 namespace heddle::onnx {
 
-// The remaining resources of one import (ImportLimits). A call that would exceed a limit throws kLimit before the work
-// is done or the memory is allocated. The message has `where`, the limit and the option that raises it.
+// The remaining resources of one import (ImportLimits). A call that would exceed a limit throws kLimit, before the work
+// is done or the memory is allocated. The message contains `where`, the limit, and the option that raises the limit.
 class Budget {
  public:
   // Throws kInvalidArgument if a limit is not valid.

@@ -4,13 +4,14 @@
 
 namespace heddle::profile {
 
-// Functions of NVTX do nothing until a library takes them over. When a program first uses NVTX, the library that
-// NVTX_INJECTION64_PATH names is loaded. Its InitializeInjectionNvtx2() gets a table of the functions that it may take
-// over. Layouts and numbers are those of NVTX 3 (nvtx3/nvtxDetail/nvtxTypes.h) and also of version 2. Each library of a
-// process may have its own NVTX.
+// NVTX functions do nothing until a library replaces them. When a program first uses NVTX, NVTX loads the library that
+// NVTX_INJECTION64_PATH names and calls the library's InitializeInjectionNvtx2() with a table of the replaceable
+// functions. The layouts and numbers used here are those of NVTX 3 (nvtx3/nvtxDetail/nvtxTypes.h), which also hold for
+// version 2. Each library of a process may contain its own copy of NVTX.
 using NvtxExportTable = const void* (*)(uint32_t table);
 
-// Takes over the ranges that threads push and pop (nvtx/ranges.h). False: this NVTX does not give its table.
+// Replaces the NVTX functions with which threads push and pop ranges (nvtx/ranges.h). Returns false if this copy of
+// NVTX does not provide its table.
 bool take_over_nvtx(NvtxExportTable export_table);
 
 }  // namespace heddle::profile

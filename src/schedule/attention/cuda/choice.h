@@ -6,7 +6,7 @@
 
 namespace heddle::schedule {
 
-// Configurations of the kernels by warpgroups: every tile that fits registers and shared memory, the least predicted
+// Configurations of the warpgroup kernels: every tile size that fits into registers and shared memory, lowest predicted
 // time first, at most `most`. May be empty.
 std::vector<Config> attention_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
 

@@ -10,50 +10,52 @@
 
 namespace heddle::schedule {
 
-// D[b] = epilogue(A[b] B[b]) by the kernels that read operands through views. They run on every device from sm_80 on
-// and support any element type, layout, alignment and size: tile/kernel/cuda/gemm/sm80.h, tile/kernel/cuda/gemm/simt.h,
-// tile/kernel/cuda/gemm/skinny.h. For small sides from sm_90 on: tile/kernel/cuda/gemm/unaligned.h, any alignment,
-// contiguous along k. If all sides are small: tile/kernel/cuda/gemm/direct.h.
+// Products D[b] = epilogue(A[b] B[b]) by kernels that read operands through views.
+//
+// These kernels support all devices from sm_80 on, and any element type, layout, alignment and size:
+// tile/kernel/cuda/gemm/sm80.h, tile/kernel/cuda/gemm/simt.h, tile/kernel/cuda/gemm/skinny.h. For small sides from
+// sm_90 on, tile/kernel/cuda/gemm/unaligned.h supports operands with any alignment that are contiguous along k. If all
+// sides are small, tile/kernel/cuda/gemm/direct.h can be used.
 struct TileProblem {
-  // The multiplied types: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers. A and B have the same type, except
-  // that kI8 and kU8 mix.
+  // The element types of A and B in the multiplication: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers. The
+  // types of A and B are equal, except that kI8 and kU8 may be mixed.
   DType a_in = DType::kF16, b_in = DType::kF16;
   bool tf32 = false;  // kF32 may be rounded to tf32; else tensor cores multiply it in two parts
                       // (tile/kernel/cuda/operand/split_tf32.h)
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  int out_bytes = 2;       // stored by the epilogue per element
-  int read_bytes = 0;      // of matrices that the epilogue reads, per element
+  int out_bytes = 2;       // bytes that the epilogue stores per element
+  int read_bytes = 0;      // bytes of matrices that the epilogue reads per element
   bool reduces = false;    // the epilogue reduces neighbours
-  bool gated = false;      // a pair of B's columns makes one column of D (Epilogue::Gate)
+  bool gated = false;      // a pair of columns of B gives one column of D (Epilogue::Gate)
   bool scattered = false;  // rows of D are not aligned to 8 bytes, so elements are stored one by one
-  OperandTraits a, b;      // as [m][k] and [n][k]
+  OperandTraits a, b;      // A as [m][k], B as [n][k]
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double results() const { return static_cast<double>(m) * n * batch / (gated ? 2 : 1); }  // elements of D
-  double bytes() const;  // each operand and the matrices of the epilogue read once, D written once
+  double bytes() const;  // operands and matrices of the epilogue are read once, D is written once
   bool is_empty() const { return m == 0 || n == 0 || batch == 0; }
   // True if the device's tensor cores multiply these types.
   bool on_tensor_cores(const CudaTarget& target) const;
   bool splits_f32() const { return a_in == DType::kF32 && !tf32; }
-  // The type of the sums, which the epilogue reads: kF32, kF64, kI32 or kI64.
+  // The type of the accumulators, which the epilogue reads: kF32, kF64, kI32 or kI64.
   DType accumulator() const;
-  int sum_bytes() const;  // bytes of one sum
+  int sum_bytes() const;  // bytes of one accumulator
 };
 
 // True if a GPU has arithmetic on a type.
 bool has_arithmetic(DType type);
 
-// The product of a task as a TileProblem.
+// Converts the product of a task to a TileProblem.
 TileProblem tile_problem(const ProductTask& task);
 
-// The problem as the kernel sees it: transposed if the configuration is swapped.
+// The problem that the kernel solves: transposed if the configuration is swapped.
 struct TileView {
   int64_t m, n;
   const OperandTraits *a, *b;
 };
 TileView view_of(const TileProblem& problem, bool swapped);
 
-// The larger of the times for operations and for bytes, at the device's peak rates.
+// A lower bound of the time: the larger of the times for the operations and for the bytes, at the device's peak rates.
 double floor_us(const TileProblem& problem, const CudaTarget& target);
 
 // A family of kernels that read operands through views.
@@ -64,7 +66,7 @@ class ViewFamily : public Family {
   KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
   CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
-  // The functions above for a problem. Partial sums are in the kernel's operand `workspace`.
+  // The functions above for a TileProblem. Partial sums are in the kernel's operand number `workspace`.
   virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const CudaTarget& target) const = 0;
   virtual KernelLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
                                      int workspace) const = 0;
@@ -72,43 +74,46 @@ class ViewFamily : public Family {
 };
 std::span<const ViewFamily* const> view_families();
 
-// All configurations of all families over views, best prediction first. Those that cannot run come last, each with its
-// reason. Every problem has at least one that can. Throws kUnsupportedType for types without arithmetic.
+// All configurations of all families that read operands through views, best prediction first. Configurations that
+// cannot run are last, each with the reason. Every problem has at least one that can run. Throws kUnsupportedType for
+// types without arithmetic.
 std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarget& target);
 const ViewFamily& view_family_of(const Config& config);
 
-// Helpers that families over views share.
+// Helpers for the families that read operands through views.
 
-// The tiles of D and parts of k that a configuration makes.
+// The tile size and the number of parts of k that a configuration uses.
 struct TileCut {
   int tile_m, tile_n, tile_k, splits;
   bool swapped;
-  int64_t tiles(const TileProblem& problem) const;  // of D, over all batches
+  int64_t tiles(const TileProblem& problem) const;  // the number of tiles of D in all batches
 };
-// The numbers of parts of k worth trying, each part of at least `least` k-tiles: one, as many as may fill the device,
-// and as many as the accuracy of a long sum needs if an addition brings `joined` elements of k
-// (schedule/product/cuda/long_sums.h).
+// The numbers of parts of k worth trying. Each part has at least `least` k-tiles. The numbers are one, numbers that may
+// fill the device, and the number that a long sum needs for its accuracy if one addition adds the products of `joined`
+// elements of k (schedule/product/cuda/long_sums.h).
 std::vector<int> splits_worth_trying(const TileProblem& problem, const TileCut& cut, int least, int64_t joined,
                                      const CudaTarget& target);
 
-// The launch of kernels that take GemmArgs: one block per tile and part of k.
+// The launch of a kernel that takes GemmArgs: one block for each tile and part of k.
 CudaLaunch tiles_launch(const TileProblem& problem, const TileCut& cut, int workspace);
 
-// Alignment of the lines of an operand in bytes, at most 16.
+// The alignment of the lines of an operand, in bytes, at most 16.
 int line_alignment(const OperandTraits& operand);
 
-// True if a tile of `rows` x `depth` of an operand divides evenly among all threads (tile::cuda::Deal). `lines`: of the
-// whole operand.
+// True if a tile of `rows` x `depth` elements divides evenly among all threads (tile::cuda::Deal). `lines`: the number
+// of lines of the whole operand.
 bool deals(const OperandView& operand, int64_t lines, int64_t rows, int64_t depth, int threads);
 
-// For predictions: multiply-adds of an SM per cycle; blocks per SM, by shared memory, threads and `registers` per
-// thread.
+// For predictions. multiply_rate(): multiply-adds of an SM per cycle. blocks_of_sm(): blocks per SM, limited by shared
+// memory, threads and `registers` per thread.
 double multiply_rate(const TileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
 
-// For kernels with the main loop of the mma family: the share of latencies that this many warps of an SM hide; the
-// share of memory bandwidth that this many blocks reach; cycles in which an SM stores this many results of this many
-// bytes; registers per thread; the time of all tiles, without one-off costs and without the limit of memory.
+// For predictions of kernels with the main loop of the mma family. hidden_share(): the fraction of latencies that
+// `warps` warps of an SM hide. memory_share(): the fraction of the memory bandwidth that `blocks` blocks reach.
+// store_cycles(): the cycles in which an SM stores `results` results of `bytes` bytes each. mma_registers(): registers
+// per thread. mma_compute_us(): the time of all tiles, without one-time costs and without the limit of memory
+// bandwidth.
 double hidden_share(double warps);
 double memory_share(int64_t blocks, const CudaTarget& target);
 double store_cycles(double results, double bytes, const CudaTarget& target);
@@ -127,25 +132,26 @@ class ViewFamilyOf : public ViewFamily {
   CudaInstance instance_of(const TileProblem& p, const Config& config) const override;
 
  protected:
-  virtual bool tensor_cores() const { return true; }  // else ordinary arithmetic in the type of the sums
+  virtual bool tensor_cores() const { return true; }  // false: ordinary arithmetic in the type of the accumulators
   virtual TileCut cut(const C& c) const = 0;
-  // Elements of k that one addition to a sum brings, over all threads that share the sum.
+  // The number of elements of k that one addition to an accumulator covers, over all threads that share the
+  // accumulator.
   virtual int64_t joined(const TileProblem& p, const C& c) const = 0;
-  // Configurations worth trying for a problem. reject() returns why one cannot run; empty: it can. The caller checks
-  // the limits of all families (types, shared memory, workspace).
+  // configs(): the configurations worth trying for a problem. reject(): the reason why a configuration cannot run; ""
+  // if it can. The caller checks the limits that all families have (types, shared memory, workspace).
   virtual std::vector<C> configs(const TileProblem& p, const CudaTarget& target) const = 0;
   virtual std::string reject(const C& c, const TileProblem& p, const CudaTarget& target) const = 0;
   virtual bool reduces_neighbours(const C&) const { return false; }
   virtual bool gates(const C&, const TileProblem&) const { return false; }
   virtual int shared_bytes(const TileProblem& p, const C& c) const = 0;
-  // Excludes the reduction of the parts of k.
+  // The predicted time in us, without the reduction of the parts of k.
   virtual double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const = 0;
   virtual CudaLaunch launch(const TileProblem& p, const C& c, int workspace) const {
     return tiles_launch(p, cut(c), workspace);
   }
   virtual void describe(CudaInstance& instance, const TileProblem& p, const C& c) const = 0;
 
-  // For configs(): adds the configuration once for each number of parts of k worth trying.
+  // For use in configs(): adds the configuration once for each number of parts of k worth trying.
   void add_splits(std::vector<C>& found, const TileProblem& p, C c, int least, const CudaTarget& target) const {
     for (const int splits : splits_worth_trying(p, cut(c), least, joined(p, c), target)) {
       c.splits = splits;

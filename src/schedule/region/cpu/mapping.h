@@ -4,16 +4,17 @@
 
 namespace heddle::schedule {
 
-// The parallel structure of a kernel for a CPU.
+// The parallel structure of a CPU kernel.
 struct Mapping : RegionMapping {
-  bool packed = false;  // `transposed` is short and not blocked: a vector holds several of its rows
-  // If whole rows are gathered along the vector variable: the variable along which rows follow each other. Positions
-  // and weights are computed together for a block of rows.
+  bool packed = false;  // `transposed` is short and not blocked; a vector holds several rows along it
+  // Set if whole rows, contiguous along the vector variable, are gathered: the variable that selects the row. The
+  // positions and weights of a block of rows are computed together.
   std::optional<VarId> rows;
   int64_t tasks = 1;
 };
 
-// Floats below 16 bits are converted element by element, so they are not moved as whole vectors.
+// True for floating-point types below 16 bits. Their elements are converted one by one, so they are not moved as whole
+// vectors.
 inline bool is_narrow_float(DType dtype) {
   return is_float(dtype) && size_of(dtype) < 2;
 }
@@ -21,10 +22,10 @@ inline bool is_narrow_float(DType dtype) {
 MapResult map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
                      const Frontier& frontier);
 
-// The content of a kernel input known at compile time; null if unknown.
+// Returns the content of a kernel input if it is known at compile time, else null.
 using Constants = std::function<const Tensor*(ir::ValueId)>;
 
-// Lays out the stages of a mapped kernel.
+// Builds the stages of a mapped kernel.
 std::shared_ptr<CpuStitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
                                             const Target& target, const StitchOptions& options,
                                             const Constants& constants);

@@ -7,30 +7,33 @@
 
 namespace heddle::schedule {
 
-// Blocks that share an iteration: a cluster, or blocks of a grid that runs at once. Together they keep data on the chip
-// that one block could not, and more SMs have work.
+// Blocks that share the work of one iteration: a cluster, or all blocks of a grid that are resident at the same time.
+// Together they can keep more data on the chip than a single block, and more SMs have work.
 struct CtaGroup {
   int blocks = 1, threads = 512;
-  int64_t columns = 0;        // of a CTA group that reduces columns: their number
-  int min_blocks_per_sm = 1;  // blocks that each SM has at once
+  int64_t columns = 0;        // columns per CTA group, if it reduces columns
+  int min_blocks_per_sm = 1;  // the minimum number of resident blocks per SM
   bool whole_grid = false;
 };
 
-// For rows of `steps` vectors of which each thread keeps its part in registers or shared memory. `bytes`: moved per
-// row. `again`: a row is swept more than once. `least`: the fewest blocks to consider; 2 takes a cluster if there can
-// be one. nullopt: a single block is as fast.
+// Chooses the cluster for rows of `steps` vectors. Each thread keeps its part of a row in registers or shared memory.
+// `bytes`: the bytes moved per row. `again`: a row is read more than once. `least`: the smallest number of blocks to
+// consider. With 2, a cluster is used wherever one is possible. Returns nullopt if a single block is as fast, or if no
+// cluster is possible.
 std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector,
                                            double bytes, bool again = true, int least = 1);
 
-// For `others` sets of `columns` neighbouring columns, each reduced over `rows` elements that are needed again
-// afterwards. `bytes` of an element in memory, `vector` elements in an access. nullopt: the elements do not stay on the
-// chip, or too few blocks have work.
+// Chooses the CTA group for reductions of columns whose elements are needed again afterwards. There are `others` sets
+// of `columns` neighbouring columns with `rows` elements each. `bytes`: the size of an element in memory. `vector`: the
+// number of elements per access. Returns nullopt if the elements do not fit on the chip, or if too few blocks would
+// have work.
 std::optional<CtaGroup> cta_group_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                               int vector, int64_t bytes);
 
-// For reductions down columns of which only the results are needed, by clusters that take `segment` neighbouring
-// columns in vectors of `vector`. nullopt: segments do not divide the columns, or a vector's threads do not divide a
-// block.
+// Chooses the cluster for reductions of columns of which only the results are needed. A cluster reduces `segment`
+// neighbouring columns, in vectors of `vector` elements. Returns nullopt if `segment` does not divide `columns`, if
+// `vector` does not divide `segment`, or if no block size fits: each thread keeps its columns, and a block needs enough
+// work.
 std::optional<CtaGroup> cta_group_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                            int64_t segment, int vector);
 

@@ -14,12 +14,12 @@
 
 namespace heddle::schedule {
 
-// An output value of a kernel, or one of the parts that a value is assembled from.
+// An output value of a kernel, or a part of such a value if it is assembled from parts.
 struct Root {
   ir::ValueId value;
-  std::vector<VarId> vars;  // of the root domain, in order: they index the elements of this root
+  std::vector<VarId> vars;  // variables of the root domain, in order, that index the elements of this root
   ExprId expr = 0;
-  Index at;  // linear position of an element in the value
+  Index at;  // linear index of an element in the value
 };
 
 // An input of a kernel: a buffer that exists before the kernel runs.
@@ -29,12 +29,12 @@ struct InputOperand {
   Shape shape;
 };
 
-// The expressions of a set of roots over loop variables. The constructor finds the reductions, the buffers read, and
-// the values that earlier kernels must make.
+// The expressions of a set of roots, over loop variables. The constructor determines the reductions, the buffers to
+// read, and the values that earlier kernels must compute.
 class KernelExprs {
  public:
-  // The largest root spans the root domain; the others lie on all or some of its variables. `extents`: those of the
-  // root domain, if it must be split in another way than the largest root alone needs.
+  // The largest root covers the root domain. Each other root is indexed by all or some of the domain's variables.
+  // `extents`: the extents of the root domain, if it must be split differently than the largest root requires.
   KernelExprs(const KernelContext& context, std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
 
   ExprPool pool;
@@ -42,15 +42,15 @@ class KernelExprs {
   std::vector<Root> roots;  // in the order of the kernel's outputs
   std::vector<ReductionSite> sites;
   std::vector<InputOperand> inputs;
-  std::set<ir::ValueId> needed;  // values that earlier kernels must make; unless empty, the rest is incomplete
-  bool too_large = false;        // some values are needed only because one kernel would be too large
+  std::set<ir::ValueId> needed;  // values that earlier kernels must compute; if any, other members are incomplete
+  bool too_large = false;        // `needed` has values only because one kernel would be too large
   bool fits = true;              // false: the root domain cannot index some root
 
   int64_t volume(uint64_t vars) const;
   uint64_t all_root_vars() const;
-  // The operands of reductions, and the roots.
+  // The operands of all reductions, and the roots.
   std::vector<ExprId> values() const;
-  // The values computed or loaded for the roots, with one entry for each index at which they are.
+  // The values that are computed or loaded for the roots. A value has one entry for each index at which it is needed.
   const std::vector<std::pair<ir::ValueId, ExprId>>& made() const { return made_; }
 
  private:
@@ -68,7 +68,7 @@ class KernelExprs {
   std::optional<ir::ValueId> repeated() const;
   ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
-  // The variables of the root domain that index the elements of a root; nullopt if there are none.
+  // The variables of the root domain that index the elements of a root. nullopt if no variables can index them.
   std::optional<std::vector<VarId>> place(ir::ValueId value, bool largest) const;
   std::optional<size_t> part_dim(ir::ValueId value) const;
   void scan_root(Root& root, const ir::Node& node);
@@ -76,7 +76,7 @@ class KernelExprs {
   const KernelContext& context_;
   std::vector<ir::ValueId> values_;
   std::vector<RootTarget> targets_;
-  bool by_dims_ = false;  // smaller roots lie on variables with the extents of their dimensions
+  bool by_dims_ = false;  // smaller roots use the variables whose extents equal their dimensions
   std::map<ExtraKey, IterationDomain> extra_;
   Inliner* inliner_ = nullptr;
   std::map<std::pair<ir::ValueId, std::vector<Index>>, uint32_t> site_ids_;

@@ -1,29 +1,31 @@
-// O = softmax(scores(Q K^T)) V on sm_80 and later; the scores never leave registers. Each warp has 16 or 32 rows of Q.
-// It multiplies them by a tile of keys (mma.sync), updates a running maximum and sum of each row, and multiplies the
-// exponentials by V straight from registers. All warps load tiles of K and V into shared memory (cp.async): the next
-// keys are loaded while exponentials are computed, the values during the product with the keys.
+// O = softmax(scores(Q K^T)) V on sm_80 and later. The scores never leave registers. Each warp has 16 or 32 rows of Q.
+// It multiplies them by a tile of keys (mma.sync), updates the running maximum and sum of each row, and multiplies the
+// exponentials, directly from registers, by V. All warps load tiles of K and V into shared memory (cp.async). The next
+// keys are loaded while exponentials are computed, and the values during the product with the keys.
 //
-// Batches of at most 16 rows (a decoding step) are bound by memory. Then all warps have the same rows, and each of
-// kKeyWarps warps processes its own tiles of keys, with a ring that no other warp waits for; at the end their sums are
-// added up in shared memory.
+// Batches of at most 16 rows (a decoding step) are limited by memory bandwidth. For these, all warps have the same
+// rows, and each of kKeyWarps warps processes its own tiles of keys, with its own ring, for which no other warp waits.
+// At the end, the warps add up their sums in shared memory.
 //
-// Scores, masks and units are those of sm90.h; a block has one unit. Q, K and V are operands as in sm80::gemm, so they
-// may have any strides and any alignment.
+// Scores, masks and units are as in sm90.h. A block has one unit. Q, K and V are operands as in sm80::gemm, so they may
+// have any strides and any alignment.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides a configuration with these fields:
 //
 //   struct Config {
-//     using In = tile::half;                       // or bfloat: Q, K, V and O; of f32 cuda::tf32, cuda::tf32x2
-//     static constexpr int kConsumers = 2;         // times 64 rows of Q
-//     static constexpr int kTileN = 64;            // keys of a tile: 16, 32, 64 or 128
-//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of a panel: rounded up to multiples of 16
-//     static constexpr int kPanels = 1;            // into which the columns of V and O are cut
-//     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory; per warp at least 2
-//     static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each has its own
+//     using In = tile::half;                       // or bfloat: Q, K, V and O; for f32 cuda::tf32 or cuda::tf32x2
+//     static constexpr int kConsumers = 2;         // rows of Q / 64
+//     static constexpr int kTileN = 64;            // keys per tile: 16, 32, 64 or 128
+//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K; of a panel. Rounded up to multiples of 16
+//     static constexpr int kPanels = 1;            // panels into which the columns of V and O are divided
+//     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory; at least 2 per warp
+//                                                  // with kKeyWarps
+//     static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each warp has its own rows
+//   };
 //
-// and kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of sm90.h, with the functors and the
-// epilogue described there. Keys may lie in pages (pages.h); then the batches of K and V are pages and, within each
-// page, heads.
+// The configuration also has the fields kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of
+// sm90.h. The unit also provides the functors and the epilogue that are described in sm90.h. Keys may be stored in
+// pages (pages.h). Then the batches of K and V are pages and, within each page, heads.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -39,24 +41,25 @@ struct AttentionTraits {
   static constexpr bool kFewRows = Config::kKeyWarps > 0;
   static constexpr int kTileM = kFewRows ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   static constexpr int kTileN = Config::kTileN;
-  static constexpr int kElement = sizeof(typename Config::In), kStep = 32 / kElement;  // bytes; depth of an instruction
+  static constexpr int kElement = sizeof(typename Config::In), kStep = 32 / kElement;  // in bytes; k of an instruction
   static constexpr int kBlocksM = kFewRows ? 1 : attention_blocks_m(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kThreads =
       kFewRows ? 32 * Config::kKeyWarps : mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth, kElement);
-  // f32 as two parts: tiles with values that cannot be split are multiplied by FMA.
+  // f32 operands are split into two parts. Tiles with values that cannot be split are multiplied by FMA.
   static constexpr bool kSplitsNumbers = is_same<typename Config::In, cuda::tf32x2>;
   static constexpr bool kKeepsQueries = !kSplitsNumbers && attention_keeps_queries(Config::kDepth, kBlocksM, kElement);
   static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(!kFewRows || kElement == 2);
   static_assert(!kFewRows || (Config::kStages > 1 && Config::kKeyWarps >= 2 && Config::kConsumers == 1));
-  // Sums are stored in place of the rings.
+  // At the end, the sums are stored in the memory of the rings.
   static_assert(!kFewRows || few_rows_ring_bytes(kTileN, Config::kDepth, Config::kWidth, Config::kStages) >=
                                  few_rows_sums_bytes(Config::kWidth));
 };
 
-// Blocks (2 i, 2 i + 1) of 8 columns of a warp's accumulators += a (16 rows) b (16 columns).
+// Adds a product to the accumulators `acc` of two adjacent blocks of 8 columns: acc += a b, where `a` has 16 rows and
+// `b` has 16 columns.
 template <typename In>
 __device__ inline void multiply_block(float* acc, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
 #pragma unroll
@@ -66,20 +69,21 @@ __device__ inline void multiply_block(float* acc, const uint32_t (&a)[4], const 
   }
 }
 
-// The same by FMA, for f32.
+// As multiply_block(), by FMA, for f32.
 __device__ inline void multiply_block_by_fma(float* acc, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
   multiply_by_fma(reinterpret_cast<float(&)[1][2][4]>(*acc), reinterpret_cast<const uint32_t(&)[1][4]>(a),
                   reinterpret_cast<const uint32_t(&)[2][2]>(b));
 }
 
-// A unit of a block: its rings and a warp's registers for its rows.
+// A block's work on its unit: the rings, and the registers of a warp for its rows.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Pages>
 class AttentionBlock {
   using In = typename Config::In;
   using Traits = AttentionTraits<Config>;
   static constexpr int kBlocksM = Traits::kBlocksM, kStages = Config::kStages;
   static constexpr int kStepsOfDepth = Config::kDepth / Traits::kStep, kStepsOfKeys = Traits::kTileN / Traits::kStep;
-  // kLoaders threads load a ring's tiles; there are kRings rings. Warps with their own keys take tiles in turn.
+  // There are kRings rings. kLoaders threads load the tiles of a ring. Warps with their own keys process the tiles in
+  // round-robin order.
   static constexpr int kRings = Traits::kFewRows ? Config::kKeyWarps : 1, kLoaders = Traits::kThreads / kRings;
   using Role = AttentionRole;
   using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, Role::kQ>;
@@ -92,7 +96,7 @@ class AttentionBlock {
   using Registers = cuda::AttentionRegisters<Config>;
   static constexpr int kToldAt = Traits::kQBytes + kRings * kRingBytes;
 
-  // The group of 64 rows that contains the warp's i-th 16 rows; the first of these 16 rows.
+  // group(i): the group of 64 rows that contains the warp's i-th set of 16 rows. row(i): the first of these 16 rows.
   __device__ static int group(int i) {
     return Traits::kFewRows ? 0 : static_cast<int>(threadIdx.x) / 128 * kBlocksM + i;
   }
@@ -113,7 +117,7 @@ class AttentionBlock {
         shared_k_(shared + Traits::kQBytes + ring() * kRingBytes),
         shared_v_(shared_k_ + kStages * OperandK::kBytes) {}
 
-  // Processes all keys. Afterwards no thread of the block uses the buffer of Q.
+  // Processes all keys. After run(), no thread of the block uses the buffer of Q.
   __device__ void run(Registers (&r)[kBlocksM]) {
 #pragma unroll
     for (Registers& x : r) {
@@ -131,7 +135,7 @@ class AttentionBlock {
       load_keys(last - i * kRings);
     }
     bool keys_by_fma = wait<OperandK>(shared_k_);
-    if constexpr (Traits::kFewRows) __syncthreads();  // other warps loaded parts of Q
+    if constexpr (Traits::kFewRows) __syncthreads();  // other warps have loaded parts of Q
     const bool queries_by_fma = any_leaves_range<OperandQ>(shared_q_);
     if constexpr (Traits::kKeepsQueries) {
 #pragma unroll
@@ -162,10 +166,10 @@ class AttentionBlock {
                ? first
                : const_cast<uint8_t*>(slot) + Operand::kBytes;
   }
-  // Waits for the oldest copies, those of `tile`: loads alternate between tiles of keys and of values, so that a
-  // constant number is in flight. The copies of the ring's other threads have arrived too, and these threads have
-  // finished their earlier reads. Returns whether the tile must be multiplied by FMA; a thread checks its own copies
-  // before the barrier.
+  // Waits for the oldest copies in flight, those of `tile`. Loads alternate between tiles of keys and tiles of values,
+  // so that a constant number of copies is in flight. After the wait, the copies by the ring's other threads have also
+  // arrived, and these threads have finished their earlier reads. Returns true if the tile must be multiplied by FMA.
+  // Each thread checks its own copies before the barrier.
   template <typename Operand>
   __device__ static bool wait(const uint8_t* tile) {
     wait_copies<2 * kStages - 2>();
@@ -183,8 +187,8 @@ class AttentionBlock {
     if constexpr (Traits::kSplitsNumbers) return __syncthreads_or(Operand::leaves_range(tile)) != 0;
     return false;
   }
-  // A tile that does not exist is an empty group of copies. The values of a tile are requested right after its keys, so
-  // that the current pages are theirs.
+  // Loads a tile of keys. For a tile that does not exist, commits an empty group of copies. The values of a tile are
+  // loaded right after its keys, so that the current pages are those of the tile.
   __device__ void load_keys(int32_t tile) {
     pages_.move(tile - kRings);
     if (tile >= unit_.first) load(k_, shared_k_ + next_k_ * OperandK::kBytes, tile);
@@ -212,7 +216,8 @@ class AttentionBlock {
 #pragma unroll
     for (int i = 0; i < kBlocksM; ++i) q_.read(a[i], shared_q_, row(i) / 16, step);
   }
-  // Called before a fragment is read: no other fragments are read ahead, since their parts take registers.
+  // Called before a fragment is read. It keeps the compiler from reading further fragments ahead, since their two parts
+  // need registers.
   __device__ static void end_fragment() {
     if constexpr (Traits::kSplitsNumbers) __syncwarp();
   }
@@ -262,7 +267,7 @@ class AttentionBlock {
       }
     }
   }
-  // Short code that rarely runs: steps are loops, which move registers.
+  // This code is kept short, since it rarely runs: the steps are not unrolled, so each step moves registers.
   __device__ void multiply_keys_by_fma(Registers (&r)[kBlocksM], const uint8_t* keys) const {
 #pragma unroll 1
     for (int step = 0; step < kStepsOfDepth; ++step) {
@@ -329,8 +334,8 @@ class AttentionBlock {
   uint32_t kept_[Traits::kKeepsQueries ? kStepsOfDepth : 1][kBlocksM][4];
 };
 
-// The kernel. Launched with AttentionTraits<Config>::kThreads threads per unit, and mma_attention_shared_bytes() or,
-// with kKeyWarps, few_rows_shared_bytes() of dynamic shared memory.
+// The kernel. Launched with AttentionTraits<Config>::kThreads threads per unit. Dynamic shared memory:
+// mma_attention_shared_bytes(), or few_rows_shared_bytes() with kKeyWarps.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Length,
           typename Epilogue, typename Pages = cuda::NoPages>
 __device__ inline void attention(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
@@ -359,7 +364,7 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
       auto* told = reinterpret_cast<int32_t*>(raw_shared + Block::kToldAt);
       const int32_t left = args.m - unit.row - kAttentionGroupRows * group;
       if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left)) continue;
-      if (Config::kKeyWarps > 0 && threadIdx.x >= 32) continue;  // rows that do not exist
+      if (Config::kKeyWarps > 0 && threadIdx.x >= 32) continue;  // the other warps have no rows to store
     }
     cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit, row);
   }

@@ -1,4 +1,5 @@
-// What the epilogue of a product may declare besides its call operator: a constant member, or nothing.
+// The optional declarations of a product's epilogue, besides its call operator. A declaration is a constant member. A
+// trait is 0 if the epilogue does not have the member.
 #pragma once
 
 #include "tile/core/config.h"
@@ -15,21 +16,24 @@ namespace heddle::tile::cuda {
     static constexpr TYPE value = Epilogue::MEMBER;         \
   };
 
-// It only returns values, for whole pairs of columns. Then it may be called for any element of D, and need not be
-// called for elements outside.
+// True if the epilogue only returns values, and handles whole pairs of columns. Such an epilogue may be called for any
+// element of D, any number of times. It need not be called for accumulators outside of D.
 TILE_EPILOGUE_TRAIT(ReturnsOnly, bool, kReturnsOnly)
-// It reads matrices with the layout of D's rows: matrices(f, batch, row, col) calls f with the address of each, a
-// multiple of 16 bytes. The size of their elements, if the kernel may pass the elements of the first matrix.
+// ReadsMatrices: true if the epilogue reads matrices whose rows have the layout of D's rows. Its member matrices(f,
+// batch, row, col) calls f with the address of each matrix at this position, which is a multiple of 16 bytes.
+// ResidualBytes: the element size of the first matrix, if the kernel may pass this matrix's elements to the epilogue.
 TILE_EPILOGUE_TRAIT(ReadsMatrices, bool, kReadsMatrices)
 TILE_EPILOGUE_TRAIT(ResidualBytes, int, kResidualBytes)
-// It reads vectors that are shared by all rows of D: vectors(f, batch, row, col).
+// True if the epilogue reads vectors that are shared by all rows of D: vectors(f, batch, row, col).
 TILE_EPILOGUE_TRAIT(ReadsVectors, bool, kReadsVectors)
-// It first combines pairs of sums (kGemmGateColumns): gate(v, w, batch, row, col, n) replaces v[0..n), the first sums
-// of the pairs, by the combination with their second sums w. row and col are those of D.
+// True if the epilogue first combines pairs of accumulators (kGemmGateColumns). Its member gate(v, w, batch, row, col,
+// n) replaces the first accumulators of the pairs, v[0..n), by their combinations with the second accumulators w. row
+// and col are positions in D.
 TILE_EPILOGUE_TRAIT(Gates, bool, kGates)
 #undef TILE_EPILOGUE_TRAIT
 
-// It reduces neighbours of the result (reduce_fragments.h), and may store nothing else.
+// Declares that the epilogue reduces neighbours of the result (reduce_fragments.h). `stores`: true if it also stores
+// the result itself.
 template <typename Epilogue, typename = void>
 struct Reduces {
   static constexpr bool value = false, stores = true;
@@ -39,10 +43,11 @@ struct Reduces<Epilogue, decltype(void(Epilogue::kReduces))> {
   static constexpr bool value = true, stores = Epilogue::kStores;
 };
 
-// It is also available in steps, for f32 accumulators and 16-bit results. With kInitsAccumulator the accumulators begin
-// with accumulator_init(v, batch, row, col, n), which is the same for all rows, instead of zero, or have it added. Then
-// inner(v, batch, row, col, n) computes all but a last function, and pack<Out>(low, high) computes that function and
-// rounds. kCostly: the steps compute more than a maximum.
+// Declares that the epilogue is also available in steps, for f32 accumulators and 16-bit results. `inits`
+// (kInitsAccumulator): instead of starting at zero, the accumulators start with accumulator_init(v, batch, row, col,
+// n), which is equal for all rows, or this value is added to them later. Then inner(v, batch, row, col, n) computes
+// everything except a final function, and pack<Out>(low, high) computes this function and rounds. `costly` (kCostly):
+// the steps compute more than a maximum.
 template <typename Epilogue, typename = void>
 struct InSteps {
   static constexpr bool value = false, inits = false, costly = false;

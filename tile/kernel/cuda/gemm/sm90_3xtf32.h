@@ -1,6 +1,7 @@
-// The main loop of tile/kernel/cuda/gemm/sm90.h for f32 as two parts of tf32 (tile/kernel/cuda/operand/split_tf32.h).
-// One warpgroup splits B's numbers in shared memory; the multiplying warpgroups split A's on the way to registers. The
-// products of each k-tile are added to the sums by ordinary additions, because tensor cores truncate when they add.
+// The main loop of tile/kernel/cuda/gemm/sm90.h for f32 operands that are split into two tf32 parts
+// (tile/kernel/cuda/operand/split_tf32.h). One warpgroup splits the elements of B in shared memory. The consumer
+// warpgroups split the elements of A when they load them into registers. The products of each k-tile are added to the
+// accumulators by ordinary additions, because tensor cores truncate when they add.
 #pragma once
 
 #include "tile/kernel/cuda/gemm/sm90_shared.h"
@@ -9,7 +10,8 @@
 
 namespace heddle::tile::sm90 {
 
-// The warpgroup that splits B. It must have waited for the barriers.
+// The code of the warpgroup that splits B. The warpgroup must already have waited for the initialization of the
+// barriers.
 template <typename Config>
 __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
@@ -31,7 +33,8 @@ __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>
   }
 }
 
-// acc += A B over at least one k-tile, from the ring; `row`: this warpgroup's first row of the tile of A.
+// Computes acc += A B over `k_tiles` k-tiles of the ring, at least one. `row`: the first row of this warpgroup in the
+// tile of A.
 template <typename Config>
 __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const GemmShared<Config>& shared,
                                       int32_t k_tiles, uint32_t row, PipelineState<Config::kStages>& at) {
@@ -53,8 +56,8 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
     wgmma_fence();
     a.multiply<Config::kTileN>(sums, of_b + at.stage * Traits::kBBytes, of_low + at.stage * Traits::kBBytes);
     wgmma_commit();
-    // Meanwhile: checks whether splitting was valid, and reads the next tile's numbers (after the last tile, the same
-    // again).
+    // While the product runs: checks whether splitting was valid, and reads the next tile of A. After the last tile,
+    // reads the same tile again.
     const uint32_t stage = at.stage;
     const bool by_fma = shared.by_fma[stage] != 0 || cuda::leaves_range(most);
     PipelineState<Config::kStages> next = at;

@@ -1,5 +1,5 @@
-// The second kernel of a split-k GEMM: adds the parts in order, so that the result does not depend on the order in
-// which blocks finish.
+// The second kernel of a split-k GEMM. It adds the parts in a fixed order, so that the result does not depend on the
+// order in which blocks finish.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -7,8 +7,8 @@
 
 namespace heddle::tile::cuda {
 
-// Adds every Step-th part of n neighbours, from part `first` on, in order. Rows of partial sums are aligned to 16
-// bytes.
+// Adds every Step-th part of n neighbouring elements in order, starting with part `first`. Rows of partial sums are
+// aligned to 16 bytes.
 template <int Step, typename Acc, int W>
 __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, int first) {
   if (n == W) {
@@ -21,7 +21,7 @@ __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, con
 #pragma unroll
       for (int c = 0; c < W; ++c) sums[c] += part.x[c];
     }
-  } else {  // elements after the columns were not written
+  } else {  // elements beyond the last column were not written
 #pragma unroll 8
     for (int split = first; split < args.splits; split += Step) {
 #pragma unroll
@@ -32,7 +32,7 @@ __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, con
   }
 }
 
-// Adds all parts. `shared`: the lanes of a warp share them, and the first lane gets the sums.
+// Adds all parts. `shared`: the lanes of a warp share the parts, and the first lane gets the sums.
 template <typename Acc, int W>
 __device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, bool shared,
                                      int lane) {
@@ -45,8 +45,9 @@ __device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args,
   }
 }
 
-// Adds the parts of k in order and applies the epilogue, with `args.lanes` threads per 4 columns, grid-stride. With
-// several lanes these share the parts: one thread with many parts would wait for one load after another.
+// Adds the parts of k in order and applies the epilogue. Each group of 4 columns is processed by `args.lanes` threads,
+// in a grid-stride loop. Several lanes share the parts, because a single thread with many parts would wait for one load
+// after another.
 template <typename Acc, typename Epilogue>
 __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
   constexpr int W = 4, kPair = kColumnsOfPair<Epilogue>;
@@ -60,7 +61,7 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
   for (int64_t i = shared ? thread / kGemmReduceLanes : thread; i < count; i += step) {
     int64_t line = 0;
     int batch = 0;
-    if (count <= 0x7fffffff) {  // divisions of 64 bits take three times as long
+    if (count <= 0x7fffffff) {  // 64-bit divisions take three times as long
       line = static_cast<uint32_t>(i) / static_cast<uint32_t>(groups);
       batch = static_cast<int>(static_cast<uint32_t>(line) / static_cast<uint32_t>(args.rows));
     } else {

@@ -1,6 +1,8 @@
-// Copies of a small operand for a large one whose rows begin at any address. TMA reads each row from the preceding
-// multiple of 16 bytes on. Rows that are `classes` apart have the same offset from that multiple, so a tile of such
-// rows needs the other operand shifted along k by that offset: one copy per class, padded with zeros on both sides.
+// Copies of a small operand, for a product with a large operand whose rows start at any address. TMA reads each row of
+// the large operand from the preceding multiple of 16 bytes. Rows r and r + `classes` have the same offset from that
+// multiple; they belong to the same class. For a tile of rows of one class, the small operand must be shifted along k
+// by the offset of this class. There is therefore one copy of the small operand per class, padded with zeros on both
+// sides.
 #pragma once
 
 #include "tile/arch/sm90/dependent.h"
@@ -9,9 +11,9 @@
 
 namespace heddle::tile {
 
-// Every thread assembles kGemmRepackChunks pieces of 16 bytes, with all reads in flight at once. The product may start
-// only when all blocks have waited for the kernel preceding this one, because it reads the large operand without
-// waiting again.
+// Each thread assembles kGemmRepackChunks pieces of 16 bytes. All of its reads are in flight at the same time. The
+// product may start only after all blocks of this kernel have waited for the preceding kernel, because the product
+// reads the large operand without another wait.
 __device__ inline void gemm_misaligned_copies(const GemmClassCopiesArgs& args) {
   sm90::grid_dependency_wait();
   sm90::launch_dependents();
@@ -27,7 +29,7 @@ __device__ inline void gemm_misaligned_copies(const GemmClassCopiesArgs& args) {
     const uint32_t number = line / args.rows, row = line - number * args.rows;
     const uint32_t skip = gemm_class_skip(args.skip, number, args.skip_step);
     const uint64_t begin = from + args.from_offset + row * args.from_row;
-    // Memory before the first row may be outside the buffer.
+    // The bytes before the first row may be outside of the buffer, so they are not read.
     skips[i] = chunk == 0 ? static_cast<int32_t>(skip) : 0;
     lefts[i] = static_cast<int32_t>(args.bytes + skip) - static_cast<int32_t>(chunk * 16);
     chunks[i].fetch(chunk == 0 ? begin : begin + chunk * 16 - skip, from + args.end);

@@ -4,7 +4,8 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages. The table in stages.cc gives the purpose of each.
+// Two of the steps that turn the expressions of a kernel into stages. The table in stages.cc gives the purpose of each
+// step.
 void store_shared_columns(CudaDrafts& k);
 void keep_between_stages(CudaDrafts& k);
 

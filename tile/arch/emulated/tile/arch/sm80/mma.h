@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/mma.h.
+// The emulator's replacement for tile/arch/sm80/mma.h.
 #pragma once
 
 #include "tile/arch/emulated/element.h"

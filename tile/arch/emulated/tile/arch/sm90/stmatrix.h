@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/stmatrix.h.
+// The emulator's replacement for tile/arch/sm90/stmatrix.h.
 #pragma once
 
 #include <stdint.h>
