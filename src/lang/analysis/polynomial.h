@@ -22,7 +22,7 @@ class Polynomial {
   static Polynomial of(ValueId value);
 
   bool is_zero() const { return terms_.empty(); }
-  std::optional<int64_t> constant() const;  // if there is no other term
+  std::optional<int64_t> constant() const;  // set if there is no other term
   const std::map<Product, int64_t>& terms() const { return terms_; }
 
   Polynomial operator+(const Polynomial& other) const;
