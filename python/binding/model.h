@@ -60,7 +60,7 @@ class PyModel {
   Model model_;
   std::vector<std::string> input_names_, output_names_;  // "input x", "output y": for messages
   int device_ = kHost;
-  // Guarded by the GIL.
+  // The members below are guarded by the GIL.
   std::vector<Prepared> prepared_;                              // most recently used first
   std::vector<std::pair<void*, nanobind::object>> workspaces_;  // (stream, heddle.Tensor)
 };

@@ -36,9 +36,9 @@ void print_busy(double waiting, int threads);
 // Returns the modules that a picture shows, according to the arguments.
 driver::Modules modules_of(const Arguments& arguments);
 
-// "1.5 GB", "12 KB"
+// Formats a number of bytes: "1.5 GB", "12 KB".
 std::string human_bytes(double bytes);
-// "1.234 ms"
+// Formats a time: "1.234 ms".
 std::string human_seconds(double seconds);
 
 }  // namespace heddle::cli

@@ -25,7 +25,7 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// "f32[1,3,224,224]"
+// Formats a type: "f32[1,3,224,224]".
 std::string to_string(const TensorType& type);
 
 struct Value {
@@ -76,8 +76,8 @@ class Graph {
   void set_alias(size_t output, int32_t input);
 
   OriginId origin(Origin origin);  // interned
-  // Adopts the whole origin table of another graph, so that that graph's origin ids are valid here. This graph must not
-  // have any origins yet.
+  // Adopts the whole origin table of another graph, so that the other graph's origin ids are valid here. This graph
+  // must not have any origins yet.
   void adopt_origins(const Graph& other);
   const Origin& origin(OriginId id) const { return origins()[id]; }
   const std::vector<Origin>& origins() const;

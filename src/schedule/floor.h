@@ -30,8 +30,8 @@ class Memory {
   virtual double least_seconds(double bytes, const Target& target) const = 0;
 
  protected:
-  // The bytes that a cache cannot save. A cache may already hold data when a kernel begins, and may still hold results
-  // when it ends.
+  // Returns the number of bytes that the cache cannot save. The cache may already hold its size of data when a kernel
+  // begins, and may still hold its size of results when the kernel ends.
   static double beyond(double bytes, double cache) { return std::max(0.0, bytes - 2 * cache); }
 };
 

@@ -18,7 +18,7 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
   bool held() const { return file_.get() >= 0; }
-  // True if the constructor waited for another holder, which may already have done the guarded work.
+  // True if the constructor waited for another holder. The guarded work may then be done already.
   bool waited() const { return waited_; }
   void release();  // also removes the file
 

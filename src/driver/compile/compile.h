@@ -31,8 +31,8 @@ struct CompiledModel {
   KnownChoices chosen;  // only with a session
 };
 
-// State that is shared by the compilations of one model for several sets of shapes. It limits the cost of a further
-// compilation to little more than that of the differences. Compilations with one session must not run concurrently. The
+// State that is shared by the compilations of one model for several sets of shapes, so that a further compilation costs
+// little more than the differences between the shapes. Compilations with one session must not run concurrently. The
 // file is read once; later changes of the file have no effect.
 class Session {
  public:

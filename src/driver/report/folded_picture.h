@@ -19,7 +19,7 @@ struct PictureItems {
 
   std::string_view what;                              // "nodes"
   std::vector<std::string> names{}, signatures{};     // as in fold_items()
-  std::vector<std::vector<size_t>> reads{}, makes{};  // for each item: its values
+  std::vector<std::vector<size_t>> reads{}, makes{};  // for each item: the values that it reads; makes
   std::vector<Port> inputs{}, outputs{};              // of the whole sequence
 };
 

@@ -76,7 +76,7 @@ struct Stream {
 struct Event {
   struct State {
     bool done = false;
-    double seconds = -1;       // time of the record; negative before it
+    double seconds = -1;       // time at which the event was recorded; negative before that
     Stream* stream = nullptr;  // the stream that recorded the event
   };
   std::shared_ptr<State> state = std::make_shared<State>();

@@ -16,8 +16,8 @@ struct NvrtcInfo {
 };
 // Throws kNoCompiler; the message lists the files that were tried.
 NvrtcInfo find_nvrtc();
-// Sets the files to try, in this order, before the names above, unless $HEDDLE_NVRTC is set. The loader does not search
-// the folders that pip installs to. Not thread-safe; call it before the first compilation.
+// Sets the files to try, in this order, before the loader's libraries, unless $HEDDLE_NVRTC is set. The loader does not
+// search the folders that pip installs to. Not thread-safe; call it before the first compilation.
 void prefer_nvrtc(std::vector<std::string> paths);
 
 struct CompiledCubin {

@@ -30,7 +30,7 @@ class Polynomial {
   Polynomial operator*(const Polynomial& other) const;
   bool operator==(const Polynomial&) const = default;
 
-  // "%pid * 128 + 3"
+  // Formats the polynomial: "%pid * 128 + 3".
   std::string text(const Kernel& kernel) const;
 
  private:

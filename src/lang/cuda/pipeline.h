@@ -20,8 +20,8 @@ constexpr int64_t aligned_slot(int64_t bytes) {
   return round_up(bytes, 1024);
 }
 
-// A load that is staged in shared memory. It is stored once even if several products read it, and even if some of them
-// read its transpose: the rows along k of one product's operand are columns for another product.
+// A load that is staged in shared memory. It is stored once, even if several products read it and some of them read it
+// transposed. (Rows along k for one product are then columns for another product.)
 struct StagedLoad {
   struct Read {
     ValueId value;        // the load's result or its transpose, an operand of products
@@ -59,7 +59,7 @@ struct OperandShape {
   int64_t rows, depth;
   bool along_k;
   int64_t covered;
-  bool swizzled = false;  // as warpgroups read it
+  bool swizzled = false;  // in the layout that warpgroup instructions (wgmma) read
 };
 std::string operand_type(const OperandShape& shape, const std::string& element);
 int64_t operand_bytes(const OperandShape& shape, int64_t element);

@@ -13,11 +13,12 @@ namespace heddle::profile::code {
 // NVIDIA GPUs: DWARF 2 line tables with NVIDIA's extension for inlined calls.
 class CubinLines {
  public:
-  // Throws kDamagedArtefact if the tables are malformed. Without tables, every lookup is empty.
+  // Reads the line tables of a kernel. Throws kDamagedArtefact if the tables are malformed. Without tables, every
+  // lookup is empty.
   static CubinLines of(std::string_view cubin, std::string_view kernel);
 
-  // Returns the source line of an offset in the kernel's code. If that line was inlined, the lines of the calls follow,
-  // from the inside out. Empty if unknown.
+  // Returns the source line of an offset in the kernel's code. If that line was inlined, the lines of the inlined calls
+  // follow, innermost first. Empty if unknown.
   std::vector<Place> at(uint64_t offset) const;
   size_t rows() const { return rows_.size(); }
 

@@ -23,11 +23,11 @@ class CallLog {
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  // For the thread that makes the calls.
+  // Called by the thread that makes the CUDA calls.
   void add(const GpuCall& call);
   void end() { ended_.store(true, std::memory_order_release); }  // the thread will not add more calls
 
-  // For the reader.
+  // Called by the reader.
   void take_over();
   const GpuCall* find(uint32_t correlation);
   size_t size() const { return calls_.size(); }

@@ -33,7 +33,7 @@ namespace heddle::profile {
 class OperationTree {
  public:
   struct Limits {
-    size_t slices = 50000;  // of the timeline; later ones are left out
+    size_t slices = 50000;  // maximum number of slices in the timeline; later slices are left out
     bool idle = true;       // add GIDLE
   };
   OperationTree(Profile& profile, std::function<NodeId(uint64_t context)> node_of)

@@ -63,7 +63,7 @@ class ProgramContexts {
     std::vector<size_t> calls;  // frames that are calls of modules; equal stacks with different objects are distinct
     bool is_backward = false;
   };
-  struct Known;  // of a thread
+  struct Known;  // the cache of a thread
   Known& known() const;
   uint64_t python_here(bool* has_python);
   uint64_t of_waiting(uint64_t thread);

@@ -26,8 +26,8 @@ class BackToBackBackend {
   virtual ScheduledGroup schedule(const ir::Graph& graph, const BackToBackForm& form, const Target& target,
                                   ConfigSource* configs) const = 0;
   virtual BackToBackTimes times(const ir::Graph& graph, const BackToBackForm& form, const Target& target) const = 0;
-  // Returns the smallest predicted speed-up with which one kernel is chosen. It is larger than the error of the
-  // predictions.
+  // Returns the smallest predicted speed-up at which one kernel is chosen instead of two. It is larger than the error
+  // of the predictions.
   virtual double least_gain() const = 0;
 };
 

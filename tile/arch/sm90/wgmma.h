@@ -1,6 +1,6 @@
 // The matrix instruction of a warpgroup: D += A B. D has 64 x N accumulators in registers. A has 64 rows and B has N
-// rows of 32 bytes along k; both are read from shared memory through descriptors. Element d[4 * j + 2 * h + c] of lane
-// l of warp w is in row 16 * w + l / 4 + 8 * h and column 8 * j + 2 * (l % 4) + c of D.
+// rows, each with 32 bytes along k; both are read from shared memory through descriptors. Element d[4 * j + 2 * h + c]
+// of lane l of warp w is in row 16 * w + l / 4 + 8 * h and column 8 * j + 2 * (l % 4) + c of D.
 #pragma once
 
 #include "tile/arch/sm90/descriptor.h"

@@ -16,7 +16,7 @@ struct CudaFunctor {
   std::string text;                    // "struct Epilogue { ... };\n"
   std::vector<std::string> includes;   // in addition to the template's includes
   std::vector<uint8_t> block;          // the bytes of one object: pointers (zero until they are patched), then strides
-  std::vector<PointerPatch> pointers;  // `offset` is in the block, `operand` is one of the kernel; `argument` stays 0
+  std::vector<PointerPatch> pointers;  // offset within the block, operand number of the kernel; `argument` is 0
   std::optional<uint32_t> residual{};  // of an epilogue: the operand whose elements the kernel may pass in registers
   bool operator==(const CudaFunctor&) const = default;
 };

@@ -9,7 +9,7 @@
 
 namespace heddle::codegen {
 
-// Names and tile types for the results of the reductions of a pass over a tile.
+// Return names and tile types for the reductions of one pass over a tile.
 std::string value_type(const schedule::CudaReduction& r);
 std::string combiner(const schedule::CudaReduction& r);
 // Returns the type in which a thread accumulates a reduction over vectors of `width` elements.

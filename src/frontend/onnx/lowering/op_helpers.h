@@ -13,7 +13,7 @@ using ir::Ints;
 using ir::Op;
 using ir::ValueId;
 
-// first, first + 1, ...
+// Returns `count` numbers: first, first + 1, ...
 Ints int_range(int64_t count, int64_t first = 0);
 // Makes a constant of the given type from doubles (rounded to the type) or from integers.
 ValueId real_constant(ir::Builder& b, DType dtype, Shape shape, std::vector<double> values);
@@ -41,9 +41,9 @@ ValueId move_axis(ir::Builder& b, ValueId x, int64_t axis, int64_t to);
 DType wide_dtype(DType dtype);
 
 ValueId square(ir::Builder& b, ValueId x);
-// log(1 + exp(x)) without overflow.
+// Computes log(1 + exp(x)) without overflow.
 ValueId softplus(ir::Builder& b, ValueId x);
-// 0.5 x (1 + erf(x / sqrt 2)), or its tanh approximation.
+// Computes 0.5 x (1 + erf(x / sqrt 2)), or its tanh approximation.
 ValueId gelu(ir::Builder& b, ValueId x, bool tanh_form);
 // (x - mean) / sqrt(variance + epsilon) over `dims`.
 struct Normalized {

@@ -27,7 +27,7 @@ ExternalRef external_ref(const TensorProto& tensor, const std::string& where);
 // initialisers, and the tensors in attributes: of the main graph, of nested graphs at any depth, and of functions.
 void for_each_tensor(const ModelProto& model, const std::function<void(const TensorProto&)>& visit);
 
-// Returns the files that the tensors of a model name. Their contents belong to the model as its own file does. Visits
+// Returns the files that the tensors of a model name. They are part of the model's content, like its own file. Visits
 // the same tensors and fields as the importer.
 std::set<std::string> external_locations(const ModelProto& model);
 

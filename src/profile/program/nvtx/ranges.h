@@ -10,7 +10,7 @@ namespace heddle::profile {
 // An NVTX range that a thread has pushed and not popped.
 struct Range {
   uint32_t name = 0;
-  bool is_operator = false;  // of PyTorch, as emit_nvtx() names them
+  bool is_operator = false;  // of a PyTorch operator, as emit_nvtx() names it
   bool is_engine = false;    // of autograd's engine
   // The sequence number of an operator with a gradient, or -1. The backward function of the operator has the same
   // number. The range of autograd's engine around that function adopts the number, for the gradients that the engine

@@ -4,8 +4,7 @@
 
 namespace heddle::schedule {
 
-// Steps of the derivation of a kernel's stages from its expressions. The table in stages.cc explains the purpose of
-// each step.
+// Steps that derive a kernel's stages from its expressions. The table in stages.cc explains the purpose of each step.
 void place_results(CpuDrafts& k);
 void draft_reductions(CpuDrafts& k);
 void draft_stores(CpuDrafts& k);

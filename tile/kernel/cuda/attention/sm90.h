@@ -184,8 +184,8 @@ class AttentionGroup {
     wgmma_commit();
   }
 
-  // Applies scores and exponentials to the first tile, which may be plain or not. If any tile uses the functor, the
-  // first tile does.
+  // Applies the scores and exponentials to the first tile, which may be plain or not. If any tile uses the functor, the
+  // first tile uses it, too.
   __device__ void soften_first(Registers& r, const AttentionUnit& unit, int32_t row, int32_t col) const {
     const bool inside = !Config::kRagged || col + Traits::kTileN <= args_.n;
     if constexpr (Config::kScores) {
@@ -199,7 +199,7 @@ class AttentionGroup {
     exponentiate<!Config::kScores>(r, args_);
   }
 
-  // Multiplies by a tile of keys, overlapped with the product of the previous tile's exponentials and values.
+  // Multiplies Q by a tile of keys, overlapped with the product of the previous tile's exponentials and its values.
   template <bool Plain>
   __device__ void step(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row, int32_t tile, bool first) {
     q = of_warp<Config>(q);  // so that no uniform register stays occupied from tile to tile

@@ -81,9 +81,9 @@ struct ClusterSplitKTraits {
   static constexpr int kSliceRows = cluster_splitk_slice(kRows, kClusterK);
   static constexpr int kPitch = cluster_splitk_pitch(kColumns, Config::kSwapped);
   static constexpr int kSlice = kSliceRows * kPitch;
-  // The most neighbours that leave no thread without work.
   static constexpr int kAddends = kClusterK;
   static constexpr int kClasses = Config::kClasses;
+  // The most neighbouring elements of a row per call of the epilogue that leave no thread without work.
   static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
                                      : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
                                                                                                    : 4;

@@ -10,7 +10,7 @@ namespace heddle::schedule {
 // Returns the steps in the order in which they run.
 std::span<const StageStep<CudaDrafts>> cuda_stage_steps();
 
-// Returns a readable list of the passes over the tile as drafted after a step.
+// Returns the passes over the tile, as drafted after a step, as readable text.
 std::string describe(const CudaDrafts& k);
 
 }  // namespace heddle::schedule
