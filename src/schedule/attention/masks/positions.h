@@ -7,10 +7,10 @@
 
 namespace heddle::schedule {
 
-// Returns the position that each expression of `order` (operands first) computes; nullopt if it does not compute a
+// Returns, for each expression of `order` (operands first), the position that it computes; nullopt if it computes no
 // position. A position is an integer that depends only on the loop variables and that its type represents exactly. It
-// may be computed by any sums, differences, multiples, quotients and limits. Two positions are compared by their
-// difference.
+// may be computed by any sums and differences, and by products, quotients, remainders, minima and maxima with
+// constants. Two positions are compared by their difference.
 std::vector<std::optional<Index>> positions_of(ExprPool& pool, const std::vector<ExprId>& order);
 
 }  // namespace heddle::schedule
