@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// The binary interface of DLPack (github.com/dmlc/dlpack), version 1.3, as far as Heddle uses it.
+// The parts of the binary interface of DLPack (github.com/dmlc/dlpack), version 1.3, that Heddle uses.
 namespace heddle::python::dlpack {
 
 enum DeviceType : int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
@@ -35,11 +35,11 @@ struct Tensor {
   int32_t rank = 0;
   DataType dtype;
   int64_t* shape = nullptr;
-  int64_t* strides = nullptr;  // in elements; null: dense
+  int64_t* strides = nullptr;  // in elements; null for a dense tensor
   uint64_t byte_offset = 0;
 };
 
-// What the capsule "dltensor" holds.
+// The content of a capsule named "dltensor".
 struct Managed {
   Tensor tensor;
   void* context = nullptr;
@@ -53,7 +53,7 @@ struct Version {
 // Bits of ManagedVersioned::flags.
 inline constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
 
-// What the capsule "dltensor_versioned" holds.
+// The content of a capsule named "dltensor_versioned".
 struct ManagedVersioned {
   Version version;
   void* context = nullptr;
@@ -62,16 +62,17 @@ struct ManagedVersioned {
   Tensor tensor;
 };
 
-// What the attribute `__dlpack_c_exchange_api__` of a class points to, a capsule "dlpack_exchange_api": the same
-// without a call of Python. Functions return 0, or -1 with a Python exception.
+// The functions of DLPack's C exchange interface, which exchanges tensors without calling Python. The attribute
+// `__dlpack_c_exchange_api__` of a class is a capsule "dlpack_exchange_api" that points to this table. The functions
+// return 0, or -1 with a Python exception set.
 struct ExchangeApi {
   Version version;
   ExchangeApi* previous;
   using SetError = void (*)(void* context, const char* kind, const char* message);
   int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* error_context, SetError set_error);
   int (*own)(void* object, ManagedVersioned** out);
-  int (*to_object)(ManagedVersioned* tensor, void** object);  // takes the tensor
-  int (*view)(void* object, Tensor* out);                     // may be null
+  int (*to_object)(ManagedVersioned* tensor, void** object);  // takes ownership of the tensor
+  int (*view)(void* object, Tensor* out);                     // null if the class has no such function
   int (*current_stream)(int32_t device_type, int32_t device_id, void** stream);
 };
 

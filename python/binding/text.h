@@ -8,17 +8,17 @@
 
 namespace heddle::python {
 
-// A path as the file system's bytes, which need not be UTF-8.
+// Returns a path as the bytes of the file system, which need not be valid UTF-8.
 std::string path_of(nanobind::handle path);
 
-// Converts a path, or text that may contain one, to Python: a path as os.fsdecode() does, text with control characters
-// escaped.
+// Convert to a Python string. path_object() converts a path as os.fsdecode() does. text_object() converts text that may
+// contain a path, and escapes control characters.
 nanobind::object path_object(const std::string& path);
 nanobind::object text_object(const std::string& text);
 
-// True for text and for an array or list of it.
+// True if `object` is text, or an array or a list of text.
 bool holds_text(nanobind::handle object);
-// The tensor of text. Throws kInvalidInput, naming `where`, for anything else.
+// Converts text to a tensor. Throws kInvalidInput for any other object; the message names `where`.
 Tensor text_tensor(nanobind::handle object, const std::string& where);
 
 }  // namespace heddle::python

@@ -2,9 +2,10 @@
 
 namespace heddle {
 
-// Seconds since an arbitrary moment, for differences. wall_seconds() is of a clock that never goes back.
-// thread_seconds() and process_seconds() are the processor time used by this thread and by all threads of this process.
-// They exclude time that other processes take away, but include the time of threads that wait by spinning.
+// Seconds since an arbitrary moment; only differences are meaningful. wall_seconds() reads a clock that never goes
+// back. thread_seconds() and process_seconds() return the processor time that this thread and all threads of this
+// process have used. Processor time excludes the time used by other processes, but includes the time that threads spend
+// spinning.
 double wall_seconds();
 double thread_seconds();
 double process_seconds();

@@ -6,7 +6,7 @@
 
 namespace heddle::codegen {
 
-// The schedule's names that most files here use.
+// Names of the schedule namespace that most files of codegen use.
 using schedule::Atom;
 using schedule::AttentionDesc;
 using schedule::CachedValue;

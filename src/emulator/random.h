@@ -4,7 +4,8 @@
 
 namespace heddle::emulator {
 
-// xorshift64*. A number takes a few nanoseconds, cheap enough for a choice at every switch.
+// An xorshift64* generator. A number takes a few nanoseconds, so that a random choice at every switch between threads
+// is cheap enough.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u) {
@@ -16,7 +17,7 @@ class Random {
     state_ ^= state_ >> 27;
     return static_cast<uint32_t>(state_ * 0x2545F4914F6CDD1Du >> 32);
   }
-  // In [0, n).
+  // Returns a number in [0, n).
   uint32_t below(uint32_t n) { return static_cast<uint32_t>(uint64_t{next()} * n >> 32); }
   bool one_in(uint32_t n) { return below(n) == 0; }
 

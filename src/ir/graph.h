@@ -25,14 +25,14 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// "f32[1,3,224,224]"
+// Formats a type: "f32[1,3,224,224]".
 std::string to_string(const TensorType& type);
 
 struct Value {
   TensorType type;
   NodeId producer = 0;
-  uint32_t index = 0;  // which output of the producer
-  uint32_t uses = 0;   // operands of nodes that are this value; graph outputs are not uses
+  uint32_t index = 0;  // position among the results of the producer
+  uint32_t uses = 0;   // number of node operands that are this value; graph outputs are not uses
 };
 
 // The model node that an IR node comes from. Fused and rewritten nodes have several origins.
@@ -61,23 +61,23 @@ class Graph {
   // Appends a node. The op's schema checks operand count, attributes and types and derives the result types.
   // Throws kInvalidNode naming the rule; `origins` must be ids of this graph.
   NodeId add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
-  // add() for an op with one result; returns that result.
+  // Does the same as add() for an op with one result, and returns that result.
   ValueId emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
 
   ValueId parameter(std::string name, TensorType type);
-  // A parameter with the attributes of another graph's parameter.
+  // Adds a parameter with the attributes of another graph's parameter.
   ValueId parameter(Attrs attrs);
   ValueId constant(Tensor value, std::vector<OriginId> origins = {});
-  // Marks a value as the next output. One value may be several outputs; names are unique. `alias`: the position of the
-  // parameter whose memory the output shares (see Port). The parameter has the output's type, and no other output
-  // shares it.
+  // Marks a value as the next output. One value may be several outputs; names are unique. `alias` is the position of
+  // the parameter whose memory the output shares (see Port). The parameter must have the output's type, and no other
+  // output may share the parameter's memory.
   void output(std::string name, ValueId value, int32_t alias = kNoAlias);
-  // Makes output `output` share the memory of parameter `input`; kNoAlias: it shares none.
+  // Makes output `output` share the memory of parameter `input`, or of no parameter (kNoAlias).
   void set_alias(size_t output, int32_t input);
 
   OriginId origin(Origin origin);  // interned
-  // Adopts the whole origin table of another graph, so that its ids are valid here. This graph must have no origins
-  // yet.
+  // Adopts the whole origin table of another graph, so that the other graph's origin ids are valid here. This graph
+  // must not have any origins yet.
   void adopt_origins(const Graph& other);
   const Origin& origin(OriginId id) const { return origins()[id]; }
   const std::vector<Origin>& origins() const;
@@ -91,14 +91,14 @@ class Graph {
   const Shape& shape(ValueId id) const { return values_[id].type.shape; }
   DType dtype(ValueId id) const { return values_[id].type.dtype; }
   const Node& producer(ValueId id) const { return nodes_[values_[id].producer]; }
-  // The tensor of a value that a constant node makes; null for other values.
+  // Returns the tensor of a value that a constant node makes; null for other values.
   const Tensor* constant_of(ValueId id) const;
 
   struct Port {
     std::string name;
     ValueId value;
-    // For an output: the parameter whose memory the output is written to, so that the caller loses the parameter's
-    // content. The alias does not change the value of the output.
+    // For an output: the position of the parameter whose memory receives the output, so that the caller loses the
+    // parameter's content. The alias does not change the value of the output.
     int32_t alias = kNoAlias;
   };
   const std::vector<Port>& inputs() const { return inputs_; }  // parameters, in order
@@ -114,17 +114,17 @@ class Graph {
   std::deque<Value> values_;
   std::shared_ptr<OriginTable> origins_;  // shared by graphs until one of them adds an origin; null: no origins
   std::vector<Port> inputs_, outputs_;
-  std::unordered_set<std::string_view> input_names_;  // in the attributes of the parameters
+  std::unordered_set<std::string_view> input_names_;  // views of the names in the parameters' attributes
   std::unordered_set<std::string> output_names_;
 };
 
-// True if a scatter writes into the memory of its data operand, so that elements without an update stay in place.
+// True if a scatter writes into the memory of its data operand, so that elements without an update need not be copied.
 bool is_in_place(const Node& node);
-// True if a concatenation copies nothing: the kernels that make its parts store them at their place in the result
-// (ir/analysis/placement.h).
+// True if a concatenation copies nothing, because the kernels that make its operands store them directly into the
+// result (ir/analysis/placement.h).
 bool joins_in_place(const Node& node);
 
-// For every value, the nodes that read it (a node appears once per operand). Graph outputs are not uses.
+// Returns, for every value, the nodes that read it. A node is listed once per operand. Graph outputs are not uses.
 std::vector<std::vector<NodeId>> users(const Graph& graph);
 
 }  // namespace heddle::ir

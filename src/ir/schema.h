@@ -19,7 +19,7 @@ struct AttrSpec {
   bool required = true;
 };
 
-// The types of a node's operands. The graph owns them.
+// The types of a node's operands, which the graph owns.
 class OperandTypes {
  public:
   explicit OperandTypes(std::span<const TensorType* const> types) : types_(types) {}
@@ -32,7 +32,7 @@ class OperandTypes {
   std::span<const TensorType* const> types_;
 };
 
-// The node as its inference or evaluation function sees it.
+// A node, as passed to its inference function (InferContext) or its evaluation function (EvalContext).
 struct InferContext {
   Op op;
   OperandTypes inputs;
@@ -47,7 +47,7 @@ struct EvalContext {
   bool round;  // see EvalOptions::round
 };
 
-// The results of an evaluation as a vector. A braced list would copy every element.
+// Returns the results of an evaluation as a vector. A braced list would copy every element.
 template <typename... Arrays>
 std::vector<Array> results_of(Arrays&&... arrays) {
   std::vector<Array> results;
@@ -57,14 +57,15 @@ std::vector<Array> results_of(Arrays&&... arrays) {
 }
 
 // One primitive: its operands, attributes, result types and reference evaluation. Each family (ir/ops/<family>.cc)
-// exports a table of these. ir/ops/families.h joins the tables; nothing registers itself at start-up.
+// exports a table of schemas. ir/ops/families.h joins the tables; there is no registration at start-up.
 struct OpSchema {
   Op op;
   int min_inputs, max_inputs;  // max_inputs < 0: any number
   std::vector<AttrSpec> attrs;
-  // Result types. Throws kInvalidNode; its `why` states the rule and the shapes and dtypes that broke it.
+  // Returns the result types. Throws kInvalidNode; the error's `why` states the violated rule, with the shapes and
+  // dtypes.
   std::vector<TensorType> (*infer)(const InferContext&);
-  // Results, one array per output. Null for sources that the evaluator itself supplies (parameter).
+  // Returns one array per result. Null for ops whose values the evaluator itself supplies (parameter).
   std::vector<Array> (*eval)(const EvalContext&);
 };
 

@@ -10,11 +10,12 @@
 
 namespace heddle::ops {
 
-// Candidates for a product on a GPU. They are compiled in parallel; each runs as its own CUDA graph with a cold L2.
+// Runs and checks candidate kernels for a product on a GPU. The candidates are compiled in parallel. Each one runs as a
+// CUDA graph of its own, with a cold L2.
 class GemmTrial : public tune::Trial {
  public:
   struct Options {
-    bool reference = false;  // check against sums in double
+    bool reference = false;  // check against sums that are computed in double
     bool use_cache = true;
     uint64_t seed = 1;
   };
@@ -37,7 +38,7 @@ class GemmTrial : public tune::Trial {
 
   const std::vector<Candidate>& candidates() const { return candidates_; }
   const GemmWorkload& workload() const { return workload_; }
-  const runtime::CudaGraph& graph(size_t candidate);  // of a candidate that compiled
+  const runtime::CudaGraph& graph(size_t candidate);  // the candidate must have compiled
   runtime::CudaTimer& timer() { return timer_; }
 
  private:

@@ -9,57 +9,58 @@
 
 namespace heddle {
 
-// The pixels under one tap of a convolution's windows: (width, height) each.
+// The input pixels of one tap of a convolution's windows, for the im2col mode of TMA. Pairs are (width, height).
 struct TensorMapWindows {
   std::array<uint64_t, 2> size{};   // of an image, in pixels
   uint64_t line = 0;                // bytes from one line of pixels to the next; a multiple of 16
-  std::array<int32_t, 2> first{};   // the tap of the first window: -padding
-  std::array<int32_t, 2> last{};    // the tap of the last window, relative to the last pixel
-  std::array<uint32_t, 2> steps{};  // pixels from window to window
+  std::array<int32_t, 2> first{};   // position of the tap in the first window: -padding
+  std::array<int32_t, 2> last{};    // position of the tap in the last window, relative to the last pixel
+  std::array<uint32_t, 2> steps{};  // pixels from one window to the next
   bool operator==(const TensorMapWindows&) const = default;
 };
 
-// An operand as TMA sees it, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes, or a rank-4 tensor if
-// `outer` has an extent. With `windows` the tensor is (channel, pixel of a line, image), and a box holds box[0]
-// channels of the pixels of box[1] windows. The windows of all images follow each other.
+// An operand of TMA, as plain data. It is a rank-3 tensor (inner, row, batch) cut into boxes, or a rank-4 tensor if the
+// extent of `outer` is not 0. With `windows`, the tensor is (channel, pixel of a line, image). A box then contains
+// box[0] channels of one pixel of each of box[1] consecutive windows. Windows are numbered consecutively through all
+// images.
 struct TensorMapDesc {
   enum class Element : uint8_t { kBits8, kBits16, kBits32, kTf32 };
   Element element = Element::kBits16;
-  int operand = 0;                    // index of the buffer
+  int operand = 0;                    // index of the operand's buffer
   uint64_t offset = 0;                // of the tensor in the buffer, in bytes; a multiple of 16
   std::array<uint64_t, 3> extents{};  // in elements
   std::array<uint64_t, 2> strides{};  // of row and batch, in bytes; multiples of 16
   std::array<uint32_t, 2> box{};      // of inner and row
-  int swizzle_bytes = 128;            // 16: none
+  int swizzle_bytes = 128;            // 16: no swizzle
   std::optional<TensorMapWindows> windows{};
   std::array<uint64_t, 2> outer{};  // extent and stride (bytes, a multiple of 16) of a fourth dimension; 0: none
   bool operator==(const TensorMapDesc&) const = default;
 };
 
 inline constexpr size_t kTensorMapBytes = 128;
-// Bytes of a thread's widest access. TMA addresses and strides must be multiples of it.
+// The size in bytes of a thread's widest access. TMA addresses and strides must be multiples of it.
 inline constexpr int64_t kCopyBytes = 16;
 
-// Where a pointer to an operand goes in the argument block.
+// The location of the pointer to an operand in the argument block.
 struct PointerPatch {
-  int argument = 0;  // which argument
-  int offset = 0;    // byte offset in it
+  int argument = 0;  // index of the argument
+  int offset = 0;    // byte offset in the argument
   int operand = 0;
   int64_t begin = 0;  // byte offset in the operand
   bool operator==(const PointerPatch&) const = default;
 };
 
-// One kernel launch without addresses, as a plan keeps it. Its arguments are the tensor maps in order, then
+// One kernel launch without addresses, as stored in a plan. The kernel's arguments are the tensor maps in order, then
 // `arguments`. The addresses of operands are multiples of 16.
 struct CudaLaunch {
   std::string symbol;
   std::array<uint32_t, 3> grid{1, 1, 1};  // in blocks
   uint32_t block = 128;                   // threads, along x
   uint32_t shared_bytes = 0;              // dynamic
-  uint32_t cluster = 1;      // blocks along x; divides grid[0]; equal to the kernel text's, if that fixes it
-  bool cooperative = false;  // all blocks run at once: they wait for each other
+  uint32_t cluster = 1;      // blocks along x; divides grid[0]; equal to the cluster size in the kernel's text, if any
+  bool cooperative = false;  // all blocks must run at once, since they wait for each other
   // Programmatic dependent launch: the kernel may begin while the previous launch still runs. The kernel itself waits
-  // before it touches its counters or memory that other launches write.
+  // for that launch before it accesses its counters or memory that other launches write.
   bool early = false;
   std::vector<TensorMapDesc> maps;
   std::vector<std::vector<uint8_t>> arguments;
@@ -67,7 +68,7 @@ struct CudaLaunch {
   bool operator==(const CudaLaunch&) const = default;
 };
 
-// The most bytes of counters in a step.
+// The maximum size in bytes of the counters of a step.
 inline constexpr int64_t kMostCounterBytes = 1 << 24;
 
 }  // namespace heddle

@@ -7,10 +7,10 @@
 
 namespace heddle::tune {
 
-// A connection to a file, and a statement on it. Results are SQLite's codes.
+// A connection to a database file (SqliteSession) and a statement on it (Statement). Functions return SQLite's codes.
 class SqliteSession {
  public:
-  // `uri`: with parameters. The handle may be null or unusable unless code() is SQLITE_OK.
+  // The handle may be null or unusable unless code() is SQLITE_OK.
   SqliteSession(const std::string& path, int flags) { code_ = sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr); }
   ~SqliteSession() { sqlite3_close(handle_); }
   SqliteSession(const SqliteSession&) = delete;
@@ -49,9 +49,9 @@ class Statement {
     if (code_ == SQLITE_OK) code_ = sqlite3_bind_int64(statement_, ++bound_, value);
     return *this;
   }
-  // Returns SQLITE_ROW, SQLITE_DONE or an error, also an error of an earlier call.
+  // Returns SQLITE_ROW, SQLITE_DONE or an error, which may be that of an earlier call.
   int step() { return code_ == SQLITE_OK ? sqlite3_step(statement_) : code_; }
-  // Prepares the statement to run again with other values.
+  // Resets the statement so that it can run again with other values.
   void reset() {
     sqlite3_reset(statement_);
     bound_ = 0;

@@ -10,7 +10,8 @@
 
 namespace heddle::zoo {
 
-// The allowed values of a numeric option of one model. fallback = 0: the model has no such option.
+// The allowed values of a numeric option of one model. `fallback` is the default; 0 means that the model has no such
+// option.
 struct Range {
   int64_t fallback = 0;
   int64_t min = 1;
@@ -28,24 +29,24 @@ struct ModelInfo {
 
 struct Options {
   int64_t batch = 1;
-  // 0: the model's own default.
+  // 0 selects the model's default.
   int64_t seq = 0;
   int64_t size = 0;
   int64_t width = 0;
   uint64_t seed = 0;
-  DType real = DType::kF32;  // of weights, inputs and all between: f32, f16, bf16
-  // If the weights exceed this many bytes in all, they go to a second file, FILE.data.
+  DType real = DType::kF32;  // of weights, inputs and intermediate values: f32, f16 or bf16
+  // If the weights have more than this many bytes in total, they are written to a second file, FILE.data.
   int64_t max_inline_bytes = int64_t{1} << 30;
-  // Called now and then with the number of weight bytes written and their total.
+  // Called from time to time with the number of weight bytes written so far and in total.
   std::function<void(uint64_t done, uint64_t all)> progress = {};
 };
 
-// All models, in the order of listings for users.
+// Returns all models, in the order of listings for users.
 std::span<const ModelInfo> models();
 
-// Writes the model `name` as ONNX to `path`. Equal options give equal bytes. A tensor's values depend only on the seed
-// and its name. Throws kInvalidArgument for an unknown name or an option out of range, and kFile if writing fails; no
-// file is left then.
+// Writes the model `name` as ONNX to `path`. Equal options give equal bytes. The values of a tensor depend only on the
+// seed and the tensor's name. Throws kInvalidArgument for an unknown name or an option out of range. Throws kFile if
+// writing fails; no file is left then.
 void write(std::string_view name, const Options& options, const std::filesystem::path& path);
 
 }  // namespace heddle::zoo

@@ -1,4 +1,4 @@
-// Checks and prints of a kernel under development.
+// Checks and prints for debugging a kernel.
 #pragma once
 
 #include "tile/block/tile.h"
@@ -21,8 +21,8 @@ TILE_INLINE void fail_at([[maybe_unused]] T message) {
 #endif
 }
 
-// "( 3, 12)": the place of an element, with each coordinate padded to the width of the largest on its axis. One call
-// prints a whole line, so lines of different threads do not mix.
+// The coordinates of an element as text: "( 3, 12)". Each coordinate is padded to the width of the largest one on its
+// axis. One call prints a whole line, so that lines of different threads do not mix.
 struct index_text {
   char text[kMaxRank * 12 + 4];
   int length = 0;
@@ -75,7 +75,7 @@ TILE_INLINE void print_one(const char* prefix, const char* index, T x) {
 
 }  // namespace detail
 
-// Ends the launch with this text unless all elements are true wherever the mask is.
+// Ends the launch with `message` if an element of `condition` is false where the mask is true.
 TILE_INLINE void check(const char* message, bool condition, bool mask = true) {
   if (mask && !condition) detail::fail_at(message);
 }
@@ -88,7 +88,7 @@ TILE_INLINE void check(const char* message, const Tile<bool, L>& condition, cons
   if (!all) detail::fail_at(message);
 }
 
-// Prints a line for the program, or for each element.
+// Prints a line for the whole program, or a line for each element.
 TILE_INLINE void print(const char* prefix) {
   if (threadIdx.x == 0) printf("pid (%u, %u, %u)%s\n", blockIdx.x, blockIdx.y, blockIdx.z, prefix);
 }
@@ -106,7 +106,7 @@ TILE_INLINE void print(const char* prefix, const Tile<T, L>& x) {
   }
 }
 
-// A small element in a 32-bit register, for assembly.
+// Returns the bits of an element as an unsigned integer of its size, for inline assembly.
 template <typename T>
 TILE_INLINE auto bits_of(T x) {
   return __builtin_bit_cast(uint_t<sizeof(T)>, x);

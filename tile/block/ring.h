@@ -1,4 +1,5 @@
-// A ring of shared-memory slots, which TMA fills some trips before warps read them (sm_90a). Not part of block.h.
+// A ring of shared-memory slots (sm_90a). TMA fills a slot some loop iterations before warps read it. Not part of
+// block.h.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -7,16 +8,16 @@
 
 namespace heddle::tile::block {
 
-// The slot to fill next and the slot to read next. A slot is free when all `Warps` computing warps have released it.
-// All threads of the block construct the ring at the beginning of the kernel. `memory`: kBytes of shared memory that
-// nothing else uses. The slots are filled either by a computing thread or by a thread of a further warp. The latter
-// first waits until the computing warps open the ring.
+// A ring of `Stages` slots: `fill` is the slot to fill next, `use` the slot to read next. A slot is free when all
+// `Warps` computing warps have released it. All threads of the block construct the ring at the beginning of the kernel.
+// `memory` is kBytes of shared memory that nothing else uses. The slots are filled either by a computing thread or by a
+// thread of an additional warp. A thread of an additional warp first waits until the computing warps open the ring.
 template <int Stages, int Warps>
 struct Ring {
   static constexpr int kStages = Stages, kBytes = (2 * Stages + 1) * int(sizeof(sm90::Barrier));
   sm90::Barrier *full, *empty, *opened;
   uint32_t fill = 0, fill_phase = 0, use = 0, use_phase = 0;
-  int held = -1;  // the slot that a product still reads; -1: none
+  int held = -1;  // the slot that a product is still reading; -1: none
 
   TILE_INLINE explicit Ring(uint8_t* memory)
       : full(reinterpret_cast<sm90::Barrier*>(memory)), empty(full + Stages), opened(empty + Stages) {
@@ -31,7 +32,8 @@ struct Ring {
     }
   }
 
-  // Orders what the threads have written to the memory of the slots by other means before the writes of TMA.
+  // Orders this thread's earlier ordinary writes to the memory of the slots before the writes of TMA, and reports that
+  // this warp is ready.
   TILE_INLINE void open() const {
     sm90::fence_async_shared();
     __syncwarp();
@@ -39,7 +41,7 @@ struct Ring {
   }
   TILE_INLINE void wait_until_open() const { opened->wait(0); }
 
-  // By one thread. Waits until the next slot is free, then makes it expect `bytes` bytes.
+  // Waits until the slot to fill is free, then makes its barrier expect `bytes` bytes. Called by one thread.
   TILE_INLINE void begin_fill(uint32_t bytes) const {
     empty[fill].wait(fill_phase ^ 1);
     full[fill].arrive_expect(bytes);
@@ -48,21 +50,21 @@ struct Ring {
 
   // Waits until the slot to read next is full.
   TILE_INLINE void wait() const { full[use].wait(use_phase); }
-  // The slot after that one, and a wait until it is full.
+  // second() returns the slot after the slot to read next. wait_second() waits until that slot is full.
   TILE_INLINE uint32_t second() const { return use + 1 == uint32_t(Stages) ? 0 : use + 1; }
   TILE_INLINE void wait_second() const { full[second()].wait(use_phase ^ uint32_t(second() == 0)); }
-  // Call when the slot has been read.
+  // Call this when the slot has been read.
   TILE_INLINE void release() {
     free(use);
     step(use, use_phase);
   }
-  // Call when a product has begun to read the slot and the product before it has ended.
+  // Call this when a product has begun to read the slot and the previous product has ended.
   TILE_INLINE void hold() {
     if (held >= 0) free(uint32_t(held));
     held = int(use);
     step(use, use_phase);
   }
-  // Call when all products have ended.
+  // Call this when all products have ended.
   TILE_INLINE void let_go() {
     if (held >= 0) free(uint32_t(held));
     held = -1;
@@ -79,8 +81,8 @@ struct Ring {
   }
 };
 
-// Loads the boxes of a map that make up a swizzled operand, from their first corner (inner, row, and batches); by one
-// thread. box_bytes<O>(): the bytes of all of them.
+// load_boxes() loads all boxes of a map that make up a swizzled operand; called by one thread. (inner, row, batch...)
+// is the first corner. box_bytes<O>() returns the total number of bytes of these boxes.
 template <typename O>
 TILE_HD constexpr uint32_t box_bytes() {
   return O::kAlongK ? uint32_t(O::kDepth / 64 * O::kGivenRows * 128) : uint32_t(O::kStrips * O::kDepth * 128);

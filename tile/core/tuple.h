@@ -1,4 +1,4 @@
-// A list of values of several types, and lists of numbers as types.
+// A tuple of values, and a compile-time list of numbers.
 #pragma once
 
 #include "tile/core/config.h"
@@ -10,7 +10,7 @@ namespace heddle::tile {
 template <int... I>
 struct dims {
   static constexpr int kSize = sizeof...(I);
-  // Entry `i`; -1 beyond the end.
+  // Returns entry `i`; -1 beyond the end.
   TILE_HD static constexpr int at(int i) {
     const int values[] = {I..., -1};
     return i >= 0 && i < kSize ? values[i] : -1;
@@ -19,8 +19,8 @@ struct dims {
 
 namespace detail {
 
-// An entry. Empty entries are not stored but created on access: nvcc's back end crashes on [[no_unique_address]] in
-// constants.
+// One entry of a tuple. Entries of empty types are not stored but created on access, because nvcc's back end crashes on
+// [[no_unique_address]] in constants.
 template <int I, typename T, bool Empty = __is_empty(T)>
 struct leaf {
   T value = {};
@@ -43,7 +43,8 @@ TILE_HD T leaf_type(const leaf<I, T, Empty>*);
 
 }  // namespace detail
 
-// Aggregate of any values. Empty if all of them are (index constants), so that passing it costs nothing.
+// An aggregate of any values. It is an empty type if all values are of empty types (such as index constants), so that
+// passing it costs nothing.
 template <typename... T>
 struct tuple : detail::leaves<detail::make_indices<sizeof...(T)>, T...> {
   static constexpr int kSize = sizeof...(T);
@@ -67,7 +68,7 @@ TILE_HD constexpr T get(const detail::leaf<I, T, true>&) {
   return {};
 }
 
-// Type of entry I.
+// The type of entry I.
 template <int I, typename Tuple>
 using element_t = decltype(detail::leaf_type<I>(static_cast<const Tuple*>(nullptr)));
 
@@ -80,7 +81,7 @@ TILE_HD constexpr auto concat(const A& a, const B& b, indices<I...>, indices<J..
 
 }  // namespace detail
 
-// The entries of a, then those of b.
+// Returns the entries of a, followed by those of b.
 template <typename... A, typename... B>
 TILE_HD constexpr tuple<A..., B...> concat(const tuple<A...>& a, const tuple<B...>& b) {
   return detail::concat(a, b, detail::make_indices<sizeof...(A)>{}, detail::make_indices<sizeof...(B)>{});

@@ -1,6 +1,6 @@
 // Loops over vectors whose masks have bounds: lane i of a row is set if i is less than the bound. The body is compiled
-// in three forms: for vectors within all bounds, where the masks fold away; for vectors after all bounds, where the
-// masked code folds away; and for vectors in between.
+// in three forms: for vectors within all bounds, where the masks are constant true; for vectors beyond all bounds,
+// where the masked code is removed; and for vectors in between.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -11,7 +11,7 @@ struct all_lanes {};
 struct some_lanes {};
 struct no_lanes {};
 
-// Lanes below `all` are set in every mask, lanes from `any` on in no mask.
+// The bounds of several masks together. Lanes [0, all) are set in every mask. Lanes >= `any` are set in no mask.
 struct lane_bounds {
   int64_t all = 0, any = 0;
 };
@@ -22,7 +22,7 @@ TILE_INLINE lane_bounds bounds_of(int64_t first, Bound... others) {
   return r;
 }
 
-// The number of n lanes that lie within a bound.
+// Returns how many of n lanes are within a bound.
 template <int W, typename N>
 TILE_INLINE index_constant<W> within(all_lanes, N, int64_t) {
   return {};
@@ -36,7 +36,7 @@ TILE_INLINE int64_t within(some_lanes, N n, int64_t bound) {
   return smaller(int64_t(n), bound);
 }
 
-// for_lanes from 0 to `end`, which calls f.operator()<W>(i, n, form).
+// Calls f.operator()<W>(i, n, form) for the vectors of lanes [0, end). `form` is all_lanes, some_lanes or no_lanes.
 template <int W, int64_t end, typename F>
 TILE_INLINE void for_bounded_lanes(lane_bounds bounds, const F& f) {
   constexpr int64_t whole = end / W * W;

@@ -1,5 +1,5 @@
-// Narrow element types: float8 and float4 (one byte each, computed in float) and integers of fewer than eight bits (one
-// byte each, values in range). They are rare, so the code is scalar, lane by lane.
+// Narrow element types: float8 and float4 (one byte per element, computed in float), and integers of fewer than eight
+// bits (one byte per element, with values in range). They are rare, so the code is scalar, one lane at a time.
 #pragma once
 
 #include "tile/op/arith.h"
@@ -27,7 +27,8 @@ struct minifloat {
     return sign * __builtin_ldexpf(float(exponent == 0 ? mantissa : (1 << Mantissa) + mantissa), unit);
   }
 
-  // Rounds to nearest even. Values that are too large become the largest number if `saturate`, else infinity or NaN.
+  // Rounds to nearest even. Values that are too large become the largest number if `saturate` is set, else infinity or
+  // NaN.
   static uint8_t encode(float value, bool saturate) {
     const int sign = __builtin_signbit(value) ? sign_bit : 0;
     if (value != value) return uint8_t(Fnuz ? Nan : sign | Nan);
@@ -38,7 +39,7 @@ struct minifloat {
       int exponent = 0;
       __builtin_frexpf(magnitude, &exponent);
       const int normal = exponent - 1 < 1 - Bias ? 1 - Bias : exponent - 1;
-      // In units of the last place; a carry increments the exponent automatically.
+      // The magnitude in units of the last place. A carry increments the exponent automatically.
       const int steps = int(__builtin_nearbyintf(__builtin_ldexpf(magnitude, Mantissa - normal)));
       const long rounded = steps < (1 << Mantissa) ? steps : steps + (long(normal + Bias - 1) << Mantissa);
       if (rounded <= Max) code = int(rounded);
@@ -53,7 +54,7 @@ using f8e5m2 = minifloat<5, 2, 15, true, 0x7b, 0x7f, false>;
 using f8e5m2fnuz = minifloat<5, 2, 16, false, 0x7f, 0x80, true>;
 using f4e2m1 = minifloat<2, 1, 1, false, 0x7, 0, false>;
 
-// Powers of two from 2^-127 to 2^127; 0xff is NaN.
+// The powers of two from 2^-127 to 2^127; 0xff is NaN.
 struct f8e8m0 {
   uint8_t bits;
   static constexpr bool has_infinity = false;
@@ -76,7 +77,7 @@ struct compute_type<T> {
   using type = float;
 };
 
-#if !defined(__CUDACC__) && !defined(TILE_CUDA)  // the loads and stores of arch/cuda do the conversion
+#if !defined(__CUDACC__) && !defined(TILE_CUDA)  // on a GPU, the loads and stores of arch/cuda convert
 template <int W, narrow_float T>
 TILE_INLINE vec<float, W> load_n(const T* p, int64_t n) {
   return lanes_of<W, float>(n, [&](int64_t i) { return T::decode(p[i].bits); });
@@ -93,7 +94,8 @@ template <int W, narrow_float T>
 TILE_INLINE vec<float, W> load_strided(const T* p, int64_t stride) {
   return load_strided_n<W>(p, stride, W);
 }
-// A stored value was already rounded by its cast; infinities occur only if that cast did not saturate.
+// Encodes a value for a store. The value was already rounded by its cast; infinities occur only if that cast did not
+// saturate.
 template <narrow_float T>
 TILE_INLINE uint8_t encode_stored(float v) {
   return T::encode(v, !(T::has_infinity && __builtin_isinf(v)));
@@ -116,7 +118,7 @@ TILE_INLINE void store_strided(T* p, int64_t stride, vec<float, W> v) {
 }
 #endif
 
-// The value of a float after storing it as S.
+// Returns the values that floats have after being stored as S.
 template <typename S, bool Saturate, int W>
 TILE_INLINE vec<float, W> round_storage(vec<float, W> v) {
   if constexpr (narrow_float<S>) {

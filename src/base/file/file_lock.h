@@ -6,19 +6,19 @@
 
 namespace heddle {
 
-// A lock that one holder has at a time, among the threads and processes that name the same file. The kernel releases it
-// when its process dies; a file that a dead process left is taken over by the next holder or removed by sweep_locks().
+// An exclusive lock among the threads and processes that name the same file. The kernel releases the lock when its
+// process dies. If a dead process left the file, the next holder reuses it or sweep_locks() removes it.
 class FileLock {
  public:
-  // Waits for the holder. Returns without the lock if the holder is stopped (Ctrl-Z, a debugger) or if the file system
-  // has no locks. Never throws.
+  // Waits until the lock is free, then takes it. Returns without the lock if its holder is stopped (Ctrl-Z, a debugger)
+  // or if the file system does not support locks. Never throws.
   explicit FileLock(std::string path);
   ~FileLock() { release(); }
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
   bool held() const { return file_.get() >= 0; }
-  // True if somebody else held the lock meanwhile, so the guarded work may be done already.
+  // True if the constructor waited for another holder. The guarded work may then be done already.
   bool waited() const { return waited_; }
   void release();  // also removes the file
 
@@ -28,7 +28,7 @@ class FileLock {
   bool waited_ = false;
 };
 
-// Removes the lock files in a folder that nobody holds.
+// Removes the lock files in `folder` whose locks are free.
 void sweep_locks(const std::string& folder);
 
 }  // namespace heddle

@@ -4,8 +4,8 @@
 
 namespace heddle::cli {
 
-// The head of `heddle explain`: at most ten lines about what was fused, where the time goes, what limits it, how much
-// memory it takes and what to try. Times are measured if the report has such times, else predicted.
+// Prints the beginning of `heddle explain`: at most ten lines about fused operators, the main costs in time, the limits
+// of speed, memory use and suggestions. Shows measured times if the report has them, else predicted times.
 void print_overview(const driver::CompileReport& report);
 
 }  // namespace heddle::cli

@@ -13,44 +13,45 @@
 
 namespace heddle::codegen {
 
-// The operands and strides that a functor needs, as members of its struct. The text names strides instead of their
-// values, so that problems of different sizes share machine code.
+// The operands and strides that a functor needs, as members of its struct. The text refers to strides by name instead
+// of by value, so that problems of different sizes share machine code.
 class FunctorMembers {
  public:
   FunctorMembers(const schedule::ExprPool& pool, const std::vector<schedule::Operand>& operands)
       : pool_(pool), operands_(operands) {}
 
-  // Call before any use(). The text then addresses each operand relative to the smallest constant offset in `stores`
-  // and in the loads of `values`, so that functors of other slices have the same text. The code that fills in the
-  // members must add this offset to their pointers.
+  // Call this before any use(). Makes the text address each operand relative to the smallest constant offset in
+  // `stores` and in the loads of `values`, so that functors for other slices have the same text. The code that fills in
+  // the members must add that offset, begin_of(operand), to their pointers.
   void begin_at_slices(const std::vector<schedule::ExprId>& values,
                        const std::vector<std::pair<uint32_t, schedule::Index>>& stores);
-  // The offset of the pointer to an operand, in elements, and a position in the operand relative to it.
+  // begin_of() returns the offset, in elements, of the pointer to an operand. from_begin() makes the position `at` in
+  // the operand relative to that offset.
   int64_t begin_of(uint32_t operand) const;
   schedule::Index from_begin(uint32_t operand, schedule::Index at) const;
 
   void use_operand(uint32_t operand) { used_.insert(operand); }
-  // Adds the operands that an expression loads, including those in computed indices, and the strides of those loads.
+  // Adds the operands that an expression loads, including loads in computed indices, and the strides of these loads.
   void use(schedule::ExprId e);
   void use(const schedule::Index& index);
 
   // Names of the operands ("p3") and strides ("s0") for a ScalarEmitter.
   Names names() const;
   void declare(Writer& out) const;
-  // The values of the members, in order: operands first.
+  // The values of the members in order: the operands first, then the strides.
   const std::set<uint32_t>& used_operands() const { return used_; }
   const std::vector<int64_t>& numbers() const { return numbers_; }
-  // Makes strides literals instead of members.
+  // Writes strides as literals instead of members.
   void drop_numbers() { numbers_.clear(); }
-  // Puts marks around numbers instead. The last member is then the array of arguments.
+  // Writes strides as marked literals instead of members. The last member is then the array of arguments.
   void mark_numbers() {
     numbers_.clear();
     marked_ = true;
   }
   bool marked() const { return marked_; }
 
-  // The alignment, in elements, of the position of lane 0 in an operand whose lanes are contiguous along `lane`: the
-  // largest power of two, at most 16 bytes long, that divides the position if it divides `lane`.
+  // Returns the alignment, in elements, of lane 0's position in an operand whose lanes are contiguous along `lane`. It
+  // is the largest power of two, at most 16 bytes long, that divides the position whenever it divides `lane`.
   int alignment(uint32_t operand, const schedule::Index& at, schedule::VarId lane) const;
 
  private:

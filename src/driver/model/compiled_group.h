@@ -7,7 +7,7 @@
 
 namespace heddle::driver {
 
-// The kernels of a group and their texts.
+// The kernels of a group and their source texts.
 struct CompiledGroup {
   schedule::ScheduledGroup scheduled;
   std::vector<codegen::KernelSource> sources;

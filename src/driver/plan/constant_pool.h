@@ -11,20 +11,22 @@
 
 namespace heddle::driver {
 
-// The constants of the plans of one model. Equal contents are in memory once, and constants packed for one plan are
-// reused by the next. Plans own what they use; the pool itself keeps what the last two plans used.
+// The constants of the plans of one model. Equal contents are stored in memory once, and constants packed for one plan
+// are reused by the next plan. Plans own the constants that they use; the pool itself keeps the constants that the last
+// two plans used.
 class ConstantPool {
  public:
-  // Call it when a plan is built.
+  // Call this once for each plan, before its constants are added.
   void next_plan();
-  // The constants of a plan that was not built with this pool and lives as long as the model.
+  // Adds the constants of a plan that was not built with this pool. The pool never drops them, since that plan lives as
+  // long as the model.
   void adopt(const std::vector<Tensor>& constants);
   Tensor shared(const Tensor& constant);
   Tensor packed(const Tensor& dense, const schedule::Packing& packing);
 
  private:
   struct Entry {
-    Tensor source;  // kept alive, so that no other constant gets its address
+    Tensor source;  // kept alive, so that no other constant can have its address
     std::shared_ptr<const Tensor> result;
     uint64_t used = 0;
   };
@@ -37,8 +39,8 @@ class ConstantPool {
   uint64_t plan_ = 0;
 };
 
-// Replaces constants by equal ones of live plans, so that separately compiled models of the same weights share packed
-// weights. `borrowed`: the caller's tensors, which stay where they are. Thread-safe.
+// Replaces constants by equal constants of live plans, so that separately compiled models with the same weights share
+// packed weights. The caller's own tensors (`borrowed`) are not replaced. Thread-safe.
 void share_constants(std::vector<Tensor>& constants, const std::map<std::string, Tensor>& borrowed);
 
 }  // namespace heddle::driver

@@ -10,7 +10,7 @@
 
 namespace heddle::driver {
 
-// A topological sequence of items that make values from values. Values are numbered in any way.
+// Items in topological order. Each item reads values and makes values. The numbers of values are arbitrary.
 struct PictureItems {
   struct Port {
     size_t value;
@@ -18,12 +18,12 @@ struct PictureItems {
   };
 
   std::string_view what;                              // "nodes"
-  std::vector<std::string> names{}, signatures{};     // as fold_items() takes them
-  std::vector<std::vector<size_t>> reads{}, makes{};  // values, by item
-  std::vector<Port> inputs{}, outputs{};              // of the whole
+  std::vector<std::string> names{}, signatures{};     // as in fold_items()
+  std::vector<std::vector<size_t>> reads{}, makes{};  // for each item: the values that it reads; makes
+  std::vector<Port> inputs{}, outputs{};              // of the whole sequence
 };
 
-// Draws the items, large sequences folded into modules and repeats. `box` makes the box of an item or a module, which
+// Draws the items. Large sequences are folded into modules and repeats. `box` makes the box of an item or a module that
 // occurs `times` times.
 std::string draw_folded(Picture& picture, const PictureItems& items, Modules modules,
                         const std::function<Picture::Box(const ModuleBox& part, size_t times)>& box);

@@ -7,14 +7,14 @@
 
 namespace heddle::driver {
 
-constexpr double kPictureGapX = 26, kPictureGapY = 34;  // between boxes of a layer; between layers, at least
+constexpr double kPictureGapX = 26, kPictureGapY = 34;  // between boxes of a layer; between layers (minimum)
 
-// The layers of a picture's boxes, and the columns into which they fold.
+// The layers of a picture's boxes, and the columns into which the layers are folded.
 struct PictureColumns {
   std::vector<std::vector<size_t>> inputs;  // for each box: the boxes that it reads
-  std::vector<size_t> layer;                // of each box
+  std::vector<size_t> layer;                // for each box: its layer
   std::vector<std::vector<size_t>> layers;  // the boxes of each layer
-  std::vector<size_t> column;               // of each layer
+  std::vector<size_t> column;               // for each layer: its column
 };
 
 PictureColumns fold_columns(const LayoutRequest& request);

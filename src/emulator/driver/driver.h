@@ -21,7 +21,7 @@
 
 namespace heddle::emulator {
 
-// Result codes of the CUDA driver API, with its numbers.
+// Result codes, with the numbers of the CUDA driver API.
 enum Result : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -46,10 +46,10 @@ enum Result : int {
 // One operation of a stream or graph.
 struct Operation {
   std::function<Result()> run;
-  // For a launch: runs it, or the rest of it if it has begun. Then `run` is empty.
+  // For a launch, in place of `run`: runs the launch, or the remainder of a launch that has begun.
   std::function<Result(bool begun)> launch;
-  // For a launch that may begin before its predecessor has ended: begins this launch. The predecessor then runs before
-  // this launch continues.
+  // For a launch that may begin before its predecessor has ended: begins this launch. The predecessor is then completed
+  // before this launch continues.
   std::function<void()> begin;
   Work work = {};
 };
@@ -61,8 +61,8 @@ struct Graph {
   uint64_t node(size_t operation) const { return uint64_t{id} << 32 | (operation + 1); }
 };
 
-// An operation runs when the host waits for it, or at a random time before. So host code that reads or frees memory too
-// early fails.
+// A CUDA stream. Each operation runs when the host waits for it, or at a random time before that. So host code that
+// reads or frees memory too early fails.
 struct Stream {
   std::shared_ptr<Graph> capture;  // null: not capturing
   bool blocking = false;           // synchronises with the default stream
@@ -76,14 +76,14 @@ struct Stream {
 struct Event {
   struct State {
     bool done = false;
-    double seconds = -1;       // when it was recorded; negative before that
-    Stream* stream = nullptr;  // stream that recorded it
+    double seconds = -1;       // time at which the event was recorded; negative before that
+    Stream* stream = nullptr;  // the stream that recorded the event
   };
   std::shared_ptr<State> state = std::make_shared<State>();
   std::shared_ptr<Graph> capture;
 };
 
-// The state that all calls of this process share. Each call holds the lock.
+// The state that all driver calls of this process share. Each call locks `mutex`.
 struct Driver {
   std::recursive_mutex mutex;
   bool initialised = false;
@@ -92,38 +92,39 @@ struct Driver {
   int launches = 0;
   uint64_t seeds = 0;  // seeds that launches used
   uint32_t graphs = 0, numbered_streams = 0;
-  // A launch runs on schedulers[turn]. A launch that begins early meanwhile uses the other scheduler.
+  // The current launch runs on schedulers[turn]. A launch that begins early, while the current one runs, uses the other
+  // scheduler.
   std::array<Scheduler, 2> schedulers;
   size_t turn = 0;
   Memory memory;
   std::set<Stream*> streams;
-  std::map<uint64_t, size_t> pinned;  // host memory that asynchronous copies access late
+  std::map<uint64_t, size_t> pinned;  // host memory that asynchronous copies access late: address, bytes
   Random random{1};
   std::string detail;  // of the last error, for cuGetErrorString()
 
   static Driver& get();
-  // Keeps `why` for cuGetErrorString().
+  // Stores `why` for cuGetErrorString() and returns `result`.
   Result error(Result result, std::string why);
-  // Adds `operation` to the stream or to the graph that it captures. On the default stream (null) the operation runs
-  // now.
+  // Adds `operation` to the stream, or to the graph if the stream is capturing one. On the default stream (null) the
+  // operation runs immediately.
   Result submit(void* stream, Operation operation);
   Result submit(void* stream, std::function<Result()> run, const Work& work = {});
-  // Runs the operation now and tells the observer. `begun`: it is a launch that has already begun.
+  // Runs the operation now and notifies the observer. `begun`: the operation is a launch that has already begun.
   Result perform(const Operation& operation, bool begun = false);
-  void tell(Work work);  // reports work that has no operation
-  // Runs the queued operations of the stream; an error stays in the stream.
+  void tell(Work work);  // notifies the observer of work that has no operation
+  // Runs the queued operations of the stream. An error is stored in the stream.
   void drain(Stream* stream);
   void drain_all();
-  // drain() that also returns and clears the error.
+  // Does the same as drain(), but returns and clears the error.
   Result wait(Stream* stream);
   bool is_pinned(const void* pointer) const;
 };
 
-// Holds the lock for one call.
+// Holds the driver's lock during one call.
 struct Call {
   Driver& driver = Driver::get();
   std::lock_guard<std::recursive_mutex> lock{driver.mutex};
-  // Checks for calls that need a working device.
+  // Returns an error if the device does not work. For calls that need a working device.
   Result ready() const;
 };
 

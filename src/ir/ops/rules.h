@@ -7,8 +7,9 @@
 
 namespace heddle::ir {
 
-// The messages of inference functions for broken rules. Arguments are formatted only if a rule is broken. Shapes,
-// types, dtypes and ops print as in the textual IR. Graph::add puts the node in front of the message.
+// Inference functions check their rules with require(). The message for a violated rule prints shapes, types, dtypes
+// and ops as in the textual IR. Arguments are formatted only if the rule is violated. Graph::add() prepends the node to
+// the message.
 
 namespace rules {
 
@@ -49,13 +50,13 @@ void require(bool holds, const char* rule, const Args&... args) {
   fail(ErrorCode::kInvalidNode, "", fmt::format(fmt::runtime(rule), rules::text(args)...));
 }
 
-// A dimension attribute within [0, rank).
+// Requires that a dimension attribute is in [0, rank).
 void require_dim(const char* name, int64_t dim, const Shape& shape);
-// A list of dimensions, strictly increasing and within [0, rank).
+// Requires that a list of dimensions is strictly increasing, with all entries in [0, rank).
 void require_dims(const char* name, const Ints& dims, const Shape& shape);
-// One entry per dimension of `shape`.
+// Requires one entry per dimension of `shape`.
 void require_per_dim(const char* name, const Ints& values, const Shape& shape);
-// Tensors of the IR are numbers and booleans: extents >= 0, no strings.
+// Requires a type that the IR supports: numbers or booleans, not strings, with extents >= 0.
 void require_type(const TensorType& type);
 
 inline bool is_number(DType type) {

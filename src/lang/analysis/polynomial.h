@@ -22,7 +22,7 @@ class Polynomial {
   static Polynomial of(ValueId value);
 
   bool is_zero() const { return terms_.empty(); }
-  std::optional<int64_t> constant() const;  // if there is no other term
+  std::optional<int64_t> constant() const;  // set if there is no other term
   const std::map<Product, int64_t>& terms() const { return terms_; }
 
   Polynomial operator+(const Polynomial& other) const;
@@ -30,7 +30,7 @@ class Polynomial {
   Polynomial operator*(const Polynomial& other) const;
   bool operator==(const Polynomial&) const = default;
 
-  // "%pid * 128 + 3"
+  // Formats the polynomial: "%pid * 128 + 3".
   std::string text(const Kernel& kernel) const;
 
  private:

@@ -11,41 +11,41 @@
 #include "lang/cuda/boxes.h"
 #include "lang/ir/kernel.h"
 
-// Software pipelining: loads that feed a loop's products are copied to shared memory some iterations ahead of their
-// use.
+// Software pipelining: loads that feed the matrix products of a loop are copied to shared memory some iterations before
+// their use.
 namespace heddle::lang::cuda {
 
-// Bytes from one operand in shared memory to the next. Swizzled operands start at multiples of 1024.
+// Returns the distance in bytes between operands in shared memory. Swizzled operands start at multiples of 1024.
 constexpr int64_t aligned_slot(int64_t bytes) {
   return round_up(bytes, 1024);
 }
 
-// A load that is staged in shared memory. It is stored once even if several products read it, some of them transposed:
-// rows along k for one product are columns for the other.
+// A load that is staged in shared memory. It is stored once, even if several products read it and some of them read it
+// transposed. (Rows along k for one product are then columns for another product.)
 struct StagedLoad {
   struct Read {
     ValueId value;        // the load's result or its transpose, an operand of products
     std::string operand;  // block::Operand<...>
   };
   const Op* load = nullptr;
-  bool by_group = false;  // warpgroups read it
-  int row_dim = 0;        // of the loaded tile: the rows of the first operand, the columns of the second
-  int line_dim = 0;       // along which it is contiguous in memory
+  bool by_group = false;  // warpgroup instructions (wgmma) read it
+  int row_dim = 0;        // dimension of the loaded tile: the rows of a first operand, or the columns of a second
+  int line_dim = 0;       // dimension along which the load is contiguous in memory
   int64_t vector = 1;     // elements per copy
-  std::string operand;    // its type when written: that of the first read
+  std::string operand;    // type of the stored operand: that of the first read
   std::vector<Read> reads;
-  std::string element;         // its element type
+  std::string element;         // type of its elements
   int64_t bytes = 0;           // of one slot
   std::optional<BoxLoad> box;  // set if TMA can make the load
-  bool shifted = false;        // it is loaded into registers and shifted into place there
+  bool shifted = false;        // the load goes to registers and is shifted into place there
 };
 
 struct Pipeline {
   std::vector<StagedLoad> loads;
-  std::set<const Op*> ahead;    // ops that the addresses of later trips need
-  std::vector<size_t> carried;  // carried values that they need, not counting the index
+  std::set<const Op*> ahead;    // ops that compute the addresses of later iterations
+  std::vector<size_t> carried;  // loop-carried values that these ops need, not counting the index
   int stages = 2;
-  bool by_boxes = false;      // TMA makes all loads
+  bool by_boxes = false;      // TMA performs all loads
   bool by_registers = false;  // loads go to registers one iteration ahead
   int64_t slot_bytes() const {
     int64_t sum = 0;
@@ -59,27 +59,28 @@ struct OperandShape {
   int64_t rows, depth;
   bool along_k;
   int64_t covered;
-  bool swizzled = false;  // as warpgroups read it
+  bool swizzled = false;  // in the layout that warpgroup instructions (wgmma) read
 };
 std::string operand_type(const OperandShape& shape, const std::string& element);
 int64_t operand_bytes(const OperandShape& shape, int64_t element);
 int64_t covered_rows(const DotPlan& plan, int64_t rows, bool is_b);
 
 struct PipelineLimits {
-  int stages = 2;      // slots, at most
-  int64_t bytes = 0;   // of shared memory for all of them
-  bool boxes = false;  // TMA may bring loads
+  int stages = 2;      // maximum number of slots
+  int64_t bytes = 0;   // shared memory for all slots
+  bool boxes = false;  // TMA may perform loads
 };
 
-// Whether elements of a load are zero where its mask is false.
+// True if the elements of a load are zero where its mask is false.
 bool pads_with_zero(const Uses& uses, const Op& load);
 
-// The loads of a `for` that can be copied ahead; nothing if there are none or two slots do not fit. Loops that write
-// memory are not pipelined, since a load must not pass a store.
+// Returns the loads of a `for` that can be copied ahead of the iterations that use them. Returns nullopt if there are
+// no such loads, or if shared memory has no room for two slots. Loops that write memory are not pipelined, since a load
+// must not be moved across a store.
 std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows,
                                       const std::vector<AxisFacts>& facts, const Assignment& layouts,
                                       const PipelineLimits& limits);
-// The product of a loop that only adds it to a carried value, and the index of that value.
+// A matrix product in a loop whose result is only added to a loop-carried value, and the index of that value.
 struct AccumulatingProduct {
   const Op* dot = nullptr;
   size_t carried = 0;

@@ -10,7 +10,7 @@ namespace heddle::lang {
 // verify the kernel (verify.h).
 Kernel parse(std::string_view text);
 
-// parse(), then verify().
+// Does the same as parse(), then verify().
 Kernel parse_and_verify(std::string_view text);
 
 }  // namespace heddle::lang

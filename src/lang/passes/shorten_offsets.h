@@ -4,8 +4,9 @@
 
 namespace heddle::lang {
 
-// Adds up uniform offsets that move a tile of pointers or integers again and again, as an unrolled loop does. A long
-// chain of tile additions becomes a chain of scalar additions and one tile addition per use. Short chains stay.
+// Combines the uniform offsets that are added repeatedly to a tile of pointers or integers, as in an unrolled loop. A
+// long chain of tile additions becomes a chain of scalar additions and one tile addition per use. Short chains are not
+// changed.
 void shorten_offsets(Kernel& kernel);
 
 }  // namespace heddle::lang

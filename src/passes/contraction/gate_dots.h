@@ -4,9 +4,10 @@
 
 namespace heddle::passes {
 
-// Two products of one value with constant matrices that are combined elementwise (ir/analysis/gated_product.h) become
-// one product, with a matrix that interleaves their columns. A product whose two halves are combined is rewritten the
-// same way. match_gated_product() finds the result.
+// Merges two products of the same value with constant matrices, if their results are combined elementwise
+// (ir/analysis/gated_product.h). The merged product's matrix interleaves the columns of the two matrices. A product
+// whose two halves are combined elementwise is rewritten in the same way. match_gated_product() recognises the merged
+// product.
 ir::Graph gate_dots(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

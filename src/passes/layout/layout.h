@@ -5,9 +5,9 @@
 
 namespace heddle::passes {
 
-// Convolutions and spatial windows compute with the channels last: each gets a transpose before and one after it.
-// sink_transposes then moves these to the border of the graph. Those that are faster with the channels first
-// (channels_first.h) stay as they are.
+// Makes convolutions and spatial windows compute with the channels last. Each of them gets a transpose before it and
+// one after it; sink_transposes then moves the transposes to the border of the graph. Operations that are faster with
+// the channels first (channels_first.h) are not changed.
 ir::Graph layout(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -9,15 +9,16 @@
 
 namespace heddle::profile::code {
 
-// Maps instructions of a kernel to source lines, from the tables that NVRTC's -lineinfo writes into machine code for
+// Maps instructions of a kernel to source lines. Reads the tables that NVRTC's -lineinfo writes into machine code for
 // NVIDIA GPUs: DWARF 2 line tables with NVIDIA's extension for inlined calls.
 class CubinLines {
  public:
-  // Throws kDamagedArtefact if the tables are malformed. Without tables, every lookup is empty.
+  // Reads the line tables of a kernel. Throws kDamagedArtefact if the tables are malformed. Without tables, every
+  // lookup is empty.
   static CubinLines of(std::string_view cubin, std::string_view kernel);
 
-  // The line of an offset in the kernel's code, then the lines that it was inlined to, from the inside out. Empty if
-  // unknown.
+  // Returns the source line of an offset in the kernel's code. If that line was inlined, the lines of the inlined calls
+  // follow, innermost first. Empty if unknown.
   std::vector<Place> at(uint64_t offset) const;
   size_t rows() const { return rows_.size(); }
 
@@ -36,7 +37,7 @@ class CubinLines {
   std::vector<Row> rows_;  // ascending
 };
 
-// The machine code of a kernel; empty if the cubin does not have the kernel. Throws kDamagedArtefact.
+// Returns the machine code of a kernel; empty if the cubin does not contain the kernel. Throws kDamagedArtefact.
 std::string_view code_of(std::string_view cubin, std::string_view kernel);
 
 }  // namespace heddle::profile::code

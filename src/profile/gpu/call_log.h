@@ -8,14 +8,14 @@
 
 namespace heddle::profile {
 
-// A CUDA call: the number that its operations carry, the caller's Options::context, and the time of the call.
+// A CUDA call: the correlation number of its operations, the caller's Options::context, and the time of the call.
 struct GpuCall {
   uint32_t correlation = 0;
   uint64_t context = 0, launched = 0;
 };
 
-// The calls of one thread, which adds them without a lock. One reader at a time, from any thread, takes the new calls
-// over and looks calls up.
+// The CUDA calls of one thread. The thread adds calls without a lock. One reader at a time, in any thread, takes over
+// the new calls and looks up calls.
 class CallLog {
  public:
   CallLog();
@@ -23,11 +23,11 @@ class CallLog {
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  // For the thread that makes the calls.
+  // Called by the thread that makes the CUDA calls.
   void add(const GpuCall& call);
-  void end() { ended_.store(true, std::memory_order_release); }  // the thread adds no more
+  void end() { ended_.store(true, std::memory_order_release); }  // the thread will not add more calls
 
-  // For the reader.
+  // Called by the reader.
   void take_over();
   const GpuCall* find(uint32_t correlation);
   size_t size() const { return calls_.size(); }
@@ -35,7 +35,7 @@ class CallLog {
   void forget_all();
   bool ended() const { return ended_.load(std::memory_order_acquire); }
 
-  std::atomic<uint64_t> calls{0}, sampled{0}, sampled_ns{0};  // written by the thread alone
+  std::atomic<uint64_t> calls{0}, sampled{0}, sampled_ns{0};  // written only by the thread that makes the calls
 
  private:
   struct Chunk {
@@ -43,11 +43,11 @@ class CallLog {
     std::atomic<uint32_t> count{0};
     std::atomic<Chunk*> next{nullptr};
   };
-  Chunk* last_;   // the thread's
-  Chunk* first_;  // the reader's
+  Chunk* last_;   // the chunk that the thread fills
+  Chunk* first_;  // the chunk that the reader reads
   uint32_t read_ = 0;
-  std::deque<GpuCall> calls_;  // in order of correlation, which grows from call to call
-  size_t hint_ = 0;            // where find() found the last call
+  std::deque<GpuCall> calls_;  // ascending by correlation
+  size_t hint_ = 0;            // index of the call that find() returned last
   std::atomic<bool> ended_{false};
 };
 

@@ -13,34 +13,35 @@
 
 namespace heddle::profile {
 
-// Adds GPU operations to a profile: each below the node of its context, as frames of kind "kernel", "copy", "memset",
-// "sync" or "memory". An operation of a CUDA graph goes below the node of the graph's launch, under "captured at" and
-// the path of the context that added it to the graph, without the part that both paths have in common.
+// Adds GPU operations to a profile. Each operation becomes a frame of kind "kernel", "copy", "memset", "sync" or
+// "memory" below the node of its context. An operation of a CUDA graph is added below the node of the graph's launch,
+// under "captured at" and the path of the context that added the operation to the graph. The common beginning of that
+// path and the launch's path is left out.
 //
 //   GKER        ns     kernels, as recorded; kernels that overlap count twice
-//   GBUSY       ns     each instant counts for the running kernel of the device that began first; sums to the time in
-//                      which any kernel runs
+//   GBUSY       ns     each instant counts for the running kernel of the device that began first; the sum is the time
+//                      in which at least one kernel runs
 //   GXCOPY:H2D  ns     copies by direction (H2D, D2H, D2D, P2P, H2H); GXCOPY:H2D:B has their bytes
 //   GMSET       ns     memsets
 //   GSYNC       ns     the host waits for the device: in a synchronisation, or until a copy to pageable memory begins
-//   GMEM        bytes  allocated; GMEM:free has those given back
-//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends it, or
-//                      to the last allocation or free that the host made before that launch
-//   LAUNCHES           kernels
+//   GMEM        bytes  allocated memory; GMEM:free has the freed memory
+//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends the idle
+//                      time, or to the last allocation or free that the host made before that launch
+//   LAUNCHES           number of kernels
 //
-// Operations with unknown times count as launches and bytes and have no time.
+// Operations with unknown times contribute to launches and bytes, but not to times.
 class OperationTree {
  public:
   struct Limits {
-    size_t slices = 50000;  // of the timeline; later ones are left out
+    size_t slices = 50000;  // maximum number of slices in the timeline; later slices are left out
     bool idle = true;       // add GIDLE
   };
   OperationTree(Profile& profile, std::function<NodeId(uint64_t context)> node_of)
       : OperationTree(profile, std::move(node_of), Limits{}) {}
   OperationTree(Profile& profile, std::function<NodeId(uint64_t context)> node_of, Limits limits);
 
-  // Call it in the order of GpuCollector::take(). An operation that began before one of an earlier call counts as busy
-  // only from the end of the earlier ones.
+  // Call this in the order of GpuCollector::take(). An operation that began before an operation of an earlier call
+  // counts as busy only from the end of the earlier operations on.
   void add(std::span<const GpuOperation> operations);
   uint64_t slices_left_out() const { return left_out_; }
 
@@ -48,8 +49,8 @@ class OperationTree {
   // The state of a device so far.
   struct Device {
     uint64_t computing_until = 0, working_until = 0;
-    uint64_t launched = 0;     // when the host asked for the last operation
-    uint64_t memory_call = 0;  // when the host last allocated or freed memory, and where
+    uint64_t launched = 0;     // when the host requested the last operation
+    uint64_t memory_call = 0;  // last allocation or free by the host; memory_caller is its node
     NodeId memory_caller = 0;
   };
   struct Lane {
@@ -72,8 +73,8 @@ class OperationTree {
   std::map<uint32_t, Device> devices_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Lane>> lanes_;  // by device and stream
   std::map<const std::string*, FrameId> kernel_frames_;
-  std::map<std::pair<uint64_t, uint64_t>, NodeId> graph_parents_;  // by contexts of the launch and of the node
-  uint64_t origin_ = 0;                                            // of the timeline; 0: nothing yet
+  std::map<std::pair<uint64_t, uint64_t>, NodeId> graph_parents_;  // by contexts of the launch and of the graph node
+  uint64_t origin_ = 0;                                            // start of the timeline; 0: not set yet
   uint64_t left_out_ = 0;
 };
 

@@ -16,50 +16,54 @@
 
 namespace heddle::profile {
 
-// Numbers the contexts of a program: stacks of Python frames seen by threads and signal handlers, with the thread's
-// ranges and operators. Names are read when a code object is first seen, lines when a tree is made.
+// Assigns numbers to the contexts of a program. A context is a stack of Python frames, recorded in a thread or in a
+// signal handler, with the thread's ranges and operators. The names of a code object are read when it is first seen,
+// its lines when a tree is made.
 class ProgramContexts {
  public:
   explicit ProgramContexts(PythonRuntime python);
 
-  // Sets the names and lines of a frame's code object. Without this call, they are read when it is first seen.
+  // Sets the names and lines of a frame's code object, which are otherwise read from the code object itself.
   void learn(const PythonFrame& frame, PythonCode code);
-  // The number of a stack, from 1; 0 without frames. `frames`: innermost first. May be called in any thread.
+  // Returns the number of a stack, which is at least 1; 0 if there are no frames. `frames`: innermost first. Any thread
+  // may call this.
   uint64_t number_of(std::span<const PythonFrame> frames);
-  // The context of the calling thread, which must not be in a signal handler. Costs a walk and two lookups if the
-  // thread was here before. A thread without Python, such as autograd's, gets the frames of the thread that was here
-  // last, if that one is in backward(). Ranges of the program go above the frames, operators below. In backward(), the
-  // place where the forward operator of the gradient was called comes between frames and operators.
+  // Returns the number of the calling thread's context. Must not be called in a signal handler. For a stack that the
+  // thread had before, a call costs a stack walk and two lookups. A thread without Python frames, such as one of
+  // autograd's, gets the frames of the last Python thread that called here(), if that thread is in backward(). The
+  // program's ranges are placed above the frames, operators below them. In backward(), the path to the call of the
+  // gradient's forward operator is placed between frames and operators.
   uint64_t here();
 
-  // The node of a stack, below the root. Frames that only pass a call on are left out unless `all_frames`. Frames of a
-  // torch.nn.Module's call become its name, the outermost one below a phase forward. Frames of Optimizer.step and
-  // backward() become a phase.
+  // Returns the node of a stack, below the root. Omits frames that only forward a call, unless `all_frames` is set. The
+  // frames of a torch.nn.Module's call are replaced by the module's name; the outermost module is below a phase
+  // "forward". The frames of Optimizer.step and backward() are replaced by a phase.
   NodeId node_of(uint64_t context, CallingContextTree& tree, bool all_frames);
-  // Sets the names of modules by the address of the object: "layer3.5.conv2". Nodes made before keep their names.
+  // Sets the names of modules, such as "layer3.5.conv2", by the address of the module object. Existing nodes keep their
+  // names.
   void name_modules(std::map<uint64_t, std::string> names);
-  // Objects whose frames are calls of modules.
+  // Returns the addresses of the module objects whose calls were seen in frames.
   std::vector<uint64_t> modules() const;
 
  private:
   struct Step {
     uint32_t code = 0;
     int32_t instruction = 0;
-    uint64_t self = 0;      // of a call of a module
-    uint32_t range = 0;     // 1 + the name of a range, in place of a frame
+    uint64_t self = 0;      // of a call of a module: the address of the module object
+    uint32_t range = 0;     // of a range, in place of a frame: 1 + the number of its name
     bool operates = false;  // the range is an operator
-    uint64_t forward = 0;   // the number of a stack, in place of a frame: where the forward operator was called
+    uint64_t forward = 0;   // in place of a frame: the number of the stack that called the forward operator
     auto operator<=>(const Step&) const = default;
   };
   struct Stack {
-    uint64_t parent = 0;  // the number of the stack that called
+    uint64_t parent = 0;  // the number of the caller's stack
     Step step;
   };
   struct Seen {
-    std::vector<size_t> calls;  // frames that are calls of modules; their objects tell such stacks apart
+    std::vector<size_t> calls;  // frames that are calls of modules; equal stacks with different objects are distinct
     bool is_backward = false;
   };
-  struct Known;  // of a thread
+  struct Known;  // the cache of a thread
   Known& known() const;
   uint64_t python_here(bool* has_python);
   uint64_t of_waiting(uint64_t thread);
@@ -76,17 +80,17 @@ class ProgramContexts {
 
   PythonRuntime python_;
   uint64_t serial_;                        // identifies this object in the caches of threads
-  std::atomic<uint64_t> last_thread_ = 0;  // its PyThreadState
+  std::atomic<uint64_t> last_thread_ = 0;  // PyThreadState of the last Python thread in here()
   mutable std::mutex mutex_;
-  std::vector<PythonCode> codes_ = {{}};                   // the first: could not be read
-  std::map<PythonFrame, uint32_t> code_numbers_;           // by what tells code objects apart
-  std::vector<Stack> stacks_ = {{}};                       // the first: none
+  std::vector<PythonCode> codes_ = {{}};                   // entry 0: code that could not be read
+  std::map<PythonFrame, uint32_t> code_numbers_;           // by the fields that identify a code object
+  std::vector<Stack> stacks_ = {{}};                       // entry 0: no stack
   std::map<std::pair<uint64_t, Step>, uint64_t> numbers_;  // by caller and step
-  std::map<uint64_t, NodeId> nodes_;                       // of numbers
+  std::map<uint64_t, NodeId> nodes_;                       // by number of the stack
   ForwardOperators forward_;
 };
 
-// The object that a frame of ProgramContexts stands for; 0 for one of another kind.
+// Returns the address of the module object that a frame stands for; 0 for a frame of another kind.
 uint64_t module_address(const Frame& frame);
 
 }  // namespace heddle::profile

@@ -5,8 +5,8 @@
 
 namespace heddle::runtime {
 
-// The outermost step of the plan that this thread is enqueueing or capturing, so that a profiler can attribute device
-// work to it. -1: none.
+// Returns the outermost step of the plan that this thread is enqueueing or capturing; -1 if there is none. A profiler
+// attributes device work to this step.
 int64_t cuda_step_of_thread();
 
 class CudaStepScope {

@@ -12,19 +12,19 @@
 
 namespace heddle::schedule {
 
-// The keys that a tile of 64 neighbouring rows may attend to: [first, last). The scores of [plain_first, plain_last)
-// are plain.
+// The keys that a tile of 64 neighbouring rows may attend to: [first, last). Keys in [plain_first, plain_last) have
+// plain scores (AttentionDesc::scaled).
 struct KeyRange {
   int64_t first, plain_first, plain_last, last;
   bool operator==(const KeyRange&) const = default;
 };
 
-// A number per batch, known only at run time, that masks compare keys with: for example the number of keys of a
+// A number per batch, known only at run time, with which masks compare keys: for example the number of keys of a
 // sequence.
 struct KeyLength {
-  Epilogue value;  // as AttentionDesc::scores, but independent of row and key
-  // Ranges of keys, as AttentionDesc::ranges, that hold while the number is in [first, last]. Boxes are adjacent and
-  // ascending. For numbers outside all boxes every key is computed and none is plain.
+  Epilogue value;  // described like AttentionDesc::scores, but independent of row and key
+  // The ranges of keys, as in AttentionDesc::ranges, for numbers in [first, last]. Boxes are adjacent and ascending.
+  // For numbers outside all boxes, every key is computed and no score is plain.
   struct Box {
     int64_t first, last;
     std::vector<KeyRange> ranges;
@@ -32,13 +32,13 @@ struct KeyLength {
   std::vector<Box> boxes;
 };
 
-// Keys and values in pages of a pool: keys [i * keys, (i + 1) * keys) of a sequence lie in the page that entry i of its
-// row in the page table names.
+// Keys and values in pages of a pool. Entry i of a sequence's row in the page table is the number of the page with keys
+// [i * keys, (i + 1) * keys) of the sequence.
 struct KeyPages {
   int64_t keys = 0, pool = 0;  // keys per page; pages in the pool
-  uint32_t table = 0;          // operand
+  uint32_t table = 0;          // the operand that is the page table
   DType entries = DType::kI32;
-  int64_t offset = 0, sequence = 0, entry = 0;  // strides of the table: between rows of sequences, between entries
+  int64_t offset = 0, sequence = 0, entry = 0;  // of the table: offset; strides between sequences and between entries
   int64_t heads = 1;                            // consecutive batches that share a sequence
   bool clamps = false;                          // AttentionPages::clamps of tile/core/cuda_attention.h
 };
@@ -46,38 +46,38 @@ struct KeyPages {
 // O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] (tile/kernel/cuda/attention/sm90.h,
 // tile/kernel/cpu/attention.h).
 struct AttentionDesc {
-  int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q; keys; elements of a row of Q and K; of V and O
+  int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q; keys; row length of Q and K; of V and O
   DType type = DType::kF16;                               // of Q; on a GPU also of K, V and O
   bool tf32 = false;                                      // f32 operands and weights are rounded to tf32
-  // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key). If keys lie in
-  // pages, the outermost batch dimension of k and v is the pool, the others are those of a sequence, and the number of
-  // keys is that of one page.
+  // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key). If keys are
+  // stored in pages, the outermost batch dimension of k and v is the page in the pool, the other batch dimensions are
+  // those of a sequence, and the number of keys is that of one page.
   OperandView q, k, v;
   std::optional<KeyPages> pages;
-  // A plain score is a product times `scale`. If `scaled`, all scores are plain. Otherwise `scores` computes them (its
-  // only store writes no memory: the stored value is the score), and `ranges` gives, for each 64 rows, the keys whose
-  // scores are plain anyway.
+  // A plain score is a product times `scale`. If `scaled`, all scores are plain. Otherwise `scores` computes the
+  // scores: the value of its only store is the score, and nothing is written to memory. `ranges` then gives, for each
+  // 64 rows, the keys whose scores are plain nevertheless.
   bool scaled = true;
   double scale = 1;
   std::vector<KeyRange> ranges;
   Epilogue scores;
-  std::optional<KeyLength> length;  // if set: may leave fewer keys than `ranges`, which hold for any length
-  // An extra score per row that belongs to no key, described like `scores`. It adds to the softmax sum but contributes
-  // no value.
+  std::optional<KeyLength> length;  // may leave fewer keys than `ranges`, which hold for any length
+  // An extra score per row that belongs to no key, described like `scores`. It is added to the sum of the softmax, but
+  // contributes no value.
   std::optional<Epilogue> sink;
-  bool zero_if_empty = false;  // rows with all scores minus infinity give 0; else NaN
-  Epilogue epilogue;           // of O
+  bool zero_if_empty = false;  // result of rows whose scores are all minus infinity: 0 if set, else NaN
+  Epilogue epilogue;           // applied to O
 
-  // True if tensor cores multiply f32 operands as two tf32 parts each: three tf32 products.
+  // True if tensor cores split f32 operands into two tf32 parts and multiply them by three tf32 products.
   bool splits_f32() const { return type == DType::kF32 && !tf32; }
   // True if K is contiguous along its depth, V along its width. Q is always contiguous along its depth.
   bool k_along_depth() const { return k.k == 1; }
   bool v_along_width() const { return v.k != 1 || n == 1; }
-  // The number of keys at equal strides in k and v: those of a page, or all.
+  // Returns the number of keys at equal strides in k and v: the keys of a page, or all keys.
   int64_t keys_in_line() const { return pages ? pages->keys : n; }
 };
 
-// Types of an attention besides those of its operands: of the weights, of the result.
+// The types of an attention besides those of its operands: the type of the weights and of the result.
 struct AttentionTypes {
   DType weights, result;
 };
@@ -87,28 +87,29 @@ class AttentionBackend {
  public:
   virtual ~AttentionBackend() = default;
 
-  // Both throw kUnsupportedOperator: if the target has no attention kernels; if it has none for this attention.
+  // check_target() throws kUnsupportedOperator if the target has no attention kernels. check() throws
+  // kUnsupportedOperator if the target has no kernel for this attention.
   virtual void check_target(const Target& target) const = 0;
   virtual void check(const AttentionDesc& attention, const AttentionTypes& types) const = 0;
   // True if kernels skip keys according to AttentionDesc::length.
   virtual bool reads_lengths() const = 0;
-  // Elements of a result row that a kernel processes at a time.
+  // The number of elements of a result row that a kernel processes at a time.
   virtual int64_t lanes(const Target& target) const = 0;
-  // Configurations with their predicted times. Never empty; the first is the default.
+  // Returns configurations with their predicted times. Never empty; the first configuration is the default.
   virtual std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const = 0;
-  // The predicted time of separate kernels for the product, the softmax and the product.
+  // Returns the predicted time of three separate kernels: for a product, the softmax and the second product.
   virtual double separate_us(const AttentionDesc& attention, const Target& target) const = 0;
-  // The memory that holds the scores between the two products, as text.
+  // Returns the name of the memory that holds the scores between the two products.
   virtual std::string_view scores_place() const = 0;
 };
 
-// Schedules an attention group (passes/fusion/README.md) as one kernel; `configs` as in schedule(). Throws
+// Schedules an attention group (passes/fusion/README.md) as one kernel. `configs`: see schedule(). Throws
 // kUnsupportedOperator.
 ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                   ConfigSource* configs = nullptr);
 
-// True if schedule_attention() supports a group and is expected to beat separate kernels for the product, the softmax
-// and the product. `reason` explains the answer, true or false.
+// True if schedule_attention() supports a group and is expected to beat three separate kernels: for a product, the
+// softmax and the second product. `reason` explains the answer in either case.
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
 
 }  // namespace heddle::schedule

@@ -6,9 +6,9 @@
 
 namespace heddle::schedule {
 
-// Two contractions as one kernel. The second multiplies the result of the first, which stays on the chip.
-// `first.epilogue` has one store, of that result. Its operand only tells the type, as does the corresponding operand of
-// `second`.
+// Two contractions as one kernel. The second contraction multiplies the result of the first, which stays on the chip.
+// `first.epilogue` has one store, which stores that result. The operand of this store, and the corresponding operand of
+// `second`, only specify the type of the result.
 struct CudaBackToBackDesc {
   ContractionDesc first, second;
 };
@@ -18,7 +18,7 @@ struct BackToBackTimes {
   double one_kernel = 0, two_kernels = 0;
 };
 
-// The target-specific part. Stateless. schedule() and times() throw kUnsupportedOperator if there is no kernel for both
+// The target-specific part. Stateless. schedule() and times() throw kUnsupportedOperator if no kernel supports both
 // contractions.
 class BackToBackBackend {
  public:
@@ -26,17 +26,18 @@ class BackToBackBackend {
   virtual ScheduledGroup schedule(const ir::Graph& graph, const BackToBackForm& form, const Target& target,
                                   ConfigSource* configs) const = 0;
   virtual BackToBackTimes times(const ir::Graph& graph, const BackToBackForm& form, const Target& target) const = 0;
-  // The least speed-up of one kernel, by these times, that makes it the choice: larger than the error of predictions.
+  // Returns the smallest predicted speed-up at which one kernel is chosen instead of two. It is larger than the error
+  // of the predictions.
   virtual double least_gain() const = 0;
 };
 
-// Schedules a group of kind kBackToBack (passes/fusion/README.md) as a kernel; `configs` as in schedule(). Throws
+// Schedules a group of kind kBackToBack (passes/fusion/README.md) as one kernel. `configs`: see schedule(). Throws
 // kUnsupportedOperator.
 ScheduledGroup schedule_back_to_back(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                      ConfigSource* configs = nullptr);
 
-// True if schedule_back_to_back() supports a group and is expected to beat a kernel per contraction. `reason` explains
-// the answer, true or false.
+// True if schedule_back_to_back() supports a group and is expected to beat one kernel per contraction. `reason`
+// explains the answer in either case.
 bool can_run_back_to_back(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
 
 }  // namespace heddle::schedule

@@ -1,5 +1,5 @@
 // Compiler builtins that the tile library uses and NVRTC lacks, under their usual names. When an emulator compiles the
-// same text for the host, the host's compiler has them.
+// same text for the host, the host's compiler provides them.
 #pragma once
 
 #include "tile/core/types.h"

@@ -1,5 +1,5 @@
-// Barriers, exchanges between lanes, and atomics. The emulator runs one thread at a time and switches only when it
-// waits, so memory needs no fences and an atomic is an ordinary operation.
+// Barriers, exchanges between lanes, and atomics. The emulator runs one thread at a time and switches to another thread
+// only when the current one waits. So memory needs no fences, and an atomic is an ordinary operation.
 #pragma once
 
 #include "tile/arch/emulated/keywords.h"
@@ -21,7 +21,7 @@ inline int __syncthreads_count(int predicate, HEDDLE_PLACE) {
 inline void __syncwarp(unsigned mask = 0xffffffffu, HEDDLE_PLACE) {
   heddle_emulated_api->collect(heddle::emulated::Collective::kSync, mask, 0, place);
 }
-// Loops that wait for another thread's store usually contain one of these.
+// Loops that wait for another thread's store usually contain a fence or a sleep, so these let other threads run.
 inline void __threadfence(HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
 }
@@ -49,7 +49,8 @@ inline To bits_as(From from) {
   __builtin_memcpy(&to, &from, sizeof(From) < sizeof(To) ? sizeof(From) : sizeof(To));
   return to;
 }
-// The value of lane `source(lane)` of a segment of `width` lanes; the lane's own value if that lane is outside.
+// Returns the value of lane `source`. Returns the calling lane's own `value` if `inside` is false: the source lane is
+// then outside the segment.
 template <typename T>
 inline T shuffle(unsigned mask, T value, uint32_t source, bool inside, Place place) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the hardware moves words of 32 bits");
@@ -138,8 +139,8 @@ HEDDLE_REDUCE(__reduce_or_sync, unsigned, a | b)
 HEDDLE_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 #undef HEDDLE_REDUCE
 
-// ---- Atomics. Exchange and compare-and-swap make locks, so other threads get a turn before them. A loop may wait for
-// the value that an update reads without changing it, so other threads get a turn after such an update.
+// ---- Atomics. Exchange and compare-and-swap implement locks, so other threads may run before them. A loop may wait
+// for the value that an update reads without changing it, so other threads may run after such an update.
 
 namespace heddle::emulated {
 

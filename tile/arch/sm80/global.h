@@ -1,11 +1,11 @@
-// Words in global memory by which blocks pass results to each other.
+// Accesses to words in global memory by which blocks exchange results.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm80 {
 
-// Four words, 16-byte aligned, that other threads see either all or not at all.
+// Four words, 16-byte aligned, that one access stores or loads: other threads see either all four new words or none.
 struct alignas(16) Quad {
   uint32_t words[4];
 };
@@ -35,8 +35,8 @@ __device__ inline Quad load_together(const Quad* from) {
           static_cast<uint32_t>(high >> 32)};
 }
 
-// Reads a word of 1, 2, 4 or 8 bytes from memory at this point. `Acquires`: later accesses see data that its writer
-// released.
+// Loads a word of 1, 2, 4 or 8 bytes from memory at this point of the program. If `Acquires`, later accesses see the
+// data that the writer of the word released.
 #define TILE_LOAD_NOW(T, SUFFIX, REGISTER, HELD)                                                          \
   template <bool Acquires>                                                                                \
   __device__ inline T load_now(const T* from) {                                                           \

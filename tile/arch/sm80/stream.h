@@ -1,11 +1,12 @@
-// Loads of data that is read once, or repeatedly, and wide stores. No load is ld.global.nc (tile/arch/sm90/dependent.h).
+// Loads of data that is read once, loads of data that is read repeatedly, and wide stores. No load uses ld.global.nc
+// (tile/arch/sm90/dependent.h).
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm80 {
 
-// Loads *p, 16 bytes, past the L1; from sm_90 on, the L2 evicts them first.
+// Loads 16 bytes for a single use. From sm_90 on, the load bypasses the L1, and the L2 evicts its data first.
 template <typename T>
 __device__ inline T load_stream(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
@@ -22,13 +23,13 @@ __device__ inline T load_stream(const T* p) {
 #endif
 }
 
-// Prefetches the line of `p` into the L2.
+// Prefetches the cache line of `p` into the L2.
 __device__ inline void prefetch(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
 
-// Loads *p, 16 bytes that no other thread writes meanwhile, at this point of the program: the compiler neither hoists
-// the load out of a loop nor reuses its result.
+// Loads 16 bytes at this point of the program: the compiler neither hoists the load out of a loop nor reuses its
+// result. No other thread may write these bytes meanwhile.
 template <typename T>
 __device__ inline T load_here(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
@@ -41,8 +42,8 @@ __device__ inline T load_here(const T* p) {
   return __builtin_bit_cast(T, words);
 }
 
-// Stores N words, which are aligned to their size, by one instruction. The compiler often splits a store of a structure
-// into one of each element.
+// Stores N words by one instruction. The address must be aligned to the size of all words. (The compiler often splits
+// the store of a structure into one store per element.)
 template <int N>
 __device__ inline void store_words(void* p, const uint32_t (&words)[N]) {
   static_assert(N == 2 || N == 4);

@@ -1,20 +1,20 @@
-// The matrix instruction of a warpgroup: D (64 x N, registers) += A (64 x 32 bytes of k) B (N x 32 bytes of k), both
-// from shared memory through descriptors. Lane l of warp w holds, in d[4 * j + 2 * h + c], row 16 * w + l / 4 + 8 * h
-// and column 8 * j + 2 * (l % 4) + c.
+// The matrix instruction of a warpgroup: D += A B. D has 64 x N accumulators in registers. A has 64 rows and B has N
+// rows, each with 32 bytes along k; both are read from shared memory through descriptors. Element d[4 * j + 2 * h + c]
+// of lane l of warp w is in row 16 * w + l / 4 + 8 * h and column 8 * j + 2 * (l % 4) + c of D.
 #pragma once
 
 #include "tile/arch/sm90/descriptor.h"
 
 namespace heddle::tile::sm90 {
 
-// Required before the first instruction that touches registers written by other code.
+// Required before the first matrix instruction that accesses registers written by other code.
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Waits until all but the last Pending groups are done.
+// Waits until all groups except the last `Pending` ones have completed.
 template <int Pending>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
@@ -30,14 +30,14 @@ __device__ inline void fence_operand(uint32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
 
-// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate). MnA, MnB: the operand is contiguous along m or n instead of k
-// (16-bit types only). accumulate = 0 overwrites d.
+// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate) issues the instruction for descriptors a and b. MnA and MnB: A is
+// contiguous along m, or B along n, instead of k (16-bit types only). accumulate = 0 overwrites d.
 template <typename In, int N>
 struct Wgmma;
 
 // clang-format off
 #include "tile/arch/sm90/wgmma_lists.h"
-// A, B, P, TA, TB: the numbers of the operands after the accumulators.
+// A, B, P, TA, TB: the numbers of the assembly operands that follow the accumulators.
 #define HEDDLE_WGMMA_16(IN, PTX, N, A, B, P, TA, TB)                                                            \
   template <>                                                                                                   \
   struct Wgmma<IN, N> {                                                                                         \
@@ -87,7 +87,7 @@ HEDDLE_WGMMA_F(208, "%104", "%105", "%106", "%107", "%108")
 HEDDLE_WGMMA_F(224, "%112", "%113", "%114", "%115", "%116")
 HEDDLE_WGMMA_F(240, "%120", "%121", "%122", "%123", "%124")
 HEDDLE_WGMMA_F(256, "%128", "%129", "%130", "%131", "%132")
-// The integer instruction has fewer widths.
+// The integer instruction supports fewer values of N.
 HEDDLE_WGMMA_I(16, "%8", "%9", "%10")
 HEDDLE_WGMMA_I(32, "%16", "%17", "%18")
 HEDDLE_WGMMA_I(48, "%24", "%25", "%26")

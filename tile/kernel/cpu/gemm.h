@@ -1,12 +1,13 @@
-// C = epilogue(A B), plain and batched. The epilogue is a functor
+// C = epilogue(A B), for one product or a batch of them. The epilogue is a functor
 //   template <int W, typename N> void operator()(vec<T, W> acc, int64_t batch, int64_t row, int64_t col, N n) const
-// called once for each vector of finished accumulators: columns col .. col + n - 1 of that row, n <= W. It reads its
-// own operands and stores its own results. For full vectors n is an index_constant<W>, so that `n` folds.
-// Optionally it has
+// that is called once for each vector of finished accumulators: columns col .. col + n - 1 of that row, n <= W. The
+// epilogue reads its own operands and stores its own results. For full vectors n is an index_constant<W>, which is a
+// compile-time constant.
+// Optionally the epilogue has
 //   template <typename Visit> void lines(int64_t batch, int64_t row, int64_t col, const Visit& visit) const
-// which calls visit(pointer) for those elements at (row, col) of its operands and results whose columns are contiguous
-// in memory. They are prefetched while the products are summed. (Rows of results lie far apart, so hardware prefetchers
-// do not find them; fetching a row at a time costs 3 to 6% of a product of K = 768.)
+// that calls visit(pointer) for the elements at (row, col) of those operands and results whose columns are contiguous
+// in memory. These elements are prefetched while the products are summed. (Rows of results are far apart in memory, so
+// hardware prefetchers do not find them. Fetching each row when it is needed costs 3 to 6% of a product of K = 768.)
 #pragma once
 
 #include "tile/core/shape.h"
@@ -15,7 +16,7 @@
 
 namespace heddle::tile {
 
-// An unpacked operand in memory: A[row][k], B[k][column]; strides in elements, any sign.
+// An unpacked operand in memory: A[row][k] or B[k][column]. Strides are in elements and may be negative.
 template <typename T>
 struct Strided {
   const T* data;
@@ -23,14 +24,14 @@ struct Strided {
   int64_t row, col;
 };
 
-// Steps of k that are prepared together.
+// The steps of k that are prepared together: [first, first + count).
 struct Steps {
   int64_t first, count;
 };
 
-// ---- Forms of A. A block of rows is prepared once, then read in place.
+// ---- Forms of A. prepare() makes a block of rows available once; the micro-kernels then read these rows in place.
 
-// A read in place: compute type, unit stride along k.
+// The left operand read in place. It has the compute type and unit stride along k.
 template <typename T>
 struct DirectA {
   Strided<T> at;
@@ -42,9 +43,9 @@ struct DirectA {
   }
 };
 
-// A copied row by row through a functor (prologue)
+// The left operand computed row by row into scratch by a functor (prologue)
 //   template <int W, typename N> vec<T, W> operator()(int64_t batch, int64_t row, int64_t k, N n) const
-// that gives A[row][k .. k + n - 1].
+// that returns A[row][k .. k + n - 1].
 template <typename T, typename F>
 struct ComputedA {
   F element;
@@ -66,7 +67,7 @@ struct ComputedA {
   }
 };
 
-// A copied from any strides and storage type.
+// The left operand copied to scratch from memory with any strides and storage type.
 template <typename T, typename TA>
 struct CopiedA {
   Strided<TA> at;
@@ -81,9 +82,10 @@ struct CopiedA {
   }
 };
 
-// ---- Forms of B. Each gives the panel of W columns of a batch.
+// ---- Forms of B. panel() returns panel number `panel` of a batch: its `nr` columns for the given steps of k.
 
-// Packed ahead: [batch][panel][k][NR], batch strides in elements of the packed form (0 where the operand has no batch).
+// Packed in advance as [batch][panel][k][NR]. Batch strides are in elements of the packed form, and 0 in dimensions
+// that the operand does not have.
 template <typename T, typename TB>
 struct PackedB {
   const TB* data;
@@ -97,7 +99,7 @@ struct PackedB {
   }
 };
 
-// Packed by the task that needs it, from any strides and storage type.
+// Packed by the task that needs the panel, from memory with any strides and storage type.
 template <typename T, typename TB>
 struct StridedB {
   Strided<TB> at;
@@ -111,8 +113,8 @@ struct StridedB {
     const TB* from = at.data + s.offset(index, at.batch) + first * at.col + steps.first * at.row;
     stride = nr;
     if constexpr (is_same<T, TB>) {
-      // If the panel has fewer columns, the vectors also read the rows after it, if there are any; those sums are not
-      // stored.
+      // If the panel has fewer columns than nr, the vectors also read elements of the next row, if there is one. The
+      // sums of these columns are not stored.
       const bool fits = columns == nr || (s.k - steps.first - steps.count) * at.row + columns >= nr;
       if (at.col == 1 && fits && at.row < kDirectStride) {
         stride = at.row;
@@ -124,13 +126,14 @@ struct StridedB {
   }
 
  private:
-  // From this row distance (in elements) on, reading in place would miss the TLB, since rows lie on pages of their own.
+  // From this distance between rows (in elements) on, reading in place would miss the TLB, since each row is on its own
+  // page.
   static constexpr int64_t kDirectStride = 2048 / int64_t(sizeof(T));
 };
 
 // Computed by a functor (prologue)
 //   template <int W, typename N> vec<T, W> operator()(int64_t batch, int64_t k, int64_t col, N n) const
-// that gives B[k][col .. col + n - 1].
+// that returns B[k][col .. col + n - 1].
 template <typename T, typename F>
 struct ComputedB {
   F value;
@@ -154,8 +157,8 @@ struct ComputedB {
 
 namespace detail {
 
-// Passes the finished tile c[rows][NR] to a copy of the epilogue, whose members stay in registers while results are
-// stored.
+// Passes the finished tile c[rows][NR] to the epilogue. Uses a local copy of the epilogue, so that its members stay in
+// registers while results are stored.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
                              const Epilogue& from) {
@@ -171,14 +174,15 @@ TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batc
   }
 }
 
-// Epilogues with a member kAlongRows take lanes along rows: operator()(acc, batch, row, col, n) receives rows row ..
-// row+n-1 of column col. Neighbouring rows of their results are neighbours in memory.
+// True if the epilogue has a member kAlongRows. Its lanes are then along rows: operator()(acc, batch, row, col, n)
+// receives rows row .. row + n - 1 of column col. Use this if neighbouring rows of the results are contiguous in
+// memory.
 template <typename Epilogue>
 inline constexpr bool kAlongRows = requires {
   Epilogue::kAlongRows;
 };
 
-// As finish_tile(), for an epilogue along rows and any number of rows of NV vectors each.
+// Does the same as finish_tile() for an epilogue along rows. Supports any number of rows of NV vectors each.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
                                    const Epilogue& from) {
@@ -202,9 +206,9 @@ TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_
   }
 }
 
-// The number of neighbouring columns that an epilogue along rows takes as neighbouring results of a row: its
-// kInterleaved, a power of two. These columns of a convolution may be the phases of a transposed one, or the pixels
-// that one pixel expands to.
+// The number of neighbouring columns that an epilogue along rows receives as neighbouring results of a row: the
+// epilogue's kInterleaved, a power of two. In a convolution, these columns are the phases of a transposed convolution
+// or the pixels to which one pixel is expanded.
 template <typename Epilogue>
 inline constexpr int kInterleaved = 1;
 template <typename Epilogue>
@@ -213,19 +217,19 @@ requires requires {
 }
 inline constexpr int kInterleaved<Epilogue> = Epilogue::kInterleaved;
 
-// Whether each of these columns has its own panel; panels of the same channels are then consecutive.
+// True if each of these kInterleaved columns has its own panel. The panels of the same channels are then consecutive.
 template <typename Epilogue>
 inline constexpr bool kPanelPhases = requires {
   Epilogue::kPanelPhases;
 };
 
-// Results of a row. Only [first, end) exist; those before and after are cropped.
+// A row of results. Only results [first, end) exist; the results before and after them are cropped.
 struct ResultRow {
   int64_t row, first, end;
 };
 
-// Passes on vectors of neighbouring results of a row, from `x` on, for the first `channels` of N channels. Results from
-// `end` on do not exist.
+// Passes vectors of neighbouring results of a row to the epilogue. Vector r[l] has the results of channel `channel` + l
+// from `x` on. Only the first `channels` of the N vectors are passed. Results from `end` on do not exist.
 template <int N, typename T, int W, typename Epilogue>
 TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int64_t x, int64_t end, int64_t channel,
                                int64_t channels, const Epilogue& epilogue) {
@@ -247,8 +251,9 @@ TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int
   });
 }
 
-// As finish_along_rows() for an interleaving epilogue, from a pixel of a row on. The epilogue's batch is at.row, its
-// row the index of the result in that row, and its col counts groups of columns.
+// Does the same as finish_along_rows() for an interleaving epilogue, for `pixels` pixels of a row from `pixel` on. The
+// epilogue's `batch` is at.row, its `row` is the index of the result in that row, and its `col` counts groups of
+// columns.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, const ResultRow& at, int64_t col,
                                     int64_t columns, const Epilogue& from) {
@@ -268,7 +273,8 @@ TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, c
   }
 }
 
-// The same for panels of phases, `phase` elements apart. `columns` is that of one panel.
+// Does the same as finish_interleaved() if each phase has its own panel. The accumulators of the panels are `phase`
+// elements apart. `columns` is the number of columns of one panel.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_phases(const T* c, int64_t phase, int64_t pixels, int64_t pixel, const ResultRow& at,
                                int64_t channel, int64_t columns, const Epilogue& from) {
@@ -288,14 +294,14 @@ TILE_INLINE void finish_phases(const T* c, int64_t phase, int64_t pixels, int64_
   }
 }
 
-// Tiles of at least this many rows prefetch lines: smaller ones are bound by reading B.
+// Only micro tiles with at least this many rows prefetch cache lines. Smaller tiles are limited by reading B.
 inline constexpr int64_t kAskingRows = 4;
 
-// The lines that the epilogue of one micro tile will touch.
+// The cache lines that the epilogue of one micro tile will access.
 template <typename T, int NV>
 class TileLines {
  public:
-  // For a tile with `steps` steps of k.
+  // Collects the lines of a tile with `steps` steps of k, and returns how many of them to prefetch at a time.
   template <typename Epilogue>
   TILE_INLINE Ahead find(const Epilogue& from, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t steps) {
     int64_t count = 0;
@@ -323,8 +329,8 @@ class TileLines {
 
 namespace detail {
 
-// Neighbouring rows of a product whose A is prepared: `tall` micro tiles of micro.rows rows, then tiles of one row
-// fewer.
+// Neighbouring rows of a product, with their prepared rows of A. They are split into `tiles` micro tiles: first `tall`
+// tiles of micro.rows rows, then tiles with one row fewer.
 template <typename T>
 struct GemmRows {
   int64_t batch, row, tiles, tall;
@@ -332,7 +338,8 @@ struct GemmRows {
   int64_t a_stride;
 };
 
-// Multiplies these rows by panels [panel0, panel1). Scratch: the accumulators `c`, and a panel of B if it is copied.
+// Multiplies the rows of `block` by panels [panel0, panel1). Scratch: the accumulators `c`, and `b_scratch` for a panel
+// of B if panels are copied.
 template <int NV, bool NarrowTail, typename T, typename TB, typename B, typename Epilogue>
 TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s, const GemmRows<T>& block, const B& b,
                             const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c, T* b_scratch) {
@@ -347,7 +354,7 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
     const T* a = block.a;
     int64_t row = block.row;
     if constexpr (kAlongRows<Epilogue>) {
-      int64_t made = 0;  // rows that are not finished
+      int64_t made = 0;  // rows whose epilogue is still to be applied
       for (int64_t tile = 0; tile < block.tiles; ++tile) {
         const bool tall = tile < block.tall;
         const int64_t rows = micro.rows - (tall ? 0 : 1);
@@ -391,9 +398,9 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>) by micro-kernels of NV vectors and at most kMicroRows rows.
-// Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies, kAlongRows<Epilogue>).
-// NarrowTail: a last panel of at most one vector of columns is computed at that width.
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>) with micro-kernels of NV vectors and at most kMicroRows rows.
+// Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies, kAlongRows<Epilogue>) bytes.
+// NarrowTail: if the last panel has at most one vector of columns, it is computed with one vector.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end) {
@@ -408,7 +415,7 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks;
-    if (ready != block) {  // tasks of one block are consecutive: its rows of A stay ready
+    if (ready != block) {  // tasks of one block are consecutive, so its rows of A are prepared once
       const int64_t tile0 = block % m_blocks * s.block_tiles;
       const int64_t tile1 = tile0 + s.block_tiles < s.tiles ? tile0 + s.block_tiles : s.tiles;
       rows.batch = block / m_blocks, rows.row = s.tile_row(tile0, micro.rows);
@@ -423,8 +430,8 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
   }
 }
 
-// Computes all columns of `count` rows of a batch, cut into micro tiles of micro.rows rows and some of one row fewer.
-// Scratch: that of gemm() with a block of this many rows.
+// Computes all columns of `count` rows of a batch. The rows are split into micro tiles of micro.rows rows and tiles
+// with one row fewer. Scratch: as for gemm() with a block of this many rows.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm_rows(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
                void* scratch, int64_t batch, int64_t row, int64_t count) {

@@ -1,6 +1,6 @@
-// Pooling with lanes along the rows of an image, over contiguous pixels and channels: vectors are full for one channel
-// as well as for many. A window is folded one side at a time: its lines into one line, then that line's pixels, so that
-// a window costs the sum of its sides instead of their product.
+// Pooling with lanes along the rows of an image. Vectors run over contiguous pixels and channels, so that they are full
+// for one channel as well as for many. A window is folded one dimension at a time: first its lines into one line, then
+// the pixels of that line. So a window costs the sum of its extents instead of their product.
 #pragma once
 
 #include "tile/kernel/cpu/window.h"
@@ -9,7 +9,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// U vectors of windows. Sums of many taps are compensated sums of kLongSum taps each.
+// Folds U vectors of windows. Long sums are compensated: every kLongSum taps, a partial sum is added to the total.
 template <int W, int U, typename C, typename Op>
 struct RowFold {
   const Op& op;
@@ -46,11 +46,11 @@ struct RowFold {
   }
 };
 
-// Vectors folded together: enough to hide the latency of a step.
+// The number of vectors that are folded together: enough to hide the latency of a step.
 inline constexpr int kRowVectors = 4;
 
-// The input of a row of outputs: the first line of its windows, and the taps [lo, hi) of the first two dimensions that
-// lie inside.
+// The input of a row of outputs: the first line of the row's windows, and the taps [lo, hi) of the first two dimensions
+// that are inside the input.
 template <typename T>
 struct WindowLines {
   const T* first;
@@ -65,8 +65,8 @@ struct WindowLines {
   }
 };
 
-// Folds the lines of a row of windows into `to`: `span` pixels, from pixel `at` of the input on. Pixels outside the
-// input get the value of an empty window.
+// Folds the lines of a row of windows into one line `to` of `span` pixels, which begins at pixel `at` of the input.
+// Pixels outside the input get the value of an empty window.
 template <typename T, typename C, typename Op>
 TILE_INLINE void fold_lines(const WindowShape& s, const WindowLines<T>& lines, const Op& op, int64_t at, int64_t span,
                             C* to) {
@@ -103,13 +103,13 @@ TILE_INLINE void fold_lines(const WindowShape& s, const WindowLines<T>& lines, c
   clear((from - at) * s.c + inside, span * s.c);
 }
 
-// The pixels of a line, grouped by their index within a stride.
+// Groups the pixels of a line by their index modulo the stride.
 template <typename C>
 TILE_INLINE void split_phases(const WindowShape& s, const C* line, int64_t span, C* phases) {
   const int64_t step = s.stride[2], length = s.phase_elements();
   if (step == 2 && s.c == 1) {
     constexpr int W = kVectorBytes / int(sizeof(C));
-    for (int64_t i = 0; 2 * i < span; i += W) {  // the last vectors reach into the slack
+    for (int64_t i = 0; 2 * i < span; i += W) {  // the last vectors extend into the padding of the buffer
       const auto lo = load<W>(line + 2 * i), hi = load<W>(line + 2 * i + W);
       store(phases + i, even_lanes(lo, hi));
       store(phases + length + i, odd_lanes(lo, hi));
@@ -124,7 +124,7 @@ TILE_INLINE void split_phases(const WindowShape& s, const C* line, int64_t span,
   }
 }
 
-// Folds the pixels of `count` windows along a line and passes the results to store(i, vector, n).
+// Folds the pixels of windows along a line, for `count` elements of results. Passes the results to store(i, vector, n).
 template <typename C, typename Op, typename Store>
 TILE_INLINE void fold_pixels(const WindowShape& s, const C* phases, const Op& op, int64_t count, const Store& store) {
   constexpr int W = kVectorBytes / int(sizeof(C)), U = kRowVectors;
@@ -146,8 +146,9 @@ TILE_INLINE void fold_pixels(const WindowShape& s, const C* phases, const Op& op
 
 }  // namespace detail
 
-// As window(), for operators without weights. The epilogue's row is the row of output pixels, its col the first element
-// of the vector in that row: pixel * s.c + channel. Scratch: s.scratch_bytes(sizeof(compute_t<T>)).
+// Does the same as window() for operators without weights. The epilogue's `row` is the row of output pixels. Its `col`
+// is the index in that row of the vector's first element: pixel * s.c + channel. Scratch:
+// s.scratch_bytes(sizeof(compute_t<T>)) bytes.
 template <typename T, typename Op, typename Epilogue>
 void window_rows(const WindowShape& s, const T* x, const Op& op, const Epilogue& epilogue, void* scratch, int64_t begin,
                  int64_t end) {
@@ -161,7 +162,8 @@ void window_rows(const WindowShape& s, const T* x, const Op& op, const Epilogue&
     for (int64_t ow = 0; ow < s.out[2]; ow += block) {
       const int64_t count = s.out[2] - ow < block ? s.out[2] - ow : block;
       const int64_t span = (count - 1) * s.stride[2] + s.reach() + 1;
-      // Several lines are computed before the first is read: a load that spans two stores waits for both.
+      // Several lines are computed before the first one is read, because a load that spans two stores waits for both
+      // stores.
       for (int64_t i = 0; i < some; ++i) {
         detail::fold_lines(s, detail::WindowLines<T>(s, x, task + i), op, ow * s.stride[2] - s.low[2], span,
                            lines + i * length);

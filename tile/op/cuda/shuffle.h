@@ -1,4 +1,4 @@
-// Values of any type moved between the threads of a warp.
+// Exchanges values of any type between the threads of a warp.
 #pragma once
 
 #include "tile/arch/vec.h"

@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// An instantiation of tile/kernel/cpu/scatter.h or select.h.
+// Emits a kernel that instantiates tile/kernel/cpu/scatter.h or select.h.
 KernelSource emit_cpu_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
                                  const schedule::Config& config, bool marked = false);
 

@@ -9,15 +9,15 @@
 
 namespace heddle::codegen {
 
-// Names of a sweep's reductions, and the tile types that hold them.
+// Return names and tile types for the reductions of one pass over a tile.
 std::string value_type(const schedule::CudaReduction& r);
 std::string combiner(const schedule::CudaReduction& r);
-// The type of a thread's running result over vectors of `width`.
+// Returns the type in which a thread accumulates a reduction over vectors of `width` elements.
 std::string accumulator_type(const schedule::ExprPool& pool, const schedule::CudaReduction& r, int width);
 std::string result_name(const schedule::CudaReduction& r);
 std::string result_type(const schedule::CudaReduction& r, int width);
 
-// Declares variables by type and name: neighbours of one type in one line.
+// Declares variables, given as (type, name). Consecutive variables of one type share a line.
 void declare_together(Writer& out, const std::vector<std::pair<std::string, std::string>>& variables);
 
 }  // namespace heddle::codegen

@@ -11,14 +11,14 @@
 
 namespace heddle::onnx {
 
-// The progress of an import with a guess.
+// The progress of an import that uses a guess.
 struct Progress {
   uint64_t nodes = 0;            // nodes lowered before the one that failed
   std::vector<int64_t> extents;  // of the operands of the failed node
 };
 
-// An operator's statement that one extent of its operands is the sum of others. `key` names an open extent; "" means a
-// fixed extent, which is `value`.
+// An operator's statement that one extent of its operands is the sum of other extents. If `key` is not "", it names an
+// open extent. Otherwise the extent is fixed, and `value` is its value.
 struct ExtentTerm {
   std::string key;
   int64_t value = 0;
@@ -29,10 +29,10 @@ struct ExtentSum {
 };
 
 // Chooses values for open extents that the operators of a model accept. An import with a guess either succeeds or stops
-// at a node; a guess that gets further is better. The search varies the two sides of a picture together first, then one
-// extent after another. It tries typical values for the meaning of an extent, and operand extents of the node that
-// failed. The number of imports and of nodes that they lower is bounded. No clock is involved, so the choice depends
-// only on the model.
+// at a node; a guess that gets further is better. The search first varies the height and width of pictures together,
+// then one extent after another. For an extent it tries values that are typical of the extent's meaning, and the
+// operand extents of the node that failed. The number of imports and the number of nodes that they lower are bounded.
+// The search uses no clock, so the choice depends only on the model.
 class ExtentSearch {
  public:
   explicit ExtentSearch(const std::vector<OpenExtent>& open);
@@ -42,12 +42,12 @@ class ExtentSearch {
   // True if another guess could avoid an error with this code.
   static bool can_help(ErrorCode code);
 
-  // Call it after every import. Takes what the operators stated about the extents, which holds for every later guess.
-  // True if that changes guess().
+  // Call this after every import. Records the operators' statements about extents, which hold for every later guess.
+  // Returns true if the statements change guess().
   bool learn(const std::vector<ExtentSum>& sums);
 
-  // Call it after a failed import with guess(): moves on to another guess. False if the search is over; guess() is then
-  // the one that got furthest.
+  // Call this after a failed import with guess(). Chooses another guess. Returns false if the search is over; guess()
+  // then returns the guess that got furthest.
   bool next(const Progress& progress);
 
  private:
@@ -66,7 +66,7 @@ class ExtentSearch {
   std::map<std::string, int64_t> guess_, best_;
   Progress best_progress_;
   bool first_ = true, improved_ = false;
-  bool only_empty_ = false;  // the last round
+  bool only_empty_ = false;  // the last round, which tries only the extent 0
   std::vector<ExtentSum> sums_;
   int lessons_ = 0;
   size_t knob_ = 0, position_ = 0;

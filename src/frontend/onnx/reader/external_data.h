@@ -12,39 +12,42 @@
 
 namespace heddle::onnx {
 
-// The place of a tensor's data according to the model: bytes [offset, offset + length) of a file beside the model.
+// The location of a tensor's data: bytes [offset, offset + length) of a file beside the model.
 struct ExternalRef {
   std::string_view location;
   size_t offset = 0;
-  std::optional<size_t> length;  // empty: as many bytes as the tensor needs
+  std::optional<size_t> length;  // empty: the number of bytes that the tensor needs
 };
 
-// Throws kMalformedModel if an offset or length is not a number. `where` names the tensor.
+// Reads a tensor's ExternalRef. Throws kMalformedModel if an offset or length is not a number. `where` names the tensor
+// in messages.
 ExternalRef external_ref(const TensorProto& tensor, const std::string& where);
 
-// Calls visit(tensor) for every tensor of a model: initialisers, values and indices of sparse ones and attributes, in
-// its graph, in the graphs inside it at any depth, and in its functions.
+// Calls visit(tensor) for every tensor of a model. These are the initialisers, the values and indices of sparse
+// initialisers, and the tensors in attributes: of the main graph, of nested graphs at any depth, and of functions.
 void for_each_tensor(const ModelProto& model, const std::function<void(const TensorProto&)>& visit);
 
-// The files that the tensors of a model name; they are part of its content besides its own file. It visits the same
-// tensors and fields as the importer.
+// Returns the files that the tensors of a model name. They are part of the model's content, like its own file. Visits
+// the same tensors and fields as the importer.
 std::set<std::string> external_locations(const ModelProto& model);
 
 enum class DataLinks : bool { kRefuse, kFollow };
 
-// The folder of a model. No name in the model may lead out of it: not by "..", an absolute path or a symbolic link. One
-// kind of link is followed: the model path that the caller gave is itself a link, and both links lead into one folder.
-// Download caches that store contents under their hashes have such links. DataLinks::kFollow follows all links.
+// The folder of a model. No file name in the model may lead out of it by "..", by an absolute path or by a symbolic
+// link. There is one exception. If the model path that the caller gave is itself a symbolic link, links to data files
+// are followed into the folder of the model link's target. (Download caches that store contents under their hashes have
+// such links.) DataLinks::kFollow follows all links.
 class DataFolder {
  public:
-  // `model_path`: as the caller gave it.
+  // `model_path`: the path that the caller gave, in which links are not resolved.
   static DataFolder of_model(const std::string& model_path, DataLinks links = DataLinks::kRefuse);
   explicit DataFolder(std::string folder, DataLinks links = DataLinks::kRefuse)
       : folder_(std::move(folder)), links_(links) {}
 
-  // Throws kMissingData with the location, the reason and the remedy. `where` names the tensor.
+  // Opens a data file. Throws kMissingData with the location, the reason and the remedy. `where` names the tensor in
+  // messages.
   Descriptor open(std::string_view location, const std::string& where) const;
-  // The path of the file, for messages.
+  // Returns the path of the file, for messages.
   std::string path_of(std::string_view location) const;
 
  private:

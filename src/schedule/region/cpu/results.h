@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages; the table in stages.cc says what each is for.
+// Steps that derive a kernel's stages from its expressions. The table in stages.cc explains the purpose of each step.
 void place_results(CpuDrafts& k);
 void draft_reductions(CpuDrafts& k);
 void draft_stores(CpuDrafts& k);

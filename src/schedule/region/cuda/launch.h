@@ -7,24 +7,24 @@
 
 namespace heddle::schedule {
 
-// The shared memory of a block: first the scratch of its teams, then memory for exchanges between threads. Offsets are
-// in bytes.
+// The layout of a block's shared memory: first the scratch of its thread groups, then memory for exchanges between
+// threads. Offsets are in bytes.
 struct SharedMemory {
   static constexpr int64_t kSlotBytes = 1024;        // for combining one reduction over the block
   static constexpr int64_t kBarrierBytes = 8;        // one barrier of an exchange in a cluster
-  int64_t scratch_bytes = 0;                         // of a team
-  int64_t slots = 0, columns = 0, column_bytes = 0;  // columns: for each team, if it combines columns
-  int64_t handed_over = 0, handed_over_bytes = 0;    // columns exchanged by the blocks of a CTA group
+  int64_t scratch_bytes = 0;                         // of a thread group
+  int64_t slots = 0, columns = 0, column_bytes = 0;  // columns: for each thread group that combines columns
+  int64_t handed_over = 0, handed_over_bytes = 0;    // columns that the blocks of a CTA group exchange
   int64_t barriers = 0, barrier_count = 0;
   int64_t bytes = 0;
 };
 SharedMemory shared_memory(const CudaStitchDesc& body);
-// Bytes that the blocks of a CTA group exchange for one reduction.
+// Returns the number of bytes that the blocks of a CTA group exchange for one reduction.
 int64_t handed_over_bytes(const CudaStitchDesc& body, const ThreadLayout& layout, const CudaReduction& r);
 
 KernelLaunches plan_launches(const CudaStitchDesc& body, size_t operands);
 KernelLaunches plan_launches(const StandaloneDesc& desc, const Config& config, size_t operands);
-// The kernel has one argument, which holds the pointers in the order of the kernel's text.
+// The kernel has one argument, which contains the pointers in the order of the kernel's text.
 KernelLaunches plan_launches(const CudaBundleDesc& bundle, size_t operands);
 
 }  // namespace heddle::schedule

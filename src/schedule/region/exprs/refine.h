@@ -6,13 +6,14 @@
 
 namespace heddle::schedule {
 
-// Variables that an address divides by a factor of their extent, with the factor by which to split them.
+// Returns the variables that an address divides by a factor of the variable's extent (quotient or remainder), each with
+// the factor by which to split the variable.
 std::map<VarId, int64_t> split_factors(const KernelExprs& exprs);
 
-// True if every address, root and reduction walks over two neighbouring variables as over one, so that they can be
-// merged into longer rows.
+// True if every address, root and reduction uses two neighbouring variables like a single variable, so that the
+// variables can be merged into longer rows.
 bool mergeable(const KernelExprs& exprs, VarId outer, VarId inner);
-// The extents of a domain after merging such neighbours.
+// Returns the extents of a domain after all mergeable neighbouring variables are merged.
 std::vector<int64_t> merged_extents(const KernelExprs& exprs, const IterationDomain& domain);
 
 }  // namespace heddle::schedule

@@ -1,41 +1,42 @@
 // O = softmax(scores(Q K^T)) V on sm_90a; the scores never leave registers. One thread loads tiles of Q and a ring of
-// tiles of K and V into shared memory; each of the other warpgroups has 64 rows of Q. A warpgroup multiplies them by a
-// tile of keys (wgmma), updates a running maximum and sum of each row, and multiplies the exponentials by V straight
-// from registers; the product with the next keys overlaps with the exponentials of the current ones. Blocks are
-// persistent and walk over units (tile/core/cuda_attention.h), so that the ring is already full when they begin the
-// next unit.
+// tiles of K and V into shared memory. Each warpgroup other than that thread's is a consumer with 64 rows of Q. A
+// consumer multiplies its rows by a tile of keys (wgmma), updates a running maximum and sum of each row, and multiplies
+// the exponentials by V straight from registers. The product with the next keys overlaps with the exponentials of the
+// current keys. Blocks are persistent and process one unit after another (tile/core/cuda_attention.h), so that the ring
+// is already full when a block begins its next unit.
 //
-// A functor computes scores. It is not called for tiles of keys whose scores are products times a constant (plain
-// scores). Tiles that no row of the unit sees are neither loaded nor computed. Keys are processed from the last tile to
-// the first: a tile that is cut by the end of the keys, or usually by a mask, comes first, before the loops.
+// A functor computes scores. It is not called for tiles of keys with plain scores, which are products times a constant.
+// Tiles that are masked for all rows of the unit are neither loaded nor computed. Keys are processed from the last tile
+// to the first. So a tile that the end of the keys cuts, and usually one that a mask cuts, is processed first, before
+// the loops.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                       // or bfloat: Q, K, V and O
-//     static constexpr int kConsumers = 2;         // warpgroups that multiply: 64 rows of Q each
-//     static constexpr int kTileN = 128;           // keys of a tile, a multiple of 16
-//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of a panel: rounded up to multiples of 16
-//     static constexpr int kPanels = 1;            // into which the columns of V and O are cut
-//     static constexpr int kStages = 2, kQStages = 2;
-//     static constexpr int kBlocks = 1;            // resident on an SM at a time
-//     static constexpr bool kKAlongDepth = true;   // K is contiguous along its depth, else along keys
-//     static constexpr bool kVAlongWidth = true;   // V is contiguous along its width, else along keys
-//     static constexpr bool kScores = false;       // some tiles have scores computed by the functor
-//     static constexpr bool kPlain = true;         // some tiles have scores that are products times args.factor
+//     using In = tile::half;                       // or bfloat: the type of Q, K, V and O
+//     static constexpr int kConsumers = 2;         // warpgroups that multiply; each has 64 rows of Q
+//     static constexpr int kTileN = 128;           // keys per tile, a multiple of 16
+//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K; of a panel: rounded up to multiples of 16
+//     static constexpr int kPanels = 1;            // number of panels into which the columns of V and O are cut
+//     static constexpr int kStages = 2, kQStages = 2;  // ring slots of K and of V; of Q
+//     static constexpr int kBlocks = 1;            // resident blocks per SM
+//     static constexpr bool kKAlongDepth = true;   // K is contiguous along its depth; else along keys
+//     static constexpr bool kVAlongWidth = true;   // V is contiguous along its width; else along keys
+//     static constexpr bool kScores = false;       // the functor computes the scores of some tiles
+//     static constexpr bool kPlain = true;         // the scores of some tiles are products times args.factor
 //     static constexpr bool kRagged = false;       // the last tile of keys is not full
 //     static constexpr bool kOneTile = false;      // no unit has more than one tile of keys
-//     static constexpr bool kDynamic = false;      // blocks take the next unclaimed unit
-//     static constexpr bool kSplit = false;        // units are parts of the keys
+//     static constexpr bool kDynamic = false;      // blocks claim units from a counter
+//     static constexpr bool kSplit = false;        // a unit has only a part of the keys
 //     static constexpr bool kZeroIfEmpty = false;  // rows whose scores are all minus infinity give 0, else NaN
-//     static constexpr bool kSink = false;         // each row has a score beside those of keys
-//     static constexpr bool kCombines = false;     // attention_combine() will follow (combine.h) and add the parts
+//     static constexpr bool kSink = false;         // each row has an additional score that belongs to no key
+//     static constexpr bool kCombines = false;     // attention_combine() will follow (combine.h) and sum the parts
 //     static constexpr bool kLength = false;       // the keys of a batch depend on a number in memory
 //   };
 //
-// a functor for the scores (used with kScores), one for the score that belongs to no key and is only added to the sum
-// of its row (with kSink, else cuda::NoSink), one for the batch's number (with kLength, else cuda::NoLength), and an
-// epilogue that stores rows of O:
+// and these functors: `scores` for the scores (used with kScores); `sink` for the score that belongs to no key and is
+// only added to the sum of its row (with kSink, else cuda::NoSink); `length` for the batch's number (with kLength, else
+// cuda::NoLength); and an epilogue that stores rows of O:
 //
 //   scores(v, batch, row, col, n)    float v[2]: products of a row of Q with n <= 2 keys from `col` on; set to scores
 //   sink(v, batch, row, 0, 1)        float v[1]: set to the row's score
@@ -69,15 +70,16 @@ __device__ inline void release(Barrier& empty) {
   if (threadIdx.x % 128 == 0) empty.arrive();
 }
 
-// A value that is the same in all threads of a warp. With kUniform the compiler is told so, and values derived from it
-// take uniform registers.
+// Returns x, which must be the same in all threads of a warp. With kUniform the compiler knows this, so that values
+// derived from the result use uniform registers.
 template <typename Config, typename T>
 __device__ inline T of_warp(T x) {
   if constexpr (AttentionTraits<Config>::kUniform) return warp_uniform(x);
   return x;
 }
 
-// With kUniform only one thread of a warp reads: the thread that later lets the loader write the next unit.
+// Reads the unit from shared memory. With kUniform, only one thread of a warp reads: the thread that later allows the
+// loader to write the next unit.
 template <typename Config>
 __device__ inline AttentionUnit read_unit(const AttentionUnit& shared) {
   if constexpr (!AttentionTraits<Config>::kUniform) return shared;
@@ -90,7 +92,7 @@ __device__ inline AttentionUnit read_unit(const AttentionUnit& shared) {
   return unit;
 }
 
-// A warpgroup that multiplies: its registers and its positions in the rings.
+// The state of a consumer warpgroup: its positions in the rings of K and V.
 template <typename Config, typename Scores>
 class AttentionGroup {
  public:
@@ -101,7 +103,8 @@ class AttentionGroup {
       : args_(args), scores_(scores), shared_(shared), group_(static_cast<int>(threadIdx.x) / 128 - 1) {}
   __device__ int group() const { return group_; }
 
-  // Processes all keys of a unit; `q`: the warpgroup's rows of Q; `row`: the thread's first row.
+  // Processes all keys of a unit. `q` is the shared-memory address of the warpgroup's rows of Q, `row` the thread's
+  // first row.
   __device__ void run(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row) {
     r.max[0] = r.max[1] = -__builtin_inff();
     r.sum[0] = r.sum[1] = 0;
@@ -128,7 +131,7 @@ class AttentionGroup {
     if constexpr (!Config::kOneTile) {
       --tile;
       if constexpr (Config::kScores && Config::kPlain) {
-        // Masked tiles on the right, plain ones, masked ones on the left.
+        // The masked tiles on the right, then the plain tiles, then the masked tiles on the left.
         int32_t stop = unit.plain_last;
         for (;;) {
 #pragma unroll 1
@@ -181,7 +184,8 @@ class AttentionGroup {
     wgmma_commit();
   }
 
-  // The first tile may be of either kind: if any tiles use the functor, it does.
+  // Applies the scores and exponentials to the first tile, which may be plain or not. If any tile uses the functor, the
+  // first tile uses it, too.
   __device__ void soften_first(Registers& r, const AttentionUnit& unit, int32_t row, int32_t col) const {
     const bool inside = !Config::kRagged || col + Traits::kTileN <= args_.n;
     if constexpr (Config::kScores) {
@@ -195,10 +199,10 @@ class AttentionGroup {
     exponentiate<!Config::kScores>(r, args_);
   }
 
-  // The product with a tile of keys, overlapped with the product of the previous tile's values.
+  // Multiplies Q by a tile of keys, overlapped with the product of the previous tile's exponentials and its values.
   template <bool Plain>
   __device__ void step(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row, int32_t tile, bool first) {
-    q = of_warp<Config>(q);  // keeps no uniform register from tile to tile
+    q = of_warp<Config>(q);  // so that no uniform register stays occupied from tile to tile
     shared_.k_full[at_k_.stage].wait(at_k_.phase);
     wgmma_fence();
     multiply_keys(r, q);
@@ -259,8 +263,8 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
   }
 }
 
-// The maps have rank 4 and boxes as AttentionTile loads them. If keys lie in pages (pages.h), the outer dimension of K
-// and V is the pages, and a box has at most the keys of one page.
+// The kernel. The maps have rank 4, with boxes as AttentionTile loads them. If keys are stored in pages (pages.h), the
+// outer dimension of K and V is the pages, and a box has at most the keys of one page.
 template <typename Config, typename Scores, typename Sink, typename Length, typename Epilogue,
           typename Pages = cuda::NoPages>
 __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,

@@ -1,4 +1,4 @@
-// Passes accumulators to the epilogue as neighbours of a row.
+// Passes accumulators to the epilogue as neighbouring elements of a row of D.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -8,7 +8,7 @@
 
 namespace heddle::tile::cuda {
 
-// The value type that an epilogue sees: sums of int8 products stay integers only if D is an integer.
+// The type of the values that an epilogue receives. Sums of int8 products stay integers only if D is an integer matrix.
 template <typename Acc, typename Out>
 struct epilogue_value {
   using type = float;
@@ -20,15 +20,16 @@ struct epilogue_value<int32_t, int32_t> {
 template <typename Acc, typename Out>
 using epilogue_value_t = typename epilogue_value<Acc, Out>::type;
 
-// For kernels that store partial sums.
+// The epilogue of kernels that store partial sums.
 struct NoEpilogue {};
 
-// Columns of B for each column of D.
+// The number of columns of B per column of D: 2 if the epilogue gates.
 template <typename Epilogue>
 inline constexpr int kColumnsOfPair = Gates<Epilogue>::value ? 2 : 1;
 
-// Moves rows of accumulators through shared memory, so that a lane holds neighbours of D's row. Each warp has a buffer
-// of 16 rows. With a pitch of 8 words more than a multiple of 16, writing fragments has no bank conflicts.
+// Moves rows of accumulators through shared memory, so that a lane gets neighbouring elements of a row of D. Each warp
+// has a buffer of 16 rows. The pitch is 8 words more than a multiple of 16, so that writes of fragments have no bank
+// conflicts.
 template <typename Config, typename Acc, int Columns>
 class StagedStore {
   static constexpr bool kPartial = Config::kStore == GemmStore::kPartial;
@@ -43,7 +44,8 @@ class StagedStore {
         partial_(static_cast<Acc*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split),
         buffer_(reinterpret_cast<Acc*>(shared) + warp * 16 * kPitch) {}
 
-  // Fragments of sm80::Mma: 16 rows from `row`, columns from `column` of D.
+  // Passes fragments of sm80::Mma to the epilogue, or stores them as partial sums: 16 rows of D from `row` on, columns
+  // from `column` on.
   template <int Blocks, typename Epilogue>
   __device__ void band(const Acc (&acc)[Blocks][4], const Epilogue& epilogue, int row, int column) const {
     const int lane = threadIdx.x % 32;

@@ -1,30 +1,33 @@
-// D = epilogue(A B) on sm_90a if memory or latency is the limit: D has a short side, or is small altogether. Every
-// block has one tile and exits. The blocks of a cluster have parts of its k, and each of them adds up and finishes a
-// part of its rows. The host has done all divisions, and all warps request the ring's first tiles, so that these are in
-// flight 0.3 us after the block begins; then one warp loads, and one or two warpgroups multiply.
+// D = epilogue(A B) on sm_90a, for problems limited by memory or latency: D has a short side, or is small altogether.
+// Every block computes one tile and exits. The blocks of a cluster split k. Each block adds up the partial sums of some
+// rows of the tile and finishes these rows. The host has done all divisions, and all warps take part in requesting the
+// first tiles of the ring, so that these loads are in flight 0.3 us after the block begins. Then one warp loads, and
+// one or two warpgroups multiply.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                      // half, bfloat; along k only tf32, tf32x2, e4m3, e5m2, int8_t
+//     using In = tile::half;                      // half, bfloat; only along k: tf32, tf32x2, e4m3, e5m2, int8_t
 //     static constexpr int kTileM = 64, kTileN = 16, kStages = 8;
 //     static constexpr int kConsumers = 1;        // warpgroups that multiply, side by side along m
-//     static constexpr int kClusterK = 4;            // of k: the blocks of a cluster
+//     static constexpr int kClusterK = 4;            // blocks of a cluster, which split k
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
 //     static constexpr bool kViews = false;       // operands are views (load.h), not tensor maps
-//     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, evicted first from the L2
+//     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, so the L2 evicts it first
 //     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so it is
 //                                                                   // loaded while the preceding kernel still runs
-//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
-//     static constexpr int kClasses = 8;          // 1; else A's rows begin anywhere. A tile has every eighth of them,
-//                                                 // its map of A reads rows of one class from the preceding
-//                                                 // multiple of 16 bytes on, and B's batches are shifted
-//                                                 // copies (tile/kernel/cuda/operand/misaligned_copies.h)
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, if k is split beyond the cluster
+//     static constexpr int kClasses = 8;          // 1 if the rows of A are aligned to 16 bytes. Else a tile has every
+//                                                 // kClasses-th row of A (a class): these rows have the same
+//                                                 // misalignment. The class's map of A begins at the preceding
+//                                                 // multiple of 16 bytes, and B's batches are shifted copies of B
+//                                                 // (tile/kernel/cuda/operand/misaligned_copies.h)
 //   };
 //
-// and an epilogue that stores D, as for gemm_reduce(). With a tensor map the first tile takes most of a microsecond,
-// and TMA's one thread needs a tenth of that for a k-tile; views load with 128 threads at once.
+// and an epilogue that stores D, as for gemm_reduce(). With a tensor map, loading the first tile takes most of a
+// microsecond, and the one thread that issues TMA loads needs a tenth of a microsecond per k-tile. With views, 128
+// threads load at once.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -48,7 +51,7 @@ using cuda::ClusterSplitKUnit;
 using cuda::gemm_reduce;
 using cuda::NoEpilogue;
 
-// Defaults of a configuration.
+// The default values of a configuration's fields.
 struct ClusterSplitKDefaults {
   static constexpr int kClasses = 1;
   static constexpr bool kSwapped = false, kViews = false, kAKMajor = true, kBKMajor = true;
@@ -68,18 +71,19 @@ struct ClusterSplitKTraits {
   static constexpr int kRowsPerGroup = kTileM / Config::kConsumers, kBlocksM = kRowsPerGroup / 64;
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
-  static constexpr bool kSplit = is_same<In, tf32x2>;  // two parts of tf32; the consumers split both operands
+  static constexpr bool kSplit = is_same<In, tf32x2>;  // two tf32 parts per element; the consumers split both operands
   static constexpr int kArrivingBytes = kABytes + kBBytes, kStageBytes = kArrivingBytes + (kSplit ? kBBytes : 0);
-  // An instruction on few columns has more latency than work: several independent sums do not wait for each other.
+  // The number of independent sums. An instruction on few columns has more latency than work, and independent sums need
+  // not wait for each other.
   static constexpr int kChains = kSplit ? 1 : kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
-  // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
+  // The rows and columns of the tile in D, and the rows of the tile that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
   static constexpr int kSliceRows = cluster_splitk_slice(kRows, kClusterK);
   static constexpr int kPitch = cluster_splitk_pitch(kColumns, Config::kSwapped);
   static constexpr int kSlice = kSliceRows * kPitch;
-  // The most neighbours that leave no thread without work.
   static constexpr int kAddends = kClusterK;
   static constexpr int kClasses = Config::kClasses;
+  // The most neighbouring elements of a row per call of the epilogue that leave no thread without work.
   static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
                                      : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
                                                                                                    : 4;
@@ -87,7 +91,7 @@ struct ClusterSplitKTraits {
                                                               kStages, kClusterK, Config::kSwapped, kSplit);
   static constexpr int kSharedBytes = cluster_splitk_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
                                                                   kStages, kClusterK, Config::kSwapped, kSplit);
-  // Two blocks on one SM if they fit: one loads while the other finishes.
+  // Two blocks per SM if they fit: one block loads while the other finishes.
   static constexpr int kResident =
       kSharedBytes <= kGemmHalfOfShared && kThreads <= cluster_splitk_half_of_threads(kSplit) ? 2 : 1;
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kClusterK >= 1 && kClusterK <= 8);
@@ -101,13 +105,13 @@ template <typename Config>
 struct ClusterSplitKShared {
   using Traits = ClusterSplitKTraits<Config>;
   using Acc = typename Traits::Acc;
-  uint8_t* ring;  // stages: a tile of A, one of B
-  Acc* sums;      // replaces the ring at the end: [owner][row of its slice][column], rows of kPitch
-  Acc* received;  // [part][row of the slice][column]
+  uint8_t* ring;  // each stage: a tile of A, then a tile of B
+  Acc* sums;      // uses the memory of the ring at the end: [owner][row of its slice][column], pitch kPitch
+  Acc* received;  // [sending block][row of the slice][column]
   Barrier* full;
   Barrier* empty;
-  Barrier* all_here;  // the sums that the blocks of the cluster send
-  uint64_t* by_fma;   // kSplit: [stage], a byte for each warp: whether FMA must multiply
+  Barrier* all_here;  // completes when the sums of the other blocks of the cluster have arrived
+  uint64_t* by_fma;   // kSplit: [stage], with a byte per warp: whether the products need FMA
 
   __device__ explicit ClusterSplitKShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -136,8 +140,9 @@ __device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* t
   }
 }
 
-// A source of k-tiles: here, boxes of two tensor maps. A source maps this block's k-tile number `i` to its place in the
-// operands, advances a place to this block's next k-tile, and requests A, B or both.
+// A source of k-tiles: here, boxes of two tensor maps. place(i) returns the position of this block's k-tile number `i`
+// in the operands. advance() moves a position to this block's next k-tile. load() requests the tile of A, of B or of
+// both.
 template <typename Config>
 struct ClusterSplitKBoxes {
   using Traits = ClusterSplitKTraits<Config>;
@@ -168,7 +173,8 @@ template <typename Config>
 using ClusterSplitKAccumulators =
     typename ClusterSplitKTraits<Config>::Acc[ClusterSplitKTraits<Config>::kBlocksM][Config::kTileN / 2];
 
-// Clears the bytes before the rows in the first k-tile: they may be anything, even NaN. `rows`: of this warpgroup.
+// Clears the `bytes` bytes before the rows of A in the first k-tile. They may have any content, even NaN. `rows` is the
+// address of this warpgroup's rows.
 template <typename Config>
 __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) {
   for (int row = threadIdx.x % 128; row < ClusterSplitKTraits<Config>::kRowsPerGroup; row += 128) {
@@ -190,8 +196,8 @@ __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) 
   }
 }
 
-// Multiplies all k-tiles of this block. Stages that no load waits for are not released. `front`: bytes before the rows
-// of A in its first k-tile.
+// Multiplies all `count` k-tiles of this block. A stage is released only if a later load needs it. `front` is the
+// number of bytes before the rows of A in the first k-tile.
 template <typename Config>
 __device__ inline void cluster_splitk_multiply(
     ClusterSplitKAccumulators<Config> (&acc)[ClusterSplitKTraits<Config>::kChains],
@@ -202,7 +208,7 @@ __device__ inline void cluster_splitk_multiply(
   constexpr uint32_t kStrip = Traits::kTileK * kGemmRowBytes;
   constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
   constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
-  constexpr uint64_t kStepM = (64 * kGemmRowBytes) >> 4;  // 64 rows: eight groups of eight, or a strip
+  constexpr uint64_t kStepM = (64 * kGemmRowBytes) >> 4;  // 64 rows: eight groups of eight rows, or one strip
   const uint32_t ring = shared_address(shared.ring), row = group * Traits::kRowsPerGroup * kGemmRowBytes;
   uint32_t stage = 0, phase = 0, before = 0;
 #pragma unroll 1
@@ -250,14 +256,15 @@ __device__ inline void cluster_splitk_multiply(
   }
 }
 
-// The same for f32 in two parts. While a k-tile is multiplied, the next one of B is split.
+// Does the same as cluster_splitk_multiply() for f32 operands in two tf32 parts. While a k-tile is multiplied, the next
+// k-tile of B is split.
 template <typename Config>
 __device__ inline void cluster_splitk_multiply_split(float (&acc)[Config::kTileN / 2],
                                                      const ClusterSplitKShared<Config>& shared, int32_t count,
                                                      int32_t group) {
   using Traits = ClusterSplitKTraits<Config>;
   constexpr int kTileN = Config::kTileN, kChains = kTileN <= 32 ? 3 : 1, kWarps = 4 * Config::kConsumers;
-  constexpr int kTaken = 1;  // id of the named barrier: B is split
+  constexpr int kTaken = 1;  // named barrier: B has been split
   const uint32_t warp = threadIdx.x / 32 % kWarps, lane = threadIdx.x % 32;
   const uint32_t first = group * 64 + warp % 4 * 16;
   SplitRows a(first);
@@ -304,7 +311,7 @@ __device__ inline void cluster_splitk_multiply_split(float (&acc)[Config::kTileN
   }
 }
 
-// Writes the tile to shared memory in the order of D.
+// Writes the sums of the tile to shared memory in the row order of D.
 template <typename Config>
 __device__ inline void cluster_splitk_lay(const ClusterSplitKAccumulators<Config>& acc,
                                           const ClusterSplitKShared<Config>& shared, int32_t group) {
@@ -332,7 +339,8 @@ __device__ inline void cluster_splitk_lay(const ClusterSplitKAccumulators<Config
   }
 }
 
-// After the loads: multiplies, exchanges, finishes. `group`: index of this warpgroup among the consumers.
+// The part of the kernel after the loads: multiplies, exchanges sums with the cluster, and finishes this block's rows.
+// `group` is the index of this warpgroup among the consumers.
 template <typename Config, typename Epilogue>
 __device__ inline void cluster_splitk_rest(const ClusterSplitKArgs& args, const Epilogue& epilogue,
                                            const ClusterSplitKShared<Config>& shared, const ClusterSplitKUnit& unit,
@@ -361,10 +369,10 @@ __device__ inline void cluster_splitk_rest(const ClusterSplitKArgs& args, const 
     const auto* own = shared.sums + rank * Traits::kSlice;
     cuda::cluster_splitk_finish<Config, Traits>(args, epilogue, shared.received, own, unit, rank);
   }
-  if constexpr (kClusterK > 1) cluster_wait();  // the other blocks have received this block's sums
+  if constexpr (kClusterK > 1) cluster_wait();  // until the other blocks have received this block's sums
 }
 
-// The map of A that this block reads.
+// Returns the map of A that this block reads: the map of its class of rows.
 template <typename Config, typename... Maps>
 __device__ inline const TensorMap& map_of_class(const TensorMap& first, const Maps&... others) {
   const auto number = static_cast<int>(blockIdx.x / Config::kClusterK % Config::kClasses);
@@ -374,7 +382,7 @@ __device__ inline const TensorMap& map_of_class(const TensorMap& first, const Ma
   return *map;
 }
 
-// The whole kernel for any source of operands. `source`: see ClusterSplitKBoxes.
+// The whole kernel, for any source of operands; see ClusterSplitKBoxes for `source`.
 template <typename Config, typename Source, typename Epilogue>
 __device__ inline void gemm_cluster_splitk_from(const Source& source, const ClusterSplitKArgs& args,
                                                 const Epilogue& epilogue, const ClusterSplitKShared<Config>& shared,
@@ -426,9 +434,9 @@ __device__ inline void gemm_cluster_splitk_from(const Source& source, const Clus
   cluster_splitk_rest<Config>(args, epilogue, shared, unit, rank, warp / 4);
 }
 
-// The kernel. Launched with ClusterSplitKTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory,
-// clusters of kClusterK blocks along x; grid: tiles along m times kClusterK, tiles along n, batches times parts beyond
-// the cluster.
+// The kernel with tensor maps. It is launched with ClusterSplitKTraits<Config>::kThreads threads, kSharedBytes of
+// dynamic shared memory, and clusters of kClusterK blocks along x. Grid: x = tiles along m times kClusterK; y = tiles
+// along n; z = batches times the parts of k beyond the cluster.
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_cluster_splitk(const TensorMap& map_a, const TensorMap& map_b,
                                            const ClusterSplitKArgs& args, const Epilogue& epilogue) {
@@ -440,14 +448,15 @@ __device__ inline void gemm_cluster_splitk(const TensorMap& map_a, const TensorM
   gemm_cluster_splitk_from<Config>(source, args, epilogue, shared, unit, rank);
 }
 
-// The same with operands that threads load through views (load.h) by cp.async, without fetching a tensor map first.
+// The kernel with views. 128 threads load the operands through views (load.h) by cp.async, so that no tensor map has to
+// be fetched first.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_cluster_splitk_views(const ClusterSplitKArgs& args, const A& operand_a, const B& operand_b,
                                                  const Epilogue& epilogue) {
   using Traits = ClusterSplitKTraits<Config>;
   using In = typename Config::In;
   constexpr int kClusterK = Traits::kClusterK, kStages = Traits::kStages, kLoaders = 128;
-  constexpr int kBegun = 3;  // id of the named barrier
+  constexpr int kBegun = 3;  // named barrier: the other barriers are initialised
   using LoaderA = cuda::TileLoader<A, In, sm80::SwizzledTile<In, Config::kTileM, Traits::kTileK, Config::kAKMajor>,
                                    Config::kTileM, Traits::kTileK, kLoaders>;
   using LoaderB = cuda::TileLoader<B, In, sm80::SwizzledTile<In, Config::kTileN, Traits::kTileK, Config::kBKMajor>,

@@ -20,7 +20,7 @@ using cuda::ReadsVectors;
 using cuda::ResidualBytes;
 using cuda::ReturnsOnly;
 
-// The inner step as an epilogue.
+// An epilogue that consists of the inner step of another epilogue.
 template <typename Epilogue>
 struct InnerStep {
   static constexpr bool kReturnsOnly = true;
@@ -32,16 +32,16 @@ struct InnerStep {
   }
 };
 
-// Whether accumulators begin with the epilogue's accumulator_init().
+// True if accumulators are initialised with the epilogue's accumulator_init().
 template <typename Config, typename Epilogue, typename Acc>
 inline constexpr bool kInitsAccumulators =
     Config::kStore == GemmStore::kTma && !Config::kSwapped && sizeof(typename Config::Out) == 2 &&
     is_same<Acc, float> && InSteps<Epilogue>::inits;
 
 // Applies the epilogue to a pair of accumulators that are neighbours in the kernel's own row `m`. With swapped operands
-// they lie in one column of D. Results of pairs outside D are undefined and not read: an epilogue that only returns
-// values is called with the position of D's last pair for them, because branches around each pair cost more than the
-// epilogue. `Inside`: the columns are known to be in D. `residual`: further arguments of the epilogue.
+// the pair is in one column of D. Results of pairs outside D are undefined and not read. If the epilogue only returns
+// values, it is called for these pairs, too, with the position of the last pair of D: a branch around each pair costs
+// more than the epilogue. `Inside`: the columns are known to be in D. `residual`: additional arguments of the epilogue.
 template <bool Swapped, bool Inside = false, typename T, typename Epilogue, typename... Residual>
 __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n,
                                   const Residual&... residual) {
@@ -62,8 +62,8 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
   }
 }
 
-// Takes accumulators 2 h and 2 h + 1 of matrix j of 8 columns of D, from (m, n) of D on. If the epilogue gates,
-// combines those of two matrices.
+// Sets v to accumulators 2 h and 2 h + 1 of matrix j, which has 8 columns of D. (m, n) is the position of the pair in
+// D. If the epilogue gates, combines the accumulators of two matrices.
 template <bool Inside = false, typename T, int Sums, typename Acc, typename Epilogue>
 __device__ inline void take_pair(T (&v)[2], const Acc (&acc)[Sums], int j, int h, const Epilogue& epilogue,
                                  const GemmArgs& args, int batch, int m, int n) {
@@ -79,8 +79,8 @@ __device__ inline void take_pair(T (&v)[2], const Acc (&acc)[Sums], int j, int h
   }
 }
 
-// 16 rows and 64 columns of 16-bit elements as fragments of accumulators: pair[j][h] belongs to accumulators 2 h, 2 h +
-// 1 of columns 8 j. Rows of 128 bytes, swizzled.
+// Loads 16 rows and 64 columns of 16-bit elements as fragments of accumulators. pair[j][h] corresponds to accumulators
+// 2 h and 2 h + 1 of the 8 columns from 8 j on. In shared memory, rows have 128 bytes and are swizzled.
 __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* from) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -93,9 +93,10 @@ __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* fro
   }
 }
 
-// Pieces of 16 rows and 64 columns of a residual matrix of 16-bit elements, as accumulator fragments. Read by 16-byte
-// loads and redistributed through shared memory, because loading pairs in fragment order touches eight lines per
-// access. Used by a whole warp. Across: pieces side by side, before those of 64 rows further down.
+// Loads pieces of a residual matrix of 16-bit elements as accumulator fragments. A piece has 16 rows and 64 columns. It
+// is read by 16-byte loads and redistributed through shared memory, because loads of pairs in fragment order would
+// touch eight cache lines per access. Used by a whole warp. Across: the number of pieces side by side; the next pieces
+// are 64 rows further down.
 template <int Across, typename Epilogue>
 class ResidualPieces {
  public:
@@ -103,7 +104,7 @@ class ResidualPieces {
       : epilogue_(epilogue), args_(args), batch_(batch), row_(row), col_(col) {
     fetch(first);
   }
-  // Requests a piece; elements outside D are undefined.
+  // Starts loading a piece. Elements outside D are undefined.
   __device__ void fetch(int piece) {
     const int lane = threadIdx.x % 32;
     int col = col_ + piece % Across * 64 + lane % 8 * 8;
@@ -120,7 +121,7 @@ class ResidualPieces {
           batch_, row < args_.m ? row : args_.m - 1, col);
     }
   }
-  // Takes the requested piece, through 2 KiB of free shared memory.
+  // Returns the loaded piece in `pair`. `buffer` is 2 KiB of free shared memory.
   __device__ void take(uint8_t* buffer, uint32_t (&pair)[8][2]) const {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -157,7 +158,8 @@ struct ChoosePieces<true, Across, Epilogue> {
 template <bool Residual, int Across, typename Epilogue>
 using PiecesOf = typename ChoosePieces<Residual, Across, Epilogue>::type;
 
-// A thread's part of a piece on its way to shared memory, for each 8 x 8 matrix: pairs rounded to 16 bits, or values.
+// A thread's elements of a finished piece, before they are written to shared memory. For each 8 x 8 matrix: pairs
+// rounded to 16 bits, or values.
 template <int Matrices, typename Out, typename Value>
 struct MadePiece {
   using Pair = Value[2];
@@ -168,13 +170,13 @@ requires(sizeof(Out) == 2) struct MadePiece<Matrices, Out, Value> {
   uint32_t pair[Matrices][2];
 };
 
-// Writes a piece to shared memory, Bytes of each row.
+// Writes a piece to shared memory, with `Bytes` bytes per row.
 template <int Bytes, int Swizzle, typename Out, int Matrices, typename Value>
 __device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, uint8_t* buffer) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int jj = 0; jj < Matrices; jj += 2) {
-    if constexpr (sizeof(Out) == 2) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
+    if constexpr (sizeof(Out) == 2) {  // matrix i: rows from 8 * (i % 2), columns from 8 * (jj + i / 2)
       const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
       const uint32_t to = shared_address(buffer) + swizzle<Swizzle>(r * Bytes + j * 16);
       if (jj + 1 < Matrices) {
@@ -194,7 +196,8 @@ __device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, ui
   }
 }
 
-// Stores sums of one part of k, row-major. With swapped operands the accumulators hold the transpose of D.
+// Stores the sums of one part of k in row-major order. With swapped operands the accumulators contain the transpose of
+// D.
 template <bool Swapped, int N, typename Acc>
 __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& args, Acc* partial, int row, int col) {
   const int lane = threadIdx.x % 32;
@@ -208,14 +211,14 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
   }
 }
 
-// Pieces [first, last).
+// A range of pieces: [first, last).
 struct PieceRange {
   int32_t first, last;
 };
 
-// Keeps ptxas from computing anything that depends on accumulators before this point. Otherwise it would start on a
-// later piece before the current one is stored, while TMA is idle. ptxas moves nothing into a loop, and does not know
-// that this loop runs once. `number` must be above 0 and different at each place.
+// Keeps ptxas from moving computations that depend on accumulators ahead of this point. Otherwise it would start on a
+// later piece before the current piece is stored, and TMA would be idle. ptxas moves nothing into a loop, and it does
+// not know that this loop runs only once. `number` must be above 0 and different at each call site.
 template <int Blocks, int Sums, typename Acc>
 __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& args, int number) {
 #pragma unroll 1
@@ -229,10 +232,10 @@ __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& arg
   } while (args.zero == number);
 }
 
-// Stores through the warp's staging buffers by TMA, piece by piece. `row`: first of the warp's 16 rows of each block of
-// 64; `col`: of D. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with kBrings, the
-// staging place of a piece of D already holds that piece of the first matrix that the epilogue reads. Only `pieces` are
-// stored.
+// Stores the pieces [pieces.first, pieces.last) by TMA, each through one of the warp's staging buffers. `row` is the
+// first of the warp's 16 rows in the first block of 64 rows; `col` is the first column of D. The map's box is a piece
+// of gemm_piece(): {bytes / sizeof(Out), 16, 1}. With Brought::kBrings, the staging buffer of a piece already holds
+// that piece of the first matrix that the epilogue reads (`brought`).
 template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
 __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, int batch, int row, int col,
@@ -252,8 +255,8 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   static_assert(!kBrought || kResidual);
   [[maybe_unused]] uint32_t residual[8][2];
   PiecesOf<kTaken, kAcross, Epilogue> taken(epilogue, args, batch, row, col, pieces.first);
-  // Applies the epilogue to the whole piece before anything orders memory: its loads are in flight together, and rows
-  // share the loads of column vectors.
+  // Applies the epilogue to the whole piece before any instruction that orders memory. So the epilogue's loads are in
+  // flight together, and rows share the loads of column vectors.
   const auto make = [&](int piece, Made& made) {
 #pragma unroll
     for (int j = 0; j < kMatrices; ++j) {
@@ -290,7 +293,8 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
     uint8_t* buffer = staging + piece % kPiece.buffers * kPiece.buffer_bytes();
     if constexpr (kBrought) buffer = brought.buffer(piece);
     const auto wait_for_buffer = [&] {
-      // If an odd number of pieces ends the last tile, the first piece takes the buffer of the one before.
+      // If the previous tile had an odd number of pieces, the first piece uses the same buffer as the last piece of
+      // that tile.
       const bool in_turn = piece > pieces.first || (kPieces - pieces.first) % kPiece.buffers == 0;
       if (lane == 0 && in_turn) wait_stores_read<kPiece.buffers - 1>();
       if (lane == 0 && !in_turn) wait_stores_read<0>();
@@ -321,8 +325,8 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   }
 }
 
-// The same for swapped operands: the warp's 16 rows are 16 columns of D. The map's box is {16, kRows, 1}, swizzled over
-// 32 bytes.
+// Does the same as store_rows() for swapped operands: the warp's 16 rows are 16 columns of D. The box of the map is
+// {16, kRows, 1}, swizzled over 32 bytes.
 template <int N, typename Out, typename Acc, typename Epilogue>
 __device__ inline void store_columns(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                      const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row,

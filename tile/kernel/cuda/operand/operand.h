@@ -1,5 +1,5 @@
 // Operands of a contraction as views [row][k]: matrices and, for convolutions, images. A generated unit may use these
-// or define its own; tile/kernel/cuda/gemm/sm80.h defines the requirements.
+// views or define its own. tile/kernel/cuda/gemm/sm80.h specifies the requirements.
 #pragma once
 
 #include "tile/core/cuda_operand.h"
@@ -7,15 +7,15 @@
 
 namespace heddle::tile::cuda {
 
-// A matrix as lines of contiguous elements: a line per row, or per k if memory is contiguous along rows.
+// A matrix as lines of contiguous elements. A line is a row, or a step of k if memory is contiguous along rows.
 template <typename T>
 struct MatrixLines {
   const T* data;
-  int64_t leading;  // elements from line to line, at least `length`
+  int64_t leading;  // distance between lines in elements, at least `length`
   int32_t lines, length;
 };
 
-// The integer in which a view computes offsets.
+// Returns a stride in the integer type in which a view computes offsets.
 template <bool Wide, int Align>
 __device__ inline auto stride_of(int64_t stride) {
   if constexpr (Wide) {
@@ -27,7 +27,8 @@ __device__ inline auto stride_of(int64_t stride) {
 
 namespace detail {
 
-// A spatial dimension with one tap and no padding costs nothing.
+// Returns the length of a spatial dimension, or a compile-time 1 if the dimension is not used, which then costs
+// nothing.
 template <bool Used>
 __device__ inline auto length_or_one(int32_t length) {
   if constexpr (Used) {
@@ -44,7 +45,7 @@ __device__ inline auto padding(int32_t before, int32_t after) {
     return pad(fixed<0>(), fixed<0>());
   }
 }
-// Spatial dimension I: tap * dilation + output * stride is the position in the image.
+// Returns the windows of spatial dimension i: the position in the image is tap * dilation + output * stride.
 template <bool Used, bool Taps>
 __device__ inline auto windows(const GemmImageArgs& a, int i) {
   constexpr bool kTaps = Used && Taps;
@@ -54,8 +55,9 @@ __device__ inline auto windows(const GemmImageArgs& a, int i) {
 
 }  // namespace detail
 
-// The images of a convolution with Rank spatial dimensions (1 to 3). Align: channels, pixel, group and the address are
-// multiples of it, in elements. Padded: some padding is not 0. Pointwise: every window is 1.
+// The images of a convolution with Rank spatial dimensions (1 to 3). Align, in elements, divides the number of
+// channels, the strides between pixels and between groups, and the address. Padded: some padding is not 0. Pointwise:
+// the window has extent 1 in all dimensions.
 template <typename T, int Rank, int Align, bool Padded, bool Pointwise, bool Wide = false>
 struct Image {
   static_assert(Rank >= 1 && Rank <= 3);

@@ -1,8 +1,9 @@
-// Copies of a tensor with some elements replaced by updates, or combined with them. Duplicates apply in row-major
-// order: one thread owns an element of the result and applies all of its updates in order, so results are the same in
-// every run and no block waits for another. Negative indices count from the end. Indices outside are clamped, so that
-// nothing outside is written, or skipped (`kDrop`, which also skips negative ones). If y already holds the tensor
-// (`kInPlace`), elements without an update are not touched.
+// Scatters: copies of a tensor in which some elements are replaced by updates or combined with updates. If an element
+// has several updates, they are applied in row-major order: one thread owns an element of the result and applies all of
+// its updates in order. So results are the same in every run, and no block waits for another. Negative indices count
+// from the end. Indices out of range are clamped, so that nothing outside is written. With `kDrop`, updates with
+// negative indices or indices out of range are skipped instead. With `kInPlace`, y already holds the tensor, and
+// elements without an update are not accessed.
 #pragma once
 
 #include "tile/core/cuda_standalone.h"
@@ -10,7 +11,7 @@
 
 namespace heddle::tile::cuda {
 
-// The combiner that keeps only the update.
+// The combiner that replaces an element by its update.
 struct replaced {};
 
 template <typename Combine, typename T>
@@ -22,15 +23,16 @@ __device__ inline void combine_into(T* to, const T* update) {
   }
 }
 
-// Divisions of 64 bits take three times as long.
+// Returns a / b. Divides in 32 bits if both fit, since a 64-bit division takes three times as long.
 __device__ inline int64_t quotient(int64_t a, int64_t b) {
   if ((a | b) >> 32 == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
   return a / b;
 }
 
-// y[i0, ..., index, ...] <- updates[i0, ..., i, ...] for every position of the indices. Their shape lies within that of
-// the data except along the dimension of the rows. A thread processes all indices of its column; neighbouring threads
-// have neighbouring columns.
+// For every element of `indices`, at (i0, ..., i, ...): y[i0, ..., index, ...] <- updates[i0, ..., i, ...]. `index` is
+// the element's value, in place of the coordinate i along the axis of the scatter. Along every other dimension, the
+// extent of `indices` is at most that of the data. A thread reads all indices of one column along the axis and applies
+// the updates of its rows, one of 2^args.shares interleaved shares. Neighbouring threads have neighbouring columns.
 template <typename Combine, typename T, typename I, bool kInPlace = false, bool kDrop = false>
 __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   const int64_t number = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
@@ -58,7 +60,7 @@ __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   }
   const I* indices = static_cast<const I*>(args.common.indices) + index_at;
   const T* updates = static_cast<const T*>(args.common.updates) + at;
-  constexpr int kAhead = 16;  // indices in flight
+  constexpr int kAhead = 16;  // indices loaded together
   for (int64_t e = 0; e < args.common.count; e += kAhead) {
     int64_t row[kAhead];
 #pragma unroll
@@ -96,7 +98,7 @@ class ScatterBlock {
   }
 
   __device__ void copy() const {
-    const bool whole = columns_ == args_.inner;  // then all rows are contiguous
+    const bool whole = columns_ == args_.inner;  // if so, all rows are contiguous
     const int64_t lines = whole ? 1 : rows_, length = whole ? rows_ * columns_ : columns_;
     for (int64_t line = 0; line < lines; ++line) {
       const int64_t at = (first_ + line) * args_.inner + column_;
@@ -105,9 +107,10 @@ class ScatterBlock {
 #pragma unroll 4
       for (int64_t i = lane_; i < length; i += 32) to[i] = from[i];
     }
-    __syncwarp();  // other lanes apply updates to elements that this one copied
+    __syncwarp();  // other lanes apply updates to elements that this lane copied
   }
-  // Called by whole warps: update `number` + lane goes to `row`, or nowhere (-1).
+  // Applies the update of each lane: lane l has update `number` + l for its row `row`, or no update if `row` is -1.
+  // Called by whole warps.
   __device__ void apply(int64_t number, int64_t row) const {
     const bool mine = row >= first_ && row < first_ + rows_;
     for (uint32_t left = __ballot_sync(~0u, mine); left != 0; left &= left - 1) {
@@ -122,11 +125,12 @@ class ScatterBlock {
  private:
   const ScatterArgs& args_;
   const int lane_;
-  int64_t first_, rows_, column_, columns_;  // empty if rows_ is not positive
+  int64_t first_, rows_, column_, columns_;  // the warp owns nothing if rows_ is not positive
 };
 
-// y[index tuple, :] <- updates[i, :] for every tuple. A warp checks 32 tuples at a time, one per lane, and its lanes
-// apply the columns of those that fall in the warp's rows. Whole warps; dynamic shared memory: kScatterChunk rows.
+// y[index tuple i, :] <- updates[i, :] for every tuple i. A warp checks 32 tuples at a time, one per lane. If a tuple
+// is in the rows of the warp, all lanes together apply the columns of its update. Blocks have whole warps, and dynamic
+// shared memory for kScatterChunk row numbers.
 template <typename Combine, typename T, typename I, bool kInPlace = false>
 __device__ inline void scatter_nd(const ScatterNdArgs& args) {
   extern __shared__ __align__(16) uint8_t raw_shared[];

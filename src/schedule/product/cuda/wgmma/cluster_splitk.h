@@ -7,14 +7,15 @@
 
 namespace heddle::schedule {
 
-// For tile/kernel/cuda/gemm/sm90_cluster_splitk.h: the configurations that a resolved problem may take, why one cannot
-// run (empty: it can), its predicted time, and its shared memory.
+// Configurations of tile/kernel/cuda/gemm/sm90_cluster_splitk.h. cluster_configs() returns those that a resolved
+// problem may use. reject() returns the reason why a configuration cannot run; "" if it can. predict_us() returns the
+// predicted time, and shared_bytes() the shared memory of a block.
 std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& problem, const CudaTarget& target);
 std::string reject(const ClusterSplitKConfig& config, const WgmmaProblem& problem, const CudaTarget& target);
 double predict_us(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
 int shared_bytes(const WgmmaProblem& problem, const ClusterSplitKConfig& config);
 
-// The launch of the product, without its tensor maps.
+// Returns the launch of the product, without its tensor maps.
 CudaLaunch cluster_launch(const WgmmaProblem& problem, const ClusterSplitKConfig& config, int workspace);
 
 // The number of blocks, and the k-tiles per block.
@@ -23,6 +24,6 @@ struct ClusterBlocks {
 };
 ClusterBlocks cluster_blocks(const ClusterSplitKConfig& config, const WgmmaProblem& problem);
 
-int cluster_threads(const ClusterSplitKConfig& config, const WgmmaProblem& problem);  // of a block
+int cluster_threads(const ClusterSplitKConfig& config, const WgmmaProblem& problem);  // threads of a block
 
 }  // namespace heddle::schedule

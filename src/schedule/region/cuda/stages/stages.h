@@ -7,10 +7,10 @@
 
 namespace heddle::schedule {
 
-// The steps in their order.
+// Returns the steps in the order in which they run.
 std::span<const StageStep<CudaDrafts>> cuda_stage_steps();
 
-// The sweeps after a step, as readable text.
+// Returns the passes over the tile, as drafted after a step, as readable text.
 std::string describe(const CudaDrafts& k);
 
 }  // namespace heddle::schedule

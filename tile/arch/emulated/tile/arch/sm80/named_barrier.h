@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/named_barrier.h.
+// The emulated version of tile/arch/sm80/named_barrier.h.
 #pragma once
 
 #include <stdint.h>

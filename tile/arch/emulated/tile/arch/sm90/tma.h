@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/tma.h. A box is copied at some time between its request and the wait for it.
+// The emulated version of tile/arch/sm90/tma.h. A box is copied at some time between its request and the wait for it.
 #pragma once
 
 #include <stdint.h>
