@@ -81,8 +81,7 @@ struct KernelDesc {
 struct Binding {
   enum class Kind : uint8_t { kValue, kWorkspace, kTensor };
   Kind kind = Kind::kValue;
-  ir::ValueId value = 0;   // kValue: a value of the graph (if the operand has a packing, a constant that is packed at
-                           // compile time)
+  ir::ValueId value = 0;   // kValue: a value of the graph (a constant with a packing is packed at compile time)
   uint32_t workspace = 0;  // kWorkspace: index into ScheduledGroup::workspaces
   Tensor tensor = {};      // kTensor: a constant that is not in the graph
 };

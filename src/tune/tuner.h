@@ -30,8 +30,7 @@ class GroupTrial : public Trial {
 
 struct TunerOptions {
   int rounds = 11;            // runs of a candidate that is not dropped
-  double slower = 1.15;       // a candidate is dropped if its fastest run takes more than `slower` times the leader's
-                              // median
+  double slower = 1.15;       // drop a candidate if its fastest run takes this many times the leader's median
   double margin = 0.02;       // the first candidate is kept if the winner's relative advantage is smaller
   double budget_seconds = 5;  // no further round begins after this time, but each candidate runs at least twice
 };

@@ -12,8 +12,7 @@ class Uses {
  public:
   explicit Uses(const Kernel& kernel);
 
-  const Op* definer(ValueId value) const { return at(definers_, value); }  // null: the value is an argument or a
-                                                                           // parameter
+  const Op* definer(ValueId value) const { return at(definers_, value); }  // null: an argument or a parameter
   const std::vector<const Op*>& users(ValueId value) const { return at(users_, value); }
   int order(const Op& op) const;
   int ops() const { return count_; }                                         // the number of ops in all regions

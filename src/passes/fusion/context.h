@@ -26,8 +26,7 @@ class FusionContext {
   const std::vector<bool> of_positions;                // by value (ir/analysis/positions.h)
   std::vector<bool> is_output;                         // by value: the graph returns it
   std::vector<Role> role;                              // by node; kMemory: may join a stitch group
-  std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: for an anchor of a group of two contractions, the
-                                                       // kind of that group
+  std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: the group kind of an anchor with two contractions
   std::vector<ir::Decision> decisions;
   // Why a producer and its reader must be separate kernels. The key is the pair of nodes, both memory-bound.
   std::map<std::pair<ir::NodeId, ir::NodeId>, std::string> apart;

@@ -25,8 +25,7 @@ class FoldMemo {
 
  private:
   struct Entry {
-    std::vector<Tensor> operands, results;  // operands are kept alive, so that no other constant can reuse their
-                                            // addresses
+    std::vector<Tensor> operands, results;  // operands stay alive, so that no other constant gets their addresses
     uint64_t used = 0;
   };
   std::map<std::string, Entry> entries_;

@@ -71,8 +71,7 @@ class CudaBuffer {
   uint64_t address() const { return address_; }
   size_t size() const { return bytes_; }
   void write(const void* from, size_t bytes, size_t offset = 0);
-  void read(void* to, size_t bytes, size_t offset = 0) const;  // call after all work on the context's stream has
-                                                               // finished
+  void read(void* to, size_t bytes, size_t offset = 0) const;  // call it after all work on the context's stream
 
  private:
   const CudaContext& context_;

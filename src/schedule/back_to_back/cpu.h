@@ -13,8 +13,7 @@ struct CpuLink {
   static constexpr uint32_t kBefore = UINT32_MAX, kMade = UINT32_MAX - 1;
 
   KernelDesc desc;                 // as a separate kernel, with input and output maps laid out as in scratch
-  std::vector<uint32_t> operands;  // for each of its operands: the chain's operand, or kBefore (input map) or kMade
-                                   // (output map)
+  std::vector<uint32_t> operands;  // per operand: the chain's operand, or kBefore (input map), kMade (output map)
   Config config;                   // its configuration as a separate kernel: kind and panels
   tile::ChainLink rows;
   int64_t pixels = 1;

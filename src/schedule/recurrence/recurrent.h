@@ -23,8 +23,7 @@ namespace heddle::schedule {
 struct RecurrentVector {
   int64_t length = 0;
   DType dtype = DType::kF32;
-  std::optional<uint32_t> state;  // the number of this state after the previous step; nullopt: a phase of each step
-                                  // computes the vector
+  std::optional<uint32_t> state;  // this state after the previous step; nullopt: a phase computes it in each step
   bool operator==(const RecurrentVector&) const = default;
 };
 
@@ -47,8 +46,7 @@ struct RecurrentResult {
   DType dtype = DType::kF32;              // the type that the value is rounded to
   std::vector<uint32_t> states;           // numbers of the states that the result updates and that expressions read
   std::vector<uint32_t> vectors;          // numbers of the vectors that the result is an element of
-  std::vector<uint32_t> stacked, finals;  // operand numbers: outputs with all steps in sequence; outputs with the last
-                                          // step only
+  std::vector<uint32_t> stacked, finals;  // operands that receive all steps in sequence; only the last step
   Index place, place_of_step;             // indices of the element in `finals` and in `stacked`
   bool operator==(const RecurrentResult&) const = default;
 };
@@ -81,10 +79,7 @@ struct RecurrentMapping {
   int64_t pitch(int64_t length) const { return int64_t{share(length)} * lanes; }
   // The bytes of both buffers of a vector. Lanes read pieces of full width, so the rows are padded.
   int64_t vector_bytes(int64_t length) const { return (2 * rows * pitch(length) * 4 + 15) / 16 * 16; }
-  int units(int64_t of_phase) const { return static_cast<int>((of_phase + cluster - 1) / cluster); }  // units per block
-                                                                                                      // in a phase of
-                                                                                                      // `of_phase`
-                                                                                                      // units
+  int units(int64_t of_phase) const { return static_cast<int>((of_phase + cluster - 1) / cluster); }  // per block
 };
 
 struct RecurrentDesc {

@@ -103,10 +103,8 @@ struct Stage {
   size_t kept = 0;           // the first `kept` loops are outside the reductions
   bool vector = false;       // the last loop is vectorised
   bool vertical = false;     // the vector loop is not reduced: partial results are in scratch, one per lane
-  bool held = false;         // vertical, and the reduced loops are short and innermost: partial results stay in
-                             // registers
-  int64_t together = 1;      // vertical: steps of the innermost reduced loop whose values are combined before the
-                             // update
+  bool held = false;         // vertical, with short innermost reduced loops: partial results stay in registers
+  int64_t together = 1;      // vertical: steps of the innermost reduced loop to combine before an update
   bool packed = false;       // rows of `along` in transposed loads and stores are short, and are transposed whole
   std::vector<TransposedLoad> transposed;
   std::vector<TransposedStore> transposed_stores;
