@@ -25,8 +25,7 @@ struct ClusterSplitKWindows {
   const GemmWindowsArgs& windows;
   const ClusterSplitKUnit& unit;
   const ClusterSplitKShared<Config>& shared;
-  int32_t x, y, image, channel, filter;  // origin of the first window; first channel of the group, first filter of the
-                                         // unit
+  int32_t x, y, image, channel, filter;  // first window's origin; group's first channel; unit's first filter
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   static_assert(!Config::kConstantA && !Config::kViews && Config::kClasses == 1);
 
