@@ -16,7 +16,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 // The error message for a command line that names no command, or only the first word of a two-word command.
 std::string no_command(const CLI::App& app);
 
-// A line that says how to get more help.
+// A line that says how to get help: "`heddle run --help` shows the usage".
 std::string usage_hint(const CLI::App& app);
 
 }  // namespace heddle::cli

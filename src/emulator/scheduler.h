@@ -26,7 +26,7 @@ class Scheduler {
 
   // begin() and finish() together do the work of run(), for a launch that begins before the previous launch has ended.
   // begin() runs some blocks until they wait for the previous launch, which another scheduler then runs. Before that
-  // wait, the threads read memory as it was before the previous launch; after the wait, they see its writes.
+  // wait, the threads read memory as it was before the previous launch, and the previous launch sees their writes.
   void begin(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
   std::string finish();
 
@@ -49,7 +49,7 @@ class Scheduler {
   void wait(Wait what, uint32_t detail, Place place);
   // Switches to another thread with a probability of 1 / `one_in`.
   void give_way(uint32_t one_in);
-  // Counts events that polling threads may be waiting for.
+  // Detects whether polling threads still make progress.
   Progress progress;
 
   Transfers transfers;

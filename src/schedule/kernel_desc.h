@@ -105,7 +105,7 @@ struct ScheduledGroup {
   std::vector<Workspace> workspaces;
   std::vector<std::string> notes;    // choices and their reasons, for `explain`
   std::vector<Boundary> boundaries;  // between the kernels of a stitch group
-  double most_repeats = 0;           // the largest number of times that a costly value is computed again
+  double most_repeats = 0;           // the largest number of times that one costly value is computed
 };
 
 class ConfigSource;  // schedule/config/config_source.h

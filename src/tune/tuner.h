@@ -31,7 +31,7 @@ class GroupTrial : public Trial {
 struct TunerOptions {
   int rounds = 11;            // runs of a candidate that is not dropped
   double slower = 1.15;       // drop a candidate if its fastest run takes this many times the leader's median
-  double margin = 0.02;       // the first candidate is kept if the winner's relative advantage is smaller
+  double margin = 0.02;       // keep the first candidate if the winner's relative advantage is smaller
   double budget_seconds = 5;  // no further round begins after this time, but each candidate runs at least twice
 };
 
@@ -39,7 +39,7 @@ struct CandidateTimes {
   std::vector<double> seconds;  // the time of each run, in order
   double median = 0;
   bool dropped = false;  // found clearly slower before the last round
-  std::string failure;   // the reason if it is excluded: it failed, or its results differ
+  std::string failure;   // why the candidate is excluded: it failed, or its results differ
 };
 
 struct TunerResult {

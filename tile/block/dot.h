@@ -110,7 +110,8 @@ TILE_INLINE void round_words([[maybe_unused]] uint32_t (&r)[4]) {
   }
 }
 
-// Adds a product that each thread computes with ordinary arithmetic. The sums may have any layout.
+// Adds a product to registers [first, first + count) of the sums. Each thread computes with ordinary arithmetic, so the
+// sums may have any layout.
 template <typename L, typename A, typename B, typename Acc>
 TILE_INLINE void multiply_by_thread(const typename A::element* a, const typename B::element* b, Acc* sums, int first,
                                     int count) {

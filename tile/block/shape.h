@@ -38,7 +38,7 @@ TILE_INLINE Tile<T, join_t<L>> join(const Tile<T, L>& a, const Tile<T, L>& b) {
   });
   return y;
 }
-// Returns half 0 or 1 of a joined tile: the inverse of join().
+// Returns half 0 or 1 of a tile made by join().
 template <typename L, int Half, typename T>
 TILE_INLINE Tile<T, L> half_of(const Tile<T, join_t<L>>& x) {
   Tile<T, L> y;

@@ -174,8 +174,8 @@ TILE_HD constexpr int attention_blocks_m(int groups, int depth, int width) {
 TILE_HD constexpr int mma_attention_threads(int groups, int depth, int width) {
   return 128 * groups / attention_blocks_m(groups, depth, width);
 }
-// Few rows (a decoding step): all `warps` warps process the same 16 rows. Each warp processes different tiles of keys,
-// in its own ring. At the end, each warp stores its sums in the memory of its ring.
+// Few rows (a decoding step): all warps of a block process the same 16 rows. Each warp processes different tiles of
+// keys, in its own ring. At the end, each warp stores its sums in the memory of its ring.
 inline constexpr int kAttentionFewRows = 16;
 TILE_HD constexpr int few_rows_ring_bytes(int tile_n, int depth, int width, int stages) {
   constexpr int kElement = 2;

@@ -7,7 +7,7 @@
 
 namespace heddle::tile {
 
-enum class rounding { rtne, rtn, rtp, rtz };  // nearest, down, up, toward zero; the values are those of MXCSR
+enum class rounding { rtne, rtn, rtp, rtz };  // nearest, down, up, toward zero; the values of MXCSR's rounding field
 
 namespace detail {
 

@@ -19,8 +19,8 @@ struct LayoutRequest {
     bool floats = false;  // placed just before its first reader, not at the top
   };
 
-  std::vector<Box> boxes;                        // pairs (from, to) with from < to
-  std::vector<std::pair<size_t, size_t>> edges;  // distinct
+  std::vector<Box> boxes;                        // each edge leads from an earlier box to a later one
+  std::vector<std::pair<size_t, size_t>> edges;  // distinct pairs (from, to) of box indices
   std::vector<std::vector<size_t>> frames;       // groups of boxes to keep in one column, if they are not too many
 };
 
@@ -32,7 +32,7 @@ struct Layout {
   double width = 0, height = 0;
   std::vector<Point> corners;              // the upper left corner of each box
   std::vector<size_t> columns;             // the column of each box
-  std::vector<std::vector<Point>> routes;  // the points of each edge; two points are a curve
+  std::vector<std::vector<Point>> routes;  // the points of each edge's route; two points are drawn as a curve
 };
 
 Layout lay_out(const LayoutRequest& request);

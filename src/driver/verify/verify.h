@@ -37,7 +37,7 @@ struct VerifyReport {
   std::vector<PortInfo> inputs;  // with the concrete shapes of this run
   std::string branch_guess;      // the result of branch_guess() (random_inputs.h)
   std::vector<OutputCheck> outputs;
-  std::optional<Divergence> first;  // set if not ok; absent if every group is within its bound
+  std::optional<Divergence> first;  // set if not ok and some group is outside its bound
   double run_seconds = 0, reference_seconds = 0;
   double waiting = 0;  // Contention::waiting() over both runs
   int threads = 1;

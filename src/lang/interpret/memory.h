@@ -26,10 +26,10 @@ class Memory {
   Memory(const Kernel& kernel, std::vector<Allocation> allocations, bool races);
 
   void enter_program(std::array<int64_t, 3> program);
-  // Sets the op of the following accesses. Their parameter `lane` is the index of an element in the op's tile.
+  // Sets the op that makes the following accesses. In these, `lane` is the index of an element in the op's tile.
   void enter_op(const Op& op) { op_ = &op; }
 
-  // `is_volatile`: another program may write the value at the same time.
+  // `is_volatile`: the value may come from another program. The load then counts as an acquiring atomic.
   Cell load(uint64_t address, Element element, size_t lane, bool is_volatile = false);
   void store(uint64_t address, Element element, Cell value, size_t lane);
   // Replaces the value at `address` by update(old value) and returns the old value. Call check() first.

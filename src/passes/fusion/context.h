@@ -23,7 +23,7 @@ class FusionContext {
   const FusionOptions& options;
   Partition partition;
   const std::vector<std::vector<ir::NodeId>> users;
-  const std::vector<bool> of_positions;                // by value (ir/analysis/positions.h)
+  const std::vector<bool> of_positions;                // by value: depends on positions only (ir/analysis/positions.h)
   std::vector<bool> is_output;                         // by value: the graph returns it
   std::vector<Role> role;                              // by node; kMemory: may join a stitch group
   std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: the group kind of an anchor with two contractions
@@ -56,9 +56,9 @@ bool keeps_columns(const ir::Graph& graph, const ir::Node& node);
 // Adds nodes after the anchor to its group: elementwise consumers, layout changes of the stored result and, on a GPU,
 // reductions over a few adjacent elements.
 void fuse_epilogue(FusionContext& context, ir::NodeId anchor, const Target& target);
-// Fuses an attention. If the anchor is the second product of one (FusionOptions::find_attention) and a single kernel
-// should run it, adds all nodes between the two products to the second product's group. Adds the layout changes of the
-// operands and of the result, too.
+// If the anchor is the second product of an attention (FusionOptions::find_attention) that a single kernel should run,
+// adds all nodes between the two products to the anchor's group. Also adds the layout changes of the operands and of
+// the result.
 void fuse_attention(FusionContext& context, ir::NodeId anchor);
 // Joins the groups of two contractions if the second contraction multiplies all results of the first one and a single
 // kernel should run both (FusionOptions::can_run_back_to_back). Call this after the epilogues and prologues of both

@@ -17,7 +17,7 @@ namespace heddle::passes {
 class FoldMemo {
  public:
   // Returns the cached results for `node` with these operands. If there are none, calls `make` and caches its results,
-  // which may depend on the node's op and attributes only.
+  // which must depend only on the operands and on the node's op and attributes.
   using Make = std::function<std::optional<std::vector<Tensor>>()>;
   std::optional<std::vector<Tensor>> get(const ir::Node& node, const std::vector<Tensor>& operands, const Make& make);
   // Call this when a pipeline run begins.

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <string>
 
-// The layout of CPython's data structures that a profiler reads from memory: a thread's frames and their code names.
+// The layout of CPython's data structures that a profiler reads from memory: the frames of a thread and the names of
+// their code objects.
 namespace heddle::profile {
 
 // Offsets of fields, in bytes. `frame_code` is the offset of the code object within a frame, and so on.

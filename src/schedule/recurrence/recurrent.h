@@ -23,7 +23,7 @@ namespace heddle::schedule {
 struct RecurrentVector {
   int64_t length = 0;
   DType dtype = DType::kF32;
-  std::optional<uint32_t> state;  // this state after the previous step; nullopt: a phase computes it in each step
+  std::optional<uint32_t> state;  // holds this state after the previous step; nullopt: a phase computes it in each step
   bool operator==(const RecurrentVector&) const = default;
 };
 

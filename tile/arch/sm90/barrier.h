@@ -26,7 +26,8 @@ struct Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  // Arrives once all cp.async copies that this thread has issued so far are complete. Does not wait for them.
+  // Lets this thread's arrival take effect once all cp.async copies that it has issued so far are complete. Does not
+  // wait.
   __device__ void arrive_behind_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(this)) : "memory");
   }

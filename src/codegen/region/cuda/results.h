@@ -17,7 +17,8 @@ class ResultWriter {
   // finish_group() reduces over the columns of a row, finish_column() over the rows of a column. Results go to scratch.
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
-  // Reduces over the teams of a block after a serial loop. The result for step k of `layout` is the array element [k].
+  // Reduces over the teams of a block after a serial loop. In the generated code, the result for step k of `layout` is
+  // element [k] of an array.
   void finish_carried(const schedule::ThreadLayout& layout);
 
  private:

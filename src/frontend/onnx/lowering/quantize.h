@@ -11,9 +11,9 @@ namespace heddle::onnx {
 // The lowest and the highest value of an integer type of up to 32 bits. Throws kUnsupportedType for other types.
 std::pair<double, double> quantized_range(DType type);
 
-// x / scale in f32, correctly rounded even if the compiler optimises divisions by constants. The last bit of the
-// quotient matters: the next step rounds the quotient to an integer, and the last bit decides ties. (The division is
-// done in f64, which has enough bits that rounding twice is exact.)
+// x / scale in f32, correctly rounded even if the compiler optimises divisions by constants. The last bit matters: the
+// quotient is then rounded to an integer, and its last bit decides ties. (The division is done in f64, which has enough
+// bits that rounding twice is exact.)
 ir::ValueId exact_ratio(ir::Builder& b, ir::ValueId x, ir::ValueId scale);
 
 // saturate(round(ratio) + zero_point) as type `to`, the last step of every quantising operator. Ties round to even.

@@ -19,7 +19,6 @@ namespace heddle::schedule {
 //
 // By columns: a thread always computes the same column and every (active / columns)-th row. If there are more columns
 // than threads, a thread computes all rows of several columns.
-// takes all rows of several columns.
 struct ThreadLayout {
   std::vector<VarId> loops;  // outermost first
   size_t outer_loops = 0;
@@ -34,7 +33,7 @@ struct ThreadLayout {
 
 struct CudaReduction {
   Combine combine;
-  DType dtype;  // of the values; the result of an arg reduction is i64
+  DType dtype;  // of the reduced values; the result of an arg reduction is i64
   ExprId value = 0, position = 0;
   uint32_t local = 0;  // Expr::id of the result, unless the result is in scratch
   enum class Over : uint8_t {
@@ -99,7 +98,7 @@ struct CudaShape {
   int cta_group = 1;            // blocks that form one team: a cluster, unless `whole_grid`
   bool whole_grid = false;      // the blocks of a team are those of a cooperative grid
   int turns = 1;                // iterations that a team computes at a time, to have more loads in flight
-  std::optional<VarId> serial;  // a block's teams share an iteration: each takes every teams()-th value
+  std::optional<VarId> serial;  // a block's teams share one iteration and divide the values of this loop variable
   int min_blocks_per_sm = 0;    // lower bound of resident blocks per SM, which limits registers; 0: no bound
 
   int teams() const { return std::max(1, threads / team); }  // teams per block
@@ -110,10 +109,10 @@ struct CudaShape {
 struct CudaStitchDesc : RegionDesc, CudaShape {
   std::vector<CudaStage> stages;
   std::vector<CudaStage> before;  // passes before the serial loop; all its iterations use their kept values
-  // Early loads (CachedValue::stored) for the first stage that reduces. If `turns` > 1, the loads of all these
-  // iterations are issued before the first iteration computes. In a serial loop, the loads of the next iteration are
-  // issued while the current one computes. In a row with a partial last step, the loads of that step are issued
-  // together with the others.
+  // Early loads (CachedValue::stored) for the first stage that reduces. If a team computes several iterations at a time
+  // (`turns`), the loads of all of them are issued before the first one computes. In a serial loop, the loads of the
+  // next iteration are issued while the current one computes. In a row with a partial last step, the loads of that step
+  // are issued together with the others.
   std::vector<CudaStage> ahead;
   std::vector<CudaStage> after;    // passes after the serial loop, by the whole block as one team
   std::set<uint32_t> evict_first;  // operands that are read once and not needed later

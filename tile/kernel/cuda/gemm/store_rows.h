@@ -1,4 +1,5 @@
-// The stores of a GEMM block for D of any alignment: either the epilogue stores D itself, or it returns values of D.
+// The stores of a GEMM block for D of any alignment: either the epilogue stores D itself (store_epilogue), or it
+// returns values of D (store_any_rows).
 //
 // A warp's accumulators pass through shared memory. A lane then gets 8 neighbouring elements of a row of D, the first
 // of which is at a multiple of 8 elements in memory. However the rows of D are aligned, all accesses are thus whole
