@@ -18,7 +18,8 @@ std::optional<dlpack::DataType> dlpack_type(DType type);
 std::optional<DType> dtype_of_format(std::string_view format, size_t item_bytes);
 // True if a format of the buffer protocol (">f", "!i") is not in native byte order.
 bool is_byte_swapped(std::string_view format, size_t item_bytes);
-// The format of a buffer with elements of `type`. A type that the protocol lacks gets the format "B" (unsigned bytes).
+// The format of a buffer with elements of `type`. For a type that the protocol lacks, the format of an integer of the
+// same size: "H" for bf16, "B" for 8-bit floats, "b" for i4.
 const char* buffer_format(DType type);
 
 // Finds a type by its NumPy name: "float32", "bfloat16" (of ml_dtypes).

@@ -5,8 +5,8 @@
 
 namespace heddle::python {
 
-// Elements narrower than a byte. Heddle sign-extends each element to a whole byte: -8 of i4 is 0xf8. ml_dtypes reads
-// and writes only the low bits of that byte.
+// Elements narrower than a byte. Heddle stores each element as a whole byte of the same value, sign-extended if the
+// type is signed: -8 of i4 is 0xf8. ml_dtypes reads and writes only the low bits of that byte.
 
 bool is_narrow(DType dtype);
 

@@ -9,8 +9,8 @@ class ParseError;
 
 namespace heddle::cli {
 
-// The error message for a command line that did not parse. It suggests the command or option that the user most likely
-// meant.
+// The error message for a command line that did not parse. For a misspelt command or option, it suggests the most
+// similar name.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 
 // The error message for a command line that names no command, or only the first word of a two-word command.

@@ -11,7 +11,7 @@ namespace heddle::profile {
 // Offsets of fields, in bytes. `frame_code` is the offset of the code object within a frame, and so on.
 struct PythonLayout {
   size_t thread_frame;  // in a PyThreadState: the current frame, or the cframe that points to the frame
-  bool through_cframe;  // true if `thread_frame` is the offset of a cframe
+  bool through_cframe;  // true if `thread_frame` is the offset of a cframe pointer
   size_t cframe_frame;  // in a cframe: the current frame
   size_t frame_code, frame_previous, frame_instruction, frame_owner, frame_locals;  // frame_owner: 0 if there is none
   size_t code_first_line, code_file, code_name, code_lines;

@@ -105,14 +105,14 @@ struct Stage {
   bool vertical = false;     // the vector loop is not reduced: partial results are in scratch, one per lane
   bool held = false;         // vertical, with short innermost reduced loops: partial results stay in registers
   int64_t together = 1;      // vertical: steps of the innermost reduced loop to combine before an update
-  bool packed = false;       // rows of `along` in transposed loads and stores are short, and are transposed whole
+  bool packed = false;       // transposed loads and stores: rows along `along` are short and not split into blocks
   std::vector<TransposedLoad> transposed;
   std::vector<TransposedStore> transposed_stores;
   std::vector<Prefetch> prefetches;  // issued in every step of the vector loop
   struct Scan {
     bool exclusive, reverse;
   };
-  std::optional<Scan> scan;  // each step stores the running result (a local, `reductions[0].local`)
+  std::optional<Scan> scan;  // each step stores the running result (in stores: the local `reductions[0].local`)
   std::vector<Reduction> reductions;
   std::vector<Piece> pieces;
 };

@@ -183,8 +183,8 @@ __device__ inline void store_any_rows(const Acc (&acc)[Sums], const Epilogue& ep
   static_assert(Sums == N / 2 * cuda::kColumnsOfPair<Epilogue> && !(Swapped && cuda::Gates<Epilogue>::value));
   constexpr int kSize = sizeof(Out);
   constexpr int kRowBytes = Swapped ? 16 * kSize : N * kSize > 256 ? 512 : N * kSize > 128 ? 256 : 128;
-  constexpr int kPiece = Swapped ? 128 : kRowBytes / kSize;      // of N
-  constexpr int kHalves = !Swapped && kRowBytes == 512 ? 2 : 1;  // 8 rows at a time
+  constexpr int kPiece = Swapped ? 128 : kRowBytes / kSize;      // columns of N per piece
+  constexpr int kHalves = !Swapped && kRowBytes == 512 ? 2 : 1;  // if 2, a piece is staged 8 rows at a time
   static_assert(!Swapped || kSize == 2);
   using Value = epilogue_value_t<Acc, Out>;
   using Staged = StagedRows<kRowBytes, kSize / 2>;
