@@ -5,17 +5,17 @@
 
 namespace heddle::python {
 
-// Elements narrower than a byte. Heddle holds each as the byte of its value: -8 of i4 is 0xf8. ml_dtypes writes it to
-// the low bits of a byte and reads only those.
+// Elements narrower than a byte. Heddle stores each element as a whole byte of the same value, sign-extended if the
+// type is signed: -8 of i4 is 0xf8. ml_dtypes reads and writes only the low bits of that byte.
 
 bool is_narrow(DType dtype);
 
-// A dense host array with its elements in Heddle's form: a copy if any differ.
+// Converts a dense host array to Heddle's form. Returns a copy if any element differs, else the array itself.
 Array widened(Array array);
 
-// A copy as ml_dtypes writes it.
+// Returns a copy of the tensor in the form that ml_dtypes writes.
 Tensor in_low_bits(const Tensor& tensor);
-// The same in place, for an array that was written. Does nothing unless Array::low_bits is set.
+// Converts an array that Heddle has written to ml_dtypes' form, in place. Does nothing unless Array::low_bits is set.
 void narrow(const Array& array);
 
 }  // namespace heddle::python

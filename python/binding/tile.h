@@ -4,7 +4,7 @@
 
 namespace heddle::python {
 
-// heddle._core.tile: what heddle.tile, the front-end of the tile language, runs its kernels with.
+// Registers heddle._core.tile, with which heddle.tile (the front-end of the tile language) runs its kernels.
 void register_tile(nanobind::module_& module);
 
 }  // namespace heddle::python

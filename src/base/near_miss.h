@@ -7,14 +7,15 @@
 
 namespace heddle {
 
-// The edit distance of two words: the number of characters to insert, remove, replace or swap with their neighbour.
-// Case is ignored, and `_` counts as `-`. Words longer than 64 characters are compared by their beginnings.
+// The edit distance of two words: the number of single-character insertions, deletions, replacements and swaps of
+// neighbours. Case is ignored, and `_` counts as `-`. Only the first 64 characters of a word are compared.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The word of `known` that the user most likely meant by `word`; "" if none is near.
+// The word of `known` that the user most likely meant by `word`; "" if no word is close.
 std::string_view near_miss(std::string_view word, const std::vector<std::string_view>& known);
 
-// "Did you mean NAME? " before another remedy; "" if no name of `known` is near. `known`: a range of texts.
+// Returns "Did you mean NAME? ", to print before another remedy; "" if no name in `known` is close. `known` is a range
+// of strings.
 template <typename Range>
 std::string did_you_mean(std::string_view word, const Range& known) {
   const std::vector<std::string_view> names(std::begin(known), std::end(known));

@@ -14,23 +14,24 @@
 
 namespace heddle::emulator {
 
-// Runs the threads of one launch, one at a time, each until it waits. The seed decides the order. Blocks start when
-// others end or when no running thread can continue, as long as they fit on the device.
+// Runs the threads of one launch. Only one thread runs at a time, until it waits. The seed decides the order. A block
+// starts when another block ends or when no running thread can continue, provided that the block fits on the device.
 class Scheduler {
  public:
   Scheduler();
 
-  // Returns "" or an error: the kernel's own failure, a deadlock, a write outside of shared memory. `arguments` are
-  // those of cuLaunchKernel(). `memory` is the memory that TMA may access.
+  // Runs a launch. Returns "" or an error message: the kernel's own failure, a deadlock, or a write outside of shared
+  // memory. `arguments` are the kernel parameters of cuLaunchKernel(). TMA may access only `memory`.
   std::string run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
 
-  // The same in two steps, for a launch that begins early. begin() runs some blocks until they wait for the previous
-  // launch, which another scheduler then runs. Until then they read old data; that launch sees their writes.
+  // begin() and finish() together do the work of run(), for a launch that begins before the previous launch has ended.
+  // begin() runs some blocks until they wait for the previous launch, which another scheduler then runs. Before that
+  // wait, the threads read memory as it was before the previous launch, and the previous launch sees their writes.
   void begin(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
   std::string finish();
 
-  // The functions of emulated::Api call these on the stack of the current thread.
-  // fail() runs no destructors of the thread's stack, so its callers must not own memory.
+  // The functions of emulated::Api call the following functions on the stack of the current thread. fail() runs no
+  // destructors of that stack, so its callers must not own memory.
   template <typename... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(failure_), format, std::forward<Args>(args)...);
@@ -44,11 +45,11 @@ class Scheduler {
 
   // Makes a waiting thread ready to run.
   void wake(Thread* thread);
-  // Waits until wake().
+  // Blocks the current thread until wake() is called for it.
   void wait(Wait what, uint32_t detail, Place place);
-  // Switches to another thread with a probability of 1 / one_in.
+  // Switches to another thread with a probability of 1 / `one_in`.
   void give_way(uint32_t one_in);
-  // Records events that polling threads may be waiting for.
+  // Detects whether polling threads still make progress.
   Progress progress;
 
   Transfers transfers;
@@ -65,7 +66,7 @@ class Scheduler {
   void select(Thread* thread);
   void* resume(Thread* thread);
   Thread* pick();
-  // Switches to another thread; returns when this one is picked again.
+  // Switches to another thread. Returns when the scheduler picks the current thread again.
   void switch_away();
   [[noreturn]] void abandon();
 
@@ -93,14 +94,15 @@ class Scheduler {
   std::vector<Thread*> dependent_;  // threads that wait for the previous launch
 };
 
-// The scheduler whose threads are running.
+// The scheduler that is running a launch.
 Scheduler& scheduler();
 const emulated::Api& api();
 
-// The memory at a shared address of a block. Fails the launch if it is not inside the block's shared memory.
+// Returns the host address of the shared memory at `address` of a block. Fails the launch if any of the `bytes` bytes
+// is outside the block's shared memory.
 uint8_t* shared_at(Scheduler& s, Block& block, uint32_t address, uint32_t bytes, uint32_t alignment, const char* what,
                    Place place);
-// A block of the current thread's cluster. Fails the launch if the block has ended.
+// Returns the block with this rank in the current thread's cluster. Fails the launch if that block has ended.
 Block& block_of_cluster(Scheduler& s, uint32_t rank);
 
 }  // namespace heddle::emulator

@@ -12,19 +12,19 @@ namespace heddle::ir {
 enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
-  kAttention,    // a product, a softmax of values computed from it, a product; the anchor is the second product
-  kBackToBack,   // two contractions, the second reads the first one's result; the anchor is the second
-  kControl,      // a loop or an if, whose bodies are grouped in turn
-  kTile,         // the kernels of a program of the tile language; the anchor calls it
-  kReference,    // runs through the reference evaluator
+  kAttention,    // product, softmax of values computed from it, product; the anchor is the second product
+  kBackToBack,   // two contractions, the second reads the result of the first; the anchor is the second
+  kControl,      // a loop or an if, whose bodies are themselves grouped
+  kTile,         // the kernels of a tile-language program; the anchor is the node that calls it
+  kReference,    // the reference evaluator runs it
 };
 std::string_view to_string(GroupKind kind);
 
-// Where a value lies in the memory of a larger one, its host.
+// The location of a value inside the memory of a larger value, its host.
 struct Placement {
   ValueId host = 0;
-  Shape shape;                 // of the host
-  std::vector<int64_t> start;  // of the value's first element there, by dimension
+  Shape shape;                 // shape of the host
+  std::vector<int64_t> start;  // the position of the value's first element in the host, per dimension
   bool operator==(const Placement&) const = default;
 };
 using Placements = std::map<ValueId, Placement>;
@@ -32,22 +32,22 @@ using Placements = std::map<ValueId, Placement>;
 struct Group {
   GroupKind kind;
   std::vector<NodeId> nodes;            // topological; constants and parameters belong to no group
-  NodeId anchor = 0;                    // the contraction (the second one where there are two), or the control node
-  std::vector<ValueId> inputs;          // values made outside, in order of first use (constants included)
-  std::vector<ValueId> outputs;         // values used outside
-  Placements placed = {};               // inputs and outputs that lie in the memory of another value
+  NodeId anchor = 0;                    // the contraction (of two, the second) or the control node
+  std::vector<ValueId> inputs;          // values computed outside the group, in order of first use (constants included)
+  std::vector<ValueId> outputs;         // values used outside the group
+  Placements placed = {};               // inputs and outputs stored inside another value's memory
   std::vector<std::string> notes = {};  // for `explain`
 };
 
-// Two products with a softmax between them, which may become one group (schedule/attention/form.h finds them).
+// Two products with a softmax between them. They may become one group (schedule/attention/form.h finds them).
 struct Attention {
   NodeId scores_product = 0, values_product = 0;
   std::vector<NodeId> inside;  // nodes that depend on the first product, up to the second one or a division after it
-  std::vector<NodeId> views;   // layout changes of the operands of both that the kernel reads through
-  ValueId result = 0;          // of the second product or of that division
+  std::vector<NodeId> views;   // layout changes of both products' operands, applied by the kernel's views
+  ValueId result = 0;          // the result of the second product, or of the division
 };
 
-// Why two things were or were not fused; the material of `explain`.
+// Records why two nodes or groups were fused or not. `explain` prints it.
 struct Decision {
   bool yes;
   std::string rule;  // "epilogue", "stitch", ...

@@ -9,16 +9,16 @@
 namespace heddle::jit {
 
 struct EmbeddedHeader {
-  std::string_view path;  // as in the #include: "tile/core/types.h"
+  std::string_view path;  // as in an #include: "tile/core/types.h"
   std::string_view text;
 };
 
-// Every header of tile/, as it was when Heddle was built.
+// All headers of tile/ as of the build of Heddle.
 std::span<const EmbeddedHeader> embedded_headers();
 Hash128 headers_hash();
 
-// Makes sure that `root` holds every embedded header with exactly its text. Writes missing and changed files. Throws
-// kFile.
+// Makes the folder `root` contain every embedded header with exactly its text. Writes only missing and changed files.
+// Throws kFile.
 void materialise_headers(const std::string& root);
 
 }  // namespace heddle::jit

@@ -9,27 +9,28 @@
 
 namespace heddle::ops {
 
-// Random operands of a problem on the host and on a device, with guard bytes after D, and expected values of D.
+// Random operands of a GEMM on the host and on a device, with guard bytes after D, and the expected values of D.
 class GemmWorkload {
  public:
-  // `reference`: also compare with sums in double, not only with the first result that was checked.
+  // `reference`: if true, results are also compared with sums in double, not only with the first result that was
+  // checked.
   GemmWorkload(const runtime::CudaContext& context, const ResolvedGemm& gemm, bool reference, uint64_t seed);
 
-  // Device addresses in the operand order of launches.
+  // Device addresses of the operands, in the order of launch arguments.
   std::vector<uint64_t> operands(uint64_t workspace, uint64_t counters) const;
   // Sets all elements of D, the guard bytes and all results of reductions to NaN.
   void poison();
-  // The largest error of D divided by the bound for its types; at most 1 if D is correct. Infinite if an element was
-  // not written, a guard byte was overwritten, or an element or a reduction is far from that of the first correct D. Of
-  // a large D only some rows are read, spread evenly.
+  // Returns the largest error of D divided by the error bound for its types; at most 1 if D is correct. Returns
+  // infinity if an element was not written, a guard byte was overwritten, or an element or a reduction differs too much
+  // from the first correct result. If D is large, only some rows are checked, evenly spaced.
   double check();
 
  private:
   struct Sample {
-    int64_t index;  // index into the rows that are read
+    int64_t index;  // index into the checked rows
     double value, bound;
   };
-  // For elements whose sums were added in another order, with operands of about 1.
+  // The allowed difference of two results that add in different orders, if operands are about 1 in size.
   struct Tolerance {
     double relative, absolute;
   };
@@ -47,8 +48,8 @@ class GemmWorkload {
   std::vector<std::vector<uint8_t>> extra_;
   size_t d_bytes_;
   std::vector<Sample> samples_;
-  std::vector<int64_t> rows_;   // the rows of D that are read, counted across batches
-  std::vector<uint8_t> first_;  // these rows of the first correct D
+  std::vector<int64_t> rows_;   // the rows of D that are checked, numbered across batches
+  std::vector<uint8_t> first_;  // the checked rows of the first correct D
   std::vector<std::vector<float>> first_reductions_;
   std::unique_ptr<runtime::CudaBuffer> device_a_, device_b_, device_d_;
   std::vector<std::unique_ptr<runtime::CudaBuffer>> device_extra_;

@@ -12,47 +12,47 @@
 
 namespace heddle::schedule {
 
-// The layout that a constant operand is packed into before the plan is stored, instead of dense row-major.
+// The layout of a constant operand that is packed before the plan is stored. Other operands are dense row-major.
 struct Packing {
-  std::string kind;             // "" dense; else a packer's name: "panels", "rows", "diagonal", "winograd"
+  std::string kind;             // "": dense; else the packer's name: "panels", "rows", "diagonal", "winograd"
   std::vector<int64_t> params;  // the packer's parameters (tile/core/pack.h)
   bool operator==(const Packing&) const = default;
 };
 
-// A buffer as a kernel sees it.
+// A buffer that a kernel reads or writes.
 struct Operand {
   enum class Role : uint8_t { kInput, kOutput };
   Role role = Role::kInput;
   DType dtype = DType::kF32;
   Shape shape;  // dense row-major, unless packed
   Packing packing;
-  bool constant = false;  // nothing writes it while a plan runs
-  bool in_place = false;  // a result that the kernel writes only in part: its memory already holds the rest
+  bool constant = false;  // not written while a plan runs
+  bool in_place = false;  // an output that the kernel writes only partly; the memory already holds the other elements
 };
 
-struct CpuStitchDesc;       // schedule/region/stitch.h: generated loop nest over memory-bound nodes
-struct CudaStitchDesc;      // schedule/region/cuda/stitch.h: the same for a GPU, as sweeps of teams of threads
-struct CudaBundleDesc;      // schedule/region/cuda/bundle.h: several GPU stitch kernels as one launch
-struct CpuBundleDesc;       // schedule/region/bundle.h: several stitch kernels as one
+struct CpuStitchDesc;       // schedule/region/stitch.h: a generated loop nest over memory-bound nodes
+struct CudaStitchDesc;      // schedule/region/cuda/stitch.h: the same for a GPU, as passes of thread groups
+struct CudaBundleDesc;      // schedule/region/cuda/bundle.h: several GPU stitch kernels in one launch
+struct CpuBundleDesc;       // schedule/region/bundle.h: several CPU stitch kernels as one kernel
 struct ContractionDesc;     // schedule/product/contraction.h: template + epilogue (dot, conv, window)
 struct RecurrentDesc;       // schedule/recurrence/recurrent.h: all steps of a loop on a GPU
 struct AttentionDesc;       // schedule/attention/attention.h: product, softmax, product on a GPU
 struct CudaBackToBackDesc;  // schedule/back_to_back/back_to_back.h: two contractions
-struct CpuBackToBackDesc;   // schedule/back_to_back/cpu.h: the same for a CPU, two or more
-struct StandaloneDesc;      // schedule/region/standalone.h: a node with a kernel of its own (scatter, top-k)
-// A kernel written in the tile language. The driver emits it, since only the driver knows that language.
+struct CpuBackToBackDesc;   // schedule/back_to_back/cpu.h: two or more contractions on a CPU
+struct StandaloneDesc;      // schedule/region/standalone.h: a single node with a library kernel (scatter, top-k)
+// A kernel written in the tile language. The driver emits its code, since only the driver knows the tile language.
 struct TileDesc {
   std::string name;
 };
 
-// One function of several: an answer for each kind of body.
+// One function object made of several lambdas, for std::visit: one lambda for each kind of body.
 template <typename... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;
 };
 
-// Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
-// kernels, so the layers of a model share them.
+// Everything that determines a kernel's source text except its Config. A description is pure data and can be printed.
+// Equal descriptions give equal kernels, so the layers of a model share kernels.
 struct KernelDesc {
   std::vector<Operand> operands;
   std::variant<std::shared_ptr<const CpuStitchDesc>, std::shared_ptr<const CudaStitchDesc>,
@@ -63,13 +63,13 @@ struct KernelDesc {
                std::shared_ptr<const TileDesc>>
       body;
 
-  // The body if it is of this kind, else null.
+  // The body if its type is Body, else null.
   template <typename Body>
   std::shared_ptr<const Body> get() const {
     const auto* found = std::get_if<std::shared_ptr<const Body>>(&body);
     return found != nullptr ? *found : nullptr;
   }
-  // Calls the function that takes the kind that the body has.
+  // Calls the one of `functions` that accepts the body's type.
   template <typename... Functions>
   auto visit(Functions... functions) const {
     const Overloaded<Functions...> overloaded{std::move(functions)...};
@@ -77,21 +77,21 @@ struct KernelDesc {
   }
 };
 
-// The source of an operand of a scheduled kernel.
+// The source of a scheduled kernel's operand.
 struct Binding {
   enum class Kind : uint8_t { kValue, kWorkspace, kTensor };
   Kind kind = Kind::kValue;
-  ir::ValueId value = 0;   // kValue: a value of the graph (a constant with packing is packed at compile time)
+  ir::ValueId value = 0;   // kValue: a value of the graph (a constant with a packing is packed at compile time)
   uint32_t workspace = 0;  // kWorkspace: index into ScheduledGroup::workspaces
-  Tensor tensor = {};      // kTensor: a constant that is not a value of the graph
+  Tensor tensor = {};      // kTensor: a constant that is not in the graph
 };
 
 struct ScheduledKernel {
   KernelDesc desc;
   Config config;
   std::vector<Binding> bindings;  // one per operand
-  std::string label;              // short and readable: "gemm 128x768x768 + bias + gelu"
-  double floor_seconds = 0;       // schedule/floor.h; on a CPU, with one thread
+  std::string label;              // a short name for people: "gemm 128x768x768 + bias + gelu"
+  double floor_seconds = 0;       // a lower bound of its time (schedule/floor.h); on a CPU, with one thread
   StitchFacts stitch = {};        // stitch kernels only
 };
 
@@ -99,23 +99,24 @@ struct Workspace {
   int64_t bytes = 0;
 };
 
-// A group as the sequence of kernels that compute it.
+// The sequence of kernels that computes a group.
 struct ScheduledGroup {
   std::vector<ScheduledKernel> kernels;
   std::vector<Workspace> workspaces;
   std::vector<std::string> notes;    // choices and their reasons, for `explain`
-  std::vector<Boundary> boundaries;  // inside a stitch group
+  std::vector<Boundary> boundaries;  // between the kernels of a stitch group
   double most_repeats = 0;           // the largest number of times that one costly value is computed
 };
 
 class ConfigSource;  // schedule/config/config_source.h
 
-// Schedules a group. Contractions use the configuration that `configs` returns; if it is null, the cost model's. Throws
+// Schedules a group. `configs` chooses the configurations of contractions; if it is null, the cost model does. Throws
 // kUnsupportedOperator if the group cannot be compiled for the target; the driver then uses the reference library.
 ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target,
                         ConfigSource* configs = nullptr, const StitchOptions& stitch = {});
 
-// True if schedule() can compile this node as a member of a group of this kind. The fusion rules call this.
+// True if schedule() can compile this node as a member of its group. The fusion rules call this. If the result is
+// false, `reason` gets the reason.
 bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason = nullptr);
 
 }  // namespace heddle::schedule

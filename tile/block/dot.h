@@ -1,5 +1,5 @@
-// Products of tiles: c + a b with a of M x K, b of K x N, c of M x N elements. Tensor cores (mma.sync) multiply types
-// that they support; otherwise each thread computes. Operands go through shared memory.
+// Products of tiles: c + a b, where a has M x K, b has K x N and c has M x N elements. Tensor cores (mma.sync) multiply
+// the types that they support; for other types, each thread multiplies. Operands pass through shared memory.
 #pragma once
 
 #include "tile/arch/sm80/cp_async.h"
@@ -7,11 +7,11 @@
 
 namespace heddle::tile::block {
 
-// The layout of sums. WarpsM x WarpsN warps each have `MBlocks` x `NBlocks` blocks of 16 x 8; further warps hold
-// copies.
+// The layout of the sums. Each of WarpsM x WarpsN warps holds kBlocksM x kBlocksN blocks of 16 x 8 elements; any
+// further warps hold copies.
 template <int M, int N, int WarpsM, int WarpsN, int Warps = WarpsM* WarpsN>
 struct mma_layout {
-  // Fragments of B are read two blocks at a time.
+  // Fragments of B are loaded in pairs of blocks, so one more block must be readable.
   static constexpr int kCoveredM = 16 * WarpsM * ((M + 16 * WarpsM - 1) / (16 * WarpsM));
   static constexpr int kCoveredN = 8 * WarpsN * ((N + 8 * WarpsN - 1) / (8 * WarpsN)) + 8;
   static constexpr int kBlocksM = (M + 16 * WarpsM - 1) / (16 * WarpsM), kBlocksN = (N + 8 * WarpsN - 1) / (8 * WarpsN);
@@ -22,8 +22,8 @@ struct mma_layout {
 template <int M, int N, int WarpsM, int WarpsN, int Warps = WarpsM* WarpsN>
 using mma_layout_t = typename mma_layout<M, N, WarpsM, WarpsN, Warps>::type;
 
-// Ways to multiply elements of T. `In`: the type in shared memory. `pieces`: the number of `In` values whose sum is one
-// element.
+// Ways to multiply elements of type T. `In` is their type in shared memory. `pieces` is the number of `In` values whose
+// sum is one element.
 struct by_f16 {
   using In = half;
   using Sum = float;
@@ -39,7 +39,7 @@ struct by_tf32 {
   using Sum = float;
   static constexpr int pieces = 1;
 };
-// Three tf32 products for one f32 product; the error is at most 2^-21.
+// Multiplies f32 by three tf32 products. The relative error of a product is at most 2^-21.
 struct by_tf32x3 {
   using In = cuda::tf32;
   using Sum = float;
@@ -51,7 +51,7 @@ struct by_int8 {
   using Sum = int32_t;
   static constexpr int pieces = 1;
 };
-// Ordinary arithmetic of each thread, in T.
+// Ordinary arithmetic by each thread, in T.
 template <typename T>
 struct by_thread {
   using In = T;
@@ -59,7 +59,7 @@ struct by_thread {
   static constexpr int pieces = 1;
 };
 
-// Sums of by_thread. They read only elements inside M x N, so operands need no padding.
+// The extents of sums of by_thread. Threads read only elements inside M x N, so operands need no padding.
 template <int M, int N>
 struct by_plain {
   static constexpr int kCoveredM = M, kCoveredN = N;
@@ -72,14 +72,14 @@ inline constexpr bool is_by_thread = false;
 template <typename T>
 inline constexpr bool is_by_thread<by_thread<T>> = true;
 
-// Number `piece` of the values that sum to an element.
+// Returns value number `piece` of those that sum to x.
 template <typename By, typename T>
 TILE_INLINE typename By::In piece_of(T x, int piece) {
   using In = typename By::In;
   if constexpr (is_same<In, cuda::tf32>) {
     const float f = cast<float>(x), high = cuda::from_float<cuda::tf32>(f).value;
     if (piece == 0) return {high};
-    // The rest of an infinity is zero, not NaN.
+    // For an infinity, the second piece is zero, not NaN.
     const float rest = f - high;
     return cuda::from_float<cuda::tf32>(rest == rest ? rest : 0.f);
   } else {
@@ -87,7 +87,7 @@ TILE_INLINE typename By::In piece_of(T x, int piece) {
   }
 }
 
-// The places of a dot's operands in shared memory.
+// The layout of a dot's operands in shared memory.
 template <typename By, typename Sums, typename La, typename Lb>
 struct Operands {
   static constexpr int M = La::size(La::kRank - 2), K = La::size(La::kRank - 1), N = Lb::size(La::kRank - 1);
@@ -101,7 +101,7 @@ struct Operands {
   static constexpr int kBytes = By::pieces * (A::kBytes + B::kBytes);
 };
 
-// Rounds 32-bit operands that were copied unchanged to nearest, since the instruction truncates.
+// Rounds 32-bit words to the nearest tf32. Needed for operands that were copied unchanged, since mma.sync truncates.
 template <typename In>
 TILE_INLINE void round_words([[maybe_unused]] uint32_t (&r)[4]) {
   if constexpr (is_same<In, cuda::tf32>) {
@@ -110,7 +110,8 @@ TILE_INLINE void round_words([[maybe_unused]] uint32_t (&r)[4]) {
   }
 }
 
-// The same by each thread, for any layout of sums.
+// Adds a product to registers [first, first + count) of the sums. Each thread computes with ordinary arithmetic, so the
+// sums may have any layout.
 template <typename L, typename A, typename B, typename Acc>
 TILE_INLINE void multiply_by_thread(const typename A::element* a, const typename B::element* b, Acc* sums, int first,
                                     int count) {
@@ -131,14 +132,14 @@ TILE_INLINE void multiply_by_thread(const typename A::element* a, const typename
 
 }  // namespace detail
 
-// An operand with its fragments in shared memory. `Copied`: it was copied from global memory and tf32 is not rounded
-// yet.
+// An operand in shared memory whose fragments the warp loads when needed. `Copied`: the operand was copied unchanged
+// from global memory, so tf32 elements still have to be rounded.
 template <typename O, bool IsB, bool Copied = false>
 struct SharedOperand {
   using element = typename O::element;
   static constexpr int kSteps = O::kWholeDepth / O::kStep;
   Fragments<O, IsB> fragments;
-  int first;  // row of this warp
+  int first;  // the first row of this warp
 
   TILE_INLINE SharedOperand(const element* memory, int row) : fragments(memory), first(row) {}
   TILE_INLINE void read(uint32_t (&r)[4], int row, int step) const {
@@ -147,8 +148,8 @@ struct SharedOperand {
   }
 };
 
-// A first operand that a warp holds as the sums of another product (mma_layout with one warp along its columns). Blocks
-// of 16 columns are one step of k.
+// A first operand that a warp holds in registers as the sums of another product (mma_layout with one warp along the
+// columns). Two blocks of 8 columns are one step of k.
 template <typename In, typename L>
 struct HeldOperand {
   static_assert(sizeof(In) == 2);
@@ -161,7 +162,7 @@ struct HeldOperand {
     const int block = row / 16 * kBlocksN + 2 * step;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      // Columns beyond the last are zeros.
+      // Columns after the last one are zeros.
       const int at = (block + i / 2) * 4 + i % 2 * 2;
       const bool there = 2 * step + i / 2 < kBlocksN;
       r[i] = there ? uint32_t(x.v[at].bits) | uint32_t(x.v[at + 1].bits) << 16 : 0;
@@ -171,7 +172,7 @@ struct HeldOperand {
 
 namespace detail {
 
-// Adds a product to a thread's sums, kBlocksM x kBlocksN fragments.
+// Adds a product to a thread's sums, which are kBlocksM x kBlocksN fragments.
 template <typename Sums, typename A, typename B, typename Acc>
 TILE_INLINE void multiply(const A& a, const B& b, Acc* sums) {
   using Mma = sm80::Mma<typename A::element, typename B::element>;
@@ -196,7 +197,7 @@ TILE_INLINE void multiply(const A& a, const B& b, Acc* sums) {
 
 }  // namespace detail
 
-// c + a b with operands that are ready for tensor cores: SharedOperand, HeldOperand.
+// Returns c + a b for operands in a form that tensor cores can read: SharedOperand or HeldOperand.
 template <typename Sums, typename A, typename B, typename Acc, typename L>
 TILE_INLINE Tile<Acc, L> multiply(const A& a, const B& b, const Tile<Acc, L>& c) {
   using Sum = typename sm80::Mma<typename A::element, typename B::element>::Acc;
@@ -204,21 +205,21 @@ TILE_INLINE Tile<Acc, L> multiply(const A& a, const B& b, const Tile<Acc, L>& c)
   detail::multiply<Sums>(a, b, y.v);
   return map([](Sum x) { return cast<Acc>(x); }, y);
 }
-// The first row, or column, of this warp in a tile of sums.
+// The first row (Dim = 0) or column (Dim = 1) of this warp in a tile of sums.
 template <typename L, int Dim>
 TILE_INLINE int warp_start() {
   return L::of_warp(int(threadIdx.x) / 32, Dim);
 }
 
-// Waits until all but the last `Pending` groups of copies are visible to all threads, and all threads have read the
-// data that is overwritten next.
+// Waits until all groups of copies except the last `Pending` groups are visible to all threads. Also waits until all
+// threads have finished reading, so that the memory of the next copies can be overwritten.
 template <int Pending>
 TILE_INLINE void wait_for_copies() {
   sm80::wait_copies<Pending>();
   sync();
 }
 
-// Stores a tile as an operand in shared memory. A barrier must precede reads of it.
+// Stores a tile to shared memory as an operand. A barrier is needed before the operand is read.
 template <typename O, typename By, int RowDim, typename T, typename L>
 TILE_INLINE void put(typename O::element* memory, const Tile<T, L>& x) {
   detail::put_operand<O, Axes<RowDim, 1 - RowDim>>(memory, x, 0, L::kRegisters,
@@ -228,8 +229,8 @@ TILE_INLINE void put(typename O::element* memory, const Tile<T, L>& x) {
 
 namespace detail {
 
-// Starts to copy V neighbours. If may(i) is true for all of them they are copied together, if it is true for none they
-// are set to zero, otherwise they are copied one by one.
+// Starts to copy V neighbouring elements. Element i is copied if may(i), and set to zero otherwise. If may() is the
+// same for all elements, a single asynchronous copy is used; otherwise the elements are copied one by one.
 template <int V, typename E, typename T, typename May>
 TILE_INLINE void copy_run(E* to, const T* from, May may) {
   constexpr int kBytes = V * int(sizeof(T));
@@ -250,8 +251,9 @@ TILE_INLINE void copy_run(E* to, const T* from, May may) {
 
 }  // namespace detail
 
-// Starts to copy the elements that a tile of pointers addresses to an operand, V neighbours in memory at a time, with
-// zeros where the mask is false. The copies belong to the thread's group (sm80::commit_copies).
+// Starts to copy the elements that a tile of pointers addresses to an operand in shared memory, V neighbouring elements
+// at a time. Elements whose mask is false become zero. The copies belong to the thread's current group
+// (sm80::commit_copies).
 template <typename O, int RowDim, int V, typename T, typename L, typename M>
 TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, const M& mask) {
   constexpr int kDepthDim = 1 - RowDim;
@@ -267,15 +269,16 @@ TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, c
   }
 }
 
-// Bytes of shared memory that dot() needs.
+// The bytes of shared memory that dot() needs.
 template <typename By, typename Sums, typename La, typename Lb>
 constexpr int dot_bytes() {
   return detail::Operands<By, Sums, La, Lb>::kBytes;
 }
 
-// Sums: mma_layout of the rows and columns of c, which has its type; for by_thread, by_plain of them, and c has any
-// layout. A batch is the first dimension and lies entirely in the outermost register digits of each tile. Its products
-// go through shared memory one after the other.
+// Returns c + a b. `Sums` is the mma_layout of the rows and columns of c, which must be the layout of c. With
+// by_thread, `Sums` is by_plain, and c may have any layout. A batch dimension must be the first dimension, and only the
+// outermost register digits of each tile may number it. The products of a batch pass through shared memory one after
+// another.
 template <typename By, typename Sums, typename T, typename U, typename Acc, typename La, typename Lb, typename Lc,
           typename S>
 TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>& b, const Tile<Acc, Lc>& c) {
@@ -287,7 +290,7 @@ TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>&
   using B = typename Two::B;
   using In = typename By::In;
   constexpr int kA = La::kRegisters / kBatch, kB = Lb::kRegisters / kBatch, kC = Lc::kRegisters / kBatch;
-  // c in the type of the sums.
+  // c, converted to the type of the sums.
   using Sum = typename By::Sum;
   Tile<Sum, Lc> y = map([](Acc x) { return cast<Sum>(x); }, c);
 #pragma unroll
@@ -312,7 +315,7 @@ TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>&
     } else {
       const Place here = Lc::of_thread(int(threadIdx.x) / 32 * 32);
       const int row = here.at[kRank - 2], column = here.at[kRank - 1];
-      // Small products first.
+      // The products with smaller pieces come first.
 #pragma unroll
       for (int p = 2 * By::pieces - 2; p >= 0; --p) {
         const int of_a = p == 1 ? 1 : 0, of_b = p == 2 ? 1 : 0;

@@ -1,12 +1,12 @@
-// Changes of a tile's shape. Permuting, splitting off or repeating dimensions only renames registers. Other changes
-// move elements through shared memory.
+// Operations that change the shape of a tile. Permuting, inserting or repeating dimensions only renames registers.
+// Other operations move elements through shared memory.
 #pragma once
 
 #include "tile/block/convert.h"
 
 namespace heddle::tile::block {
 
-// Dimension i of the result is dimension Order[i] of x.
+// Permutes dimensions: dimension i of the result is dimension Order[i] of x.
 template <int... Order, typename T, typename L>
 TILE_INLINE auto permute(const Tile<T, L>& x) {
   return rename<permute_t<L, Order...>>(x);
@@ -17,7 +17,8 @@ TILE_INLINE auto expand(const Tile<T, L>& x) {
   return rename<expand_t<L, Axis>>(x);
 }
 
-// Repeats x along dimension Axis, of length 1, to the layout To. The layout of x is To with Axis squeezed.
+// Repeats x along dimension Axis, where x has length 1. To is the layout of the result. The layout of x must be To with
+// Axis squeezed.
 template <typename To, int Axis, typename T, typename L>
 TILE_INLINE Tile<T, To> broadcast(const Tile<T, L>& x) {
   static_assert(same_threads<L, squeeze_t<To, Axis>>(), "convert to squeeze_t<To, Axis> first");
@@ -27,7 +28,7 @@ TILE_INLINE Tile<T, To> broadcast(const Tile<T, L>& x) {
   return y;
 }
 
-// Joins two tiles along a new last dimension of length 2.
+// Interleaves two tiles along a new last dimension of length 2.
 template <typename T, typename L>
 TILE_INLINE Tile<T, join_t<L>> join(const Tile<T, L>& a, const Tile<T, L>& b) {
   Tile<T, join_t<L>> y;
@@ -37,7 +38,7 @@ TILE_INLINE Tile<T, join_t<L>> join(const Tile<T, L>& a, const Tile<T, L>& b) {
   });
   return y;
 }
-// One half of a tile of layout join_t<L>.
+// Returns half 0 or 1 of a tile made by join().
 template <typename L, int Half, typename T>
 TILE_INLINE Tile<T, L> half_of(const Tile<T, join_t<L>>& x) {
   Tile<T, L> y;
@@ -45,7 +46,7 @@ TILE_INLINE Tile<T, L> half_of(const Tile<T, join_t<L>>& x) {
   return y;
 }
 
-// ---- Through shared memory
+// ---- Operations through shared memory
 
 template <typename T, typename L>
 constexpr int whole_bytes() {
@@ -54,7 +55,7 @@ constexpr int whole_bytes() {
 
 namespace detail {
 
-// The index of an element in row-major order.
+// The row-major index of the element at p.
 template <typename Shape>
 TILE_INLINE int row_major(const Place& p) {
   int at = 0;
@@ -84,7 +85,7 @@ TILE_INLINE void lay_down(T* shared, const Tile<T, L>& x) {
     if (mine) shared[row_major<typename L::shape>(p)] = x.v[r];
   });
 }
-// Register r at place p gets element f(r, p) of `shared`, counted in row-major order.
+// Returns a tile in which register r, at position p, is element f(r, p) of `shared` (a row-major index).
 template <typename To, typename T, typename F>
 TILE_INLINE Tile<T, To> pick_up(const T* shared, F f) {
   Tile<T, To> y{};
@@ -94,7 +95,7 @@ TILE_INLINE Tile<T, To> pick_up(const T* shared, F f) {
 
 }  // namespace detail
 
-// The same elements in row-major order, in another shape.
+// Gives x another shape. The elements keep their row-major order.
 template <typename To, typename T, typename L, typename S>
 TILE_INLINE Tile<T, To> reshape(S shared, const Tile<T, L>& x) {
   static_assert(To::elements() == L::elements());
@@ -115,7 +116,7 @@ TILE_INLINE Tile<T, To> cat(S shared, const Tile<T, A>& a, const Tile<T, B>& b) 
   return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
 }
 
-// The elements from `start` on along Axis, as many as To has there.
+// Returns the slice of x from `start` on along Axis. The length of the slice is that of To along Axis.
 template <typename To, int Axis, typename T, typename L, typename S>
 TILE_INLINE Tile<T, To> extract(S shared, const Tile<T, L>& x, int start) {
   T* memory = shared.template begin<T>();
@@ -139,7 +140,7 @@ TILE_INLINE Tile<T, L> flip(S shared, const Tile<T, L>& x) {
   });
 }
 
-// Takes the elements at the indices `index` along Axis. An index out of range becomes the nearest valid one.
+// Gathers the elements at the indices `index` along Axis. An index out of range is clamped to the nearest valid index.
 template <int Axis, typename T, typename L, typename I, typename To, typename S>
 TILE_INLINE Tile<T, To> gather(S shared, const Tile<T, L>& x, const Tile<I, To>& index) {
   T* memory = shared.template begin<T>();

@@ -1,4 +1,4 @@
-// Shared by the CUDA attention kernels and the scheduler: the argument block and the layout of shared memory.
+// The argument block and the shared-memory layout of the CUDA attention kernels, for the kernels and the scheduler.
 #pragma once
 
 #include <stdint.h>
@@ -7,10 +7,10 @@
 
 namespace heddle::tile {
 
-// The coordinate of a batch (a head of an image, say) in one of the two outer dimensions of an operand's tensor map:
-// batch / a % b. b is 1 if the operand does not have that dimension.
+// Maps a batch number (for example, the number of a head of an image) to a coordinate in one of the two outer
+// dimensions of an operand's tensor map: batch / a % b. If the operand does not have that dimension, b is 1.
 struct AttentionCoordinate {
-  GemmDivisor by, by_extent;  // a, b
+  GemmDivisor by, by_extent;  // divisors a and b
   int32_t extent;             // b
 
   static TILE_HD constexpr AttentionCoordinate of(int32_t divisor, int32_t extent) {
@@ -26,8 +26,8 @@ struct AttentionPlace {
 };
 static_assert(sizeof(AttentionPlace) == 40);
 
-// The index of a tile of keys as a function of the row tile and the batch's length: (step * tile + by_length * length +
-// offset) / tile_n, clamped to [low, high].
+// The index of a tile of keys as a function of the row tile's index and the batch's length: (step * tile + by_length *
+// length + offset) / tile_n, clamped to [low, high].
 struct AttentionBound {
   int32_t step, by_length, offset, low, high;
 
@@ -37,66 +37,73 @@ struct AttentionBound {
   }
 };
 
-// O = softmax(scores(Q K^T)) V for each batch; Q has m rows, K and V have n. A block processes one unit at a time: a
-// row tile of a batch, or one of `splits` parts of that tile's keys. If V and O have more columns than a block holds,
-// each batch counts once for each panel of columns (Config::kPanels), side by side; units of these panels repeat the
-// product of Q and K. Units are ordered by sections of batches. In a section, the first row tile (`descending`: the
-// last) of every batch comes first, then the next row tile of every batch, and so on.
+// Arguments of O = softmax(scores(Q K^T)) V for each batch. Q has m rows; K and V have n rows. A block processes one
+// unit of work at a time: a row tile of a batch, or one of `splits` parts of that tile's keys.
+//
+// If V and O have more columns than a block can hold, their columns are divided into panels (Config::kPanels). Each
+// panel of a batch then counts as a batch of its own; the panels of a batch are numbered consecutively. Their units
+// compute the product of Q and K again.
+//
+// Units are ordered by sections of batches. Within a section, the units of the first row tile (`descending`: the last)
+// of every batch come first, then those of the next row tile of every batch, and so on.
 struct AttentionArgs {
-  // With splits, the sums over each part of the keys: [row tile of all batches][64 rows][split], each with
-  // attention_partial_floats() floats for every thread.
+  // If splits > 1: partial results, [row tile of all batches][64 rows][split]. Each entry has
+  // attention_partial_floats() floats per thread.
   float* partial;
-  uint32_t* counters;   // zero before and after: attention_counters()
-  int32_t m, n, width;  // width: of V and O, all panels
+  uint32_t* counters;   // zero before and after a launch: attention_counters()
+  int32_t m, n, width;  // width: columns of V and O in all panels
   int32_t tiles_m;      // row tiles per batch
-  int32_t units;        // of all batches and panels
+  int32_t units;        // over all batches and panels
   int32_t splits;
-  int32_t section, last_section, sections;  // batches per section, batches in the last one, number of sections
+  int32_t section, last_section, sections;  // batches per section; batches in the last section; sections
   int32_t descending;
   float factor, scale;  // plain scores = factor * products; scale = factor * log2(e)
   AttentionBound first, plain_first, plain_last, last;
-  int32_t least_length, most_length;  // the bounds hold for these lengths; others compute all keys, none as plain
+  int32_t least_length, most_length;  // valid lengths for the bounds; for others, all keys count, none as plain
   AttentionPlace q, k, v;
-  GemmDivisor by_splits, by_section, by_batches, by_last;  // units of a section without splits; batches of one
+  GemmDivisor by_splits, by_section, by_batches, by_last;  // by splits; by units of a section without splits; by
+                                                           // batches of a section, of the last section
 };
 static_assert(sizeof(AttentionArgs) == 304);
 
-// A table of the pages of a pool that hold each batch's keys. Each sequence has a line of entries, one for each page.
-// `heads` consecutive batches belong to one sequence.
+// A table that lists the pages of each batch's keys. The pages belong to a pool. Each sequence has a row in the table
+// with one entry per page; `heads` consecutive batches share a sequence.
 struct AttentionPages {
   const void* table;
-  int64_t offset, sequence, entry;  // offset of the first entry; strides between sequences and between entries
+  int64_t offset, sequence, entry;  // offset of the first entry; strides of sequences and of entries
   int32_t heads;
   int32_t entries;  // per sequence
   int32_t pool;     // pages in the pool
-  // Nonzero: entries are gather indices, so negative ones count from the end of the pool, and ones beyond it are
-  // clamped to the nearest page. Zero: such entries name no page.
+  // Nonzero: entries are gather indices. A negative entry counts from the end of the pool, and an entry beyond the pool
+  // is clamped to the nearest page. Zero: an entry outside the pool refers to no page.
   int32_t clamps;
   GemmDivisor by_heads;
 };
 static_assert(sizeof(AttentionPages) == 56);
 
-// Rows of Q per group of four warps, 16 for each warp.
+// Rows of Q per group of four warps; each warp has 16 of them.
 inline constexpr int kAttentionGroupRows = 64;
 
-// Floats per thread: its share of O, and the maximum and sum of each of its two rows.
+// Floats per thread in `partial`: the thread's elements of O, and the maximum and the sum of each of its two rows.
 TILE_HD constexpr int attention_partial_floats(int width) {
   return width / 2 + 4;
 }
-// Counters: the next unit, the blocks that have found none left. After them, for each 64 rows, the finished parts.
+// Counters of the scheduler: the next unit, and the number of blocks that have found no further unit. They are followed
+// by a counter of finished splits for every 64 rows.
 inline constexpr int kAttentionWalkCounters = 2;
 
-// A unit of work, as the producer warp hands it to the consumers. It covers the tiles of keys [first, last), of which
-// [plain_first, plain_last) have plain scores. If a length leaves fewer tiles than there are parts, some parts have no
-// tiles.
+// A unit of work, which the producer warp passes to the consumers. It covers the key tiles [first, last); those in
+// [plain_first, plain_last) have plain scores. If a batch has fewer key tiles than there are splits, some splits have
+// no tiles.
 struct alignas(16) AttentionUnit {
-  int32_t number, batch, row, split;  // number < 0: there is none
+  int32_t number, batch, row, split;  // number < 0: no further unit
   int32_t first, plain_first, plain_last, last;
-  int32_t column;  // of V and O: the panel's first
+  int32_t column;  // the panel's first column in V and O
 };
 
-// Registers per thread: at entry (from 65,536 of an SM, in multiples of 8), then in the producer warpgroup, which gives
-// up most of its registers, and in the consumers. The producer needs more if it asks a counter for units (`asks`).
+// Registers per thread: when the kernel starts (from the 65,536 of an SM, in multiples of 8), then in the producer
+// warpgroup, which releases most of its registers, and in the consumers. The producer needs more registers if it gets
+// units from a counter (`asks`).
 struct AttentionBudget {
   int entry, producer, consumer;
 };
@@ -110,8 +117,9 @@ TILE_HD constexpr AttentionBudget attention_budget(int consumers, int blocks, bo
   return {entry, producer, consumer < kMost ? consumer : kMost};
 }
 
-// A tile of 16-bit elements in shared memory, as TMA writes it and wgmma reads it. A piece spans 64 elements along the
-// dimension that is contiguous in memory and has a row of 128 bytes for each element along the other one.
+// A tile of 16-bit elements in shared memory, in the format that TMA writes and wgmma reads. The tile consists of
+// `count` pieces. A piece spans 64 elements along the dimension that is contiguous in memory, and has a 128-byte row
+// for each of the `rows` elements along the other dimension.
 struct AttentionPieces {
   int count, rows;
   TILE_HD constexpr int piece_bytes() const { return rows * kGemmRowBytes; }
@@ -123,7 +131,8 @@ TILE_HD constexpr AttentionPieces attention_pieces(int rows, int depth, bool alo
   return {(along + kPiece - 1) / kPiece, across};
 }
 
-// Lines of the TMA box that loads a tile of `lines`, a multiple of 16. TMA boxes have at most 256 lines.
+// The number of lines of the TMA box that loads a tile of `lines` lines. `lines` is a multiple of 16. A TMA box has at
+// most 256 lines.
 TILE_HD constexpr int attention_box_lines(int lines) {
   constexpr int kMost = 256, kLines = 16;
   int boxes = (lines + kMost - 1) / kMost;
@@ -131,12 +140,13 @@ TILE_HD constexpr int attention_box_lines(int lines) {
   return lines / boxes;
 }
 
-// Bytes of Q's tile, which also stages the results on their way to memory when Q is no longer needed.
+// Bytes of Q's tile. When Q is no longer needed, the results are staged there before they are stored.
 TILE_HD constexpr int attention_q_bytes(int tile_m, int depth, int width) {
   const int q = attention_pieces(tile_m, depth, true).bytes(), o = attention_pieces(tile_m, width, true).bytes();
   return q > o ? q : o;
 }
-// Bytes of the queue of units for the consumers, and of a word per warpgroup by which one thread informs the others.
+// Bytes of the queue that passes units to the consumers, plus one word per warpgroup through which one thread sends a
+// value to the others.
 TILE_HD constexpr int attention_unit_bytes(int q_stages) {
   return q_stages * static_cast<int>(sizeof(AttentionUnit)) + 16;
 }
@@ -148,23 +158,24 @@ TILE_HD constexpr int attention_shared_bytes(int tile_m, int tile_n, int depth, 
          attention_unit_bytes(q_stages);
 }
 
-// For mma.sync (sm80.h), a tile is stored in slices of this many elements along the dimension that is contiguous in
-// memory, of which the tile has `length`. `element`: bytes of an element, here and below.
+// The sm80.h kernels (mma.sync) store a tile in slices along the dimension that is contiguous in memory. Returns the
+// elements per slice if the tile has `length` elements along that dimension. `element` is the size of an element in
+// bytes, here and below.
 TILE_HD constexpr int attention_slice(int length, int element) {
   int slice = kGemmRowBytes / element;
   while (slice > 16 && length % slice != 0) slice /= 2;
   return slice;
 }
-// 16-row blocks per warp, in a block of 64 * `groups` rows. With two, a warp reads each fragment of K and V once for
-// both, but needs twice the registers.
+// The number of 16-row blocks per warp, in a CTA with 64 * `groups` rows. With two blocks, a warp loads each fragment
+// of K and V once for both blocks, but needs twice the registers.
 TILE_HD constexpr int attention_blocks_m(int groups, int depth, int width) {
   return groups == 4 || (groups == 2 && depth + width <= 192) ? 2 : 1;
 }
 TILE_HD constexpr int mma_attention_threads(int groups, int depth, int width) {
   return 128 * groups / attention_blocks_m(groups, depth, width);
 }
-// Few rows (a decoding step): all `warps` warps process the same 16 rows. Each warp has its own tiles of keys in its
-// own ring, and finally leaves its sums in the memory of the rings.
+// Few rows (a decoding step): all warps of a block process the same 16 rows. Each warp processes different tiles of
+// keys, in its own ring. At the end, each warp stores its sums in the memory of its ring.
 inline constexpr int kAttentionFewRows = 16;
 TILE_HD constexpr int few_rows_ring_bytes(int tile_n, int depth, int width, int stages) {
   constexpr int kElement = 2;
@@ -173,12 +184,13 @@ TILE_HD constexpr int few_rows_ring_bytes(int tile_n, int depth, int width, int 
 TILE_HD constexpr int few_rows_sums_bytes(int width) {
   return 32 * attention_partial_floats(width) * static_cast<int>(sizeof(float));
 }
-// True if a warp of `blocks_m` 16-row blocks keeps Q in registers. Otherwise it reads Q again for each tile of keys. It
-// always does so for elements in two parts (split f32).
+// True if a warp with `blocks_m` 16-row blocks keeps Q in registers. Otherwise the warp loads Q again for each tile of
+// keys. Split f32 (elements in two parts) always loads Q again, whatever this returns.
 TILE_HD constexpr bool attention_keeps_queries(int depth, int blocks_m, int element) {
   return depth * blocks_m * element <= 256;
 }
-// Bytes of Q's tile, which also stages the results on their way to memory; below, of all shared memory.
+// mma_attention_q_bytes(): bytes of Q's tile, which also stages the results before they are stored. The functions
+// below: bytes of all shared memory.
 TILE_HD constexpr int mma_attention_q_bytes(int tile_m, int depth, int width, int element) {
   const int pieces = (width * element + kGemmRowBytes - 1) / kGemmRowBytes;
   const int q = tile_m * depth * element, o = tile_m * pieces * kGemmRowBytes;

@@ -1,13 +1,13 @@
 // Scalar arithmetic with directed rounding and without contraction, for CPUs, the emulated GPU and the interpreter. The
-// operands are volatile because compilers assume rounding to nearest: they must neither move nor fuse operations
-// between the switches of the rounding mode.
+// operands are volatile, because compilers assume rounding to nearest: otherwise they might fuse operations, or move
+// them out of the region with the other rounding mode.
 #pragma once
 
-#if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has them itself
+#if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has intrinsics for these functions
 
 namespace heddle::tile {
 
-enum class rounding { rtne, rtn, rtp, rtz };  // to nearest, down, up, toward zero: as the machine counts them
+enum class rounding { rtne, rtn, rtp, rtz };  // nearest, down, up, toward zero; the values of MXCSR's rounding field
 
 namespace detail {
 

@@ -1,12 +1,12 @@
-// Element types and the few type traits that the library needs. Standard headers would take longer to compile than a
-// kernel.
+// Element types, and the few type traits that the library needs. Including the standard headers would take longer than
+// compiling a kernel.
 #pragma once
 
 #include "tile/core/config.h"
 
 namespace heddle::tile {
 
-// Storage types; arithmetic happens in float.
+// Storage types. Arithmetic on them is done in float.
 struct half {
   uint16_t bits;
 };
@@ -21,18 +21,18 @@ inline constexpr bool is_same<A, A> = true;
 
 template <typename T>
 inline constexpr bool is_float = is_same<T, float> || is_same<T, double>;
-// Integers, bool and char included; not the storage types.
+// True for integers, including bool and char. False for the storage types.
 template <typename T>
 inline constexpr bool is_integer = !is_float<T> && requires(T x) {
   1 << x;
 };
-// Storage types.
+// True for the storage types.
 template <typename T>
 inline constexpr bool is_class = !is_float<T> && !is_integer<T>;
 template <typename T>
 inline constexpr bool is_signed = is_float<T> || T(-1) < T(0);
 
-// The type in which an element is computed: float for the 16-bit floats, otherwise the type itself.
+// The type in which an element is computed: float for the 16-bit floats, otherwise T itself.
 template <typename T>
 struct compute_type {
   using type = T;
@@ -48,7 +48,7 @@ struct compute_type<bfloat> {
 template <typename T>
 using compute_t = typename compute_type<T>::type;
 
-// Integer of a given size in bytes.
+// The integer type with `Bytes` bytes.
 template <int Bytes, bool Signed>
 struct int_of_size;
 template <>
@@ -88,7 +88,7 @@ using int_t = typename int_of_size<Bytes, true>::type;
 template <int Bytes>
 using uint_t = typename int_of_size<Bytes, false>::type;
 
-// Initial values of maximum and minimum: infinities, or the ends of an integer type.
+// The initial values of a maximum and of a minimum: infinities, or the limits of an integer type.
 template <typename T>
 TILE_HD constexpr T lowest() {
   if constexpr (is_float<T>) {

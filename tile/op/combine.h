@@ -1,5 +1,5 @@
-// How reductions combine values: vectors lane by lane, and single numbers. Max and min propagate NaN; `any` and `all`
-// work on 0 and 1.
+// The operations that reductions use to combine two values, for vectors (lane by lane) and single numbers. max_of and
+// min_of propagate NaN; any_of and all_of work on 0 and 1.
 #pragma once
 
 #include "tile/arch/vec.h"

@@ -1,11 +1,11 @@
-// Maps elements to unsigned numbers in the same order, for sorting and selecting.
+// Maps elements to unsigned integers with the same order, for sorting and selection.
 #pragma once
 
 #include "tile/arch/vec.h"
 
 namespace heddle::tile {
 
-// 32 bits, or 64 for wider elements. NaN is above every number; both zeros are equal.
+// The result has 32 bits, or 64 for wider elements. NaN is above every number. Both zeros map to the same integer.
 template <typename T>
 TILE_INLINE auto order_key(const T* p) {
   using C = compute_t<T>;

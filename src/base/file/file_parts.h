@@ -10,9 +10,9 @@
 
 namespace heddle {
 
-// Like write_file(), for a file of `size` bytes whose parts are made meanwhile: write(put) calls put(offset, part), in
-// any order and from any thread. Bytes that no part covers are zero. If `path` is a device, the content is collected in
-// memory and written at the end.
+// Like write_file(), for a file of `size` bytes whose parts are computed during the write. write(put) calls put(offset,
+// part) for each part, in any order and from any thread. Bytes that no part covers are zero. If `path` is a device, the
+// content is collected in memory and written at the end.
 using PutPart = std::function<void(uint64_t offset, std::span<const std::byte> part)>;
 void write_file(const std::string& path, uint64_t size, const std::function<void(const PutPart&)>& write, Sync sync);
 

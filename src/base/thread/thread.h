@@ -11,11 +11,11 @@ namespace heddle {
 
 class ThreadPool;
 
-// The remedy to print if the system cannot start a thread or a process.
+// The remedy in the error message if the system cannot start a thread or a process.
 inline constexpr const char* kMoreProcesses =
     "Raise the limit on processes and threads (ulimit -u, pids.max of the control group), or end some";
 
-// Starts a thread that does `work`. Throws kOutOfMemory, naming `what`, if the system cannot start one.
+// Starts a thread that runs `work`. Throws kOutOfMemory if the system cannot start a thread; the message names `what`.
 template <typename Work>
 std::thread start_thread(const char* what, Work&& work) {
   try {
@@ -25,8 +25,8 @@ std::thread start_thread(const char* what, Work&& work) {
   }
 }
 
-// A pool for work whose number of threads the user did not choose: if the system starts fewer threads, the pool has
-// fewer or none, and a warning says so.
+// Creates a pool for work whose number of threads the user did not choose. If the system cannot start `threads`
+// threads, the pool has fewer threads or none, and a warning says so.
 std::unique_ptr<ThreadPool> pool_of_up_to(int threads);
 
 }  // namespace heddle

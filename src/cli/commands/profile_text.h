@@ -4,8 +4,8 @@
 
 namespace heddle::cli {
 
-// Prints a profile for a terminal of 100 columns: its header, the hot path, the calls, frames and kernels that take the
-// most time, how far they are from the limits of the device, and what to do. `top`: rows of each table.
+// Prints a profile for a terminal of 100 columns: the header, the hot path, the most expensive calls, frames and
+// kernels, their distance from the device's limits, and advice. `top` is the maximal number of rows per table.
 void print_profile(const profile::Profile& profile, int top);
 
 // Prints the largest changes between two profiles, by frame.

@@ -7,26 +7,27 @@
 
 namespace heddle::codegen {
 
-// Writes loads whose positions are not affine in the lanes, on a CPU.
+// Writes CPU loads whose indices are not affine in the vector lane.
 class GatherEmitter : public AddressEmitter {
  protected:
   using AddressEmitter::AddressEmitter;
   ~GatherEmitter() = default;
 
-  // The name of `e` if it is written already.
+  // Returns the variable that holds `e`, if the code that computes `e` is already written.
   virtual const TextValue* find(schedule::ExprId e) const = 0;
 
-  // The lanes of an index that can be computed as a vector of 32-bit integers, and of a load at such an index.
+  // lane_index() returns the index of each lane as a vector of 32-bit integers; gather() returns a load at such an
+  // index. Both return nullopt if the index cannot be computed as such a vector.
   std::optional<std::string> lane_index(const schedule::Index& at);
   std::optional<std::string> gather(schedule::ExprId load);
 
  private:
-  // Such an index in two parts: the part that all lanes share, and the part that each lane adds.
+  // Such an index as a sum: `shared` is the same for all lanes, `lanes` differs by lane.
   struct LanePositions {
     schedule::Index shared;
     std::string lanes;
-    std::optional<schedule::ExprId> loaded;  // `lanes` is this load, whose elements are side by side
-    int64_t limit = 0;                       // all of `lanes` are less
+    std::optional<schedule::ExprId> loaded;  // if set, `lanes` is this load, whose elements are contiguous
+    int64_t limit = 0;                       // exclusive upper bound of `lanes`
   };
   std::optional<LanePositions> lane_positions(const schedule::Index& at);
   bool has_lane_form(const schedule::Index& at) const;

@@ -7,13 +7,14 @@
 
 namespace heddle::codegen {
 
-// The graph nodes that the lines of a kernel's text compute. A text's comments name the origin of a value by the kind
-// of its node in the model ("add of Add"), so that layers share texts. If a kernel is written from a graph whose kinds
-// are node_tag()s, its comments name nodes instead. The rest of the text is the same.
+// Maps the lines of a kernel's source text to the graph nodes that they compute. A comment in the text names the origin
+// of a value by the kind of its model node ("add of Add"), so that equal layers share a text. If a kernel is emitted
+// from a graph in which each node's kind is its node_tag(), the comments identify the nodes themselves. The rest of the
+// text stays the same.
 std::string node_tag(uint32_t node);
 
-// The nodes of each line, in order, each once; none if the text names none. A declaration for later lines gets the
-// nodes of the line that follows.
+// Returns the distinct nodes of each line, in order; empty lists if the text names no nodes. A `const auto`
+// declaration, which serves later lines, gets the nodes of the next line.
 std::vector<std::vector<uint32_t>> nodes_by_line(std::string_view text);
 
 }  // namespace heddle::codegen

@@ -7,7 +7,7 @@
 
 namespace heddle::driver {
 
-// The report entry of a kernel of this graph, before it is measured.
+// The report entry of a kernel of this graph, without measured times.
 KernelReport report_of(const ir::Graph& graph, const schedule::ScheduledKernel& kernel,
                        const codegen::KernelSource& source);
 

@@ -7,17 +7,17 @@
 
 namespace heddle::driver {
 
-// "mul add reduce x3 exp ...": the ops of a group in order of first appearance.
+// The ops of a group in order of first appearance: "mul add reduce x3 exp ...".
 std::string summarise_ops(const ir::Graph& graph, const ir::Group& group);
-// The model's nodes that a group comes from, the first few by name.
+// The names of the model nodes that a group was made from. Lists only the first few.
 std::string summarise_origins(const ir::Graph& graph, const ir::Group& group);
 
-// Bytes of a dense value. Throws kOutOfMemory if no machine has memory for it.
+// The size in bytes of a dense value. Throws kOutOfMemory if no machine has that much memory.
 int64_t bytes_of(const ir::TensorType& type);
-// Bytes of the values that stay inside a group, each written once and read once.
+// The memory traffic in bytes that fusion saves: each value inside the group would be written once and read once.
 int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group);
-// Bytes that a stitch group has to move: every outside value once. If it only looks up elements of a value, these
-// elements.
+// The bytes that a stitch group must transfer: every input and output once. If the group only gathers elements of an
+// input, only these elements count.
 double compulsory_bytes(const ir::Graph& graph, const ir::Group& group);
 
 }  // namespace heddle::driver

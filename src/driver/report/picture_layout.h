@@ -6,21 +6,22 @@
 
 namespace heddle::driver {
 
-// Computes the places of a picture's boxes and the routes of its edges. The layer of a box is the length of the longest
-// path to it. If there are many layers, they fold into columns, which are read down, up, down and so on. In a network
-// whose second half reads results of the first half (a UNet), both ends of such an edge are then at one height.
+// Computes the positions of a picture's boxes and the routes of its edges. A box's layer is the length of the longest
+// path to the box. If there are many layers, they are folded into columns that are read alternately downwards and
+// upwards. In a network whose second half reads results of the first half (a UNet), both ends of such an edge are then
+// at about the same height.
 //
 // An edge to the next layer is a curve. All other edges run in the gaps between layers and in lanes beside the columns,
-// where no box is. The edges of one source share a lane.
+// which contain no boxes. All edges from one box share a lane.
 struct LayoutRequest {
   struct Box {
     double width, height;
-    bool floats = false;  // lies just before its first reader instead of at the beginning
+    bool floats = false;  // placed just before its first reader, not at the top
   };
 
   std::vector<Box> boxes;                        // each edge leads from an earlier box to a later one
-  std::vector<std::pair<size_t, size_t>> edges;  // distinct
-  std::vector<std::vector<size_t>> frames;       // boxes kept in one column, if they are not too many
+  std::vector<std::pair<size_t, size_t>> edges;  // distinct pairs (from, to) of box indices
+  std::vector<std::vector<size_t>> frames;       // groups of boxes to keep in one column, if they are not too many
 };
 
 struct Point {
@@ -30,8 +31,8 @@ struct Point {
 struct Layout {
   double width = 0, height = 0;
   std::vector<Point> corners;              // the upper left corner of each box
-  std::vector<size_t> columns;             // of each box
-  std::vector<std::vector<Point>> routes;  // of each edge, from box to box; with two points a curve
+  std::vector<size_t> columns;             // the column of each box
+  std::vector<std::vector<Point>> routes;  // the points of each edge's route; two points are drawn as a curve
 };
 
 Layout lay_out(const LayoutRequest& request);

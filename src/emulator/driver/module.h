@@ -15,24 +15,24 @@ struct Kernel {
   std::string name;
   const emulated::KernelInfo* info = nullptr;
   Module* module = nullptr;
-  int most_shared = 48 << 10;  // limit of dynamic shared memory per launch
+  int most_shared = 48 << 10;  // limit of dynamic shared memory per launch, in bytes
 };
 
 // A shared object compiled from a unit of CUDA C++ (tile/arch/emulated/abi.h).
 class Module {
  public:
-  // Returns null, with the reason in `why`, if the bytes are not such an object.
+  // Loads a module. Returns null, with the reason in `why`, if `image` is not such an object.
   static std::unique_ptr<Module> load(const void* image, std::string* why);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  // Returns null if there is no such kernel. The result lives as long as the module.
+  // Finds a kernel by name; null if the module has none of that name. The result lives as long as the module.
   Kernel* find(const std::string& name);
 
   const emulated::ModuleInfo& info() const { return *info_; }
-  // The variables in which the unit keeps the address of its dynamic shared memory, one per name that it declares for
-  // it.
+  // The variables in which the unit stores the address of its dynamic shared memory: one for each name under which the
+  // unit declares that memory.
   const std::vector<uint8_t**>& shared_slots() const { return shared_slots_; }
 
  private:

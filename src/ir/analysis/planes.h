@@ -4,8 +4,8 @@
 
 namespace heddle::ir {
 
-// True for a depthwise convolution with one output channel per input channel, over one or two dimensions. With channels
-// first, each channel is a separate plane.
+// True if `conv` is a depthwise convolution over one or two dimensions with one output channel per input channel. If
+// channels come first, the convolution filters each channel as a separate plane.
 bool filters_planes(const Graph& graph, const Node& conv);
 
 }  // namespace heddle::ir

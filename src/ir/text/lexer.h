@@ -6,18 +6,18 @@
 
 namespace heddle::ir {
 
-// Tokens of the textual IR and of the text of the tile language.
+// A token of the textual IR or of the tile language's text form.
 struct Token {
   enum class Kind { kEnd, kName, kValue, kNumber, kString, kPunctuation };
   Kind kind = Kind::kEnd;
-  std::string text;  // unescaped; kValue without its %, kPunctuation one character
+  std::string text;  // unescaped; without the % if kValue, one character if kPunctuation
   int line = 1, column = 1;
 };
 
-// The name of a token in messages: "'{'", "number 12", "end of text".
+// The description of a token in messages: "'{'", "number 12", "end of text".
 std::string describe(const Token& token);
 
-// Throws kInvalidIr with the token's position: "line 3, column 7". `page` documents the textual form.
+// Throws kInvalidIr with the token's position: "line 3, column 7". `page` is the documentation page of the text form.
 inline constexpr std::string_view kFormPage = "docs/design/ir.md";
 [[noreturn]] void fail_at(const Token& token, std::string why, std::string_view page = kFormPage);
 
@@ -42,9 +42,9 @@ class Lexer {
   int line_ = 1, column_ = 1;
 };
 
-// True if `text` is a name that needs no quotes: [A-Za-z_][A-Za-z0-9_.]*
+// True if `text` can be written as a name without quotes: [A-Za-z_][A-Za-z0-9_.]*
 bool is_plain_name(std::string_view text);
-// `text` in quotes, with `"`, `\` and control characters escaped.
+// Puts `text` in quotes and escapes `"`, `\` and control characters.
 std::string quoted(std::string_view text);
 
 }  // namespace heddle::ir

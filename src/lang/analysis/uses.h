@@ -6,8 +6,8 @@
 
 namespace heddle::lang {
 
-// The definition and the users of each value of a kernel, and the order of its ops: an op has a smaller number than the
-// ops of its regions, and these have smaller numbers than the ops after it.
+// The definition and the users of each value of a kernel, and a numbering of its ops. An op has a smaller number than
+// the ops of its regions, which have smaller numbers than the ops after it.
 class Uses {
  public:
   explicit Uses(const Kernel& kernel);
@@ -15,8 +15,8 @@ class Uses {
   const Op* definer(ValueId value) const { return at(definers_, value); }  // null: an argument or a parameter
   const std::vector<const Op*>& users(ValueId value) const { return at(users_, value); }
   int order(const Op& op) const;
-  int ops() const { return count_; }                                         // ops in all regions
-  const Region* region(ValueId value) const { return at(regions_, value); }  // the region with its definition
+  int ops() const { return count_; }                                         // the number of ops in all regions
+  const Region* region(ValueId value) const { return at(regions_, value); }  // the region that defines the value
 
  private:
   template <typename T>
@@ -28,14 +28,14 @@ class Uses {
   std::vector<const Op*> definers_;
   std::vector<std::vector<const Op*>> users_;
   std::vector<const Region*> regions_;
-  std::vector<std::pair<const Op*, int>> orders_;  // by address
+  std::vector<std::pair<const Op*, int>> orders_;  // sorted by address
   int count_ = 0;
 };
 
-// True if the value is a known zero, or a tile of them.
+// True if the value is known to be zero or a tile of zeros.
 bool is_zero(const Uses& uses, ValueId value);
 
-// True if any op in the region, at any depth, has one of these traits.
+// True if any op in the region, at any nesting depth, has one of these traits.
 bool has_trait(const Region& region, unsigned traits);
 
 }  // namespace heddle::lang

@@ -4,9 +4,9 @@
 
 namespace heddle::lang::cuda {
 
-// Computes an index that several dimensions use (`x[:, None]` and `x[None, :]` of one x) once per dimension. Threads
-// hold other elements of it for each, and computing is cheaper than moving. The same for load masks that have other
-// uses.
+// Duplicates index computations. If several dimensions use the same index (`x[:, None]` and `x[None, :]`), the kernel
+// computes the index once per dimension: each dimension distributes the elements to threads differently, and computing
+// an index again is cheaper than exchanging it between threads. Load masks that have other uses are duplicated, too.
 void clone_indices(Kernel& kernel);
 
 }  // namespace heddle::lang::cuda

@@ -11,27 +11,28 @@
 
 namespace heddle::lang {
 
-// Memory that a kernel may touch.
+// A range of memory that a kernel may access.
 struct Allocation {
   uint64_t address = 0, bytes = 0;
-  std::string name;  // as messages call it
+  std::string name;  // its name in messages
 };
 
-// Memory of this process as seen by programs that run one after another. With allocations, each access must lie in one
-// of them. With `races`, it is an error if two programs access the same cell and one of them writes it, unless both use
-// atomics or an acquiring atomic has ordered the later one.
+// Memory of this process as seen by programs that run one after another. If `allocations` is not empty, each access
+// must be inside one of them. With `races`, it is an error if two programs access the same cell and one of them writes
+// it. There are two exceptions: both accesses are atomic, or the later program did an acquiring atomic before its
+// access.
 class Memory {
  public:
   Memory(const Kernel& kernel, std::vector<Allocation> allocations, bool races);
 
   void enter_program(std::array<int64_t, 3> program);
-  // The op that the following accesses belong to. `lane` is the index of an element of its tile.
+  // Sets the op that makes the following accesses. In these, `lane` is the index of an element in the op's tile.
   void enter_op(const Op& op) { op_ = &op; }
 
-  // `is_volatile`: another program may have written the value.
+  // `is_volatile`: the value may come from another program. The load then counts as an acquiring atomic.
   Cell load(uint64_t address, Element element, size_t lane, bool is_volatile = false);
   void store(uint64_t address, Element element, Cell value, size_t lane);
-  // Replaces a value, which has been checked, by `update` of it; returns the old one.
+  // Replaces the value at `address` by update(old value) and returns the old value. Call check() first.
   template <typename F>
   Cell exchange(uint64_t address, Element element, const F& update) {
     const Cell old = read(address, element);
@@ -44,7 +45,7 @@ class Memory {
   // The number of writes that changed a value.
   int64_t changes() const { return changes_; }
 
-  // "softmax.py:9: `load` in program (1, 0, 0), element 7"
+  // The location of an access for messages: "softmax.py:9: `load` in program (1, 0, 0), element 7".
   std::string where(size_t lane) const;
 
  private:
@@ -63,8 +64,8 @@ class Memory {
   [[noreturn]] void race(const Touch& other, std::string_view what, size_t lane) const;
 
   const Kernel& kernel_;
-  std::vector<Allocation> allocations_;  // by address
-  size_t last_ = 0;                      // the allocation that was hit last
+  std::vector<Allocation> allocations_;  // sorted by address
+  size_t last_ = 0;                      // the index of the allocation that the last access hit
   bool races_;
   std::unordered_map<uint64_t, Shadow> shadow_;
   std::vector<std::array<int64_t, 3>> programs_;

@@ -4,8 +4,9 @@
 
 namespace heddle::lang {
 
-// A tile that a `for` carries and moves by a uniform amount (pointers += BLOCK_K) becomes its first value plus a scalar
-// that the loop carries. The tile then needs no registers or memory, and its addresses are known without induction.
+// Rewrites a tile that a `for` loop carries and advances by a uniform amount (pointers += BLOCK_K). The tile becomes
+// its initial value plus a scalar that the loop carries. The tile then needs no registers or memory across iterations,
+// and the analysis of its addresses needs no induction.
 void uniform_induction(Kernel& kernel);
 
 }  // namespace heddle::lang

@@ -2,8 +2,8 @@
 
 namespace heddle::profile {
 
-// Waits until every GPU that this process uses is idle; does nothing if it uses none. Operations that still run when a
-// collection ends are not recorded.
+// Waits until every GPU that this process uses is idle; does nothing if the process uses no GPU. Call this before a
+// collection ends: operations that still run at its end are not recorded.
 void wait_for_devices();
 
 }  // namespace heddle::profile

@@ -4,32 +4,34 @@
 #include <cstdint>
 #include <string>
 
-// The layout of data that a profiler reads from CPython's memory: the frames of a thread and the names of their code.
+// The layout of CPython's data structures that a profiler reads from memory: the frames of a thread and the names of
+// their code objects.
 namespace heddle::profile {
 
-// Offsets in bytes: a frame holds its code at `frame_code`, and so on.
+// Offsets of fields, in bytes. `frame_code` is the offset of the code object within a frame, and so on.
 struct PythonLayout {
-  size_t thread_frame;  // in a PyThreadState: the current frame, or the cframe that holds it
-  bool through_cframe;  // true for a cframe
+  size_t thread_frame;  // in a PyThreadState: the current frame, or the cframe that points to the frame
+  bool through_cframe;  // true if `thread_frame` is the offset of a cframe pointer
   size_t cframe_frame;  // in a cframe: the current frame
-  size_t frame_code, frame_previous, frame_instruction, frame_owner, frame_locals;  // frame_owner: 0: there is none
+  size_t frame_code, frame_previous, frame_instruction, frame_owner, frame_locals;  // frame_owner: 0 if there is none
   size_t code_first_line, code_file, code_name, code_lines;
-  size_t code_instructions;              // 0: frame_instruction is a 32-bit index, no address
-  size_t text_of_ascii, text_of_others;  // in a str: its characters
+  size_t code_instructions;              // 0: frame_instruction is a 32-bit index, not an address
+  size_t text_of_ascii, text_of_others;  // in a str: the characters of an ASCII string; of any other string
 };
 
-// Frames that the interpreter makes for calls from C have no code.
+// The value of frame_owner for frames that the interpreter creates for calls from C. These frames have no code.
 inline constexpr uint8_t kOwnedByCStack = 3;
 
-// The interpreter of this process. The dynamic linker knows its functions and data.
+// The Python interpreter of this process. Its functions and data are found through the dynamic linker.
 struct PythonRuntime {
   const PythonLayout* layout = nullptr;
   uint64_t code_type = 0;             // address of PyCode_Type
-  uint64_t cell_type = 0;             // of PyCell_Type
-  void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState: of the calling thread, null where it has none
+  uint64_t cell_type = 0;             // address of PyCell_Type
+  void* (*thread_state)() = nullptr;  // PyGILState_GetThisThreadState: null if the calling thread has no Python state
 };
 
-// Sets only `why` if there is no interpreter or an unknown one. Known are CPython 3.10 to 3.13 with a GIL.
+// Finds the interpreter. If there is none or its version is unknown, the result is empty and `why` holds the reason.
+// Known versions are CPython 3.10 to 3.13 with a GIL.
 PythonRuntime find_python(std::string* why);
 
 }  // namespace heddle::profile

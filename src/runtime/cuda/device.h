@@ -9,8 +9,8 @@
 
 namespace heddle::runtime {
 
-// The primary context of one GPU, and a stream. Thread-safe, but a thread must call make_current() before it calls the
-// driver itself. The classes below do so.
+// The primary context of one GPU, and a stream. Thread-safe. A thread that calls the driver directly must call
+// make_current() first; the classes below do so themselves.
 class CudaContext {
  public:
   // Makes the context current on the calling thread. Throws kDevice.
@@ -19,7 +19,7 @@ class CudaContext {
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  // The context that all models on this GPU share. It lives as long as one of them.
+  // Returns the context that all models on this GPU share. It is destroyed with the last of these models.
   static std::shared_ptr<const CudaContext> of_device(int ordinal);
 
   const CudaDriver& driver() const { return driver_; }
@@ -30,8 +30,9 @@ class CudaContext {
   void enter() const noexcept { driver_.context_set(context_); }  // for destructors
   void synchronize() const;
 
-  // As CudaDriver::check(). After an error that destroys the context (an illegal address, a GPU that fell off the bus),
-  // every later call reports that error. The process cannot recover: neither a new nor a reset context works.
+  // Like CudaDriver::check(), but remembers an error that destroys the context (an illegal address, a GPU that fell off
+  // the bus): every later call reports that error again. The process cannot recover from such an error: even a new or a
+  // reset context does not work.
   void check(CudaDriver::Result result, const char* what) const;
 
  private:
@@ -43,7 +44,7 @@ class CudaContext {
   mutable std::string lost_;  // the error that destroyed the context
 };
 
-// A separate stream that does not wait for any other.
+// An additional stream that does not synchronise with any other stream.
 class CudaStream {
  public:
   explicit CudaStream(const CudaContext& context);
@@ -58,7 +59,8 @@ class CudaStream {
   CudaDriver::Handle handle_ = nullptr;
 };
 
-// Device memory, aligned to 256 bytes. Throws kOutOfMemory with the size needed for `what` and the size free.
+// Device memory, aligned to 256 bytes. The constructor throws kOutOfMemory; the message gives the size needed for
+// `what` and the free size.
 class CudaBuffer {
  public:
   CudaBuffer(const CudaContext& context, size_t bytes, const char* what = "a buffer");
@@ -69,7 +71,7 @@ class CudaBuffer {
   uint64_t address() const { return address_; }
   size_t size() const { return bytes_; }
   void write(const void* from, size_t bytes, size_t offset = 0);
-  void read(void* to, size_t bytes, size_t offset = 0) const;  // after all work on the context's stream
+  void read(void* to, size_t bytes, size_t offset = 0) const;  // call it after all work on the context's stream
 
  private:
   const CudaContext& context_;
@@ -77,7 +79,7 @@ class CudaBuffer {
   size_t bytes_;
 };
 
-// Page-locked host memory: the device copies from and to it directly.
+// Page-locked host memory, which the device can copy from and to directly.
 class CudaHostBuffer {
  public:
   CudaHostBuffer(const CudaContext& context, size_t bytes);
@@ -91,15 +93,16 @@ class CudaHostBuffer {
   std::byte* data_ = nullptr;
 };
 
-// Loaded machine code.
+// A loaded module of device code.
 class CudaModule {
  public:
   CudaModule(const CudaContext& context, std::string_view cubin);
   ~CudaModule();
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
-  // Allows `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks. Pass the maximum over all
-  // launches: the last call decides.
+  // Returns a kernel. Allows launches of the kernel with up to `shared_bytes` of dynamic shared memory and clusters of
+  // up to `cluster` blocks. Pass the maximum over all launches, since each call replaces the limits of the previous
+  // call.
   CudaDriver::Handle function(const std::string& symbol, uint32_t shared_bytes, uint32_t cluster = 1) const;
 
  private:

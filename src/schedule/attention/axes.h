@@ -7,8 +7,9 @@
 
 namespace heddle::schedule {
 
-// The loops of two products in a row. The first three axes are summed over or belong to one operand only. The others
-// are dimensions of the operand that the second product multiplies by the values, split if a view needs it.
+// The loops of two consecutive products. The first three axes are kKey, kWidth and kDepth; each is summed over or
+// belongs to only one operand. The other axes are dimensions of the operand that the second product multiplies by the
+// values. A dimension is split into several axes if a view requires it.
 class ChainAxes {
  public:
   using Id = size_t;
@@ -16,21 +17,22 @@ class ChainAxes {
 
   ChainAxes(int64_t keys, int64_t width, int64_t depth) : extents_{keys, width, depth} {}
 
-  // Adds a dimension of this extent.
+  // Adds a dimension of this extent and returns its number.
   size_t add_dim(int64_t extent);
-  // Adds the dimension of the keys.
+  // Adds the dimension of keys.
   void add_key_dim() { dims_.push_back({kKey}); }
 
   size_t count() const { return extents_.size(); }
   int64_t extent(Id axis) const { return extents_[axis]; }
-  const std::vector<Id>& dim(size_t d) const { return dims_[d]; }  // its axes, the outermost first
+  const std::vector<Id>& dim(size_t d) const { return dims_[d]; }  // the axes of dimension `d`, outermost first
 
-  // Makes a variable for each axis, in order; the pool must have none yet.
+  // Creates a variable for each axis, in order. The pool must not contain any variables yet.
   std::vector<Index> variables(IndexPool& pool) const;
-  // The index of a dimension for these indices of the axes.
+  // The index of dimension `d`, given an index for each axis.
   Index index(IndexPool& pool, size_t d, const std::vector<Index>& axes) const;
 
-  // Splits an axis if an index (over the variables of all axes) is not linear in it. Returns true if it did.
+  // Splits an axis if `index` (over the variables of all axes) is not linear in that axis. Returns true if an axis was
+  // split.
   bool split_for(const IndexPool& pool, const Index& index);
 
  private:
@@ -38,7 +40,7 @@ class ChainAxes {
   std::vector<std::vector<Id>> dims_;
 };
 
-// The factor of each variable of a pool in an index; nullopt if the index is not linear in them.
+// The coefficient of each variable of the pool in `index`; nullopt if `index` is not linear in the variables.
 std::optional<std::vector<int64_t>> strides_of(const IndexPool& pool, const Index& index);
 
 }  // namespace heddle::schedule

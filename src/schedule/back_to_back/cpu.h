@@ -7,17 +7,17 @@
 
 namespace heddle::schedule {
 
-// A contraction of a chain. Its map consists of an image's rows of `pixels` pixels of equal size in bytes. If a product
-// has no image, its rows have one pixel.
+// One contraction of a chain. Its input and output maps consist of rows; a row has `pixels` pixels, each of the same
+// size in bytes. A product that has no image has one pixel per row.
 struct CpuLink {
   static constexpr uint32_t kBefore = UINT32_MAX, kMade = UINT32_MAX - 1;
 
-  KernelDesc desc;                 // as a separate kernel, with its input and output maps laid out as in scratch
-  std::vector<uint32_t> operands;  // by own operand: the chain's operand, or kBefore (input map), kMade (output)
-  Config config;                   // as a separate kernel: its kind and panels
+  KernelDesc desc;                 // as a separate kernel, with input and output maps laid out as in scratch
+  std::vector<uint32_t> operands;  // per operand: the chain's operand, or kBefore (input map), kMade (output map)
+  Config config;                   // its configuration as a separate kernel: kind and panels
   tile::ChainLink rows;
   int64_t pixels = 1;
-  bool by_image = false;  // images are the product's batches; else their pixels are its rows
+  bool by_image = false;  // true: images are the product's batches; false: all pixels are its rows
 
   const ContractionDesc& body() const { return *std::get<std::shared_ptr<const ContractionDesc>>(desc.body); }
 };
@@ -28,17 +28,17 @@ struct CpuBackToBackDesc {
   int64_t images = 1, unit = 1;  // tile::ChainShape
 };
 
-// A chain blocked by a configuration, as input of code generation: each link's own configuration for the most rows that
-// it computes at a time, and the shape. The maps between links follow each other in scratch; the links' own scratch
-// comes after them.
+// A chain with its blocking for a configuration, as input of code generation. `links` holds each link's own
+// configuration for the largest number of rows that it computes at a time. The maps between links are stored one after
+// another in scratch, followed by the links' own scratch.
 struct CpuChain {
   tile::ChainShape shape;
   std::vector<Config> links;
 };
 CpuChain blocked_chain(const CpuBackToBackDesc& desc, const CpuBackToBackConfig& config, const Target& target);
 
-// Back to back on a CPU: a strip of rows goes through all contractions, so that the maps between them stay in the
-// second-level cache.
+// Back-to-back kernels for a CPU. A strip of rows passes through all contractions before the next strip starts, so that
+// the maps between them stay in the second-level cache.
 const BackToBackBackend& cpu_back_to_back();
 
 }  // namespace heddle::schedule

@@ -13,15 +13,15 @@ namespace heddle::schedule {
 
 std::string_view to_string(Scheme scheme);
 
-// One dimension of the grid, in blocks. An iteration of the grid fixes the variable (block = 1), or the loops of its
-// stages cover the range [k * block, min((k + 1) * block, extent)).
+// One dimension of the grid, divided into blocks of `block` values. If block = 1, an iteration of the grid fixes the
+// variable. Otherwise the loops of the iteration's stages cover the range [k * block, min((k + 1) * block, extent)).
 struct GridDim {
   VarId var;
   int64_t block = 1;
-  VarId start = 0;  // block > 1: a variable that holds k * block
+  VarId start = 0;  // if block > 1: a variable that holds k * block
 };
 
-// The dimension that leaves a variable in blocks; null: there is none.
+// The grid dimension that divides `v` into blocks of more than one value; null if there is none.
 const GridDim* blocked(const std::vector<GridDim>& grid, VarId v);
 
 struct Scratch {
@@ -35,31 +35,31 @@ inline bool is_arg(Combine c) {
   return c == Combine::kArgMax || c == Combine::kArgMin;
 }
 
-// A running result of a stage. If the stage keeps no variable, the final value is a local. Otherwise it lies in
-// `scratch`, at position `at` of the kept variables.
+// A reduction of a stage. If the stage keeps no variable, the result is a local variable. Otherwise the results are in
+// `scratch`; position `at` depends on the kept variables.
 struct Reduction {
   Combine combine;
-  DType dtype;  // of the values; the result of an arg reduction is i64
+  DType dtype;  // of the reduced values; the result of an arg reduction is i64
   uint32_t local = 0;
   std::optional<uint32_t> scratch;          // buffer id
-  std::optional<uint32_t> position_buffer;  // arg reductions with kept variables: the i64 result
-  std::optional<uint32_t> error_buffer;     // vertical sums of floats: the rounding error so far
+  std::optional<uint32_t> position_buffer;  // arg reductions with kept variables: buffer id of the i64 results
+  std::optional<uint32_t> error_buffer;     // vertical sums of floats: buffer id of the rounding errors so far
   Index at;
   bool last = false;            // arg reductions: the last among equals wins
-  bool sums_long_sums = false;  // sums compensated sums, so every addition is compensated
+  bool sums_long_sums = false;  // the summands are compensated sums, so every addition is compensated
   std::string comment;
 };
 
 struct Store {
   uint32_t buffer;
-  DType dtype;  // as stored
+  DType dtype;  // type in memory
   Index at;
   ExprId value;
-  bool stream = false;  // past the caches: the buffer is too large to stay there until it is read
+  bool stream = false;  // bypass the caches: the buffer is too large to stay cached until it is read
 };
 
-// A sweep over a range of each loop. If the guard of a padding or concatenation changes within a vector, the stage is
-// cut into several pieces, so that the guard is constant in each.
+// A part of a stage's iteration space: a range of each loop. If a guard of a padding or concatenation changes inside
+// the space, the stage is split into pieces, so that the guard is constant in each piece.
 struct Piece {
   std::vector<Range> ranges;      // inclusive, one per loop of the stage
   std::vector<ExprId> values;     // one per reduction
@@ -67,62 +67,64 @@ struct Piece {
   std::vector<Store> stores;
 };
 
-// A load with unit stride along a loop other than the vector loop. Blocks of it are transposed into scratch first.
+// A load with unit stride along a loop other than the vector loop. Blocks of the operand are first transposed into
+// scratch.
 struct TransposedLoad {
-  uint32_t from;   // operand
-  DType dtype;     // as stored
-  Index at;        // of the block's first element
-  int64_t stride;  // along the vector variable; along `along` it is 1
+  uint32_t from;   // operand number
+  DType dtype;     // type in memory
+  Index at;        // index of the block's first element
+  int64_t stride;  // along the vector variable; the stride along `along` is 1
   VarId along;
   uint32_t scratch;  // buffer id, [block of along][block of vector variable]
 };
 
-// A store with unit stride along a short loop other than the vector loop. The stage fills scratch, which is then
-// transposed into the buffer.
+// A store with unit stride along a short loop other than the vector loop. The stage writes the values to scratch, and
+// then transposes the scratch into the buffer.
 struct TransposedStore {
-  uint32_t to;     // operand
-  DType dtype;     // as stored
-  Index at;        // of the block's first element
-  int64_t stride;  // along the vector variable; along `along` it is 1
+  uint32_t to;     // operand number
+  DType dtype;     // type in memory
+  Index at;        // index of the block's first element
+  int64_t stride;  // along the vector variable; the stride along `along` is 1
   VarId along;
   uint32_t scratch;  // buffer id, [along][block of vector variable]
   bool stream;
 };
 
-// A prefetch of data that the next iteration of the grid reads, issued while this iteration computes.
+// A prefetch of data for the next iteration of the grid, issued during the current iteration.
 struct Prefetch {
-  uint32_t from;  // operand
-  Index at;       // the stage's index one iteration later; may lie past the end
-  bool near;      // into L1, else L2
+  uint32_t from;  // operand number
+  Index at;       // the index of the next iteration; may be past the end
+  bool near;      // true: into L1; false: into L2
 };
 
 // One loop nest within an iteration of the grid.
 struct Stage {
   std::vector<VarId> loops;  // outermost first
-  size_t kept = 0;           // the first `kept` loops lie outside the reductions
-  bool vector = false;       // the last loop runs over vectors
-  bool vertical = false;     // the vector loop is not reduced: running results lie in scratch, one per lane
-  bool held = false;         // vertical with short reduced loops, which are innermost: results stay in registers
-  int64_t together = 1;      // vertical: steps of the innermost reduced loop combined before they update results
-  bool packed = false;       // rows of `along` in transposed loads and stores are short, whole and not blocked
+  size_t kept = 0;           // the first `kept` loops are outside the reductions
+  bool vector = false;       // the last loop is vectorised
+  bool vertical = false;     // the vector loop is not reduced: partial results are in scratch, one per lane
+  bool held = false;         // vertical, with short innermost reduced loops: partial results stay in registers
+  int64_t together = 1;      // vertical: steps of the innermost reduced loop to combine before an update
+  bool packed = false;       // transposed loads and stores: rows along `along` are short and not split into blocks
   std::vector<TransposedLoad> transposed;
   std::vector<TransposedStore> transposed_stores;
-  std::vector<Prefetch> prefetches;  // in every step of the vector loop
+  std::vector<Prefetch> prefetches;  // issued in every step of the vector loop
   struct Scan {
     bool exclusive, reverse;
   };
-  std::optional<Scan> scan;  // each step stores the running result (local `reductions[0].local` in the stores)
+  std::optional<Scan> scan;  // each step stores the running result (in stores: the local `reductions[0].local`)
   std::vector<Reduction> reductions;
   std::vector<Piece> pieces;
 };
 
-// The part of a description that kernels over memory-bound nodes have on all targets: a grid of independent iterations.
+// The part of a kernel description that is the same for all targets, for kernels over memory-bound nodes: a grid of
+// independent iterations.
 struct RegionDesc {
   ExprPool pool;
   std::vector<GridDim> grid;
   std::vector<Scratch> scratch;  // buffer ids follow those of the operands
   std::vector<SchemeChoice> schemes;
-  std::string title;  // "reduce max, exp, ... of Softmax"; no names of the model: layers share kernels
+  std::string title;  // "reduce max, exp, ... of Softmax"; without names of the model, so that layers can share kernels
 
   int64_t blocks_of(const GridDim& dim) const { return (pool.indices.extent(dim.var) + dim.block - 1) / dim.block; }
   int64_t iterations() const;
@@ -130,7 +132,7 @@ struct RegionDesc {
   int64_t extent(VarId v) const;  // of a loop within an iteration
 };
 
-// A kernel for a CPU: each iteration is a sequence of stages.
+// A kernel for a CPU. Each iteration is a sequence of stages.
 struct CpuStitchDesc : RegionDesc {
   std::vector<Stage> stages;
 };

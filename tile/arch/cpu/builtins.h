@@ -1,4 +1,4 @@
-// Replacements for builtins that GCC 10 and 11 lack; GCC 12 has them.
+// Replacements for builtins that GCC 12 has but GCC 10 and 11 lack.
 #pragma once
 
 #include "tile/arch/cpu/isa.h"
@@ -7,7 +7,7 @@
 #if defined(__has_builtin) && !__has_builtin(__builtin_shufflevector)
 namespace heddle::tile::detail {
 
-// Lanes I of the concatenation of a and b.
+// Returns the lanes with indices I of the concatenation of a and b.
 template <int... I, typename V>
 TILE_INLINE auto shuffle_lanes(V a, V b) {
   using T = __typeof__(a[0]);

@@ -1,5 +1,6 @@
-// vec<T, W> of one GPU thread: W neighbouring elements in registers. It uses the names of arch/cpu/vec.h, so that one
-// generated text serves both. It is plain C++: loops over the lanes that the compiler unrolls.
+// vec<T, W> holds W neighbouring elements in registers of one GPU thread. It has the interface of arch/cpu/vec.h, so
+// that the same generated source text compiles for both targets. It is plain C++: loops over the lanes, which the
+// compiler unrolls.
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -28,8 +29,8 @@ struct vec<T, 1> {
   TILE_INLINE void set(int, T value) { v = value; }
 };
 
-// One truth value per lane. `Bytes` is the size of the elements that were compared; it exists only so that the names
-// match those for CPUs.
+// One bool per lane. `Bytes` is the size of the compared elements; it has no effect here and exists only because the
+// masks of CPUs have this parameter.
 template <int Bytes, int W>
 struct mask {
   bool e[W];
@@ -77,7 +78,7 @@ TILE_INLINE vec<T, W> iota(T start = T(0)) {
   return r;
 }
 
-// ---- Operators. Integers wrap; division by zero gives 0, as does the remainder.
+// ---- Operators. Integers wrap. Division by zero gives 0, and so does its remainder.
 
 namespace detail {
 
@@ -267,7 +268,8 @@ template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
   return map_lanes_to<To>(a, [](T x) -> To { return __builtin_bit_cast(To, x); });
 }
-// Float to integer truncates; values out of range convert as through the next wider integer.
+// Converts each lane. Float to integer truncates toward zero. Conversions of floats to 8 or 16 bits go through int32_t,
+// and to uint32_t through int64_t: the result is the low bits of that integer.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> convert(vec<T, W> a) {
   return map_lanes_to<To>(a, [](T x) -> To {
@@ -281,7 +283,7 @@ TILE_INLINE vec<To, W> convert(vec<T, W> a) {
   });
 }
 
-// Rounds to the precision of a 16-bit storage type and back.
+// Rounds to the precision of a 16-bit storage type. The result is a float again.
 template <typename Storage, int W>
 TILE_INLINE vec<float, W> round_to(vec<float, W> a) {
   if constexpr (is_same<Storage, half> || is_same<Storage, bfloat>) {
@@ -298,13 +300,13 @@ TILE_INLINE vec<T, W> lanes_of(int64_t, F f) {
   return r;
 }
 
-// ---- Simple arithmetic with one instruction or two
+// ---- Simple arithmetic, one or two instructions each
 
 template <typename T, int W>
 TILE_INLINE mask<int(sizeof(T)), W> is_nan(vec<T, W> a) {
   return a != a;
 }
-// a * b, rounded. Compilers do not contract it to a fused multiply-add.
+// Returns a * b, rounded. Compilers cannot contract this product to a fused multiply-add.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T x, T y) -> T {
@@ -341,7 +343,7 @@ TILE_INLINE vec<T, W> abs(vec<T, W> a) {
     }
   });
 }
-// NaN if either operand is NaN.
+// Returns NaN if either operand is NaN.
 template <typename T, int W>
 TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T x, T y) -> T {
@@ -399,7 +401,8 @@ struct alignas(Bytes) bytes_of {
   uint_t<(Bytes < 4 ? Bytes : 4)> word[Bytes < 4 ? 1 : Bytes / 4];
 };
 
-// W elements in pieces of `Aligned` elements, each piece one access of at most 16 bytes.
+// An access to W elements, divided into pieces of `Aligned` elements. A piece is accessed at once and has at most 16
+// bytes.
 template <int W, int Aligned, typename T>
 struct access {
   static constexpr int kWanted = Aligned < W ? Aligned : W;
@@ -445,14 +448,14 @@ TILE_INLINE T encode(compute_t<T> x) {
   } else if constexpr (is_same<T, half> || is_same<T, bfloat>) {
     return cuda::from_float<T>(x);
   } else {
-    // The value was rounded by its cast before the store; an infinity is here only if that cast did not saturate.
+    // A cast has already rounded the value, so an infinity occurs here only if that cast did not saturate.
     return {T::encode(x, !(T::has_infinity && __builtin_isinf(x)))};
   }
 }
 
 }  // namespace detail
 
-// W neighbouring elements from p, which is aligned to `Aligned` elements.
+// Loads W neighbouring elements from p, which is aligned to `Aligned` elements.
 template <int W, int Aligned = 1, typename T>
 TILE_INLINE vec<compute_t<T>, W> load(const T* p) {
   const auto raw = detail::load_elements<W, Aligned>(p);

@@ -1,4 +1,4 @@
-// Barriers in shared memory, fences between proxies, clusters and register budgets of sm_90a.
+// Barriers in shared memory, proxy fences, clusters, and register reallocation of sm_90a.
 #pragma once
 
 #include "tile/arch/sm80/named_barrier.h"
@@ -10,14 +10,15 @@ using cuda::named_barrier_arrive;
 using cuda::named_barrier_sync;
 using cuda::shared_address;
 
-// A transaction barrier. A phase ends when `arrivals` threads have arrived and all expected bytes have come.
+// A transaction barrier (mbarrier). A phase ends when `arrivals` threads have arrived and all expected bytes have been
+// written.
 struct Barrier {
   uint64_t state;
 
   __device__ void init(uint32_t arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(arrivals) : "memory");
   }
-  // Arrives, and adds `bytes` to the bytes that this phase waits for.
+  // Arrives, and increases the number of bytes that the current phase expects by `bytes`.
   __device__ void arrive_expect(uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)), "r"(bytes)
                  : "memory");
@@ -25,13 +26,14 @@ struct Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  // Arrives when all cp.async that this thread has issued so far are complete.
+  // Lets this thread's arrival take effect once all cp.async copies that it has issued so far are complete. Does not
+  // wait.
   __device__ void arrive_behind_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  // Arrives on the barrier at the same offset in another block of the cluster (or in this one). It does not order
-  // ordinary accesses of the blocks: at cluster scope, a release and its acquire reach the L2, which takes most of a
-  // microsecond. Accesses by TMA and the tensor cores are ordered by their own completion.
+  // Arrives on the barrier at the same offset in block `block` of the cluster, which may be this block. Does not order
+  // ordinary memory accesses of the two blocks: a release and an acquire at cluster scope go to the L2, which takes
+  // most of a microsecond. Accesses by TMA and the tensor cores are ordered by their own completion.
   __device__ void arrive_at(uint32_t block) {
     asm volatile(
         "{\n"
@@ -42,13 +44,13 @@ struct Barrier {
         "r"(block)
         : "memory");
   }
-  // Waits until the phase of this parity has ended. Parity 1 of a fresh barrier counts as ended.
+  // Waits until the phase with this parity has ended. On a new barrier, parity 1 counts as ended.
   __device__ void wait(uint32_t parity) {
     while (!try_wait(parity)) {
     }
   }
-  // The same for at most about two microseconds, for callers that only want to keep pace. It does not use try_wait,
-  // which may itself wait that long or longer.
+  // Like wait(), but gives up after about two microseconds, for callers that only want to stay in step. Does not use
+  // try_wait, which may itself block that long or longer.
   __device__ void wait_briefly(uint32_t parity) {
     for (int i = 0; i < 32 && !test_wait(parity); ++i) __nanosleep(40);
   }
@@ -80,15 +82,15 @@ struct Barrier {
   }
 };
 
-// Makes initialised barriers visible to the cluster and to TMA.
+// Makes the initialisation of barriers visible to the cluster and to TMA.
 __device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Orders ordinary writes to shared memory before reads of it by TMA or the tensor cores.
+// Orders this thread's writes to shared memory before later reads of that memory by TMA or the tensor cores.
 __device__ inline void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// The same for global memory.
+// Orders this thread's writes to global memory before later reads of that memory by TMA.
 __device__ inline void fence_async_global() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
@@ -98,9 +100,10 @@ __device__ inline uint32_t cluster_rank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-// Copies shared memory to another block of the cluster (or this one). That block's barrier at the offset of `full`
-// counts the bytes. Pointers are this block's; addresses and `bytes` are multiples of 16. The other block must have
-// begun, and this block must stay until the bytes have arrived.
+// Copies shared memory from `from` to the offset of `to` in block `block` of the cluster, which may be this block. The
+// bytes count on that block's barrier at the offset of `full`. All pointers are to this block's shared memory;
+// addresses and `bytes` are multiples of 16. The destination block must have started, and this block must not exit
+// until the bytes have arrived.
 __device__ inline void copy_to_block(void* to, const void* from, uint32_t bytes, Barrier& full, uint32_t block) {
   asm volatile(
       "{\n"
@@ -115,8 +118,8 @@ __device__ inline void copy_to_block(void* to, const void* from, uint32_t bytes,
 __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// The two halves of a cluster barrier after fence_barrier_init(). They do not order ordinary writes. All threads
-// arrive; only threads that depend on the others' arrival wait.
+// The two halves of a cluster barrier without memory ordering, for use after fence_barrier_init(). All threads must
+// call cluster_arrive(). Only threads that depend on the arrival of other threads need to call cluster_wait().
 __device__ inline void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
@@ -124,7 +127,8 @@ __device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait;" ::: "memory");
 }
 
-// Moves registers between the warpgroups of a block; all four warps execute it.
+// Sets the registers per thread of a warpgroup: warpgroup_reg_dealloc() releases registers, warpgroup_reg_alloc() waits
+// for released ones and takes them. All four warps of the warpgroup must execute the call.
 template <int Registers>
 __device__ inline void warpgroup_reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));

@@ -1,6 +1,6 @@
-// The accumulators of a warpgroup's matrix instruction as lists of operands: HEDDLE_REGS_N names the registers of N
-// columns and HEDDLE_OUT_N binds d[0..N/2). The headers of the instruction include wgmma_lists_end.h after their last
-// use, so that this file can be included again.
+// Macros that list the accumulators of wgmma, as operands of inline assembly. HEDDLE_REGS_N names the registers for N
+// columns; HEDDLE_OUT_N binds them to d[0..N/2). A header that includes this file includes wgmma_lists_end.h after the
+// last use, so that this file can be included again.
 // clang-format off
 #define HEDDLE_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define HEDDLE_R1 "%8, %9, %10, %11, %12, %13, %14, %15"

@@ -1,6 +1,6 @@
-// gemm() for long k. s.block_k steps at a time are summed in registers, then added to compensated sums in scratch,
-// because rounding errors of a plain sum grow with the square root of its number of terms. Meanwhile a block of A and
-// of B stays in the caches.
+// gemm() for long k. Sums s.block_k steps of k at a time in registers, and then adds these partial sums to compensated
+// sums in scratch: the rounding error of a plain sum grows with the square root of its number of terms. A block of A
+// and of B stays in the caches meanwhile.
 #pragma once
 
 #include "tile/kernel/cpu/gemm.h"
@@ -10,7 +10,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Adds `steps` of these rows times panels [panel0, panel1) to the sums, one micro tile after another.
+// Adds the products of `steps` of these rows with panels [panel0, panel1) to the sums, one micro tile after another.
 template <int NV, bool NarrowTail, typename T, typename TB, typename B>
 TILE_INLINE void gemm_steps(const MicroKernels<T, TB>& micro, const GemmShape& s, const GemmRows<T>& block, const B& b,
                             Steps steps, int64_t panel0, int64_t panel1, T* c, T* b_scratch, const LongSums<T>& sums) {
@@ -37,7 +37,7 @@ TILE_INLINE void gemm_steps(const MicroKernels<T, TB>& micro, const GemmShape& s
   }
 }
 
-// Passes the sums to the epilogue.
+// Passes the sums of a block to the epilogue.
 template <int NV, bool NarrowTail, typename T, typename Epilogue>
 void finish_sums(const GemmShape& s, int64_t most_rows, const GemmRows<T>& block, const Epilogue& epilogue,
                  int64_t panel0, int64_t panel1, const LongSums<T>& sums) {
@@ -60,7 +60,7 @@ void finish_sums(const GemmShape& s, int64_t most_rows, const GemmRows<T>& block
 
 }  // namespace detail
 
-// As gemm(), with the same arguments.
+// Like gemm(), with the same arguments.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm_long(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
                void* scratch, int64_t begin, int64_t end) {

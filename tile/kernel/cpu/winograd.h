@@ -1,6 +1,6 @@
-// 3x3 convolution of stride 1 and any dilation by Winograd's F(4x4, 3x3), which needs a quarter of the multiplications.
-// For each block of tiles, the transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in
-// the second-level cache.
+// 3x3 convolution with stride 1 and any dilation by Winograd's F(4x4, 3x3), which needs a quarter of the
+// multiplications. For each block of tiles, the transformed input V[36][tiles][c] and one panel's products
+// M[36][tiles][NR] stay in the second-level cache.
 #pragma once
 
 #include "tile/core/winograd.h"
@@ -10,7 +10,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// B^T x: one dimension of the input's transform.
+// Computes B^T x, the input transform along one dimension.
 template <typename V>
 TILE_INLINE void winograd_in(const V (&x)[kWinogradIn], V (&y)[kWinogradIn]) {
   constexpr float a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
@@ -24,7 +24,7 @@ TILE_INLINE void winograd_in(const V (&x)[kWinogradIn], V (&y)[kWinogradIn]) {
   y[5] = fma(x[1], a2 * b2, fma(x[3], -(a2 + b2), x[5]));
 }
 
-// A^T x: one dimension of the output's transform.
+// Computes A^T x, the output transform along one dimension.
 template <typename V>
 TILE_INLINE void winograd_out(const V (&x)[kWinogradIn], V (&y)[kWinogradOut]) {
   constexpr float a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
@@ -35,8 +35,9 @@ TILE_INLINE void winograd_out(const V (&x)[kWinogradIn], V (&y)[kWinogradOut]) {
   y[3] = fma(odd_a, a2, fma(odd_b, b2, x[5]));
 }
 
-// Transforms W channels of 6x6 input pixels into v[36], `point` elements apart. `x` points to pixel (0, 0), which may
-// lie outside the image. Pixels [y0,y1) x [x0,x1) lie inside; the others are zero.
+// Transforms W channels of 6x6 input pixels. The 36 results are stored to `v` at distances of `point` elements. `x`
+// points to pixel (0, 0), which may be outside the image. `inside` is {y0, y1, x0, x1}: the pixels in [y0, y1) x [x0,
+// x1) are inside the image, and the others count as zero. `n` is the number of channels to load.
 template <int W, typename TX, typename N>
 TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const int64_t (&inside)[4], float* v,
                                 int64_t point, N n) {
@@ -63,7 +64,8 @@ TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const i
   }
 }
 
-// Transforms columns of one finished tile: from m[36], `point` elements apart, to y[16] pixels.
+// Transforms W columns (output channels) of one finished tile: from the 36 products in `m`, at distances of `point`
+// elements, to the 16 pixels in `out`.
 template <int W>
 TILE_INLINE void winograd_output(const float* m, int64_t point, vec<float, W> (&out)[kWinogradOut * kWinogradOut]) {
   using V = vec<float, W>;
@@ -81,16 +83,16 @@ TILE_INLINE void winograd_output(const float* m, int64_t point, vec<float, W> (&
   }
 }
 
-// Position of a tile among the images.
+// The location of a tile in the images.
 struct WinogradTile {
-  int64_t n, y, x;  // image, first output pixel
+  int64_t n, y, x;  // image number; first output pixel
 };
 TILE_INLINE WinogradTile winograd_tile(const WinogradShape& s, int64_t tile) {
   const int64_t across = s.tiles_x(), down = s.tiles_y();
   return {tile / across / down, s.first_output(0, tile / across % down), s.first_output(1, tile % across)};
 }
 
-// The number of positions at, at + step, ... below `end`, from 0 to `most`.
+// The number of positions at, at + step, ... that are less than `end`, limited to [0, most].
 TILE_INLINE int64_t winograd_count(int64_t at, int64_t step, int64_t end, int64_t most) {
   const int64_t count = at >= end ? 0 : (end - at + step - 1) / step;
   return count < most ? count : most;
@@ -103,7 +105,7 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
   const int64_t row = s.in[1] * s.pitch(), down = s.dilation[0], across = s.dilation[1];
   for (int64_t i = 0; i < s.block_tiles; ++i) {
     float* out = v + i * stride;
-    if (first + i >= last) {  // rows after the last tile are computed too, and not used
+    if (first + i >= last) {  // rows after the last tile are computed, but not used
       for (int p = 0; p < kWinogradPoints; ++p) {
         for (int64_t c = 0; c < s.c; ++c) out[p * point + c] = 0;
       }
@@ -123,7 +125,7 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
   }
 }
 
-// Transforms one panel of products back and passes the pixels inside the image to the epilogue.
+// Applies the output transform to one panel of products, and passes the pixels inside the image to the epilogue.
 template <int NV, typename Epilogue>
 inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last, int64_t panel, const float* m,
                             const Epilogue& epilogue) {
@@ -154,8 +156,8 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last,
   }
 }
 
-// Computes panel `panel` of tiles [first, last), at most s.block_tiles. `v` is their transformed input, `m` holds the
-// products.
+// Computes panel `panel` of the tiles [first, last), at most s.block_tiles tiles. `v` is the transformed input of the
+// tiles. `m` is scratch for the products.
 template <int NV, typename Epilogue>
 TILE_INLINE void winograd_panel(const MicroKernels<float, float>& micro, const WinogradShape& s, const float* filters,
                                 const Epilogue& epilogue, int64_t first, int64_t last, int64_t panel, float* m,
@@ -177,8 +179,9 @@ TILE_INLINE void winograd_panel(const MicroKernels<float, float>& micro, const W
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<float, NV>); scratch: s.scratch_bytes(kPanel<float, NV>). `filters` come
-// from pack_winograd(). The epilogue is that of conv(). micro.rows: split_rows(s.block_tiles, kMicroRows).mr.
+// Runs tasks [begin, end) of s.tasks(kPanel<float, NV>). The scratch has s.scratch_bytes(kPanel<float, NV>) bytes.
+// `filters` were packed by pack_winograd(). The epilogue is that of conv(). micro.rows must be
+// split_rows(s.block_tiles, kMicroRows).mr.
 template <int NV, typename TX, typename Epilogue>
 void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
               const Epilogue& epilogue, void* scratch, int64_t begin, int64_t end) {
@@ -189,7 +192,7 @@ void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, c
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks, first = block * s.block_tiles;
-    if (ready != block) {  // tasks of one block are consecutive: its transformed input stays ready
+    if (ready != block) {  // tasks of a block are consecutive and share its transformed input
       detail::winograd_block(s, x, first, s.tiles(), v);
       ready = block;
     }
@@ -201,8 +204,8 @@ void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, c
   }
 }
 
-// Computes all channels of output rows [oh, oh + rows) of an image, without dilation. oh is a multiple of 4, and a
-// block must have at least the tiles of `rows` rows. Scratch as for winograd().
+// Computes all channels of output rows [oh, oh + rows) of image n, without dilation. `oh` must be a multiple of 4, and
+// s.block_tiles must be at least the number of tiles in `rows` rows. The scratch is as for winograd().
 template <int NV, typename TX, typename Epilogue>
 void winograd_rows(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
                    const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows) {

@@ -1,5 +1,5 @@
-// Everything that generated memory-bound CUDA kernels use. Define TILE_CUDA before any tile header, or include this
-// first.
+// Includes everything that generated memory-bound CUDA kernels use. Include this header before any other tile header,
+// or define TILE_CUDA before.
 #pragma once
 
 #if !defined(TILE_CUDA)

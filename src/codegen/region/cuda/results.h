@@ -7,21 +7,22 @@
 
 namespace heddle::codegen {
 
-// Writes the code by which the threads of a team combine their partial results.
+// Writes the code with which the threads of a team (a group of threads) combine their partial results.
 class ResultWriter {
  public:
   explicit ResultWriter(SweepContext& context) : c_(context) {}
 
-  // Combines all points of the sweep; every thread gets the result.
+  // Reduces over all points of the sweep. Every thread gets the result.
   void finish_team(const schedule::CudaStage& stage, const schedule::CudaReduction& r);
-  // finish_group() combines a row's columns, finish_column() a column's rows. Results go to scratch.
+  // finish_group() reduces over the columns of a row, finish_column() over the rows of a column. Results go to scratch.
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
-  // Combines the teams of a block after a serial loop. The results are named [k] for the steps of `layout`.
+  // Reduces over the teams of a block after a serial loop. In the generated code, the result for step k of `layout` is
+  // element [k] of an array.
   void finish_carried(const schedule::ThreadLayout& layout);
 
  private:
-  // `which`: the one lane of a vector that a thread has; empty: it has all of them.
+  // `which` is the vector lane whose element the thread holds; if it is empty, the thread holds all lanes.
   void store_column(const schedule::CudaStage& stage, const Point& point, const schedule::Index& at, uint32_t scratch,
                     const std::string& value, const std::string& which);
   void begin_cta_group();

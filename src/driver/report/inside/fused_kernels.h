@@ -12,41 +12,43 @@
 
 namespace heddle::driver {
 
-// By line of a text: the nodes that it computes, as indices into Group::nodes.
+// For each line of a kernel's source text: the nodes that the line computes, as indices into Group::nodes.
 using LineMap = std::vector<std::vector<size_t>>;
 
-// A text's symbol, and a line of the text, from 0.
+// A line of a kernel's source text: the kernel's symbol, and the line number from 0.
 using TextLine = std::pair<std::string, size_t>;
 
-// A kernel that computes several nodes of the model, and the samples taken in it.
+// A kernel that computes several nodes of the model, and the profiler samples taken in the kernel.
 struct FusedKernel {
   const ir::Group* group = nullptr;      // the group that `lines` refers to
-  std::map<std::string, LineMap> lines;  // by symbol: its own text, and those it calls or is launched with
+  std::map<std::string, LineMap> lines;  // by symbol: this kernel, and texts that it calls or is launched with
   std::set<std::string> launches;        // symbols of its launches on a GPU
   std::vector<double> samples;           // by node of the group
   double elsewhere = 0;                  // samples at lines that belong to no node
-  double memory = 0;                     // samples of waits for memory, which no line gets
+  double memory = 0;                     // samples of waits for memory, assigned to no line
 };
 
-// The kernels of a model that compute several of its nodes, with the nodes of their lines. To find these, kernels are
-// emitted again with the choices of the tuner and the cost model. A kernel that was compiled with other options has
-// another symbol and is left out.
+// The kernels of a model that compute several model nodes, with a map from source lines to nodes. The map is found by
+// emitting the kernels again, with the choices of the tuner and the cost model. A kernel that was compiled with other
+// options has a different symbol and is left out.
 class FusedKernels {
  public:
   FusedKernels(const CompiledModel& model, const Target& target);
 
   bool empty() const { return kernels_.empty(); }
-  size_t steps();  // the number of steps that run one of them
+  size_t steps();  // the number of steps that run a fused kernel
   std::map<std::string, FusedKernel>& all() { return kernels_; }
-  // The kernel of an outermost step, or of a symbol that steps name; null if there is none.
+  // of() returns the fused kernel that an outermost step runs; of_symbol() the kernel that plan steps call `symbol`.
+  // Both return null if there is no such kernel.
   FusedKernel* of(size_t step);
   FusedKernel* of_symbol(const std::string& symbol);
 
-  // Adds samples to the nodes of a line. Without a line, or at a line of no node, they count as `elsewhere`.
+  // Adds samples to the nodes of line `at`. They count as `elsewhere` if `at` is nullopt or the line has no node.
   void count(FusedKernel& kernel, const std::optional<TextLine>& at, double samples = 1) const;
-  // By step: the share of each node of the step's group; shares sum to 1. Empty if there are fewer than 100 samples or
-  // many of them cannot be assigned to a node. Waits for memory are divided in proportion to the bytes that nodes read
-  // and write outside of the kernel, since the line that waits is only the first to meet them.
+  // For each plan step: the share of time of each node in the step's group. Shares sum to 1. A step's entry is empty if
+  // it has fewer than 100 samples, or if many of its samples cannot be assigned to a node. Samples of waits for memory
+  // are divided in proportion to the bytes that each node reads from and writes to memory outside the kernel: the line
+  // at which a thread waits is only the first that needs the data.
   std::vector<std::vector<double>> shares();
 
  private:
@@ -62,20 +64,20 @@ class FusedKernels {
   const CompiledModel& model_;
   const Target& target_;
   TunedConfigs tuned_;
-  std::optional<ir::Graph> graph_;         // a copy whose node kinds say which node it is
-  std::set<std::string> symbols_;          // that the steps run
-  std::set<std::vector<bool>> arguments_;  // for kernels of the model: which numbers are arguments
+  std::optional<ir::Graph> graph_;         // a copy of the graph in which each node's kind is its node_tag()
+  std::set<std::string> symbols_;          // the symbols that the plan's steps run
+  std::set<std::vector<bool>> arguments_;  // per kernel of the model: flags of the numbers that are arguments
   std::map<std::string, FusedKernel> kernels_;
-  std::map<std::string, std::string> by_symbol_;  // by symbol that steps name: the key in kernels_
+  std::map<std::string, std::string> by_symbol_;  // a symbol in a plan step -> the key in kernels_
 };
 
-// Positions of kernel texts in the files that line tables name.
+// Locates kernel source texts in the files that line tables name.
 class TextPlaces {
  public:
-  // Records where this text lies in the content of `file`, if it does, under its symbol.
+  // Records the lines of `file` that hold `text`, under `symbol`. Does nothing if `content` does not contain `text`.
   void add(const std::string& file, const std::string& content, const std::string& text, const std::string& symbol);
 
-  // The first of `places`, innermost first, that lies in a text.
+  // Returns the text line of the first of `places` (innermost frame first) that is inside a recorded text.
   template <typename Places>
   std::optional<TextLine> text_at(const Places& places) const {
     for (const auto& place : places) {
@@ -92,7 +94,7 @@ class TextPlaces {
 
  private:
   struct Text {
-    size_t begin, end;  // lines of the file, from 0
+    size_t begin, end;  // line numbers in the file, from 0
     std::string symbol;
   };
   std::map<std::string, std::vector<Text>> texts_;  // by file

@@ -8,14 +8,14 @@
 
 namespace heddle::onnx {
 
-// A dimension of an input of a graph.
+// A dimension of a graph input.
 struct InputDim {
   ir::ValueId parameter;
   size_t dim;
 };
 
-// The graph input dimension whose extent equals that of dimension `dim` of `v`. It is traced through elementwise nodes
-// and nodes that move or add dimensions; nullopt if other nodes lie between.
+// Finds the graph input dimension that dimension `dim` of `v` gets its extent from. Traces the extent back through
+// elementwise nodes and nodes that move or add dimensions. Returns nullopt if there is any other node on the way.
 std::optional<InputDim> input_dim_of(const ir::Graph& graph, ir::ValueId v, size_t dim);
 
 }  // namespace heddle::onnx

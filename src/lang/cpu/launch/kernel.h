@@ -19,24 +19,24 @@
 
 namespace heddle::lang::cpu {
 
-// A kernel of the tile language, compiled for this machine's CPU. Several threads may launch it at once.
+// A tile-language kernel compiled for this machine's CPU. Several threads may launch the same kernel at once.
 class CpuKernel {
  public:
-  // Throws kNoCompiler, kCompilerFailed, and kUnsupportedOperator for ops that only a GPU runs.
+  // Throws kNoCompiler, kCompilerFailed, or (for ops that only a GPU supports) kUnsupportedOperator.
   static std::shared_ptr<const CpuKernel> compile(Kernel kernel, const Target& target, bool use_cache = true);
-  // Several kernels in one library, compiled together.
+  // Compiles several kernels into one library.
   static std::vector<std::shared_ptr<const CpuKernel>> compile_all(std::vector<Kernel> kernels, const Target& target,
                                                                    bool use_cache = true);
 
   const Kernel& kernel() const { return kernel_; }
   const std::string& text() const { return program_.text; }
 
-  // Runs all programs of the grid and waits for them. If an assertion fails, throws kValueOutOfRange after all have
-  // run.
+  // Runs all programs of the grid and waits for them. If an assertion fails, throws kValueOutOfRange after all programs
+  // have run.
   using Print = std::function<void(const std::string&)>;
   void launch(std::array<int64_t, 3> grid, std::span<const Argument> arguments, ThreadPool& pool,
               const Print& print = {}) const;
-  // The same with the words that argument_words() makes of the arguments.
+  // Like the overload above, but takes the words that argument_words() returns for the arguments.
   void launch(std::array<int64_t, 3> grid, std::span<const uint64_t> words, ThreadPool& pool,
               const Print& print = {}) const;
 

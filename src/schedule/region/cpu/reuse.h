@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages; the table in stages.cc says what each is for.
+// Steps that turn the expressions of a kernel into stages. The table in stages.cc describes each step.
 void spread_columns(CpuDrafts& k);
 void share_between_stages(CpuDrafts& k);
 void stream_large_outputs(CpuDrafts& k);

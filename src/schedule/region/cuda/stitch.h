@@ -10,42 +10,44 @@
 
 namespace heddle::schedule {
 
-// Maps the points of a sweep to the threads of a team. The first `outer_loops` loops form rows. The others form
-// columns, in steps of `vector` elements along the last loop.
+// Maps the points of a pass to the threads of a thread group (team). The first `outer_loops` loops form rows. The other
+// loops form columns, in steps of `vector` elements along the last loop.
 //
-// By rows: a group of `group` neighbouring threads takes a row, and its threads take the row's columns in turn. With no
-// outer loops there is one row and the group is the team: neighbouring threads take neighbouring vectors. By columns: a
-// thread stays with its column and takes every (active / columns)-th row. If there are more columns than threads, it
-// takes all rows of several columns.
+// By rows (`by_columns` is false): a subgroup of `group` neighbouring threads computes one row at a time, and its
+// threads take the columns of the row cyclically. Without outer loops there is one row, and the subgroup is the whole
+// team: neighbouring threads take neighbouring vectors.
+//
+// By columns: a thread always computes the same column and every (active / columns)-th row. If there are more columns
+// than threads, a thread computes all rows of several columns.
 struct ThreadLayout {
   std::vector<VarId> loops;  // outermost first
   size_t outer_loops = 0;
   bool by_columns = false;
-  // Each block of a cta_group, or else each warp of a block, walks over all points by itself.
+  // True if each block of a CTA group (or, in a single block, each warp) redundantly computes all points.
   bool replicated = false;
   int vector = 1;
   int group = 1;
-  int active = 1;  // threads that take part: the team, or a multiple of the number of columns
+  int active = 1;  // active threads: the team, or a multiple of the number of columns
   bool operator==(const ThreadLayout&) const = default;
 };
 
 struct CudaReduction {
   Combine combine;
-  DType dtype;  // of the values; the result of an arg reduction is i64
+  DType dtype;  // of the reduced values; the result of an arg reduction is i64
   ExprId value = 0, position = 0;
-  uint32_t local = 0;  // the result's name in expressions, unless it lies in scratch
+  uint32_t local = 0;  // Expr::id of the result, unless the result is in scratch
   enum class Over : uint8_t {
-    kTeam,     // all points of the sweep: every thread gets the result
-    kGroup,    // a row's columns: the result of each row goes to scratch
-    kColumn,   // the rows of a column: the results go to scratch
-    kThread,   // the rows of a thread's only column: the result stays in its registers
-    kCarried,  // each point over the turns of the serial loop, then over the teams of the block
+    kTeam,     // over all points of the pass: every thread gets the result
+    kGroup,    // over a row's columns: the results of the rows go to scratch
+    kColumn,   // over a column's rows: the results of the columns go to scratch
+    kThread,   // over the rows of a thread's only column: the result stays in registers
+    kCarried,  // each point over the iterations of the serial loop, then over the teams of the block
   };
   Over over = Over::kTeam;
   std::optional<uint32_t> scratch;  // buffer id
   Index at;
-  // For a sum: the sum of squared deviations of its `count` values from their mean, computed in the same pass; with a
-  // drift, also the sum of their deviations from the rounded mean.
+  // For a sum over `count` values: `squares` is the sum of squared deviations from the mean, computed in the same pass.
+  // `drift` is the sum of deviations from the rounded mean.
   struct Result {
     uint32_t local = 0;
     std::optional<uint32_t> scratch;
@@ -61,17 +63,17 @@ struct CudaReduction {
   std::string comment;
 };
 
-// A value that a thread keeps for each of its points, for later sweeps with the same layout.
+// A value that a thread keeps for each of its points, so that later passes with the same layout can read it.
 struct CachedValue {
   ExprId value;
   uint32_t local;
   DType dtype;
-  bool shared = false;  // in shared memory of its own, not in registers
-  bool stored = false;  // a load kept in registers, in the type that memory has
-  uint32_t buffer = 0;  // if shared: a slot for each step of each thread
+  bool shared = false;  // in a shared-memory buffer, not in registers
+  bool stored = false;  // a load kept in registers, in the type of the memory
+  uint32_t buffer = 0;  // if shared: the id of the buffer, which has a slot for each step of each thread
 };
 
-// One sweep over points.
+// One pass over points.
 struct CudaStage {
   ThreadLayout layout;
   std::vector<CudaReduction> reductions;
@@ -79,57 +81,58 @@ struct CudaStage {
   std::vector<CachedValue> cached;
   std::vector<TransposedLoad> transposed;
   std::optional<Stage::Scan> scan;
-  bool unrolled = false;    // few steps, fully unrolled: kept values lie in registers
-  bool sync = false;        // reads what other threads wrote before, so needs a barrier
-  bool async_copy = false;  // only starts the copy of one kept operand to shared memory
-  bool wait_async = false;  // the first sweep that reads such a copy: waits for it
+  bool unrolled = false;    // few steps, fully unrolled: kept values are in registers
+  bool sync = false;        // needs a barrier first, since it reads values that other threads have written
+  bool async_copy = false;  // only starts the copy of a kept operand to shared memory
+  bool wait_async = false;  // first waits for such copies, since this is the first pass that reads one
 
-  std::vector<ExprId> values() const;  // of the reductions
-  std::vector<ExprId> roots() const;   // and of what it stores and keeps
+  std::vector<ExprId> values() const;  // the values of the reductions
+  std::vector<ExprId> roots() const;   // values(), and the values that are stored or kept
 };
 
-// The number of threads of a kernel, and the teams of threads that share an iteration.
+// The number of threads of a kernel, and the thread groups (teams) that compute its iterations.
 struct CudaShape {
-  int team = 32;                // threads: a power of two up to 32, or the block, or all blocks of a cta_group
-  int threads = 256;            // of a block
-  int64_t blocks = 1;           // launched; they walk over the grid in turns
-  int cta_group = 1;            // blocks that form one team: a cluster, unless
-  bool whole_grid = false;      // they are blocks of a grid that runs at once
-  int turns = 1;                // iterations that a team does at a time, for more loads in flight
-  std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
-  int min_blocks_per_sm = 0;    // blocks that an SM must have registers for; 0: no bound
+  int team = 32;                // threads per team: a power of two up to 32, or the block, or all blocks of a CTA group
+  int threads = 256;            // per block
+  int64_t blocks = 1;           // launched blocks; each may compute several iterations of the grid
+  int cta_group = 1;            // blocks that form one team: a cluster, unless `whole_grid`
+  bool whole_grid = false;      // the blocks of a team are those of a cooperative grid
+  int turns = 1;                // iterations that a team computes at a time, to have more loads in flight
+  std::optional<VarId> serial;  // a block's teams share one iteration and divide the values of this loop variable
+  int min_blocks_per_sm = 0;    // lower bound of resident blocks per SM, which limits registers; 0: no bound
 
-  int teams() const { return std::max(1, threads / team); }  // of a block
+  int teams() const { return std::max(1, threads / team); }  // teams per block
 };
 
-// A kernel over memory-bound nodes for a GPU: each iteration is done by a team of threads in a sequence of sweeps.
-// Scratch is shared memory of a team.
+// A GPU kernel over memory-bound nodes. A team of threads computes each iteration in a sequence of passes. Scratch is
+// shared memory of the team.
 struct CudaStitchDesc : RegionDesc, CudaShape {
   std::vector<CudaStage> stages;
-  std::vector<CudaStage> before;  // before the serial loop: values that all its turns keep
-  // `stored` loads for the first stage that reduces. The loads of all turns come before the turns. In a serial loop, a
-  // turn's loads are issued while the previous turn is computed. In a row, the partial step's loads are issued with the
-  // others.
+  std::vector<CudaStage> before;  // passes before the serial loop; all its iterations use their kept values
+  // Early loads (CachedValue::stored) for the first stage that reduces. If a team computes several iterations at a time
+  // (`turns`), the loads of all of them are issued before the first one computes. In a serial loop, the loads of the
+  // next iteration are issued while the current one computes. In a row with a partial last step, the loads of that step
+  // are issued together with the others.
   std::vector<CudaStage> ahead;
-  std::vector<CudaStage> after;    // after the serial loop, by the block as one team
+  std::vector<CudaStage> after;    // passes after the serial loop, by the whole block as one team
   std::set<uint32_t> evict_first;  // operands that are read once and not needed later
-  std::set<uint32_t> l1_resident;  // operands that each turn of the serial loop reads again, from the L1
-  bool wide_index = false;         // some index does not fit 32 bits
+  std::set<uint32_t> l1_resident;  // operands that each iteration of the serial loop reads again, from the L1
+  bool wide_index = false;         // some index does not fit in 32 bits
 
-  // True if the kernel takes its iteration count as an argument and compares iterations with it; kernels that differ
-  // only in the count share one text. Otherwise the grid has as many teams as there are iterations.
+  // True if the kernel takes its iteration count as an argument and checks each iteration number against it. Kernels
+  // that differ only in that count share one source text. False if the grid has exactly as many teams as iterations.
   bool counts_iterations() const;
-  // The iterations that a block of the launch, or a CTA group, computes at a time.
+  // The number of iterations that a block of the launch, or a CTA group, computes at a time.
   int64_t iterations_at_once() const { return (serial ? 1 : teams()) * turns; }
-  // True if a block, or a CTA group, computes more iterations than that.
+  // True if a block, or a CTA group, computes more than iterations_at_once() iterations.
   bool walks_grid() const { return blocks / cta_group * iterations_at_once() < iterations(); }
 
   int64_t rows(const ThreadLayout& layout) const;
-  int64_t columns(const ThreadLayout& layout) const;  // in steps of `vector`
-  // The outer and inner steps of one thread.
+  int64_t columns(const ThreadLayout& layout) const;  // in steps of `vector` elements
+  // The outer and inner steps of each thread.
   int64_t outer_steps(const ThreadLayout& layout) const;
   int64_t inner_steps(const ThreadLayout& layout) const;
-  // The inner steps in which every thread has a point.
+  // The number of inner steps in which every thread has a point.
   int64_t full_steps(const ThreadLayout& layout) const;
 };
 

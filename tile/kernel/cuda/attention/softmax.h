@@ -1,4 +1,4 @@
-// Softmax of four warps over the products of 64 rows and a tile of keys, in registers (sm80.h, sm90.h).
+// Softmax by four warps over the products of 64 rows with a tile of keys, in registers (sm80.h, sm90.h).
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -10,7 +10,8 @@ namespace heddle::tile::cuda {
 
 inline constexpr float kAttentionLog2e = 1.4426950408889634f;
 
-// Warps of a block that share the same 16 rows and have different keys (sm80.h); 0: each warp has its own rows.
+// The number of warps of a block that share the same 16 rows and process different keys (sm80.h); 0: each warp has its
+// own rows.
 template <typename Config>
 inline constexpr int key_warps = 0;
 template <typename Config>
@@ -19,23 +20,24 @@ requires requires {
 }
 inline constexpr int key_warps<Config> = Config::kKeyWarps;
 
-// Keys per instruction of the second product.
+// The number of keys per instruction of the second product.
 template <typename Config>
 inline constexpr int kKeysOfStep = 32 / static_cast<int>(sizeof(typename Config::In));
 
-// The scores of 64 rows, 16 a warp (in the layout of Mma and Wgmma), O, and the scores as an operand.
+// A thread's registers: the scores `s` of 64 rows, 16 per warp (in the layout of Mma and Wgmma), the results `o`, and
+// the scores as an operand of the second product, `p`.
 template <typename Config>
 struct AttentionRegisters {
   float s[Config::kTileN / 2];
   float o[Config::kWidth / 2];
   uint32_t p[Config::kTileN / kKeysOfStep<Config>][4];
-  // For the thread's two rows: the maximum of all scores so far; the sum of the thread's own columns; the factor that
-  // rescales sums over earlier keys.
+  // For each of the thread's two rows: the maximum of all scores so far; the sum over the thread's own columns; and the
+  // factor that rescales the sums over earlier keys.
   float max[2], sum[2], fade[2];
 };
 
-// Computes scores from products, for a thread's rows `row` and `row` + 8 and the tile's columns from `col` on.
-// `Inside`: all these keys exist.
+// Computes scores from products, for a thread's rows `row` and `row` + 8 and for the tile's columns, which begin at
+// `col`. `Inside`: all these keys exist.
 template <bool Inside, typename Config, typename Scores>
 __device__ inline void apply_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
                                     int32_t batch, int32_t row, int32_t col) {
@@ -43,7 +45,7 @@ __device__ inline void apply_scores(AttentionRegisters<Config>& r, const Attenti
 #pragma unroll
   for (int j = 0; j < Config::kTileN / 8; ++j) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {  // both read the same operands that depend on the key
+    for (int h = 0; h < 2; ++h) {  // both rows read the same operands that depend on the key
       const int32_t at = first + 8 * j, valid = Inside || args.n - at > 2 ? 2 : args.n - at;
       if (valid <= 0) continue;
       float v[2] = {r.s[4 * j + 2 * h], r.s[4 * j + 2 * h + 1]};
@@ -54,7 +56,7 @@ __device__ inline void apply_scores(AttentionRegisters<Config>& r, const Attenti
   }
 }
 
-// Sets scores after the last key to minus infinity.
+// Sets scores of keys that do not exist, after the last key, to minus infinity.
 template <typename Config>
 __device__ inline void cut_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, int32_t col) {
   const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4);
@@ -64,8 +66,8 @@ __device__ inline void cut_scores(AttentionRegisters<Config>& r, const Attention
   }
 }
 
-// Replaces scores (`Plain`: products, which args.factor turns into scores) by exp(score - maximum). Four chains of
-// maxima and sums hide latency, because a scheduler may have no other warp.
+// Replaces each score by exp(score - maximum). `Plain`: r.s holds products, and a score is args.factor * product.
+// Maxima and sums use four independent chains to hide latency, because a scheduler may have no other warp to run.
 template <bool Plain, typename Config>
 __device__ inline void exponentiate(AttentionRegisters<Config>& r, const AttentionArgs& args) {
   float top[4] = {r.s[0], r.s[1], r.s[2], r.s[3]}, base[2], shift[2], sum[4] = {0, 0, 0, 0};
@@ -86,7 +88,7 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
 #pragma unroll
   for (int i = 0; i < Config::kTileN / 2; ++i) {
     const int h = i / 2 % 2;
-    // Scores may be as large as mask values; then subtract before scaling.
+    // Scores may be as large as mask values, so the maximum is subtracted before scaling.
     const float x = Plain ? fmaf(r.s[i], args.scale, -shift[h]) : (r.s[i] - base[h]) * kAttentionLog2e;
     r.s[i] = exp2_approx(x);
     sum[i % 4] += r.s[i];
@@ -95,8 +97,9 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
   for (int h = 0; h < 2; ++h) r.sum[h] = r.sum[h] * r.fade[h] + (sum[2 * h] + sum[2 * h + 1]);
 }
 
-// 32-bit elements: a lane's columns 2t and 2t + 1 of 8 become the words t and t + 4 of an operand, so the keys of the
-// second product have this order (PairedKeys of operand.h).
+// Converts the scores to an operand of the second product. With 32-bit elements, let t be threadIdx.x % 4. In each
+// group of 8 columns, a lane holds columns 2t and 2t + 1, which become words t and t + 4 of the operand. The keys of
+// the second product are permuted accordingly (PairedKeys of operand.h).
 template <typename Config>
 __device__ inline void pack_scores(AttentionRegisters<Config>& r) {
   using In = typename Config::In;

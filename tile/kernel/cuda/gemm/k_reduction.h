@@ -1,18 +1,19 @@
-// D = epilogue(A B) for few elements of D and long k. Each thread has a sum for every element of a tile of D and takes
-// every kThreads-th piece of k, so both operands are read once, straight from memory into registers. The sums of lanes,
-// warps and, with GemmStore::kPartial, blocks are added in the same order in every run.
+// D = epilogue(A B) if D has few elements and k is long. Each thread has a sum for every element of a tile of D, and
+// processes every kThreads-th piece of k. Both operands are thus read once, directly from memory into registers. The
+// sums of lanes, of warps and, with GemmStore::kPartial, of blocks are added in the same order in every run.
 //
 //   struct Config {
 //     using In = float;                     // float, double, int32_t, int64_t: type of converted operands and sums
 //     static constexpr int kTileM = 3, kTileN = 3;
-//     static constexpr int kWidth = 8;      // elements of k that a thread reads at once; a power of two
-//     static constexpr int kChunks = 2;     // such pieces in flight at a time
+//     static constexpr int kWidth = 8;      // contiguous elements of k that a thread loads: a piece; a power of two
+//     static constexpr int kChunks = 2;     // pieces that a thread has in flight at a time
 //     static constexpr int kWarps = 4;
 //     static constexpr bool kPackedA = false, kPackedB = false;    // OperandView::packed(), and the tile has all rows
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
-// Operands are those of tile/kernel/cuda/gemm/sm80.h with a view; the epilogue and GemmArgs, too.
+// The operands are those of tile/kernel/cuda/gemm/sm80.h that have a view. The epilogue and GemmArgs are those of
+// sm80.h, too.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -31,7 +32,8 @@ struct KReductionTraits {
   static_assert(kSums <= kThreads);
 };
 
-// Elements of one load, as words: the compiler keeps words in registers even if threads extract elements differently.
+// The elements of one load, as words. The compiler keeps words in registers even if threads extract elements at
+// different positions.
 template <typename T, int W>
 struct alignas(sizeof(T) * W) PieceWords {
   static constexpr int kBytes = sizeof(T) * W, kWord = kBytes < 4 ? kBytes : 4;
@@ -53,7 +55,8 @@ struct alignas(sizeof(T) * W) PieceWords {
   }
 };
 
-// Rows rows by Width neighbours along k, loaded in pieces as wide as memory allows.
+// Rows x Width elements of an operand: Width neighbouring elements along k of each row. They are loaded in pieces as
+// wide as the memory layout allows.
 template <typename Operand, int Rows, int Width, bool Packed>
 class KSlice {
   using Element = typename Operand::Element;
@@ -68,8 +71,8 @@ class KSlice {
   using Loaded = PieceWords<Element, W>;
 
  public:
-  // Loads from (row, k) on. Missing elements are zero, and all are zero if not `wanted`. If packed, either all elements
-  // exist or none.
+  // Loads the elements from (row, k) on. Elements outside the operand become zero; if not `wanted`, all become zero. If
+  // Packed, the elements exist either all or not at all.
   __device__ void load(const TensorView<const Element, Chain>& view, int row, int k, bool wanted) {
     if constexpr (Packed) {
       load_packed(view, k, wanted);
@@ -91,7 +94,7 @@ class KSlice {
   }
 
  private:
-  // The rows of one k follow those of the k before, so that a thread reads one contiguous run of memory.
+  // In memory, the Rows elements of each k directly follow those of k - 1, so a thread reads a contiguous range.
   __device__ void load_packed(const TensorView<const Element, Chain>& view, int k, bool wanted) {
     const bool inside = wanted && k < static_cast<int>(view.chain.template length<1>());
     const auto* from = reinterpret_cast<const Loaded*>(view.data + static_cast<int64_t>(k) * Rows);
@@ -121,8 +124,8 @@ __device__ inline void add_products(In (&sums)[M * N], const SliceA& a, const Sl
   }
 }
 
-// Adds the Count sums of every lane to those of the other lanes. Each step halves both the lanes that share a sum and
-// the sums per lane, so the whole takes about Count exchanges. put(i, sum) is called once for every sum.
+// Adds each of the Count sums over all lanes of a warp. Each step halves both the number of lanes that share a sum and
+// the number of sums per lane, so that about Count exchanges suffice. Calls put(i, sum) once for each sum, in one lane.
 template <int Distance, int Count, typename T, int Size, typename Put>
 __device__ inline void scatter_sums(T (&v)[Size], int first, int left, const Put& put) {
   if constexpr (Distance == 0) {
@@ -144,7 +147,7 @@ __device__ inline void scatter_sums(T (&v)[Size], int first, int left, const Put
   }
 }
 
-// The kernel. Launched with KReductionTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
+// The kernel. Launch it with KReductionTraits<Config>::kThreads threads and kSharedBytes of dynamic shared memory.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_k_reduction(const GemmArgs& args, const A& operand_a, const B& operand_b,
                                         const Epilogue& epilogue) {
@@ -158,8 +161,8 @@ __device__ inline void gemm_k_reduction(const GemmArgs& args, const A& operand_a
   const auto b = operand_b.view(unit.batch);
 
   In sums[Traits::kSums] = {};
-  // Packed loads need whole pieces: the elements of k after the last whole piece are loaded singly at the end. Other
-  // loads check every element.
+  // Packed loads need whole pieces. The elements of k after the last whole piece are therefore loaded one by one at the
+  // end. Other loads check every element.
   constexpr bool kPacked = Config::kPackedA || Config::kPackedB;
   const int whole = kPacked ? args.k / kWidth * kWidth : args.k;
 #pragma unroll 1
@@ -186,7 +189,7 @@ __device__ inline void gemm_k_reduction(const GemmArgs& args, const A& operand_a
     }
   }
 
-  // Adds the sums of lanes, then of warps: one thread for each element of the tile.
+  // Adds the sums over lanes, and then over warps with one thread per element of the tile.
   In* shared = reinterpret_cast<In*>(raw_shared);
   In* of_warp = shared + thread / 32 * Traits::kSums;
   scatter_sums<16, Traits::kSums>(sums, 0, Traits::kSums, [&](int i, In sum) { of_warp[i] = sum; });

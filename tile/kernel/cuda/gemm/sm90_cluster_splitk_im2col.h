@@ -1,9 +1,11 @@
-// tile/kernel/cuda/gemm/sm90_cluster_splitk.h for convolutions. TMA gathers the pixels of a range of windows under one
-// tap as rows of A, as described in sm90_im2col.h. k is (tap, channel), with whole k-tiles for each tap; the blocks of
-// a cluster take k-tiles in turn. Filters are B as rows of (channel), one batch per tap.
+// tile/kernel/cuda/gemm/sm90_cluster_splitk.h for convolutions. TMA gathers the pixels under one tap, for a range of
+// windows, as rows of A (see sm90_im2col.h). The index k is (tap, channel); the channels of each tap fill whole
+// k-tiles. The k-tiles are distributed cyclically over the blocks of a cluster. B holds the filters as rows of
+// channels, with one batch per tap.
 //
-// Config is that of that file, with 16-bit operands along k, not swapped, without classes. Batches are groups of
-// channels; with several groups each has whole k-tiles, and their filters are stored one after another.
+// Config is that of sm90_cluster_splitk.h with 16-bit operands contiguous along k, kSwapped = false and kClasses = 1.
+// Batches are groups of channels. If there are several groups, each has whole k-tiles, and the filters of the groups
+// are stored one after another.
 #pragma once
 
 #include "tile/core/cuda_operand.h"
@@ -11,11 +13,11 @@
 
 namespace heddle::tile::sm90 {
 
-// A source of k-tiles like ClusterSplitKBoxes.
+// A source of k-tiles, with the interface of ClusterSplitKBoxes.
 template <typename Config>
 struct ClusterSplitKWindows {
   using Traits = ClusterSplitKTraits<Config>;
-  // A k-tile: its index within the tap, the tap, the tap's column and row in the window.
+  // A k-tile: its index within its tap, the tap, and the tap's column and row in the window.
   struct Place {
     int32_t tile, tap, column, row;
   };
@@ -23,7 +25,7 @@ struct ClusterSplitKWindows {
   const GemmWindowsArgs& windows;
   const ClusterSplitKUnit& unit;
   const ClusterSplitKShared<Config>& shared;
-  int32_t x, y, image, channel, filter;  // origin of the first window; first channel and filter of the group
+  int32_t x, y, image, channel, filter;  // first window's origin; group's first channel; unit's first filter
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   static_assert(!Config::kConstantA && !Config::kViews && Config::kClasses == 1);
 
@@ -31,7 +33,7 @@ struct ClusterSplitKWindows {
                                   const ClusterSplitKUnit& its_unit, const ClusterSplitKShared<Config>& its_shared)
       : map_a(a), map_b(b), windows(of), unit(its_unit), shared(its_shared) {
     const int32_t line = unit.m / windows.out[0];
-    image = line / windows.out[1];  // after the last image there are only zeros
+    image = line / windows.out[1];  // after the last image, TMA loads only zeros
     x = (unit.m - line * windows.out[0]) * windows.stride[0] + windows.first[0];
     y = (line - image * windows.out[1]) * windows.stride[1] + windows.first[1];
     channel = unit.batch * windows.channel_tiles * Traits::kTileK;
@@ -42,7 +44,7 @@ struct ClusterSplitKWindows {
     const int32_t k = unit.k + i * unit.step, tap = k / windows.channel_tiles, row = tap / windows.taps;
     return {k - tap * windows.channel_tiles, tap, tap - row * windows.taps, row};
   }
-  // Avoids divisions, which would delay the one loading thread.
+  // Advances to this block's next k-tile. Uses no divisions, which would delay the single loading thread.
   __device__ void advance(Place& at) const {
     at.tile += unit.step;
     while (at.tile >= windows.channel_tiles) {
@@ -65,7 +67,7 @@ struct ClusterSplitKWindows {
   }
 };
 
-// The kernel. Launched as gemm_cluster_splitk() is.
+// The kernel. The launch is that of gemm_cluster_splitk().
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_cluster_splitk_im2col(const TensorMap& map_a, const TensorMap& map_b,
                                                   const ClusterSplitKArgs& args, const GemmWindowsArgs& windows,

@@ -1,8 +1,9 @@
-// The end of a GEMM block whose epilogue stores D itself: any alignment, any results.
+// The stores of a GEMM block for D of any alignment: either the epilogue stores D itself (store_epilogue), or it
+// returns values of D (store_any_rows).
 //
-// A warp's accumulators pass through shared memory, so that a lane gets 8 neighbours of a row of D that begin at a
-// multiple of 8 elements in memory: all accesses except at the edges of a piece are whole, however D's rows are
-// aligned.
+// A warp's accumulators pass through shared memory. A lane then gets 8 neighbouring elements of a row of D, the first
+// of which is at a multiple of 8 elements in memory. However the rows of D are aligned, all accesses are thus whole
+// vectors, except at the edges of a piece.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -14,32 +15,33 @@
 
 namespace heddle::tile::sm90 {
 
-// Accumulators of Rows rows by Columns columns of D in a warp's staging buffers, 4 KiB.
+// A Rows x Columns piece of D, as accumulators in a warp's two staging buffers (4 KiB together).
 template <int Rows, int Columns, typename Acc>
 struct StagedPiece {
   static_assert(Rows * Columns * sizeof(Acc) <= 2 * kGemmStagingBytes && Columns % 8 == 0);
   Acc* buffer;
 
-  // Groups of 8 columns are permuted differently in each row, so that fragments of 8 rows have no bank conflicts.
+  // Groups of 8 columns are permuted differently in each row to avoid bank conflicts of fragments, which have 8 rows.
   __device__ Acc& at(int row, int column) const {
     constexpr int kGroups = Columns % 64 == 0 ? 8 : Columns % 32 == 0 ? 4 : Columns % 16 == 0 ? 2 : 1;
     return buffer[row * Columns + (column ^ (row % kGroups * 8))];
   }
 };
 
-// Passes a staged piece, whose first element is (row, column) of D, to the epilogue. Columns before the first multiple
-// of 8 elements in memory, and columns after the last one, are passed separately.
+// Passes a staged piece to the epilogue. The piece's first element is (row, column) of D. In each row, the groups of 8
+// columns that begin at multiples of 8 elements in memory are passed as a whole; the columns before and after these
+// groups are passed separately.
 template <int Rows, int Columns, typename Acc, typename Epilogue>
 __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece, const Epilogue& epilogue,
                                    const GemmArgs& args, int32_t rows, int32_t columns, int batch, int row,
                                    int column) {
   constexpr int W = kGemmNeighbours, kGroups = Columns / W;
   const int lane = threadIdx.x % 32;
-  const bool shifts = columns % W != 0;  // else the epilogue expects 8 columns at each call
+  const bool shifts = columns % W != 0;  // if false, the epilogue expects 8 columns at each call
   const auto first_of = [&](int r) {
     return shifts ? static_cast<int>(-(batch * args.d_batch + (row + r) * args.d_row + column) & (W - 1)) : 0;
   };
-  // First the groups of 8, then the remainders at both ends of each row.
+  // First the groups of 8 columns, then the remainders at both ends of each row.
 #pragma unroll 1
   for (int i = lane; i < Rows * (kGroups + (shifts ? 2 : 0)); i += 32) {
     const bool whole = i < Rows * kGroups;
@@ -61,7 +63,8 @@ __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece,
   }
 }
 
-// Stores one warp's 16 rows of the kernel's own D, from (row, col). With swapped operands they are 16 columns of D.
+// Stores a warp's 16 x N elements of the product that the kernel computes, from (row, col) on. With swapped operands
+// the product is the transpose of D, so these are 16 columns of D.
 template <bool Swapped, int N, typename Acc, int Sums, typename Epilogue>
 __device__ inline void store_epilogue(const Acc (&acc)[Sums], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
@@ -94,7 +97,8 @@ __device__ inline void store_epilogue(const Acc (&acc)[Sums], const Epilogue& ep
   }
 }
 
-// Rows of D as bytes in a warp's staging buffers, 4 KiB. Pieces of 16 bytes are permuted differently in each row.
+// Rows of D as bytes in a warp's two staging buffers (4 KiB together). Pieces of 16 bytes are permuted differently in
+// each row.
 template <int RowBytes, int Turn>
 struct StagedRows {
   static constexpr int kChunks = RowBytes / 16, kMost = 2 * kGemmStagingBytes / RowBytes;
@@ -109,8 +113,9 @@ struct StagedRows {
   }
 };
 
-// Stores the first or the last bytes of a row, less than 16, in as few stores as their addresses allow. `frame` belongs
-// at `to`, a multiple of 16; its last `count` bytes are stored, or its first.
+// Stores fewer than 16 bytes at the start or at the end of a row, in as few stores as their addresses allow. `to` is a
+// multiple of 16, and `frame` holds the bytes for [to, to + 16). Stores the last `count` of these bytes if `last`,
+// otherwise the first `count`.
 template <int Size>
 __device__ inline void write_edge(uint8_t* to, const cuda::Chunk& frame, int count, bool last) {
   const int eight = last ? 8 : 0, four = last ? 12 - (count & 8) : count & 8;
@@ -129,7 +134,7 @@ __device__ inline void write_edge(uint8_t* to, const cuda::Chunk& frame, int cou
   }
 }
 
-// Writes `bytes` bytes of each of `rows` staged rows to rows `pitch` bytes apart in memory.
+// Writes `bytes` bytes of each of `rows` staged rows to memory at `to`. Rows in memory are `pitch` bytes apart.
 template <typename Out, int RowBytes, int Turn>
 __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint8_t* to, int64_t pitch, int rows,
                                   int bytes) {
@@ -154,7 +159,7 @@ __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint
     const int r = i / 2;
     uint8_t* row = to + r * pitch;
     const int head = head_of(row);
-    if (bytes < head) {  // all within 16 bytes
+    if (bytes < head) {  // the whole row is within 16 bytes
       for (int at = i % 2 * kSize; at < bytes; at += 2 * kSize) {
         *reinterpret_cast<Out*>(row + at) = *reinterpret_cast<const Out*>(staged.at(r, at));
       }
@@ -170,16 +175,16 @@ __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint
   }
 }
 
-// Stores the values that the epilogue returns for one warp's 16 rows of the kernel's own D, from (row, col). With
-// swapped operands they are 16 columns of D.
+// Stores the values that the epilogue returns for a warp's 16 x N elements of the product that the kernel computes,
+// from (row, col) on. With swapped operands the product is the transpose of D, so these are 16 columns of D.
 template <bool Swapped, int N, typename Out, typename Acc, int Sums, typename Epilogue>
 __device__ inline void store_any_rows(const Acc (&acc)[Sums], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
   static_assert(Sums == N / 2 * cuda::kColumnsOfPair<Epilogue> && !(Swapped && cuda::Gates<Epilogue>::value));
   constexpr int kSize = sizeof(Out);
   constexpr int kRowBytes = Swapped ? 16 * kSize : N * kSize > 256 ? 512 : N * kSize > 128 ? 256 : 128;
-  constexpr int kPiece = Swapped ? 128 : kRowBytes / kSize;      // of N
-  constexpr int kHalves = !Swapped && kRowBytes == 512 ? 2 : 1;  // 8 rows at a time
+  constexpr int kPiece = Swapped ? 128 : kRowBytes / kSize;      // columns of N per piece
+  constexpr int kHalves = !Swapped && kRowBytes == 512 ? 2 : 1;  // if 2, a piece is staged 8 rows at a time
   static_assert(!Swapped || kSize == 2);
   using Value = epilogue_value_t<Acc, Out>;
   using Staged = StagedRows<kRowBytes, kSize / 2>;

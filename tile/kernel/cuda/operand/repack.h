@@ -1,4 +1,5 @@
-// Copies matrices with rows of any length and alignment to rows that begin at multiples of 16 bytes, at memory speed.
+// Copies matrices at memory speed. Source rows may have any length and alignment; copied rows begin at multiples of 16
+// bytes.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -6,8 +7,8 @@
 
 namespace heddle::tile {
 
-// Every thread assembles kGemmRepackChunks pieces of 16 bytes, with all reads in flight at once. The padding of a row
-// is arbitrary memory that follows it; the tensor map ends before it.
+// Every thread copies kGemmRepackChunks pieces of 16 bytes, with all loads in flight at once. The padding after a
+// copied row is undefined: it holds the bytes after the source row. The tensor map of the copy excludes the padding.
 __device__ inline void gemm_repack(const GemmRepackArgs& args) {
   const bool second = blockIdx.x >= args.part[0].blocks;
   const GemmRepackPart& part = args.part[second ? 1 : 0];

@@ -1,9 +1,10 @@
-// Selects the first k elements of columns in ascending or descending order, with their positions; one block per column.
-// Among equal elements the lower position comes first.
+// Selects the first k elements, in ascending or descending order, of each column, together with their positions. A
+// block processes one column. Equal elements are ordered by position.
 //
-// A column that fits in shared memory is sorted there. In a longer one the k-th key is found digit by digit, from
-// counts of the elements that share all higher digits. The elements before it and the first of its equals are collected
-// in order of position and then sorted by a bitonic network, in shared memory for distances that fit.
+// A column that fits in shared memory is sorted there. For a longer column, the kernel first finds the k-th key digit
+// by digit (radix selection), by counting the elements that share all higher digits. It then collects, in order of
+// position, all elements before the k-th key and the first of those equal to it. Finally a bitonic network sorts the
+// collected elements. Its exchanges are done in shared memory if their distance fits.
 #pragma once
 
 #include "tile/core/cuda_standalone.h"
@@ -12,7 +13,7 @@
 
 namespace heddle::tile::cuda {
 
-// A key and a position; the smaller pair comes first.
+// A key and a position, ordered by key, then by position.
 template <typename U>
 struct Ranked {
   uint64_t both;
@@ -30,18 +31,18 @@ struct alignas(16) Ranked<uint64_t> {
   }
 };
 
-// Sorts a list with a block. In all merges the lower place gets the lower element. Missing elements after the end count
-// as highest and would stay there, so any length is allowed.
+// Sorts a list with all threads of a block. Every exchange moves the smaller element to the lower index. Elements after
+// the end of the list would count as highest and never move, so any length is allowed.
 template <int Threads, typename K>
 class BlockSort {
  public:
   static constexpr int kTile = kSelectTile;
 
-  // Sorts n <= kTile elements of shared memory.
+  // Sorts a list of n <= kTile elements in shared memory.
   static __device__ void sort_tile(K* tile, int n) {
     for (int size = 2; size / 2 < n; size *= 2) merge<int>(tile, n, size, 1);
   }
-  // Sorts elements of global memory; `tile`: shared memory for kTile.
+  // Sorts a list in global memory. `tile` is shared memory for kTile elements.
   static __device__ void sort(K* list, int64_t n, K* tile) {
     in_tiles(list, n, tile, [](K* part, int count) { sort_tile(part, count); });
     for (int64_t size = 2 * kTile; size / 2 < n; size *= 2) {
@@ -57,7 +58,7 @@ class BlockSort {
     const K a = low, b = high;
     if (b < a) low = b, high = a;
   }
-  // Merges sorted halves of `size` elements, for distances down to `last`.
+  // Merges pairs of sorted halves to sorted runs of `size` elements. Stops after distance `last`.
   template <typename Int>
   static __device__ void merge(K* list, Int n, Int size, Int last) {
     const Int half = size / 2;
@@ -92,7 +93,7 @@ class BlockSort {
   }
 };
 
-// A column, as keys.
+// The sort keys of a column.
 template <bool Largest, typename T>
 struct KeyColumn {
   using U = decltype(order_key(static_cast<const T*>(nullptr)));
@@ -107,7 +108,7 @@ struct KeyColumn {
   __device__ K ranked(int64_t i) const { return K::of((*this)[i], i); }
 };
 
-// Finds the first k of a column, k < n.
+// Finds the first k elements of a column, for k < n.
 template <int Threads, typename Column>
 class BlockSelect {
   using U = typename Column::U;
@@ -119,13 +120,14 @@ class BlockSelect {
     find();
   }
 
-  // Calls take(place, position) for each of them, from any thread. Places follow the order of positions, except that
-  // elements surely among the k precede those that share the found digits of the last one.
+  // Calls take(place, position) for each of the k elements, from any thread. The elements with a prefix below prefix_
+  // get the first places; those whose prefix equals prefix_ get the places after them. Both groups are in order of
+  // position.
   template <typename F>
   __device__ void collect(F&& take) const {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const uint32_t before = (1u << lane) - 1;
-    int64_t lower = 0, equal = k_ - left_;  // next places of the two kinds
+    int64_t lower = 0, equal = k_ - left_;  // the next places of the two groups
     for (int64_t first = 0; first < column_.n && (lower < k_ - left_ || equal < k_); first += Threads) {
       const int64_t i = first + threadIdx.x;
       const U digits = i < column_.n ? column_[i] >> shift_ : U(~U(0));
@@ -171,7 +173,7 @@ class BlockSelect {
       const U above = first ? U(0) : static_cast<U>(key >> (shift_ + kBits) % (8 * static_cast<int>(sizeof(U))));
       const uint32_t digit =
           i < column_.n && above == prefix_ ? static_cast<uint32_t>(key >> shift_) & (kDigits - 1) : kDigits;
-      // Similar keys share their first digits: a warp combines equal ones into one addition.
+      // Similar keys share their first digits, so a warp combines the additions of equal digits into one.
       const uint32_t same = __match_any_sync(~0u, digit);
       if (digit < kDigits && static_cast<int>(threadIdx.x % 32) == __ffs(same) - 1) {
         atomicAdd(&digits_[digit], static_cast<unsigned>(__popc(same)));
@@ -179,7 +181,7 @@ class BlockSelect {
     }
     __syncthreads();
   }
-  // Finds the digit, the number of keys before it, and the number of keys with it.
+  // Finds the digit of the k-th key, the number of keys with smaller digits, and the number of keys with this digit.
   __device__ void choose() {
     constexpr int kEach = kDigits / 32;
     if (threadIdx.x < 32) {
@@ -204,12 +206,12 @@ class BlockSelect {
   const Column& column_;
   const int64_t k_;
   uint32_t *digits_, *warps_, *found_;
-  U prefix_;      // the selected keys' first digits are below or equal
-  int shift_;     // number of bits after these digits
-  int64_t left_;  // how many keys with equal digits are selected
+  U prefix_;      // the found digits: every selected key has a prefix <= prefix_
+  int shift_;     // number of bits after the prefix
+  int64_t left_;  // how many keys whose prefix equals prefix_ are selected
 };
 
-// Dynamic shared memory: a tile and kSelectCountBytes.
+// The kernel. Needs dynamic shared memory for a tile and kSelectCountBytes.
 template <int Threads, bool Largest, typename T>
 __device__ inline void select(const SelectArgs& args) {
   using Column = KeyColumn<Largest, T>;

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/approx.h, with errors as large as those of the hardware.
+// Emulated versions of the functions of tile/arch/sm80/approx.h. Their errors are no larger than those of the hardware.
 #pragma once
 
 #include <stdint.h>

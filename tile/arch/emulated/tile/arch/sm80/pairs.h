@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/pairs.h.
+// Emulated versions of the functions of tile/arch/sm80/pairs.h.
 #pragma once
 
 #include <stdint.h>

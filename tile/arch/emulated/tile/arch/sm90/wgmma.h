@@ -1,4 +1,5 @@
-// Twin of tile/arch/sm90/wgmma.h. Sums are written at some time before the wait for them returns.
+// Emulated versions of the functions of tile/arch/sm90/wgmma.h. The emulator writes the sums of a product at an
+// arbitrary time before the wait for the product returns.
 #pragma once
 
 #include "tile/arch/emulated/element.h"
