@@ -6,7 +6,8 @@
 
 namespace heddle::codegen {
 
-// The operator of `e` applied to arguments of one width, none of them a literal; the condition of a select is a mask.
+// Applies the operator of `e` to arguments of equal width. No argument is a literal. The condition of a select is a
+// mask.
 TextValue operation(const schedule::ExprPool& pool, const schedule::Expr& e, std::vector<TextValue> args);
 
 }  // namespace heddle::codegen
