@@ -9,8 +9,7 @@
 
 namespace heddle::profile {
 
-// The identity of a profile row. docs/reference/profile-json.md lists the values of `kind`: "module", "node", "kernel",
-// ...
+// Identifies a profile row. `kind` is "module", "node", "kernel" or another word of docs/reference/profile-json.md.
 struct Frame {
   std::string kind, name;
   std::string file = {};  // source file; "" if none
