@@ -9,7 +9,7 @@
 
 namespace heddle::python {
 
-// Registers the translation of heddle::Error to the Python exceptions of heddle._errors. Call this once.
+// Registers the translation of heddle::Error to the Python exceptions of heddle._errors.
 void register_errors();
 
 // Sets the Python exception for the C++ exception being handled, as nanobind does in the functions that it binds.

@@ -131,8 +131,7 @@ struct Block : emulated::BlockInfo {
 
   // Called when a thread resumes. True if the block does more than poll memory in a loop with a few barriers.
   bool works() { return ++resumed_since_poll > 64 * threads.size(); }
-  // Poisons `bytes` bytes of shared memory and writes the red zones around it. `base` is the 32-bit address of the
-  // memory.
+  // Poisons `bytes` bytes of shared memory and writes the red zones around it. `base` is its 32-bit address.
   void set_shared(uint32_t bytes, uint32_t base);
   // True if both red zones are unchanged.
   bool zones_intact() const;

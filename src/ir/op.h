@@ -38,7 +38,7 @@ enum OpTypes : uint8_t {
   kInts = 2,
   kFloats = 4,
   kMath = 8,       // floats; in the tile IR only f32 and f64
-  kPointers = 16,  // tile IR only, like kBits: booleans used as integers modulo 2
+  kPointers = 16,  // tile IR only, as is kBits: booleans used as integers modulo 2
   kBits = 32,
   kAny = kBooleans | kInts | kFloats | kPointers,
 };

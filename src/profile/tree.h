@@ -41,8 +41,8 @@ using FrameId = uint32_t;
 
 // A calling-context tree (Ammons, Ball, Larus, "Exploiting hardware performance counters with flow and context
 // sensitive profiling", section 4). It has one node for each distinct path of frames, however often the path occurs.
-// Values are integers, so sums over any view are exact. Node 0 is the root. Parents have smaller numbers than their
-// children.
+// Values are integers, so sums over any view are exact. Node 0 is the root. A parent's number is smaller than its
+// children's.
 class CallingContextTree {
  public:
   CallingContextTree() : CallingContextTree(Frame{"root", "all"}) {}

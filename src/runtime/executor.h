@@ -18,8 +18,7 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Called after each outermost step with the index of the step. `read` copies a buffer that the step has read or
-  // written.
+  // Called after each outermost step with its index. `read` copies a buffer that the step has read or written.
   using Observer = std::function<void(size_t step, const std::function<Tensor(uint32_t buffer)>& read)>;
 
   // Runs the plan. `inputs` are in the order of Plan::inputs; the caller has checked that dtypes and byte sizes match.
@@ -48,12 +47,10 @@ class Executor {
   // one another as in run(). 0 for steps that do nothing or wait for the host. Empty for a CPU.
   virtual std::vector<double> step_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
 
-  // The bytes of device memory that enqueue() needs besides inputs and outputs. Also prepares the state that enqueue()
-  // uses.
+  // The bytes of device memory that enqueue() needs besides inputs and outputs. Also prepares for enqueue().
   virtual size_t workspace_bytes() const { refuse_enqueue(); }
-  // Enqueues a run on a stream of the caller, in memory of the caller (runtime/cuda/enqueuer.h). `addresses` lists
-  // inputs, outputs, workspace. Throws kInvalidArgument for a CPU, kUnsupportedOperator for plans whose runs need the
-  // host.
+  // Enqueues a run on a stream of the caller, in memory of the caller (runtime/cuda/enqueuer.h). `addresses`: inputs,
+  // outputs, workspace. Throws kInvalidArgument for a CPU, kUnsupportedOperator for plans whose runs need the host.
   virtual void enqueue(std::vector<uint64_t> /*addresses*/, void* /*stream*/) const { refuse_enqueue(); }
 
   // The bytes of device memory that this plan holds now: constants, and the states of concurrent runs. 0 for a CPU.

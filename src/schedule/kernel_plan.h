@@ -21,8 +21,7 @@ struct KernelLaunches {
 struct KernelPlan : KernelLaunches {
   const KernelDesc& desc;
   const Config& config;
-  // True if its functions wait for the previous launch (tile/arch/sm90/dependent.h), whether or not their launch is
-  // early.
+  // True if its functions wait for the previous launch (tile/arch/sm90/dependent.h), even if their launch is not early.
   bool waits = false;
 };
 

@@ -9,8 +9,7 @@
 namespace heddle {
 
 // The number of blocks that one SM holds at once. A thread has at most `most_registers` registers (a multiple of 8),
-// and at most the number that __launch_bounds__(threads) implies. The default for `most_registers` is correct for any
-// kernel.
+// and at most the number that __launch_bounds__(threads) implies. The default is correct for any kernel.
 int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_bytes, int most_registers = 256);
 
 // The reason why the blocks of a launch that wait for each other (a cooperative grid or a cluster) may not all run at

@@ -68,8 +68,7 @@ TILE_HD constexpr void of_part(int& below, F& f) {
     below *= D::size;
   }
 }
-// Calls f(digit, below) for the digits of part P. `below` is the product of the sizes of the preceding digits of the
-// part.
+// Calls f(digit, below) for the digits of part P. `below` is the product of the sizes of the part's preceding digits.
 template <Part P, typename... D, typename F>
 TILE_HD constexpr void each_of(F f) {
   int below = 1;
@@ -135,8 +134,7 @@ struct Layout {
     return fits(dim) || here.at[dim] + of_register(r, dim) < Shape::at(dim);
   }
 
-  // The register whose contribution equals that of register r of the layout From. In From, threads hold the same
-  // elements.
+  // The register whose contribution equals that of register r of From, a layout in which threads hold equal elements.
   template <typename From>
   TILE_HD static constexpr int register_at(int r) {
     int number = 0;
@@ -157,8 +155,7 @@ struct Layout {
     });
     return number;
   }
-  // The number of the register that results from register r if the digits along Axis with a stride below `stride` are
-  // 0.
+  // The number of register r after setting its digits along Axis with a stride below `stride` to 0.
   template <int Axis>
   TILE_HD static constexpr int rounded(int r, int stride) {
     int number = 0;

@@ -8,8 +8,7 @@
 
 namespace heddle::tile {
 
-// D1 = g(f(A W0) W1). Each block computes all columns for one tile of rows. The grid has tiles_m * batch blocks along
-// x.
+// D1 = g(f(A W0) W1). A block computes all columns for one tile of rows. The grid has tiles_m * batch blocks along x.
 struct BackToBackArgs {
   int32_t m, n0, n1;     // rows; columns of D0 = f(A W0); columns of D1
   int32_t k_tiles;       // of the first product, A W0

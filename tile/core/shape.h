@@ -66,8 +66,7 @@ struct GemmShape {
     return at;
   }
 
-  // The number of scratch elements for the accumulators, for a panel of B and for a block of A. Each begins on a cache
-  // line.
+  // Scratch elements for the accumulators, for a panel of B and for a block of A. Each begins on a cache line.
   constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
   constexpr int64_t panel_elements(int64_t width) const { return (depth() * width + 15) / 16 * 16; }
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {

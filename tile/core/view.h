@@ -88,8 +88,7 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
     return length_of<Visible::at(Dim), 0>();
   }
 
-  // The number of elements from the buffer's first element to the last element that the lowest layer reaches,
-  // inclusive.
+  // The number of elements from the buffer's first to the last that the lowest layer reaches, inclusive.
   TILE_HD constexpr int64_t span() const {
     const detail::Range r = get<0>(*this).range();
     return r.empty ? 0 : r.high + 1;
@@ -246,8 +245,8 @@ class Dependence {
     for (int i = 0; i < D::kDims; ++i) on_[D::VisibleIds::at(i)] = 1u << i;
     visit(make_indices<D::kTransforms>{});
   }
-  // True if `dim` does not move a layer whose moves depend on the position. With Alone, layers moved only by `dim` are
-  // allowed.
+  // True if `dim` does not move a layer whose moves depend on the position. With Alone, layers that only `dim` moves
+  // are allowed.
   template <bool Alone>
   TILE_HD constexpr bool moves_alike(int dim) const {
     return check<Alone>(1u << dim, make_indices<D::kTransforms>{});

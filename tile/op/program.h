@@ -168,8 +168,7 @@ TILE_INLINE void store_at(vec<int64_t, W> address, vec<compute_t<T>, W> v, mask<
 }
 
 // Loads elements first, first + 1, ... of a dimension with `size` elements and stride `stride`. p is the address of
-// element 0. Elements outside the dimension are `padding`. `inside` says whether the indices of the other dimensions
-// are valid.
+// element 0. Elements outside the dimension are `padding`. `inside`: all other indices are valid.
 template <int W, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> load_window(const T* p, int64_t stride, int64_t first, int64_t size, bool inside, N n,
                                              compute_t<T> padding) {
@@ -195,8 +194,7 @@ TILE_INLINE void store_window(T* p, int64_t stride, int64_t first, int64_t size,
   }
 }
 
-// Gathers from a buffer: lane i is the element at offset i * stride + index[i] * step. Indices are clamped to the
-// extent.
+// Gathers from a buffer: lane i is the element at i * stride + index[i] * step. Indices are clamped to the extent.
 template <int W, typename T, typename I, typename N>
 TILE_INLINE vec<T, W> picked(const T* p, int64_t stride, vec<I, W> index, int64_t step, int64_t extent, N n) {
   vec<T, W> r = zero<T, W>();
@@ -441,8 +439,7 @@ TILE_INLINE compute_t<T> replace(int64_t address, const Update& update) {
   }
 }
 
-// Atomically updates the value at an address, like replace(). Uses a single instruction without retries if there is
-// one.
+// Atomically updates the value at an address, like replace(). Uses a single instruction without retries if possible.
 template <typename T, atomic_kind Kind>
 TILE_INLINE compute_t<T> update(int64_t address, compute_t<T> value) {
   constexpr bool is_integer = is_same<compute_t<T>, T> && !is_float<T>;

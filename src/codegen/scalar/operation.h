@@ -6,8 +6,7 @@
 
 namespace heddle::codegen {
 
-// Applies the operator of `e` to arguments of equal width. No argument is a literal. The condition of a select is a
-// mask.
+// Applies the operator of `e` to arguments of equal width, none of them a literal. The condition of a select is a mask.
 TextValue operation(const schedule::ExprPool& pool, const schedule::Expr& e, std::vector<TextValue> args);
 
 }  // namespace heddle::codegen

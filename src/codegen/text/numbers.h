@@ -45,8 +45,7 @@ struct NumberedText {
 // Separates the marked numbers from the text and removes the marks. Comments are not part of a pattern.
 NumberedText numbers_of(std::string_view text);
 
-// The text with the numbers flagged in `arguments` (one flag per number) as variables and the other numbers as
-// literals.
+// The text with the numbers flagged in `arguments` (one flag per number) as variables, all others as literals.
 std::string with_arguments(std::string_view text, const std::vector<bool>& arguments);
 
 // Decides which numbers of a kernel are arguments.

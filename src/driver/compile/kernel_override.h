@@ -11,13 +11,11 @@ namespace heddle::driver {
 
 // Returns $HEDDLE_KERNEL_OVERRIDE: a folder of edited kernel files (driver/compile/kernel_file.h) that are compiled
 // instead of the generated texts. Returns nullopt if the variable is unset or empty. Plans built while it is set are
-// not stored in the plan cache. The caches of libraries and cubins need no such rule: their keys contain the compiled
-// text.
+// not stored in the plan cache. The keys of the caches of libraries and cubins contain the compiled text.
 std::optional<std::string> override_folder();
 
 // Reads the edited files of a folder that are named after kernels for this target. Returns them by symbol. Throws kFile
-// if users other than the current user and root may write to the folder or to one of the files, since the files are
-// code.
+// if users other than the current user and root may write to the folder or a file, since the files are code.
 std::map<std::string, EditedText> read_edited_texts(const std::string& folder, const Target& target);
 
 // Warns about each edited text that is compiled instead of a generated one.

@@ -33,8 +33,7 @@ class KernelSet {
   void add_cheapest(const KernelSet& other, double most_cost);
   // The text that add() received under this symbol.
   const codegen::KernelText& text_of(const std::string& symbol) const { return kernels_.at(symbol).text; }
-  // Makes the set compile `edited` instead of the texts that add() received. Returns the edited texts that match no
-  // kernel.
+  // Makes the set compile `edited` instead of texts from add(). Returns the edited texts that match no kernel.
   std::vector<EditedText> replace(std::map<std::string, EditedText> edited);
   const std::map<std::string, EditedText>& edited() const { return edited_; }
   // The number of kernels. On a CPU, functions that several kernels call do not count.

@@ -18,8 +18,8 @@ struct ProfileOptions {
 
 // Runs a compiled model and reports the time of each node. Nodes are grouped into the modules that their names reveal.
 // The time of a kernel that computes several nodes is divided among them. The division comes from samples (inside/),
-// which require additional runs of the same length, or from an estimate (node_work.h). Names of estimated nodes begin
-// with "~".
+// which take further runs of the same length, or from an estimate (node_work.h). Names of estimated nodes begin with
+// "~".
 //
 // Values are averages per run and sum to the time of a run. Time between steps is attributed to the root.
 profile::Profile profile_model(const CompiledModel& model, const Target& target, const ProfileOptions& options);

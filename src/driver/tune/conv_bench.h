@@ -33,8 +33,7 @@ struct ConvProblem {
   double operations() const;
 };
 
-// The tuning problem for the kernels that a model would use for this convolution, or for two contractions in one
-// kernel.
+// The tuning problem for the kernels of a convolution, as in a model, or for two contractions in one kernel.
 GroupProblem conv_problem(const ConvProblem& problem, const Target& target);
 
 }  // namespace heddle::driver

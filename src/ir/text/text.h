@@ -7,8 +7,7 @@
 
 namespace heddle::ir {
 
-// The textual form (.hir) of graphs, specified in docs/design/ir.md. print(parse(t)) is canonical; parse(print(g))
-// equals g.
+// The textual form (.hir) of graphs (docs/design/ir.md). print(parse(t)) is canonical; parse(print(g)) equals g.
 struct PrintOptions {
   // Larger constants print as dense<hash: ...>, which does not parse; < 0: print all.
   int64_t max_constant_elements = 16;

@@ -39,8 +39,7 @@ struct AssignOptions {
 
 Assignment assign_layouts(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options);
 
-// The number of elements that one access through a pointer moves in this layout. `element` is the size of an element in
-// bytes.
+// The number of elements that one access through a pointer moves in this layout. `element` is their size in bytes.
 int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t element);
 
 // True if each thread's registers hold runs of 16 bytes of consecutive elements whose address may not be a multiple of

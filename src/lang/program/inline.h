@@ -31,7 +31,7 @@ struct Elementwise {
 };
 
 // Replaces every load of operand `index` in the program's kernels by the computation `value`. The kernels then no
-// longer read the operand. Returns "", or the reason why this is impossible. All tensors must have fewer than 2^31
+// longer read the operand. Returns "", or the reason why this is impossible. Tensors must have fewer than 2^31
 // elements.
 std::string inline_at_loads(Program& program, size_t index, const Elementwise& value);
 

@@ -18,7 +18,7 @@ class CudaEnqueuer {
   // Throws kUnsupportedOperator for a plan whose runs need the host.
   CudaEnqueuer(CudaCode& code, const Plan& plan);
 
-  // The bytes of device memory that one run needs besides inputs and outputs. Its address must be a multiple of
+  // The size in bytes of the workspace that one run needs. The address of the workspace must be a multiple of
   // CudaCallersMemory::kAlignment.
   size_t workspace_bytes() const { return workspace_bytes_; }
 

@@ -43,8 +43,7 @@ class NodesBetween {
   ir::NodeId product_ = 0;
 };
 
-// Builds expressions for the values between two products, at one batch, row and key. Loads in them refer to graph
-// values.
+// Builds expressions for the values between two products, at one batch, row and key. Loads refer to graph values.
 class KeyExprs {
  public:
   // `reads`: true for values to load instead of compute. `first`: the position of the first key if the dimension is

@@ -5,8 +5,7 @@
 
 namespace heddle::schedule {
 
-// Calls `next(value)` for each expression that an index is computed from, in order. Includes expressions inside
-// divisions.
+// Calls `next(value)` for each expression that an index is computed from, in order, also inside divisions.
 template <typename Next>
 void for_each_dynamic(const IndexPool& indices, const Index& index, const Next& next) {
   if (!indices.reads_values(index)) return;

@@ -115,8 +115,7 @@ TILE_INLINE vec<uint16_t, W> narrow_half(vec<float, W> a) {
     const vec<uint32_t, W> bits = bit_cast<uint32_t>(a);
     const vec<uint32_t, W> sign = bits & 0x80000000u;
     const vec<uint32_t, W> magnitude = bits ^ sign;
-    // Normal results: round by adding half an ulp, ties to even. Subnormal results: adding 0.5 makes the FPU round at
-    // 2^-24.
+    // Normal results: round by adding half an ulp, ties to even. Subnormal results: adding 0.5 rounds at 2^-24.
     const vec<uint32_t, W> odd = (magnitude >> 13u) & 1u;
     const vec<uint32_t, W> normal = (magnitude - (112u << 23) + 0xfffu + odd) >> 13u;
     const vec<uint32_t, W> subnormal = bit_cast<uint32_t>(bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;

@@ -62,8 +62,7 @@ enum class BarrierMode : uint32_t { kSync, kArrive, kOr, kAnd, kCount };
 // Element types of tensor-core operands.
 enum class Element : uint32_t { kHalf, kBfloat, kTf32, kE4M3, kE5M2, kInt8, kUint8 };
 
-// The operands of mma.sync m16n8 with 32 bytes of k, as the registers of one lane. `d` has four f32, or s32 for
-// integers.
+// The operands of mma.sync m16n8 with 32 bytes of k, for one lane. `d` has four f32, or s32 for integers.
 struct MmaCall {
   Element a_type, b_type;
   void* d;
@@ -116,8 +115,7 @@ struct Api {
   void (*barrier_init)(uint32_t address, uint32_t arrivals, Place place);
   void (*barrier_arrive)(uint32_t address, uint32_t block, uint32_t expect_bytes, Place place);
   void (*barrier_wait)(uint32_t address, uint32_t parity, Place place);
-  // st.async: stores into the shared memory of a block of the cluster and reports the bytes to an mbarrier in that
-  // block.
+  // st.async: stores into shared memory of block `block` of the cluster and reports the bytes to an mbarrier there.
   void (*store_async)(uint32_t to, uint32_t block, const void* from, uint32_t bytes, uint32_t barrier, Place place);
 
   // fence.mbarrier_init, fence.proxy.async.

@@ -10,8 +10,8 @@
 
 namespace heddle::codegen {
 
-// The text of a product's operand: the type that the kernel names, and the base's definition of a generated struct and
-// size of an object in bytes.
+// The text of a product's operand: the type that the kernel names. The base has the definition of a generated struct
+// and the bytes of one object of this type.
 struct OperandText : CudaFunctor {
   std::string type;  // "OperandA", "tile::cuda::Image<tile::half, 2, 8, true, false, false>"
 };

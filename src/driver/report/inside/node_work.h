@@ -17,8 +17,8 @@ struct NodeWork {
 std::vector<NodeWork> work_of(const ir::Graph& graph, const ir::Group& group);
 
 // Estimates each node's fraction of a kernel's time; the fractions sum to 1. A node's time is the larger of bytes /
-// `bandwidth` and flops / `rate` (both per second). Overhead that serves several nodes at once is not attributed to a
-// node.
+// `bandwidth` and flops / `rate` (both per second). Work that serves several nodes at once is attributed to none of
+// them. This is only an estimate.
 std::vector<double> shares_of(const std::vector<NodeWork>& work, double bandwidth, double rate);
 
 }  // namespace heddle::driver

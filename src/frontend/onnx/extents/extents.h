@@ -35,8 +35,7 @@ class Extents {
   const std::vector<OpenExtent>& open() const { return open_; }
 
   // The value of dimension `i` of an input that the model does not fix. It comes from the shapes in the options, else
-  // from `guesses` (by key); the default is 1. The symbol may also be a sum, product or quotient of symbols with such
-  // values.
+  // from `guesses` (by key); the default is 1. The symbol may also be a sum, product or quotient of such symbols.
   int64_t value(const std::string& input, size_t i, const Dimension& dim,
                 const std::map<std::string, int64_t>& guesses) const;
   // The extent of dimension `dim` of any value. It comes from the model, or is the value of the dimension's symbol in

@@ -54,8 +54,7 @@ class AttentionModel {
  private:
   // The cycles that the last block needs to combine the parts of the keys.
   double parts_cycles(const CudaAttentionConfig& c) const;
-  // A lower bound of the time for memory traffic. The limit is the device's bandwidth or the loads that blocks keep in
-  // flight.
+  // A lower bound of the memory time. The limit is the device's bandwidth or the loads that blocks keep in flight.
   double memory_us(const CudaAttentionConfig& c) const;
   double loaded_bytes(const CudaAttentionConfig& c, double tiles) const;
 
@@ -84,8 +83,7 @@ int64_t section_of(const AttentionDesc& attention);
 
 // The `most` configurations with the lowest predicted times.
 std::vector<Config> least_predicted(std::vector<Config> configs, size_t most);
-// For example ", columns in 2 panels, keys in 4 parts that a second launch adds"; empty if columns and keys are not
-// split.
+// For example ", columns in 2 panels, keys in 4 parts that a second launch adds"; empty if nothing is split.
 std::string parts_text(const CudaAttentionConfig& config);
 
 // The predicted time of three separate kernels: product, softmax, product.

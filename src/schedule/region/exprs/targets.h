@@ -41,8 +41,7 @@ struct RootTarget {
 bool scatters_one_row(const KernelContext& context, const ir::Node& node);
 
 // The destination of the update at index `at` of a scatter for which scatters_one_row() holds. If the scatter drops
-// updates outside the tensor, `value` becomes a selection of the old value for these; `load_old` makes the load of the
-// old value.
+// updates outside the tensor, `value` becomes a selection of the old value for these; `load_old` loads it.
 Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const ir::Node& scatter,
                  const std::vector<Index>& at, const std::function<ExprId(const std::vector<Index>&)>& load_old,
                  ExprId& value);

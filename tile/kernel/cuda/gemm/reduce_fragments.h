@@ -141,8 +141,7 @@ class SumFragments {
   const int batch_, row_, col_, lane_;
 };
 
-// Runs an epilogue's share() and reductions on a warp's 16 x N piece of D. The warp calls this before it stores the
-// piece.
+// Runs an epilogue's share() and reductions on a warp's 16 x N piece of D. Called before the warp stores the piece.
 template <int N, typename Sums, typename Epilogue>
 __device__ inline void reduce_fragments(const Sums& sums, const Epilogue& epilogue, const GemmArgs& args, int batch,
                                         int row, int col) {

@@ -1,5 +1,4 @@
-// The order in which persistent GEMM blocks process units of work, and the flags that signal partial sums between
-// blocks.
+// The order in which persistent GEMM blocks process units of work, and flags that signal partial sums between blocks.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"

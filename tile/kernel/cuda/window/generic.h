@@ -43,8 +43,7 @@ __device__ inline Acc fold_window(Acc acc, Acc x) {
   }
 }
 
-// The result of an empty window. For a maximum or minimum, it is the lowest or highest value of the type in memory
-// (Limits).
+// The result of an empty window. For a maximum or minimum, the lowest or highest value of the type in memory (Limits).
 template <typename Config>
 __device__ inline typename Config::Acc empty_window() {
   using Acc = typename Config::Acc;

@@ -10,8 +10,7 @@
 
 namespace heddle::schedule {
 
-// Operand A as the windows of a convolution over images in channels-last order. Arrays are in the order (width,
-// height).
+// Operand A as the windows of a convolution over channels-last images. Arrays are in the order (width, height).
 struct WgmmaWindows {
   int64_t images = 0, channels = 0, pixel = 0;  // pixel: elements from a pixel to the next; pixels may overlap
   int64_t line = 0;                             // elements from a line of pixels to the next
@@ -19,8 +18,7 @@ struct WgmmaWindows {
   std::array<int64_t, 2> size{}, out{}, window{}, stride{}, dilation{}, before{};
 };
 
-// A matrix of 16-bit elements that the epilogue reads at the positions of D. `row` is the stride of its rows in
-// elements.
+// A matrix of 16-bit elements that the epilogue reads at the positions of D. `row` is the row stride in elements.
 struct WgmmaResidual {
   uint32_t operand = 0;  // number of the kernel's operand
   int64_t offset = 0, row = 0, batch = 0;
