@@ -141,7 +141,7 @@ struct Block : emulated::BlockInfo {
   uint8_t* zone_ = nullptr;  // start of the first red zone
 };
 
-// The source file of the call at `place`, or "?".
+// The source file of `place`, or "?" if unknown.
 inline const char* name_of(Place place) {
   return place.file == nullptr ? "?" : place.file;
 }

@@ -28,8 +28,8 @@ inline Place place_of(const Binding& b) {
   return {b.kind, b.kind == Binding::Kind::kValue ? b.value : b.workspace};
 }
 
-// Joins the CPU kernels of a stitch group. Joins all kernels in a row if each is one task and they are short or there
-// is only one thread. Otherwise joins side by side the kernels at the same level of the dependency graph.
+// Joins the CPU kernels of a stitch group. Joins all kernels in a row if each is one task, and they are short or there
+// is only one thread. Otherwise joins kernels side by side if they have the same depth in the dependency graph.
 ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target);
 
 }  // namespace heddle::schedule

@@ -18,8 +18,8 @@ TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
 }
 
 // Converts each lane. A conversion from float to integer truncates and never traps. If the value is out of range for an
-// integer of up to 32 bits, it wraps as in a conversion through the next wider integer. If it is out of range for that
-// integer too, the result is unspecified.
+// integer of up to 32 bits, it wraps as in a conversion through the next wider integer. If it is out of range for the
+// wider integer too, the result is unspecified.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> convert(vec<T, W> a) {
   if constexpr (is_same<To, T>) {

@@ -45,9 +45,9 @@ struct Dimension {
 struct TypeProto {
   enum class Kind : uint8_t { kNone, kTensor, kSequence, kOptional, kMap, kSparse };
   Kind kind = Kind::kNone;
-  int32_t elem_type = 0;                        // tensors
-  std::optional<std::vector<Dimension>> shape;  // tensors; empty if the rank is unknown
-  std::shared_ptr<TypeProto> element;           // sequences and optionals
+  int32_t elem_type = 0;                        // tensors only
+  std::optional<std::vector<Dimension>> shape;  // tensors only; empty if the rank is unknown
+  std::shared_ptr<TypeProto> element;           // sequences and optionals only
 };
 
 struct ValueInfoProto {
@@ -56,7 +56,7 @@ struct ValueInfoProto {
 };
 
 struct AttributeProto {
-  // AttributeProto.AttributeType.
+  // AttributeProto.AttributeType of onnx.proto.
   enum class Type : uint8_t {
     kUndefined = 0,
     kFloat = 1,

@@ -25,8 +25,8 @@ inline int32_t number(int64_t x) {
   return static_cast<int32_t>(x);
 }
 
-// SM cycles for one tile of keys per block, with plain and with masked scores; the fixed cost of a tile of rows; the
-// extra cost of a tile of rows with no second tile of keys to overlap.
+// SM cycles. plain, masked: for one tile of keys per block, with plain and with masked scores. fixed: per tile of rows.
+// alone: extra for a tile of rows that has no second tile of keys to overlap.
 struct AttentionTileCosts {
   double plain, masked, fixed, alone;
 };

@@ -37,8 +37,8 @@ struct WgmmaProblem {
   // Offset of the operand's first element in its buffer. The buffer is aligned to 16 bytes.
   int64_t offset_a = 0, offset_b = 0, offset_d = 0;
   // Batches have two dimensions; the inner one has `heads` entries. If step_a or step_b is not 0, the heads of that
-  // operand are inside its rows, with this stride in elements. stride_* is then the stride of the outer dimension. The
-  // value tile::kGemmOneForAll means that all batches share the operand.
+  // operand are inside its rows, with this stride in elements. stride_* is then the stride of the outer dimension. A
+  // step of tile::kGemmOneForAll means that all batches share the operand.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // only the epilogue writes D
   bool reduces = false;          // the epilogue reduces neighbouring elements
@@ -104,7 +104,7 @@ inline int stored_n(const WgmmaProblem& problem, const WgmmaConfig& config) {
   return problem.gated ? config.tile_n / 2 : config.tile_n;
 }
 
-// How a configuration stores its accumulators.
+// The way in which a configuration stores its accumulators.
 tile::GemmStore store_of(const WgmmaProblem& problem, const WgmmaConfig& config);
 
 // True if A, B, or at least one of them is first copied to padded rows.
