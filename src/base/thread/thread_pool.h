@@ -77,8 +77,7 @@ class ThreadPool {
 
   alignas(64) std::atomic<bool> busy_{false};   // true while a run() uses the workers
   alignas(64) std::atomic<uint32_t> epoch_{0};  // the number of jobs so far; workers sleep on it
-  // The number of workers in the current job, plus kClosed once no more may join.
-  alignas(64) std::atomic<uint32_t> inside_;
+  alignas(64) std::atomic<uint32_t> inside_;    // workers in the current job; plus kClosed once no worker may join
   std::vector<Share> shares_;                   // one per worker
   std::atomic<bool> stop_{false}, failed_{false};
 };
