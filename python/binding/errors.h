@@ -9,19 +9,20 @@
 
 namespace heddle::python {
 
-// From here on heddle::Error becomes the Python exception that heddle._errors makes of it.
+// Registers the translation of heddle::Error to the Python exceptions of heddle._errors.
 void register_errors();
 
-// The Python exception for the C++ exception that is being handled, as nanobind's own functions make it.
+// Sets the Python exception for the C++ exception being handled, as nanobind does in the functions that it binds.
 void set_python_error() noexcept;
 
-// "argument x of heddle.compile()", what is wrong, what to do.
+// Throws an Error about an argument of a function. `where` names the argument, for example "argument x of
+// heddle.compile()"; `why` says what is wrong, and `remedy` what to do.
 [[noreturn]] void refuse_argument(const std::string& where, const std::string& why, const std::string& remedy = {});
 
-// The same of what a model or kernel is called with: "input x".
+// Throws an Error about an input that a model or kernel was called with. `where` names it, for example "input x".
 [[noreturn]] void refuse_input(const std::string& where, const std::string& why, const std::string& remedy);
 
-// "numpy.ndarray": what a caller calls the class of an object.
+// The name of an object's class as users write it, for example "numpy.ndarray".
 std::string class_name(nanobind::handle object);
 
 }  // namespace heddle::python

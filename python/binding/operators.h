@@ -9,8 +9,8 @@
 
 namespace heddle::python {
 
-// heddle.tile.Operator objects by the nodes that they are for, as the compiler asks them: from any thread, without the
-// GIL. What they raise becomes an Error that names the node.
+// Converts heddle.tile.Operator objects to operators, keyed by the nodes that they implement. The compiler calls the
+// result from any thread, without the GIL. An exception raised in Python becomes an Error that names the node.
 std::map<std::string, Operator> operators_of(nanobind::handle operators);
 
 }  // namespace heddle::python

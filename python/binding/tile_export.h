@@ -4,7 +4,7 @@
 
 namespace heddle::python {
 
-// What heddle.tile.tools.compile makes files of: heddle._core.tile.export.
+// Registers heddle._core.tile.export, the functions with which heddle.tile.tools.compile writes files.
 void register_tile_export(nanobind::module_& tile);
 
 }  // namespace heddle::python

@@ -7,15 +7,15 @@
 
 namespace heddle {
 
-// Walks a directed acyclic graph with numbered nodes depth first. It visits every node once, however many others share
-// it. Its own stack allows any depth. A run skips the nodes that earlier runs visited.
+// Traverses a directed acyclic graph with numbered nodes depth first. Visits every node once, even if several nodes
+// have it as an operand. An explicit stack allows any depth. Each run() skips the nodes that earlier runs visited.
 class DagWalk {
  public:
   // `operands(node, next)` calls next(operand) for each operand in order. `enter(node)` is called before the operands.
   // If it returns false, the operands and leave() are skipped. `leave(node)` is called after all operands.
   template <typename Operands, typename Enter, typename Leave>
   void run(uint32_t root, const Operands& operands, const Enter& enter, const Leave& leave) {
-    // Callbacks may begin another walk with this object: each walk uses its own part of the stack.
+    // Callbacks may call run() on this object again. Each nested call uses the stack above `bottom`.
     const size_t bottom = stack_.size();
     stack_.push_back({root, false});
     while (stack_.size() > bottom) {
@@ -45,7 +45,7 @@ class DagWalk {
  private:
   struct Step {
     uint32_t node;
-    bool is_done;  // its operands were visited
+    bool is_done;  // true once all operands have been visited
   };
   std::vector<bool> seen_;
   std::vector<Step> stack_;

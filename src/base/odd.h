@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-// Converts an integer that is then rounded to a narrow float. A value that a double cannot hold is rounded to odd, so
-// the second rounding still sees on which side of a tie the integer lies.
+// Converts an integer to a double that will be rounded again to a narrower float. If the double cannot hold the integer
+// exactly, rounds to odd. This keeps the side of a tie on which the integer lies, so the second rounding is correct.
 inline double to_odd_double(uint64_t magnitude) {
   constexpr uint64_t kDropped = 0x7ff;
   if (magnitude >> 53 != 0 && (magnitude & kDropped) != 0) magnitude = (magnitude & ~kDropped) | (kDropped + 1);

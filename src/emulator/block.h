@@ -18,7 +18,7 @@ using emulated::Place;
 struct Block;
 struct Warp;
 
-// The event that a thread waits for. kReady: it may run or has not started.
+// The event that a thread waits for. kReady: the thread can run, or has not started yet.
 enum class Wait : uint8_t {
   kReady,
   kBarrier,
@@ -34,41 +34,41 @@ enum class Wait : uint8_t {
 };
 
 struct Thread : emulated::ThreadInfo {
-  Fiber* fiber = nullptr;  // the fiber that it waits on; null: it has not started
+  Fiber* fiber = nullptr;  // the fiber that the thread runs on; null if it has not started
   Block* owner = nullptr;
   Warp* warp = nullptr;
   Wait wait = Wait::kReady;
-  uint32_t detail = 0;  // which barrier, which lanes
-  uint32_t result = 0;  // of the barrier
+  uint32_t detail = 0;  // number of the barrier or mask of the lanes
+  uint32_t result = 0;  // of the barrier that the thread waited at
   uint32_t cluster_phase = 0;
-  uint32_t copy_group = 0, store_group = 0;  // number of the group not yet committed
+  uint32_t copy_group = 0, store_group = 0;  // the number of the copy group that is not committed yet
   uint64_t async_fences = 0;                 // value of the block's counter when this thread last waited for stores
   Place place{};
 };
 
-// A pending copy of cp.async.
+// A pending cp.async copy.
 struct Copy {
   uint8_t* to;
   const void* from;
   uint32_t bytes, valid, group;
 };
 
-// A pending wgmma. It executes for all four warps at once, after all four have issued it.
+// A pending wgmma. It executes for the whole warpgroup once all four warps have issued it.
 struct Product {
   emulated::WgmmaCall call;
-  std::array<void*, 128> sums;             // of each thread of the warpgroup
-  std::array<const uint32_t*, 128> words;  // of A, if A is in registers
-  uint32_t warps = 0;                      // warps that have issued it
+  std::array<void*, 128> sums;             // accumulators of each thread of the warpgroup
+  std::array<const uint32_t*, 128> words;  // A's registers of each thread, if A is in registers
+  uint32_t warps = 0;                      // the number of warps that have issued it
 };
 
 struct Warpgroup {
   std::deque<Product> products;
-  uint64_t done = 0;  // products that have executed
+  uint64_t done = 0;  // the number of products that have executed
   std::vector<Thread*> waiting;
 };
 
-// One exchange between lanes that name the same mask. It has two sets of values: a lane may be in the next exchange
-// while another lane still reads the values of this one.
+// An exchange of values between the lanes of a mask. It has two sets of values, since a fast lane may start the next
+// exchange while a slow lane still reads the values of the current one.
 struct Exchange {
   uint32_t mask = 0, arrived = 0, turn = 0;
   Collective kind = Collective::kSync;
@@ -86,24 +86,24 @@ struct Warp {
 
   uint32_t lanes = 0;  // mask of existing lanes
   std::vector<std::unique_ptr<Exchange>> exchanges;
-  // To check that lanes leave a barrier from the same place.
+  // For checking that all lanes leave a barrier at the same source location.
   uint64_t barrier_stamp = 0;
   Place barrier_place{};
-  uint64_t products = 0;          // products that it has issued
+  uint64_t products = 0;          // the number of products that the warp has issued
   std::vector<uint64_t> commits;  // value of `products` at each commit
   bool fenced = false;
   uint32_t registers = 0;         // per thread
-  uint32_t registers_wanted = 0;  // if above `registers`, it waits for them
-  std::vector<Thread*> waiting;   // for registers
+  uint32_t registers_wanted = 0;  // the registers per thread that the warp waits for, if more than `registers`
+  std::vector<Thread*> waiting;   // threads that wait for registers
 };
 
 struct Barrier {
   uint32_t expected = 0, arrived = 0;
-  uint32_t any = 0, all = 1, count = 0;  // of the predicates
+  uint32_t any = 0, all = 1, count = 0;  // results of the predicates' reduction
   std::vector<Thread*> waiting;
 };
 
-// Blocks that are resident together: those of a cluster.
+// Blocks that are resident together: the blocks of a cluster.
 struct Group {
   std::vector<Block*> blocks;
   uint32_t live_blocks = 0, live_threads = 0;
@@ -113,7 +113,7 @@ struct Group {
 
 struct Block : emulated::BlockInfo {
   static constexpr int kBarriers = 16;
-  static constexpr size_t kZoneBytes = 1024;  // before and after shared memory
+  static constexpr size_t kZoneBytes = 1024;  // size of each red zone before and after shared memory
 
   Group* group = nullptr;
   uint32_t live_threads = 0;
@@ -121,17 +121,17 @@ struct Block : emulated::BlockInfo {
   std::vector<Warp> warps;
   std::vector<Warpgroup> warpgroups;
   std::array<Barrier, kBarriers> barriers;
-  std::vector<std::vector<Copy>> copies;  // by thread; empty if there never were any
+  std::vector<std::vector<Copy>> copies;  // pending copies by thread; empty if the block never copied
   uint32_t free_registers = 0;
-  uint64_t async_fences = 0;        // fence.proxy.async of all threads
-  uint64_t barrier_stamp = 0;       // counts the block's barriers
-  uint64_t resumed_since_poll = 0;  // threads resumed since one of them last polled
-  bool waited = false;              // a thread waited for the preceding launch
-  bool unfenced_init = false;       // an mbarrier was initialised after the last fence.mbarrier_init
+  uint64_t async_fences = 0;        // the number of fence.proxy.async by all threads
+  uint64_t barrier_stamp = 0;       // the number of block barriers so far
+  uint64_t resumed_since_poll = 0;  // the number of resumptions since a thread last polled
+  bool waited = false;              // a thread has waited for the preceding launch
+  bool unfenced_init = false;       // an mbarrier has been initialised after the last fence.mbarrier_init
 
   // Called when a thread resumes. True if the block does more than poll memory in a loop with a few barriers.
   bool works() { return ++resumed_since_poll > 64 * threads.size(); }
-  // Poisons `bytes` of shared memory with their red zones; `base` is their 32-bit address.
+  // Poisons `bytes` bytes of shared memory and writes the red zones around it. `base` is its 32-bit address.
   void set_shared(uint32_t bytes, uint32_t base);
   // True if both red zones are unchanged.
   bool zones_intact() const;
@@ -141,7 +141,7 @@ struct Block : emulated::BlockInfo {
   uint8_t* zone_ = nullptr;  // start of the first red zone
 };
 
-// The source file of the call at `place`, or "?".
+// The source file of `place`, or "?" if unknown.
 inline const char* name_of(Place place) {
   return place.file == nullptr ? "?" : place.file;
 }

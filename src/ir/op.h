@@ -8,13 +8,13 @@
 
 namespace heddle::ir {
 
-// The operations of graphs, and of the IR of the tile language (lang/ir).
+// The operations of graphs and of the tile language's IR (lang/ir).
 enum class Op : uint8_t {
 #define HEDDLE_OP(enumerator, name, op_class) enumerator,
 #include "ir/ops.def"
 };
 
-// The class of an op of graphs determines what passes and the scheduler may assume about it; see docs/design/ir.md.
+// The class of a graph op. Determines what passes and the scheduler may assume about the op; see docs/design/ir.md.
 enum class OpClass : uint8_t {
   kUnary,
   kBinary,
@@ -27,32 +27,32 @@ enum class OpClass : uint8_t {
   kContraction,
   kControl,
   kCall,
-  kTileIr,  // of no graph
+  kTileIr,  // only in the tile IR
 };
 
 enum OpUsers : uint8_t { kGraph = 1, kTile = 2, kBoth = 3 };
 
-// The operands that an elementwise op takes.
+// The operand types that an elementwise op accepts.
 enum OpTypes : uint8_t {
   kBooleans = 1,
   kInts = 2,
   kFloats = 4,
   kMath = 8,       // floats; in the tile IR only f32 and f64
-  kPointers = 16,  // of the tile IR, as kBits: booleans as numbers modulo 2
+  kPointers = 16,  // tile IR only, as is kBits: booleans used as integers modulo 2
   kBits = 32,
   kAny = kBooleans | kInts | kFloats | kPointers,
 };
 
-// How far the floating-point result of an elementwise op in a kernel is from the exact one.
+// The accuracy of an elementwise op's floating-point result in a kernel.
 enum class Accuracy : uint8_t {
   kExact,
-  kRounded,      // once
+  kRounded,      // correctly rounded once
   kApproximate,  // within a few units in the last place
 };
 
-// Cost of an elementwise op by operand type, in units of an addition (a cycle of a vector unit), and its code size,
-// where an addition is 2. The costs are the same for every target: functions are the same instruction sequences
-// everywhere, and only the order of summed costs decides (what to store, what to compute again).
+// The cost of an elementwise op by operand type, in units of one addition (one cycle of a vector unit). `code` is the
+// code size; an addition has size 2. Costs are the same for every target: functions have the same instruction sequence
+// on each, and only the order of summed costs matters when choosing whether to store a value or to compute it again.
 struct OpCost {
   double f32, f64;
   int64_t code;
@@ -64,12 +64,13 @@ struct OpCost {
 };
 
 std::string_view to_string(Op op);
-std::optional<Op> parse_op(std::string_view name);  // an op of graphs
+std::optional<Op> parse_op(std::string_view name);  // graph ops only
 OpClass class_of(Op op);
 OpCost cost_of(Op op);
 unsigned types_of(Op op);
 Accuracy accuracy_of(Op op);
-// The text of an elementwise op in kernels: "tile::exp", "+". Empty if it depends on types or attributes.
+// The C++ text of an elementwise op in kernels, such as "tile::exp" or "+". Empty if the text depends on types or
+// attributes.
 std::string_view text_of(Op op);
 
 inline bool is_elementwise(Op op) {
@@ -78,13 +79,13 @@ inline bool is_elementwise(Op op) {
 inline bool is_comparison(Op op) {
   return op >= Op::kEq && op <= Op::kGe;
 }
-// True for functions, divisions and random numbers. Avoid computing them again.
+// True for functions, divisions and random numbers, which are too costly to compute twice.
 inline bool is_costly(Op op) {
   return op == Op::kRandom || (is_elementwise(op) && cost_of(op).f32 > 1);
 }
 
-// True if the work is proportional to the elements moved and the op has no kernel template. Generated (stitched)
-// kernels consist of such ops. Random numbers are memory-bound too but are not a function of their position alone.
+// True if the op's work is proportional to the elements moved and no kernel template computes it. Generated (stitched)
+// kernels consist of such ops. Random numbers are excluded: they are memory-bound but not a function of position alone.
 inline bool is_memory_bound(Op op) {
   if (is_elementwise(op) || class_of(op) == OpClass::kLayout) return true;
   switch (op) {
@@ -100,8 +101,8 @@ inline bool is_memory_bound(Op op) {
       return false;
   }
 }
-// True for memory-bound ops without a function from output positions to input positions. In a region of memory-bound
-// ops they have separate kernels, which read and write buffers.
+// True for memory-bound ops whose input positions are not a function of the output position. In a region of
+// memory-bound ops, each of them has a separate kernel that reads and writes buffers.
 inline bool is_standalone(Op op) {
   return op == Op::kScatterElements || op == Op::kScatterNd || op == Op::kTopK;
 }

@@ -7,26 +7,26 @@
 
 namespace heddle::jit {
 
-// The kernel ABI on the CPU: runs tasks [begin, end); `operands` are the buffers, `scratch` belongs to this call alone
-// and is 64-byte aligned.
+// The ABI of CPU kernels: runs tasks [begin, end). `operands` are the buffers. `scratch` is aligned to 64 bytes and
+// used by this call only.
 using Kernel = void (*)(void* const* operands, void* scratch, int64_t begin, int64_t end);
 
-// Throws kDamagedArtefact if a shared object lacks a part that its headers refer to.
+// Throws kDamagedArtefact if a shared object is truncated: its headers refer to data beyond its end.
 void check_whole(std::string_view bytes);
 
 // A shared object loaded from memory, without a file on disk.
 class Library {
  public:
-  // Equal bytes share one library while any reference to it is alive. Throws kDamagedArtefact if this machine cannot
-  // load the bytes as a shared object.
+  // Loads a shared object. Equal bytes share one library while any reference to it is alive. Throws kDamagedArtefact if
+  // this machine cannot load the bytes as a shared object.
   static std::shared_ptr<const Library> load(std::string_view bytes);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // Throws kDamagedArtefact when there is no such symbol.
+  // Throws kDamagedArtefact if the library lacks the symbol.
   Kernel find(const std::string& symbol) const;
-  // Null when there is no such symbol.
+  // Returns null if the library lacks the symbol.
   Kernel find_if_there(const std::string& symbol) const;
 
  private:

@@ -11,20 +11,20 @@
 
 namespace heddle::ops {
 
-// Launches whose operand addresses change from call to call. A call copies one prepared block of arguments, fills in
-// the addresses and enqueues; it allocates nothing and handles no text. Thread-safe.
+// A sequence of kernel launches whose operand addresses change from call to call. A call copies a prepared block of
+// arguments, fills in the addresses and enqueues the kernels. It allocates nothing and handles no text. Thread-safe.
 class Launcher {
  public:
   // `module` must outlive the launcher.
   Launcher(const runtime::CudaContext& context, const runtime::CudaModule& module,
            const std::vector<CudaLaunch>& launches);
 
-  // `addresses` are in the operand order of the launches. Throws kDevice.
+  // Enqueues the launches. `addresses` are in the operand order of the launches. Throws kDevice.
   void launch(std::span<const uint64_t> addresses, CudaDriver::Handle stream) const;
 
  private:
   struct Patch {
-    uint32_t offset;  // in the block
+    uint32_t offset;  // of the address in the block
     int operand;
   };
   struct Launch {
@@ -33,7 +33,7 @@ class Launcher {
     CudaLaunchConfig config;
     std::array<CudaLaunchAttribute, 3> attributes;
     std::vector<TensorMapDesc> maps;  // at the beginning of the block
-    std::vector<std::byte> block;     // maps, then arguments, each aligned to 64 bytes
+    std::vector<std::byte> block;     // the maps, then the arguments, each aligned to 64 bytes
     std::vector<uint32_t> offsets;    // of each argument in the block
     std::vector<Patch> patches;
     std::unique_ptr<runtime::TensorMapCache> cache;

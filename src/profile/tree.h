@@ -9,22 +9,22 @@
 
 namespace heddle::profile {
 
-// The identity of a profile row. `kind` is a word of docs/reference/profile-json.md: "module", "node", "kernel", ...
+// Identifies a profile row. `kind` is "module", "node", "kernel" or another word of docs/reference/profile-json.md.
 struct Frame {
   std::string kind, name;
-  std::string file = {};  // of the source; "": none
-  int64_t line = 0;       // from 1; 0: none
+  std::string file = {};  // source file; "" if none
+  int64_t line = 0;       // counted from 1; 0 if none
   auto operator<=>(const Frame&) const = default;
 };
 
-// A counted quantity in nanoseconds ("ns"), bytes ("bytes") or occurrences ("").
+// A quantity that is summed, in nanoseconds ("ns"), bytes ("bytes") or occurrences ("").
 struct Metric {
   std::string name, unit, title;
   bool operator==(const Metric&) const = default;
 };
 
 namespace metrics {
-// GKER is the sum of kernel times as recorded; GBUSY counts each instant for only one kernel.
+// GKER is the sum of the recorded kernel times. GBUSY counts the time when several kernels overlap only once.
 inline const Metric kGpuBusy{"GBUSY", "ns", "GPU busy"};
 inline const Metric kGpuKernels{"GKER", "ns", "GPU kernels"};
 inline const Metric kGpuMemset{"GMSET", "ns", "GPU memsets"};
@@ -40,36 +40,37 @@ using NodeId = uint32_t;
 using FrameId = uint32_t;
 
 // A calling-context tree (Ammons, Ball, Larus, "Exploiting hardware performance counters with flow and context
-// sensitive profiling", section 4): one node for each distinct path of frames, however often it occurs. Values are
-// integers, so that sums over any view are exact. Node 0 is the root; parents come before their children.
+// sensitive profiling", section 4). It has one node for each distinct path of frames, however often the path occurs.
+// Values are integers, so sums over any view are exact. Node 0 is the root. A parent's number is smaller than its
+// children's.
 class CallingContextTree {
  public:
   CallingContextTree() : CallingContextTree(Frame{"root", "all"}) {}
   explicit CallingContextTree(const Frame& root);
 
   size_t size() const { return parents_.size(); }
-  NodeId parent(NodeId node) const { return parents_[node]; }  // of the root: itself
+  NodeId parent(NodeId node) const { return parents_[node]; }  // the root is its own parent
   FrameId frame_id(NodeId node) const { return node_frames_[node]; }
   const Frame& frame(NodeId node) const { return frames_[node_frames_[node]]; }
   const std::vector<Frame>& frames() const { return frames_; }
   const std::vector<Metric>& metrics() const { return metrics_; }
 
-  // Returns the number of a frame or metric and adds it if it is new. Throws kInvalidArgument if a metric of this name
-  // has another unit.
+  // Returns the number of a frame or metric, adding it if it is new. Throws kInvalidArgument if a metric of this name
+  // has a different unit.
   FrameId add_frame(const Frame& frame);
   size_t add_metric(const Metric& metric);
-  // Returns the child of `parent` with this frame and adds it if it is new.
+  // Returns the child of `parent` with this frame, adding it if it is new.
   NodeId child(NodeId parent, const Frame& frame) { return child(parent, add_frame(frame)); }
   NodeId child(NodeId parent, FrameId frame);
   void add(NodeId node, size_t metric, int64_t value) { values_[metric][node] += value; }
 
-  // Values by node: excluding and including the nodes below it.
+  // Values by node. own() excludes the values of a node's descendants; inclusive() includes them.
   const std::vector<int64_t>& own(size_t metric) const { return values_[metric]; }
   std::vector<int64_t> inclusive(size_t metric) const;
   int64_t total(size_t metric) const;
 
-  // Adds another tree's paths and values; the two roots count as the same node. Returns the node here for each node of
-  // the other tree.
+  // Adds the paths and values of another tree. The roots of both trees count as one node. Returns, for each node of
+  // `other`, the corresponding node of this tree.
   std::vector<NodeId> merge(const CallingContextTree& other);
 
  private:
@@ -77,9 +78,9 @@ class CallingContextTree {
   std::vector<FrameId> node_frames_;
   std::vector<Frame> frames_;
   std::map<Frame, FrameId> frame_ids_;
-  std::unordered_map<uint64_t, NodeId> children_;  // by parent and frame
+  std::unordered_map<uint64_t, NodeId> children_;  // keyed by parent and frame
   std::vector<Metric> metrics_;
-  std::vector<std::vector<int64_t>> values_;  // by metric, by node
+  std::vector<std::vector<int64_t>> values_;  // [metric][node]
 };
 
 }  // namespace heddle::profile

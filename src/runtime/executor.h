@@ -12,46 +12,48 @@
 
 namespace heddle::runtime {
 
-// Runs a plan. Thread-safe: each run takes a state (arena, scratch, pointers) from a free list. The list grows to the
-// largest number of concurrent runs.
+// Runs a plan. Thread-safe: each run takes a state (arena, scratch, pointers) from a free list. The free list grows to
+// the largest number of concurrent runs.
 class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Called after each outermost step with its index; `read` copies a buffer that the step has just written or read.
+  // Called after each outermost step with its index. `read` copies a buffer that the step has read or written.
   using Observer = std::function<void(size_t step, const std::function<Tensor(uint32_t buffer)>& read)>;
 
-  // `inputs` are in the order of Plan::inputs; their dtypes and byte sizes must match (the caller has checked). Returns
-  // tensors in the order of Plan::outputs, owned by the caller. If `into` is not empty, these are its tensors. They
-  // must have the plan's dtypes and byte sizes, and overlap nothing but the input that is their alias, from its first
-  // byte on. Throws kOutOfMemory, kDevice, or whatever a reference step throws.
+  // Runs the plan. `inputs` are in the order of Plan::inputs; the caller has checked that dtypes and byte sizes match.
+  // Returns tensors in the order of Plan::outputs, owned by the caller.
+  //
+  // If `into` is not empty, the outputs are stored in its tensors, which must have the plan's dtypes and byte sizes. A
+  // tensor of `into` must not overlap other memory, except that an output aliased to an input may start at the input's
+  // first byte. Throws kOutOfMemory, kDevice, or the exception of a reference step.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
                                   std::span<const Tensor> into = {}) const = 0;
 
-  // Runs on a CPU in memory that the caller owns and has checked. `addresses`: inputs, then outputs, under the rules of
-  // `into` in run(). Throws kInvalidArgument for a GPU.
+  // Runs on a CPU in memory that the caller owns and has checked. `addresses` lists inputs, then outputs. The rules for
+  // `into` in run() apply to the outputs. Throws kInvalidArgument for a GPU.
   virtual void run_at(std::span<void* const> /*addresses*/) const { refuse_run_at(); }
 
-  // Bytes of host memory that one more concurrent run allocates, outputs included.
+  // The bytes of host memory that each additional concurrent run allocates, outputs included.
   virtual int64_t bytes_per_run() const = 0;
 
-  // Device seconds of each of `runs` runs, without copies between host and device; empty for a CPU. `cold`: before each
-  // run other memory is written until the caches hold none of the plan's data.
+  // The device time in seconds of each of `runs` runs, without copies between host and device. Empty for a CPU. `cold`:
+  // before each run, writes other memory until the caches hold none of the plan's data.
   virtual std::vector<double> device_seconds(std::span<const Tensor>, int /*runs*/, bool /*cold*/ = false) const {
     return {};
   }
 
-  // Device seconds of each outermost step: medians over `runs` runs in which steps follow one another as in run(). 0
-  // for a step that does nothing or waits for the host; empty for a CPU.
+  // The device time in seconds of each outermost step. Each value is the median over `runs` runs in which steps follow
+  // one another as in run(). 0 for steps that do nothing or wait for the host. Empty for a CPU.
   virtual std::vector<double> step_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
 
-  // Bytes of device memory that enqueue() needs besides inputs and outputs. Also prepares what enqueue() uses.
+  // The bytes of device memory that enqueue() needs besides inputs and outputs. Also prepares for enqueue().
   virtual size_t workspace_bytes() const { refuse_enqueue(); }
-  // Enqueues a run on a stream of the caller, in the caller's memory (runtime/cuda/enqueuer.h). `addresses`: inputs,
+  // Enqueues a run on a stream of the caller, in memory of the caller (runtime/cuda/enqueuer.h). `addresses`: inputs,
   // outputs, workspace. Throws kInvalidArgument for a CPU, kUnsupportedOperator for plans whose runs need the host.
   virtual void enqueue(std::vector<uint64_t> /*addresses*/, void* /*stream*/) const { refuse_enqueue(); }
 
-  // Bytes of device memory that this plan holds now: constants and the states of concurrent runs; 0 for a CPU.
+  // The bytes of device memory that this plan holds now: constants, and the states of concurrent runs. 0 for a CPU.
   virtual uint64_t device_bytes() const { return 0; }
 
   const Plan& plan() const { return *plan_; }
@@ -68,9 +70,9 @@ class Executor {
 // True if the plan was made for a GPU.
 bool runs_on_gpu(const Plan& plan);
 
-// Makes the executor for the plan's kind of device and loads the plan's kernels. `device` is the number of the GPU.
-// `interpreter` may be null if the plan has no reference steps. Kernels that are not in the plan's own library are
-// looked up in `libraries` (CPU only). Throws kDamagedArtefact, kDevice, kOutOfMemory.
+// Creates the executor for the plan's kind of device and loads the plan's kernels. `device` is the number of the GPU.
+// `interpreter` may be null if the plan has no reference steps. Kernels missing from the plan's library are looked up
+// in `libraries` (CPU only). Throws kDamagedArtefact, kDevice, kOutOfMemory.
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
                                         std::shared_ptr<const Interpreter> interpreter, int device = 0,
                                         const Libraries& libraries = {});

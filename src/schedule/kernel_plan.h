@@ -8,27 +8,27 @@
 
 namespace heddle::schedule {
 
-// The launches of a kernel on a GPU, in order, and the memory that it needs besides its operands
-// (codegen::KernelSource). As long as functions have no symbol, launches of products name them "gemm", "gemm_reduce".
+// The launches of a GPU kernel, in order, and the memory needed besides its operands (codegen::KernelSource). Until
+// functions have symbols, launches of products refer to them as "gemm" and "gemm_reduce".
 struct KernelLaunches {
   std::vector<CudaLaunch> launches;
   int64_t workspace_bytes = 0;
-  int64_t counter_bytes = 0;  // zero before the first launch and after the last
+  int64_t counter_bytes = 0;  // must be zero before the first launch; is zero again after the last
 };
 
-// All decisions about a kernel: the input of code generation. Holds references to the description and the
-// configuration.
+// All decisions about a kernel: the input of code generation. Refers to the description and the configuration, which
+// must outlive the plan.
 struct KernelPlan : KernelLaunches {
   const KernelDesc& desc;
   const Config& config;
-  // Its functions wait for the previous launch (tile/arch/sm90/dependent.h), whether or not their own launch is early.
+  // True if its functions wait for the previous launch (tile/arch/sm90/dependent.h), even if their launch is not early.
   bool waits = false;
 };
 
-// Sets the launches of a kernel on a GPU and which of them may begin early.
+// Sets the launches of a GPU kernel, and which of them may begin before the previous launch ends.
 void plan_cuda_launches(KernelPlan& plan, const CudaTarget& target);
 
-// Makes the plan of a kernel. On a CPU it has no launches.
+// Makes the plan of a kernel. The plan of a CPU kernel has no launches.
 KernelPlan plan_kernel(const KernelDesc& desc, const Config& config, const Target& target);
 inline KernelPlan plan_kernel(const ScheduledKernel& kernel, const Target& target) {
   return plan_kernel(kernel.desc, kernel.config, target);

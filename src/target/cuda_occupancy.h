@@ -8,16 +8,16 @@
 
 namespace heddle {
 
-// The number of blocks that one SM holds at once if a thread has `most_registers` (a multiple of 8), or the limit that
-// __launch_bounds__(threads) implies if that is lower. The default holds for any kernel that the compiler makes.
+// The number of blocks that one SM holds at once. A thread has at most `most_registers` registers (a multiple of 8),
+// and at most the number that __launch_bounds__(threads) implies. The default is correct for any kernel.
 int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_bytes, int most_registers = 256);
 
-// The reason why blocks of a launch that wait for each other (a cooperative grid, a cluster) might not all run at once
-// on an idle device; empty if they do. If they do not, a barrier among them never ends. Other work on the device does
-// not matter: clusters and cooperative grids start as a whole.
+// The reason why the blocks of a launch that wait for each other (a cooperative grid or a cluster) may not all run at
+// the same time on an idle device; empty if they do. If they do not, their barrier never completes. Other work on the
+// device does not matter: clusters and cooperative grids start as a whole.
 std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target);
 
-// True if a device has room for all blocks of a launch at once with `registers` registers per thread.
+// True if the device can run all blocks of a launch at the same time, with `registers` registers per thread.
 bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target, int registers);
 
 }  // namespace heddle

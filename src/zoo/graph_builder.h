@@ -15,7 +15,7 @@
 
 namespace heddle::zoo {
 
-// A tensor of the graph under construction. An empty name is an optional input that is left out.
+// A tensor of the graph under construction. An empty name stands for an omitted optional input.
 struct Value {
   std::string name;
   Shape shape;
@@ -26,25 +26,27 @@ using Ints = std::vector<int64_t>;
 
 struct Attribute {
   std::string name;
-  // A long string is text; a Subgraph is an encoded GraphProto.
+  // std::string holds a text; Subgraph holds an encoded GraphProto.
   struct Subgraph {
     std::string bytes;
   };
   std::variant<int64_t, float, std::string, Ints, Subgraph> value;
 };
 
-// Writes one ONNX graph node by node. Every method returns a value with its shape, so callers give layers only their
-// output width. A shape that breaks an operator's rule throws kInvalidArgument with the name of the node; it means that
-// the chosen sizes do not fit the model. Names follow exporters: the scopes "layer1", "conv" give the weight
-// "layer1.conv.weight" and the node "/layer1/conv/Conv".
+// Writes an ONNX graph node by node. Every method returns a value with its shape, so a caller gives only the output
+// width of a layer. Throws kInvalidArgument with the name of the node if a shape breaks the operator's rules, which
+// means that the chosen sizes do not fit the model.
+//
+// Names are as exporters write them: in the scopes "layer1" and "conv", a weight is "layer1.conv.weight" and a node is
+// "/layer1/conv/Conv".
 class GraphBuilder {
  public:
-  // `real`: the type written in place of f32.
+  // `real` is the type to write in place of f32.
   GraphBuilder(std::string name, int opset, DType real = DType::kF32);
 
   int opset() const { return image_.opset; }
 
-  // Names made during the lifetime of this object are prefixed with `name`.
+  // While this object exists, new names have the prefix `name` of scope().
   class Scope {
    public:
     explicit Scope(GraphBuilder& graph) : graph_(graph) {}
@@ -58,26 +60,26 @@ class GraphBuilder {
   [[nodiscard]] Scope scope(std::string_view name);
 
   Value input(const std::string& name, DType dtype, Shape shape);
-  // An i64 input of indices into a table of `rows` rows. The model's metadata gets the range as "range:NAME".
+  // An i64 input of indices into a table of `rows` rows. The metadata entry "range:NAME" stores the range of indices.
   Value index_input(const std::string& name, int64_t rows, Shape shape);
   void output(const Value& value, const std::string& name);
 
-  // `name` within the current scopes.
+  // Adds a weight. Its full name is `name` within the current scopes.
   Value weight(std::string_view name, Shape shape, const Fill& fill);
-  // Constant nodes.
+  // Constants, as Constant nodes.
   Value scalar(float value) { return floats({}, {value}); }
   Value ints(const Ints& values);
   Value index(int64_t value);
   Value floats(const Shape& shape, const std::vector<float>& values);
 
-  // Any node with one output.
+  // Adds any node with one output.
   Value node(std::string_view type, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
              Shape shape, DType dtype = DType::kF32);
-  // Any node; the names of `outputs` are filled in.
+  // Adds any node. Sets the names of `outputs`.
   void multi_node(std::string_view type, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
                   std::vector<Value>& outputs);
 
-  // Elementwise, with broadcast.
+  // Elementwise operators, with broadcasting.
   Value unary(std::string_view type, const Value& x);
   Value binary(std::string_view type, const Value& a, const Value& b);
   Value add(const Value& a, const Value& b) { return binary("Add", a, b); }
@@ -88,11 +90,11 @@ class GraphBuilder {
   Value sigmoid(const Value& x) { return unary("Sigmoid", x); }
   Value cast(const Value& x, DType to);
 
-  // Contractions. gemm: a [m,k] times b transposed, b [n,k], plus bias [n].
+  // Contractions. gemm() multiplies a [m,k] by the transpose of b [n,k] and adds bias [n].
   Value matmul(const Value& a, const Value& b);
   Value gemm(const Value& a, const Value& b, const Value& bias);
 
-  // Rows and reductions; `axis` may be negative.
+  // Softmax and reductions. `axis` may be negative.
   Value softmax(const Value& x, int64_t axis);
   Value log_softmax(const Value& x, int64_t axis);
   Value reduce(std::string_view type, const Value& x, int64_t axis, bool keep);
@@ -104,17 +106,17 @@ class GraphBuilder {
   Value squeeze(const Value& x, int64_t axis);
   Value concat(const std::vector<Value>& parts, int64_t axis);
   Value slice(const Value& x, int64_t axis, int64_t begin, int64_t end);
-  // `parts` equal pieces along `axis`.
+  // Splits x into `parts` equal pieces along `axis`.
   std::vector<Value> split(const Value& x, int64_t parts, int64_t axis);
   Value gather(const Value& table, const Value& indices, int64_t axis);
-  // The extent of one axis as exporters write it: Shape, then Gather.
+  // The extent of one axis, computed as exporters write it: Shape, then Gather.
   Value extent(const Value& x, int64_t axis);
 
-  // A graph for the body of a control-flow node. Its names are below the current scopes, and it may use every value of
-  // this graph. finish_body() returns the attribute's value.
+  // Creates a builder for the body of a control-flow node. Names in the body are below the current scopes. The body may
+  // use every value of this graph. finish_body() returns the attribute's value.
   GraphBuilder body(std::string_view name) const;
   Attribute::Subgraph finish_body() const { return {image_.graph}; }
-  // The whole model. The builder is empty afterwards.
+  // Returns the whole model. The builder is empty afterwards.
   ModelImage finish() { return std::move(image_); }
 
  private:

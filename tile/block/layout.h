@@ -1,20 +1,22 @@
-// The elements of a tile that each thread of a block holds. The numbers of registers, lanes and warps are written in
-// digits. Each digit moves along one dimension of the tile, or along none: then several threads hold the same elements.
+// The mapping of a tile's elements to the registers of the threads of a block. The numbers of registers, lanes and
+// warps are written in mixed radix. Each digit is a step along one dimension of the tile. A digit without a dimension
+// means that several threads hold the same elements.
 //
 //   using Rows = Layout<dims<64, 48>,        // the shape
-//                       reg<4, 1, 1>,        // 4 registers are neighbours along dimension 1
-//                       lane<4, 1, 4>,       // 4 lanes continue there
-//                       lane<8, 0, 1>,       // 8 lanes are rows
-//                       warp<4, 0, 8>,       // 4 warps are groups of 8 rows
-//                       reg<2, 0, 32>,       // each thread has 2 rows,
-//                       reg<3, 1, 16>>;      // and 3 groups of 4 columns of each
+//                       reg<4, 1, 1>,        // 4 registers: neighbours along dimension 1
+//                       lane<4, 1, 4>,       // 4 lanes: the following groups of 4 columns
+//                       lane<8, 0, 1>,       // 8 lanes: 8 rows
+//                       warp<4, 0, 8>,       // 4 warps: groups of 8 rows
+//                       reg<2, 0, 32>,       // each thread has 2 rows, 32 apart,
+//                       reg<3, 1, 16>>;      // and 3 groups of 4 columns in each row
 //
-// The digits of registers, lanes and warps are those of their numbers, the fastest first. Sizes need not be powers of
-// two, but those of lanes multiply to 32. If digits reach beyond the shape, the elements outside exist only in
-// registers: loads fill them with zeros, stores and reductions ignore them.
+// The parameters of a digit are its size, dimension and stride. The digits of a kind (registers, lanes or warps) form
+// the number, with the fastest digit first. Sizes need not be powers of two, but the sizes of the lanes' digits
+// multiply to 32. If digits reach beyond the shape, the elements outside exist only in registers: loads fill them with
+// zeros; stores and reductions ignore them.
 //
-// Along each dimension, the stride of a digit is the product of the sizes of the digits below it (mixed radix), so each
-// element lies in one register of a thread.
+// Along each dimension, the stride of a digit is the product of the sizes of the lower digits. So each element is in
+// exactly one register of a thread.
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -23,7 +25,8 @@
 
 namespace heddle::tile::block {
 
-// Waits for all computing threads. A unit that also has other warps defines the number of computing threads.
+// Waits for all computing threads of the block. If the block also has other warps, HEDDLE_BLOCK_THREADS is the number
+// of computing threads.
 TILE_INLINE void sync() {
 #ifdef HEDDLE_BLOCK_THREADS
   constexpr int kBarrier = 1;  // a named barrier
@@ -41,7 +44,7 @@ struct digit {
   static constexpr int size = Size, dim = Dim, stride = Stride;
   static_assert(Size >= 1);
 };
-// Dim -1: all values of the digit hold the same elements.
+// Dim = -1: the elements do not depend on the digit.
 template <int Size, int Dim = -1, int Stride = 0>
 using reg = digit<Part::kRegister, Size, Dim, Stride>;
 template <int Size, int Dim = -1, int Stride = 0>
@@ -51,7 +54,7 @@ using warp = digit<Part::kWarp, Size, Dim, Stride>;
 
 inline constexpr int kMaxRank = 8;
 
-// The coordinates of a place in a tile, or a part of them. Parts add up to a place.
+// The coordinates of an element in a tile, or one contribution to them. Contributions are added.
 struct Place {
   int at[kMaxRank] = {};
 };
@@ -65,14 +68,14 @@ TILE_HD constexpr void of_part(int& below, F& f) {
     below *= D::size;
   }
 }
-// Calls f(digit, below) for the digits of a part; `below` is the product of the sizes of the digits before.
+// Calls f(digit, below) for the digits of part P. `below` is the product of the sizes of the part's preceding digits.
 template <Part P, typename... D, typename F>
 TILE_HD constexpr void each_of(F f) {
   int below = 1;
   (of_part<P, D>(below, f), ...);
 }
 
-// The contribution of number `n`, in the digits of `P`, to coordinate `dim`.
+// The contribution of number `n`, written in the digits of part `P`, to coordinate `dim`.
 template <Part P, typename... D>
 TILE_HD constexpr int coordinate(int n, int dim) {
   int sum = 0;
@@ -93,12 +96,12 @@ struct Layout {
   static_assert(kLanes == 32, "the digits of lanes multiply to 32");
   static_assert(kRank <= kMaxRank);
 
-  // Contributions of a register, a lane and a warp to an element's place.
+  // The contributions of a register, a lane and a warp to an element's coordinates.
   TILE_HD static constexpr int of_register(int r, int dim) { return detail::coordinate<Part::kRegister, D...>(r, dim); }
   TILE_HD static constexpr int of_lane(int l, int dim) { return detail::coordinate<Part::kLane, D...>(l, dim); }
   TILE_HD static constexpr int of_warp(int w, int dim) { return detail::coordinate<Part::kWarp, D...>(w, dim); }
 
-  // The contribution of this thread, computed once at run time. The compiler knows those of registers.
+  // The contribution of this thread, computed at run time. The contributions of registers are compile-time constants.
   TILE_INLINE static Place here() { return of_thread(int(threadIdx.x)); }
   TILE_HD static constexpr Place of_thread(int thread) {
     Place p;
@@ -112,7 +115,7 @@ struct Layout {
     for (int d = 0; d < kRank; ++d) n *= Shape::at(d);
     return n;
   }
-  // The first coordinate that no digit reaches.
+  // One more than the largest coordinate that the digits reach.
   TILE_HD static constexpr int span(int dim) { return 1 + ((D::dim == dim ? (D::size - 1) * D::stride : 0) + ... + 0); }
   TILE_HD static constexpr bool fits(int dim) { return span(dim) <= Shape::at(dim); }
   TILE_HD static constexpr bool fits() {
@@ -121,7 +124,7 @@ struct Layout {
     }
     return true;
   }
-  // True if register r of the thread at `here` is an element of the tile.
+  // True if register r of the thread with contribution `here` holds an element of the tile.
   TILE_HD static constexpr bool inside(const Place& here, int r) {
     bool all = true;
     for (int d = 0; d < kRank; ++d) all = all && inside(here, r, d);
@@ -131,7 +134,7 @@ struct Layout {
     return fits(dim) || here.at[dim] + of_register(r, dim) < Shape::at(dim);
   }
 
-  // The register with the same contribution as register r of the layout From, which has the same threads.
+  // The register whose contribution equals that of register r of From, a layout in which threads hold equal elements.
   template <typename From>
   TILE_HD static constexpr int register_at(int r) {
     int number = 0;
@@ -141,7 +144,7 @@ struct Layout {
     return number;
   }
 
-  // The register of slice_t<Layout, Axis> into which register r is reduced.
+  // The register of slice_t<Layout, Axis> into which a reduction along Axis combines register r.
   template <int Axis>
   TILE_HD static constexpr int reduced(int r) {
     int number = 0, above = 1;
@@ -152,7 +155,7 @@ struct Layout {
     });
     return number;
   }
-  // Register r with the digits along Axis of a stride below `stride` set to 0.
+  // The number of register r after setting its digits along Axis with a stride below `stride` to 0.
   template <int Axis>
   TILE_HD static constexpr int rounded(int r, int stride) {
     int number = 0;
@@ -161,12 +164,12 @@ struct Layout {
     });
     return number;
   }
-  // The extent that digits along Axis of a stride up to `stride` cover.
+  // The stride above `stride` along Axis: `stride` times the size of the digit that has this stride.
   template <int Axis>
   TILE_HD static constexpr int next_stride(int stride) {
     return stride * ((D::dim == Axis && D::stride == stride ? D::size : 1) * ... * 1);
   }
-  // Calls f(digit, below) for the digits of a part along Axis.
+  // Calls f(digit, below) for the digits of part P along Axis.
   template <Part P, int Axis, typename F>
   TILE_INLINE static void each_digit(F f) {
     detail::each_of<P, D...>([&](auto d, int below) {
@@ -189,7 +192,7 @@ struct Layout {
     return first;
   }
 
-  // The number of registers from 0 on that are neighbours along `dim`.
+  // The largest divisor n of the number of registers such that registers 0 .. n - 1 are neighbours along `dim`.
   TILE_HD static constexpr int run(int dim) {
     int n = 1;
     while (n < kRegisters && is_run(n + 1, dim)) ++n;
@@ -206,7 +209,7 @@ struct Layout {
   }
 };
 
-// ---- Layouts made of others
+// ---- Layouts derived from other layouts
 
 namespace detail {
 
@@ -214,8 +217,8 @@ template <typename D, int Dim>
 using digit_on = digit < D::part,
       D::size, Dim, Dim<0 ? 0 : D::stride>;
 
-// A digit without dimension Axis: registers along it are gone, lanes and warps hold the same elements. `Behind`: the
-// change of later dimensions' numbers.
+// A digit after removing dimension Axis. For registers along Axis, the digit has size 1. Lanes and warps along Axis
+// then hold the same elements. `Behind` is added to the numbers of later dimensions.
 template <typename D, int Axis, int Behind>
 using without = digit<D::part, D::dim == Axis && D::part == Part::kRegister ? 1 : D::size,
                       D::dim == Axis ? -1 : (D::dim > Axis ? D::dim + Behind : D::dim), D::dim == Axis ? 0 : D::stride>;
@@ -265,7 +268,7 @@ template <typename L, typename Order>
 struct permute;
 template <typename Shape, typename... D, int... Order>
 struct permute<Layout<Shape, D...>, dims<Order...>> {
-  // The new position of dimension `dim`.
+  // The new number of dimension `dim`.
   static constexpr int to(int dim) {
     for (int i = 0; i < int(sizeof...(Order)); ++i) {
       if (dims<Order...>::at(i) == dim) return i;
@@ -294,23 +297,23 @@ struct with_shape<Layout<Old, D...>, Shape> {
 // The layout after a reduction along Axis.
 template <typename L, int Axis>
 using slice_t = typename detail::slice<L, Axis>::type;
-// The same with a dimension of length 1 in place of Axis.
+// The layout after a reduction along Axis that keeps Axis with length 1.
 template <typename L, int Axis>
 using squeeze_t = typename detail::squeeze<L, Axis>::type;
-// With a new dimension of length 1 before dimension Axis.
+// The layout with a new dimension of length 1 before dimension Axis.
 template <typename L, int Axis>
 using expand_t = typename detail::expand<L, Axis>::type;
-// Dimension i of the result is dimension Order[i] of L.
+// The layout with permuted dimensions: dimension i of the result is dimension Order[i] of L.
 template <typename L, int... Order>
 using permute_t = typename detail::permute<L, dims<Order...>>::type;
-// With a new last dimension of two neighbouring registers.
+// The layout with a new last dimension of two neighbouring registers.
 template <typename L>
 using join_t = typename detail::join<L>::type;
-// The same digits over another shape.
+// The layout with the same digits and a different shape.
 template <typename L, typename Shape>
 using with_shape_t = typename detail::with_shape<L, Shape>::type;
 
-// True if the threads hold the same elements in both layouts, in whatever registers.
+// True if each thread holds the same elements in both layouts, possibly in different registers.
 template <typename A, typename B>
 TILE_HD constexpr bool same_threads() {
   bool same = A::kRank == B::kRank && A::kWarps == B::kWarps && A::kRegisters == B::kRegisters;

@@ -1,4 +1,4 @@
-// A tile: each thread of a block holds some elements of an array in registers. Every thread of the block takes part in
+// A tile: an array whose elements are in registers of the threads of a block. Every thread of the block takes part in
 // every operation on tiles, so operations must be in uniform control flow.
 #pragma once
 
@@ -31,7 +31,7 @@ TILE_INLINE void each_register(F f) {
 
 namespace detail {
 
-// Register r of a tile, or a scalar itself, which is the same everywhere.
+// Register r of a tile. A scalar is returned for every register.
 template <typename X>
 TILE_INLINE decltype(auto) element(const X& x, [[maybe_unused]] int r) {
   if constexpr (is_tile<X>) {
@@ -55,7 +55,7 @@ inline constexpr bool fits_layout<L, Tile<T, M>> = is_same<L, M>;
 
 }  // namespace detail
 
-// Applies f to each element. All tiles have one layout; scalars are combined with every element.
+// Applies f to each element. All tiles must have one layout. Scalars are combined with every element.
 template <typename F, typename... X>
 TILE_INLINE auto map(F f, const X&... x) {
   using L = typename detail::first_layout<X...>::type;
@@ -65,7 +65,8 @@ TILE_INLINE auto map(F f, const X&... x) {
   return result;
 }
 
-// The same if each R neighbouring registers, from a multiple of R on, are known to have equal results.
+// Like map(), but evaluates f only once for each aligned group of R neighbouring registers. The caller guarantees that
+// the results of a group are equal.
 template <int R, typename F, typename... X>
 TILE_INLINE auto map_runs(F f, const X&... x) {
   using L = typename detail::first_layout<X...>::type;
@@ -76,7 +77,7 @@ TILE_INLINE auto map_runs(F f, const X&... x) {
   return result;
 }
 
-// mask ? x : other. `whole`: the mask is true everywhere and is not read.
+// Returns mask ? x : other for each element. If `whole`, the mask is true everywhere and is not read.
 template <typename M, typename T, typename L, typename O>
 TILE_INLINE Tile<T, L> select_unless(bool whole, const Tile<M, L>& mask, const Tile<T, L>& x, const O& other) {
   Tile<T, L> result = x;
@@ -93,8 +94,8 @@ TILE_INLINE auto call_packed(F f, const All& all, int r, tile::detail::indices<I
 
 }  // namespace detail
 
-// f takes P neighbours of each tile, one tile after the other, and returns a tuple of results. The P results from
-// number P * Result on become a tile.
+// Applies f to P neighbouring elements at a time. The arguments are P elements of the first tile, then P of the next. f
+// returns a tuple. Its entries P * Result to P * Result + P - 1 become elements of the returned tile.
 template <int P, int Result, typename F, typename... X>
 TILE_INLINE auto map_packed(F f, const X&... x) {
   using L = typename detail::first_layout<X...>::type;
@@ -111,7 +112,7 @@ TILE_INLINE auto map_packed(F f, const X&... x) {
   return result;
 }
 
-// The same value everywhere.
+// A tile with the same value everywhere.
 template <typename L, typename T>
 TILE_INLINE Tile<T, L> fill(T value) {
   Tile<T, L> result;
@@ -119,7 +120,7 @@ TILE_INLINE Tile<T, L> fill(T value) {
   return result;
 }
 
-// Computes f(place) for each element; place.at[d] are its coordinates.
+// Computes f(place) for each element. place.at[d] is the element's coordinate along dimension d.
 template <typename L, typename F>
 TILE_INLINE auto from_place(F f) {
   const Place here = L::here();
@@ -133,7 +134,7 @@ TILE_INLINE auto from_place(F f) {
   return result;
 }
 
-// start, start + 1, ... along dimension `Dim`.
+// A tile with the values start, start + 1, ... along dimension `Dim`.
 template <typename L, int Dim = 0, typename T = int32_t>
 TILE_INLINE Tile<T, L> iota(T start = T(0)) {
   const T here = T(start + T(L::here().at[Dim]));
@@ -142,7 +143,7 @@ TILE_INLINE Tile<T, L> iota(T start = T(0)) {
   return result;
 }
 
-// Entry I of tiles of tuples.
+// Given a tile of tuples, returns the tile of their entries number I.
 template <int I, typename... T, typename L>
 TILE_INLINE auto entry(const Tile<tuple<T...>, L>& x) {
   return map([](const tuple<T...>& all) { return get<I>(all); }, x);
@@ -150,10 +151,12 @@ TILE_INLINE auto entry(const Tile<tuple<T...>, L>& x) {
 
 // ---- The block's shared memory
 
-// A part of dynamic shared memory, `Offset` bytes from its first multiple of Alignment, through which threads exchange
-// data in an operation. `Guard`: other threads may still read old data there. It is false if a barrier is in between,
-// e.g. because the previous operation used another part. Shared memory begins at a multiple of 128 bytes; with a larger
-// Alignment a launch requests that many extra bytes.
+// A region of dynamic shared memory through which threads exchange data in an operation. It starts `Offset` bytes after
+// the first multiple of Alignment. Shared memory begins at a multiple of 128 bytes; for a larger Alignment, the launch
+// requests that many extra bytes.
+//
+// `Guard`: other threads may still read old data in the region, so begin() first waits at a barrier. It can be false if
+// there already is a barrier, for example because the previous operation used a different region.
 template <int Offset = 0, bool Guard = true, int Alignment = 16>
 struct scratch {
   static constexpr int offset = Offset;
@@ -166,8 +169,7 @@ struct scratch {
     return reinterpret_cast<T*>(begin());
   }
   TILE_INLINE static uint8_t* memory() { return aligned() + Offset; }
-  // Elements of operand number `index`. The first operand begins `At` bytes from the start; they are Stride bytes
-  // apart.
+  // The elements of operand number `index`. Operand 0 begins at byte At; the distance between operands is Stride bytes.
   template <typename O, int At, int Stride = 0>
   TILE_INLINE static typename O::element* slot(int index = 0) {
     return reinterpret_cast<typename O::element*>(aligned() + At + index * Stride);

@@ -1,5 +1,5 @@
-// Shared by the scheduler and the CUDA kernels of two products in a row: the argument block and the layout of shared
-// memory.
+// The argument block and the shared-memory layout of CUDA kernels that compute two consecutive products. Used by these
+// kernels and the scheduler.
 #pragma once
 
 #include <stdint.h>
@@ -8,18 +8,18 @@
 
 namespace heddle::tile {
 
-// D1 = g(f(A W0) W1). A block computes all columns of a tile of rows; the grid has tiles_m * batch blocks along x.
+// D1 = g(f(A W0) W1). A block computes all columns for one tile of rows. The grid has tiles_m * batch blocks along x.
 struct BackToBackArgs {
-  int32_t m, n0, n1;     // rows; columns of D0, the result of the first product; columns of D1
-  int32_t k_tiles;       // of the first product
-  int32_t steps;         // over the columns of D1, Config::kTileN per step
-  int32_t tiles_m;       // per batch
-  GemmDivisor by_tiles;  // tiles_m
+  int32_t m, n0, n1;     // rows; columns of D0 = f(A W0); columns of D1
+  int32_t k_tiles;       // of the first product, A W0
+  int32_t steps;         // loop iterations over the columns of D1, with Config::kTileN columns each
+  int32_t tiles_m;       // tiles of rows per batch
+  GemmDivisor by_tiles;  // divisor tiles_m
 };
 static_assert(sizeof(BackToBackArgs) == 32);
 
-// Columns of D0 that a tile of W1 spans: the width of the widest swizzle that divides `columns0`, a multiple of 16.
-// `element`: bytes.
+// The number of columns of D0 that a tile of W1 spans. This is the width of the widest swizzle that divides `columns0`,
+// a multiple of 16. `element` is the size of an element in bytes.
 TILE_HD constexpr int back_to_back_slice(int columns0, int element) {
   for (int bytes = kGemmRowBytes; bytes > 32; bytes /= 2) {
     if (columns0 * element % bytes == 0) return bytes / element;
@@ -27,15 +27,15 @@ TILE_HD constexpr int back_to_back_slice(int columns0, int element) {
   return 32 / element;
 }
 
-// Tile sizes as in Config of tile/kernel/cuda/back_to_back.h.
+// Tile sizes, as in Config of tile/kernel/cuda/back_to_back.h.
 struct BackToBackTile {
   int tile_m, columns0, tile_k, tile_n, warps_m, warps_n, stages;
   bool in_registers;
 };
-// Shared memory in bytes. The ring of the first product begins at 0. D0 (unless it is in registers) and the staging
-// buffers of D1 later take its place. All of W1 follows.
+// The layout of shared memory in bytes. The ring of the first product is at 0. Later, D0 (unless it is in registers)
+// and the staging buffers of D1 reuse the ring's memory. All of W1 follows.
 struct BackToBackShared {
-  int inner, staging, weights, total;  // `total`: the size of all; the others: where each begins
+  int inner, staging, weights, total;  // total size; offsets of D0 (`inner`), the staging buffers and W1
 };
 TILE_HD constexpr BackToBackShared back_to_back_shared(const BackToBackTile& t, int steps, int element) {
   const int ring = t.stages * (t.tile_m + t.columns0) * t.tile_k * element;

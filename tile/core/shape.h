@@ -1,4 +1,4 @@
-// Problems and blockings of the contraction kernels as plain numbers, shared by the kernels and the scheduler.
+// Sizes and blockings of the contraction kernels as plain numbers, shared by the kernels and the scheduler.
 #pragma once
 
 #include <stdint.h>
@@ -9,9 +9,9 @@ namespace heddle::tile {
 
 inline constexpr int kBatchDims = 4;
 
-// Rows cut into micro tiles of only two heights, MR and MR - 1, so that few micro-kernels are compiled.
+// Splits rows into micro tiles of only two heights, MR and MR - 1, so that few micro-kernels need to be compiled.
 struct RowSplit {
-  int64_t mr, tiles, tall;  // tall tiles of mr rows, then tiles - tall of mr - 1
+  int64_t mr, tiles, tall;  // `tall` tiles of mr rows, then tiles - tall tiles of mr - 1 rows
 };
 constexpr RowSplit split_rows(int64_t rows, int64_t max_rows) {
   if (rows <= 0) return {1, 0, 0};
@@ -19,34 +19,34 @@ constexpr RowSplit split_rows(int64_t rows, int64_t max_rows) {
   return {mr, tiles, rows - tiles * (mr - 1)};
 }
 
-// Whether rows with this stride compete for the same sets of a first-level cache (8 ways, 4 KiB apart) when a micro
-// tile of `rows` rows advances along all of them.
+// True if rows with this stride conflict in a first-level cache (8 ways, sets repeat every 4 KiB) when a micro tile
+// advances along `rows` rows at the same time.
 constexpr bool rows_collide(int64_t stride_bytes, int64_t rows) {
   int64_t a = stride_bytes < 0 ? -stride_bytes : stride_bytes, b = 4096;
   while (a != 0) {
     const int64_t r = b % a;
     b = a, a = r;
   }
-  return rows * b > 4 * 4096;  // more than four rows a set: the rest is for B and the accumulators
+  return rows * b > 4 * 4096;  // more than four rows per set: the other ways are for B and the accumulators
 }
 
-// Row stride of a copied block: an odd number of cache lines.
+// The row stride of a copied block in elements: an odd number of cache lines, at least k elements.
 constexpr int64_t copied_stride(int64_t k, int64_t element_bytes) {
   const int64_t line = 64 / element_bytes;
   return ((k + line - 1) / line | 1) * line;
 }
 
-// Micro tiles that are finished together if the results of neighbouring rows are neighbours in memory.
+// The number of micro tiles stored together if the results of neighbouring rows are neighbours in memory.
 inline constexpr int64_t kTilesTogether = 16;
 
-// Problem and blocking of gemm(). Output rows are cut into micro tiles by split_rows().
+// The size and blocking of gemm(). split_rows() splits the output rows into micro tiles.
 struct GemmShape {
-  int64_t batch[kBatchDims] = {1, 1, 1, 1};  // extents, outermost first
+  int64_t batch[kBatchDims] = {1, 1, 1, 1};  // extents of the batch dimensions, outermost first
   int64_t m = 0, n = 0, k = 0;
   int64_t tiles = 0, tall = 0;
-  int64_t block_tiles = 1;   // micro tiles of one task
-  int64_t block_panels = 1;  // panels of B of one task
-  int64_t block_k = 0;       // gemm_long(): steps of k that are summed at once
+  int64_t block_tiles = 1;   // micro tiles per task
+  int64_t block_panels = 1;  // panels of B per task
+  int64_t block_k = 0;       // gemm_long(): steps of k that are summed before the result is added to the total
 
   constexpr int64_t depth() const { return block_k > 0 && block_k < k ? block_k : k; }
   constexpr int64_t batches() const { return batch[0] * batch[1] * batch[2] * batch[3]; }
@@ -55,24 +55,24 @@ struct GemmShape {
   constexpr int64_t tasks(int64_t width) const { return batches() * m_blocks() * n_blocks(width); }
   constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
 
-  // The offset of batch `index` of an operand with these batch strides.
+  // The offset of batch number `index` in an operand with these batch strides.
   constexpr int64_t offset(int64_t index, const int64_t (&stride)[kBatchDims]) const {
     int64_t at = 0;
     for (int d = kBatchDims - 1; d >= 0; --d) {
-      if (batch[d] == 1) continue;  // a division takes tens of cycles
+      if (batch[d] == 1) continue;  // skips a division, which takes tens of cycles
       at += index % batch[d] * stride[d];
       index /= batch[d];
     }
     return at;
   }
 
-  // Elements of scratch: the accumulators, a panel of B, a block of A; each begins on a cache line.
+  // Scratch elements for the accumulators, for a panel of B and for a block of A. Each begins on a cache line.
   constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
   constexpr int64_t panel_elements(int64_t width) const { return (depth() * width + 15) / 16 * 16; }
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
     return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(depth(), element_bytes);
   }
-  // The sums of a task, with their errors, if k is cut.
+  // The number of elements for the sums of a task and their rounding errors, if k is split.
   constexpr int64_t sum_elements(int64_t mr, int64_t width) const {
     const int64_t panels = panel_count(n, width);
     return block_k == 0 ? 0
@@ -87,25 +87,25 @@ struct GemmShape {
   }
 };
 
-// The box of the window (depth, height, width) that contains all taps of a panel of filters that are not all zero.
+// The bounding box, in the window (depth, height, width), of the taps of a panel of filters that are not all zero.
 struct ConvTaps {
   int32_t first[3], end[3];
 };
 
-// Problem and blocking of conv(). 1-D to 3-D: missing leading dimensions have extent 1; spatial order is (depth,
-// height, width).
+// The size and blocking of conv(). A convolution has 1 to 3 spatial dimensions in the order (depth, height, width).
+// Missing leading dimensions have extent 1.
 struct ConvShape {
   int64_t batch = 1, groups = 1;
-  int64_t c = 0, o = 0;  // input and output channels of one group
+  int64_t c = 0, o = 0;  // input and output channels per group
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0}, lhs_dilation[3] = {1, 1, 1};
-  int64_t tiles = 0, tall = 0;  // micro tiles of one output row, by split_rows()
-  int64_t block_rows = 1;       // output rows of one task
-  int64_t block_panels = 1;     // panels of filters of one task
-  int64_t block_k = 0;          // conv_long(): products that are summed at once
-  int64_t block_pixels = 0;     // conv_planar(): pixels of an output row of one task
-  int64_t phases = 1;           // of the filters' panels (PanelSource)
-  int64_t results[2] = {0, 0};  // if an epilogue interleaves: [first, end) of the results of an output row
+  int64_t tiles = 0, tall = 0;  // micro tiles per output row, from split_rows()
+  int64_t block_rows = 1;       // output rows per task
+  int64_t block_panels = 1;     // panels of filters per task
+  int64_t block_k = 0;          // conv_long(): products that are summed before the result is added to the total
+  int64_t block_pixels = 0;     // conv_planar(): pixels of an output row per task
+  int64_t phases = 1;           // phases of the filter panels (PanelSource)
+  int64_t results[2] = {0, 0};  // interleaving epilogue: the range [first, end) of an output row's results
 
   constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   constexpr int64_t k() const { return taps() * c; }
@@ -114,28 +114,29 @@ struct ConvShape {
   constexpr int64_t n_blocks(int64_t width) const { return (panels(width) + block_panels - 1) / block_panels; }
   constexpr int64_t tasks(int64_t width) const { return batch * groups * out[0] * row_blocks() * n_blocks(width); }
   constexpr int64_t tile_pixel(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
-  // Input extent read by `outputs` consecutive outputs along a dimension.
+  // The input extent along dimension d that `outputs` consecutive outputs read.
   constexpr int64_t reach(int d, int64_t outputs) const {
     return (outputs - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1;
   }
-  // Distance between pixels of a copied block: the channels, plus a cache line if rows would collide.
+  // The distance in elements between pixels of a copied block: the channels, plus a cache line if rows would collide.
   constexpr int64_t copied_pixel(int64_t element_bytes) const {
     return c * stride[2] * element_bytes % 2048 == 0 ? c + 64 / element_bytes : c;
   }
-  // Input lines under one line of windows of `rows` output rows, and under all lines. If dilation leaves gaps, a copied
-  // block stores the input lines of each line of windows separately.
+  // lines_of_tap() is the number of input lines from the first to the last that one line of the window reads for `rows`
+  // output rows. copied_lines() is the number that all lines of the window need. If dilation leaves gaps
+  // (leaves_lines()), a copied block stores the input lines of each line of the window separately.
   constexpr int64_t lines_of_tap(int64_t rows) const { return (rows - 1) * stride[1] + 1; }
   constexpr bool leaves_lines(int64_t rows) const { return kernel[1] > 1 && dilation[1] > lines_of_tap(rows); }
   constexpr int64_t copied_lines(int64_t rows) const {
     return leaves_lines(rows) ? kernel[1] * lines_of_tap(rows) : reach(1, rows);
   }
-  // Elements of a copied block of `rows` output rows.
+  // The number of elements in the copied block of input lines for `rows` output rows.
   constexpr int64_t block_elements(int64_t rows, int64_t element_bytes) const {
     return kernel[0] * copied_lines(rows) * reach(2, out[2]) * copied_pixel(element_bytes);
   }
-  // Two numbers for each run of A, for all panels that are multiplied together.
+  // The bytes for two offsets per contiguous run of A, for all panels that are multiplied together.
   constexpr int64_t offset_bytes() const { return (2 * phases * taps() * 8 + 63) / 64 * 64; }
-  // Accumulators, in micro tiles.
+  // The number of accumulators, in units of a micro tile.
   constexpr int64_t tiles_together() const { return phases < kTilesTogether ? kTilesTogether / phases : 1; }
   constexpr int64_t accumulators(bool along_rows) const {
     if (along_rows && tiles > 0) return phases * (tiles < tiles_together() ? tiles : tiles_together());
@@ -148,13 +149,15 @@ struct ConvShape {
            element_bytes * (accumulators(along_rows) * mr * width + (copies ? block_elements(rows, element_bytes) : 0));
   }
 
-  // The remaining members are for conv_planar(), whose tasks are blocks of rows and pixels of all channels of a group.
+  // The remaining members are for conv_planar(). Its tasks are blocks of rows and pixels, with all channels of a group.
 
   constexpr int64_t pixel_blocks() const { return (out[2] + block_pixels - 1) / block_pixels; }
   constexpr int64_t planar_tasks() const { return batch * groups * out[0] * row_blocks() * pixel_blocks(); }
-  // A copied line orders its pixels by their index within a stride. Vectors are read beyond its end.
+  // In a copied line, pixels are ordered by their index modulo the stride. Vector loads may read beyond the end of a
+  // line; this is the number of extra elements.
   static constexpr int64_t kPlanarSlack = 128;
-  // Rows that may share lines. Those of a block's last rows extend past its lines.
+  // The number of output rows computed together if their windows share input lines. Rows beyond the end of a block read
+  // lines beyond the copied ones.
   static constexpr int64_t kPlanarRows = 4;
   constexpr int64_t phase_elements(int64_t element_bytes) const {
     const int64_t slack = 64 / element_bytes;
@@ -165,8 +168,8 @@ struct ConvShape {
     const int64_t rows = block_rows < out[1] ? block_rows : out[1];
     return (c * kernel[0] * copied_lines(rows) + kPlanarRows * stride[1]) * planar_line(element_bytes) + kPlanarSlack;
   }
-  // Pixels of a row that all channels process in turn, in micro tiles of `pixels`: the lines under them stay in half of
-  // a first-level cache.
+  // The number of pixels of a row that are computed for all channels before the next pixels, in micro tiles of
+  // `pixels`. The input lines that they read fit half of a first-level cache.
   constexpr int64_t pixels_together(int64_t pixels, int64_t element_bytes) const {
     constexpr int64_t kBytes = 16 << 10;
     const int64_t tiles = kBytes / (c * kernel[0] * kernel[1] * element_bytes * pixels);
@@ -178,24 +181,26 @@ struct ConvShape {
   }
 };
 
-// Problem of window() and window_rows(). Dimensions as in ConvShape. One task is one row of output pixels.
+// The size of window() and window_rows(). Dimensions are as in ConvShape. A task computes one row of output pixels.
 struct WindowShape {
   int64_t batch = 1, c = 0;
-  int64_t pixel = 0;  // elements from pixel to pixel of the input, of window() only; 0: c
+  int64_t pixel = 0;  // window() only: elements from one input pixel to the next; 0 means c
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0};
 
   constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
   constexpr int64_t pitch() const { return pixel > 0 ? pixel : c; }
 
-  // The remaining members are for window_rows(). It folds the lines of a few rows of outputs, a block of pixels each,
-  // into one line per row, which stays in the first-level cache.
+  // The remaining members are for window_rows(). It processes a few output rows at a time, in blocks of pixels. It
+  // folds the input lines of each output row into a single line, which stays in the first-level cache.
 
   static constexpr int64_t kLineElements = 2048, kMostLines = 16;
-  static constexpr int64_t kLineSlack = 64;  // whole vectors are read and written at the end of a line
-  // Pixels that a block of outputs reads in addition to those at its strides.
+  // Extra elements, since whole vectors are read and written at the end of a line.
+  static constexpr int64_t kLineSlack = 64;
+  // The number of input pixels that a block of outputs reads in addition to those at the outputs' strides.
   constexpr int64_t reach() const { return (kernel[2] - 1) * dilation[2]; }
-  // Blocks begin at whole vectors of any type. Blocks are much longer than a window, so that few pixels are read twice.
+  // The number of output pixels per block. A block begins at a multiple of the vector size for every type. It is much
+  // longer than a window, so that few input pixels are read twice.
   constexpr int64_t block_pixels() const {
     int64_t step = kLineSlack;
     while (step > 1 && c * (step / 2) % kLineSlack == 0) step /= 2;
@@ -206,7 +211,8 @@ struct WindowShape {
   }
   constexpr int64_t line_pixels() const { return (block_pixels() - 1) * stride[2] + reach() + 1; }
   constexpr int64_t line_elements() const { return line_pixels() * c + kLineSlack; }
-  // A line's pixels, grouped by their index within a stride; one group if the stride is 1.
+  // The elements of a line that belong to one phase. Pixels are grouped by their index modulo the stride; with stride 1
+  // there is one phase.
   constexpr int64_t phase_elements() const { return (line_pixels() + stride[2] - 1) / stride[2] * c + kLineSlack; }
   constexpr int64_t lines() const {
     const int64_t fit = kLineElements / line_elements();

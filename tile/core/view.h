@@ -1,9 +1,9 @@
-// Views map an index to an address through a chain of coordinate transforms; coordinates walk along them.
+// Views map an index to an address through a chain of coordinate transforms. Coordinate objects move along a view.
 // tile/README.md shows how to write one.
 //
 // A chain begins with make_naive() (lengths and strides over a buffer). transform() adds a layer and returns a new
-// chain, whose dimensions are the upper ones of that layer. Chains are values: numbers known to the compiler take no
-// room and fold, and a chain of only such numbers is an empty type.
+// chain; the dimensions of the new chain are the upper dimensions of that layer. Chains are values. Compile-time
+// numbers in a chain take no memory and are folded; a chain that has only such numbers is an empty type.
 #pragma once
 
 #include "tile/core/transform.h"
@@ -16,7 +16,7 @@ class Coordinate;
 
 namespace detail {
 
-// Position of `id` in a list of dimensions, or -1.
+// The position of `id` in a list of dimensions; -1 if it is not in the list.
 template <int... I>
 TILE_HD constexpr int position(dims<I...>, int id) {
   int at = -1, i = 0;
@@ -24,7 +24,7 @@ TILE_HD constexpr int position(dims<I...>, int id) {
   return at;
 }
 
-// Whether the lists together name each of 0 .. count-1 once.
+// True if the lists together contain each of 0 .. count - 1 once.
 template <typename... Ids>
 TILE_HD constexpr bool names_each_once(const tuple<Ids...>&, int count) {
   bool good = (Ids::kSize + ... + 0) == count;
@@ -32,7 +32,8 @@ TILE_HD constexpr bool names_each_once(const tuple<Ids...>&, int count) {
   return good;
 }
 
-// The hidden indices of dimensions `Picked` of a chain, and those of a layer that begins at First.
+// picked_ids(): the hidden indices of the dimensions `Picked` of a chain. new_ids(): the hidden indices of a new layer
+// whose first hidden index is First.
 template <typename Visible, int... Picked>
 TILE_HD constexpr auto picked_ids(Visible, dims<Picked...>) {
   return dims<Visible::at(Picked)...>{};
@@ -63,8 +64,8 @@ TILE_HD constexpr void scatter_ids(dims<Id...>, [[maybe_unused]] const Index (&s
 
 }  // namespace detail
 
-// A chain. Hidden index 0 is the offset in elements; each layer's upper indices follow. Transform t maps the hidden
-// indices Upper[t] to Lower[t]; Visible are the indices that the user passes.
+// A chain. Hidden index 0 is the offset in elements. The upper indices of each layer follow. Transform t maps the
+// hidden indices Upper[t] to the hidden indices Lower[t]. Visible lists the hidden indices that the user passes.
 template <typename Transforms, typename Lower, typename Upper, typename Visible, int Hidden>
 struct Descriptor;
 template <typename... T, typename Lower, typename Upper, typename Visible, int Hidden>
@@ -75,26 +76,26 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
   using VisibleIds = Visible;
   using Index = index_type<(T::kWide || ...)>;
   static constexpr int kDims = Visible::kSize, kTransforms = sizeof...(T), kHidden = Hidden;
-  // Whether the compiler knows every number; whether an index within the lengths may be invalid.
+  // kStatic: every number is a compile-time constant. kPredicated: an index within the lengths may be invalid.
   static constexpr bool kStatic = (T::kStatic && ...), kPredicated = (T::kPredicated || ...);
 
   TILE_HD constexpr const tuple<T...>& transforms() const { return *this; }
 
-  // A length, as a number whose type tells what is known at compile time.
+  // The length of a dimension, as a number whose type tells what is known at compile time.
   template <int Dim>
   TILE_HD constexpr auto length() const {
     static_assert(Dim >= 0 && Dim < kDims, "no such dimension");
     return length_of<Visible::at(Dim), 0>();
   }
 
-  // Elements from the buffer's first to one past the last that the lengths and strides of the lowest layer reach.
+  // The number of elements from the buffer's first to the last that the lowest layer reaches, inclusive.
   TILE_HD constexpr int64_t span() const {
     const detail::Range r = get<0>(*this).range();
     return r.empty ? 0 : r.high + 1;
   }
 
-  // Whether every valid index has an address within the buffer's span and no index overflows. The compiler checks
-  // chains of known numbers; call this if numbers come from a user.
+  // True if every valid index has an address within the buffer's span and no index overflows. For chains of constants
+  // the compiler checks this. Call this function if numbers come from a user.
   TILE_HD constexpr bool consistent() const {
     const bool good = consistent(detail::make_indices<kTransforms>{});
     const detail::Range r = get<0>(*this).range();
@@ -104,7 +105,7 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
   template <typename... I>
   TILE_HD constexpr Coordinate<Descriptor> at(I... index) const;
 
-  // Offset of a valid index; is_valid() of at(index...) tells whether an index is valid.
+  // The offset of a valid index. is_valid() of at(index...) tells whether an index is valid.
   template <typename... I>
   TILE_HD constexpr Index offset(I... index) const {
     return at(index...).offset();
@@ -126,7 +127,7 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
   }
 };
 
-// A buffer's own dimensions: offset = sum(index * stride).
+// A chain with the buffer's own dimensions: offset = sum(index * stride).
 template <typename... Length, typename... Stride>
 TILE_HD constexpr auto make_naive(tuple<Length...> lengths, tuple<Stride...> strides) {
   using Base = Embed<Unbounded, tuple<Length...>, tuple<Stride...>>;
@@ -135,7 +136,7 @@ TILE_HD constexpr auto make_naive(tuple<Length...> lengths, tuple<Stride...> str
       make_tuple(Base{make_tuple(Unbounded{}, lengths, strides)})};
 }
 
-// A packed buffer: no gaps, the last dimension contiguous.
+// A chain for a packed buffer: no gaps, and the last dimension is contiguous.
 template <typename... Length>
 TILE_HD constexpr auto make_packed(Length... lengths) {
   return make_naive(make_tuple(lengths...), detail::packed_strides(lengths...));
@@ -171,9 +172,9 @@ TILE_HD constexpr auto transform(const D& chain, const tuple<Spec...>& specs, co
 
 }  // namespace detail
 
-// Adds a layer to a chain: transform i reads the chain's dimensions lower_dims[i] and defines the new dimensions
-// upper_dims[i]. All three arguments are make_tuple()s; the lists are dims<...>{}. A transform without lower or upper
-// dimensions has dims<>{}.
+// Adds a layer to a chain. Transform i uses the chain's dimensions lower_dims[i] and defines the new dimensions
+// upper_dims[i]. All three arguments are made by make_tuple(); the lists are dims<...>{}. The list of a transform
+// without lower or upper dimensions is dims<>{}.
 template <typename D, typename... Spec, typename... Low, typename... Up>
 TILE_HD constexpr auto transform(const D& chain, const tuple<Spec...>& transforms, const tuple<Low...>& lower_dims,
                                  const tuple<Up...>& upper_dims) {
@@ -181,15 +182,15 @@ TILE_HD constexpr auto transform(const D& chain, const tuple<Spec...>& transform
   return detail::transform(chain, transforms, lower_dims, upper_dims, detail::make_indices<sizeof...(Spec)>{});
 }
 
-// The dimensions in another order: new dimension i is old dimension Order[i]. Costs nothing.
+// Permutes the dimensions: new dimension i is old dimension Order[i]. Costs nothing at run time.
 template <int... Order, typename Transforms, typename Lower, typename Upper, typename Visible, int Hidden>
 TILE_HD constexpr auto permute(const Descriptor<Transforms, Lower, Upper, Visible, Hidden>& chain) {
   static_assert(detail::names_each_once(tuple<dims<Order...>>{}, Visible::kSize), "each dimension once");
   return Descriptor<Transforms, Lower, Upper, dims<Visible::at(Order)...>, Hidden>{chain.transforms()};
 }
 
-// A step along dimension Dim that is made many times. If the dimension is merged it holds the step's digits, so that a
-// move adds and carries but does not divide.
+// A step along dimension Dim that is used many times. If a merge transform defines the dimension, the object stores the
+// digits of the step, so that a move adds and carries instead of dividing.
 template <int Dim, typename D>
 class PreparedStep {
  public:
@@ -200,7 +201,7 @@ class PreparedStep {
   }
   TILE_HD constexpr Index step() const { return step_; }
   TILE_HD constexpr const Index* digits() const { return digits_; }
-  // Whether transform T merges into exactly this dimension.
+  // True if transform T is a merge that defines exactly this dimension.
   template <int T>
   TILE_HD static constexpr bool covers() {
     using Up = element_t<T, typename D::UpperIds>;
@@ -228,7 +229,7 @@ class PreparedStep {
   Index digits_[D::kHidden] = {};
 };
 
-// The distance by which a move changed every hidden index.
+// The change of every hidden index in a move.
 template <typename D>
 struct Steps {
   typename D::Index by[D::kHidden] = {};
@@ -236,7 +237,7 @@ struct Steps {
 
 namespace detail {
 
-// Which visible dimensions every hidden index of a chain depends on, as bits.
+// For every hidden index of a chain, the visible dimensions that it depends on, as a bit mask.
 template <typename D>
 class Dependence {
  public:
@@ -244,7 +245,8 @@ class Dependence {
     for (int i = 0; i < D::kDims; ++i) on_[D::VisibleIds::at(i)] = 1u << i;
     visit(make_indices<D::kTransforms>{});
   }
-  // Whether `dim` moves no layer whose moves depend on its position (with Alone: except layers moved by `dim` alone).
+  // True if `dim` does not move a layer whose moves depend on the position. With Alone, layers that only `dim` moves
+  // are allowed.
   template <bool Alone>
   TILE_HD constexpr bool moves_alike(int dim) const {
     return check<Alone>(1u << dim, make_indices<D::kTransforms>{});
@@ -278,18 +280,19 @@ class Dependence {
 
 }  // namespace detail
 
-// Whether coordinates that differ only in other dimensions move alike along Dim (see Coordinate::follow).
+// True if coordinates that differ only in other dimensions make equal moves along Dim (see Coordinate::follow).
 template <int Dim, typename D>
 TILE_HD constexpr bool shares_steps() {
   return detail::Dependence<D>().template moves_alike<true>(Dim);
 }
-// Whether a step along Dim moves every coordinate alike: the chain is affine in it.
+// True if a step along Dim moves all coordinates equally, that is, if the chain is affine in Dim.
 template <int Dim, typename D>
 TILE_HD constexpr bool moves_linearly() {
   return detail::Dependence<D>().template moves_alike<false>(Dim);
 }
 
-// An index of a chain with all intermediate indices down to the offset, so that a step updates instead of recomputing.
+// An index into a chain, stored with all intermediate indices down to the offset. A move updates these indices instead
+// of computing them again.
 template <typename D>
 class Coordinate {
  public:
@@ -309,8 +312,8 @@ class Coordinate {
     return hidden_[D::VisibleIds::at(Dim)];
   }
 
-  // Moves by a step along every dimension. Steps known to the compiler cost only what does not fold. `moved` is for
-  // coordinates that follow.
+  // Moves by one step along every dimension. Steps that are compile-time constants are folded where possible. `moved`
+  // receives the move, for use in follow().
   template <typename... S>
   TILE_HD constexpr void move_and_note(Steps<D>& moved, S... steps) {
     static_assert(sizeof...(S) == D::kDims, "a step for each dimension");
@@ -320,7 +323,7 @@ class Coordinate {
     move_visible(typename D::VisibleIds{}, top);
     update_all(moved.by, static_cast<const NotPrepared*>(nullptr), Layers{});
   }
-  // Moves by a prepared step.
+  // Moves by a prepared step. `moved` receives the move.
   template <int Dim>
   TILE_HD constexpr void move_and_note(Steps<D>& moved, const PreparedStep<Dim, D>& step) {
     moved = {};
@@ -333,22 +336,22 @@ class Coordinate {
     Steps<D> moved;
     move_and_note(moved, steps...);
   }
-  // Repeats the move that another coordinate of the same chain made along Dim. shares_steps<Dim>() must hold: all
-  // coordinates make the same move. Costs an addition for each index that is used.
+  // Repeats a move that another coordinate of the same chain made along Dim. Requires shares_steps<Dim>(), so that all
+  // coordinates make the same move. Costs one addition for each index that is used.
   TILE_HD constexpr void follow(const Steps<D>& moved) {
     for (int i = 0; i < D::kHidden; ++i) hidden_[i] += moved.by[i];
   }
-  // Moves along one dimension.
+  // Moves by `step` along dimension Dim.
   template <int Dim, typename S>
   TILE_HD constexpr void move_along(S step) {
     static_assert(Dim >= 0 && Dim < D::kDims, "no such dimension");
     move_one<Dim>(step, detail::make_indices<D::kDims>{});
   }
 
-  // Whether the index lies within the lengths.
+  // True if the index is within the lengths.
   TILE_HD constexpr bool inside() const { return inside(detail::make_indices<D::kDims>{}); }
-  // Whether an index within the lengths has an element (padding and gather bounds may exclude it). Costs nothing if all
-  // have.
+  // True if an index within the lengths has an element; padding and gather bounds may exclude it. Costs nothing if
+  // every index has an element.
   TILE_HD constexpr bool maps() const { return maps(Layers{}); }
   TILE_HD constexpr bool is_valid() const { return inside() && maps(); }
 
@@ -361,7 +364,7 @@ class Coordinate {
   template <int T>
   using Low = element_t<T, typename D::LowerIds>;
 
-  // Layers depend on those above them: the last transform goes first.
+  // Layers depend on the layers above them, so the last transform is first.
   template <int... I>
   TILE_HD constexpr void lower_all(detail::indices<I...>) {
     (lower_one<D::kTransforms - 1 - I>(), ...);
@@ -446,7 +449,7 @@ Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden>::at(I... index) const {
 
 namespace detail {
 
-// Groups of `width` indices along dimension Dim, propagated down through the layers of a chain.
+// Groups of `width` consecutive indices along dimension Dim, propagated down through the layers of a chain.
 template <int Dim, bool Values, typename D>
 class GroupOf {
  public:
@@ -454,7 +457,7 @@ class GroupOf {
     begin(chain, make_indices<D::kDims>{});
     lower(chain, make_indices<D::kTransforms>{});
   }
-  // Whether every group is one aligned piece of memory, and either all valid or all invalid.
+  // True if every group is contiguous and aligned in memory, and is either entirely valid or entirely invalid.
   TILE_HD constexpr bool is_vector() const {
     return uniform_ && all_[0].affine && all_[0].step == 1 && all_[0].align % width_ == 0;
   }
@@ -498,20 +501,23 @@ TILE_HD constexpr int widest_vector(const D& chain, int limit) {
 
 }  // namespace detail
 
-// The widest vector along a dimension, a power of two up to `limit`. Groups of that many consecutive indices that begin
-// at a multiple of it are contiguous in memory, begin at a multiple of it there too, and are either all valid or all
-// invalid. The caller must know the alignment of the buffer itself.
+// The widest vector that can access the chain along dimension Dim: the largest power of two V up to `limit` for which
+// each aligned group of V consecutive indices
+//   - is contiguous in memory,
+//   - starts at an offset that is a multiple of V, and
+//   - is either entirely valid or entirely invalid.
+// The caller must check the alignment of the buffer's address.
 template <int Dim, typename D>
 TILE_HD constexpr int vector_length(const D& chain, int limit) {
   return detail::widest_vector<Dim, true>(chain, limit);
 }
-// The same at compile time, from types only: holds for all run-time values.
+// Like vector_length(), computed at compile time from the types only. The result holds for all run-time values.
 template <int Dim, typename D>
 TILE_HD constexpr int known_vector_length(int limit) {
   return detail::widest_vector<Dim, false>(D{}, limit);
 }
 
-// A buffer seen through a chain.
+// A buffer accessed through a chain.
 template <typename T, typename D>
 struct TensorView {
   T* data;
@@ -521,14 +527,14 @@ struct TensorView {
   TILE_HD constexpr Coordinate<D> at(I... index) const {
     return chain.at(index...);
   }
-  // Element of a valid coordinate.
+  // The element of a valid coordinate.
   TILE_HD constexpr T& operator[](const Coordinate<D>& at) const { return data[at.offset()]; }
-  // The element, or `otherwise` if there is none.
+  // The element at the coordinate, or `otherwise` if the coordinate is invalid.
   template <typename V>
   TILE_HD constexpr V load(const Coordinate<D>& at, V otherwise) const {
     return at.is_valid() ? static_cast<V>(data[at.offset()]) : otherwise;
   }
-  // Writes if there is an element.
+  // Stores the value if the coordinate is valid.
   TILE_HD constexpr void store(const Coordinate<D>& at, T value) const {
     if (at.is_valid()) data[at.offset()] = value;
   }

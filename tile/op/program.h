@@ -1,6 +1,6 @@
-// The operations of tile-language programs on a CPU besides vectors and their loops: masked accesses, numbers of every
-// storage type, reductions with any combination, atomics. src/lang/cpu generates the code that uses them. An i1 value
-// is a mask<4, W>, a pointer its address, a narrow float a rounded float.
+// Operations of tile-language programs on a CPU, in addition to vectors and their loops: masked accesses, numbers of
+// every storage type, reductions with any combination, atomics. src/lang/cpu generates the code that uses them. The
+// type of an i1 value is mask<4, W>. A pointer is represented by its address, and a narrow float by a rounded float.
 #pragma once
 
 #include "tile/core/cpu_program.h"
@@ -19,7 +19,7 @@ using f8e4m3b15 = minifloat<4, 3, 15, false, 0x7e, 0x7f, false>;
 
 // ---- Lanes
 
-// A mask whose lanes are all known at compile time, so that masked code folds away.
+// A mask that is known at compile time: all lanes are set or none is. Code that uses it is folded.
 template <bool Set, int W>
 struct known_mask : mask<4, W> {};
 template <bool Set, int W, typename V, typename U>
@@ -47,7 +47,7 @@ TILE_INLINE known_mask<Set && Other, W> operator&(known_mask<Set, W>, known_mask
   return {{splat<W>(int32_t(Set && Other ? -1 : 0))}};
 }
 
-// The mask of the existing lanes among W.
+// The mask of the first n (or N) of W lanes.
 template <int W, int N>
 TILE_INLINE known_mask<N == W, W> active(index_constant<N>) {
   static_assert(N == 0 || N == W);
@@ -67,7 +67,7 @@ TILE_INLINE mask<B, W> widen(mask<B, 1> a) {
   return splat_mask<W>(a);
 }
 
-// Values in a buffer of this program; i1 values are the lanes of their mask.
+// Accesses to values in a buffer of the program. An i1 value is stored as the lanes of its mask.
 template <int W, typename T, typename N>
 TILE_INLINE vec<T, W> held(const T* p, N n) {
   return fetch<W>(p, n);
@@ -104,7 +104,7 @@ TILE_INLINE void swap_buffers(T*& a, T*& b) {
   b = c;
 }
 
-// ---- Memory. T is the type in memory; for an i1 it is uint8_t, whose values become masks by to_bool().
+// ---- Memory. T is the type in memory. For an i1, T is uint8_t; to_bool() converts its values to masks.
 
 template <typename T, int W>
 TILE_INLINE mask<4, W> to_bool(vec<T, W> a) {
@@ -120,7 +120,7 @@ TILE_INLINE T* writable(vec<int64_t, 1> address) {
   return reinterpret_cast<T*>(address.v);
 }
 
-// The first n of W neighbours. A run-time n may be any number; a constant is 0 or W.
+// Accesses the first n of W neighbouring elements. A run-time n may be any number; a compile-time n is 0 or W.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_first(const T* p, int64_t n) {
   if (n >= W) return load<W>(p);
@@ -149,7 +149,7 @@ TILE_INLINE void store_first(T* p, V v, index_constant<N>) {
   if constexpr (N > 0) store(p, v);
 }
 
-// Loads one element for each lane that is set in the mask; other lanes are 0.
+// Loads one element for each lane that is set in the mask. The other lanes are 0.
 template <typename T, int W>
 TILE_INLINE vec<compute_t<T>, W> load_at(vec<int64_t, W> address, mask<4, W> m) {
   T buffer[W] = {};
@@ -167,8 +167,8 @@ TILE_INLINE void store_at(vec<int64_t, W> address, vec<compute_t<T>, W> v, mask<
   }
 }
 
-// Elements first, first + 1, ... of a dimension of `size`, `stride` apart; element 0 would be at p. Elements outside
-// are `padding`. `inside`: whether the other indices are inside.
+// Loads elements first, first + 1, ... of a dimension with `size` elements and stride `stride`. p is the address of
+// element 0. Elements outside the dimension are `padding`. `inside`: all other indices are valid.
 template <int W, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> load_window(const T* p, int64_t stride, int64_t first, int64_t size, bool inside, N n,
                                              compute_t<T> padding) {
@@ -194,7 +194,7 @@ TILE_INLINE void store_window(T* p, int64_t stride, int64_t first, int64_t size,
   }
 }
 
-// Elements of a buffer: lane i is the element at i * stride + index[i] * step; indices outside the extent are clamped.
+// Gathers from a buffer: lane i is the element at i * stride + index[i] * step. Indices are clamped to the extent.
 template <int W, typename T, typename I, typename N>
 TILE_INLINE vec<T, W> picked(const T* p, int64_t stride, vec<I, W> index, int64_t step, int64_t extent, N n) {
   vec<T, W> r = zero<T, W>();
@@ -206,7 +206,7 @@ TILE_INLINE vec<T, W> picked(const T* p, int64_t stride, vec<I, W> index, int64_
 
 // ---- Numbers
 
-// The bits of values in their memory type S, and back.
+// Converts values to their bits in the memory type S, and back.
 template <typename S, int W>
 TILE_INLINE vec<uint_t<sizeof(S)>, W> to_bits(vec<compute_t<S>, W> v) {
   S buffer[W];
@@ -220,7 +220,7 @@ TILE_INLINE vec<compute_t<S>, W> from_bits(vec<uint_t<sizeof(S)>, W> bits) {
   return load<W>(static_cast<const S*>(buffer));
 }
 
-// Reads one element from memory at this point, since other programs may write to it.
+// Loads one element exactly at this point of the program, since other programs may write to it.
 template <typename T>
 TILE_INLINE vec<compute_t<T>, 1> load_now(vec<int64_t, 1> address) {
   const vec<uint_t<sizeof(T)>, 1> bits{bits_now<T>(address)};
@@ -231,7 +231,7 @@ TILE_INLINE vec<compute_t<T>, 1> load_now(vec<int64_t, 1> address, mask<4, 1> m)
   return m[0] ? load_now<T>(address) : zero<compute_t<T>, 1>();
 }
 
-// Rounds to a value of S, toward zero.
+// Rounds to a value of type S, toward zero.
 template <typename S, int W>
 TILE_INLINE vec<float, W> truncate_storage(vec<float, W> v) {
   const vec<float, W> nearest = round_storage<S, true>(v);
@@ -247,7 +247,7 @@ TILE_INLINE vec<float, W> truncate_double(vec<double, W> v) {
   });
 }
 
-// Returns the other operand if one is NaN.
+// The minimum and maximum. If one operand is NaN, returns the other.
 template <typename T, int W>
 TILE_INLINE vec<T, W> min_number(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_float<T>) {
@@ -310,7 +310,7 @@ TILE_INLINE vec<T, W> reverse_bits(vec<T, W> a) {
 
 namespace detail {
 
-// R rows and V vectors of C += A B.
+// C += A B for a block of R rows and V vectors of columns.
 template <int R, int V, int W, int N, int K, typename T>
 TILE_INLINE void multiply_block(const T* a, const T* b, T* c) {
   vec<T, W> sum[R][V];
@@ -330,7 +330,7 @@ TILE_INLINE void multiply_block(const T* a, const T* b, T* c) {
   });
 }
 
-// Columns of V vectors, all rows.
+// C += A B for all rows and V vectors of columns.
 template <int V, int W, int M, int N, int K, typename T>
 void multiply_columns(const T* a, const T* b, T* c) {
   constexpr int rows = TILE_AVX512 ? 12 : 6;
@@ -341,7 +341,7 @@ void multiply_columns(const T* a, const T* b, T* c) {
 
 }  // namespace detail
 
-// C += A B of row-major tiles: M x K, K x N, M x N. Integers are summed in 32 bits.
+// C += A B for row-major tiles A (M x K), B (K x N) and C (M x N). Integers are summed in 32 bits.
 template <int M, int N, int K, typename T>
 void multiply_tiles(const T* a, const T* b, T* c) requires(is_float<T>) {
   constexpr int W = kVectorBytes / int(sizeof(T));
@@ -375,8 +375,9 @@ void round_buffer(float* p, int64_t count) {
                     [&]<int W>(int64_t i, auto n) { put(p + i, round_storage<S, true>(fetch<W>(p + i, n)), n); });
 }
 
-// An operand of a scaled product, as floats. A: rows x k, scales rows x k / 32; B: rows (a batch) x k x columns, scales
-// (rows x columns) x k / 32. A byte holds two f4e2m1 along k, the first in the low bits.
+// Converts an operand of a scaled product to floats. A has rows x k elements and rows x k / 32 scales. B has rows (a
+// batch) x k x columns elements and (rows x columns) x k / 32 scales. A byte holds two f4e2m1 elements that are
+// neighbours along k, the first one in the low bits.
 template <typename S, bool IsA, typename T>
 void unpack_scaled(float* to, const T* from, const uint8_t* scales, int64_t rows, int64_t k, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -425,7 +426,7 @@ TILE_INLINE C atomic_result(C old, C value) {
   }
 }
 
-// Replaces the value at an address by update(value); returns the old value.
+// Atomically replaces the value at an address by update(value). Returns the old value.
 template <typename T, typename Update>
 TILE_INLINE compute_t<T> replace(int64_t address, const Update& update) {
   using U = uint_t<sizeof(T)>;
@@ -438,7 +439,7 @@ TILE_INLINE compute_t<T> replace(int64_t address, const Update& update) {
   }
 }
 
-// The same as `replace`, by a single instruction without retries if there is one.
+// Atomically updates the value at an address, like replace(). Uses a single instruction without retries if possible.
 template <typename T, atomic_kind Kind>
 TILE_INLINE compute_t<T> update(int64_t address, compute_t<T> value) {
   constexpr bool is_integer = is_same<compute_t<T>, T> && !is_float<T>;
@@ -460,7 +461,7 @@ TILE_INLINE compute_t<T> update(int64_t address, compute_t<T> value) {
 
 }  // namespace detail
 
-// Updates once for each lane that is set in the mask; returns the old values, 0 in other lanes.
+// Updates memory once for each lane that is set in the mask. Returns the old values, and 0 for the other lanes.
 template <typename T, atomic_kind Kind, int W>
 TILE_INLINE vec<compute_t<T>, W> atomic_update(vec<int64_t, W> address, vec<compute_t<T>, W> value, mask<4, W> m) {
   vec<compute_t<T>, W> r = zero<compute_t<T>, W>();
@@ -470,7 +471,7 @@ TILE_INLINE vec<compute_t<T>, W> atomic_update(vec<int64_t, W> address, vec<comp
   }
   return r;
 }
-// Updates the elements of a window (load_window).
+// Updates the elements of a window. The parameters are as in load_window().
 template <atomic_kind Kind, typename T, int W, typename N>
 TILE_INLINE void update_window(T* p, int64_t stride, int64_t first, int64_t size, bool inside,
                                vec<compute_t<T>, W> value, N n) {
@@ -479,7 +480,7 @@ TILE_INLINE void update_window(T* p, int64_t stride, int64_t first, int64_t size
     detail::update<T, Kind>(reinterpret_cast<int64_t>(p + (first + i) * stride), value[i]);
   }
 }
-// Compares bits, as the hardware does.
+// Atomic compare-and-swap for the set lanes. Compares the bits, as the hardware does.
 template <typename T, int W>
 TILE_INLINE vec<compute_t<T>, W> atomic_compare(vec<int64_t, W> address, vec<compute_t<T>, W> expected,
                                                 vec<compute_t<T>, W> value, mask<4, W> m) {

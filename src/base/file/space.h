@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-// How many more files the file system of `path` can hold; UINT64_MAX if that is unknown or unlimited.
+// The number of files that can still be created on the file system of `path`; UINT64_MAX if unknown or unlimited.
 uint64_t free_files(const std::string& path);
 
 }  // namespace heddle

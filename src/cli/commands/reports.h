@@ -10,16 +10,16 @@
 
 namespace heddle::cli {
 
-// Reports of commands' results: as JSON, and as printed text.
+// Reports of the results of commands, as JSON and as printed text.
 nlohmann::json json_of(const driver::CompileReport& report);
 nlohmann::json json_of(const driver::ModelSummary& summary);
 nlohmann::json json_of(const driver::RunTimes& times);
 nlohmann::json json_of(const driver::TuneReport& report);
 nlohmann::json json_of(const driver::VerifyReport& report);
 
-// `verbose`: every group, kernel and decision, too.
+// `verbose`: also prints every group, kernel and decision.
 void print_report(const driver::CompiledModel& model, const Target& target, bool verbose);
-// `full`: prints names and formulas of extents in full length. Otherwise rows fit the terminal.
+// `full`: prints names and extent formulas in full. Otherwise shortens them so that rows fit the terminal.
 void print_report(const driver::ModelSummary& summary, bool full = false);
 void print_report(const driver::RunTimes& times);
 void print_report(const driver::TuneReport& report);

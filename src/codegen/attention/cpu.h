@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// Emits the kernel of an attention group for a CPU. `marked`: as for all CPU emitters (codegen/region/cpu/stitch.h).
+// Emits the CPU kernel of an attention group. codegen/region/cpu/stitch.h explains `marked`.
 KernelSource emit_cpu_attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& attention,
                                 const Target& target, bool marked);
 

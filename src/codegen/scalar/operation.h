@@ -6,7 +6,7 @@
 
 namespace heddle::codegen {
 
-// The operator of `e` applied to arguments of one width, none of them a literal; the condition of a select is a mask.
+// Applies the operator of `e` to arguments of equal width, none of them a literal. The condition of a select is a mask.
 TextValue operation(const schedule::ExprPool& pool, const schedule::Expr& e, std::vector<TextValue> args);
 
 }  // namespace heddle::codegen

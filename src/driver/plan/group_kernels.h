@@ -12,13 +12,13 @@
 
 namespace heddle::driver {
 
-// Compiled groups of one graph, or of one model's graphs for several sets of shapes. Groups that are equal but for
-// their values are scheduled once: the layers of a model, the pieces of a long chain, groups that do not depend on the
-// shapes.
+// A cache of compiled groups for one graph, or for one model's graphs with several sets of shapes. Groups that differ
+// only in the values they refer to are scheduled once: repeated layers of a model, pieces of a long chain, and groups
+// that do not depend on the shapes.
 class GroupMemo {
  public:
-  // Call it when a plan is built. Drops the groups that the last two plans did not use, or all groups if `version` has
-  // changed, since kernels are then written differently.
+  // Call this at the start of each plan. Drops the groups that the last two plans did not use. Drops all groups if
+  // `version` has changed, since the kernel texts then change.
   void next_plan(uint64_t version);
 
  private:
@@ -28,11 +28,11 @@ class GroupMemo {
     CompiledGroup compiled;
     uint64_t used = 0;
   };
-  std::unordered_map<std::string, Known> known_;  // by what decides a schedule
+  std::unordered_map<std::string, Known> known_;  // the key lists everything that affects the schedule
   uint64_t plan_ = 0, version_ = 0;
 };
 
-// Schedules the groups of one graph and writes their kernels.
+// Schedules the groups of one graph and generates their kernels.
 class GroupKernels {
  public:
   GroupKernels(const ir::Graph& graph, const BuildContext& context)
@@ -41,7 +41,7 @@ class GroupKernels {
         memo_(context.groups != nullptr ? *context.groups : own_),
         users_(ir::users(graph)) {}
 
-  // Throws as schedule::schedule() does.
+  // Throws the errors of schedule::schedule().
   CompiledGroup make(const ir::Group& group);
 
  private:
@@ -53,7 +53,7 @@ class GroupKernels {
   GroupMemo& memo_;
   const std::vector<std::vector<ir::NodeId>> users_;
   LimitedLiterals literals_;
-  NumberTable places_;  // where operands of products begin
+  NumberTable places_;  // the offsets at which operands of products begin
 };
 
 }  // namespace heddle::driver

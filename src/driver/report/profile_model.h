@@ -9,17 +9,19 @@
 namespace heddle::driver {
 
 struct ProfileOptions {
-  double seconds = 1;  // how long runs are timed
-  int threads = 1;     // of a CPU
-  int device = 0;      // which GPU
-  uint64_t seed = 0;   // of inputs that are not given
+  double seconds = 1;  // the duration of timed runs
+  int threads = 1;     // CPU threads
+  int device = 0;      // the number of the GPU
+  uint64_t seed = 0;   // seed of the random inputs, for inputs that are not given
   std::map<std::string, Tensor> inputs = {};
 };
 
-// Runs a model whose kernels were compiled and reports the time of its nodes, grouped into the modules that their names
-// reveal. The time of a kernel for several nodes is divided among them: by samples (inside/), which take further runs
-// of the same length, or by an estimate (node_work.h); the names of estimated nodes begin with "~". Values are averages
-// per run and sum to the time of a run. Time between steps belongs to the root.
+// Runs a compiled model and reports the time of each node. Nodes are grouped into the modules that their names reveal.
+// The time of a kernel that computes several nodes is divided among them. The division comes from samples (inside/),
+// which take further runs of the same length, or from an estimate (node_work.h). Names of estimated nodes begin with
+// "~".
+//
+// Values are averages per run and sum to the time of a run. Time between steps is attributed to the root.
 profile::Profile profile_model(const CompiledModel& model, const Target& target, const ProfileOptions& options);
 
 }  // namespace heddle::driver

@@ -7,14 +7,14 @@
 
 namespace heddle::driver {
 
-// Returns `options` with shapes for the inputs whose shape is not given. Extents in `options.ranges` get their largest
-// value; others are guessed as load() guesses them. The range of an extent that has a name in the model is moved to
-// that name. Throws kInvalidArgument if a range is empty, if the model has no such extent, or if one name gets two
+// Returns `options` with a shape for every input whose shape is not given. An extent in `options.ranges` gets its
+// largest value; other extents are guessed as in load(). If the model names the extent of a range, the range is stored
+// under that name. Throws kInvalidArgument if a range is empty, if the model has no such extent, or if one name has two
 // different ranges.
 CompileOptions with_largest_extents(const std::string& path, CompileOptions options);
 
-// Sample shapes from across the ranges, for compiling kernels ahead of time. They are few enough to be scheduled in
-// seconds. `options` come from with_largest_extents().
+// Sample shapes across the ranges, for compiling kernels ahead of time. The samples are few enough to be scheduled in
+// seconds. `options` must come from with_largest_extents().
 std::vector<CompileOptions> samples_of_ranges(const std::string& path, const CompileOptions& options);
 
 }  // namespace heddle::driver

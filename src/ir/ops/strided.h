@@ -15,7 +15,7 @@ Ints row_major_strides(const Shape& shape);
 // The product of the extents of dimensions [begin, end).
 int64_t extent_product(const Shape& shape, size_t begin, size_t end);
 
-// A tensor seen as [outer, extent, inner] around one dimension.
+// The extents of a tensor around dimension `dim`, as a tensor of shape [outer, extent, inner].
 struct AroundDim {
   int64_t outer, extent, inner;
   AroundDim(const Shape& shape, int64_t dim)
@@ -24,8 +24,8 @@ struct AroundDim {
         inner(extent_product(shape, static_cast<size_t>(dim) + 1, shape.size())) {}
 };
 
-// Walks rows [begin, end) of `extents` in row-major order; a row spans the last dimension. Calls visit(row, a, b) with
-// the row's offsets by the two stride vectors. Needs no division per row.
+// Visits rows [begin, end) of `extents` in row-major order. A row spans the last dimension. Calls visit(row, a, b),
+// where a and b are the row's offsets under the two stride vectors. Needs no division per row.
 template <typename Visit>
 void for_each_row(const Shape& extents, const Ints& a_strides, const Ints& b_strides, int64_t begin, int64_t end,
                   const Visit& visit) {
@@ -57,7 +57,8 @@ void for_each_row(const Shape& extents, const Ints& a_strides, const Ints& b_str
 // dimension remains.
 void collapse(Shape& extents, Ints& a_strides, Ints& b_strides);
 
-// dst[sum coordinate * dst_stride] = src[sum coordinate * src_stride] over all coordinates; destinations must differ.
+// Sets dst[sum coordinate * dst_stride] = src[sum coordinate * src_stride] for all coordinates. The destinations must
+// be distinct.
 template <typename T>
 void copy_strided(Shape extents, const T* src, Ints src_strides, T* dst, Ints dst_strides) {
   if (element_count(extents) == 0) return;
@@ -78,7 +79,7 @@ void copy_strided(Shape extents, const T* src, Ints src_strides, T* dst, Ints ds
   });
 }
 
-// Calls use(in, out) with the typed storage of both arrays, which have the same representation.
+// Calls use(in, out) with the typed storage of both arrays. The arrays must have the same representation.
 template <typename Use>
 void with_storage(const Array& in, Array& out, const Use& use) {
   if (in.real()) {

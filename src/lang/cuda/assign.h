@@ -7,26 +7,26 @@
 #include "lang/cuda/layout.h"
 #include "lang/ir/kernel.h"
 
-// Chooses the layout of every tile of a kernel. Values combined element by element, and the values that a loop carries,
-// share one layout. It is that of the tensor cores if sums of a product are among them, else the one that suits their
-// loads and stores, else that of the values made from them.
+// Chooses the layout of every tile of a kernel. Tiles that are combined elementwise or carried by a loop share one
+// layout. If they include accumulators of a product, it is the tensor-core layout. Otherwise it is the layout that
+// suits their loads and stores, else the layout of the values computed from them.
 namespace heddle::lang::cuda {
 
 // How a product is computed.
 struct DotPlan {
-  std::string by;    // "block::by_f16"
-  std::string sums;  // "block::mma_layout<...>"
+  std::string by;    // the C++ type that computes the product: "block::by_f16"
+  std::string sums;  // the C++ type of the accumulators' layout: "block::mma_layout<...>"
   bool by_thread = false;
-  bool by_group = false;  // by the warpgroup instruction (wgmma)
-  bool swapped = false;   // computes the transpose, since there are few rows
+  bool by_group = false;  // computed by warpgroup instructions (wgmma)
+  bool swapped = false;   // computes the transposed product, since there are few rows
   int pieces = 1;
-  int64_t element = 2;  // bytes of an element in shared memory
-  Layout layout;        // of the sums
-  WarpGrid grid{};      // on tensor cores
+  int64_t element = 2;  // bytes of an operand's element in shared memory
+  Layout layout;        // of the accumulators
+  WarpGrid grid{};      // tensor cores only
 };
 
 struct Assignment {
-  std::vector<Layout> layouts;  // by value; meaningful only for tiles
+  std::vector<Layout> layouts;  // indexed by value; meaningful only for tiles
   std::unordered_map<const Op*, DotPlan> dots;
 
   const Layout& of(ValueId v) const { return layouts[static_cast<size_t>(v)]; }
@@ -39,15 +39,15 @@ struct AssignOptions {
 
 Assignment assign_layouts(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options);
 
-// Elements that one access through a pointer in this layout moves at once.
+// The number of elements that one access through a pointer moves in this layout. `element` is their size in bytes.
 int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t element);
 
-// True if registers hold runs of 16 bytes of consecutive elements that may start off a multiple of 8 bytes, so that
-// loads shift them into place.
+// True if each thread's registers hold runs of 16 bytes of consecutive elements whose address may not be a multiple of
+// 8. Loads then shift the bytes into position. `element` is the size of an element in bytes.
 bool is_shifted(const Layout& layout, const AxisFacts& facts, int64_t element);
 
-// Elements along the last dimension that one access through a window of a view moves. `offsets`: the first element of
-// the window.
+// The number of elements along the last dimension that one access to a window of a view moves. `offsets` is the
+// position of the window's first element.
 int64_t view_vector(const Kernel& kernel, const std::vector<AxisFacts>& facts, ValueId view,
                     const std::vector<ValueId>& offsets);
 

@@ -5,8 +5,8 @@
 
 #include "lang/ir/type.h"
 
-// Numbers of the interpreter. Floats are doubles, rounded to their type after each op. Integers of every width are
-// int64_t of the same value (u64: of the same bits). Pointers are addresses.
+// Numbers in the interpreter. Floats are stored as doubles, rounded to their type after each op. Integers of every
+// width are stored as the int64_t with equal value (for u64: with equal bits). Pointers are stored as addresses.
 namespace heddle::lang {
 
 union Cell {
@@ -15,12 +15,12 @@ union Cell {
 };
 using Cells = std::vector<Cell>;
 
-// Rounds to the nearest value of a type, ties to even. Values that are too large become the largest number of an f8
-// type, infinity of any other type.
+// Rounds to the nearest value of the type, ties to even. Overflow gives the largest number of an f8 type, and infinity
+// for other types.
 double round_float(Element element, double value);
 // Rounds to a value of the type, toward zero.
 double truncate_float(Element element, double value);
-// The low bits of an integer, sign or zero extended as its type says. i1: the lowest bit.
+// The low bits of an integer, sign- or zero-extended according to the type. For i1, the lowest bit.
 inline int64_t wrap_int(Element element, int64_t value) {
   switch (element) {
     case Element::kI1:
@@ -41,16 +41,16 @@ inline int64_t wrap_int(Element element, int64_t value) {
       return value;
   }
 }
-// Truncates and saturates; NaN gives 0.
+// Truncates and saturates. NaN gives 0.
 int64_t float_to_int(Element to, double value);
 // Converts an integer to a float type, rounding once.
 double int_to_float(Element from, int64_t value, Element to);
 
-// Converts a value to the bits that it has in memory (in the low bytes), and back.
+// encode() converts a value to its bits in memory, in the low bytes. decode() converts back.
 uint64_t encode(Element element, Cell value);
 Cell decode(Element element, uint64_t bits);
 
-// The value of lanes that must not be used: NaN, or a number that is easy to recognise.
+// The value of lanes that must not be used: NaN, or an easily recognised number.
 Cell poison(const Type& type);
 
 }  // namespace heddle::lang

@@ -6,7 +6,7 @@
 
 namespace heddle::lang {
 
-// The op whose types are being checked.
+// The op being checked. The rules below check types of its operands and results.
 class RuleContext {
  public:
   RuleContext(const Kernel& kernel, const Op& op) : kernel_(kernel), op_(op) {}
@@ -21,14 +21,14 @@ class RuleContext {
   }
   const Type& type_of(ValueId value) const { return kernel_.type(value); }
 
-  // Throws kInvalidIr at the op.
+  // Throws kInvalidIr with the location of the op.
   [[noreturn]] void fail(std::string why) const;
   void expect_results(size_t count) const;
   void expect_operand(size_t i, const Type& type) const;
   void expect_result(const Type& type, size_t i = 0) const;
-  // The axis in attribute `name`, which must be below `rank`.
+  // The axis in attribute `name`. Must be below `rank`.
   int axis(int rank, std::string_view name = "axis") const;
-  // Region i must take values of the types `arguments` and yield values of the types `yields`.
+  // Checks that region i takes values of the types `arguments` and yields values of the types `yields`.
   void expect_region(size_t i, const std::vector<Type>& arguments, const std::vector<Type>& yields) const;
   const Op& terminator(size_t region, OpCode code) const;
 
@@ -42,7 +42,7 @@ class RuleContext {
 namespace rules {
 
 inline constexpr unsigned kNumbers = ir::kBooleans | ir::kInts | ir::kFloats;
-// The type must be one of `types` (ir::OpTypes).
+// Checks that the type is one of `types` (ir::OpTypes).
 void check_types(RuleContext& c, const Type& type, unsigned types);
 
 #define HEDDLE_TILE_OP(enumerator, name, least, most, regions, traits, attributes, rule) void rule(RuleContext& c);

@@ -12,12 +12,12 @@
 namespace heddle::passes {
 
 enum class FusionPolicy : uint8_t {
-  kNone,    // every node is a kernel of its own
-  kBasic,   // producer into consumer per element, as common compilers do
-  kStitch,  // memory-bound regions as one kernel, epilogues into contractions
+  kNone,    // every node is a separate kernel
+  kBasic,   // fuses a producer into its consumer elementwise, as common compilers do
+  kStitch,  // one kernel per memory-bound region; fuses epilogues into contractions
 };
 
-// Rules of kStitch that join contractions. They can be turned off for comparison.
+// Rules of kStitch that fuse contractions. They can be turned off for comparison.
 struct FusionRules {
   bool attention = true, back_to_back = true;
 };
@@ -25,26 +25,26 @@ struct FusionRules {
 struct FusionOptions {
   FusionPolicy policy = FusionPolicy::kStitch;
   FusionRules rules = {};
-  // Whether a node can be compiled as a member of a group. The driver sets it to schedule::can_compile. Empty: all
-  // nodes that are memory-bound or anchors of templates can.
+  // True if a node can be compiled as a member of a group. The driver sets this to schedule::can_compile. If empty, all
+  // nodes can that are memory-bound or that contraction templates compute (ir::is_anchor).
   std::function<bool(const ir::Node& node, std::string* reason)> can_compile = {};
-  // Finds the attention whose last product is `product`. `may_view` tells whether a layout change may be fused into its
-  // reader's kernel. If only something similar was found, `reason` says why it is no attention. The driver sets it to
-  // schedule::AttentionFinder::find. Empty: there are no attentions.
+  // Finds the attention whose last product is `product`. `may_view` tells whether a layout change may be fused into the
+  // kernel of its reader. If the nodes only resemble an attention, `reason` receives the difference. The driver sets
+  // this to schedule::AttentionFinder::find. If empty, no attentions are found.
   using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;
   std::function<std::optional<ir::Attention>(ir::NodeId product, const MayView& may_view, std::string* reason)>
       find_attention = {};
-  // Whether a group of kind kAttention becomes one kernel. The driver sets it to schedule::can_attend.
+  // True if a group of kind kAttention can be one kernel. The driver sets this to schedule::can_attend.
   std::function<bool(const ir::Group& group, std::string* reason)> can_attend = {};
-  // Whether a group of kind kBackToBack becomes one kernel. The driver sets it to schedule::can_run_back_to_back.
-  // Empty: none does.
+  // True if a group of kind kBackToBack can be one kernel. The driver sets this to schedule::can_run_back_to_back. If
+  // empty, no such group can.
   std::function<bool(const ir::Group& group, std::string* reason)> can_run_back_to_back = {};
-  // Explains decisions about concatenations in place. Empty: they are not explained.
+  // Explains why a concatenation is not computed in place. If empty, these decisions are not explained.
   ir::PlacementObstacle placement_obstacle = {};
 };
 
-// Partitions the nodes of a graph into groups. Each rule (fusion/<rule>.h) returns a Decision; the result lists all of
-// them. Nodes that no compiler path takes form reference groups.
+// Partitions the nodes of a graph into groups. Each rule (fusion/<rule>.h) returns a Decision; the result lists all
+// decisions. Nodes that no kernel can compute form reference groups.
 ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOptions& options = {});
 
 }  // namespace heddle::passes

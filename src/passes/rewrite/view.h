@@ -6,7 +6,7 @@
 
 namespace heddle::passes {
 
-// A dense tensor seen through layout ops: element (i0, i1, ...) lies at offset + sum(i * stride), in elements.
+// A dense tensor accessed through layout ops. Element (i0, i1, ...) is at offset + sum(i * stride), in elements.
 struct StridedView {
   Shape shape;
   ir::Ints strides;
@@ -15,7 +15,7 @@ struct StridedView {
   static StridedView dense(const Shape& shape);
 };
 
-// The view after a transpose, reshape, broadcast, slice or reverse node; nothing if strides cannot express it.
+// The view after applying a transpose, reshape, broadcast, slice or reverse node. nullopt if strides cannot express it.
 std::optional<StridedView> apply(const StridedView& view, const ir::Node& node);
 
 }  // namespace heddle::passes

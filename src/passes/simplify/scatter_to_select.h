@@ -4,9 +4,10 @@
 
 namespace heddle::passes {
 
-// Rewrites scatters with constant indices and no combiner, which exporters write for assignments to slices. The update
-// for each element of the result is known, so a scatter is a selection among loads, which GPU kernels fuse with the
-// nodes around it. So are scatters of one update a row, which compare each element's position with its row's index.
+// Rewrites scatters as selections among loads, which GPU kernels fuse with neighbouring nodes. Applies to scatters
+// without a combiner in two cases:
+//   - The indices are constant, as exporters write assignments to slices. The update of each result element is known.
+//   - Each row receives one update. The selection compares each element's position with the index of its row.
 ir::Graph scatter_to_select(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

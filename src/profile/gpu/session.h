@@ -17,13 +17,13 @@
 
 namespace heddle::profile {
 
-// One collection. CUPTI calls it from threads of the program and from its own, possibly even after the collection has
-// ended. So sessions live as long as the process, but their data is freed with the collection.
+// The state of one collection. CUPTI calls it from the program's threads and from its own thread, possibly even after
+// the collection has ended. Therefore a session is never destroyed, but its data is freed when the collection ends.
 class GpuCollector::Session {
  public:
   Session(const cupti::Library& library, Options options);
 
-  void begin();  // throws kDevice, and has ended then
+  void begin();  // if it throws kDevice, the session has ended
   void end();
   void flush(bool forced);
   std::vector<GpuOperation> take();
@@ -35,7 +35,7 @@ class GpuCollector::Session {
   void on_buffer(void* context, uint32_t stream, std::span<uint8_t> records);
 
  private:
-  bool forked() const;  // this is a child of the process that began it
+  bool forked() const;  // true in a forked child of the process that called begin()
   CallLog& log_of_thread();
   uint64_t context_now() const;
   void subscribe();
@@ -49,15 +49,15 @@ class GpuCollector::Session {
   const cupti::Library& library_;
   Options options_;
   OperationStore operations_;
-  std::atomic<bool> all_there_{false};  // set by a forced flush since the last take()
+  std::atomic<bool> all_there_{false};  // a forced flush has occurred since the last take()
   size_t most_calls_ = 0;
-  int forks_ = 0;  // when it began
+  int forks_ = 0;  // the number of forks when the session began
   cupti::Subscriber subscriber_ = nullptr;
   std::atomic<bool> running_{false};
-  std::atomic<int> inside_{0};  // calls in progress that may use options_.context
+  std::atomic<int> inside_{0};  // the number of calls in progress that may use options_.context
   GraphNodes graph_nodes_;
 
-  mutable std::mutex mutex_;  // guards all below; never held across a call of CUPTI or of options_.context
+  mutable std::mutex mutex_;  // guards the members below; never held during a call of CUPTI or options_.context
   std::vector<std::unique_ptr<CallLog>> logs_;
   GpuStats stats_;
 

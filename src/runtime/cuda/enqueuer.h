@@ -10,31 +10,31 @@
 
 namespace heddle::runtime {
 
-// Enqueues runs of a plan in memory and on a stream of the caller. Never waits. From the second run with the same
-// addresses on, a run is the launch of one graph. On a capturing stream, its kernels become nodes of the caller's
-// graph. Thread-safe.
+// Enqueues runs of a plan on a stream of the caller, in memory of the caller. Never waits for the device. If addresses
+// repeat, each run from the second on is the launch of one CUDA graph. If the caller captures the stream, the plan's
+// kernels become nodes of the caller's graph. Thread-safe.
 class CudaEnqueuer {
  public:
   // Throws kUnsupportedOperator for a plan whose runs need the host.
   CudaEnqueuer(CudaCode& code, const Plan& plan);
 
-  // Bytes of memory that one run needs besides inputs and outputs. The address must be a multiple of
+  // The size in bytes of the workspace that one run needs. The address of the workspace must be a multiple of
   // CudaCallersMemory::kAlignment.
   size_t workspace_bytes() const { return workspace_bytes_; }
 
-  // `addresses`: of inputs and outputs, in the plan's order, and of the workspace. The run owns this memory until the
-  // stream has finished it. Throws kDevice.
+  // `addresses` holds the addresses of the inputs, the outputs (both in the plan's order) and the workspace. The run
+  // owns this memory until the stream has finished the run. Throws kDevice.
   void enqueue(std::vector<uint64_t> addresses, CudaDriver::Handle stream) const;
 
  private:
-  // The plan bound to addresses.
+  // The plan bound to a set of addresses.
   struct Bound {
     std::vector<uint64_t> addresses;
     CudaProgram program;
-    std::unique_ptr<CudaGraph> graph;  // from the second run on
+    std::unique_ptr<CudaGraph> graph;  // set from the second run on
   };
   using Shared = std::shared_ptr<Bound>;
-  // The bound plan and the graph of a run. If the graph is null, the program's actions are enqueued.
+  // The bound plan and the graph of a run. If `graph` is null, the actions of the bound program are enqueued instead.
   struct Run {
     Shared bound;
     const CudaGraph* graph = nullptr;

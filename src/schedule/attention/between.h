@@ -12,24 +12,24 @@
 
 namespace heddle::schedule {
 
-// The nodes that compute a value by views, elementwise nodes and reductions, and the subset that depends on one
-// product.
+// The nodes from which a value is computed by views, elementwise nodes and reductions, up to the nearest products. Also
+// the subset of these nodes that depends on one selected product.
 class NodesBetween {
  public:
   explicit NodesBetween(const ir::Graph& graph) : graph_(graph) {}
 
-  // Collects all nodes above a value; returns false if there are too many.
+  // Collects all nodes between `value` and the nearest products. Returns false if there are too many.
   bool look_above(ir::ValueId value);
-  // By node: true if look_above() would find an exponential.
+  // For each node, true if look_above() on its value would find an exponential.
   static std::vector<bool> find_exponentials(const ir::Graph& graph);
-  // The products among these nodes on which exponentials depend, the last one first. A deep network has many other
-  // products above, since its residual sums reach back to its input.
+  // The products among the collected nodes on which exponentials depend, the last product first. Other products are
+  // ignored: residual sums in a deep network lead to many of them.
   std::vector<ir::NodeId> products() const;
-  // Selects the product above and finds the nodes that depend on it.
+  // Selects one of the collected products and finds the nodes that depend on it.
   void set_product(ir::NodeId product);
   bool depends(ir::NodeId id) const { return dependent_.contains(id); }
   const std::set<ir::NodeId>& dependent() const { return dependent_; }
-  // True if exponentials of the product are summed.
+  // True if exponentials that depend on the selected product are summed.
   bool sums_exponentials() const;
 
   const ir::Graph& graph() const { return graph_; }
@@ -43,11 +43,11 @@ class NodesBetween {
   ir::NodeId product_ = 0;
 };
 
-// Makes the expressions of values between two products at one batch, row and key. Loads name values of the graph.
+// Builds expressions for the values between two products, at one batch, row and key. Loads refer to graph values.
 class KeyExprs {
  public:
-  // `reads`: true for values that are loaded instead of computed. `first`: position of the first key in a longer
-  // dimension.
+  // `reads`: true for values to load instead of compute. `first`: the position of the first key if the dimension is
+  // longer than the keys.
   KeyExprs(const NodesBetween& nodes, std::function<bool(ir::ValueId)> reads, int64_t first)
       : nodes_(nodes), graph_(nodes.graph()), reads_(std::move(reads)), first_(first), inliner_(graph_, pool) {
     inliner_.set_binding([this](ir::ValueId v, const std::vector<Index>& at) { return bind(v, at); });
@@ -58,13 +58,13 @@ class KeyExprs {
   ExprPool pool;
   VarId key = 0;
   int64_t keys = 1;
-  Index key_at;  // the key's variable, or 0 if there is one key
+  Index key_at;  // the variable `key`, or 0 if there is only one key
   std::vector<KeyReduction> reductions;
-  std::set<std::vector<Index>> product_at;  // where the product is read
+  std::set<std::vector<Index>> product_at;  // positions at which the product is read
 
-  // Throws kUnsupportedOperator.
+  // The expression of a value at an index. Throws kUnsupportedOperator.
   ExprId at(ir::ValueId value, const std::vector<Index>& index) { return inliner_.at(value, index); }
-  // Position of the key in a dimension longer than the keys.
+  // The position of the key in a dimension of `extent` elements, which may be longer than the keys.
   Index key_in(int64_t extent);
 
  private:

@@ -7,14 +7,14 @@
 
 namespace heddle::schedule {
 
-// Predicts the time of a chain on a CPU, as one kernel and as a kernel per contraction.
+// Predicts the CPU time of a chain of contractions, as one kernel and as separate kernels.
 class CpuChainCosts {
  public:
   CpuChainCosts(const CpuBackToBackDesc& desc, const Target& target);
 
   double one_kernel_us(const CpuChain& chain) const;
   double apart_us() const;
-  // Bytes of the maps that stay on the chip.
+  // The bytes of feature maps that one kernel keeps in caches instead of memory.
   double saved_bytes() const;
 
  private:

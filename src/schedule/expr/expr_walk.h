@@ -5,7 +5,7 @@
 
 namespace heddle::schedule {
 
-// Calls `next(value)` for each expression whose value an index is computed from, in order, also inside divisions.
+// Calls `next(value)` for each expression that an index is computed from, in order, also inside divisions.
 template <typename Next>
 void for_each_dynamic(const IndexPool& indices, const Index& index, const Next& next) {
   if (!indices.reads_values(index)) return;
@@ -26,18 +26,18 @@ void for_each_dynamic(const IndexPool& indices, const Index& index, const Next& 
   });
 }
 
-// The edges that a walk follows: arguments; also the values that indices are computed from; also the values that a
-// local varies with, although it is not computed from them.
+// The edges that a walk follows. kArguments: arguments. kIndices: also the expressions that indices are computed from.
+// kAll: also the expressions that a local varies with, although it is not computed from them.
 enum class Follow : uint8_t { kArguments, kIndices, kAll };
 
 // A depth-first walk that visits each expression once over all calls of run(). Always use it to search below an
-// expression: kernels of models share values so often that plain recursion would visit them over and over.
+// expression: expressions are shared so often that plain recursion would visit some of them exponentially often.
 class ExprWalk {
  public:
   explicit ExprWalk(const ExprPool& pool, Follow follow = Follow::kArguments) : pool_(pool), follow_(follow) {}
 
-  // Calls `enter(e)` before the operands of e and `leave(e)` after them. If `enter(e)` returns false, the operands and
-  // `leave(e)` are skipped.
+  // Calls `enter(e)` before visiting the operands of e, and `leave(e)` after visiting them. If `enter(e)` returns
+  // false, the operands and `leave(e)` are skipped.
   template <typename Enter, typename Leave>
   void run(ExprId root, const Enter& enter, const Leave& leave) {
     walk_.run(
@@ -64,12 +64,12 @@ class ExprWalk {
   DagWalk walk_;
 };
 
-// Visits each expression reachable from `roots` once, including through the indices of loads.
+// Calls f once for each expression reachable from `roots`, including through the indices of loads.
 void visit_exprs(const ExprPool& pool, const std::vector<ExprId>& roots, const std::function<void(ExprId)>& f);
-// The expressions that are computed whatever the guards decide: reachable from `roots` without entering a guard's
-// sides. Ascending.
+// The expressions that are computed regardless of guards: those reachable from `roots` without entering a branch of a
+// guard. In ascending order.
 std::vector<ExprId> unconditional(const ExprPool& pool, const std::vector<ExprId>& roots);
-// The topmost expressions below `roots` that `take` accepts, in depth-first order.
+// The topmost expressions below `roots` for which `take` returns true, in depth-first order.
 std::vector<ExprId> topmost(const ExprPool& pool, const std::vector<ExprId>& roots,
                             const std::function<bool(ExprId)>& take);
 

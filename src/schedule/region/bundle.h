@@ -8,28 +8,28 @@
 
 namespace heddle::schedule {
 
-// Several stitch kernels as one. Side by side (no part reads another's results): the tasks of the parts follow each
-// other, so that threads take them without a barrier between parts. In a row (each part is one task): the parts run one
-// after the other on one thread, where program order is the barrier.
+// Several stitch kernels as one kernel, in one of two forms. Side by side: no part reads results of another part. The
+// tasks of all parts are numbered consecutively, so threads need no barrier between parts. In a row: each part is one
+// task. The parts run one after the other on one thread, so program order replaces barriers.
 struct CpuBundleDesc {
   struct Part {
     std::shared_ptr<const CpuStitchDesc> body;
     std::vector<Operand> operands;
     Config config;
-    std::vector<uint32_t> from;  // by operand of the part: operand of the bundle
+    std::vector<uint32_t> from;  // for each operand of the part: the number of the bundle's operand
   };
   std::vector<Part> parts;
   bool in_a_row = false;
 };
 
-// The memory of a kernel's operand.
+// Identifies the memory of a kernel's operand.
 using Place = std::pair<Binding::Kind, uint64_t>;
 inline Place place_of(const Binding& b) {
   return {b.kind, b.kind == Binding::Kind::kValue ? b.value : b.workspace};
 }
 
-// Joins the kernels of a stitch group for a CPU. Joins all in a row if each is one task and they are short or there is
-// only one thread. Otherwise joins kernels side by side that wait for the same number of kernels before them.
+// Joins the CPU kernels of a stitch group. Joins all kernels in a row if each is one task, and they are short or there
+// is only one thread. Otherwise joins kernels side by side if they have the same depth in the dependency graph.
 ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target);
 
 }  // namespace heddle::schedule

@@ -1,11 +1,11 @@
-// Conversion of element types, bit casts, and the 16-bit floating storage formats (round to nearest even).
+// Conversion between element types, bit casts, and the 16-bit floating-point storage formats (round to nearest even).
 #pragma once
 
 #include "tile/arch/cpu/vec_types.h"
 
 namespace heddle::tile {
 
-// The bits of a as lanes of To; sizes must agree.
+// Reinterprets the bits of a's lanes as lanes of type To. Both types must have the same size.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
   static_assert(sizeof(To) == sizeof(T));
@@ -17,8 +17,9 @@ TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
   }
 }
 
-// Converts lanes. Float to integer truncates. For integers of up to 32 bits, a value out of range wraps as in a
-// conversion through the next wider integer; beyond that, the result is unspecified. It never traps.
+// Converts each lane. A conversion from float to integer truncates and never traps. If the value is out of range for an
+// integer of up to 32 bits, it wraps as in a conversion through the next wider integer. If it is out of range for the
+// wider integer too, the result is unspecified.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> convert(vec<T, W> a) {
   if constexpr (is_same<To, T>) {
@@ -42,7 +43,8 @@ template <int To, int B, int W>
 TILE_INLINE mask<To, W> convert_mask(mask<B, W> m) {
   return {convert<int_t<To>>(m.v)};
 }
-// Converts nonzero lanes (also NaN) to a mask, and a mask to 0 or 1 in a numeric type. Bool tensors are uint8_t.
+// to_mask() sets the lanes that are not zero; NaN is not zero. from_mask() gives 0 or 1 in a numeric type. Tensors of
+// booleans have uint8_t elements.
 template <typename T, int W>
 TILE_INLINE mask<sizeof(T), W> to_mask(vec<T, W> a) {
   return a != zero<T, W>();
@@ -52,7 +54,7 @@ TILE_INLINE vec<T, W> from_mask(mask<B, W> m) {
   return convert<T>(convert<int_t<sizeof(T)>>(m.v) & splat<W>(int_t<sizeof(T)>(1)));
 }
 
-// a where the mask is set, else b. The mask may come from elements of another size.
+// Returns a where the mask is set, else b. The mask may come from elements of a different size.
 template <int B, typename T, int W>
 TILE_INLINE vec<T, W> select(mask<B, W> m, vec<T, W> a, vec<T, W> b) {
   if constexpr (B != sizeof(T)) {
@@ -85,7 +87,7 @@ TILE_INLINE vec<float, W> widen_half(vec<uint16_t, W> h) {
     return {__builtin_ia32_vcvtph2ps256((raw)h.v)};
 #endif
   } else {
-    // Shift the exponent into place, then scale by 2^112: subnormals become normal exactly.
+    // Shift the exponent into place, then multiply by 2^112. This also converts subnormals exactly.
     const vec<uint32_t, W> bits = convert<uint32_t>(h);
     const vec<uint32_t, W> sign = (bits & 0x8000u) << 16u;
     const vec<uint32_t, W> magnitude = (bits & 0x7fffu) << 13u;
@@ -113,7 +115,7 @@ TILE_INLINE vec<uint16_t, W> narrow_half(vec<float, W> a) {
     const vec<uint32_t, W> bits = bit_cast<uint32_t>(a);
     const vec<uint32_t, W> sign = bits & 0x80000000u;
     const vec<uint32_t, W> magnitude = bits ^ sign;
-    // Normal results: round by adding half an ulp, ties to even. Subnormal results: the FPU's adder rounds at 2^-24.
+    // Normal results: round by adding half an ulp, ties to even. Subnormal results: adding 0.5 rounds at 2^-24.
     const vec<uint32_t, W> odd = (magnitude >> 13u) & 1u;
     const vec<uint32_t, W> normal = (magnitude - (112u << 23) + 0xfffu + odd) >> 13u;
     const vec<uint32_t, W> subnormal = bit_cast<uint32_t>(bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
@@ -138,7 +140,7 @@ TILE_INLINE vec<uint16_t, W> narrow_bfloat(vec<float, W> a) {
 
 }  // namespace detail
 
-// One value; for scalar code.
+// Conversions of one value, for scalar code.
 TILE_INLINE float to_float(half h) {
   return detail::widen_half(vec<uint16_t, 1>{h.bits}).v;
 }
@@ -155,7 +157,7 @@ TILE_INLINE bfloat to_bfloat(float f) {
   return {detail::narrow_bfloat(vec<float, 1>{f}).v};
 }
 
-// Rounds to the precision of a 16-bit storage type and back, for chains that must match stored values.
+// Rounds each lane to the precision of a 16-bit storage type. For chains of operations that must match stored values.
 template <typename Storage, int W>
 TILE_INLINE vec<float, W> round_to(vec<float, W> a) {
   if constexpr (is_same<Storage, half>) {

@@ -1,6 +1,6 @@
-// The interface between the emulator and kernels compiled for it. A unit of CUDA C++ becomes a shared object that
-// exports `heddle_emulated_module` and one `heddle_kernel_NAME` per kernel. The emulator sets the two pointers of the
-// module before it runs a thread, and serves calls through the functions of Api.
+// The interface between the emulator and kernels compiled for it. A CUDA C++ file is compiled to a shared object that
+// exports `heddle_emulated_module`, and one `heddle_kernel_NAME` per kernel. Before running a thread, the emulator sets
+// the two pointers of ModuleInfo. Kernels call the emulator through the functions of Api.
 #pragma once
 
 #include <stdint.h>
@@ -17,26 +17,26 @@ struct BlockInfo {
   Dim block_index, block_dim, grid_dim;
   uint32_t cluster_rank, cluster_blocks;
   uint8_t* shared;        // dynamic shared memory
-  uint32_t shared_bytes;  // of dynamic shared memory
-  uint32_t shared_base;   // its 32-bit address; the same in every block of a launch
+  uint32_t shared_bytes;  // size of the dynamic shared memory
+  uint32_t shared_base;   // 32-bit address of `shared`; equal for every block of a launch
 };
 
 struct ThreadInfo {
   Dim thread_index;
-  uint32_t linear;  // index in the block
+  uint32_t linear;  // linear index of the thread in its block
   const BlockInfo* block;
 };
 
-// The place where a kernel waits, for reports.
+// The source location at which a kernel waits, for reports.
 struct Place {
   const char* file;
   uint32_t line;
 };
 
-// The values that the lanes of a warp passed to a collective. `values` stays valid until the lane's collective after
-// the next.
+// The values that the lanes of a warp passed to a collective. A lane may read `values` until it has called two more
+// collectives.
 struct Collected {
-  const uint64_t* values;  // 32; values of absent lanes are stale
+  const uint64_t* values;  // 32 values; values of lanes that are not in `present` are stale
   uint32_t present;
 };
 
@@ -62,7 +62,7 @@ enum class BarrierMode : uint32_t { kSync, kArrive, kOr, kAnd, kCount };
 // Element types of tensor-core operands.
 enum class Element : uint32_t { kHalf, kBfloat, kTf32, kE4M3, kE5M2, kInt8, kUint8 };
 
-// mma.sync m16n8 with 32 bytes of k: the registers of one lane. `d`: four f32, or s32 for integers.
+// The operands of mma.sync m16n8 with 32 bytes of k, for one lane. `d` has four f32, or s32 for integers.
 struct MmaCall {
   Element a_type, b_type;
   void* d;
@@ -70,38 +70,39 @@ struct MmaCall {
   const uint32_t* b;
 };
 
-// wgmma.mma_async m64nN with 32 bytes of k. B is in shared memory, A in shared memory or in four words of each lane.
-// `d`: n / 2 f32, or s32 for integers.
+// The operands of wgmma.mma_async m64nN with 32 bytes of k. B is in shared memory. A is in shared memory or in four
+// words of each lane. `d` has n / 2 f32, or s32 for integers.
 struct WgmmaCall {
   Element type;
   uint32_t n;
   void* d;
   uint64_t a, b;  // descriptors
   bool mn_a, mn_b, accumulate;
-  const uint32_t* words;  // of A; null if A is in shared memory
+  const uint32_t* words;  // A in registers; null if A is in shared memory
 };
 
 struct Api {
-  // Ends the launch with this text.
+  // Ends the launch with this error message.
   void (*fail)(const char* text);
-  // Ends the launch because of an access to an address that is no multiple of `alignment` bytes.
+  // Ends the launch because an access used an address that is not a multiple of `alignment` bytes.
   void (*misaligned)(uint64_t address, uint32_t alignment, Place place);
-  // Lets other threads run; for loops that wait for a value in memory.
+  // Lets other threads run. For loops that wait for a value in memory.
   void (*poll)(Place place);
-  // Called after an access to memory that other threads may poll, with the bits that it read and whether it changed
-  // them.
+  // Called after an access to memory that other threads may poll. `bits` is the value that the access read, and
+  // `changed` says whether it changed the value.
   void (*saw)(const void* address, uint64_t bits, bool changed);
-  // Barrier `id` of the block for `threads` threads (0: all). Returns the combination of the predicates.
+  // A barrier of the block for `threads` threads (0: all threads), with the number `id`. Returns the combination of the
+  // predicates according to `mode`.
   uint32_t (*barrier)(uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);
-  // Waits for the lanes in `mask` and exchanges a value with them.
+  // Waits for the lanes in `mask` and exchanges one value per lane.
   Collected (*collect)(Collective kind, uint32_t mask, uint64_t value, Place place);
   void (*cluster_arrive)(Place place);
   void (*cluster_wait)(Place place);
-  // Dynamic shared memory of a block of the cluster.
+  // The dynamic shared memory of block `rank` of the cluster.
   uint8_t* (*cluster_shared)(uint32_t rank);
 
   void (*mma)(const MmaCall& call, Place place);
-  // ldmatrix and stmatrix of `count` matrices of 8x8 elements of 16 bits.
+  // ldmatrix and stmatrix for `count` matrices of 8x8 16-bit elements.
   void (*load_matrices)(uint32_t* words, uint32_t count, bool transposed, uint32_t address, Place place);
   void (*store_matrices)(const uint32_t* words, uint32_t count, bool transposed, uint32_t address, Place place);
 
@@ -110,21 +111,22 @@ struct Api {
   void (*copy_commit)();
   void (*copy_wait)(uint32_t pending);
 
-  // mbarrier. `block`: the block of the cluster in which it lies, or kOwnBlock.
+  // mbarrier. `block` is the rank of the cluster's block that contains the barrier, or kOwnBlock.
   void (*barrier_init)(uint32_t address, uint32_t arrivals, Place place);
   void (*barrier_arrive)(uint32_t address, uint32_t block, uint32_t expect_bytes, Place place);
   void (*barrier_wait)(uint32_t address, uint32_t parity, Place place);
-  // st.async: stores into a block of the cluster and reports the bytes to an mbarrier there.
+  // st.async: stores into shared memory of block `block` of the cluster and reports the bytes to an mbarrier there.
   void (*store_async)(uint32_t to, uint32_t block, const void* from, uint32_t bytes, uint32_t barrier, Place place);
 
   // fence.mbarrier_init, fence.proxy.async.
   void (*fence_barrier_init)();
   void (*fence_async)();
 
-  // Copies shared memory to a block of the cluster, whose barrier counts the bytes.
+  // Copies shared memory to another block of the cluster. An mbarrier in that block counts the bytes.
   void (*copy_shared)(uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t block, Place place);
 
-  // Boxes of a tensor map. `blocks`: mask of the blocks of the cluster that receive the box; 0: this one.
+  // TMA loads and stores of a box of a tensor map. `blocks` is the mask of the cluster's blocks that receive the box; 0
+  // means the calling block.
   void (*load_box)(const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank,
                    uint32_t blocks, Place place);
   void (*store_box)(const void* map, uint32_t from, const int32_t* coordinates, uint32_t rank, Place place);
@@ -143,16 +145,16 @@ struct Api {
 
 struct ModuleInfo {
   uint32_t abi;
-  ThreadInfo** thread;  // the thread that runs
+  ThreadInfo** thread;  // the running thread
   const Api** api;
 };
 
 struct KernelInfo {
-  void (*run)(void** arguments);  // as the current thread
+  void (*run)(void** arguments);  // executes the kernel for the running thread
   const uint32_t* argument_bytes;
   uint32_t arguments;
-  uint32_t max_threads;  // of a block; 0: no bound given
-  Dim cluster;           // 0: none given
+  uint32_t max_threads;  // most threads per block; 0 if unspecified
+  Dim cluster;           // 0 if unspecified
 };
 
 }  // namespace heddle::emulated

@@ -1,7 +1,9 @@
-// Loads 8x8 matrices of 16-bit elements from shared memory to registers. Lanes 8i .. 8i + 7 give the shared addresses
-// of the rows of matrix i. A row has 16 bytes and is aligned to 16. With t = l % 4, lane l receives in r[i] elements 2t
-// and 2t + 1 of row l / 4, the first in the low half. Transposed: of column l / 4. Without transposing, a matrix can
-// also be 8x4 elements of 32 bits or 8x16 of 8 bits.
+// Loads four 8x8 matrices of 16-bit elements from shared memory to registers. Lanes 8i .. 8i + 7 give the shared
+// addresses of the rows of matrix i. A row has 16 bytes and is aligned to 16 bytes.
+//
+// With t = l % 4, lane l receives elements 2t and 2t + 1 of row l / 4 of matrix i in r[i], the first one in the low
+// half. With `Transposed`, they are elements of column l / 4 instead. Without it, a matrix can also have 8x4 elements
+// of 32 bits or 8x16 elements of 8 bits.
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +25,7 @@ __device__ inline void load_matrices(uint32_t (&r)[4], uint32_t row) {
   }
 }
 
-// Two matrices. Only the addresses of lanes 0 .. 15 are used.
+// Loads two matrices. Only the addresses of lanes 0 .. 15 are used.
 template <bool Transposed>
 __device__ inline void load_matrices(uint32_t (&r)[2], uint32_t row) {
   if constexpr (Transposed) {

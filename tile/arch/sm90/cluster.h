@@ -1,12 +1,13 @@
-// Stores by blocks of a cluster to each other's shared memory, sm_90.
+// Stores from a block to the shared memory of other blocks of its cluster, sm_90.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
 
 namespace heddle::tile::sm90 {
 
-// Stores `value` at the offset of *at in a block of the cluster and reports its bytes to that block's barrier at the
-// offset of *barrier. Threads that wait for the barrier's phase see the value; nothing else orders the store.
+// Stores `value` in the shared memory of block `block` of the cluster, at the same offset as `at` in this block's
+// memory. Reports the bytes to the barrier at the same offset as `barrier` in that block. Threads that wait for the
+// phase of that barrier see the value; nothing else orders the store.
 __device__ inline void store_async(float* at, float value, Barrier* barrier, uint32_t block) {
   asm volatile(
       "{\n"
@@ -19,7 +20,7 @@ __device__ inline void store_async(float* at, float value, Barrier* barrier, uin
       : "memory");
 }
 
-// The same for 1, 2 or 4 words at once, aligned to their total size.
+// Like store_async(), for 1, 2 or 4 words at once, aligned to their total size.
 template <int Words>
 __device__ inline void store_words_async(uint32_t* at, const uint32_t (&w)[Words], Barrier* barrier, uint32_t block) {
   static_assert(Words == 1 || Words == 2 || Words == 4);

@@ -1,11 +1,11 @@
-// Sums of micro tiles over parts of k, with their rounding errors.
+// Sums of micro tiles over parts of k, with the rounding errors of the sums.
 #pragma once
 
 #include "tile/op/reduce.h"
 
 namespace heddle::tile::detail {
 
-// Tiles of `elements` each. The used elements come first and are whole vectors.
+// The memory of these sums. Each tile has `elements` elements; the used elements are at its start, in whole vectors.
 template <typename T>
 struct LongSums {
   T *sums, *errors;

@@ -1,7 +1,7 @@
-// Reductions over the blocks of a cluster. Each block sends its result to all blocks by stores that are counted by a
-// barrier in their shared memory, and each combines the results in the order of the blocks. No block waits for other
-// writes of a block; with a cluster barrier it would, at the L2. The memory for the exchange is used only once in a
-// kernel.
+// Reductions over the blocks of a cluster. Each block stores its result into the shared memory of all blocks, where a
+// barrier counts the bytes. Each block then combines the results in the order of the blocks. A block waits only for
+// these stores; a cluster barrier would also wait for the block's other writes, at the L2. The memory for the exchange
+// is used only once in a kernel.
 #pragma once
 
 #include "tile/arch/sm90/cluster.h"
@@ -11,8 +11,8 @@ namespace heddle::tile {
 
 using cta_group_barrier = sm90::Barrier;
 
-// Called by all threads at the beginning of a kernel. Before the first reduction, sm90::cluster_wait() must have been
-// called, so that all blocks have begun.
+// All threads call this at the beginning of a kernel. Before the first reduction, they must call sm90::cluster_wait(),
+// so that all blocks have begun.
 template <int Count>
 TILE_INLINE void cta_group_begin(uint8_t* barriers) {
   if (threadIdx.x == 0) {
@@ -26,7 +26,7 @@ TILE_INLINE void cta_group_begin(uint8_t* barriers) {
 
 namespace detail {
 
-// A value as the words that are sent to another block: 1, 2 or a multiple of 4.
+// A value as the words to send to another block. The number of words is 1, 2 or a multiple of 4.
 template <typename T>
 struct cta_group_packet {
   static constexpr int kLeast = (sizeof(T) + 3) / 4;
@@ -52,9 +52,10 @@ struct cta_group_packet {
 
 }  // namespace detail
 
-inline constexpr int cta_group_slot_offset = 512;  // after the part of a slot that a block's warps use
+inline constexpr int cta_group_slot_offset = 512;  // offset in a slot; the memory before it is for the warps of a block
 
-// Reduces over all threads of `Blocks` blocks of `Threads`. `slot`: 1024 bytes that only this reduction uses.
+// Reduces over all threads of `Blocks` blocks with `Threads` threads each. `slot` points to 1024 bytes that no other
+// reduction uses.
 template <typename C, int Threads, int Blocks, typename T>
 TILE_INLINE T cta_group_reduce(T x, uint8_t* slot, cta_group_barrier* barrier) {
   using Packet = detail::cta_group_packet<T>;
@@ -75,8 +76,9 @@ TILE_INLINE T cta_group_reduce(T x, uint8_t* slot, cta_group_barrier* barrier) {
   return x;
 }
 
-// Columns of running results: the first `Columns` threads of each block hold the results of the block's rows, and on
-// return those of all rows. `all`: room for Blocks * Columns * A::width elements of at least a word, 16-byte aligned.
+// Combines columns of running results over the blocks. On entry, the first `Columns` threads of each block hold the
+// results of the block's rows. On return, they hold the results of all rows. `all` has room for Blocks * Columns *
+// A::width elements of at least a word, and is 16-byte aligned.
 template <typename C, int Columns, int Blocks, typename A>
 TILE_INLINE void cta_group_columns(A& own, uint8_t* all, cta_group_barrier* barrier) {
   using Packet = detail::cta_group_packet<decltype(own.part)>;

@@ -1,6 +1,6 @@
-// Cooperation of threads: barriers, reductions and scans of a team. A team is a thread, a power-of-two part of a warp,
-// a warp, or a whole block. Every thread of the warps of a team takes part in each call. Results are the same on all
-// threads and in every run, because the order of combination is fixed.
+// Cooperation of threads: barriers, reductions and scans of a thread group ("team"). A team is a thread, a power-of-two
+// part of a warp, a warp, or a whole block. Every thread of a warp that contains part of a team must take part in each
+// call. Results are equal on all threads and in every run, because the order of combination is fixed.
 #pragma once
 
 #include "tile/op/combine.h"
@@ -8,7 +8,7 @@
 
 namespace heddle::tile {
 
-// Over the lanes, pairwise.
+// Combines the lanes of a vector, pairwise.
 template <typename C, typename T, int W>
 TILE_INLINE T across(vec<T, W> a) {
 #pragma unroll
@@ -30,7 +30,7 @@ struct accumulator {
   TILE_INLINE T row() const { return across<C>(part); }
 };
 
-// A sum of many terms that keeps its rounding error (Kahan 1965).
+// A sum of many terms, with compensation of rounding errors (Kahan 1965).
 template <typename T, int W>
 struct compensated_sum {
   static constexpr int width = W;
@@ -38,7 +38,7 @@ struct compensated_sum {
   TILE_INLINE void add(vec<T, W> v) {
     each_lane<W>([&](int i) {
       const T term = v[i] - lost[i], after = part[i] + term;
-      // If the sum has overflowed the difference is NaN; the infinity must be kept.
+      // If the sum has overflowed, the difference is NaN. Ignore it so that the infinity remains.
       const T rest = (after - part[i]) - term;
       part.set(i, after);
       lost.set(i, rest == rest ? rest : T(0));
@@ -48,7 +48,7 @@ struct compensated_sum {
   TILE_INLINE T row() const { return across<sum_of>(part); }
 };
 
-// The lanes of running results of any kind.
+// Access to the lanes of running results of any kind.
 template <typename A>
 TILE_INLINE auto element_of(const A& a, int i) {
   return a.part[i];
@@ -62,8 +62,8 @@ TILE_INLINE void set_element(A& a, int i, E value) {
   }
 }
 
-// Position of the best value: NaN wins over numbers; among equals the first wins (Last: the last). `where` < 0: none
-// yet.
+// The best value so far and its position. NaN is better than any number. Among equal values the first one wins, or with
+// `Last` the last one. `where` < 0: there is no value yet.
 template <bool Max, bool Last, typename T, typename P>
 struct best {
   T value;
@@ -73,7 +73,7 @@ struct best {
     if constexpr (is_float<T>) return !(Max ? a <= b : a >= b) && b == b;
     return Max ? a > b : a < b;
   }
-  // Adds a value that comes after all previous ones.
+  // Adds a value whose position is after all previous positions.
   TILE_INLINE void meet(T v, P at) {
     const bool taken = where < 0 || (Last ? !better(value, v) : better(v, value));
     value = taken ? v : value;
@@ -134,7 +134,7 @@ TILE_INLINE void team_sync() {
   }
 }
 
-// Over `Lanes` neighbouring threads of a warp.
+// Combines the values of `Lanes` neighbouring threads of a warp.
 template <typename C, int Lanes, typename T>
 TILE_INLINE T lanes_reduce(T x) {
   if constexpr (requires { C::template over_lanes<Lanes>(x); }) {
@@ -157,7 +157,8 @@ TILE_HD constexpr int power_of_two_from(int n) {
   return p;
 }
 
-// Over a team. A block needs `shared` for one T per warp, reusable after the next barrier.
+// Combines the values of all threads of a team. If the team is a block, `shared` has room for one T per warp; it may be
+// reused after the next barrier.
 template <typename C, int Threads, typename T>
 TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
   if constexpr (Threads <= 32) {
@@ -177,7 +178,7 @@ TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
   }
 }
 
-// The same with a place in the block's shared memory, aligned to 16 bytes; teams within a warp need none.
+// Like team_reduce() above, with `shared` as bytes, aligned to 16. Teams within a warp do not need shared memory.
 template <typename C, int Threads, typename T>
 requires(!is_same<T, uint8_t>) TILE_INLINE T team_reduce(T x, uint8_t* shared) {
   return team_reduce<C, Threads>(x, reinterpret_cast<T*>(shared));
@@ -189,7 +190,7 @@ requires(Threads <= 32) TILE_INLINE T team_reduce(T x) {
 
 namespace detail {
 
-// The lanes of running results in their memory layout.
+// The lanes of running results, as stored in shared memory.
 template <typename A>
 struct alignas(sizeof(element_of(A(), 0)) * A::width > 8 ? 16 : sizeof(element_of(A(), 0)) * A::width) column_vector {
   using Element = decltype(element_of(A(), 0));
@@ -213,16 +214,16 @@ struct alignas(sizeof(element_of(A(), 0)) * A::width > 8 ? 16 : sizeof(element_o
 
 }  // namespace detail
 
-// Columns of running results: thread `lane` < Columns * Groups of a team has column lane % Columns of one group of
-// rows. On return the first group's threads have the columns over all groups. `shared` belongs to the team, is 16-byte
-// aligned and reusable after the next barrier.
+// Combines columns of running results over groups of rows. On entry, thread `lane` < Columns * Groups of the team holds
+// column lane % Columns of group lane / Columns. On return, the threads of the first group hold the columns combined
+// over all groups. `shared` belongs to the team, is 16-byte aligned, and may be reused after the next barrier.
 template <typename C, int Team, int Columns, int Groups, typename A>
 TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   using Element = decltype(element_of(own, 0));
   constexpr int W = A::width;
   using Vector = detail::column_vector<A>;
   auto* all = reinterpret_cast<Vector*>(shared);
-  // First combines threads of a warp with the same column, by shuffles; then the warps.
+  // First combine threads of a warp that have the same column, with shuffles; then combine the warps.
   constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
   constexpr int Left = together ? Team / 32 : Groups, Active = Columns * Left;
   if constexpr (together) {
@@ -235,7 +236,7 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
     }
   }
   if constexpr (Left > 1) {
-    // Many parts are combined in two steps: several threads per column, then one.
+    // If there are many parts, combine them in two steps: first with several threads per column, then with one.
     constexpr int Parts = Left <= 16 ? Left : Left <= 64 ? 8 : 16;
     const int place = together ? lane / 32 * Columns + lane % 32 : lane;
     if (together ? lane % 32 < Columns : lane < Active) all[place] = Vector::of(own);
@@ -258,7 +259,7 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   }
 }
 
-// One result of a column, with the interface of an accumulator.
+// A single result of a column, with the interface of an accumulator.
 template <typename Element>
 struct single_column {
   static constexpr int width = 1;
@@ -272,9 +273,9 @@ struct single_column {
   }
 };
 
-// The same for a block of more than a warp, with results spread over its threads (there are no more results than
-// threads): thread e < Columns * A::width returns lane e % A::width of column e / A::width. `shared` has room for the
-// lanes of Columns * Groups threads.
+// Like columns_reduce(), for a block of more than one warp, but spreads the results over the block's threads. Thread e
+// < Columns * A::width returns lane e % A::width of column e / A::width. There must be at least as many threads as
+// results. `shared` has room for the lanes of Columns * Groups threads.
 template <typename C, int Team, int Columns, int Groups, typename A>
 TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
   using Element = decltype(element_of(own, 0));
@@ -284,8 +285,8 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
   constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
   constexpr int Left = together ? Team / 32 : Groups;
   if constexpr (together) {
-    // Threads of a warp with the same column: while they hold several lanes, each pair of threads divides these lanes
-    // between them.
+    // Combine threads of a warp that have the same column. While threads hold several lanes, each pair of threads
+    // divides the lanes: one keeps the lower half and the other the upper half.
     Element lanes[W];
     each_lane<W>([&](int i) { lanes[i] = element_of(own, i); });
     int first = 0;
@@ -318,7 +319,7 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
     each_lane<W>([&](int i) { all[lane * W + i] = element_of(own, i); });
   }
   __syncthreads();
-  // Many parts are combined in two steps: several threads per result, then one.
+  // If there are many parts, combine them in two steps: first with several threads per result, then with one.
   constexpr int most = Team / All, wanted = Left > 64 ? 16 : Left > 16 ? 8 : Left > 4 && sizeof(Element) > 8 ? 4 : 1;
   constexpr int Parts = most >= wanted ? wanted : 1;
   single_column<Element> r{};
@@ -340,9 +341,9 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
   return r;
 }
 
-// Combines the vectors carried by the teams of a block, element by element: thread t of the block gets the vectors t, t
-// + threads, ... combined over all teams. Every team holds `Columns` vectors; its thread l holds vectors l, l + Team,
-// ...
+// Combines vectors over the teams of a block, element by element. Every team holds `Columns` vectors; thread l of a
+// team holds vectors l, l + Team, ... On return, thread t of the block has the combined vectors t, t + threads, ... in
+// `result`.
 template <typename C, int Teams, int Team, int Columns, int Own, typename A, int Steps, typename V>
 TILE_INLINE void combine_teams(const A (&carried)[Steps], V (&result)[Own], uint8_t* shared, int team, int lane) {
   using T = typename V::element;
@@ -364,8 +365,9 @@ TILE_INLINE void combine_teams(const A (&carried)[Steps], V (&result)[Own], uint
   }
 }
 
-// The combined values of the threads before this one in the team; `total` is that of the whole team. A block needs
-// `shared` for one T per warp, and a barrier before it is used again.
+// An exclusive scan: returns the combined values of the threads before this one in the team. `total` receives the
+// combined values of the whole team. For a block, `shared` has room for one T per warp; a barrier is required before
+// `shared` is used again.
 template <typename C, int Threads, typename T>
 TILE_INLINE T team_scan(T x, T& total, [[maybe_unused]] T* shared) {
   if constexpr (Threads == 1) {
@@ -407,8 +409,8 @@ requires(Threads <= 32) TILE_INLINE T team_scan(T x, T& total) {
   return team_scan<C, Threads>(x, total, static_cast<T*>(nullptr));
 }
 
-// Copies a tile whose rows are `stride` apart and contiguous along `Along`: element (a, b) of memory at a + b * stride
-// goes to to[a * (Across + 1) + b].
+// Copies a tile and transposes it. In memory, rows are contiguous along `Along` and have the stride `stride`. The
+// element at from[a + b * stride] is stored to to[a * (Across + 1) + b].
 template <int Along, int Across, int Threads, typename T>
 TILE_INLINE void transpose_tile(compute_t<T>* to, const T* from, int64_t stride, int along, int across) {
   for (int i = threadIdx.x; i < Along * Across; i += Threads) {

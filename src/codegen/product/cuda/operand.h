@@ -10,8 +10,8 @@
 
 namespace heddle::codegen {
 
-// An operand of a product as text: the type that the kernel names, the definition of a generated struct, and the bytes
-// of one object.
+// The text of a product's operand: the type that the kernel names. The base has the definition of a generated struct
+// and the bytes of one object of this type.
 struct OperandText : CudaFunctor {
   std::string type;  // "OperandA", "tile::cuda::Image<tile::half, 2, 8, true, false, false>"
 };
@@ -20,13 +20,13 @@ struct OperandTexts {
 };
 OperandTexts operand_texts(const schedule::ProductTask& task, schedule::LinesOf as_lines);
 
-// A matrix of `lines` rows (columns of B) in memory, as a struct called `name`. With `as_lines`, the struct also gives
-// the position of its lines.
+// A matrix in memory, as a struct called `name`. `lines` is the number of rows of A or columns of B. With `as_lines`,
+// the struct also gives the position of each line in memory.
 OperandText matrix_text(const schedule::OperandView& operand, int64_t lines, bool as_lines, const char* name);
-// Images of a convolution with `groups` groups.
+// The images of a convolution with `groups` groups.
 OperandText image_text(const schedule::OperandView& operand, int64_t groups);
 
-// storage_type() of an operand of a product: fp8 types are those that tensor cores read.
+// storage_type() of a product's operand, except that fp8 types become the types that tensor cores read.
 std::string_view cuda_storage(DType type);
 
 }  // namespace heddle::codegen

@@ -4,7 +4,8 @@
 
 namespace heddle::codegen {
 
-// Moves blocks of a buffer through scratch, if the buffer's rows lie along another variable than the vectors.
+// Copies blocks of a buffer through scratch memory. Used if the buffer is contiguous along a different loop variable
+// than the vectorised one.
 void write_transposed(StitchContext& c, const schedule::Stage& stage, const schedule::TransposedLoad& t);
 void write_transposed(StitchContext& c, const schedule::Stage& stage, const schedule::TransposedStore& t);
 

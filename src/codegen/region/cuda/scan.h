@@ -4,8 +4,8 @@
 
 namespace heddle::codegen {
 
-// Writes a scan. The thread group steps along the scanned dimension, one element per thread and step, and carries the
-// running result from step to step.
+// Writes a scan. In each step the thread group scans one element per thread. The running result carries over to the
+// next step along the scanned dimension.
 void write_scan(SweepContext& c, const schedule::CudaStage& stage);
 
 }  // namespace heddle::codegen

@@ -7,17 +7,18 @@
 
 namespace heddle::driver {
 
-// The work of a node of a group. `bytes` are those of the group's outside values that it is the first to read, or
-// makes. An operation is an addition or half of a multiply-add.
+// The work of one node of a group. `bytes` counts the node's group outputs, and the group inputs that no earlier node
+// of the group reads. `flops` counts additions; a multiply-add counts as two.
 struct NodeWork {
   int64_t bytes = 0, flops = 0;
 };
 
-// By node of the group, in its order.
+// The work of each node, in the order of group.nodes.
 std::vector<NodeWork> work_of(const ir::Graph& graph, const ir::Group& group);
 
-// Shares of a kernel's time by node, which sum to 1: the larger of bytes by `bandwidth` and operations by `rate` (both
-// a second). This is an estimate: work that serves several nodes at once belongs to none of them.
+// Estimates each node's fraction of a kernel's time; the fractions sum to 1. A node's time is the larger of bytes /
+// `bandwidth` and flops / `rate` (both per second). Work that serves several nodes at once is attributed to none of
+// them. This is only an estimate.
 std::vector<double> shares_of(const std::vector<NodeWork>& work, double bandwidth, double rate);
 
 }  // namespace heddle::driver

@@ -8,8 +8,8 @@
 
 namespace heddle::onnx {
 
-// Builds a `loop` over the steps of a sequence, for recurrent operators. Outer values enter the body as parameters, or
-// as constants if they are known, so that the compiler can prepack weights.
+// Builds a `loop` over the steps of a sequence, for recurrent operators. Values from outside the loop enter the body as
+// constants if they are known, so that the compiler can prepack weights. Otherwise they enter as parameters.
 class StepLoop {
  public:
   explicit StepLoop(NodeContext& ctx);
@@ -17,14 +17,14 @@ class StepLoop {
   ir::Builder& body() { return body_; }
   ir::ValueId iteration() const { return iteration_; }
 
-  // The parameter of the body for a state with this initial value. Add all states before any outer value.
+  // Adds a loop state and returns its parameter in the body. Add all states before any outer value.
   ir::ValueId state(ir::ValueId initial);
-  // The value in the body of a loop-invariant outer value.
+  // Returns the value in the loop body that stands for the loop-invariant value `value` from outside.
   ir::ValueId outer(const char* name, ir::ValueId value);
-  // The entry of `sequence` at this step; time is its leading dimension.
+  // The slice of `sequence` at the current step. Time is the leading dimension of `sequence`.
   ir::ValueId entry(const char* name, ir::ValueId sequence);
 
-  // Emits the loop. Returns the final states, then each slice of the body, stacked along a new leading dimension.
+  // Emits the loop. Returns the final states, then the `slices` of all steps, stacked along a new leading dimension.
   std::vector<ir::ValueId> run(int64_t steps, std::span<const ir::ValueId> next_states,
                                std::span<const ir::ValueId> slices);
 

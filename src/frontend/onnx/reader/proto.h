@@ -10,8 +10,8 @@
 
 #include "heddle/dtype.h"
 
-// The messages of an ONNX file that the importer reads, decoded from the wire (onnx.proto, IR version 13). Text and raw
-// bytes are views into the file, which Model::owner keeps alive. Text is not required to be UTF-8.
+// The ONNX messages that the importer reads, decoded from the wire format (onnx.proto, IR version 13). Text and raw
+// bytes are views into the file, which ModelProto::owner keeps alive. Text need not be valid UTF-8.
 namespace heddle::onnx {
 
 class Budget;
@@ -39,15 +39,15 @@ struct SparseTensorProto {
 
 struct Dimension {
   std::optional<int64_t> value;  // not negative
-  std::string_view param;  // the symbol if `value` is empty; may be empty too
+  std::string_view param;  // the symbol if `value` is empty; may itself be empty
 };
 
 struct TypeProto {
   enum class Kind : uint8_t { kNone, kTensor, kSequence, kOptional, kMap, kSparse };
   Kind kind = Kind::kNone;
-  int32_t elem_type = 0;                        // tensors
-  std::optional<std::vector<Dimension>> shape;  // tensors; empty if the rank is unknown
-  std::shared_ptr<TypeProto> element;           // sequences and optionals
+  int32_t elem_type = 0;                        // tensors only
+  std::optional<std::vector<Dimension>> shape;  // tensors only; empty if the rank is unknown
+  std::shared_ptr<TypeProto> element;           // sequences and optionals only
 };
 
 struct ValueInfoProto {
@@ -56,7 +56,7 @@ struct ValueInfoProto {
 };
 
 struct AttributeProto {
-  // AttributeProto.AttributeType.
+  // AttributeProto.AttributeType of onnx.proto.
   enum class Type : uint8_t {
     kUndefined = 0,
     kFloat = 1,
@@ -75,7 +75,7 @@ struct AttributeProto {
     kTypeProtos = 14,
   };
   std::string_view name;
-  std::string_view ref_attr_name;  // in a function: the attribute of the calling node with the value
+  std::string_view ref_attr_name;  // in a function: the calling node's attribute that supplies the value
   Type type = Type::kUndefined;
   float f = 0;
   int64_t i = 0;
@@ -127,16 +127,16 @@ struct ModelProto {
   std::string path;                   // for messages and to find external data; "" if read from memory
 };
 
-// Decodes a serialised ModelProto. Throws kMalformedModel (not ONNX, truncated), kLimit. `path` is where the bytes came
-// from.
+// Decodes a serialised ModelProto. `path` is the file that the bytes were read from. Throws kMalformedModel (not ONNX,
+// truncated) or kLimit (a limit of `budget`).
 ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path, Budget& budget);
-// The same with the default limits.
+// parse_model() with the default limits.
 ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path);
 
-// One serialised TensorProto, as in the .pb files of the node tests. Throws kMalformedModel.
+// Decodes a serialised TensorProto, such as a .pb file of the ONNX node tests. Throws kMalformedModel.
 TensorProto parse_tensor(std::string_view bytes);
 
-// "ai.onnx" and "" are one domain.
+// Returns one spelling for the default domain, which models write as "ai.onnx" or "".
 std::string_view canonical_domain(std::string_view domain);
 
 }  // namespace heddle::onnx

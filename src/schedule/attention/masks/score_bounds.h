@@ -10,13 +10,14 @@
 
 namespace heddle::schedule {
 
-// Bounds of scores in boxes of rows and keys, by interval arithmetic over their expression with any operators.
+// Bounds of the scores in a box of rows and keys. Evaluates the expression of the scores, which may contain any
+// operator, in interval arithmetic.
 class ScoreBounds {
  public:
-  // `constant` as for classify_scores(). Atoms are added to the pool of the scores.
+  // `constant` is as in classify_scores(). Atoms are added to the index pool of `scores`.
   ScoreBounds(Epilogue& scores, const std::function<const Tensor*(uint32_t)>& constant);
 
-  // Assumes that a length (an expression) is in `range`, until the next call.
+  // Assumes that the length expression `length` has values in `range`, until the next call.
   void set_length(ExprId length, Range range) { length_ = length, lengths_ = range; }
   void forget_length() { length_.reset(); }
 
@@ -43,7 +44,7 @@ class ScoreBounds {
   Range lengths_{};
   std::vector<ExprId> order_;  // operands first
   std::vector<std::optional<Index>> positions_;
-  // For comparisons of two positions: the first minus the second.
+  // For comparisons of two positions: the difference between the first and the second position.
   std::vector<std::optional<Index>> differences_;
   std::vector<Bounds> values_;
   std::vector<std::unique_ptr<ConstantMask>> masks_;

@@ -10,23 +10,24 @@
 
 namespace heddle::schedule {
 
-// The graph around a kernel, as the kernel sees it.
+// A kernel's view of the graph around it.
 struct KernelContext {
   const ir::Graph& graph;
-  std::function<bool(ir::ValueId)> is_input;       // an earlier kernel made it, so it is read
-  std::function<bool(ir::ValueId)> must_be_input;  // an earlier kernel has to make it
-  // For a reduction in parts: the dimension of the parts. Its results may lie on any variables of a larger root.
+  std::function<bool(ir::ValueId)> is_input;       // an earlier kernel computed the value, so this kernel loads it
+  std::function<bool(ir::ValueId)> must_be_input;  // an earlier kernel must compute the value
+  // For a reduction that is split into parts: the dimension of the parts. Its results may be on any variables of a
+  // larger root.
   std::function<std::optional<size_t>(ir::ValueId)> part_dim = {};
-  // True if a concatenation (or a cast of one) may be one root for each of its parts when its parts are reductions or
-  // depend on reductions. Parts over the same points are then made together.
+  // Allows a separate root for each part of a concatenation (or of a cast of one), if the parts are reductions or
+  // depend on reductions. Parts with the same iteration space are then computed together.
   bool parts_apart = false;
-  // The memory of a value that an earlier kernel made or this one stores.
+  // The memory of a value that an earlier kernel computed or that this kernel stores.
   std::function<ValueMemory(ir::ValueId)> memory_of = {};
-  bool scatters_rows = false;  // a node for which scatters_one_row() holds may be a root
+  bool scatters_rows = false;  // allows a node for which scatters_one_row() holds as a root
 };
 
-// The computation of a root: the value `part`, cast by `cast` if set, placed at `first` along dimension `dim` of the
-// root's value, or at the indices of `scatter`.
+// The computation of a root: the value `part`, converted by `cast` if set. The result is stored at `first` along
+// dimension `dim` of the root's value, or at the indices of `scatter` if set.
 struct RootTarget {
   ir::ValueId value, part;
   size_t dim = 0;
@@ -35,20 +36,20 @@ struct RootTarget {
   const ir::Node* scatter = nullptr;
 };
 
-// True if a scatter may be a root that is stored at its indices. It must be in place, have one update per column, so
-// that no two updates collide, and keep neighbours together.
+// True if a scatter may be a root that stores at the scatter's indices. The scatter must be in place. It must have one
+// update per column, so that updates do not collide. Neighbouring elements must remain neighbours.
 bool scatters_one_row(const KernelContext& context, const ir::Node& node);
 
-// The destination of the update `at` of a scatter for which scatters_one_row() holds. If the update's row lies outside
-// and must be left out, `value` becomes the old value, which `load_old` gives.
+// The destination of the update at index `at` of a scatter for which scatters_one_row() holds. If the scatter drops
+// updates outside the tensor, `value` becomes a selection of the old value for these; `load_old` loads it.
 Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const ir::Node& scatter,
                  const std::vector<Index>& at, const std::function<ExprId(const std::vector<Index>&)>& load_old,
                  ExprId& value);
 
-// A value as one root, or as one root for each of its parts.
+// Returns one root for a value, or one root for each of its parts.
 std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value);
-// The position, in the memory of the root's value, of the `flat`-th element of the value that the root is computed
-// from.
+// The position in the memory of the root's value at which an element of `target.part` is stored. `at` is the element's
+// index and `flat` its linear index.
 Index place_in(IndexPool& indices, const KernelContext& context, const RootTarget& target, const std::vector<Index>& at,
                const Index& flat);
 

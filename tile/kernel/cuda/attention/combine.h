@@ -1,6 +1,6 @@
-// Adds up the partial results of split attention in memory (Config::kCombines of sm80.h, sm90.h) and passes O to the
-// epilogue. Each group of 64 rows is handled by many blocks; otherwise its last attention block alone would read all
-// parts.
+// Combines the partial results of split attention, which are in memory (Config::kCombines of sm80.h, sm90.h), and
+// passes O to the epilogue. Many blocks combine each group of 64 rows. Without this kernel, the last attention block of
+// the group would read all parts alone.
 #pragma once
 
 #include "tile/kernel/cuda/attention/results.h"
@@ -8,7 +8,7 @@
 
 namespace heddle::tile::cuda {
 
-// Block (x, y) has 128 threads and computes 8 columns, from 8 * y on, of the x-th 64 rows (of a panel).
+// A block has 128 threads. Block (x, y) computes columns 8 * y .. 8 * y + 7 (of a panel) for the x-th group of 64 rows.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void attention_combine(const AttentionArgs& args, const Sink& sink, const Epilogue& epilogue) {
   const auto rows = static_cast<int32_t>(blockIdx.x), thread = static_cast<int32_t>(threadIdx.x);

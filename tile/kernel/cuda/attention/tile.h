@@ -1,4 +1,4 @@
-// Tiles of attention's operands in shared memory, and how shared memory is laid out (sm90.h).
+// Tiles of attention's operands in shared memory, and the layout of shared memory (sm90.h).
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -9,12 +9,12 @@
 
 namespace heddle::tile::sm90 {
 
-// An operand of wgmma with `Rows` rows (or columns) of `Depth` elements along the summed dimension.
+// An operand of wgmma with `Rows` rows (or columns). `Depth` is its number of elements along the summed dimension.
 template <int Rows, int Depth, bool AlongDepth>
 struct AttentionTile {
   static constexpr AttentionPieces kPieces = attention_pieces(Rows, Depth, AlongDepth);
 
-  // Loads the tile from row `row` and depth element `at` on.
+  // Loads the tile that begins at row `row` and depth element `at`.
   __device__ static void load(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t at, int32_t inner,
                               int32_t outer) {
     constexpr int kLines = attention_box_lines(kPieces.rows);
@@ -27,11 +27,11 @@ struct AttentionTile {
       }
     }
   }
-  // The operand from depth element 16 * step on. Its rows begin at `at`.
+  // The descriptor of the operand from depth element 16 * step on. `at` is the shared address of the tile.
   __device__ static uint64_t operand(uint32_t at, int step) {
     if constexpr (!AlongDepth) {
       return make_smem_descriptor(at, false, kPieces.piece_bytes()) + step * ((16 * kGemmRowBytes) >> 4);
-    } else if constexpr (kPieces.count > 2) {  // one addition a step, from the first piece on
+    } else if constexpr (kPieces.count > 2) {  // one addition per step, relative to the first piece
       return make_smem_descriptor(at, true, 0) + (((step / 4) * kPieces.piece_bytes() + (step % 4) * 32) >> 4);
     } else {
       return make_smem_descriptor(at + (step / 4) * kPieces.piece_bytes(), true, 0) + (step % 4) * (32 >> 4);
@@ -50,11 +50,12 @@ struct AttentionTraits {
   using V = AttentionTile<Config::kWidth, kTileN, !Config::kVAlongWidth>;
   static constexpr int kQBytes = attention_q_bytes(kTileM, Config::kDepth, Config::kWidth);
   static constexpr int kKBytes = K::kPieces.bytes(), kVBytes = V::kPieces.bytes();
-  // For wide heads O is scaled during the product with the next keys: that needs fewer registers than scaling it after
-  // the softmax, when the product with the values is done.
+  // For wide heads, O is scaled while the next product with keys runs. This needs fewer registers than scaling it after
+  // the softmax, when the product with the values has completed.
   static constexpr bool kScalesFirst = Config::kWidth > 128;
-  // Heads with many descriptors, which otherwise would stay in registers from tile to tile. It delays the start of a
-  // unit; shorter heads, whose units may be short as well, do not gain that back.
+  // True for wide heads: values of a unit are kept in uniform registers (of_warp() in sm90.h). Wide heads have many
+  // matrix descriptors, which would otherwise occupy ordinary registers across tiles. This delays the start of a unit;
+  // shorter heads, whose units may also be short, do not gain that time back.
   static constexpr bool kUniform = Config::kDepth > 128 || Config::kWidth > 128;
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(sizeof(typename Config::In) == 2);
@@ -66,8 +67,8 @@ struct AttentionShared {
   uint8_t* q;
   uint8_t* k;
   uint8_t* v;
-  AttentionUnit* units;  // one beside each of Q's buffers
-  int32_t* told;         // of each warpgroup
+  AttentionUnit* units;  // one for each of Q's buffers
+  int32_t* told;         // for each warpgroup: the number of parts that were finished before its own part
   Barrier *q_full, *q_empty, *k_full, *k_empty, *v_full, *v_empty;
 
   __device__ explicit AttentionShared(uint8_t* raw) {
@@ -86,7 +87,7 @@ struct AttentionShared {
   __device__ void init() const {
     for (int i = 0; i < Traits::kQStages; ++i) {
       q_full[i].init(1);
-      q_empty[i].init(4 * Traits::kConsumers);  // every warp
+      q_empty[i].init(4 * Traits::kConsumers);  // one arrival per warp
     }
     for (int i = 0; i < Traits::kStages; ++i) {
       k_full[i].init(1);

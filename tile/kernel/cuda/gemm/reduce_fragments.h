@@ -1,16 +1,17 @@
-// Reduces neighbours of a product's result while they are in accumulator fragments, for epilogues that request it:
+// Reduces neighbouring elements of a product's result while they are in accumulator fragments. For epilogues that
+// request it:
 //
 //   struct Epilogue {
 //     static constexpr bool kReduces = true;
-//     static constexpr bool kStores = false;  // the accumulators are not used otherwise
+//     static constexpr bool kStores = false;  // the accumulators have no other use
 //     static constexpr bool kShares = true;   // share() first replaces accumulators by values that all reductions use:
 //     template <typename T, int W> __device__ void share(T (&v)[W], int batch, int row, int col, int n) const;
 //     struct Reduction0 {
-//       static constexpr bool kRows = false;  // of 16 rows of each column; else of 32 columns of each row
-//       using Combine = tile::sum_of;         // of team.h
-//       // Replaces v[0..n), neighbours of a row of D, by the values to reduce.
+//       static constexpr bool kRows = false;  // true: reduces 16 rows of each column; false: 32 columns of each row
+//       using Combine = tile::sum_of;         // the operation (team.h)
+//       // Replaces v[0..n), neighbours in a row of D, by the values to reduce.
 //       template <typename T, int W> __device__ void value(T (&v)[W], int batch, int row, int col, int n) const;
-//       // Stores a result; `row` (`col`) counts the groups of rows (columns).
+//       // Stores a result. If kRows, `row` is the number of the group of rows; otherwise `col` is that of the columns.
 //       __device__ void keep(int batch, int row, int col, float v) const;
 //     };
 //     template <typename F> __device__ void reductions(const F& f) const { f(Reduction0{...}); }
@@ -24,8 +25,9 @@
 
 namespace heddle::tile::cuda {
 
-// For Lanes lanes that are Step apart: lane i gets the combination of x[i] over all of them. Each step halves the
-// values per lane: Lanes - 1 exchanges instead of Lanes log2(Lanes).
+// Combines values of `Lanes` lanes whose numbers differ by multiples of Step. Lane i of these lanes returns the
+// combination of their values x[i]. Each step halves the number of values per lane. This takes Lanes - 1 exchanges
+// instead of Lanes log2(Lanes).
 template <typename Combine, int Lanes, int Step>
 __device__ inline float combined(float (&x)[Lanes]) {
   const int lane = static_cast<int>(threadIdx.x) / Step % Lanes;
@@ -42,8 +44,8 @@ __device__ inline float combined(float (&x)[Lanes]) {
   return x[0];
 }
 
-// A warp's 16 rows and N columns of D, from (row, col). sums(j, h, i) is the accumulator of row lane / 4 + 8 h and
-// column 8 j + 2 (lane % 4) + i. A reduced group is either entirely inside D or entirely outside.
+// A warp's accumulators of 16 rows and N columns of D, starting at (row, col). sums(j, h, i) is the accumulator of row
+// lane / 4 + 8 h and column 8 j + 2 (lane % 4) + i. A reduced group must be entirely inside or entirely outside D.
 template <int N, typename Sums>
 class SumFragments {
   static constexpr int kAcross = kGemmPartialColumns / 8, kGroups = N / kGemmPartialColumns;
@@ -53,8 +55,8 @@ class SumFragments {
   __device__ SumFragments(const Sums& sums, const GemmArgs& args, int batch, int row, int col)
       : sums_(sums), args_(args), batch_(batch), row_(row), col_(col), lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  // Calls function(v, batch, row, col, n) for a pair of neighbours. A pair outside D gets the position of a pair
-  // inside.
+  // Calls function(v, batch, row, col, n) for a pair of neighbouring columns. For a pair outside D, passes a position
+  // inside D instead.
   template <typename Function>
   __device__ void pair(float (&v)[2], int j, int h, const Function& function) const {
     const int row = row_ + lane_ / 4 + 8 * h, col = col_ + 8 * j + 2 * (lane_ % 4);
@@ -63,7 +65,7 @@ class SumFragments {
     function(v, batch_, row < args_.m ? row : 0, from, left < 2 ? left : 2);
   }
 
-  // Changes all sums in place.
+  // Applies `function` to all accumulators in place.
   template <typename Function>
   __device__ void change(const Function& function) const {
 #pragma unroll
@@ -77,7 +79,7 @@ class SumFragments {
     }
   }
 
-  // Reduces four groups of columns at a time; each lane of a row keeps one result.
+  // Reduces four groups of columns at a time. Each of the four lanes of a row keeps one result.
   template <typename Reduction>
   __device__ void reduce_columns(const Reduction& reduction) const {
     using Combine = typename Reduction::Combine;
@@ -107,7 +109,7 @@ class SumFragments {
     }
   }
 
-  // Reduces eight columns of each lane at a time; each lane of a column keeps one result.
+  // Reduces eight columns of each lane at a time. Each of the eight lanes of a column keeps one result.
   template <typename Reduction>
   __device__ void reduce_rows(const Reduction& reduction) const {
     using Combine = typename Reduction::Combine;
@@ -139,7 +141,7 @@ class SumFragments {
   const int batch_, row_, col_, lane_;
 };
 
-// Runs an epilogue's share() and reductions on such a part of D. Called by a warp before it stores.
+// Runs an epilogue's share() and reductions on a warp's 16 x N piece of D. Called before the warp stores the piece.
 template <int N, typename Sums, typename Epilogue>
 __device__ inline void reduce_fragments(const Sums& sums, const Epilogue& epilogue, const GemmArgs& args, int batch,
                                         int row, int col) {

@@ -1,5 +1,5 @@
-// Passes sums from one warpgroup of tile/kernel/cuda/gemm/sm90.h to another, of another block (stream-K) or of the same
-// one.
+// Passes accumulators from one warpgroup of tile/kernel/cuda/gemm/sm90.h to another: to a warpgroup of another block
+// (stream-K), or to the other warpgroup of the block.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -10,10 +10,11 @@
 
 namespace heddle::tile::sm90 {
 
-inline constexpr int kHalfGiven = 2;  // id of the block's named barrier: half of the last tile's sums are written
+// Id of a named barrier: signals that half of the last tile's accumulators are written.
+inline constexpr int kHalfGiven = 2;
 
-// Where a thread of warpgroup `group` stores the sums of its block `from`: neighbouring threads write neighbouring
-// addresses.
+// The address at which a thread of warpgroup `group` stores its accumulators of block `from`. Neighbouring threads use
+// neighbouring addresses.
 template <typename Config>
 __device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32_t from) {
   using Traits = GemmTraits<Config>;
@@ -21,7 +22,7 @@ __device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32
   return sums + group * (Traits::kRowsPerGroup * Config::kTileN) + threadIdx.x % 128;
 }
 
-// Passes the sums of a tile to the block that has the tile's beginning.
+// Stores the accumulators of a tile for the block that computes the beginning of the tile, and raises a flag.
 template <typename Config>
 __device__ inline void store_partials(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
   const int32_t block = PersistentTileScheduler<Config>::stream_number();
@@ -34,7 +35,8 @@ __device__ inline void store_partials(const GemmAccumulators<Config>& acc, const
   raise_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
 }
 
-// Adds the sums that the following blocks have of this block's last tile, in order: the same result in every run.
+// Adds the partial sums that the following blocks computed for this block's last tile. The order of the blocks is
+// fixed, so the result is the same in every run.
 template <typename Config>
 __device__ inline void load_partials(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group,
                                      int32_t missing) {
@@ -52,16 +54,18 @@ __device__ inline void load_partials(GemmAccumulators<Config>& acc, const GemmAr
   }
 }
 
-// In ping-pong mode, the epilogue of a block's last tile does not overlap with anything, and one warpgroup is idle. It
-// takes the second half of the tile's pieces, through the ring, which is empty by then. This costs about 500 cycles, so
-// it is used only for epilogues that compute something.
+// True if both warpgroups share the epilogue of a block's last tile. In ping-pong mode, this epilogue overlaps with
+// nothing, and one warpgroup is idle. The idle warpgroup processes the second half of the tile's pieces. It receives
+// the accumulators through the memory of the ring, which is empty by then. This costs about 500 cycles, so it is used
+// only for epilogues that compute something.
 template <typename Config, typename Epilogue>
 inline constexpr bool kSharesLast =
     Config::kPingPong&& Config::kStore == GemmStore::kTma && !Config::kSwapped && InSteps<Epilogue>::costly &&
     is_same<typename GemmTraits<Config>::Acc, float> && GemmTraits<Config>::kPieces % 2 == 0 &&
     (!GemmTraits<Config>::kResidual || GemmTraits<Config>::kResidualPieces == GemmTraits<Config>::kResidualPlaces);
 
-// Each thread stores four sums contiguously; neighbouring threads are contiguous.
+// The exchange of half of the accumulators. Each thread stores four contiguous sums; neighbouring threads use
+// contiguous memory.
 template <typename Config>
 struct HalfOfSums {
   static constexpr int kRow = Config::kTileN / 2, kFirst = GemmTraits<Config>::kBlocksM * kRow / 2;

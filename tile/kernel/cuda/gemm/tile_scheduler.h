@@ -1,4 +1,4 @@
-// The order in which persistent GEMM blocks walk over units of work, and the flags by which they pass on sums.
+// The order in which persistent GEMM blocks process units of work, and flags that signal partial sums between blocks.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -6,7 +6,7 @@
 
 namespace heddle::tile::sm90 {
 
-// A position in the ring.
+// The current stage of the ring, and the phase of its barriers.
 template <int Stages>
 struct PipelineState {
   uint32_t stage = 0, phase = 0;
@@ -23,15 +23,15 @@ struct PipelineState {
   }
 };
 
-// The units of one cluster of blocks, in order: tiles (or parts of their k) with a fixed stride; then, with stream-K,
-// this block's share of the tiles from args.whole on.
+// The sequence of work units of one cluster of blocks. First come tiles (or parts of their k) with a fixed stride. With
+// stream-K, the block's share of the tiles from number args.whole on follows.
 template <typename Config>
 struct PersistentTileScheduler {
   static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
 
   const GemmArgs& args;
   int32_t unit, step, count, rank;
-  StreamRange share{0, 0};  // the rest of the share, in k-tiles
+  StreamRange share{0, 0};  // the remaining part of the block's share, in k-tiles
 
   __device__ explicit PersistentTileScheduler(const GemmArgs& a) : args(a) {
     rank = kCluster == 1 ? 0 : static_cast<int32_t>(cluster_rank());
@@ -46,8 +46,8 @@ struct PersistentTileScheduler {
   __device__ static int32_t units(const GemmArgs& args) {
     return args.tiles_m * args.tiles_n * args.splits * args.batch;
   }
-  // The index of a block among those that share tiles. A block only waits for sums of higher indices, which belong to
-  // blocks that started earlier, so some block always makes progress, however few run at once.
+  // The index of a block among the blocks that share tiles. A block waits only for sums of blocks with higher indices,
+  // which started earlier. So some block always makes progress, even if few blocks run at the same time.
   __device__ static int32_t stream_number() {
     return static_cast<int32_t>(gridDim.x) - 1 - static_cast<int32_t>(blockIdx.x);
   }
@@ -57,7 +57,7 @@ struct PersistentTileScheduler {
   }
 
   __device__ bool valid() const { return unit < count || (Config::kStream && share.first < share.last); }
-  // Without stream-K: whether no unit follows.
+  // Without stream-K: true if this is the last unit.
   __device__ bool last() const { return unit + step >= count; }
   __device__ void next() {
     if (!Config::kStream || unit < count) {
@@ -76,7 +76,7 @@ struct PersistentTileScheduler {
   }
 
  private:
-  // The k-tiles of the current tile of the share.
+  // The k-tiles of the current tile that belong to the block's share.
   __device__ Range segment() const {
     const auto first = static_cast<int32_t>(share.first % args.k_tiles);
     const int64_t left = share.last - share.first, rest = args.k_tiles - first;
@@ -91,9 +91,11 @@ struct PersistentTileScheduler {
   }
 };
 
-// A flag between warps of different blocks. Values that the lanes wrote before raising it are visible to the warp that
-// takes it; taking it resets it. The lane that accesses the flag also executes the fence, because the memory model
-// combines a fence and an access only within a thread; the warp's barrier extends the order to the other lanes.
+// A flag between warps of different blocks. raise_flag() makes values that the lanes wrote before visible to the warp
+// that calls take_flag(). take_flag() waits for the flag and resets it.
+//
+// The lane that accesses the flag also executes the fence, because the memory model combines a fence and an access only
+// within one thread. __syncwarp() extends the order to the other lanes.
 __device__ inline void raise_flag(uint32_t* flag) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) {

@@ -1,21 +1,23 @@
-// A ring of stages in shared memory that is loaded ahead of the multiplication: Stages - 1 tiles of both operands.
+// A ring of stages in shared memory. Tiles of both operands are loaded up to Stages - 1 tiles ahead of the
+// multiplication.
 #pragma once
 
 #include "tile/kernel/cuda/operand/load.h"
 
 namespace heddle::tile::cuda {
 
-// Used by all threads of a block alike:
+// All threads of a block use the ring in the same way:
 //
-//   Ring<...> ring(shared, a, b, count);        // tile 0 of `count` can be read
+//   Ring<...> ring(shared, a, b, count);        // tile 0 of `count` tiles can be read
 //   for each tile {
-//     ring.begin_load();                        // the tile Stages - 1 ahead
+//     ring.begin_load();                        // starts loading the tile Stages - 1 ahead
 //     ... read the stage at ring.current() ...
-//     ring.step();                              // ends the load; the next tile becomes current
+//     ring.step();                              // completes the load; the next tile becomes current
 //   }
-//   ring.drain();                               // the shared memory is free for other uses
+//   ring.drain();                               // the shared memory can be used for other purposes
 //
-// The last reads of a stage may precede step() or, if into registers, follow the step() that makes the stage current.
+// The last reads of a stage may be before the step() that leaves it. Reads into registers may instead follow the step()
+// that makes the stage current.
 template <int Stages, typename LoaderA, typename LoaderB>
 class Ring {
  public:
@@ -31,7 +33,7 @@ class Ring {
     wait();
   }
 
-  // Offset of the current stage: A's tile, then B's.
+  // The offset of the current stage in shared memory. A's tile is followed by B's tile.
   __device__ uint32_t current() const {
     return read_;
   }
@@ -66,7 +68,7 @@ class Ring {
     }
     loader.next();
   }
-  // The stage being written was read before the last barrier.
+  // All reads of the stage being written were completed before the last barrier.
   __device__ void end_load() {
     if (ahead_ > 0) {
       if constexpr (!LoaderA::kAsync) a_.put(shared_ + write_);
@@ -84,7 +86,7 @@ class Ring {
   LoaderB& b_;
   uint8_t* shared_;
   uint32_t read_ = 0, write_ = 0;
-  int32_t ahead_;  // tiles that are not loaded yet
+  int32_t ahead_;  // the number of tiles that are not loaded yet
 };
 
 }  // namespace heddle::tile::cuda

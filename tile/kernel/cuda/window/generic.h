@@ -1,17 +1,17 @@
-// Kernels that slide a window over channels-last images: depthwise convolution and pooling. They are bound by memory: a
-// thread computes kWidth neighbouring channels of one output, and neighbouring threads have neighbouring channels. Taps
-// in the padding are skipped; pixels shared by neighbouring windows come from the caches.
+// Kernels that slide a window over channels-last images: depthwise convolution and pooling. They are memory-bound. A
+// thread computes kWidth neighbouring channels of one output, and neighbouring threads compute neighbouring channels.
+// Taps in the padding are skipped. Pixels that neighbouring windows share are read from the caches.
 //
 //   struct Config {
-//     using X = tile::half;                     // elements of the images, in memory
-//     using Filter = tile::half;                // of the filters (kDot)
-//     using Acc = float;                        // type in which they are folded
-//     static constexpr int kWidth = 8;          // divides the channels
+//     using X = tile::half;                     // element type of the images in memory
+//     using Filter = tile::half;                // element type of the filters (kDot)
+//     using Acc = float;                        // accumulator type
+//     static constexpr int kWidth = 8;          // divides the number of channels
 //     static constexpr auto kFold = tile::WindowFold::kDot;
 //   };
 //
-// The epilogue is that of tile/kernel/cuda/gemm/sm90.h: batch is the image, row the output pixel, col the first
-// channel.
+// The epilogue has the interface of tile/kernel/cuda/gemm/sm90.h. Its batch is the image, its row the output pixel, and
+// its col the first channel.
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
@@ -25,7 +25,7 @@ enum class WindowFold : int32_t { kDot, kSum, kProd, kMax, kMin };
 
 namespace cuda {
 
-// NaN in either gives NaN.
+// Combines an accumulator with an element. If either is NaN, the result is NaN.
 template <WindowFold Fold, typename Acc>
 __device__ inline Acc fold_window(Acc acc, Acc x) {
   if constexpr (Fold == WindowFold::kProd) {
@@ -43,7 +43,7 @@ __device__ inline Acc fold_window(Acc acc, Acc x) {
   }
 }
 
-// The result of an empty window. For a maximum or minimum it is an end of the range of the type in memory (Limits).
+// The result of an empty window. For a maximum or minimum, the lowest or highest value of the type in memory (Limits).
 template <typename Config>
 __device__ inline typename Config::Acc empty_window() {
   using Acc = typename Config::Acc;
@@ -67,7 +67,7 @@ __device__ inline void load_channels(Acc (&v)[W], const T* from) {
   for (int i = 0; i < W; ++i) v[i] = convert<Acc>(raw[i]);
 }
 
-// The kernel: one item per thread, any number of threads in all.
+// The kernel. Each thread computes one work item. The number of threads may exceed the number of items.
 template <typename Config, typename Epilogue>
 __device__ inline void window(const WindowArgs& args, const Epilogue& epilogue) {
   using Acc = typename Config::Acc;
@@ -77,7 +77,7 @@ __device__ inline void window(const WindowArgs& args, const Epilogue& epilogue) 
   const int64_t item = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   if (item >= args.items) return;
 
-  // Partition: channels, output, image.
+  // Split the item number into channel, output pixel and image.
   const int32_t pixels = args.out[0] * args.out[1] * args.out[2];
   const int64_t place = item / args.pieces;
   const int32_t channel = static_cast<int32_t>(item - place * args.pieces) * W;
@@ -85,7 +85,7 @@ __device__ inline void window(const WindowArgs& args, const Epilogue& epilogue) 
              pixel = static_cast<int32_t>(place - int64_t(image) * pixels);
   const int32_t line = pixel / args.out[2], at[3] = {line / args.out[1], line % args.out[1], pixel % args.out[2]};
 
-  // Taps inside the image.
+  // The range of taps inside the image.
   int32_t first[3], last[3], start[3];
 #pragma unroll
   for (int d = 0; d < 3; ++d) {

@@ -10,17 +10,17 @@
 
 namespace heddle::schedule {
 
-// A as the windows of a convolution over images, channels last: (width, height) each.
+// Operand A as the windows of a convolution over channels-last images. Arrays are in the order (width, height).
 struct WgmmaWindows {
-  int64_t images = 0, channels = 0, pixel = 0;  // pixel: elements between neighbouring pixels, which may overlap
-  int64_t line = 0;                             // elements between lines of pixels
-  int64_t offset = 0;                           // of the first element in its buffer
+  int64_t images = 0, channels = 0, pixel = 0;  // pixel: elements from a pixel to the next; pixels may overlap
+  int64_t line = 0;                             // elements from a line of pixels to the next
+  int64_t offset = 0;                           // of the first element in its buffer, in elements
   std::array<int64_t, 2> size{}, out{}, window{}, stride{}, dilation{}, before{};
 };
 
-// A matrix of 16-bit elements that the epilogue reads at the positions of D. `row`: elements between its rows.
+// A matrix of 16-bit elements that the epilogue reads at the positions of D. `row` is the row stride in elements.
 struct WgmmaResidual {
-  uint32_t operand = 0;  // of the kernel
+  uint32_t operand = 0;  // number of the kernel's operand
   int64_t offset = 0, row = 0, batch = 0;
 };
 
@@ -32,52 +32,54 @@ struct WgmmaProblem {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool a_k_major = true;                             // A is stored m x k; else k x m
   bool b_k_major = true;                             // B is stored n x k; else k x n
-  int64_t lda = 0, ldb = 0, ldd = 0;                 // of a row in memory; 0: dense
-  int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
-  // Offset of the first element in its buffer. The buffer is aligned to 16 bytes.
+  int64_t lda = 0, ldb = 0, ldd = 0;                 // stride of rows in memory; 0: dense
+  int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // stride of batches; 0: dense
+  // Offset of the operand's first element in its buffer. The buffer is aligned to 16 bytes.
   int64_t offset_a = 0, offset_b = 0, offset_d = 0;
-  // Batches in two dimensions, the inner one of `heads`. An operand with a step has the heads within its rows, `step`
-  // elements apart, and stride_* is that of the outer dimension. tile::kGemmOneForAll: all batches share the operand.
+  // Batches have two dimensions; the inner one has `heads` entries. If step_a or step_b is not 0, the heads of that
+  // operand are inside its rows, with this stride in elements. stride_* is then the stride of the outer dimension. A
+  // step of tile::kGemmOneForAll means that all batches share the operand.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // only the epilogue writes D
-  bool reduces = false;          // the epilogue reduces neighbours
-  bool gated = false;            // a pair of B's columns makes one column of D (Epilogue::Gate)
-  bool heavy_epilogue = false;   // the epilogue holds many values at once, besides `residual`
+  bool reduces = false;          // the epilogue reduces neighbouring elements
+  bool gated = false;            // each pair of columns of B makes one column of D (Epilogue::Gate)
+  bool heavy_epilogue = false;   // the epilogue holds many values at a time, not counting `residual`
   std::optional<WgmmaResidual> residual{};
-  int read_bytes = 0;    // of matrices that the epilogue reads, including `residual`, per element
-  bool classed = false;  // rows of the long operand are read class by class (misaligned.h)
-  bool views = false;  // threads load both operands through views (tile/kernel/cuda/gemm/sm90_gather.h): their strides
-                       // above are void
-  // A is gathered by TMA (tile/kernel/cuda/gemm/sm90_im2col.h); k counts the k-tiles' elements of all taps,
-  // lda is void, ldb the elements of a filter.
+  int read_bytes = 0;    // bytes per element of D that the epilogue reads from matrices, including `residual`
+  bool classed = false;  // rows of the longer operand are read by alignment class (misaligned.h)
+  bool views = false;    // threads load both operands through views (tile/kernel/cuda/gemm/sm90_gather.h); the strides
+                         // above are then unused
+  // TMA gathers A (tile/kernel/cuda/gemm/sm90_im2col.h). `k` then counts the elements of the k-tiles of all taps, `lda`
+  // is unused, and `ldb` is the number of elements of a filter.
   std::optional<WgmmaWindows> windows{};
 
-  bool shifted_a = false, shifted_b = false;  // with `views`: 16-byte pieces are assembled from aligned words
-  // True if no launch writes the operand during a run (weights): it may be read before the previous launch ends.
+  bool shifted_a = false, shifted_b = false;  // with `views`: threads assemble 16-byte pieces from aligned words
+  // True if no launch writes the operand during a run (weights). It may then be read before the previous launch ends.
   bool constant_a = false, constant_b = false;
 
-  // Replaces every 0 above that means dense by the actual value.
+  // Replaces every 0 that means "dense" above by the actual stride.
   WgmmaProblem resolved() const;
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
-  double bytes() const;                                  // each operand read once, D written once
+  double bytes() const;                                  // reading each operand once and writing D once
   int64_t columns() const { return gated ? n / 2 : n; }  // of D
-  // How many different batches an operand with this step has.
+  // The number of different batches of an operand with this step.
   int64_t batches_of(int64_t step) const { return step == tile::kGemmOneForAll ? 1 : batch; }
 };
 
-// The predicted time of one launch, including the reduction, without the fixed cost of a graph.
+// The predicted time of one launch, including the reduction, without the fixed cost of a graph launch.
 double predict_us(const WgmmaProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
 // The time to copy operands to padded rows.
 double repack_us(const WgmmaProblem& problem, const CudaModel& model);
-// Operations per second that the tensor cores sustain for a problem's types.
+// The rate that the tensor cores sustain for the problem's types, in operations per second.
 double sustained_operations(const WgmmaProblem& problem, const CudaTarget& target);
-// The configurations of a resolved problem; the reason why one cannot run (empty: it can).
+// wgmma_configs() returns the configurations of a resolved problem. reject() returns the reason why a configuration
+// cannot run; empty if it can.
 std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& problem, const CudaTarget& target);
 std::string reject(const WgmmaConfig& config, const WgmmaProblem& problem, const CudaTarget& target);
 
 int shared_bytes(const WgmmaProblem& problem, const WgmmaConfig& config);
 
-// The most stages that keep a configuration within `limit` bytes of shared memory.
+// The largest number of stages, up to `most`, with which a configuration needs at most `limit` bytes of shared memory.
 template <typename C>
 int most_stages(C config, const WgmmaProblem& problem, int64_t limit, int most = 12) {
   config.stages = most;
@@ -85,59 +87,60 @@ int most_stages(C config, const WgmmaProblem& problem, int64_t limit, int most =
   return config.stages;
 }
 
-// True if TMA cannot read an operand, or write D, in place, since row or batch stride is not aligned to 16 bytes (the
-// base is assumed to be). Such operands are copied to padded rows first.
+// True if TMA cannot read an operand or write D in place because the row or batch stride is not a multiple of 16 bytes.
+// The base is assumed to be aligned. Such operands are first copied to padded rows. `leading` is the row stride.
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
 
-// True if the tiles of A (else of B, in the kernel's terms) are read by only one or two blocks and are so large that
-// the L2 should rather keep other data.
+// True if only one or two blocks read each tile of A (with `is_a`, else of B), and the operand is so large that the L2
+// should keep other data instead. A and B are the kernel's operands, which are swapped if the configuration is.
 bool streams_operand(const WgmmaProblem& problem, const WgmmaConfig& config, bool is_a);
 bool streams_operand(const WgmmaProblem& problem, const ClusterSplitKConfig& config, bool is_a);
 
-// True if TMA loads the problem's `residual`, tile by tile.
+// True if TMA loads the tiles of the problem's `residual`.
 bool loads_residual(const WgmmaProblem& problem, const WgmmaConfig& config);
 
-// Columns of D in a tile of a configuration that is not swapped.
+// The number of columns of D in a tile. The configuration must not be swapped.
 inline int stored_n(const WgmmaProblem& problem, const WgmmaConfig& config) {
   return problem.gated ? config.tile_n / 2 : config.tile_n;
 }
 
-// How a configuration stores its accumulators.
+// The way in which a configuration stores its accumulators.
 tile::GemmStore store_of(const WgmmaProblem& problem, const WgmmaConfig& config);
 
-// True if A, B, or either of them is copied to padded rows first.
+// True if A, B, or at least one of them is first copied to padded rows.
 bool repacks_a(const WgmmaProblem& problem);
 bool repacks_b(const WgmmaProblem& problem);
 bool needs_repack(const WgmmaProblem& problem);
 
-// Bytes of the copy of A (else of B) with rows padded to 16 bytes.
+// The size of a copy of A (or of B if `a` is false) in bytes, with rows padded to 16 bytes.
 int64_t padded_bytes(const WgmmaProblem& problem, bool a);
 
-// Elements of k that one addition to a sum brings.
+// The number of elements of k that the tensor cores combine before each addition to an accumulator.
 int64_t joined_of(const WgmmaProblem& problem);
 
-// The reason why copies of operands, or partial sums, do not fit; empty: they do.
+// The reasons why copies of operands, or partial sums, are too large; empty if they fit.
 std::string reject_copies(const WgmmaProblem& problem);
 std::string reject_partial_sums(const WgmmaProblem& problem, int splits);
 
-// The kernels of one problem. Operands: 0 A, 1 B, 2 D, 3 workspace, 4 counters, 5 residual.
+// The numbers of the operands in the kernels of one problem.
 struct WgmmaOperands {
   static constexpr int kA = 0, kB = 1, kD = 2, kWorkspace = 3, kCounters = 4, kResidual = 5;
 };
 KernelLaunches make_launches(const WgmmaProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
 KernelLaunches make_launches(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
 
-// A product as a problem for TMA and wgmma; nullopt, with the reason in `why`, if they cannot compute it. D is the
-// epilogue's first result if that is a matrix that TMA can write; otherwise only the epilogue stores (epilogue_stores).
-// Then the same with operands loaded by threads, if wgmma multiplies the types, and with the windows of a convolution,
-// if TMA can gather them.
+// A product as a problem for wgmma. nullopt, with the reason in `why`, if the kernels cannot compute it.
+//   - wgmma_problem(): TMA loads the operands. D is the epilogue's first result if TMA can write that matrix. Otherwise
+//     only the epilogue stores (epilogue_stores).
+//   - wgmma_gather_problem(): threads load the operands. Requires types that wgmma multiplies.
+//   - wgmma_im2col_problem(): TMA gathers the windows of a convolution.
 std::optional<WgmmaProblem> wgmma_problem(const ProductTask& task, std::string* why);
 std::optional<WgmmaProblem> wgmma_gather_problem(const ProductTask& task, std::string* why);
 std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::string* why);
 
 std::span<const Family* const> wgmma_families();
 
-// The kernel text of a configuration, as data.
+// The data from which the kernel text of a configuration is made.
 CudaInstance instance_of(const WgmmaProblem& problem, const WgmmaConfig& config);
 CudaInstance instance_of(const WgmmaProblem& problem, const ClusterSplitKConfig& config);
 

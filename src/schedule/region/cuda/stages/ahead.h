@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages. The table in stages.cc gives the purpose of each.
+// Passes that turn the expressions of a kernel into stages. The table in stages.cc gives the purpose of each pass.
 void load_ahead(CudaDrafts& k);
 void load_next(CudaDrafts& k);
 void load_before(CudaDrafts& k);

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/cp_async.h. A copy is done either at once or as late as allowed.
+// Emulated version of tile/arch/sm80/cp_async.h. The emulator performs a copy either immediately or as late as allowed.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/pointer.h.
+// Emulated version of tile/arch/sm80/pointer.h.
 #pragma once
 
 namespace heddle::tile::sm80 {

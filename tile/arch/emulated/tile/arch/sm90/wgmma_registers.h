@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/wgmma_registers.h. The words of A are read when the product is computed.
+// Emulated version of tile/arch/sm90/wgmma_registers.h. The emulator reads the words of A when it computes the product.
 #pragma once
 
 #include "tile/arch/sm90/wgmma.h"
