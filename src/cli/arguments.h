@@ -70,7 +70,7 @@ struct Arguments {
   std::string output;      // -o
   std::string output_dir;  // run
   std::string svg;         // inspect, explain
-  bool unfold = false;     // inspect, explain: unfolds the picture
+  bool unfold = false;     // inspect, explain: the picture shows the contents of modules
   bool measure = false;    // explain
   bool verbose = false;    // explain
   bool full = false;       // inspect

@@ -16,7 +16,7 @@ std::vector<Advice> synchronisation(const Profile& profile);
 // Reports that the host repeatedly allocates or frees GPU memory and launches further work only afterwards. The gain is
 // the time in which the GPU waits for this, if that is more than a twentieth of the run.
 std::vector<Advice> memory_churn(const Profile& profile);
-// Reports copies from or to pageable memory. The gain is the difference to the time of page-locked copies.
+// Reports copies from or to pageable memory. The gain is the time by which these copies exceed page-locked copies.
 std::vector<Advice> pageable_copy(const Profile& profile);
 // Reports kernels that only change layout or type, if they take more than a twentieth of the time.
 std::vector<Advice> layout_and_casts(const Profile& profile);

@@ -218,8 +218,7 @@ TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
     }
     x.shift[g] = uint32_t(reinterpret_cast<uintptr_t>(p.v[g * V]) % 16);
     x.low[g] = x.high[g] = detail::Piece{};
-    // If no element of a piece is requested, the address of the other piece is loaded instead, which avoids a branch
-    // per piece.
+    // If no element of one piece is requested, the other piece is loaded in its place. This avoids a branch per piece.
     const int first = (x.asked[g] & (To::kAll >> (x.shift[g] / 2))) != 0 ? 0 : 1;
     const int last = (x.asked[g] >> (V - x.shift[g] / 2)) != 0 ? 1 : 0;
     const auto* from = reinterpret_cast<const detail::Piece*>(reinterpret_cast<const char*>(p.v[g * V]) - x.shift[g]);

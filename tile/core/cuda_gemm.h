@@ -107,8 +107,8 @@ struct GemmReduceArgs {
 static_assert(sizeof(GemmReduceArgs) == 56);
 inline constexpr int kGemmReduceLanes = 32;
 
-// Copies rows of one or two operands so that TMA can read them: each row of the copy begins at a multiple of 16 bytes.
-// Sizes and strides are in bytes. `from` is a multiple of 16.
+// Arguments for copying the rows of one operand so that TMA can read them: each row of the copy begins at a multiple of
+// 16 bytes. Sizes and strides are in bytes. `from` is a multiple of 16.
 struct GemmRepackPart {
   const void* from;
   void* to;
@@ -126,8 +126,8 @@ struct GemmRepackArgs {
 };
 inline constexpr int kGemmRepackThreads = 256, kGemmRepackChunks = 4;  // per block; per thread
 
-// Copies a small operand once for each class of the other operand's rows. A class has the rows with the same offset
-// modulo 16 bytes (tile/kernel/cuda/operand/misaligned_copies.h). Sizes and strides are in bytes.
+// Arguments for copying a small operand once for each class of the other operand's rows. A class has the rows with the
+// same offset modulo 16 bytes (tile/kernel/cuda/operand/misaligned_copies.h). Sizes and strides are in bytes.
 struct GemmClassCopiesArgs {
   const void* from;
   void* to;                       // [class][row][chunk]
@@ -147,9 +147,9 @@ inline constexpr int kGemmRowBytes = 128;       // bytes of k in one row of a st
 inline constexpr int kGemmNeighbours = 8;       // columns of D per call of an epilogue that stores them
 inline constexpr int kGemmStagingBytes = 2048;  // of each of a warp's two buffers, if it stores no pieces
 
-// A piece is the part of D that a warp stores at once: 16 rows with `bytes` bytes each. Pieces use the `buffers`
-// buffers alternately. Stores of 16 bytes to each of eight rows have no bank conflicts, because rows are swizzled or
-// their length is an odd multiple of 16 bytes.
+// A piece is the part of D that a warp stores at once: 16 rows with `bytes` bytes each. Consecutive pieces use the
+// `buffers` buffers in rotation. Stores of 16 bytes to each of eight rows have no bank conflicts, because rows are
+// swizzled or their length is an odd multiple of 16 bytes.
 struct GemmPiece {
   int bytes;
   bool swizzled;
@@ -341,7 +341,7 @@ TILE_HD constexpr Range gemm_part(const GemmArgs& args, int32_t split) {
 }
 
 // Returns unit number `unit` of tiles_m * tiles_n * splits * batch, for kernels in which each block computes its own
-// tile. Splits: args.splits may be greater than 1.
+// tile. If Splits is false, args.splits must be 1.
 template <bool Splits = true>
 TILE_HD constexpr GemmUnit gemm_unit(const GemmArgs& args, int32_t unit, int32_t tile_m, int32_t tile_n) {
   const int32_t tiles = args.tiles_m * args.tiles_n, outer = args.by_tiles.divide(unit);

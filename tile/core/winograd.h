@@ -1,7 +1,7 @@
 // Winograd's minimal filtering F(4x4, 3x3): the points of its transforms, the transform of filters, and the shape of a
 // problem. The points are 0, +-3/4, +-3/2 and infinity. With these points, the error is 1.3 times that of a direct
-// convolution (256 channels, random data). With the usual points 0, +-1, +-2 and infinity, it is 5 times that error.
-// Every coefficient of the input transform is exact in binary.
+// convolution (256 channels, random data). With the usual points 0, +-1, +-2 and infinity, it would be 5 times that of
+// a direct convolution. Every coefficient of the input transform is exact in binary.
 #pragma once
 
 #include <stdint.h>

@@ -18,7 +18,8 @@ int results_at_once(int64_t extent);
 void add_loop(Writer& row, const Lanes& lanes, int64_t extent);
 
 // Writes loops over the elements of tiles. Each sink (an op whose operands must be computed right away) has one loop.
-// The loop computes pending values, too. It also stores those of them that later ops need and that are worth a buffer.
+// The loop also computes the pending values (values not computed yet) that the sink needs, and stores those of them
+// that later ops need and that are worth a buffer.
 class Loops {
  public:
   explicit Loops(State& state) : state_(state) {}
@@ -52,8 +53,8 @@ class Loops {
   // sink may then overwrite the elements.
   bool is_last_use(ValueId value) const;
 
-  // Pending loads that later ops, or the regions of the sink, need. flush_loads() writes these loads before memory
-  // changes.
+  // Loads that have not been written yet and that later ops, or the regions of the sink, need. flush_loads() writes
+  // these loads before memory changes.
   void add_load(ValueId value) { loads_.push_back(value); }
   const std::vector<ValueId>& loads() const { return loads_; }
   void set_loads(std::vector<ValueId> loads) { loads_ = std::move(loads); }

@@ -19,8 +19,8 @@ struct AttentionValues {
 // `form`.
 AttentionDesc describe_attention(AttentionForm& form, const AttentionValues& values);
 
-// The stores of scores, sinks and lengths write no memory, but the operand of such a store gives its type. Sets that
-// operand to the kernel's result. Requires the epilogue.
+// Scores, sinks and lengths are values of stores that write no memory. Such a store needs an operand only because the
+// operand has the value's type. Sets the operand of these stores to the kernel's result. Requires the epilogue.
 void name_result(AttentionDesc& attention);
 
 }  // namespace heddle::schedule

@@ -16,7 +16,7 @@ double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, Va
 
 // The memory traffic and computation of a kernel.
 struct Work {
-  double bytes = 0;   // each buffer is read and written once
+  double bytes = 0;   // if each buffer is read and written once
   double cycles = 0;  // of vector arithmetic
   double seconds(const CpuTarget& cpu) const;
 };

@@ -1,9 +1,9 @@
 // The matrix instruction of a warp: D (16 x 8) += A (16 x 32 bytes of k) B (32 bytes of k x 8). All operands are in
 // registers. The layout is the same for every type. A word has 4 bytes and holds 4 / sizeof(In) neighbours along k, the
 // first neighbour in the low bits. With g = lane / 4 and t = lane % 4, a lane holds
-//   a[0], a[1]  word t of k of rows g and g + 8
-//   a[2], a[3]  word t + 4 of k of rows g and g + 8
-//   b[0], b[1]  words t and t + 4 of k of column g
+//   a[0], a[1]  word t along k of rows g and g + 8
+//   a[2], a[3]  word t + 4 along k of rows g and g + 8
+//   b[0], b[1]  words t and t + 4 along k of column g
 //   d[0], d[1]  columns 2t and 2t + 1 of row g
 //   d[2], d[3]  columns 2t and 2t + 1 of row g + 8
 #pragma once

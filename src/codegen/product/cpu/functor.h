@@ -14,8 +14,8 @@
 namespace heddle::codegen {
 
 // Writes the numbers of a problem into its kernel's text in one of three forms: as literals, as elements of an array
-// argument (so that problems of different sizes share one kernel), or as marks. In the first two forms, operand offsets
-// may still be marked.
+// argument (so that problems of different sizes share one kernel), or as marks (placeholders). In the first two forms,
+// operand offsets may still be marks.
 class Sizes {
  public:
   enum class Form : uint8_t { kLiteral, kShared, kMarked };
@@ -46,8 +46,8 @@ class Sizes {
     for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
     return fmt::format("{}", fmt::join(texts, ", "));
   }
-  // Writes an extent or stride of a batch. Marked texts do not fold 0 and 1 here, since a value may be 0 or 1 in one
-  // shape and larger in another.
+  // Writes an extent or stride of a batch. Marked texts do not fold the values 0 and 1 here, since other shapes have
+  // other values in the same place.
   std::string of_batch(int64_t value) { return marked() ? (*this)(value) : folded(value); }
   template <size_t N>
   std::string batch(const int64_t (&values)[N]) {
@@ -85,8 +85,8 @@ ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const Fu
 // rows are adjacent in memory and results of neighbouring columns are not.
 bool runs_along_rows(const schedule::Epilogue& e);
 
-// Both functions write a functor and return its members. write_epilogue() writes the epilogue of a product
-// (tile/kernel/cpu/gemm.h); with_lines adds the member `lines`. write_scores() writes the scores of attention
+// write_epilogue() and write_scores() write a functor and return its members. write_epilogue() writes the epilogue of a
+// product (tile/kernel/cpu/gemm.h); with_lines adds the member `lines`. write_scores() writes the scores of attention
 // (tile/kernel/cpu/attention.h); a score is the value of the only store of `e`.
 FunctorMembers write_epilogue(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                               const Sizes& sizes, bool with_lines, bool along_rows = false);

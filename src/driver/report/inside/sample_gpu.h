@@ -9,8 +9,8 @@
 namespace heddle::driver {
 
 // Implements sample_inside() for a GPU. Recompiles the fused kernels with line tables (NVRTC's -lineinfo). An executor
-// from `make` then runs the plan for `seconds` while CUPTI samples the program counters of warps. The line tables are
-// valid for a kernel of the plan only if both versions have the same machine code; other kernels get no shares. Shares
+// from `make` then runs the plan for `seconds` while CUPTI samples the program counters of warps. A line table is valid
+// for the plan's kernel only if the recompiled kernel has the same machine code; other kernels get no shares. Shares
 // are fractions of the warps' time, including time that is hidden by other warps.
 InsideShares sample_inside_gpu(const CompiledModel& model, const Target& target, double seconds, int device,
                                const std::vector<Tensor>& inputs,

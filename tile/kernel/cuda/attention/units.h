@@ -28,8 +28,8 @@ __device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, con
   u.plain_last = args.plain_last.at(tile, of_batch, kTileN);
 }
 
-// Sets the batch, rows and columns of unit number `place`, where splits of the keys are not counted. Returns the number
-// of the tile of rows.
+// Sets the batch, rows and columns of a unit. `place` is the unit's number, not counting splits of the keys. Returns
+// the number of the tile of rows.
 template <typename Config>
 __device__ inline int32_t set_rows(AttentionUnit& u, const AttentionArgs& args, int32_t place) {
   const int32_t section = args.by_section.divide(place), rest = place - section * args.section * args.tiles_m;
@@ -60,7 +60,7 @@ __device__ inline AttentionUnit attention_unit(const AttentionArgs& args, const 
     u.first = first + args.by_splits.divide(count * u.split);
     u.last = first + args.by_splits.divide(count * (u.split + 1));
   }
-  // If there are no plain tiles, their bounds may be anywhere, so they are clamped.
+  // If there are no plain tiles, their bounds may be outside the unit's tiles, so they are clamped.
   const auto within = [&](int32_t x) { return x < u.first ? u.first : x > u.last ? u.last : x; };
   u.plain_first = within(u.plain_first), u.plain_last = within(u.plain_last);
   return u;

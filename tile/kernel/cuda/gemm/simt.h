@@ -20,9 +20,9 @@
 
 namespace heddle::tile::cuda {
 
-// The layout of a tile in shared memory. Each k has a contiguous line of all rows, so that a lane reads neighbouring
-// rows at once. If global memory is contiguous along k, several lines are written at once; padding puts them into
-// different banks.
+// The layout of a tile in shared memory. For each k, the elements of all rows are contiguous, so that a lane loads
+// neighbouring rows at once. If global memory is contiguous along k, elements of several k are stored at once; padding
+// puts them into different banks.
 template <typename T, int Rows, int TileK>
 struct LineTile {
   static constexpr bool kAlongK = false;

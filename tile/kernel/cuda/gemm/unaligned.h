@@ -1,10 +1,11 @@
 // D = epilogue(A B) on sm_90, for a D with one short side and operands whose lines along k begin at any address.
 // cp.async copies the surrounding aligned 16-byte pieces to shared memory unchanged. Warps then read the words for
 // mma.sync from any address, combining two words if necessary. Operands need no preceding copy or shift, no tensor map
-// is fetched, and the code is short. This matters if memory bandwidth or latency is the limit.
+// is fetched, and the code is short. These savings matter if memory bandwidth or latency is the limit.
 //
 // The order of k does not matter for the sum if both operands use the same order. So in each 128 bytes of k, each of
-// the four lanes of a fragment's row reads 32 contiguous bytes: it reads nine words to multiply eight.
+// the four lanes of a fragment's row gets 32 contiguous bytes. A lane thus loads nine words to obtain eight unaligned
+// ones.
 //
 // A generated unit provides operands with `MatrixLines<Element> lines(int batch)` along k, an epilogue that stores D as
 // for gemm_reduce(), and a configuration with named fields:
@@ -158,7 +159,8 @@ class LineReader {
 #pragma unroll
     for (int i = 0; i < 8; ++i) sm80::round_fragment<In>(words[i]);
   }
-  // Returns element `k` of the 128 bytes of that line, for elements of 4 bytes.
+  // Returns element `k` of the line that is 8 * `eight` lines after the lane's first line, for elements of 4 bytes. k
+  // counts from the beginning of the line's 128 bytes.
   __device__ float number(const uint8_t* tile, int eight, int k) const {
     static_assert(sizeof(In) == 4 && Align >= 4);
     const int lane = threadIdx.x % 32;
@@ -166,8 +168,8 @@ class LineReader {
   }
 
  private:
-  // True if lines that are eight lines apart begin at the same offset modulo 16 bytes. Only single-byte elements may
-  // violate this.
+  // True if lines whose numbers differ by 8 begin at the same offset modulo 16 bytes. This may be false only for
+  // single-byte elements.
   static constexpr bool kAlike = sizeof(In) > 1 || Align >= 8;
   uint32_t at_[2] = {}, bits_[2] = {};
 };

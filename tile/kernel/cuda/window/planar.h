@@ -10,7 +10,7 @@
 //     static constexpr int kWidth = 8;          // outputs passed to the epilogue at a time, divides kAcross
 //     static constexpr int kVector = 8;         // pixels, divides the columns of images and kAcross * kStride[1]
 //     static constexpr int kLead = 1;           // pixels of the first vector before a thread's first pixel
-//     static constexpr int kTaps = 3;           // kDilation[1] * kTaps is a multiple of kVector, or all of a row
+//     static constexpr int kTaps = 3;           // kDilation[1] * kTaps is a multiple of kVector, or kTaps = kWindow[1]
 //     static constexpr auto kFold;
 //   };
 //
