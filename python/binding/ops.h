@@ -4,7 +4,7 @@
 
 namespace heddle::python {
 
-// heddle.ops: single operators on a GPU.
+// Registers the Python module heddle.ops: single operators on a GPU.
 void register_ops(nanobind::module_& module);
 
 }  // namespace heddle::python

@@ -15,13 +15,13 @@ namespace heddle::python {
 
 using Grid = std::array<int64_t, 3>;
 
-// heddle._core.tile.DeviceKernel: for a GPU, with the types of its parameters.
+// The C++ side of heddle._core.tile.DeviceKernel: a kernel compiled for a GPU, with the types of its parameters.
 struct DeviceKernel {
   lang::Kernel kernel;
   std::shared_ptr<const lang::cuda::CudaKernel> compiled;
 };
 
-// Threads that kernels on the CPU share, made at the first launch.
+// Returns the thread pool that all kernels on the CPU share. The first launch creates it.
 ThreadPool& tile_threads();
 
 }  // namespace heddle::python

@@ -4,7 +4,8 @@
 
 namespace heddle {
 
-// ceil_div() is a / b, rounded up; round_up() is a, rounded up to a multiple of b. a is not negative, b is positive.
+// ceil_div() returns a / b, rounded up. round_up() returns a, rounded up to a multiple of b. Both require a >= 0 and b
+// > 0.
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }

@@ -2,7 +2,7 @@
 
 namespace heddle {
 
-// Whether x is one of the values.
+// True if x equals one of the values.
 template <typename T, typename... Values>
 constexpr bool is_one_of(T x, Values... values) {
   return ((x == values) || ...);

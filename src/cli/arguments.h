@@ -19,7 +19,7 @@ struct KernelArguments {
   int64_t m = 0, n = 0, k = 0, batch = 1, lda = 0, ldb = 0, ldd = 0;
   std::string dtype = "f16", out, layout = "nt", epilogue;
   std::vector<std::string> operands;  // NAME:KIND:TYPE
-  std::string list;                   // a file of problems instead of one
+  std::string list;                   // a file with a list of problems, used instead of one problem
   int device = 0, most = 8, sm = 90;
   std::string family, chip, only, target = "cuda";
   bool verify = false, all = false, compile_only = false, predict = false;
@@ -36,9 +36,9 @@ struct AttentionArguments {
 struct ConvArguments {
   int64_t rows = 0, batch = 1, length = 0, depth = 0, height = 1, width = 0, channels = 0, filters = 0, groups = 1;
   int64_t out = 0;
-  // Numbers separated by commas: one, or one for each dimension.
+  // Comma-separated numbers: one number for all dimensions, or one per dimension.
   std::string window = "3", stride = "1", dilation = "1", output_padding = "0";
-  std::string padding;  // or two for each dimension, all leading ones first
+  std::string padding;  // or two per dimension: first all leading paddings, then all trailing ones
   bool transposed = false;
   std::string type = "f16";
 };
@@ -48,17 +48,17 @@ struct ProfileArguments {
   std::vector<std::string> files;  // of show, diff and merge
   std::string html, trace, speedscope, pprof, folded;
   int top = 20;
-  std::vector<std::string> program;  // after --: the program to profile and its arguments
-  double rate = 100;                 // samples a second of its CPU time
+  std::vector<std::string> program;  // the program to profile and its arguments (after --)
+  double rate = 100;                 // samples per second of the program's CPU time
   bool all_frames = false, no_gpu = false, operators = false;
 };
 
 inline constexpr const char* kAllKernels = "all";
 
-// The parsed options of all commands. Each command reads those that concern it.
+// The parsed options of all commands. Each command reads only its own.
 struct Arguments {
   const CLI::App* app = nullptr;  // the command line itself
-  std::string model;              // or FILE of `opt`, NAME of `zoo`, the action of `cache`
+  std::string model;              // also: FILE of `opt`, NAME of `zoo`, the action of `cache`
   CompileOptions options;
   std::vector<std::string> shapes;   // NAME=1,3,224,224
   std::vector<std::string> inputs;   // NAME=FILE.npy
@@ -70,12 +70,12 @@ struct Arguments {
   std::string output;      // -o
   std::string output_dir;  // run
   std::string svg;         // inspect, explain
-  bool unfold = false;     // inspect, explain: of the picture
+  bool unfold = false;     // inspect, explain: the picture shows the contents of modules
   bool measure = false;    // explain
   bool verbose = false;    // explain
   bool full = false;       // inspect
-  std::string kernels;     // explain: kAllKernels or a number; "": none
-  std::string emit;        // compile: a folder
+  std::string kernels;     // explain: kAllKernels or a kernel's number; "": no kernels
+  std::string emit;        // compile: the folder for the texts of kernels
   double seconds = 2;      // bench
   double tune_seconds = 60;
   int candidates = 12;  // tune
@@ -94,7 +94,7 @@ struct Arguments {
 
 using Command = int (*)(const Arguments&);
 
-// One function per command; the result is the exit code.
+// One function per command; each returns the exit code.
 int inspect_command(const Arguments& arguments);
 int run_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
@@ -117,8 +117,8 @@ int tune_command(const Arguments& arguments);
 int completion_command(const Arguments& arguments);
 int manual_command(const Arguments& arguments);
 
-// The command `heddle`: parses, runs one command, prints errors to stderr. Exit codes: 0 done, 1 verification failed,
-// 2 bad input or usage, 3 unsupported, 4 internal or the machine.
+// The command `heddle`: parses the arguments, runs one command and prints errors to stderr. Exit codes: 0 success, 1
+// verification failed, 2 bad input or usage, 3 unsupported, 4 internal error or a failure of the machine.
 int main(int argc, const char* const* argv);
 
 }  // namespace heddle::cli

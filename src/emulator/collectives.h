@@ -4,20 +4,20 @@
 
 namespace heddle::emulator {
 
-// Operations at which threads wait for each other: block barriers, exchanges between lanes, cluster barriers.
+// Operations in which threads wait for each other: block barriers, exchanges between lanes, cluster barriers.
 
 uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);
 
-// `action` runs once with the values of all lanes, after all have arrived and before any continues.
+// Runs once with the values of all lanes, after all lanes have arrived and before any lane continues.
 using Action = void (*)(Scheduler& s, const uint64_t* lanes, Place place);
 emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64_t value, Place place,
                             Action action = nullptr);
-// The same for instructions that a whole warp executes.
+// Like collect(), for instructions that a whole warp executes.
 void whole_warp(Scheduler& s, Collective kind, uint64_t value, Place place, Action action);
 
 void cluster_arrive(Scheduler& s, Place place);
 void cluster_wait(Scheduler& s, Place place);
-// Releases the waiting threads if all threads have arrived. Threads that ended count as arrived.
+// Releases the waiting threads if all threads have arrived. Threads that have exited count as arrived.
 void release_cluster(Scheduler& s, Group& group);
 
 }  // namespace heddle::emulator

@@ -8,16 +8,17 @@
 
 namespace heddle::ir {
 
-// True for `call {target = "tile", program, results}`, which launches kernels of the tile language on the node's
+// True for `call {target = "tile", program, results}`. Such a node launches kernels of the tile language on its
 // operands.
 bool calls_tile_program(const Node& node);
 
-// Prints and parses the attribute `results`: "f32[4,8] i64[]". The parser returns nullopt for any other text.
+// Print and parse the attribute `results`: "f32[4,8] i64[]". The parser returns nullopt for any other text.
 std::string print_types(const std::vector<TensorType>& types);
 std::optional<std::vector<TensorType>> parse_types(std::string_view text);
 
-// Evaluates such nodes. The function is a global since the tile language is a layer above this folder and passes
-// evaluate nodes at many depths. The driver sets it before it imports a model or runs a plan. Null: not set.
+// Evaluates nodes that call a tile program. The evaluator is a global function pointer, because the tile language is a
+// layer above this folder and passes evaluate nodes at many depths of the call stack. The driver sets the pointer
+// before it imports a model or runs a plan. Null: not set.
 using TileEvaluator = std::vector<Array> (*)(const EvalContext&);
 void set_tile_evaluator(TileEvaluator evaluator);
 TileEvaluator tile_evaluator();

@@ -14,8 +14,8 @@
 
 namespace heddle::ops {
 
-// The CUDA C++ unit of one configuration and its launches. Operands of a launch are those of the description, then the
-// workspace and the counters.
+// The CUDA C++ unit of one configuration, and its launches. The operands of a launch are the operands of the
+// description, followed by the workspace and the counters.
 struct KernelText {
   std::string unit;
   std::vector<CudaLaunch> launches;
@@ -23,13 +23,13 @@ struct KernelText {
 };
 KernelText make_kernel(const schedule::KernelDesc& desc, const schedule::Config& config, const CudaTarget& target);
 
-// Device memory that is filled with zeros.
+// Allocates device memory and fills it with zeros.
 std::unique_ptr<runtime::CudaBuffer> zeroed(const runtime::CudaContext& context, int64_t bytes);
 
-// Configurations that prepare() tries before it fails; a GEMM tries one more.
+// The number of configurations that prepare() tries before it fails. A GEMM tries one more.
 inline constexpr size_t kMostTries = 6;
 
-// A configuration and why it was chosen.
+// A configuration, and the reason for choosing it.
 struct ConfigChoice {
   schedule::Config config;
   std::string reason;
@@ -38,12 +38,12 @@ struct ConfigChoice {
 // A kernel that is compiled, loaded and ready to launch, with one workspace per stream. Thread-safe.
 class PreparedKernel {
  public:
-  // Uses the first choice that compiles without spilling registers. Throws kCompilerFailed if there is none,
-  // kNoCompiler, kDevice.
+  // Uses the first choice that compiles without spilling registers. Throws kCompilerFailed if no choice does, and
+  // kNoCompiler or kDevice.
   PreparedKernel(std::shared_ptr<const runtime::CudaContext> context, const schedule::KernelDesc& desc,
                  std::span<const ConfigChoice> choices, bool use_cache);
 
-  // `addresses`: those of the description's operands, followed by room for two more.
+  // `addresses` has the addresses of the description's operands, followed by two free entries, which launch() fills.
   void launch(std::span<uint64_t> addresses, CudaDriver::Handle stream) const;
 
   std::string config, reason;
@@ -62,7 +62,8 @@ class PreparedKernel {
   mutable std::map<std::pair<CudaDriver::Handle, uint64_t>, std::unique_ptr<runtime::CudaBuffer>> workspaces_;
 };
 
-// The name of an operand for errors of checked_address(), and its size in bytes. Addresses must be multiples of 16.
+// An operand for checked_address(): its name in error messages, and its size in bytes. Addresses must be multiples of
+// 16.
 struct OperandSpan {
   std::string name;  // "gemm: A"
   int64_t bytes = 0;

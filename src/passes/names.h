@@ -4,7 +4,7 @@
 
 namespace heddle::passes {
 
-// The names of the IR that most passes use.
+// Names from ir that most passes use.
 using ir::Attrs;
 using ir::Ints;
 using ir::Node;

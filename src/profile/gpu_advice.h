@@ -4,28 +4,29 @@
 
 #include "profile/profile.h"
 
-// Rules on GPU activity, as OperationTree (gpu/operation_tree.h) adds it to a profile.
+// Rules on GPU activity. OperationTree (gpu/operation_tree.h) adds this activity to a profile.
 namespace heddle::profile {
 
-// The GPU is idle for more than a tenth of the time because the host launches too late.
+// Reports that the GPU is idle for more than a tenth of the time because the host launches too late.
 std::vector<Advice> waits_for_host(const Profile& profile);
-// The host waits for the GPU, in a synchronisation or a small copy from it, and launches only afterwards. The gain is
-// the time in which the GPU waits for the host, at most the time of these waits, divided among calls by their waits.
+// Reports calls in which the host waits for the GPU, in a synchronisation or in a small copy to the host, and launches
+// further work only afterwards. The total gain is the time in which the GPU waits for the host, but at most the time of
+// these waits. It is divided among the calls in proportion to their waits.
 std::vector<Advice> synchronisation(const Profile& profile);
-// The host allocates or frees GPU memory again and again, and launches only afterwards. The gain is the time in which
-// the GPU waits for that, if it is more than a twentieth.
+// Reports that the host repeatedly allocates or frees GPU memory and launches further work only afterwards. The gain is
+// the time in which the GPU waits for this, if that is more than a twentieth of the run.
 std::vector<Advice> memory_churn(const Profile& profile);
-// Copies from or to pageable memory. The gain is their time beyond that of page-locked copies.
+// Reports copies from or to pageable memory. The gain is the time by which these copies exceed page-locked copies.
 std::vector<Advice> pageable_copy(const Profile& profile);
-// Kernels that only change layout or type, if they take more than a twentieth of the time.
+// Reports kernels that only change layout or type, if they take more than a twentieth of the time.
 std::vector<Advice> layout_and_casts(const Profile& profile);
-// Elementwise kernels of a framework, which a compiler fuses. The gain is half of their time, if they take more than a
-// tenth.
+// Reports elementwise kernels of a framework, which a compiler would fuse. The gain is half of their time. They are
+// reported only if they take more than a tenth of the time.
 std::vector<Advice> unfused_elementwise(const Profile& profile);
-// f32 products without tensor cores. The gain is three quarters of their time: tensor cores multiply tf32 eight times
-// as fast, but memory takes some of the time.
+// Reports f32 products that do not use tensor cores. The gain is three quarters of their time: tensor cores multiply
+// tf32 eight times as fast, but memory accesses still take some of the time.
 std::vector<Advice> low_precision_unused(const Profile& profile);
-// Collectives that run while nothing else does.
+// Reports collectives that run while the GPU does nothing else.
 std::vector<Advice> exposed_collectives(const Profile& profile);
 
 }  // namespace heddle::profile

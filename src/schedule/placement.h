@@ -7,8 +7,8 @@
 
 namespace heddle::schedule {
 
-// The reason why the kernels of a group cannot read or store one of its values at `place`, inside the memory of another
-// value, or would be slower if they did. Empty if there is none.
+// Returns the reason why the kernels of a group cannot read or store `value` at `place`, which is inside the memory of
+// another value, or why that would make them slower. Empty if there is no such reason.
 std::string placement_obstacle(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
                                const ir::Placement& place, const Target& target);
 

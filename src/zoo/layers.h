@@ -6,13 +6,14 @@
 
 #include "zoo/graph_builder.h"
 
-// The layers of neural networks over GraphBuilder, each written as PyTorch's exporters write it. Weights keep the size
-// of activations: `gain` is the factor from the root mean square of the input to that of the output (kRelu before a
-// rectifier, which halves the mean square; below 1 at the end of a residual branch).
+// The layers of neural networks over GraphBuilder, each written as PyTorch's exporters write it. Random weights
+// preserve the magnitude of activations: `gain` is the root mean square of a layer's output divided by that of its
+// input. Use kRelu before a rectifier, which halves the mean square, and a value below 1 at the end of a residual
+// branch.
 namespace heddle::zoo {
 
 inline constexpr double kRelu = std::numbers::sqrt2;
-inline constexpr double kBranch = 0.5;  // at the end of a residual branch
+inline constexpr double kBranch = 0.5;  // gain at the end of a residual branch
 
 struct Conv {
   int64_t out;
@@ -25,7 +26,7 @@ struct Conv {
 };
 Value conv(GraphBuilder& g, std::string_view name, const Value& x, const Conv& options);
 
-// Inference form with running statistics; `gain` scales the output.
+// Batch normalisation in inference form, with running statistics. `gain` scales the output.
 Value batch_norm(GraphBuilder& g, std::string_view name, const Value& x, double gain = 1.0);
 
 struct Pool {
@@ -39,17 +40,17 @@ Value global_average_pool(GraphBuilder& g, const Value& x);
 // [n,c,h,w] -> [n,c*h*w]
 Value flatten(GraphBuilder& g, const Value& x);
 
-// y = x w + b over the last axis: Gemm at rank 2, MatMul and Add above.
+// y = x w + b over the last axis: a Gemm for rank 2, a MatMul and an Add for higher ranks.
 Value linear(GraphBuilder& g, std::string_view name, const Value& x, int64_t out, double gain = 1.0, bool bias = true);
-// Looks up rows of a table [rows,width] whose weights have the given deviation.
+// Looks up rows of a table [rows,width] of random weights with the given standard deviation.
 Value embedding(GraphBuilder& g, std::string_view name, const Value& indices, int64_t rows, int64_t width,
                 double deviation);
 
-// One operator from opset 17 on; before that, a chain of ReduceMean, Sub, Pow, Sqrt and Div.
+// Layer normalisation: one operator from opset 17 on, otherwise a chain of ReduceMean, Sub, Pow, Sqrt and Div.
 Value layer_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon = 1e-5F);
-// x / root of the mean square over the last axis, times a weight (Zhang and Sennrich 2019), as a chain.
+// x / the root mean square over the last axis, times a weight (Zhang and Sennrich 2019), as a chain of operators.
 Value rms_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon = 1e-6F);
-// Reshape, InstanceNormalization, Reshape, Mul, Add.
+// Group normalisation as a chain: Reshape, InstanceNormalization, Reshape, Mul, Add.
 Value group_norm(GraphBuilder& g, std::string_view name, const Value& x, int64_t groups);
 
 // x * (1 + erf(x / sqrt 2)) / 2
@@ -59,21 +60,22 @@ Value gelu_tanh(GraphBuilder& g, const Value& x);
 // x * sigmoid(x)
 Value silu(GraphBuilder& g, const Value& x);
 
-// [n,t,heads*c] -> [n,heads,t,c], and back.
+// split_heads() maps [n,t,heads*c] to [n,heads,t,c]; merge_heads() is the inverse.
 Value split_heads(GraphBuilder& g, const Value& x, int64_t heads);
 Value merge_heads(GraphBuilder& g, const Value& x);
-// A mask [t,s]: 0 where row t may see column s, on and below the diagonal; minus infinity elsewhere.
+// A causal mask [t,s]: 0 on and below the diagonal, where row t may attend to column s; minus infinity above it.
 Value causal_mask(GraphBuilder& g, int64_t t, int64_t s);
 
 struct Attention {
   int64_t heads;
   bool causal = false;
-  bool dynamic_shapes = false;  // splits heads by Shape - Gather - Concat chains, divides scores by a root
+  bool dynamic_shapes = false;  // splits heads by Shape - Gather - Concat chains, divides scores by a square root
   double gain = 1.0;            // of the output projection
 };
-// Multi-head attention of x [n,t,d] on memory [n,s,c] (x itself for self-attention): [n,t,d].
+// Multi-head attention of x [n,t,d] over memory [n,s,c] (memory = x for self-attention). The result is [n,t,d].
 Value attention(GraphBuilder& g, std::string_view name, const Value& x, const Value& memory, const Attention& options);
-// q [n,heads,t,c], k [n,heads,c,s] (transposed already), v [n,heads,s,c]: the merged heads [n,t,heads*c].
+// Attention of q [n,heads,t,c], k [n,heads,c,s] (already transposed) and v [n,heads,s,c]. Returns the merged heads
+// [n,t,heads*c].
 Value scaled_dot_product(GraphBuilder& g, const Value& q, const Value& k, const Value& v, const Attention& options);
 
 }  // namespace heddle::zoo

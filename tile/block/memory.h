@@ -1,6 +1,7 @@
 // Loads and stores of tiles, through a pointer for each element or through a window (a box of a tensor with strides and
-// bounds). `V`: registers 0 to V - 1, and each later group of V registers, are neighbours in memory, the first at a
-// multiple of the size of the group. A group is accessed in one go if all of its elements may be accessed.
+// bounds). `V` is the vector length: each group of V consecutive registers, beginning with registers 0 to V - 1, is
+// contiguous in memory and aligned to the size of the group. A group is one access if all of its elements are accessed,
+// and single accesses otherwise.
 #pragma once
 
 #include "tile/arch/sm80/global.h"
@@ -27,7 +28,7 @@ template <typename P>
 using pointee_t = typename pointee<P>::type;
 
 // How an access treats the caches. kVolatile: the access happens at this point, exactly once per execution. kAcquire:
-// in addition, later accesses see the data that the writer of the value released.
+// in addition, later accesses see the data that was released by the thread that wrote the loaded value.
 enum class Access : uint8_t { kPlain, kVolatile, kAcquire };
 
 namespace detail {
@@ -36,7 +37,7 @@ template <typename T>
 struct stored {
   using type = T;
 };
-// A bool is a byte in memory; any byte but 0 is true.
+// A bool is a byte in memory. Any nonzero byte is true.
 template <>
 struct stored<bool> {
   using type = uint8_t;
@@ -83,8 +84,8 @@ TILE_INLINE void store_run(T* to, const T* from) {
   tile::detail::store_elements<V, V>(reinterpret_cast<S*>(to), all);
 }
 
-// Calls whole(r) for groups of V registers that may all be accessed, and single(r) for each accessible register of the
-// other groups.
+// Calls whole(r) for each group of V registers if the whole group may be accessed. Otherwise calls single(r) for each
+// register of the group that may be accessed.
 template <int V, int N, typename May, typename Whole, typename Single>
 TILE_INLINE void each_run(May may, Whole whole, Single single) {
   static_assert(N % V == 0);
@@ -112,7 +113,8 @@ struct always {
   TILE_INLINE bool operator()(int) const { return true; }
 };
 
-// The address of the thread's first element, and the offset of another register's element from there.
+// of_thread() returns the address of the thread's first element. of_register() returns the offset of another register's
+// element from the first one.
 template <typename T, int Rank>
 TILE_INLINE T* of_thread(T* p, const int64_t (&stride)[Rank], const Place& here) {
 #pragma unroll
@@ -131,7 +133,7 @@ TILE_INLINE int64_t of_register(const int64_t (&stride)[Rank], int r) {
 
 // ---- Through pointers
 
-// The address of each element i: p + the sum of i[d] * stride[d].
+// Returns the address of each element i of a tile: p + the sum of i[d] * stride[d].
 template <typename L, typename T, int Rank>
 TILE_INLINE Tile<T*, L> addresses(T* p, const int64_t (&stride)[Rank]) {
   T* const first = detail::of_thread(p, stride, L::here());
@@ -140,7 +142,7 @@ TILE_INLINE Tile<T*, L> addresses(T* p, const int64_t (&stride)[Rank]) {
   return x;
 }
 
-// *p where the mask (a tile or a scalar) is true, `other` elsewhere.
+// Loads *p where the mask (a tile or a scalar) is true; the result is `other` elsewhere.
 template <int V = 1, Access A = Access::kPlain, typename P, typename L, typename M, typename O>
 TILE_INLINE auto load(const Tile<P, L>& p, const M& mask, const O& other) {
   using T = pointee_t<P>;
@@ -167,7 +169,7 @@ struct alignas(16) Piece {
   uint32_t word[4];
 };
 
-// The 16 bytes at offset `shift` in two consecutive pieces.
+// Returns the 16 bytes at byte offset `shift` in two consecutive pieces.
 TILE_INLINE Piece shifted(const Piece& low, const Piece& high, uint32_t shift) {
   uint32_t word[8];
 #pragma unroll
@@ -189,18 +191,18 @@ TILE_INLINE Piece shifted(const Piece& low, const Piece& high, uint32_t shift) {
 
 }  // namespace detail
 
-// Loads in flight of groups of V elements: 16 bytes that may begin at any element. Each group has the two aligned
-// pieces that contain it, not yet shifted.
+// Loads in flight, of groups of V elements (16 bytes) that may begin at any element. For each group, holds the two
+// aligned 16-byte pieces that contain it, not yet shifted.
 template <typename T, typename L, int V>
 struct Pieces {
   static_assert(V * sizeof(T) == 16 && sizeof(T) == 2 && L::kRegisters % V == 0);
   static constexpr int kGroups = L::kRegisters / V;
   static constexpr uint32_t kAll = (1u << V) - 1;
   detail::Piece low[kGroups], high[kGroups];
-  uint32_t shift[kGroups], asked[kGroups];  // bytes; bit i: element i was asked for
+  uint32_t shift[kGroups], asked[kGroups];  // shift: in bytes; asked: bit i is set if element i was requested
 };
 
-// Loads pieces of *p where the mask is true. A piece is read as a whole if any of its elements is asked for. Does not
+// Starts loads of *p where the mask is true. A piece is loaded as a whole if any of its elements is requested. Does not
 // wait for memory.
 template <int V, typename P, typename L, typename M>
 TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
@@ -216,7 +218,7 @@ TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
     }
     x.shift[g] = uint32_t(reinterpret_cast<uintptr_t>(p.v[g * V]) % 16);
     x.low[g] = x.high[g] = detail::Piece{};
-    // To avoid a branch for each piece, a piece without elements asked for is read from the place of the other one.
+    // If no element of one piece is requested, the other piece is loaded in its place. This avoids a branch per piece.
     const int first = (x.asked[g] & (To::kAll >> (x.shift[g] / 2))) != 0 ? 0 : 1;
     const int last = (x.asked[g] >> (V - x.shift[g] / 2)) != 0 ? 1 : 0;
     const auto* from = reinterpret_cast<const detail::Piece*>(reinterpret_cast<const char*>(p.v[g * V]) - x.shift[g]);
@@ -228,7 +230,7 @@ TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
   return x;
 }
 
-// The elements; 0 for those that were not asked for.
+// Returns the loaded elements, with 0 for elements that were not requested.
 template <typename T, typename L, int V>
 TILE_INLINE Tile<T, L> shifted(const Pieces<T, L, V>& x) {
   Tile<T, L> y;
@@ -244,7 +246,7 @@ TILE_INLINE Tile<T, L> shifted(const Pieces<T, L, V>& x) {
   return y;
 }
 
-// Loads one element, in all threads.
+// Loads one element, in every thread.
 template <Access A = Access::kPlain, typename T>
 TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type other = {}) {
   if (mask) detail::load_run<1, A>(&other, const_cast<const T*>(p));
@@ -253,7 +255,8 @@ TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type ot
 
 namespace detail {
 
-// Calls f(register) in one of the threads that hold an element, and gives the result to all of them.
+// For each element, calls f(register) in one of the threads that hold the element, and gives the result to all of these
+// threads.
 template <typename L, typename T, typename M, typename F, typename S>
 TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
   const Place here = L::here();
@@ -286,7 +289,8 @@ TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
     return old;
   }
 }
-// The same in one thread for the whole block. Barriers order it after earlier and before later accesses of the block.
+// Calls f() in one thread and gives the result to the whole block. Barriers order the call after earlier and before
+// later accesses of the block.
 template <typename T, typename F, typename S>
 TILE_INLINE T once(S shared, bool mask, F f) {
   sync();
@@ -298,8 +302,8 @@ TILE_INLINE T once(S shared, bool mask, F f) {
 
 }  // namespace detail
 
-// Loads data that other blocks may be writing. One thread reads an element for all threads that hold it, so that they
-// agree on its value and leave a waiting loop together.
+// Loads data that other blocks may be writing. One thread loads an element for all threads that hold it, so that these
+// threads agree on its value and leave a waiting loop together.
 template <int V = 1, typename P, typename L, typename S, typename M, typename O>
 TILE_INLINE auto load_volatile(S shared, const Tile<P, L>& p, const M& mask, const O& other) {
   using T = pointee_t<P>;
@@ -331,7 +335,7 @@ TILE_INLINE auto load_volatile(S shared, T* p, bool mask = true, typename withou
   return detail::once<V>(shared, true, [&] { return load<Access::kAcquire>(p, mask, other); });
 }
 
-// Stores each element once, however many threads hold it.
+// Stores each element once, even if several threads hold it.
 template <int V = 1, typename T, typename L, typename M>
 TILE_INLINE void store(const Tile<T*, L>& p, const Tile<T, L>& x, const M& mask) {
   const Place here = L::here();
@@ -352,8 +356,8 @@ TILE_INLINE void store(T* p, const typename without_const<T>::type& x, bool mask
 
 // ---- Through windows
 
-// A box of a tensor. Its element (c0, c1, ...) is at p[c0 * stride[0] + ...]. The element exists if first[d] <= cd <
-// last[d] for each dimension d of Checked (bit d).
+// A box of a tensor. Its element (c0, c1, ...) is at p[c0 * stride[0] + c1 * stride[1] + ...]. An element is valid if
+// first[d] <= cd < last[d] for every dimension d whose bit is set in Checked.
 template <typename T, int Rank, unsigned Checked = 0>
 struct Window {
   T* p;
@@ -361,7 +365,7 @@ struct Window {
   int32_t first[Rank], last[Rank];
 };
 
-// The box that begins at `start` of a tensor of `extent` with `stride` at `base`.
+// Returns the box that begins at index `start` of the tensor at `base`.
 template <unsigned Checked, typename T, int Rank>
 TILE_INLINE Window<T, Rank, Checked> window(T* base, const int64_t (&extent)[Rank], const int64_t (&stride)[Rank],
                                             const int64_t (&start)[Rank]) {
@@ -379,7 +383,7 @@ TILE_INLINE Window<T, Rank, Checked> window(T* base, const int64_t (&extent)[Ran
   return w;
 }
 
-// A tensor in memory, and the value of elements outside it.
+// A tensor in memory, and the value of elements outside the tensor.
 template <typename T, int Rank>
 struct View {
   T* p;
@@ -391,7 +395,8 @@ TILE_INLINE Window<T, Rank, Checked> window(const View<T, Rank>& v, const int64_
   return window<Checked>(v.p, v.extent, v.stride, start);
 }
 
-// The addresses of the rows that a tile names, in columns from `column` on, and a mask of those that exist.
+// row_pointers() returns the addresses of the rows that a tile of row numbers selects, in columns from `column` on.
+// row_mask() returns a mask of the addresses that are inside the tensor.
 template <typename T, typename L>
 TILE_INLINE Tile<T*, L> row_pointers(const View<T, 2>& v, const Tile<int32_t, L>& rows, int64_t column) {
   const auto columns = iota<L, 1, int64_t>(column);
@@ -446,7 +451,8 @@ TILE_INLINE void store(const Window<T, Rank, Checked>& w, const Tile<T, L>& x) {
       [&](int r) { detail::store_run<1>(p + detail::of_register<L>(w.stride, r), x.v + r); });
 }
 
-// The elements' addresses and a mask of those that exist, for operations other than loads and stores.
+// pointers() returns the elements' addresses and inside() a mask of the valid elements, for operations other than loads
+// and stores.
 template <typename L, typename T, int Rank, unsigned Checked>
 TILE_INLINE Tile<T*, L> pointers(const Window<T, Rank, Checked>& w) {
   return addresses<L>(w.p, w.stride);

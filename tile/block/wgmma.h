@@ -1,5 +1,6 @@
-// Products by the warpgroup's matrix instruction (sm_90a): operands of 16-bit floats in shared memory; the first
-// operand may also be in registers. Writes and copies by other threads are visible after wait_for_operands().
+// Products by the warpgroup's matrix instruction (sm_90a). Operands are 16-bit floats in shared memory; the first
+// operand may also be in registers. Stores and copies to operands by other threads are visible after
+// wait_for_operands().
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -9,7 +10,7 @@
 
 namespace heddle::tile::block {
 
-// The layout of sums: each warpgroup has blocks of 64 rows, with all N columns.
+// The layout of the sums. Each warpgroup has blocks of 64 rows with all N columns.
 template <int M, int N, int Warps>
 struct warpgroup_layout {
   static constexpr int kGroups = Warps / 4, kBlocksM = M / (64 * kGroups);
@@ -18,9 +19,9 @@ struct warpgroup_layout {
                       warp<4, 0, 16>, reg<kBlocksM, 0, 64>, warp<kGroups, 0, 64 * kBlocksM>>;
 };
 
-// The layout of an operand for the instruction. Along k: panels with 128 bytes of k of every row, the last of which may
-// be partly empty. Otherwise: strips of 64 rows, with a line for each k. 16-byte pieces are swizzled. The operand
-// begins at a multiple of 1024 bytes.
+// The layout of an operand for the instruction. If AlongK, the operand consists of panels; a panel has 128 bytes of k
+// of every row, and the last panel may be partly empty. Otherwise, it consists of strips of 64 rows, with a line for
+// each k. 16-byte pieces are swizzled. The operand must begin at a multiple of 1024 bytes.
 template <typename T, int Rows, int Depth, bool AlongK>
 struct SwizzledOperand {
   using element = T;
@@ -31,7 +32,8 @@ struct SwizzledOperand {
   static constexpr int kBytes = (AlongK ? (Depth + 63) / 64 : kStrips) * kStripBytes;
   static_assert(kSize == 2 && Depth % 16 == 0);
 
-  // In elements. Offsets do not add under a swizzle, so `row` and `k` are the whole coordinates.
+  // Returns the index of an element, in elements. Indices cannot be added under a swizzle, so `row` and `k` must be the
+  // complete coordinates.
   TILE_HD static constexpr int at(int row, int k) {
     const int bytes = AlongK ? k / 64 * kStripBytes + row * 128 + k % 64 * kSize
                              : row / 64 * kStripBytes + k * 128 + row % 64 * kSize;
@@ -46,7 +48,7 @@ struct SwizzledOperand {
 
 namespace detail {
 
-// Calls f(index in the operand, register) for groups of V neighbours of a tile of layout L.
+// Calls f(index in the operand, register) for each group of V adjacent elements in a tile of layout L.
 template <typename O, int RowDim, int V, typename L, typename F>
 TILE_INLINE void each_group(F f) {
   const Place here = L::here();
@@ -88,13 +90,13 @@ TILE_INLINE void wait_for_operands() {
   sync();
 }
 
-// The same for data that the threads have written themselves.
+// Like wait_for_operands(), for operands that the block's own threads have stored.
 TILE_INLINE void show_operands() {
   sm90::fence_async_shared();
   sync();
 }
 
-// Operands of multiply_by_group.
+// The operands of multiply_by_group(): SwizzledSource is in shared memory, HeldSource in registers.
 template <typename O>
 struct SwizzledSource {
   static constexpr bool held = false;
@@ -127,15 +129,15 @@ TILE_INLINE void issue_products(const SwizzledSource<P>& a, const SwizzledSource
 
 }  // namespace detail
 
-// c + a b, or the transposed product if Tile's layout is the transpose of that of Sums. `meanwhile` runs while the
-// tensor cores multiply.
+// Returns c + a b. L is the layout of c and of the result. If L is the transpose of the layout of Sums, the result is c
+// + (a b)^T instead. `meanwhile` runs while the tensor cores multiply.
 template <typename Sums, typename A, typename O, typename L, typename F>
 TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>& b, const Tile<float, L>& c,
                                              F meanwhile) {
   constexpr int N = Sums::type::size(1), kEach = N / 2, kM = Sums::kBlocksM;
   using In = typename O::element;
   Tile<float, L> y = c;
-  // Words of a first operand in registers are read until the instructions have been waited for.
+  // The instructions read these words (a first operand in registers) until the wait below.
   [[maybe_unused]] uint32_t words[A::held ? kM : 1][A::held ? O::kSteps : 1][4];
   if constexpr (A::held) {
 #pragma unroll
@@ -178,8 +180,8 @@ TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>
   return multiply_by_group<Sums>(a, b, c, [] {});
 }
 
-// multiply_by_group in place, without waiting: until end_products() only further calls may read or write c. The
-// operands of all but the last `Pending` calls have been read on return.
+// Like multiply_by_group(), but in place and without waiting. Until end_products(), only further calls of
+// begin_product() may read or write c. On return, the operands of all but the last `Pending` calls have been read.
 template <typename Sums, int Pending, typename A, typename O, typename L>
 TILE_INLINE void begin_product(Tile<float, L>& c, const A& a, const SwizzledSource<O>& b) {
   sm90::wgmma_fence();

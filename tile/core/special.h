@@ -1,12 +1,13 @@
-// CUDA library functions that the C library lacks, computed in double; results for float are rounded from double. For
-// CPUs, the emulated GPU and the interpreter.
+// Functions that the CUDA library has and the C library lacks. All are computed in double; results for float are
+// rounded from double. Used by CPUs, the emulated GPU and the interpreter.
 #pragma once
 
-#if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has them itself
+#if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has these functions
 
 namespace heddle::tile::special {
 
-// C library functions, declared under our own names: its header declares more, and not all compilers know these.
+// Bessel functions of the C library, declared under our own names. The library's header declares more names, and not
+// all compilers know these functions as builtins.
 double j0(double) __asm__("j0");
 double j1(double) __asm__("j1");
 double y0(double) __asm__("y0");
@@ -17,7 +18,8 @@ double yn(int, double) __asm__("yn");
 namespace detail {
 
 inline constexpr double kPi = 0x1.921fb54442d18p+1, kTwoBySqrtPi = 0x1.20dd750429b6dp+0;
-inline constexpr double kHalfSqrt = 0x1.6a09e667f3bcdp-1, kHalfSqrtRest = -0x1.bdd3413b26456p-55;  // of 1/2
+// The square root of 1/2 and its rounding error.
+inline constexpr double kHalfSqrt = 0x1.6a09e667f3bcdp-1, kHalfSqrtRest = -0x1.bdd3413b26456p-55;
 inline double infinity() {
   return __builtin_inf();
 }
@@ -25,13 +27,13 @@ inline double nan() {
   return __builtin_nan("");
 }
 
-// e^(x^2): the square is represented exactly as a sum of two parts.
+// Returns e^(x^2). The square is represented exactly as the sum of two doubles.
 inline double exp_of_square(double x) {
   const double high = x * x, low = __builtin_fma(x, x, -high);
   return __builtin_exp(high) * (1 + low);
 }
 
-// sin or cos of pi * x, |x| <= 1/4.
+// Return the sine and the cosine of pi * x, for |x| <= 1/4.
 inline double sine(double x) {
   return __builtin_sin(kPi * x);
 }
@@ -39,7 +41,7 @@ inline double cosine(double x) {
   return __builtin_cos(kPi * x);
 }
 
-// The sum of the series of I0 (order 0) or I1 in powers of x / 2; all terms are positive.
+// Returns the Bessel function I0 (order 0) or I1 by its series in powers of x / 2. All terms are positive.
 inline double bessel_series(double x, int order) {
   const double quarter = x * x / 4;
   double term = order == 0 ? 1 : x / 2, sum = term;
@@ -49,8 +51,8 @@ inline double bessel_series(double x, int order) {
   }
   return sum;
 }
-// The expansion of e^-x sqrt(2 pi x) I(x) for large x. Half of the exponential is a separate factor, since the whole
-// could overflow.
+// Returns I0 or I1 for large x by the asymptotic expansion of e^-x sqrt(2 pi x) I(x). The factor e^x is applied as
+// e^(x/2) twice, because e^x could overflow.
 inline double bessel_at_large(double x, int order) {
   double term = 1, sum = 1;
   for (int k = 1; k < 30 && __builtin_fabs(term) > 0x1p-56; ++k) {
@@ -64,7 +66,7 @@ inline double bessel_at_large(double x, int order) {
 
 }  // namespace detail
 
-// The argument is reduced exactly.
+// Returns sin(pi x). The argument is reduced exactly.
 inline double sinpi(double x) {
   const double n = __builtin_rint(2 * x), t = x - n / 2;
   if (!(__builtin_fabs(x) < detail::infinity())) return detail::nan();
@@ -82,7 +84,7 @@ inline double cospi(double x) {
   return quadrant == 1 || quadrant == 2 ? -r : r;
 }
 
-// e^(x^2) erfc(x).
+// Returns e^(x^2) erfc(x).
 inline double erfcx(double x) {
   if (x < 10) return x < -27 ? detail::infinity() : detail::exp_of_square(x) * __builtin_erfc(x);
   double term = 1, sum = 1;
@@ -94,7 +96,7 @@ inline double erfcx(double x) {
 }
 
 inline double erfinv(double x);
-// Newton's method for erfc itself, or for its logarithm where that is nearly linear.
+// For y < 1/2, applies Newton's method to log(erfc(z)), which is closer to linear than erfc(z).
 inline double erfcinv(double y) {
   if (!(y > 0 && y < 2)) return y == 0 ? detail::infinity() : y == 2 ? -detail::infinity() : detail::nan();
   if (y > 1) return -erfcinv(2 - y);
@@ -116,13 +118,13 @@ inline double erfinv(double x) {
   double z = x / detail::kTwoBySqrtPi * (1 + detail::kPi / 12 * x * x);
   for (int i = 0; i < 4; ++i) {
     const double step = (x - __builtin_erf(z)) / detail::kTwoBySqrtPi * detail::exp_of_square(z);
-    z += step / (1 - z * step);  // Halley's
+    z += step / (1 - z * step);  // Halley's method
   }
   return z;
 }
 
 inline double normcdf(double x) {
-  // The argument of erfc and its rounding error, to which the tail is sensitive.
+  // The argument t of erfc, and its rounding error, to which the tail is sensitive.
   const double t = -x * detail::kHalfSqrt;
   const double rest = __builtin_fma(-x, detail::kHalfSqrt, -t) - x * detail::kHalfSqrtRest;
   if (!(__builtin_fabs(t) < 28)) return x != x ? x : x < 0 ? 0.0 : 1.0;

@@ -1,7 +1,7 @@
-// Winograd's minimal filtering F(4x4, 3x3): the points of its transforms, the transform of filters, the shape of a
-// problem. The points are 0, +-3/4, +-3/2 and infinity. With the usual 0, +-1, +-2 and infinity the error is 5 times
-// that of a direct convolution, with these 1.3 times (256 channels, random data). Every coefficient of the input
-// transform is exact in binary.
+// Winograd's minimal filtering F(4x4, 3x3): the points of its transforms, the transform of filters, and the shape of a
+// problem. The points are 0, +-3/4, +-3/2 and infinity. With these points, the error is 1.3 times that of a direct
+// convolution (256 channels, random data). With the usual points 0, +-1, +-2 and infinity, it would be 5 times that of
+// a direct convolution. Every coefficient of the input transform is exact in binary.
 #pragma once
 
 #include <stdint.h>
@@ -19,19 +19,19 @@ struct WinogradPoints {
   static constexpr double a2 = a * a, b2 = b * b;
 };
 
-// Problem and blocking of winograd(): 3x3 windows, stride 1, two spatial dimensions. Tiles are counted over all images.
-// Pixels of a tile are `dilation` apart, like those of a window. Tiles that begin at the neighbouring pixels fill the
-// gaps.
+// Problem and blocking of winograd(): 3x3 windows, stride 1, two spatial dimensions. Tiles are numbered across all
+// images. The pixels of a tile are `dilation` pixels apart, like the pixels of a window. The pixels in between belong
+// to interleaved tiles that begin at neighbouring pixels.
 struct WinogradShape {
   int64_t batch = 1, c = 0, o = 0;
-  int64_t pixel = 0;  // stride between input pixels in elements; 0: c
+  int64_t pixel = 0;  // stride between input pixels, in elements; 0: c
   int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0}, dilation[2] = {1, 1};
-  int64_t block_tiles = 1;          // output tiles of one task = rows of its products, cut by split_rows()
-  int64_t row_tiles = 0, tall = 0;  // split_rows(block_tiles)
-  int64_t block_panels = 1;         // panels of filters of one task
+  int64_t block_tiles = 1;          // output tiles per task, which are the rows of its products; split by split_rows()
+  int64_t row_tiles = 0, tall = 0;  // result of split_rows(block_tiles)
+  int64_t block_panels = 1;         // panels of filters per task
 
   constexpr int64_t pitch() const { return pixel > 0 ? pixel : c; }
-  // The number of interleaved tiles that fill each other's gaps.
+  // The number of interleaved tiles along dimension d that together cover contiguous pixels.
   constexpr int64_t phases(int d) const { return dilation[d] < out[d] ? dilation[d] : out[d] < 1 ? 1 : out[d]; }
   constexpr int64_t tiles_along(int d) const {
     const int64_t reach = kWinogradOut * dilation[d];
@@ -39,7 +39,7 @@ struct WinogradShape {
   }
   constexpr int64_t tiles_y() const { return tiles_along(0); }
   constexpr int64_t tiles_x() const { return tiles_along(1); }
-  // The first output of a tile along a dimension.
+  // The first output pixel of a tile along dimension d.
   constexpr int64_t first_output(int d, int64_t tile) const {
     const int64_t gaps = phases(d);
     return tile / gaps * kWinogradOut * dilation[d] + tile % gaps;
@@ -54,7 +54,7 @@ struct WinogradShape {
   }
 };
 
-// U = G g G^T of one 3x3 filter.
+// Computes U = G g G^T for one 3x3 filter g.
 inline void winograd_filter(const double (&g)[3][3], double (&u)[kWinogradIn][kWinogradIn]) {
   constexpr double a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
   constexpr double fa = 1 / (2 * a2 * (a2 - b2)), fb = 1 / (2 * b2 * (b2 - a2));
@@ -69,8 +69,8 @@ inline void winograd_filter(const double (&g)[3][3], double (&u)[kWinogradIn][kW
   }
 }
 
-// Transformed filters as [panel][point][c][width] from filters [o][c][3][3]; `convert` gives an element as double.
-// Columns past the last are zero.
+// Transforms filters [o][c][3][3] and packs them as [panel][point][c][width]. `convert` returns an element as double.
+// Columns past the last filter are zero.
 template <typename Src, typename Convert>
 inline void pack_winograd(float* dst, const Src* src, int64_t o, int64_t c, int64_t width, Convert convert) {
   const int64_t panels = panel_count(o, width);

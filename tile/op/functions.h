@@ -1,4 +1,4 @@
-// Elementwise functions for programs of the tile language, most of them lane by lane.
+// Elementwise functions for programs of the tile language. Most of them compute lane by lane.
 #pragma once
 
 #include "tile/core/rounded.h"
@@ -22,7 +22,7 @@ TILE_FUNCTION_UNARY(erfc, erfc)
 TILE_FUNCTION_UNARY(round_away, round)
 #undef TILE_FUNCTION_UNARY
 
-// Computed in double, rounded once.
+// These functions are computed in double and rounded once.
 #define TILE_FUNCTION_DOUBLE(NAME, FUNCTION)                                      \
   template <typename T, int W>                                                    \
   TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                       \

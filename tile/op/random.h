@@ -1,5 +1,5 @@
 // Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): random numbers as a function of a
-// seed and an index, the same on every target.
+// seed and an index. The numbers are the same on every target.
 #pragma once
 
 #include "tile/arch/vec.h"
@@ -22,7 +22,8 @@ TILE_INLINE philox_block philox(uint64_t seed, uint64_t index) {
   return x;
 }
 
-// Uniform on [0, 1), with as many bits as the type resolves there (`Bits`).
+// Returns a uniform random number in [0, 1). `Bits` is the number of random bits, as many as T resolves in this
+// interval.
 template <typename T, int Bits>
 TILE_INLINE T philox_uniform(uint64_t seed, uint64_t index) {
   const philox_block x = philox(seed, index);
@@ -30,7 +31,7 @@ TILE_INLINE T philox_uniform(uint64_t seed, uint64_t index) {
   return T(word >> (64 - Bits)) * (T(1) / T(uint64_t(1) << Bits));
 }
 
-// Normal with mean 0 and variance 1 (Box and Muller).
+// Returns a normally distributed random number with mean 0 and variance 1 (Box and Muller).
 template <typename T, int Bits>
 TILE_INLINE T philox_normal(uint64_t seed, uint64_t index) {
   const philox_block x = philox(seed, index);

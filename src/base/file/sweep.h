@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-// Removes the TempDirs below `root` whose processes are dead. Folders that somebody holds stay.
+// Removes every TempDir below `root` whose process is dead. Folders that another process has locked stay.
 void sweep_temporary_folders(const std::string& root);
 
 }  // namespace heddle

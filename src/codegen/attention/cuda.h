@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// The kernel of an attention group for a GPU.
+// Emits the GPU kernel of an attention group.
 KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& attention,
                                  const CudaTarget& target);
 

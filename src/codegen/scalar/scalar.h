@@ -10,32 +10,33 @@
 
 namespace heddle::codegen {
 
-// Writes expressions as statements on tile vectors (tile/op/lanes.h, math.h, arith.h). Every expression is written once
-// per scope.
+// Writes expressions as statements on tile vectors (tile/op/lanes.h, math.h, arith.h). Each expression is written only
+// once per scope.
 class ScalarEmitter final : public GatherEmitter {
  public:
   ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out);
 
-  // Sets the value that is stored next in 16 bits. Short forms serve for it, and for the values below it that lose
-  // little by them. nullopt: the next value is not rounded.
+  // Sets the value that is stored next, in a 16-bit type. This value, and operands of it whose errors hardly change the
+  // result, may use short, less exact forms of functions. nullopt: the next value is not rounded.
   void set_rounded(std::optional<schedule::ExprId> value) { rounded_ = value; }
-  // Values written between push and pop are forgotten at pop (they went out of C++ scope).
+  // Values written between push_scope() and pop_scope() are forgotten at pop_scope(), because their C++ scope ends.
   void push_scope() { scopes_.emplace_back(); }
   void pop_scope() {
     scopes_.pop_back();
     std::erase_if(divisors_, [&](const auto& d) { return d.second.second > scopes_.size(); });
   }
 
-  // Writes what `e` needs and returns its name.
+  // Writes the statements that compute `e`, unless the scope has them already. Returns the name of the value.
   TextValue value(schedule::ExprId e) override;
-  // The same as a vec of the current width (masks stay masks).
+  // Like value(), but returns a vec of the current width (masks stay masks).
   std::string vector(schedule::ExprId e);
-  // Writes "to = e;", where `to` is a vec of the current width; it stands for `e` from then on.
+  // Writes "to = e;". `to` is a vec of the current width. From then on, `to` stands for `e`.
   void assign(const std::string& to, schedule::ExprId e);
-  // Writes the loop-invariant parts of `e`, before the loop is opened: those that depend only on the variables in
-  // `bound` and are computed whatever guards say.
+  // Writes the loop-invariant parts of `e` before the loop is opened: the parts that depend only on variables in
+  // `bound` and that are computed unconditionally (under no guard).
   void hoist(schedule::ExprId e, uint64_t bound);
-  // Stores `e` as `storage` at element `at` of the pointer called `buffer`; `stream`: past the caches.
+  // Writes a store of `e`, converted to `storage`, to element `at` of the pointer named `buffer`. `stream`: the store
+  // bypasses the caches.
   void store(const std::string& buffer, DType storage, const schedule::Index& at, schedule::ExprId e,
              bool stream = false);
 
@@ -58,9 +59,10 @@ class ScalarEmitter final : public GatherEmitter {
 
   Writer& out_;
   std::optional<schedule::ExprId> rounded_;
-  std::optional<std::pair<schedule::ExprId, std::string>> assigned_;  // by the next declare() of this expression
+  std::optional<std::pair<schedule::ExprId, std::string>> assigned_;  // used by its next declare()
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
-  // Divisors that a loop shares, prepared before it: name and depth of their scope.
+  // Divisors that are invariant in a loop and prepared before it: the name, and the depth of the scope that declares
+  // it.
   std::map<schedule::ExprId, std::pair<std::string, size_t>> divisors_;
   int next_ = 0;
 };

@@ -10,13 +10,13 @@
 
 namespace heddle::codegen {
 
-// `text` as a comment. Parts of it may come from a model (the operators that a value comes from), so nothing in it may
-// end the comment's line or join it to the next one.
+// Returns `text` as a comment. Some of the text may come from a model (names of operators), so it is escaped: nothing
+// in it can end the comment's line or join it to the next line.
 std::string comment_of(std::string_view text);
 
-// `text` as an operand of * and the like: in parentheses where it is a sum, a quotient, ...
+// Returns `text` as an operand of `*` and similar operators: in parentheses if it is a sum, a quotient, ...
 std::string factor(const std::string& text);
-// a * b and a + b without factors of 1 and terms of 0.
+// Return the texts a * b and a + b, simplified for factors of 1 and terms of 0.
 std::string product(const std::string& a, int64_t b);
 std::string sum(const std::string& a, const std::string& b);
 
@@ -30,18 +30,19 @@ class Writer {
     raw(fmt::format(format, std::forward<A>(args)...));
   }
   void raw(std::string text) { lines_.push_back({std::move(text), depth_, "", "", ""}); }
-  // "const TYPE NAME = VALUE;", which is left out unless a later line of the block uses the name.
+  // Adds "const TYPE NAME = VALUE;". The line is omitted unless a later line of the block uses the name.
   void declare(std::string_view type, const std::string& name, std::string_view value) {
     lines_.push_back({fmt::format("const {} {} = {};", type, name, value), depth_, name, "", ""});
   }
-  // "const auto NAME = VALUE;  // COMMENT", a value without side effects. If only the next statement uses it, once, it
-  // becomes a part of that statement as long as this stays short. That line then has both comments. Returns the name.
+  // Adds "const auto NAME = VALUE;  // COMMENT". The value must have no side effects. If its only use is one use in the
+  // next statement, the value is inlined there as long as that statement stays short; the line then has both comments.
+  // Returns the name.
   std::string value(std::string name, std::string value, std::string comment) {
     lines_.push_back(
         {fmt::format("const auto {} = {};", name, value), depth_, name, std::move(value), std::move(comment)});
     return name;
   }
-  // A line that ends in an opening brace, and its end.
+  // open() adds a line that ends in an opening brace; close() adds the closing brace.
   void open(const std::string& text) {
     raw(text);
     ++depth_;
@@ -55,18 +56,19 @@ class Writer {
     raw(text);
   }
   void comment(std::string_view text) { raw(comment_of(text)); }
-  // The lines of another writer, that many steps deeper than they stand there.
+  // Appends the lines of another writer, indented relative to the current depth.
   void append(const Writer& other);
-  // "head {", the lines of `body`, and `end`.
+  // Appends "head {", the lines of `body`, and `end`.
   void block(const std::string& head, const Writer& body, const std::string& end = "}");
-  // "if (condition) {", the lines of `then`, and those of `otherwise` after "} else {" if there are any.
+  // Appends "if (condition) {" and the lines of `then`. If `otherwise` is not empty, appends "} else {" and its lines,
+  // too.
   void branch(const std::string& condition, const Writer& then, const Writer& otherwise);
   size_t size() const { return lines_.size(); }
   bool empty() const { return lines_.empty(); }
   // Removes and returns the lines from line `first` on.
   Writer take_from(size_t first);
   std::string text() const;
-  // The headers of rarely used functions that the text names (includes.h) join `includes`.
+  // Returns the text. Adds to `includes` the headers of the rarely used functions that the text names (includes.h).
   std::string text(std::vector<std::string>& includes) const;
   static void add_headers(std::string_view line, std::vector<std::string>& includes);
 
@@ -74,8 +76,8 @@ class Writer {
   struct Line {
     std::string text;
     int depth;
-    std::string declares;        // by declare() and value()
-    std::string value, comment;  // by value()
+    std::string declares;        // the name, set by declare() and value()
+    std::string value, comment;  // set by value()
   };
   static std::vector<bool> used_lines(const std::vector<Line>& lines);
   static std::vector<Line> folded(std::vector<Line> lines);

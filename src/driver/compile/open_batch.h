@@ -7,14 +7,15 @@
 
 namespace heddle::driver {
 
-// If the model leaves the batch (the outermost extent of an input) open, writes the texts for a few other batches than
-// that of `options`, without a compiler. From these it learns which numbers depend on the batch. The kernels of
-// `session` then take exactly these as arguments, so further batches run them, too. The result depends only on the
-// model and on the shapes of `options`. CPU only. Returns the shapes of those batches that have kernels of other forms.
+// Learns which numbers in kernel texts depend on the batch, if the model leaves the batch (the outermost extent of an
+// input) open. For this, it writes the kernel texts for the batch of `options` and for a few other batches, without a
+// compiler. Kernels of `session` then take exactly these numbers as arguments, so that they also run further batches.
+// The result depends only on the model and on the shapes of `options`. CPU only. Returns the options for those of the
+// other batches whose kernels need additional forms.
 using CompileTexts = std::function<CompiledModel(const CompileOptions&)>;
 std::vector<CompileOptions> learn_batch(Session& session, const CompileOptions& options, const CompileTexts& compile);
 
-// True if these shapes differ from those of a plan of the model only in the batch.
+// True if the shapes of `options` differ from those of `known`, a plan of the same model, only in the batch.
 bool differs_in_batch(const runtime::Plan& known, const CompileOptions& options);
 
 }  // namespace heddle::driver

@@ -10,30 +10,34 @@
 
 namespace heddle::driver {
 
-// The numbers of kernels that differ between the shapes of a model. A kernel with its arguments is correct for its
-// shape whatever was learnt, since all other numbers are in its text. Two sources decide which numbers are arguments:
+// Decides which numbers in kernel texts are arguments because they differ between the shapes of a model. All other
+// numbers are literals in the text, so a kernel with its arguments is always correct for its shape, whatever this table
+// has learnt. A number becomes an argument for one of two reasons:
 //
-// - Plans of other batches that were watched beside a plan of the model. The model's kernels get forms, whose arguments
-//   are exactly the numbers that depend on the batch. A kernel of any shape that fits a form takes it.
-// - Elsewhere a number becomes an argument when it was seen with two values.
+// - It depends on the batch, as seen in plans of other batches that were watched along with a plan of the model. The
+//   model's kernels then get forms. The arguments of a form are exactly the numbers that depend on the batch. A kernel
+//   of any shape that fits a form uses that form.
+// - If the kernel fits no form: the number has been seen with two different values.
 class NumberTable : public codegen::NumberChoice {
  public:
   std::vector<bool> arguments(const codegen::NumberedText& kernel, bool outer_is_free) override;
-  // Changes whenever kernels get more arguments than before.
+  // Changes whenever some kernels get more arguments than before.
   uint64_t version() const { return version_; }
 
-  // The kernels of one plan: their numbers by pattern, in order.
+  // The kernels of one plan that share a pattern: the numbers of each kernel, in the order in which the kernels were
+  // written.
   struct Watched {
-    codegen::NumberedText kernel;  // the first
+    codegen::NumberedText kernel;  // the first of these kernels
     bool outer_is_free = false;
     std::vector<std::vector<int64_t>> numbers;
   };
   using Plan = std::map<std::pair<uint64_t, uint64_t>, Watched>;
-  // Until watched() is called, kernels are recorded as those of one plan and have literals.
+  // watch() starts recording and watched() ends it. Kernels written in between are recorded as one plan, with literals
+  // only.
   void watch();
   Plan watched();
-  // Gives forms to the kernels of `plan` that fit none, by comparison with the same kernels in `others`, plans of other
-  // batches. Returns true if there was any such kernel.
+  // Gives forms to those kernels of `plan` that fit no form yet, by comparing them with the same kernels in `others`,
+  // which are plans of other batches. Returns true if any kernel needed a new form.
   bool learn(const Plan& plan, const std::vector<const Plan*>& others);
 
  private:
@@ -42,7 +46,7 @@ class NumberTable : public codegen::NumberChoice {
     std::vector<bool> arguments;
   };
   struct Family {
-    std::vector<Form> forms;  // a kernel that several fit takes the first
+    std::vector<Form> forms;  // if a kernel fits several forms, it uses the first of them
     std::vector<int64_t> first;
     std::vector<bool> differs;
   };
@@ -56,17 +60,17 @@ class NumberTable : public codegen::NumberChoice {
   Plan watched_;
 };
 
-// Decides which numbers are arguments in the kernels of one plan. Literals make the faster kernels, but texts that
-// differ in them are compiled one by one. So the texts of one pattern have literals up to a total length that compiles
-// within seconds. Later kernels share texts with arguments.
+// Decides which numbers are arguments in the kernels of one plan. Literals make kernels faster, but kernels that differ
+// in literals are compiled separately. So the kernels of one pattern get literals until the total length of their texts
+// reaches a limit, chosen so that compiling takes seconds. Later kernels of the pattern share texts with arguments.
 class LimitedLiterals : public codegen::NumberChoice {
  public:
   std::vector<bool> arguments(const codegen::NumberedText& kernel, bool outer_is_free) override;
 
  private:
   struct Family {
-    size_t length = 0;                             // of the texts with literals
-    std::set<std::vector<int64_t>> with_literals;  // numbers of these
+    size_t length = 0;                             // total length of the texts with literals
+    std::set<std::vector<int64_t>> with_literals;  // the numbers of these texts
   };
   std::map<std::pair<uint64_t, uint64_t>, Family> families_;
   NumberTable differing_;

@@ -9,20 +9,20 @@
 
 namespace heddle::driver {
 
-// NVIDIA's cuBLASLt, for comparison in benchmarks. It is loaded if it is installed and never required.
+// NVIDIA's cuBLASLt, for comparison in benchmarks. It is optional: it is loaded if it is installed.
 class CublasLt {
  public:
   // Returns null, with the reason in `why`, if the library cannot be loaded.
   static std::unique_ptr<CublasLt> load(const runtime::CudaContext& context, std::string& why);
   ~CublasLt();
 
-  // Prepares the algorithms that cuBLASLt's heuristics return for an unbatched problem, at most 32, with 64 MiB of
-  // workspace. The problem must be resolved (ops::resolve()). `operands` begin with A, B, D. There are no algorithms if
-  // cuBLASLt does not support the problem.
+  // Prepares the algorithms that cuBLASLt's heuristics return for an unbatched problem: at most 32, with a workspace of
+  // 64 MiB. The problem must be resolved (ops::resolve()). `operands` begins with A, B and D. If cuBLASLt does not
+  // support the problem, there are no algorithms.
   struct Problem;
   std::shared_ptr<Problem> prepare(const ops::GemmProblem& problem, const std::vector<uint64_t>& operands);
   static int algorithms(const Problem& problem);
-  // Enqueues on the context's stream. Returns false if the algorithm failed.
+  // Enqueues the problem on the context's stream. Returns false if the algorithm failed.
   bool enqueue(const Problem& problem, int algorithm) const;
 
  private:

@@ -9,14 +9,15 @@
 
 namespace heddle::onnx {
 
-// Evaluates, on demand, values of a growing graph that depend on no parameter: shape arithmetic and everything else
-// that a handler has to know. Results are rounded to their dtypes, as a device would store them, and cached.
+// Evaluates, on demand, those values of a growing graph that depend on no parameter: shape arithmetic, and any other
+// value that an operator handler has to know. Results are cached. They are rounded to their dtypes, as on a device.
 class Folder {
  public:
   Folder(const ir::Graph& graph, Budget& budget) : graph_(graph), budget_(budget) {}
 
   bool is_constant(ir::ValueId v);
-  // Requires is_constant(v). Throws kOutOfMemory if an intermediate result is unreasonably large, and kLimit.
+  // Evaluates `v`, for which is_constant(v) must hold. Throws kOutOfMemory if an intermediate result is unreasonably
+  // large, and kLimit if the evaluation takes too long.
   Tensor fold(ir::ValueId v);
   // The parameters that `v` depends on.
   std::vector<ir::ValueId> parameters_of(ir::ValueId v) const;
@@ -27,7 +28,7 @@ class Folder {
 
   const ir::Graph& graph_;
   Budget& budget_;
-  std::vector<bool> varies_;  // per node; covers the nodes classified so far
+  std::vector<bool> varies_;  // for each node; covers the nodes classified so far
   std::unordered_map<ir::ValueId, ir::Array> known_;
 };
 

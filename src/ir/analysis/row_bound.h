@@ -21,10 +21,11 @@ struct RowBound {
   bool operator==(const RowBound&) const = default;
 };
 
-// The bound with these values in rows 0, 1, ...; nullopt if they do not lie on a clamped line.
+// Fits a bound that has these values in rows 0, 1, ... Returns nullopt if the values are not on a clamped line.
 std::optional<RowBound> fit_row_bound(std::span<const int64_t> values);
 
-// The columns of a row that differ from the others: [first, last), none if first >= last.
+// A range [first, last) of columns in a row that is treated differently from the row's other columns. Empty if first >=
+// last.
 struct RowSpan {
   int64_t first, last;
 };
@@ -32,8 +33,8 @@ struct SpanBounds {
   RowBound first, last;
   bool operator==(const SpanBounds&) const = default;
 };
-// The bounds of these spans of rows 0, 1, ...; nullopt if they are not clamped lines. For a row without a span, the
-// bounds satisfy last <= first.
+// Fits bounds to these spans, which belong to rows 0, 1, ... Returns nullopt if the spans' ends are not on clamped
+// lines. For a row with an empty span, the bounds satisfy last <= first.
 std::optional<SpanBounds> fit_spans(std::span<const RowSpan> spans, int64_t columns);
 
 }  // namespace heddle::ir

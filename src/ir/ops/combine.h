@@ -9,16 +9,17 @@
 
 namespace heddle::ir {
 
-// The op that joins two terms of a reduce, scan, scatter or window_reduce: kAdd of "sum" and "add", kMul of "prod" and
-// "mul", kMax, kMin, kOr of "any", kAnd of "all".
+// Returns the op that combines two terms of a reduce, scan, scatter or window_reduce of this kind: kAdd for "sum" and
+// "add", kMul for "prod" and "mul", kMax, kMin, kOr for "any", kAnd for "all".
 Op combined_by(std::string_view kind);
 
-// The identity element; for max it is -inf if the type has it, else the lowest value. Integers of u64 are returned by
-// their bits.
+// Return the identity element of an op. For max it is -inf if the type has infinities, else the lowest value; for min
+// it is the opposite. For u64, int_identity() returns the bit pattern as an int64_t.
 double real_identity(Op op, DType dtype);
 int64_t int_identity(Op op, DType dtype);
 
-// Calls use(f) with f(accumulated, value) on double. NaN wins in max and min.
+// Calls use(f), where f(accumulated, value) combines two doubles. In max and min, the result is NaN if `value` or
+// `accumulated` is NaN.
 template <typename Use>
 auto with_real_combine(Op op, const Use& use) {
   switch (op) {
@@ -34,7 +35,8 @@ auto with_real_combine(Op op, const Use& use) {
   }
 }
 
-// The same on int64 representations. Sums and products are exact modulo 2^64, so wrap them to the type at the end.
+// Like with_real_combine(), for integers represented as int64_t. Sums and products are exact modulo 2^64, so it
+// suffices to wrap them to the type at the end.
 template <typename Use>
 auto with_int_combine(Op op, DType dtype, const Use& use) {
   using U = uint64_t;

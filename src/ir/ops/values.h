@@ -8,15 +8,15 @@
 #include "ir/op.h"
 #include "tile/core/special.h"
 
-// The values of elementwise ops, from the table. Each function calls use(f) with the function of an op, which holds
-// nothing and becomes a pointer where that is wanted, and returns false for an op without one.
+// The values of elementwise ops, from the table of ops. Each function calls use(f), where f computes the op. f captures
+// nothing, so it converts to a function pointer. Each function returns false if the op has no such f.
 namespace heddle::ir {
 
 namespace values {
 
 using U = uint64_t;
 
-// Python's %: the sign of the divisor.
+// Python's %: the result has the sign of the divisor.
 inline double floored_mod(double a, double b) {
   const double r = std::fmod(a, b);
   if (r == 0) return std::copysign(r, b);
@@ -28,7 +28,7 @@ T remainder(T a, T b) {
   return b == 0 || (std::is_signed_v<T> && b == T(-1)) ? T(0) : a % b;
 }
 
-// 1 / a^n, truncated, for a negative n; division by zero gives 0.
+// Returns a^n, wrapped to the type. For a negative n, returns 1 / a^-n, truncated; division by zero gives 0.
 template <typename T>
 T power(T a, T n) {
   if constexpr (std::is_signed_v<T>) {
@@ -60,10 +60,10 @@ inline U reversed(U from) {
 
 }  // namespace values
 
-// A float as an integer type: toward zero, saturating. NaN is 0.
+// Converts a float to an integer type: rounds toward zero and saturates. NaN becomes 0.
 inline int64_t truncated(DType to, double value) {
   if (std::isnan(value)) return 0;
-  const int bits = bits_of(to) - is_signed_int(to);  // of the magnitude
+  const int bits = bits_of(to) - is_signed_int(to);  // bits of the magnitude
   const double end = 2.0 * static_cast<double>(uint64_t{1} << (bits - 1));
   const auto most = static_cast<int64_t>(~uint64_t{0} >> (64 - bits));
   if (value >= end) return most;
@@ -71,7 +71,7 @@ inline int64_t truncated(DType to, double value) {
   return value < -end ? -most - 1 : static_cast<int64_t>(value);
 }
 
-// f(x) of a real number.
+// Calls use(f), where f(x) computes a unary op on real numbers.
 template <typename Use>
 bool with_function(Op op, const Use& use) {
   switch (op) {
@@ -85,7 +85,7 @@ bool with_function(Op op, const Use& use) {
   }
 }
 
-// f(a, b) of real numbers.
+// Calls use(f), where f(a, b) computes a binary op on real numbers.
 template <typename Use>
 bool with_binary_function(Op op, const Use& use) {
   using namespace values;
@@ -100,8 +100,9 @@ bool with_binary_function(Op op, const Use& use) {
   }
 }
 
-// f(a, b, bits) of integers held in T, which is int64_t or for u64 uint64_t (narrower unsigned types fit int64_t).
-// `bits` is the width of their type, to which the caller wraps the result. An op of one operand ignores b.
+// Calls use(f), where f(a, b, bits) computes an op on integers held in T. T is uint64_t for u64 and int64_t for all
+// other types (narrower unsigned types fit int64_t). `bits` is the width of the integers' type; the caller wraps the
+// result to it. A unary op ignores b.
 template <typename T, typename Use>
 bool with_integer_function(Op op, const Use& use) {
   using namespace values;
@@ -116,7 +117,7 @@ bool with_integer_function(Op op, const Use& use) {
   }
 }
 
-// f(a, b) of numbers held in T.
+// Calls use(f), where f(a, b) compares two numbers held in T.
 template <typename T, typename Use>
 bool with_comparison(Op op, const Use& use) {
   switch (op) {

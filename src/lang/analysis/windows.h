@@ -10,30 +10,30 @@
 // elements.
 namespace heddle::lang {
 
-// A tile of pointers as a window. In units of elements, element i lies at
+// The memory that a tile of pointers addresses, as a window. In units of elements, tile element i is at
 //   base + offset + the sum of dims[d].stride * (dims[d].start + i[d])
-// It is present if every dims[d].start + i[d] is below its size and all conditions hold. If a dimension wraps, its
-// index is (dims[d].start + i[d]) % size, and no mask bounds it.
+// The mask includes the element if dims[d].start + i[d] < dims[d].size for every d and all conditions hold. If a
+// dimension wraps, its index is (dims[d].start + i[d]) % size instead, and no mask bounds it.
 struct Window {
   struct Dim {
     int64_t extent = 1;  // extent of the tile
     Polynomial start, stride;
-    std::optional<Polynomial> size;  // none: the mask does not bound this dimension
+    std::optional<Polynomial> size;  // nullopt: the mask does not bound this dimension
     bool wraps = false;
   };
   ValueId base = 0;  // a scalar pointer
   Polynomial offset;
   std::vector<Dim> dims;
-  std::vector<ValueId> conditions;  // scalars
+  std::vector<ValueId> conditions;  // scalars that must be true
 };
 
 class WindowAnalysis : public IndexAnalysis {
  public:
   using IndexAnalysis::IndexAnalysis;
 
-  // The window of a tile of pointers, bounded by `mask` (< 0: no mask).
+  // Returns the window of a tile of pointers, bounded by `mask` (< 0: no mask).
   std::optional<Window> window(ValueId pointers, ValueId mask = -1) const;
-  // The window of a view access. Sizes are set only for bounds-checked dimensions.
+  // Returns the window of an access through a view. Sizes are set only for bounds-checked dimensions.
   std::optional<Window> window_of_view(const Op& access) const;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace heddle::lang::cuda {
 
-// Replaces products of scaled operands by products of the values that these represent: in bf16, which holds all values
-// exactly, or in tf32 if an operand is f16.
+// Replaces products of scaled operands by ordinary products of the values that the scaled operands represent. The new
+// operands are bf16, which represents all such values exactly, or tf32 if an operand is f16.
 void expand_scaled_products(Kernel& kernel);
 
 }  // namespace heddle::lang::cuda

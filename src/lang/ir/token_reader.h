@@ -13,7 +13,7 @@ namespace heddle::lang {
 
 using ir::Token;
 
-// The tokens of a text, from front to back. Errors are kInvalidIr at a token.
+// Reads the tokens of a text from front to back. Errors are kInvalidIr and name the place of a token.
 class TokenReader {
  public:
   explicit TokenReader(std::string_view text) {
@@ -53,7 +53,7 @@ class TokenReader {
     if (!at_name(name)) expected(fmt::format("'{}'", name));
     take();
   }
-  // Calls `item` once per element of a comma-separated list up to the closing character.
+  // Parses a comma-separated list up to the closing character. Calls `item` once per element.
   template <typename F>
   void list(char close, F item) {
     if (accept(close)) return;
@@ -63,7 +63,7 @@ class TokenReader {
     expect(close);
   }
   int64_t integer(std::string_view what);
-  int small(std::string_view what);  // of 0 to 2^31 - 1
+  int small(std::string_view what);  // reads an integer from 0 to 2^31 - 1
 
  private:
   static constexpr std::string_view kPage = "docs/design/tile-language.md";

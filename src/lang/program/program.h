@@ -14,11 +14,11 @@
 
 namespace heddle::lang {
 
-// The value of a kernel parameter in a launch.
+// The value of a kernel parameter in a launch: an operand, a result or a buffer of the program, or a number.
 struct LaunchArgument {
   enum class Kind : uint8_t { kOperand, kResult, kBuffer, kNumber };
   Kind kind = Kind::kNumber;
-  size_t index = 0;  // of the operand, result or buffer
+  size_t index = 0;  // number of the operand, result or buffer
   Argument number;
 
   bool is_memory() const { return kind != Kind::kNumber; }
@@ -31,10 +31,10 @@ struct Launch {
   std::vector<LaunchArgument> arguments;
 };
 
-// Launches of kernels, one after another. They work on operands, results and the program's own buffers
+// A sequence of kernel launches. The launches work on operands, on results and on the program's own buffers
 // (docs/design/tile-language.md, "Programs").
 struct Program {
-  std::vector<int64_t> buffers;  // bytes of each
+  std::vector<int64_t> buffers;  // size of each buffer in bytes
   std::vector<Kernel> kernels;   // verified
   std::vector<Launch> launches;
 };
@@ -45,22 +45,22 @@ struct ProgramTensor {
   Shape shape;
 };
 
-// The operands, results and buffers that a launch names, each once, in the order of its arguments.
+// Returns the operands, results and buffers that a launch names: each once, in the order of the launch's arguments.
 std::vector<LaunchArgument> memory_of(const Launch& launch);
-// The position of an argument in such a list.
+// Returns the position of an argument in the list that memory_of() returned.
 size_t position_of(const LaunchArgument& argument, const std::vector<LaunchArgument>& memory);
 
-// Throws kInvalidIr for an error in the text or in a kernel, or a launch that does not fit its kernel or the tensors
-// (another element type, an index out of range). Throws kUnsupportedOperator for assertions and prints, which nobody
-// would see.
+// Parses a program. Throws kInvalidIr for an error in the text or in a kernel, and for a launch that does not fit its
+// kernel or the tensors (another element type, an index out of range). Throws kUnsupportedOperator for assertions and
+// prints, because nobody would see their messages.
 Program parse_program(std::string_view text, const std::vector<ProgramTensor>& operands,
                       const std::vector<ProgramTensor>& results);
 
-// The text of a program, with the kernels that it launches.
+// Returns the text of a program, including the kernels that it launches.
 std::string print_program(const Program& program);
 
-// The results of the program for these operands, computed by the interpreter. This defines the meaning of the program.
-// Each access is checked against the tensors. Throws what interpret() throws.
+// Runs the program in the interpreter and returns its results. This defines the meaning of the program. Each access is
+// checked against the bounds of its tensor. Throws the errors of interpret().
 std::vector<Tensor> run_reference(const Program& program, const std::vector<Tensor>& operands,
                                   const std::vector<ProgramTensor>& results);
 

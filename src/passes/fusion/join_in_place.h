@@ -9,23 +9,23 @@
 
 namespace heddle::passes {
 
-// Kernels write the parts of a stored concatenation directly into its memory (ir::joins_in_place()), so that no kernel
-// copies them. A part that cannot be written there is copied: by the kernel that makes it if that can store it twice,
-// else by a kernel of its own. A concatenation that has all parts of another one, side by side, holds that one. Runs
-// last, since it needs the groups of the plan.
+// Lets kernels write the operands of a stored concatenation directly into its memory (ir::joins_in_place()), so that no
+// kernel copies them. An operand that cannot be written there is copied: by the kernel that computes it if that kernel
+// can store it twice, else by a separate kernel. If the operands of one concatenation are a contiguous subsequence of
+// another's, the smaller one is a view of the larger one. Runs last, because it needs the groups of the plan.
 ir::Graph join_in_place(const ir::Graph& graph, const PassContext& context);
 
-// Obstacles to concatenations in place, found from the groups of a graph.
+// Finds the obstacles to concatenating in place, given the groups of a graph.
 class JoinObstacles {
  public:
   JoinObstacles(const ir::Graph& graph, const ir::Grouping& grouping, const Target& target,
                 const ir::PlacementObstacle& obstacle);
 
-  // Whether a kernel stores the concatenation, or it is in place.
+  // True if a kernel stores the concatenation, or if the concatenation is in place.
   bool is_stored(ir::NodeId concat) const;
-  // Why the kernel that contains a concatenation had better copy it; empty: it need not.
+  // Returns the reason why the kernel that contains a concatenation should copy its operands. Empty if there is none.
   std::string of_concat(ir::NodeId concat) const;
-  // Why a value cannot be computed at a place in a concatenation; empty: it can.
+  // Returns the reason why a value cannot be computed directly at `place` in a concatenation. Empty if there is none.
   std::string of_part(ir::ValueId value, ir::NodeId concat, const ir::Placement& place) const;
 
  private:
@@ -39,8 +39,8 @@ class JoinObstacles {
   const ir::PlacementObstacle& obstacle_;
   const std::vector<std::vector<ir::NodeId>> users_;
   const ir::Placements placed_;
-  std::vector<uint32_t> group_of_;  // by node
-  std::vector<bool> is_output_;     // by value
+  std::vector<uint32_t> group_of_;  // for each node
+  std::vector<bool> is_output_;     // for each value
 };
 
 }  // namespace heddle::passes

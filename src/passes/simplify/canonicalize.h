@@ -5,9 +5,10 @@
 
 namespace heddle::passes {
 
-// Brings nodes into the forms that later passes and fusion rules look for: identities removed, chains of layout ops
-// merged, constants on the right, broadcasts as late as possible and without dimensions of extent 1, cheaper ops if
-// their results agree within the rounding of the type. The rules are in passes/simplify/canonicalize/.
+// Rewrites nodes to the canonical forms that later passes and fusion rules expect. Removes identities and merges chains
+// of layout ops. Moves constants to the right. Moves broadcasts as late as possible and removes their dimensions of
+// extent 1. Uses cheaper ops if their results agree within the rounding of the type. The rules are in
+// passes/simplify/canonicalize/.
 ir::Graph canonicalize(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

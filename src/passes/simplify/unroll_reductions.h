@@ -5,9 +5,10 @@
 
 namespace heddle::passes {
 
-// Unrolls reductions of a few terms whose result is reduced again, such as a sum over the branches of a network and
-// then over pixels. A kernel is mapped to the second reduction. With the first one inside, each of its results would
-// need its own sweep, in which neighbouring threads read elements that are not neighbours.
+// Unrolls a reduction of a few terms whose result is reduced again, for example a sum over the branches of a network
+// that is then summed over pixels. A kernel is mapped to the second reduction. If the first reduction were a loop
+// inside it, each of its results would need a separate pass over the data, in which neighbouring threads read elements
+// that are not adjacent.
 ir::Graph unroll_reductions(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

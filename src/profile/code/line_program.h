@@ -15,26 +15,25 @@ struct LineSections {
 };
 
 struct LineProgram {
-  // A source line as the program writes it.
+  // A source line, with the numbers that the line program uses.
   struct Line {
     uint64_t file, line;
-    uint64_t inlined_at;  // NVIDIA's compilers: index from 1 of the line of the call that this is inlined to;
-                          // 0: none
+    uint64_t inlined_at;  // of inlined code (NVIDIA's compilers): index from 1 of the call's line; 0: not inlined
   };
-  // Code from `begin` to `end`, addresses in the object.
+  // Code from `begin` to `end`, as addresses in the object.
   struct Row {
     uint64_t begin, end;
     size_t line;        // index into `lines`
-    uint32_t sequence;  // number from 0 of a piece of code; addresses start anew in each
+    uint32_t sequence;  // number, from 0, of the row's sequence; addresses restart in each sequence
   };
-  std::vector<std::string> files;  // as rows and call sites number them, without folders; "": there is none
+  std::vector<std::string> files;  // file names without folders, numbered as in rows and call sites; "": no such file
   std::vector<Row> rows;
-  std::vector<Line> lines;  // all lines that were written, even without code
+  std::vector<Line> lines;  // all lines that the program wrote, even those without code
   uint32_t sequences = 0;
   uint64_t end = 0;  // the offset just past the program
 };
 
-// The program at this offset of .debug_line, of DWARF 2 to 5. Throws kDamagedArtefact.
+// Reads the line program at this offset of .debug_line (DWARF 2 to 5). Throws kDamagedArtefact.
 LineProgram read_line_program(const LineSections& sections, uint64_t offset);
 
 }  // namespace heddle::profile::code

@@ -24,7 +24,7 @@ struct Library {
   Result (*graph_node_id)(void* node, uint64_t* id);
   Result (*graph_id)(void* graph, uint32_t* id);
   Result (*executable_id)(void* executable, uint32_t* id);
-  // Null if this CUPTI cannot sample program counters.
+  // The following functions are null if this CUPTI cannot sample program counters.
   Result (*sampling_enable)(SamplingCall* call);
   Result (*sampling_disable)(SamplingCall* call);
   Result (*sampling_start)(SamplingCall* call);
@@ -34,16 +34,16 @@ struct Library {
   Result (*count_stalls)(CountStallsCall* call);
   Result (*name_stalls)(NameStallsCall* call);
 
-  uint32_t number = 0;  // what `version` says
+  uint32_t number = 0;  // the number that `version` returns
   std::string path;
 };
 
-// The CUPTI that this process has loaded; else the first found of: the one that $HEDDLE_CUPTI names, those of Python
-// packages, those of CUDA toolkits. It stays loaded, and later calls return the same one. Throws kDevice if there is
-// none.
+// Returns the CUPTI library. If the process has already loaded a CUPTI, uses that. Otherwise loads the first that
+// exists of: the library that $HEDDLE_CUPTI names, those of Python packages, those of CUDA toolkits. The library stays
+// loaded, and later calls return it again. Throws kDevice if none is found.
 const Library& library();
 
-// Throws kDevice with the remedy for an error that a call of the library returned.
+// Throws kDevice for an error that a call of the library returned. The message names the remedy.
 [[noreturn]] void refuse(const Library& library, Result result, const char* call);
 
 }  // namespace heddle::profile::cupti

@@ -8,18 +8,19 @@
 
 namespace heddle::profile {
 
-// A lock-free ring of records from a signal handler to one reader. A record is a number of words. Records that do not
-// fit are refused.
+// A lock-free ring buffer that passes records from a signal handler to one reader. A record is an array of words. A
+// record that does not fit is refused.
 template <size_t kWords>
 class RecordRing {
  public:
-  RecordRing() {}  // leaves the words alone: pages are touched when they are used
+  RecordRing() {}  // leaves the words uninitialised, so that pages are touched only when they are used
 
-  // Room for a record of `words`, in one piece; null if there is none. The reader sees the record after commit().
+  // Returns contiguous space for a record of `words` words, or null if the ring is full. The reader sees the record
+  // after commit().
   uint64_t* begin(size_t words) {
     const uint64_t head = head_.load(std::memory_order_relaxed), tail = tail_.load(std::memory_order_acquire);
     const size_t place = head % kWords, rest = kWords - place;
-    const size_t skipped = rest <= words ? rest : 0;  // then the record starts at the front, after a filler
+    const size_t skipped = rest <= words ? rest : 0;  // the record then starts at the front, after a filler
     if (head - tail + skipped + words + 1 > kWords) return nullptr;
     if (skipped != 0) words_[place] = kFiller;
     next_ = head + skipped + words + 1;
@@ -29,7 +30,7 @@ class RecordRing {
   }
   void commit() { head_.store(next_, std::memory_order_release); }
 
-  // Calls visit(const uint64_t* record, size_t words) for each record that is there.
+  // Calls visit(const uint64_t* record, size_t words) for each committed record, and removes the records.
   template <typename Visit>
   void drain(const Visit& visit) {
     uint64_t tail = tail_.load(std::memory_order_relaxed);

@@ -12,8 +12,8 @@
 
 namespace heddle::runtime {
 
-// Runs plans on a GPU. Concurrent runs share one copy of the constants on the device, and each has its own state. If
-// the device has no memory for another state, a run waits until another run releases its state.
+// Runs plans on a GPU. Concurrent runs share one copy of the constants on the device, and each run has its own state.
+// If the device has no memory for another state, a run waits until another run releases its state.
 class CudaExecutor : public Executor {
  public:
   CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
@@ -24,7 +24,7 @@ class CudaExecutor : public Executor {
   int64_t bytes_per_run() const override;
   std::vector<double> step_seconds(std::span<const Tensor> inputs, int runs) const override;
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs, bool cold = false) const override;
-  // The same, but `before` enqueues work on the stream ahead of each run.
+  // Like device_seconds() above, but `before` enqueues work on the stream ahead of each run.
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs,
                                      const std::function<void(CudaDriver::Handle stream)>& before) const;
   uint64_t device_bytes() const override;
@@ -33,11 +33,11 @@ class CudaExecutor : public Executor {
     enqueuer().enqueue(std::move(addresses), stream);
   }
 
-  // The minimum number of graphs that a run launches: 1 for a plan that consists of kernels.
+  // The minimum number of CUDA graphs that a run launches: 1 for a plan that consists only of kernels.
   size_t graphs() const { return graphs_; }
 
  private:
-  const CudaEnqueuer& enqueuer() const;  // made on first use
+  const CudaEnqueuer& enqueuer() const;  // created on first use
   std::unique_ptr<CudaRunState> make_state() const;
   std::unique_ptr<CudaRunState> take_state() const;
   template <typename Use>
@@ -52,7 +52,7 @@ class CudaExecutor : public Executor {
   mutable std::condition_variable changed_;
   mutable std::vector<std::unique_ptr<CudaRunState>> free_;
   mutable size_t taken_ = 0;
-  mutable uint64_t given_back_ = 0;  // number of states given back or given up so far
+  mutable uint64_t given_back_ = 0;  // number of states that have been given back or destroyed so far
   mutable bool making_ = false;
   mutable std::once_flag enqueuer_made_;
   mutable std::unique_ptr<const CudaEnqueuer> enqueuer_;

@@ -13,50 +13,51 @@
 
 namespace heddle::schedule {
 
-// Throws kUnsupportedOperator, since no attention kernel can compute this.
+// Throws kUnsupportedOperator. `why` says why no attention kernel can compute the group.
 [[noreturn]] void refuse_attention(const std::string& why);
 
-// True if a layout change may be fused into the kernel of its reader.
+// True if a layout change may be fused into the kernel of the node that reads it.
 using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;
 
 // The input of Chain: two products that may form an attention.
 struct ChainProblem {
   const ir::Graph& graph;
-  const ir::Group* group;  // reads go to its inputs; null: no group yet, `may_view` decides
+  const ir::Group* group;  // operands are read from its inputs; null: no group yet, `may_view` decides
   const MayView& may_view;
   ir::NodeId scores_product, values_product;
-  size_t weights;  // the operand of the second product that depends on the first one
+  size_t weights;  // number of the second product's operand that depends on the first product
 };
 
-// Two products, as loops over axes with strides of the operands. The second product sums over columns of the first.
-// Dimensions are split into axes if a view needs it. Throws kUnsupportedOperator if strides cannot express the
-// operands.
+// Two products as loops over axes, where each operand has a stride per axis. The second product sums over columns of
+// the first product. If a view requires it, a dimension is split into several axes. Throws kUnsupportedOperator if
+// strides cannot express the operands.
 class Chain {
  public:
-  // `first_key`: the position of the first key in a longer dimension of the values between the products.
+  // `first_key`: the index of the first key in a dimension of the values between the products, if that dimension is
+  // longer than the keys.
   Chain(const ChainProblem& problem, const NodesBetween& nodes, int64_t first_key);
 
-  // Memory of an operand, with strides by axis.
+  // An operand in memory, with a stride per axis.
   struct Operand {
     ir::ValueId value = 0;
     int64_t offset = 0;
     std::vector<int64_t> strides;
-    // For keys and values in pages: `strides` are those within a page, `page` is the distance between pages, `table` is
-    // the page table.
+    // Only for keys and values in pages. `strides` are the strides within a page, `page` is the distance between pages,
+    // and `table` is the page table.
     int64_t page = 0;
     std::optional<PagedIndex::Table> table = {};
   };
   Operand q, k, v;
-  std::vector<ir::NodeId> views;  // views above the operands, which the strides include
+  std::vector<ir::NodeId> views;  // views between memory and the operands, which the strides include
 
   const ChainAxes& axes() const { return *axes_; }
-  // The axes of the weights except the keys', the outermost first.
+  // Returns the axes of the weights, except the axis of the keys, outermost first.
   std::vector<ChainAxes::Id> loops() const;
   ir::ValueId weights() const { return values_dot().inputs[problem_.weights]; }
   std::vector<Index> weights_at(IndexPool& pool, const std::vector<Index>& axes) const;
-  // Indices of the second product's result for these indices of the axes, including the width's.
+  // Returns the indices of the second product's result for these indices of the axes. The axes include the width.
   std::vector<Index> result_at(IndexPool& pool, const std::vector<Index>& axes) const;
-  // True if a value that the scores depend on, besides the product, is read from memory instead of computed.
+  // True if a value that the scores depend on (other than the product) is read from memory instead of being computed.
   bool is_read(ir::ValueId value) const;
 
  private:
@@ -74,7 +75,8 @@ class Chain {
   void read(const NodesBetween& nodes, int64_t first_key);
   Operand read_operand(ExprPool& pool, ir::ValueId operand, ir::NodeId reader, const std::vector<Index>& at,
                        bool in_pages);
-  // The nodes above an operand that may be read through: layout changes and, with `in_pages`, one gather.
+  // Returns the producers of an operand through which the kernel may read it, nearest first: layout changes and, with
+  // `in_pages`, one gather.
   std::vector<ir::NodeId> nodes_above(ir::ValueId operand, ir::NodeId reader, bool in_pages) const;
   size_t side_of_keys(const IndexPool& pool, const std::vector<Index>& product) const;
   std::vector<Index> dims_at(IndexPool& pool, const std::vector<int64_t>& dims, const std::vector<Index>& axes) const;
@@ -83,7 +85,7 @@ class Chain {
   const Side scores_sides_[2], weight_dims_, value_dims_;
   std::set<ir::NodeId> group_nodes_;
   std::optional<ChainAxes> axes_;
-  bool in_pages_ = true;  // whether K and V may be in pages
+  bool in_pages_ = true;  // true if K and V may be in pages
 };
 
 }  // namespace heddle::schedule

@@ -4,15 +4,15 @@
 
 namespace heddle::schedule {
 
-// The contractions of a chain, each scheduled as a separate kernel before.
+// A chain of contractions as one kernel, assembled from kernels that were scheduled separately.
 struct CpuChainParts {
   CpuBackToBackDesc desc;
-  std::vector<Operand> operands;  // of the kernel
+  std::vector<Operand> operands;  // of the combined kernel
   std::vector<Binding> bindings;
 };
 
-// `kernels[i]` computes `inner[i]`, which the next one reads. Throws kUnsupportedOperator if the rows of a contraction
-// do not depend only on rows of the one before.
+// Links the kernels of a chain into one kernel. `kernels[i]` computes `inner[i]`, which `kernels[i + 1]` reads. Throws
+// kUnsupportedOperator if rows of one contraction depend on anything but rows of the preceding contraction.
 CpuChainParts link_kernels(std::vector<ScheduledKernel> kernels, const std::vector<ir::ValueId>& inner);
 
 }  // namespace heddle::schedule

@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// A product on a CPU.
+// Schedules a matrix product for a CPU.
 ScheduledGroup schedule_dot(ContractionBuilder& builder);
 
 }  // namespace heddle::schedule

@@ -1,4 +1,5 @@
-// CPU features that the compiler may use, from its predefined macros: the vector width and the always-inline marker.
+// CPU features that the compiler may use, according to its predefined macros; the vector width; attributes of
+// functions.
 #pragma once
 
 #include <stddef.h>
@@ -18,7 +19,8 @@
 #define TILE_AVX2 0
 #endif
 
-// A barrier that keeps a value from being contracted with the next operation. It costs no instruction.
+// True if the compiler has a barrier that keeps a value from being contracted with the next operation (into an FMA).
+// The barrier costs no instruction.
 #if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
 #define TILE_ASSOC_BARRIER 1
 #else
@@ -32,9 +34,9 @@
 
 namespace heddle::tile {
 
-// Bytes of one native vector register. Wider `vec`s are pairs of halves.
+// Bytes of one native vector register. A wider `vec` is a pair of halves.
 inline constexpr int kVectorBytes = TILE_AVX512 ? 64 : TILE_AVX2 ? 32 : 16;
-// Native lanes of f32: 16 on AVX-512, 8 on AVX2, 4 elsewhere.
+// Number of f32 lanes in a native vector: 16 with AVX-512, 8 with AVX2, 4 otherwise.
 inline constexpr int kLanes = kVectorBytes / 4;
 
 }  // namespace heddle::tile

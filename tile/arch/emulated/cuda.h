@@ -1,5 +1,5 @@
-// CUDA C++ for the host's compiler: defines the keywords and built-in names of device code by calls of the emulator.
-// Included before every unit that is compiled for an emulated GPU.
+// Makes CUDA C++ compile with the host's compiler: defines the keywords and built-in names of device code as calls of
+// the emulator. Included at the top of every unit that is compiled for an emulated GPU.
 #pragma once
 
 #include "tile/arch/emulated/intrinsics.h"

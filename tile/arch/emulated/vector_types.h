@@ -1,4 +1,4 @@
-// CUDA's built-in vector types.
+// CUDA's built-in vector types, for the emulator.
 #pragma once
 
 #include "tile/arch/emulated/abi.h"

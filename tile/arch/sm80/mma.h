@@ -1,17 +1,20 @@
-// The matrix instruction of a warp: D (16 x 8) += A (16 x 32 bytes of k) B (32 bytes of k x 8), all in registers. The
-// layout is the same for every type. A word has 4 bytes: 4 / sizeof(In) neighbours along k, the first in the low bits.
-// With g = lane / 4 and t = lane % 4, a lane holds
-//   a[0], a[1]  word t of k of rows g, g + 8;   a[2], a[3]  word t + 4 of the same rows
-//   b[0], b[1]  words t and t + 4 of k of column g
-//   d[0], d[1]  columns 2t, 2t + 1 of row g;    d[2], d[3]  the same of row g + 8
+// The matrix instruction of a warp: D (16 x 8) += A (16 x 32 bytes of k) B (32 bytes of k x 8). All operands are in
+// registers. The layout is the same for every type. A word has 4 bytes and holds 4 / sizeof(In) neighbours along k, the
+// first neighbour in the low bits. With g = lane / 4 and t = lane % 4, a lane holds
+//   a[0], a[1]  word t along k of rows g and g + 8
+//   a[2], a[3]  word t + 4 along k of rows g and g + 8
+//   b[0], b[1]  words t and t + 4 along k of column g
+//   d[0], d[1]  columns 2t and 2t + 1 of row g
+//   d[2], d[3]  columns 2t and 2t + 1 of row g + 8
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
 
 namespace heddle::tile::sm80 {
 
-// Mma<A, B>::issue(d, a, b) for half, bfloat, cuda::tf32, (u)int8_t in any combination, and from sm_89 on cuda::e4m3
-// and cuda::e5m2. Sums are float; sums of integers are int32_t and wrap. kK: elements of k per instruction.
+// Mma<A, B>::issue(d, a, b) for half, bfloat, cuda::tf32, any combination of int8_t and uint8_t, and from sm_89 on
+// cuda::e4m3 and cuda::e5m2. Sums are float; sums of integers are int32_t and wrap. kK is the number of elements of k
+// per instruction.
 template <typename A, typename B = A>
 struct Mma;
 

@@ -1,4 +1,4 @@
-// Conversions between storage types and float, under names of the namespace sm90.
+// Makes the conversions between storage types and float available in the namespace sm90.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"

@@ -1,20 +1,22 @@
-// The matrix instruction of a warpgroup with A in registers: D (64 x N) += A (64 x 16) B (N x 16, shared memory). A
-// lane holds four words of A, each two neighbours along k. Word i is in row 16 * warp + lane / 4 + 8 * (i % 2). Its
-// first k is 2 * (lane % 4) + 8 * (i / 2). Packed accumulators of 16 columns have the same layout. The instruction may
-// read the words until it is waited for. A word of tf32 is one element: word i has k = lane % 4 + 4 * (i / 2).
+// The matrix instruction of a warpgroup with A in registers: D (64 x N) += A (64 x 16) B (N x 16, in shared memory). A
+// lane holds four words of A; each word has two neighbours along k. Word i is in row 16 * warp + lane / 4 + 8 * (i %
+// 2), and its first k is 2 * (lane % 4) + 8 * (i / 2). Packed accumulators of 16 columns have the same layout. The
+// instruction may read the words until the warpgroup has waited for it. For tf32, a word is one element, and word i has
+// k = lane % 4 + 4 * (i / 2).
 #pragma once
 
 #include "tile/arch/sm90/wgmma.h"
 
 namespace heddle::tile::sm90 {
 
-// WgmmaRegisters<In, N>::issue<MnB>(d, a, b, accumulate), as Wgmma<In, N>::issue; In: half, bfloat, tf32 (not MnB).
+// WgmmaRegisters<In, N>::issue<MnB>(d, a, b, accumulate) has the parameters of Wgmma<In, N>::issue, except that `a` is
+// in registers. In: half, bfloat or tf32 (tf32 only without MnB).
 template <typename In, int N>
 struct WgmmaRegisters;
 
 // clang-format off
 #include "tile/arch/sm90/wgmma_lists.h"
-// A0 to A3, B, P, TB: the numbers of the operands after the accumulators.
+// A0 to A3, B, P and TB are the numbers of the asm operands that follow the accumulators.
 #define HEDDLE_WGMMA_A(IN, PTX, N, A0, A1, A2, A3, B, P, TB)                                                     \
   template <>                                                                                                   \
   struct WgmmaRegisters<IN, N> {                                                                                \

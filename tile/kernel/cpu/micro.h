@@ -1,4 +1,4 @@
-// The register-blocked inner kernel that GEMM and convolution share.
+// The register-blocked inner kernel of GEMM and convolution.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -6,17 +6,18 @@
 
 namespace heddle::tile {
 
-// Registers: 14 x 2 accumulators leave room for two vectors of B and one of A among 32; 6 x 2 among 16.
+// Register budget. With 32 registers, 14 x 2 accumulators leave room for two vectors of B and one of A. With 16
+// registers, 6 x 2 accumulators do.
 inline constexpr int kMicroRows = TILE_AVX512 ? 14 : 6;
 inline constexpr int kMicroVectors = 2;
 
-// Columns of one packed panel of B for compute type T.
+// The number of columns of one packed panel of B for compute type T.
 template <typename T, int NV = kMicroVectors>
 inline constexpr int kPanel = NV*(kVectorBytes / int(sizeof(T)));
 
-// The operand A of one micro tile in memory: row i, segment s, position k at a[i * row_stride + offsets[s] + k]. A
-// plain GEMM has one segment of length K; a convolution one per row of the filter window. skips[s] steps of k of B are
-// skipped before segment s.
+// The operand A of one micro tile in memory. Element (row i, segment s, position k) is at a[i * row_stride + offsets[s]
+// + k]. A plain GEMM has one segment of length K. A convolution has one segment per row of the filter window. Before
+// segment s, skips[s] steps of k are skipped in B.
 template <typename T>
 struct MicroA {
   const T* a;
@@ -27,8 +28,8 @@ struct MicroA {
   const int64_t* skips = nullptr;
 };
 
-// Memory that is needed when a micro tile is summed. Meanwhile it is prefetched, `each` lines every kAheadSteps steps
-// of k.
+// Memory to prefetch while a micro tile is computed, because it is needed when the tile is finished: `each` cache lines
+// every kAheadSteps steps of k.
 struct Ahead {
   const void* const* lines = nullptr;
   int64_t count = 0, each = 0;
@@ -37,10 +38,10 @@ inline constexpr int kAheadSteps = 16;
 
 namespace detail {
 
-// Rows addressed from one pointer. x86 adds an index times 1, 2, 4 or 8 to a pointer: the stride, three and five times
-// the stride reach the six rows after the first, so that 14 rows take two pointers and three indices of the 15
-// registers. With a pointer for every three rows GCC ran out of registers and kept pointers and a vector of B on the
-// stack; the loop of 13 rows lost 5%.
+// How many rows are addressed from one pointer. x86 can add an index times 1, 2, 4 or 8 to a pointer. With the stride,
+// three times and five times the stride as indices, a pointer reaches the six rows after its own. So 14 rows take two
+// pointers and three indices of the 15 registers. With a pointer for every three rows, GCC ran out of registers and
+// kept pointers and a vector of B on the stack; a loop of 13 rows became 5% slower.
 inline constexpr int kRowsPerBase = 7;
 
 template <int Row>
@@ -51,14 +52,15 @@ TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5)
 
 }  // namespace detail
 
-// Steps of k with separate accumulators, so that a tile of few rows does not wait for its own additions: a multiply-add
-// takes four cycles, and two start per cycle.
+// The number of consecutive steps of k that have separate accumulators, so that a tile of few rows does not wait for
+// its own additions. A multiply-add has a latency of four cycles, and two start per cycle.
 constexpr int micro_chains(int accumulators) {
   return accumulators <= 2 ? 4 : accumulators <= 4 ? 2 : 1;
 }
 
-// c[MR][NV * W] = A[MR][K] * B[K][NV * W] with K = segments * length; row k of B at b + k * b_stride. Elements of B
-// may be stored narrower than T. Cost: MR * NV multiply-adds and NV + MR loads a step; B streams once.
+// Computes c[MR][NV * W] = A[MR][K] * B[K][NV * W] with K = segments * length. Row k of B is at b + k * b_stride.
+// Elements of B may be stored in a narrower type than T. Cost per step of k: MR * NV multiply-adds and NV + MR loads. B
+// is read once.
 template <typename T, typename TB, int MR, int NV>
 __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, int64_t b_stride, T* TILE_RESTRICT c,
                                      Ahead ahead) {
@@ -111,8 +113,8 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   });
 }
 
-// The micro-kernels of a problem: for tiles of `rows` rows and of one fewer; `narrow` ones are a single vector wide.
-// They are values, so that the calling code is the same for every height.
+// The micro-kernels of a problem. `tall` and `low` are for tiles of `rows` and `rows - 1` rows; the narrow_ versions
+// are one vector wide. They are function pointers, so the calling code is the same for every tile height.
 template <typename T, typename TB>
 struct MicroKernels {
   using Function = void (*)(MicroA<T> op, const TB* b, int64_t b_stride, T* c, Ahead ahead);
@@ -133,13 +135,14 @@ constexpr MicroKernels<T, TB> micro_kernels() {
   return kernels;
 }
 
-// `wide` for a problem that also has tiles of one vector: takes these from `narrow`, which has the same height.
+// Combines `wide` with the single-vector kernels of `narrow`, which must have the same tile height, for problems that
+// have tiles of both widths.
 template <typename T, typename TB>
 constexpr MicroKernels<T, TB> with_narrow(const MicroKernels<T, TB>& wide, const MicroKernels<T, TB>& narrow) {
   return {wide.rows, wide.tall, wide.low, narrow.tall, narrow.low};
 }
 
-// The one of these that is for tiles of `rows` rows; there is exactly one.
+// Returns the argument whose kernels compute tiles of `rows` rows. Exactly one argument must do so.
 template <typename Kernels, typename... Others>
 constexpr const Kernels& of_height(int64_t rows, const Kernels& first, const Others&... others) {
   if constexpr (sizeof...(others) > 0) {

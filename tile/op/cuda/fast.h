@@ -1,6 +1,7 @@
-// Float functions whose results are rounded to 16 bits or fewer. Each takes only a few instructions, since an epilogue
-// can afford a handful per element before it takes longer than its product. Errors are relative to the exact function;
-// half a unit in the last place of f16 is 2^-12 to 2^-11 of a number. NaN in gives NaN out.
+// Float functions for results that are rounded to 16 bits or fewer. Each function takes only a few instructions,
+// because an epilogue can afford only a handful per element before it takes longer than its product. Errors are
+// relative to the exact function. For comparison, half a unit in the last place of an f16 number is 2^-12 to 2^-11 of
+// the number. If the argument is NaN, the result is NaN.
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
@@ -10,20 +11,21 @@
 
 namespace heddle::tile::fast {
 
-// e^x; relative error 2^-21 and |x| 2^-24.
+// e^x. The relative error is at most 2^-21 + |x| 2^-24.
 TILE_INLINE float exp(float x) {
   return cuda::exp2_approx(x * 1.44269504f);
 }
 
-// tanh(x); relative error 2^-11.
+// tanh(x). The relative error is at most 2^-11.
 TILE_INLINE float tanh(float x) {
   return cuda::tanh_approx(x);
 }
 
 namespace detail {
 
-// 1 / (1 + 2^x), relative error 2^-19; 2^-120 if x is larger than 120. The reciprocal is a linear guess from the bits
-// and two Newton steps: the special-function unit, which e^x keeps busy, does only an eighth of an operation a cycle.
+// 1 / (1 + 2^x), with a relative error of at most 2^-19; 2^-120 if x > 120. The reciprocal starts from a linear guess
+// based on the bits and takes two Newton steps. It does not use the special-function unit, which is busy with e^x and
+// computes only an eighth of an operation per cycle.
 TILE_INLINE float logistic2(float x) {
   const float y = 1.0f + cuda::exp2_approx(cuda::min_or_nan(x, 120.0f));
   float r = __uint_as_float(0x7ef311c7u - __float_as_uint(y));
@@ -31,7 +33,7 @@ TILE_INLINE float logistic2(float x) {
   return r * __builtin_fmaf(-y, r, 2.0f);
 }
 
-// log(1 + t) / t for 0 <= t <= 1; relative error 2^-14.
+// log(1 + t) / t for 0 <= t <= 1. The relative error is at most 2^-14.
 TILE_INLINE float log1p_by(float t) {
   float p = __builtin_fmaf(t, 0.0413498445f, -0.157432555f);
   p = __builtin_fmaf(t, p, 0.306304337f);
@@ -41,30 +43,30 @@ TILE_INLINE float log1p_by(float t) {
 
 }  // namespace detail
 
-// 1 / (1 + e^-x); relative error 2^-18 and |x| 2^-23.
+// 1 / (1 + e^-x). The relative error is at most 2^-18 + |x| 2^-23.
 TILE_INLINE float sigmoid(float x) {
   return detail::logistic2(x * -1.44269504f);
 }
 
-// 1 + tanh(x); relative error 2^-18 and |x| 2^-22.
+// 1 + tanh(x). The relative error is at most 2^-18 + |x| 2^-22.
 TILE_INLINE float tanh_plus_one(float x) {
   return 2.0f * detail::logistic2(x * -2.88539008f);
 }
 
-// log(1 + e^x) for x <= 0; relative error 2^-14.
+// log(1 + e^x) for x <= 0. The relative error is at most 2^-14.
 TILE_INLINE float log1p_exp(float x) {
   const float t = exp(x);
   return t * detail::log1p_by(t);
 }
 
-// x (1 + erf(x / sqrt(2))) / 2; error at most |x| 2^-11.3: half a unit in the last place of x in f16. The argument of
-// tanh is fitted to erf; the rest of the error comes from the tanh instruction.
+// x (1 + erf(x / sqrt(2))) / 2. The error is at most |x| 2^-11.3, which is half a unit in the last place of x in f16.
+// The argument of tanh is fitted to erf; the remaining error is due to the tanh instruction.
 TILE_INLINE float gelu(float x) {
   const float half = 0.5f * x, slope = __builtin_fmaf(x * x, 0.0352820481f, 0.798801437f);
   return __builtin_fmaf(half, cuda::tanh_approx(x * slope), half);
 }
 
-// x / (1 + e^-x); error at most |x| 2^-12.
+// x / (1 + e^-x). The error is at most |x| 2^-12.
 TILE_INLINE float silu(float x) {
   const float half = 0.5f * x;
   return __builtin_fmaf(half, cuda::tanh_approx(half), half);
@@ -84,39 +86,39 @@ TILE_LANES(gelu)
 TILE_LANES(silu)
 #undef TILE_LANES
 
-// x / y; relative error 2^-22. Zero if |y| is 2^126 or more.
+// x / y. The relative error is at most 2^-22. The result is zero if |y| >= 2^126.
 template <int W>
 TILE_INLINE vec<float, W> divide(vec<float, W> a, vec<float, W> b) {
   return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
 }
 
-// x clamp(slope x + offset, 0, 1)
+// x * clamp(slope * x + offset, 0, 1).
 template <int W>
 TILE_INLINE vec<float, W> times_ramp(vec<float, W> a, float slope, float offset) {
   return map_lanes(a, [=](float x) { return x * cuda::fma_saturated(x, slope, offset); });
 }
 
-// ---- Functions combined with rounding two neighbours to their type in memory
+// ---- Functions that also round two neighbours to their storage type and pack them
 
 template <typename T>
 __device__ inline uint32_t pack(float low, float high) {
   return cuda::pack<T>(low, high);
 }
-// max(x, 0)
+// max(x, 0) of both arguments, packed.
 template <typename T>
 __device__ inline uint32_t pack_relu(float low, float high) {
   return cuda::pack_relu<T>(low, high);
 }
 
-// gelu(x); in f16 error at most |x| 2^-9.8, including rounding. Everything after the rounding of x is computed in
-// pairs.
+// gelu(x) of both arguments, packed. In f16, the error is at most |x| 2^-9.8, including rounding. x is rounded to f16
+// first, and the remaining computation processes both values at once.
 template <typename T>
 __device__ inline uint32_t pack_gelu(float low, float high) {
   if constexpr (is_same<T, half>) {
     const uint32_t x = cuda::pack<half>(low, high);
     const uint32_t slope =
         cuda::pair_fma(cuda::pair_mul(x, x), cuda::pair_of(0.0352820481f), cuda::pair_of(0.798801437f));
-    // Not minus infinity, because times zero it would be NaN.
+    // Bounded from below, since minus infinity times zero would be NaN.
     const uint32_t half_x = cuda::pair_max(cuda::pair_mul(x, cuda::pair_of(0.5f)), cuda::pair_of(-32752.0f));
     return cuda::pair_fma(half_x, cuda::pair_tanh(cuda::pair_mul(x, slope)), half_x);
   } else {
@@ -124,7 +126,8 @@ __device__ inline uint32_t pack_gelu(float low, float high) {
   }
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); in f16 relative error 2^-9.7, including rounding.
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|) of both arguments, packed. In f16, the relative error is at most 2^-9.7,
+// including rounding.
 template <typename T>
 __device__ inline uint32_t pack_softplus(float low, float high) {
   const float minus = -1.44269504f;

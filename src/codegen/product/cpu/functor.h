@@ -13,9 +13,9 @@
 
 namespace heddle::codegen {
 
-// Writes the numbers of a problem in its kernel's text: as literals, as elements of an array argument (so that problems
-// of different sizes share one kernel), or with marks. In the first two forms, the places of operands may still be
-// marked.
+// Writes the numbers of a problem into its kernel's text in one of three forms: as literals, as elements of an array
+// argument (so that problems of different sizes share one kernel), or as marks (placeholders). In the first two forms,
+// operand offsets may still be marks.
 class Sizes {
  public:
   enum class Form : uint8_t { kLiteral, kShared, kMarked };
@@ -31,22 +31,23 @@ class Sizes {
     if (form_ == Form::kLiteral) return fmt::format("{}", value);
     return shared_value(fmt::format("{}", value));
   }
-  // The text that moves a pointer to where a kernel's part of an operand begins: " + 512".
+  // Returns the text that advances a pointer to the part of an operand that the kernel uses: " + 512".
   std::string place(int64_t value) {
     const std::string literal = value == 0 ? "" : fmt::format(" + {}", value);
     if (form_ == Form::kShared && marks_places_) return " + " + shared_value(marked_always(value));
     if (form_ == Form::kShared && value != 0) return " + " + (*this)(value);
     return marks_places_ ? choice(value, literal, " + {}") : literal;
   }
-  // A stride, or an extent that is often 1. Values of 0 and 1 stay literals, which the compiler folds.
+  // Writes a stride, or an extent that is often 1. The values 0 and 1 stay literals, which the compiler folds.
   std::string folded(int64_t value) { return value == 0 || value == 1 ? fmt::format("{}", value) : (*this)(value); }
-  // ".m = 12, .n = s[3]"
+  // Writes initialisers: ".m = 12, .n = s[3]".
   std::string fields(std::initializer_list<std::pair<const char*, int64_t>> fields) {
     std::vector<std::string> texts;
     for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
     return fmt::format("{}", fmt::join(texts, ", "));
   }
-  // Extents and strides of a batch. They may be 1 and 0 in one shape only, so marked texts do not fold them.
+  // Writes an extent or stride of a batch. Marked texts do not fold the values 0 and 1 here, since other shapes have
+  // other values in the same place.
   std::string of_batch(int64_t value) { return marked() ? (*this)(value) : folded(value); }
   template <size_t N>
   std::string batch(const int64_t (&values)[N]) {
@@ -72,26 +73,26 @@ class Sizes {
   std::vector<std::string> values_;
 };
 
-// "static_cast<const float*>(operands[2])"
+// Returns the text of a typed pointer to an operand: "static_cast<const float*>(operands[2])".
 std::string argument(const schedule::KernelDesc& desc, uint32_t operand);
-// The members of a functor in the order in which they are declared.
+// Returns the initialisers of a functor's members, in the order of their declaration.
 std::string initialisers(const schedule::KernelDesc& desc, const FunctorMembers& members, Sizes& sizes);
 
-// An emitter for the body of a functor's member function, of which nothing is written yet.
+// Creates an emitter for the body of a functor's member function. The body is still empty.
 ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out);
 
-// True if lanes run along the rows (kAlongRows in tile/kernel/cpu/gemm.h): results of neighbouring rows are adjacent in
-// memory, those of neighbouring columns are not.
+// True if lanes run along the rows (kAlongRows in tile/kernel/cpu/gemm.h). This is the case if results of neighbouring
+// rows are adjacent in memory and results of neighbouring columns are not.
 bool runs_along_rows(const schedule::Epilogue& e);
 
-// These write functors and return their members. write_epilogue(): the epilogue of a product (tile/kernel/cpu/gemm.h),
-// with its member `lines` if the kernel asks for it. write_scores(): the scores of attention
-// (tile/kernel/cpu/attention.h), the value of the only store.
+// write_epilogue() and write_scores() write a functor and return its members. write_epilogue() writes the epilogue of a
+// product (tile/kernel/cpu/gemm.h); with_lines adds the member `lines`. write_scores() writes the scores of attention
+// (tile/kernel/cpu/attention.h); a score is the value of the only store of `e`.
 FunctorMembers write_epilogue(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                               const Sizes& sizes, bool with_lines, bool along_rows = false);
 FunctorMembers write_scores(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                             const Sizes& sizes);
-// The sink of attention, the value of the only store.
+// Writes the functor for the attention sink and returns its members. The sink is the value of the only store of `e`.
 FunctorMembers write_sink(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
                           const Sizes& sizes);
 

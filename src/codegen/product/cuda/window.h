@@ -7,7 +7,7 @@
 
 namespace heddle::codegen {
 
-// A depthwise convolution or pooling on a GPU.
+// Emits the GPU kernel of a depthwise convolution or a pooling.
 KernelSource cuda_window_source(const schedule::KernelPlan& plan, const schedule::ContractionDesc& contraction,
                                 const schedule::WindowDesc& window);
 

@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// Emits a bundle of kernels as one launch. `marked`: as for emit_cuda_stitch().
+// Emits a bundle of kernels as one launch. `marked` has the same meaning as for emit_cuda_stitch().
 KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const schedule::CudaBundleDesc& bundle,
                               bool marked = false);
 

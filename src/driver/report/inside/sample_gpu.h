@@ -8,10 +8,10 @@
 
 namespace heddle::driver {
 
-// sample_inside() for a GPU. It compiles the fused kernels again with line tables (NVRTC's -lineinfo). An executor from
-// `make` runs the plan for `seconds` while CUPTI samples the program counters of warps. The tables are valid for the
-// plan's kernels if the machine code is equal; a kernel whose code differs has no shares. Shares are of the warps'
-// time, so time that other warps hide counts, too.
+// Implements sample_inside() for a GPU. Recompiles the fused kernels with line tables (NVRTC's -lineinfo). An executor
+// from `make` then runs the plan for `seconds` while CUPTI samples the program counters of warps. A line table is valid
+// for the plan's kernel only if the recompiled kernel has the same machine code; other kernels get no shares. Shares
+// are fractions of the warps' time, including time that is hidden by other warps.
 InsideShares sample_inside_gpu(const CompiledModel& model, const Target& target, double seconds, int device,
                                const std::vector<Tensor>& inputs,
                                const std::function<std::unique_ptr<runtime::Executor>()>& make);

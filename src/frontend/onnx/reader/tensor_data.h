@@ -12,20 +12,22 @@
 
 namespace heddle::onnx {
 
-// Turns TensorProtos into tensors. Data that lies aligned in the model's file or in an external file is borrowed.
+// Turns TensorProtos into tensors. If the data is aligned in the model's file or in an external file, the tensor
+// borrows it.
 class TensorLoader {
  public:
-  // For a single tensor without external data. `owner` keeps the bytes alive that the proto views.
+  // For a single tensor without external data. `owner` keeps the bytes alive that the proto refers to.
   explicit TensorLoader(std::shared_ptr<const void> owner) : owner_(std::move(owner)), folder_("") {}
-  // For the tensors of a model, with external data in `folder`. They are charged to `budget`, which must outlive this.
+  // For the tensors of a model, with external data in `folder`. The tensors' bytes are charged to `budget`, which must
+  // outlive this object.
   TensorLoader(const ModelProto& model, DataFolder folder, Budget& budget)
       : owner_(model.owner), folder_(std::move(folder)), locations_(external_locations(model)), budget_(&budget) {}
 
-  // Loads each proto once and identifies it by its address, which must not change. Throws kMalformedModel (sizes that
-  // disagree), kMissingData (no data, no external file, a path that leaves the folder), kUnsupportedType, kLimit.
-  // `where` names the tensor's place in error messages.
+  // Loads a proto. Each proto is loaded once; it is identified by its address, which must not change. Throws
+  // kMalformedModel (sizes that disagree), kMissingData (no data, no external file, a path that leaves the folder),
+  // kUnsupportedType and kLimit. `where` names the tensor in error messages.
   Tensor load(const TensorProto& proto, const std::string& where);
-  // Returns a dense tensor with zeros for the values that the sparse one omits.
+  // Returns a dense tensor, with zeros for the values that the sparse tensor omits.
   Tensor load(const SparseTensorProto& proto, const std::string& where);
 
  private:
@@ -42,15 +44,16 @@ class TensorLoader {
 
   std::shared_ptr<const void> owner_;
   DataFolder folder_;
-  std::set<std::string> locations_;  // every location that the model's identity covers
+  std::set<std::string> locations_;  // every location that is part of the model's identity
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> files_;  // by location
-  // By proto, with one map per type: a struct and its first member share an address.
+  // The loaded tensors by proto. Each type has its own map, because a struct and its first member share an address.
   std::unordered_map<const TensorProto*, Tensor> dense_;
   std::unordered_map<const SparseTensorProto*, Tensor> sparse_;
   Budget* budget_ = nullptr;
 };
 
-// An ONNX TensorProto.DataType number as a dtype. Throws kUnsupportedType (complex numbers), kMalformedModel (unknown).
+// Converts an ONNX TensorProto.DataType number to a dtype. Throws kUnsupportedType (complex numbers) or kMalformedModel
+// (unknown number).
 DType dtype_of(int64_t onnx_type, const std::string& where);
 
 }  // namespace heddle::onnx

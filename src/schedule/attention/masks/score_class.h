@@ -8,8 +8,11 @@
 
 namespace heddle::schedule {
 
-// The class of all scores of a box: minus infinity; so far below every plain score that their exponentials are zero;
-// products times the scale; anything.
+// What is known about all scores of a box.
+//   kNone        all are minus infinity
+//   kNegligible  all are so far below every plain score that their exponentials are zero
+//   kPlain       all are products times the scale
+//   kMixed       nothing is known
 enum class ScoreClass : uint8_t { kNone, kNegligible, kPlain, kMixed };
 
 class ScoreClasses {
@@ -17,10 +20,10 @@ class ScoreClasses {
   ScoreClasses(AttentionDesc& d, const std::function<const Tensor*(uint32_t)>& constant)
       : d_(d), bounds_(d.scores, constant) {}
 
-  // The factor of plain scores, found at one of a few points: usual masks leave at least one of these plain. nullopt:
-  // none is.
+  // Returns the factor of plain scores (products times a factor). Looks for it at a few points; with the usual masks,
+  // at least one of these points has a plain score. Returns nullopt if none of them does.
   std::optional<double> plain_factor();
-  // From now on, products times `scale` are plain; nullopt: none are.
+  // Sets the scale: from now on, scores that are products times `scale` are plain. nullopt: no scores are plain.
   void set_plain(std::optional<double> scale) { plain_ = scale; }
   std::optional<double> plain() const { return plain_; }
 

@@ -9,73 +9,74 @@
 
 namespace heddle::schedule {
 
-// An operand of a matrix product on a GPU: rows of A or columns of B, by k, for each batch.
+// An operand of a matrix product on a GPU: for each batch, a matrix of rows (of A) or columns (of B) by k.
 struct OperandView {
   enum class Form : uint8_t {
-    kMatrix,    // strides
-    kMerged,    // rows or k with several strides, such as the windows of an image
+    kMatrix,    // a matrix with strides
+    kMerged,    // rows or k consist of several dimensions with different strides, such as windows of an image
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
     kComputed,  // an expression for each element
   };
   Form form = Form::kMatrix;
   DType dtype = DType::kF32;  // in memory
-  uint32_t operand = 0;       // of the kernel
-  int64_t offset = 0;         // of the first element
+  uint32_t operand = 0;       // number of the operand in the kernel
+  int64_t offset = 0;         // of the first element, in elements
 
-  // kMatrix, kMerged: extents and strides of the batch dimensions, outermost first; strides of rows (columns) and of k,
-  // the innermost if there are several; the number of elements along k that exist, at least that of the problem (one of
-  // the operands is zero in any excess).
+  // For kMatrix and kMerged. `batch`: extents and strides of the batch dimensions, outermost first. `row` and `k`: the
+  // strides of rows (or columns) and of k; for merged dimensions, the innermost stride. `depth`: the number of elements
+  // along k in memory. It may exceed the problem's k; one of the two operands is zero in the excess.
   std::vector<std::pair<int64_t, int64_t>> batch;
   int64_t row = 0, k = 0, depth = 0;
-  // kMerged: the dimensions that merge to rows (columns) and to k, as extents and strides, outermost first.
+  // For kMerged: the dimensions that merge to rows (or columns) and to k, as extents and strides, outermost first.
   std::vector<std::pair<int64_t, int64_t>> row_dims, k_dims;
 
-  // True if memory is contiguous along k; else along rows, or along neither.
+  // True if memory is contiguous along k. If false, it is contiguous along rows, or along neither dimension.
   bool along_k() const { return k == 1 || depth <= 1; }
-  // Elements per load, at most 16 bytes: a common divisor of the strides and the offset. `lines`: rows of A or columns
-  // of B.
+  // Returns the number of elements per load: at most 16 bytes, and a common divisor of the strides and the offset.
+  // `lines` is the number of rows of A or columns of B.
   int width(int64_t lines) const;
 
-  // True if no piece of more than 4 bytes is aligned, but lines are contiguous and have the multiplied type: 16-byte
-  // pieces are then assembled from the words around them.
+  // True if loads must be assembled: aligned loads would have at most 4 bytes, but lines are contiguous and already
+  // have the multiplied type. Each 16-byte piece is then assembled from the aligned words around it.
   bool shifted(int64_t lines, DType multiply) const;
 
-  // True if the elements of each k directly follow those of the previous k, starting at a multiple of 16 bytes.
+  // True if the elements of each k directly follow the elements of the preceding k in memory, and batches begin at
+  // multiples of 16 bytes.
   bool packed(int64_t lines) const;
 
-  tile::GemmImageArgs image{};  // kImage
+  tile::GemmImageArgs image{};  // for kImage
 
-  ExprId element = 0;  // kComputed: over the variables of batch, row (or column) and k
+  ExprId element = 0;  // for kComputed: an expression over the variables of batch, row (or column) and k
   VarId vars[3] = {0, 0, 0};
 };
 
-// The properties of an operand that configurations depend on.
+// The properties of an operand that the choice of a configuration depends on.
 struct OperandTraits {
   DType element = DType::kF16;  // in memory
-  bool along_k = true;          // memory is contiguous along k, else along rows
-  int width = 1;                // elements per load: at most 16 bytes
-  bool view = true;             // false: computed element by element
+  bool along_k = true;          // memory is contiguous along k; false: along rows
+  int width = 1;                // elements per load, at most 16 bytes
+  bool view = true;             // a view of memory; false: computed element by element
   bool shifted = false;         // 16-byte pieces are loaded from any address (OperandView::shifted())
-  bool lines = false;           // a matrix of the multiplied type, contiguous along k, with lines not far apart
+  bool lines = false;           // a matrix of the multiplied type, contiguous along k, with 32-bit offsets in a tile
   bool packed = false;          // OperandView::packed()
-  bool image = false;           // addresses are computed for every piece
-  double bytes = 0;             // bytes of one read of the whole operand
+  bool image = false;           // the address of every 16-byte piece is computed separately
+  double bytes = 0;             // bytes to read the whole operand once
 };
-// `lines`: rows of A or columns of B; `batch`: products.
+// `lines`: number of rows of A or columns of B. `batch`: number of products.
 OperandTraits traits_of(const OperandView& operand, int64_t lines, int64_t batch, DType multiply);
 
-// D[batch] = epilogue(A[batch] B[batch]) on a GPU.
+// The problem D[batch] = epilogue(A[batch] B[batch]) on a GPU.
 struct Product {
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  // The multiplied types: f16, bf16, f32, f64, i8, u8, i32, i64. Sums are f32 for floats up to 32 bits, i32 for i8 and
-  // u8, else of the multiplied type.
+  // The types that are multiplied: f16, bf16, f32, f64, i8, u8, i32 or i64. Sums are f32 for floats of up to 32 bits,
+  // i32 for i8 and u8, and of the multiplied type otherwise.
   DType multiply_a = DType::kF32, multiply_b = DType::kF32;
   bool tf32 = false;  // f32 operands are rounded to tf32
   OperandView a, b;
-  ExprPool pool;  // of computed operands
+  ExprPool pool;  // expressions of computed operands
 
-  bool on_tensor_cores() const;                                           // whether some multiply these types
-  bool splits_f32() const { return multiply_a == DType::kF32 && !tf32; }  // as two tf32 parts: three tf32 products
+  bool on_tensor_cores() const;                                           // true if they support these types
+  bool splits_f32() const { return multiply_a == DType::kF32 && !tf32; }  // into two tf32 parts: three tf32 products
 };
 
 }  // namespace heddle::schedule

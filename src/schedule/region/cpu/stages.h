@@ -7,10 +7,10 @@
 
 namespace heddle::schedule {
 
-// The steps in their order.
+// Returns the steps that plan the stages of a CPU kernel, in order.
 std::span<const StageStep<CpuDrafts>> cpu_stage_steps();
 
-// The stages after a step, as readable text.
+// Returns the stages as readable text. Used to show the result of each step.
 std::string describe(const CpuDrafts& k);
 
 }  // namespace heddle::schedule

@@ -1,4 +1,5 @@
-// The thread of an attention block that determines the units and loads their tiles into shared memory (sm90.h).
+// The thread of an attention block (sm90.h) that determines the block's units of work and loads their tiles into shared
+// memory.
 #pragma once
 
 #include "tile/kernel/cuda/attention/pages.h"
@@ -12,8 +13,8 @@ using cuda::attention_unit;
 using cuda::first_column;
 using cuda::has_keys;
 
-// The units of a block, with a fixed stride or (kDynamic) always the next unclaimed one, which balances units of
-// different lengths. Called by one thread.
+// Iterates over the units of a block. Consecutive units have a fixed stride, or (kDynamic) the block claims the next
+// unclaimed unit each time, which balances units of different lengths. Called by one thread.
 template <typename Config>
 class AttentionWalk {
  public:
@@ -29,7 +30,7 @@ class AttentionWalk {
       number_ += static_cast<int32_t>(gridDim.x);
     }
   }
-  // Call it when no unit is left: the last block resets the counters to zero.
+  // Must be called when no unit is left. The last block to call it resets the counters to zero.
   __device__ void finish() const {
     if constexpr (Config::kDynamic) {
       __threadfence();
@@ -44,7 +45,7 @@ class AttentionWalk {
   int32_t number_;
 };
 
-// Loads the tile of a batch from row `row` and depth element `at` on.
+// Loads the tile of a batch that begins at row `row` and at depth element `at`.
 template <typename Tile>
 __device__ inline void load_tile(const TensorMap& map, const AttentionPlace& place, Barrier& full, uint8_t* to,
                                  int32_t batch, int32_t row, int32_t at) {
@@ -52,8 +53,8 @@ __device__ inline void load_tile(const TensorMap& map, const AttentionPlace& pla
   Tile::load(map, full, to, row, at, place.inner.at(batch), place.outer.at(batch));
 }
 
-// Loads tiles of keys and values of one batch. If keys lie in pages, it loads the part of a tile that is in each of its
-// pages; pages are the outer dimension of the tensor maps.
+// Loads tiles of keys and values of one batch. If keys are stored in pages, a tile may span several pages; it is then
+// loaded page by page. Pages are the outer dimension of the tensor maps.
 template <typename Config, typename Pages>
 class KeyLoader {
   using Traits = AttentionTraits<Config>;
@@ -62,7 +63,7 @@ class KeyLoader {
   __device__ KeyLoader(const AttentionArgs& args, const Pages& pages, int32_t batch)
       : args_(args), pages_(pages, batch), batch_(batch) {}
 
-  // `wait` waits until the slot is free. `column`: the first column of the values.
+  // `wait` waits until the slot is free. `column` is the first column of the values.
   template <typename Wait>
   __device__ void load_keys(const TensorMap& map, Barrier& full, uint8_t* to, int32_t tile, Wait wait) const {
     load<typename Traits::K, true>(map, args_.k, full, to, tile, 0, wait);
@@ -79,7 +80,7 @@ class KeyLoader {
                        int32_t column, Wait wait) const {
     constexpr int kCount = cuda::kPagesOfTile<Config>;
     int32_t pages[kCount];
-    pages_.read(pages, tile);  // overlaps with the wait for the slot
+    pages_.read(pages, tile);  // overlaps with waiting for the slot
     wait();
     full.arrive_expect(Tile::kPieces.bytes());
     const int32_t key = pages_.first_key(tile), inner = place.inner.at(batch_);
@@ -118,8 +119,9 @@ class KeyLoader<Config, cuda::NoPages> {
   const int32_t batch_;
 };
 
-// One thread fills Q's buffers and the rings. It loads tiles from the last one to the first, and the keys of a tile
-// before the values of the tile after it: the slot of the keys becomes free first, and their product is needed first.
+// Fills the buffers of Q and the rings of K and V; runs in one thread. Tiles are loaded from the last one to the first
+// one. The keys of a tile are loaded before the values of the tile after it, because the keys' slot becomes free
+// earlier and their product is needed earlier.
 template <typename Config, typename Length, typename Pages>
 __device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
                                   const AttentionArgs& args, const Length& length, const Pages& pages,

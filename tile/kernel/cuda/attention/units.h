@@ -1,14 +1,14 @@
-// The rows and keys of an attention unit (sm80.h, sm90.h).
+// Computes the rows and keys of an attention unit (for sm80.h and sm90.h).
 #pragma once
 
 #include "tile/core/cuda_attention.h"
 
 namespace heddle::tile::cuda {
 
-// For kernels whose keys are not bounded by a batch's length.
+// The Length of kernels without per-batch sequence lengths.
 struct NoLength {};
 
-// Sets the tiles of keys of a tile of rows, given the length of its batch.
+// Sets the tiles of keys for a tile of rows, given the sequence length of its batch.
 template <typename Config, typename Length>
 __device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, const Length& length, int32_t tile) {
   constexpr int kTileN = Config::kTileN;
@@ -28,7 +28,8 @@ __device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, con
   u.plain_last = args.plain_last.at(tile, of_batch, kTileN);
 }
 
-// Sets the batch, rows and columns of the unit at a place, without splits; returns the tile of rows.
+// Sets the batch, rows and columns of a unit. `place` is the unit's number, not counting splits of the keys. Returns
+// the number of the tile of rows.
 template <typename Config>
 __device__ inline int32_t set_rows(AttentionUnit& u, const AttentionArgs& args, int32_t place) {
   const int32_t section = args.by_section.divide(place), rest = place - section * args.section * args.tiles_m;
@@ -59,20 +60,20 @@ __device__ inline AttentionUnit attention_unit(const AttentionArgs& args, const 
     u.first = first + args.by_splits.divide(count * u.split);
     u.last = first + args.by_splits.divide(count * (u.split + 1));
   }
-  // The bounds of the plain tiles are anywhere if there are none.
+  // If there are no plain tiles, their bounds may be outside the unit's tiles, so they are clamped.
   const auto within = [&](int32_t x) { return x < u.first ? u.first : x > u.last ? u.last : x; };
   u.plain_first = within(u.plain_first), u.plain_last = within(u.plain_last);
   return u;
 }
 
-// The unit's first column of V and O.
+// Returns the first column of V and O that the unit computes.
 template <typename Config>
 __device__ inline int32_t first_column(const AttentionUnit& unit) {
   if constexpr (Config::kPanels == 1) return 0;
   return unit.column;
 }
 
-// With few keys, a part may have none.
+// True if the unit has keys. If a sequence has fewer tiles of keys than splits, some units have none.
 template <typename Config>
 __device__ inline bool has_keys(const AttentionUnit& unit) {
   if constexpr (Config::kSplit && Config::kLength) return unit.first < unit.last;

@@ -1,13 +1,17 @@
-// D = epilogue(A B) with ordinary thread arithmetic: true f32, f64, integers, and any element type that converts to one
-// of these. The fallback, on every device, for products that tensor cores do not support.
+// D = epilogue(A B) with ordinary arithmetic of threads: true f32, f64, integers, and any element type that converts to
+// one of these. This is the fallback, on every device, for products that tensor cores do not support.
 //
-// Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/sm80.h, with
+// Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/sm80.h, except that Config has one type In
+// instead of InA and InB:
 //
 //   using In = float;    // float, double, int32_t, int64_t: the type of converted operands and of sums
+//
+// Out is not used. Typical sizes are
+//
 //   kTileM = 128, kTileN = 128, kTileK = 8, kWarpsM = 4, kWarpsN = 2, kStages = 2
 //
-// in place of InA and InB. A warp's 32 lanes cover its part as 4 x 8; a lane has kThreadM x kThreadN sums (8 x 8 above)
-// in groups of 16 bytes. Out is not used.
+// The 32 lanes of a warp cover the warp's part of the tile as 4 x 8 lanes. Each lane has kThreadM x kThreadN sums (8 x
+// 8 with these sizes), in groups of rows and columns whose elements fill 16 bytes.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -16,8 +20,9 @@
 
 namespace heddle::tile::cuda {
 
-// The position of element (row, k) of a tile. There is a line of rows for each k, so that a lane reads neighbours. If
-// memory lies along k, padding puts lines that are written at once into different banks.
+// The layout of a tile in shared memory. For each k, the elements of all rows are contiguous, so that a lane loads
+// neighbouring rows at once. If global memory is contiguous along k, elements of several k are stored at once; padding
+// puts them into different banks.
 template <typename T, int Rows, int TileK>
 struct LineTile {
   static constexpr bool kAlongK = false;
@@ -40,7 +45,7 @@ struct SimtTraits {
   static_assert(kThreadM % kGroup == 0 && kThreadN % kGroup == 0 && kTileK % 2 == 0 && Config::kStages >= 2);
 };
 
-// Integers wrap.
+// sum += a * b. Integers wrap.
 template <typename T>
 __device__ inline void multiply_add(T& sum, T a, T b) {
   if constexpr (is_float<T>) {
@@ -51,7 +56,7 @@ __device__ inline void multiply_add(T& sum, T a, T b) {
   }
 }
 
-// Elements of one k: groups of kGroup, `apart` bytes from each other.
+// Loads the elements of one k: groups of kGroup elements, with a stride of `apart` bytes between groups.
 template <typename T, int Count>
 __device__ inline void load_groups(T (&v)[Count], const uint8_t* from, int apart) {
   constexpr int kGroup = 16 / sizeof(T);
@@ -63,7 +68,7 @@ __device__ inline void load_groups(T (&v)[Count], const uint8_t* from, int apart
   }
 }
 
-// The kernel. Launched with SimtTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
+// The kernel. Launched with SimtTraits<...>::kThreads threads and kSharedBytes of dynamic shared memory.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_simt(const GemmArgs& args, const A& operand_a, const B& operand_b,
                                  const Epilogue& epilogue) {
@@ -74,13 +79,13 @@ __device__ inline void gemm_simt(const GemmArgs& args, const A& operand_a, const
   constexpr int kM = Traits::kThreadM, kN = Traits::kThreadN, kGroup = Traits::kGroup;
   extern __shared__ __align__(16) uint8_t raw_shared[];
 
-  // Partition: this block's tile and part of k; this lane's first row and column in the tile.
+  // Partition: this block's tile and part of k, and this lane's first row and column in the tile.
   const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kTileM, Config::kTileN);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp / Config::kWarpsN * Traits::kWarpM + lane / Traits::kLanesN * kGroup;
   const int column = warp % Config::kWarpsN * Traits::kWarpN + lane % Traits::kLanesN * kGroup;
 
-  // Main loop: the elements of the next k are read while the current ones are multiplied.
+  // Main loop: the elements of the next k are loaded while the current ones are multiplied.
   In acc[kM][kN] = {};
   LoaderA load_a(operand_a, unit.batch, unit.m, unit.k.first * Config::kTileK);
   LoaderB load_b(operand_b, unit.batch, unit.n, unit.k.first * Config::kTileK);
@@ -110,7 +115,7 @@ __device__ inline void gemm_simt(const GemmArgs& args, const A& operand_a, const
   }
   ring.drain();
 
-  // Epilogue, a group of neighbours at a time.
+  // Epilogue: one group of neighbouring columns at a time.
   In* partial = static_cast<In*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {

@@ -1,10 +1,11 @@
-// tile/kernel/cuda/gemm/sm90.h for operands that TMA cannot read. A warpgroup loads the tiles of both through their
-// views (load.h), by cp.async or through registers, into the ring that wgmma reads. Convolutions of images, batches
-// with several strides, odd alignment, converted and computed operands are multiplied at wgmma's rate.
+// The kernel of tile/kernel/cuda/gemm/sm90.h for operands that TMA cannot read. A warpgroup loads the tiles of both
+// operands through their views (load.h), by cp.async or through registers, into the ring that wgmma reads. So products
+// run at wgmma's rate even if an operand is an image of a convolution, has several batch strides or odd alignment, or
+// is converted or computed.
 //
-// Config is that of tile/kernel/cuda/gemm/sm90.h, without clusters, swapped operands and stream-K. kAKMajor and
-// kBKMajor give the layout of a tile in shared memory, normally that of the operand in memory. Operands are those of
-// tile/kernel/cuda/gemm/sm80.h.
+// Config is that of tile/kernel/cuda/gemm/sm90.h, but clusters, swapped operands and stream-K are not supported.
+// kAKMajor and kBKMajor give the layout of a tile in shared memory, which is normally the layout of the operand in
+// memory. Operands are those of tile/kernel/cuda/gemm/sm80.h.
 #pragma once
 
 #include "tile/kernel/cuda/gemm/sm90.h"
@@ -28,7 +29,8 @@ struct ViewLoaders {
   static_assert((Config::kAKMajor || Traits::kTileM % 64 == 0) && (Config::kBKMajor || Traits::kTileN % 64 == 0));
 };
 
-// Bytes of a stage of unaligned words, for operands that are shifted into their tiles (load_shifted.h).
+// Returns the bytes of a stage of unaligned words, for an operand that is shifted while it is copied to its tile
+// (load_shifted.h). Returns 0 for other operands.
 template <typename Loader>
 constexpr int raw_bytes() {
   if constexpr (requires { Loader::kRawBytes; }) {
@@ -38,7 +40,7 @@ constexpr int raw_bytes() {
   }
 }
 
-// The work that remains for a stage in flight.
+// The work that remains to be done for a stage whose loads are in flight.
 template <typename Loader, bool Raw = (raw_bytes<Loader>() > 0)>
 struct UnderWay {
   typename Loader::Copied copied;
@@ -64,7 +66,8 @@ __device__ inline UnderWay<Loader> load_stage(Loader& loader, uint8_t* to, uint8
   return stage;
 }
 
-// The warpgroup that fills the ring. Copies of kBehind stages are in flight while the next one is requested.
+// The code of the warpgroup that fills the ring. Copies of kBehind stages are in flight while the next stage is
+// requested.
 template <typename Config, typename A, typename B>
 __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const GemmArgs& args,
                                  const GemmShared<Config>& shared) {
@@ -75,8 +78,8 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
   constexpr int kRawA = raw_bytes<LoaderA>(), kRaw = kRawA + raw_bytes<LoaderB>();
   constexpr int kShifted = (kRawA > 0 ? 1 : 0) + (kRaw > kRawA ? 1 : 0);
   constexpr int kBehind = gemm_stages_behind(Traits::kStages, kShifted, Config::kTileM + Config::kTileN);
-  // The last entry is the newest. All are initialised before the loop: ptxas 13.0 assumes that values that begin
-  // undefined are the same in all lanes, and keeps them in uniform registers.
+  // The last element is the newest stage. All elements are initialised before the loop, because ptxas 13.0 assumes that
+  // values that begin undefined are the same in all lanes, and keeps them in uniform registers.
   struct Stage {
     UnderWay<LoaderA> a;
     UnderWay<LoaderB> b;
@@ -133,7 +136,7 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
   }
 }
 
-// The kernel. Launched as gemm() is.
+// The kernel. It is launched like gemm() of sm90.h.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, const A& operand_a, const B& operand_b,
                                   const Epilogue& epilogue) {
@@ -156,8 +159,8 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
   grid_dependency_wait();
   __syncthreads();
 
-  // At entry a thread has 65536 / threads registers: 168 with two consumers. Addresses need more than TMA's single
-  // thread.
+  // At entry, a thread has 65536 / threads registers: 168 with two consumers. Address computations need more registers
+  // here than in TMA's single thread.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   if (threadIdx.x < kLoaders) {
     if constexpr (kMoveRegisters) warpgroup_reg_dealloc<104>();

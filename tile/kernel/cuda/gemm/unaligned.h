@@ -1,27 +1,27 @@
-// D = epilogue(A B) on sm_90 for a short side of D and operands whose lines along k begin at any address. cp.async
-// copies the surrounding aligned pieces to shared memory unchanged, and warps read the words for mma.sync from any
-// address, combining two words if necessary. Nothing is copied or shifted first, no tensor map is fetched, and the code
-// is short: this matters if memory or latency is the limit.
+// D = epilogue(A B) on sm_90, for a D with one short side and operands whose lines along k begin at any address.
+// cp.async copies the surrounding aligned 16-byte pieces to shared memory unchanged. Warps then read the words for
+// mma.sync from any address, combining two words if necessary. Operands need no preceding copy or shift, no tensor map
+// is fetched, and the code is short. These savings matter if memory bandwidth or latency is the limit.
 //
-// Any order of k gives the same sum if both operands agree on it: of 128 bytes of k, each of the four lanes of a
-// fragment's row has 32 contiguous bytes, so that a lane reads nine words to multiply eight.
+// The order of k does not matter for the sum if both operands use the same order. So in each 128 bytes of k, each of
+// the four lanes of a fragment's row gets 32 contiguous bytes. A lane thus loads nine words to obtain eight unaligned
+// ones.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides operands with `MatrixLines<Element> lines(int batch)` along k, an epilogue that stores D as
+// for gemm_reduce(), and a configuration with named fields:
 //
 //   struct Config {
 //     using In = tile::half;                      // operand type of sm80::Mma, as stored in memory
-//     static constexpr int kTileM = 64, kTileN = 24;   // the long side; the small one, a multiple of 8
-//     static constexpr int kWarpsM = 2, kWarpsK = 4;   // of a block: rows of 16, 32 or 64; parts of 128 bytes of k
-//     static constexpr int kStages = 4;           // at least 2, of kWarpsK * 128 bytes of k
-//     static constexpr int kClusterK = 4;            // of k: the blocks of a cluster
-//     static constexpr int kAlignA = 2, kAlignB = 16;  // of all lines, in bytes
+//     static constexpr int kTileM = 64, kTileN = 24;   // along the long and the short side; kTileN is a multiple of 8
+//     static constexpr int kWarpsM = 2, kWarpsK = 4;   // warps per block: along rows (16, 32 or 64 rows each) and k
+//     static constexpr int kStages = 4;           // at least 2; a stage has kWarpsK * 128 bytes of k
+//     static constexpr int kClusterK = 4;         // blocks of a cluster, which divide k
+//     static constexpr int kAlignA = 2, kAlignB = 16;  // alignment of all lines, in bytes
 //     static constexpr int kNeighbours = 4;       // columns of D passed to the epilogue at once; 1 if rows of D
-//                                                 // begin anywhere: neighbouring lanes write whole sectors
+//                                                 // begin anywhere: neighbouring lanes then write whole sectors
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
-//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, if several clusters divide k
 //   };
-//
-// operands with `MatrixLines<Element> lines(int batch)` along k, and an epilogue that stores D, as for gemm_reduce().
 #pragma once
 
 #include "tile/arch/sm80/cp_async.h"
@@ -48,7 +48,7 @@ struct UnalignedTraits {
   static constexpr int kStep = kWarpsK * kGemmRowBytes;  // bytes of k in a stage
   static constexpr int kLinePitch = gemm_unaligned_pitch(kWarpsK);
   static constexpr int kStageBytes = (kTileM + kTileN) * kLinePitch;
-  // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
+  // The tile in the order of D, and the number of its rows that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
   static constexpr int kSliceRows = cluster_splitk_slice(kRows, kClusterK);
   static constexpr int kPitch = cluster_splitk_pitch(kColumns, Config::kSwapped);
@@ -67,7 +67,7 @@ __device__ inline MatrixLines<In> lines_of(const Operand& operand, int batch) {
   return {reinterpret_cast<const In*>(lines.data), lines.leading, lines.lines, lines.length};
 }
 
-// A thread's share of the lines of one operand: pieces of 16 bytes, including bytes before and after the line.
+// Copies a thread's share of the lines of one operand: 16-byte pieces, including bytes before and after the line.
 template <typename In, int Rows, int Align, int WarpsK, int Threads>
 class LineCopier {
  public:
@@ -79,7 +79,7 @@ class LineCopier {
     at_ = reinterpret_cast<uint64_t>(lines.data) + row * leading_ + k_bytes;
     left_ = static_cast<int64_t>(lines.length) * int(sizeof(In)) - k_bytes;
   }
-  // Copies to `to`, a shared address.
+  // Copies to `to`, a shared-memory address.
   __device__ void copy(uint32_t to) const {
 #pragma unroll
     for (int i = 0; i < (Rows + kAtOnce - 1) / kAtOnce; ++i) {
@@ -94,7 +94,7 @@ class LineCopier {
       }
     }
   }
-  __device__ void next(int64_t step) {  // in bytes
+  __device__ void next(int64_t step) {  // step: in bytes
     at_ += step;
     left_ -= step;
   }
@@ -111,18 +111,18 @@ class LineCopier {
                          reinterpret_cast<const void*>(at - before + piece * 16), valid);
   }
 
-  uint64_t at_;      // of the tile's first line
+  uint64_t at_;      // address of the tile's first line
   int64_t leading_;  // in bytes
-  int64_t left_;     // bytes of each line from here on
-  int rows_;         // lines from the tile's first one on
+  int64_t left_;     // bytes of each line that remain from here on
+  int rows_;         // number of lines from the tile's first line on
   int place_, piece_;
 };
 
-// Finds a lane's 32 bytes in the lines of a fragment.
+// Reads a lane's 32 bytes from the lines of a fragment.
 template <typename In, int Align, int Pitch>
 class LineReader {
  public:
-  // `line`: the lane's first line in the tile, which begins with line `row` of the operand.
+  // `line` is the lane's first line in the tile. `row` is the operand's line at which the tile begins.
   __device__ LineReader(const MatrixLines<In>& lines, int row, int line, int k_bytes) {
 #pragma unroll
     for (int odd = 0; odd < (kAlike ? 1 : 2); ++odd) {
@@ -135,7 +135,7 @@ class LineReader {
       bits_[odd] = (shift & 3) * 8;
     }
   }
-  // Reads the words of the line 8 * `eight` further.
+  // Reads the words of the line that is 8 * `eight` lines after the lane's first line.
   __device__ void read(uint32_t (&words)[8], const uint8_t* tile, int eight) const {
     const int odd = kAlike ? 0 : eight % 2;
     const uint8_t* from = tile + at_[odd] + eight * 8 * Pitch;
@@ -159,7 +159,8 @@ class LineReader {
 #pragma unroll
     for (int i = 0; i < 8; ++i) sm80::round_fragment<In>(words[i]);
   }
-  // Element `k` of that line's 128 bytes of 4-byte elements.
+  // Returns element `k` of the line that is 8 * `eight` lines after the lane's first line, for elements of 4 bytes. k
+  // counts from the beginning of the line's 128 bytes.
   __device__ float number(const uint8_t* tile, int eight, int k) const {
     static_assert(sizeof(In) == 4 && Align >= 4);
     const int lane = threadIdx.x % 32;
@@ -167,7 +168,8 @@ class LineReader {
   }
 
  private:
-  // Lines eight apart begin at the same offset within 16 bytes, unless elements are single bytes.
+  // True if lines whose numbers differ by 8 begin at the same offset modulo 16 bytes. This may be false only for
+  // single-byte elements.
   static constexpr bool kAlike = sizeof(In) > 1 || Align >= 8;
   uint32_t at_[2] = {}, bits_[2] = {};
 };
@@ -176,7 +178,7 @@ template <typename Config>
 using LinesSums =
     typename UnalignedTraits<Config>::Acc[UnalignedTraits<Config>::kBlocksM][UnalignedTraits<Config>::kBlocksN][4];
 
-// The same as lines_multiply() by FMA, for f32.
+// Like lines_multiply(), but with FMA instructions, for f32.
 template <typename Config, typename ReaderA, typename ReaderB>
 __device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
                                              const ReaderB& reader_b) {
@@ -200,7 +202,7 @@ __device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8
   }
 }
 
-// acc += this warp's part of a stage.
+// acc += the product of this warp's part of a stage.
 template <typename Config, typename ReaderA, typename ReaderB>
 __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
                                       const ReaderB& reader_b) {
@@ -241,7 +243,7 @@ __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* sta
   }
 }
 
-// Writes a warp's sums to shared memory in the order of D; `row`: the warp's first row in the kernel's order.
+// Writes a warp's sums to shared memory in the order of D. `row` is the warp's first row in the kernel's order.
 template <typename Config>
 __device__ inline void lines_lay(const LinesSums<Config>& acc, typename UnalignedTraits<Config>::Acc* sums, int row) {
   using Traits = UnalignedTraits<Config>;
@@ -266,7 +268,7 @@ __device__ inline void lines_lay(const LinesSums<Config>& acc, typename Unaligne
   }
 }
 
-// Adds the parts of k of the block's warps in order, in the place of the first.
+// Adds, in order, the sums of the block's warps that divide k. The result replaces the sums of the first warp.
 template <typename Traits>
 __device__ inline void lines_add_warps(typename Traits::Acc* sums) {
   using Four = Neighbours<typename Traits::Acc, 4>;
@@ -284,9 +286,9 @@ __device__ inline void lines_add_warps(typename Traits::Acc* sums) {
   }
 }
 
-// The kernel. Launched with UnalignedTraits<Config>::kThreads threads, gemm_unaligned_shared_bytes() of dynamic shared
-// memory, clusters of kClusterK blocks along x; grid: tiles along m times kClusterK, tiles along n, batches times parts
-// beyond the cluster. The k-tiles of ClusterSplitKArgs are stages.
+// The kernel. Launched with UnalignedTraits<Config>::kThreads threads, gemm_unaligned_shared_bytes() bytes of dynamic
+// shared memory, and clusters of kClusterK blocks along x. Grid: x = tiles along m * kClusterK, y = tiles along n, z =
+// batches * clusters that divide k. A k-tile of ClusterSplitKArgs is a stage here.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm_unaligned(const ClusterSplitKArgs& args, const A& operand_a, const B& operand_b,
                                       const Epilogue& epilogue) {
@@ -308,7 +310,7 @@ __device__ inline void gemm_unaligned(const ClusterSplitKArgs& args, const A& op
   const LineReader<In, Config::kAlignB, Traits::kLinePitch> reader_b(lines_b, unit.n, lane / 4, inside);
   auto* sums = reinterpret_cast<Acc*>(raw_shared);
   auto* received = reinterpret_cast<Acc*>(raw_shared + Traits::kRingBytes);
-  auto* all_here = reinterpret_cast<sm90::Barrier*>(received + Traits::kTileSums);  // the sums of the cluster's blocks
+  auto* all_here = reinterpret_cast<sm90::Barrier*>(received + Traits::kTileSums);  // sums of the cluster's blocks
 
   LinesSums<Config> acc = {};
   int32_t read = 0, write = 0;
@@ -340,7 +342,7 @@ __device__ inline void gemm_unaligned(const ClusterSplitKArgs& args, const A& op
       sm90::cluster_arrive();
     }
   }
-  __syncthreads();  // the ring is no longer used
+  __syncthreads();  // from here on, the ring is not used
   lines_lay<Config>(acc, sums + warp_k * Traits::kTileSums, warp_row);
   if constexpr (kClusterK > 1) {
     if constexpr (Traits::kWarpsK > 1) {
@@ -353,7 +355,7 @@ __device__ inline void gemm_unaligned(const ClusterSplitKArgs& args, const A& op
   }
   cluster_splitk_finish<Config, Traits>(args, epilogue, kClusterK > 1 ? received : sums, sums + rank * Traits::kSlice,
                                         unit, rank);
-  if constexpr (kClusterK > 1) sm90::cluster_wait();  // the other blocks have received this block's sums
+  if constexpr (kClusterK > 1) sm90::cluster_wait();  // now the other blocks have received this block's sums
 }
 
 }  // namespace heddle::tile::cuda

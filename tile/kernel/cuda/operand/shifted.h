@@ -1,4 +1,5 @@
-// Pieces of 16 bytes that begin at any byte of global memory, assembled from the aligned words around them.
+// 16-byte pieces that begin at any byte of global memory. They are assembled from the aligned 16-byte words around
+// them.
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +10,7 @@ struct alignas(16) Chunk {
   uint32_t x[4];
 };
 
-// The 16 bytes that begin `shift` bytes (0 to 15) after the beginning of `low`; `high` follows `low` in memory.
+// Returns the 16 bytes that begin `shift` bytes (0 to 15) after the beginning of `low`. `high` follows `low` in memory.
 __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t shift) {
   uint32_t w[8];
 #pragma unroll
@@ -17,7 +18,8 @@ __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t sh
     w[i] = low.x[i];
     w[i + 4] = high.x[i];
   }
-  // Registers cannot be indexed by a variable: words are moved by halves, then bytes.
+  // Registers cannot be indexed by a variable, so words are moved conditionally: by 8 bytes, by 4 bytes, then by single
+  // bytes.
 #pragma unroll
   for (int i = 0; i < 6; ++i) w[i] = (shift & 8) != 0 ? w[i + 2] : w[i];
 #pragma unroll
@@ -28,7 +30,7 @@ __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t sh
   return result;
 }
 
-// The aligned word at address `at`; bytes from `end` on are not read.
+// Loads the 16 bytes at `at`, a multiple of 16. Bytes from address `end` on are not read and are 0.
 __device__ inline Chunk load_until(uint64_t at, uint64_t end) {
   Chunk chunk{};
   if (at + 16 <= end) {
@@ -44,7 +46,7 @@ __device__ inline Chunk load_until(uint64_t at, uint64_t end) {
   return chunk;
 }
 
-// Keeps the first `count` bytes and clears the others.
+// Keeps the first `count` bytes of a chunk and clears the other bytes.
 __device__ inline Chunk before(const Chunk& chunk, int count) {
   Chunk result;
 #pragma unroll
@@ -55,10 +57,10 @@ __device__ inline Chunk before(const Chunk& chunk, int count) {
   return result;
 }
 
-// Such a piece between its loads and its use.
+// An unaligned 16-byte piece, from its loads until its use. value() assembles it.
 class ShiftedChunk {
  public:
-  // Bytes from `end` on are not read.
+  // Loads the words around the piece at address `at`. Bytes from address `end` on are not read.
   __device__ void fetch(uint64_t at, uint64_t end) {
     shift_ = static_cast<uint32_t>(at) & 15;
     low_ = load_until(at - shift_, end);

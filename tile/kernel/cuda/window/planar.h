@@ -1,28 +1,28 @@
-// Windows over images whose rows are contiguous pixels: depthwise convolution and pooling with channels first, in one
-// or two dimensions, with any stride and dilation. A thread computes kAcross neighbouring outputs of a row. A row of
-// the window is folded kTaps taps at a time: the pixels that these need are loaded in vectors, which begin at multiples
-// of kVector, and are used for all outputs. Neighbouring threads have neighbouring outputs, so that shared pixels come
-// from the L1. An image is one channel of one input.
+// Windows over images whose rows are contiguous pixels: depthwise convolution and pooling in channels-first layout, in
+// one or two dimensions, with any stride and dilation. An image is one channel of one input. A thread computes kAcross
+// neighbouring outputs of a row, and neighbouring threads compute neighbouring outputs, so that shared pixels come from
+// the L1. A row of the window is processed kTaps taps at a time. The pixels for these taps are loaded as vectors, which
+// begin at multiples of kVector, and are used for all outputs of the thread.
 //
-//   struct Config {                             // members of the same name as in register_tiled.h
+//   struct Config {                             // for the other members see register_tiled.h
 //     using X, Filter, Acc, Limits;
 //     static constexpr int kWindow[2], kStride[2], kDilation[2], kAcross;
 //     static constexpr int kWidth = 8;          // outputs passed to the epilogue at a time, divides kAcross
 //     static constexpr int kVector = 8;         // pixels, divides the columns of images and kAcross * kStride[1]
 //     static constexpr int kLead = 1;           // pixels of the first vector before a thread's first pixel
-//     static constexpr int kTaps = 3;           // kDilation[1] * kTaps is a multiple of kVector, or all of a row
+//     static constexpr int kTaps = 3;           // kDilation[1] * kTaps is a multiple of kVector, or kTaps = kWindow[1]
 //     static constexpr auto kFold;
 //   };
 //
-// The epilogue is that of tile/kernel/cuda/gemm/sm90.h: batch is the image, row the row of outputs, col the first
-// output in it.
+// The epilogue is that of tile/kernel/cuda/gemm/sm90.h, with batch = the image, row = the row of outputs and col = the
+// first output in that row.
 #pragma once
 
 #include "tile/kernel/cuda/window/generic.h"
 
 namespace heddle::tile::cuda {
 
-// The outputs of a thread, and a row of its image and of its filter.
+// The outputs of one thread, with the current row of its image and of its filter.
 template <typename Config>
 struct PlanarRow {
   using X = typename Config::X;
@@ -34,11 +34,11 @@ struct PlanarRow {
 
   Acc (&acc)[kAcross];
   const X* row;
-  bool inside;       // whether the image has the row
+  bool inside;       // true if the row is inside the image
   int32_t x, width;  // position of the first vector; width of the image
   const Filter* filter;
 
-  // The next kCount taps.
+  // Processes the next kCount taps.
   template <int kCount>
   __device__ inline void fold() {
     constexpr int kPixels = Config::kLead + (kAcross - 1) * kStride + (kCount - 1) * kDilation + 1;
@@ -78,7 +78,7 @@ struct PlanarRow {
   }
 };
 
-// The kernel: one item per thread, any number of threads in all.
+// The kernel: one item per thread. The number of threads in a block is arbitrary.
 template <typename Config, typename Epilogue>
 __device__ inline void planar_window(const SlideArgs& args, const Epilogue& epilogue) {
   using Row = PlanarRow<Config>;
@@ -89,7 +89,7 @@ __device__ inline void planar_window(const SlideArgs& args, const Epilogue& epil
   const auto item = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (item >= args.items) return;
 
-  // Partition: columns, row, image.
+  // Partition: this thread's columns, row and image.
   const int32_t line = args.by_across.divide(item), image = args.by_down.divide(line);
   const int32_t left = (item - line * args.across) * kAcross, top = line - image * args.down;
   const int32_t channel = image - args.by_pieces.divide(image) * args.pieces;
@@ -101,7 +101,7 @@ __device__ inline void planar_window(const SlideArgs& args, const Epilogue& epil
   Acc acc[kAcross];
 #pragma unroll
   for (int a = 0; a < kAcross; ++a) acc[a] = empty_window<Config>();
-  // A short window is fully unrolled, so that all of its loads are in flight together.
+  // A short window is fully unrolled, so that all of its loads are in flight at the same time.
   constexpr bool kShort = kHeight * Config::kWindow[1] * kAcross <= 512;
 #pragma unroll kShort ? kHeight : 1
   for (int y = 0; y < kHeight; ++y) {

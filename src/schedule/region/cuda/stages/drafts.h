@@ -8,17 +8,17 @@
 
 namespace heddle::schedule {
 
-// A sweep under construction.
+// A pass of a kernel over its data (a sweep), while it is being planned.
 struct CudaDraft : CudaStage {
   int level = 0;
   uint64_t loops = 0, kept = 0;
-  bool placed = false;  // `layout` is chosen
+  bool placed = false;  // true if `layout` has been chosen
 
   bool shares(const CudaDraft& earlier) const { return !scan && layout == earlier.layout; }
 };
 
-// The sweeps of a kernel from their first draft to the description, which grows in `desc`. The steps in stages.cc pass
-// this on.
+// The state of planning a kernel's sweeps, from the first drafts to the finished description in `desc`. Each step in
+// stages.cc passes this object to the next step.
 struct CudaDrafts : RegionDrafts {
   CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
              const CudaMapping& mapped, const CudaTarget& device);
@@ -28,45 +28,47 @@ struct CudaDrafts : RegionDrafts {
   std::shared_ptr<CudaStitchDesc> desc;
   std::vector<CudaReduction> results;  // one per reduction site
   std::vector<CudaDraft> drafts, before, ahead, after;
-  std::vector<int64_t> words;  // registers that each draft keeps for other drafts
+  std::vector<int64_t> words;  // for each draft, the registers that it keeps for other drafts
   uint32_t next_local;
 
   bool is_carried(const ReductionSite& i) const;
   int64_t steps_of(const ThreadLayout& s) const { return desc->outer_steps(s) * desc->inner_steps(s); }
-  // With `bytes_of_team` more bytes for each team: the shared memory of a block; whether a block has that much; whether
-  // this reduces the blocks that an SM has room for from two to one.
+  // Effects of `bytes_of_team` more bytes of shared memory for each thread group. shared_with() returns the resulting
+  // shared memory of a block. fits_shared() is true if a block can have that much. displaces_block() is true if only
+  // one block then fits on an SM instead of two.
   int64_t shared_with(int64_t bytes_of_team) const;
   bool fits_shared(int64_t bytes_of_team) const;
   bool displaces_block(int64_t bytes_of_team) const;
   void replace(CudaDraft& d, const std::map<ExprId, ExprId>& with);
-  // The cycles that a value costs at each point.
+  // Returns the cycles that computing a value takes at each point of a sweep.
   double cycles(ExprId e);
-  // True for a load of an operand that varies over the iterations of the grid, or if there is only one iteration. Data
-  // that all iterations share stays in the L1.
+  // True for a load of an operand whose address varies over the iterations of the grid, and for every load of an
+  // operand if the grid has only one iteration. Data that all iterations share stays in the L1 instead.
   bool is_streamed(ExprId e) const;
-  // Loads of operands that depend on no earlier sweep and vary along all of `least` of the sweep's loops.
+  // Returns the loads of operands with affine indices that no guard covers and that depend on every loop in `least`.
   std::vector<ExprId> plain_loads(const CudaDraft& d, uint64_t least) const;
 
-  // A value that threads keep for each of their points, and the replacement of its reads in sweeps with the same
-  // layout, from draft `begin` on.
+  // new_keep() makes a value that each thread keeps for its own points of a sweep. read_kept() replaces the value by
+  // the kept one in all sweeps with the same layout, from draft `begin` on.
   CachedValue new_keep(ExprId e) { return {e, next_local++, pool[e].dtype}; }
   ExprId kept_value(const ThreadLayout& layout, const CachedValue& keep);
   void read_kept(size_t begin, const ThreadLayout& layout, const CachedValue& keep);
-  // The bytes for values that the threads of a block keep in shared memory, each for its own points.
+  // Returns the bytes of shared memory in which the threads of a block keep a value, each thread for its own points.
   int64_t kept_bytes(DType stored, const ThreadLayout& layout) const;
   void keep_shared(CachedValue& keep, DType stored, const ThreadLayout& layout);
 };
 
-// An empty sweep with the given layout.
+// Returns an empty sweep with the given layout.
 CudaDraft draft_like(uint64_t loops, const ThreadLayout& layout);
-// The loops of a sweep outside its inner steps. Expressions that depend on these loops only are computed once per row
-// or column.
+// Returns the loops of a sweep that are outside its inner steps. Expressions that depend only on these loops are
+// computed once per row or column.
 uint64_t outer_loops(const ThreadLayout& s);
-// Registers that a thread needs for a value, and for elements in their storage type.
+// Return the number of 32-bit registers that a thread needs: for one computed value, and for `elements` elements in
+// their storage type.
 int64_t size_in_words(DType dtype);
 int64_t words_of_stored(int64_t elements, DType dtype);
 
-inline constexpr int64_t kMostSteps = 16;  // of one thread, fully unrolled
+inline constexpr int64_t kMostSteps = 16;  // steps of one thread, which are fully unrolled
 inline constexpr int kWarp = 32;
 
 }  // namespace heddle::schedule

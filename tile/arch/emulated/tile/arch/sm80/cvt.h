@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/cvt.h.
+// The emulator's replacement of tile/arch/sm80/cvt.h.
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ inline float half_to_float(uint16_t bits) {
 #else
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, magnitude = bits & 0x7fff;
   if (magnitude >= 0x7c00) return __builtin_bit_cast(float, sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
-  // For normal and subnormal numbers alike, the value is that of the same bits in f32, times 2^112.
+  // For normal and subnormal f16 numbers alike, the value is 2^112 times the f32 number with the shifted bits.
   return __builtin_bit_cast(float,
                             sign | __builtin_bit_cast(uint32_t, __builtin_bit_cast(float, magnitude << 13) * 0x1p112f));
 #endif
@@ -26,7 +26,7 @@ inline uint16_t float_to_half(float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, x), sign = bits >> 16 & 0x8000;
   const float magnitude = __builtin_fabsf(x);
   if (magnitude >= 65520.f) return static_cast<uint16_t>(sign | 0x7c00);
-  if (magnitude < 0x1p-14f) {  // the last place of the sum is that of subnormal f16 numbers
+  if (magnitude < 0x1p-14f) {  // adding 0.5 rounds to the last place of subnormal f16 numbers
     return static_cast<uint16_t>(sign | (__builtin_bit_cast(uint32_t, magnitude + 0.5f) - 0x3f000000));
   }
   const uint32_t rounded = (bits & 0x7fffffff) + 0xfff + (bits >> 13 & 1);
