@@ -90,7 +90,7 @@ struct CudaInstance {
   std::vector<Argument> arguments;                                  // all except the epilogue
   bool multiplies = true;                                           // false: k is 0, so all sums are 0
   bool partial = false;                                             // stores partial sums over k for a second kernel
-  bool returned = false;                                            // the epilogue returns the first result, does not store it
+  bool returned = false;                                            // the epilogue returns result 0 to the kernel
   bool b_passes_once = false;                                       // B is read once and should not stay in the cache
   std::optional<uint32_t> residual;  // the operand that the kernel loads on behalf of the epilogue
   std::vector<Helper> helpers;
