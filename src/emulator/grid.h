@@ -48,7 +48,7 @@ class Grid {
   std::vector<Group*> free_groups_;
 };
 
-// Detects a deadlock: counts polls of memory since any thread last made progress.
+// Detects deadlocks. Counts the polls of memory since a thread last made progress.
 class Progress {
  public:
   void made() { stale_polls_ = 0; }

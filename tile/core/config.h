@@ -25,7 +25,7 @@ using uint64_t = unsigned long;
 
 namespace heddle::tile {
 
-// GCC 10 lacks __builtin_bit_cast, so copy_bits() replaces it there. NVRTC can express infinity only as a bit cast.
+// GCC 10 lacks __builtin_bit_cast, so copy_bits() replaces it. NVRTC can express infinity only as a bit cast.
 #if defined(__GNUC__) && __GNUC__ < 11 && !defined(__clang__) && !defined(__CUDACC__)
 template <typename To, typename From>
 inline To copy_bits(From from) {

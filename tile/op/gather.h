@@ -33,7 +33,7 @@ TILE_INLINE vec<compute_t<T>, W> gather_at(const T* p, const int32_t* index, N n
 
 namespace detail {
 
-// Lane i of the result is lane index[i] of a. Vectors are whole registers of 32-bit elements.
+// Lane i of the result is lane index[i] of a. The vectors fill whole registers of 32-bit elements.
 #if TILE_AVX512
 inline constexpr int kPermuted = 16;
 TILE_INLINE vec<float, 16> permute(vec<float, 16> a, vec<int32_t, 16> index) {

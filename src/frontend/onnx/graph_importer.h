@@ -124,8 +124,8 @@ std::vector<std::string_view> free_names(const GraphProto& graph);
 // if a function calls itself. Both are computed without expanding.
 void check_expansion(const ModelState& state);
 
-// Throws kUnsupportedOperator if nodes have no handler; the error lists all of them. Otherwise throws kMalformedModel
-// if the model does not import the operator set of a domain that it uses.
+// Throws kUnsupportedOperator if some nodes have no handler; the error lists all of them. Otherwise throws
+// kMalformedModel if the model does not import the operator set of a domain that it uses.
 void check_supported(const ModelState& state);
 
 }  // namespace heddle::onnx

@@ -20,10 +20,10 @@ struct Sensitivity {
   // at kMostForgiven, or at half the value's error bound if that is larger (16-bit types, deep models).
   std::vector<double> bounds;
   // For each output, an absolute error per element, for compare()'s `slack`. For floats, let D be the RMS deviation
-  // of the tensor and let the cap be that of `bounds`. The slack is six times the larger of D and the element's own
-  // deviation. If 6 D relative to the tensor's RMS exceeds the cap, the slack is limited to the cap times the larger
-  // of the element's magnitude and the tensor's RMS. So every accepted result resembles the reference. For integers,
-  // the slack is the largest change of the element in the noisy evaluations.
+  // of the tensor and R the RMS of its exact elements. The slack of an element is 6 * max(D, deviation of the
+  // element). If 6 * D > cap * R, where `cap` is the cap of `bounds`, the slack is at most cap * max(|element|, R).
+  // So every accepted result resembles the reference. For integers, the slack is the largest change of the element in
+  // the noisy evaluations.
   std::vector<std::vector<double>> slack;
 };
 constexpr double kMostForgiven = 0.1;

@@ -12,9 +12,9 @@ namespace heddle::lang::cpu {
 
 class Lanes;
 
-// The bounds of masks in a loop over vectors. The loop body is compiled in several forms (tile/op/bounded_lanes.h). The
-// bound of a mask is the number of lanes that it enables in a row, counted from `c` = 0. It must be known before the
-// loop.
+// The bounds of masks in a loop over vectors. The loop body is compiled in several forms (tile/op/bounded_lanes.h). A
+// mask enables the first lanes of a row, from `c` = 0 on; the bound of the mask is their number. The bound must be
+// known before the loop.
 class Bounds {
  public:
   explicit Bounds(const State& state) : state_(state) {}

@@ -10,7 +10,7 @@ namespace heddle::passes {
 // Rewrites outputs that share the memory of an input (Graph::Port::alias) and differ from it in only some elements.
 // They become scatters `in_place`, whose kernels write only the changed elements. Besides scatters, the pass recognises
 // these outputs:
-//   select(position == where, new, input), if `where` and `new` are constant along a dimension: a static cache of keys;
+//   select(position == where, new, input), if `where` and `new` are constant along a dimension (a static key cache);
 //   concat(input[:k], new, input[k + n:]) along a dimension;
 //   a scatter of slices between transposes, the exported form of index_copy_ and index_put_.
 // Other outputs are left unchanged. They are copied to the input's memory at the end of the run.

@@ -19,8 +19,7 @@ struct AttentionForm {
   ir::NodeId scores_product = 0, values_product = 0;
   ir::ValueId weights = 0;  // the operand of the second product that is multiplied by V
 
-  // A batch dimension with its strides in elements. The outermost dimension is first. Heads that share an operand
-  // have stride 0 in it.
+  // A batch dimension with its strides in elements. If heads share an operand, its stride is 0.
   struct Batch {
     int64_t extent, q, k, v;
     int64_t table = 0;
@@ -66,8 +65,8 @@ class AttentionFinder {
  public:
   explicit AttentionFinder(const ir::Graph& graph);
 
-  // Returns the attention whose second product is `product`, or nullopt. If the operands of `product` contain sums of
-  // exponentials of products but form no attention, sets `reason`.
+  // Returns the attention whose second product is `product`, or nullopt. If there is no attention although the
+  // operands of `product` depend on sums of exponentials of products, sets `reason` to the reason.
   std::optional<ir::Attention> find(ir::NodeId product, const MayView& may_view, std::string* reason) const;
 
  private:

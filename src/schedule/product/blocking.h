@@ -23,11 +23,11 @@ Config winograd_config(const WinogradDesc& desc, const Target& target, const Blo
 // by a few percent.
 int64_t summed_steps(DType compute, int64_t k);
 
-// The heights of micro tiles that shared kernels support, in descending order. Any number of rows can be divided into
-// micro tiles of one of these heights or one row less.
+// The heights of micro tiles that shared kernels support, in descending order. For any number of rows, there is a
+// height h in the list such that the rows can be divided into micro tiles of h and h - 1 rows.
 std::vector<int64_t> common_heights(const Target& target);
-// Returns the configuration of a product or direct convolution with a common micro-tile height. The height is the
-// largest that can divide `rows` into micro tiles of this height or one row less.
+// Returns the configuration of a product or direct convolution with a common micro-tile height h. This is the largest h
+// for which `rows` can be divided into micro tiles of h and h - 1 rows. If `rows` is 1, returns `config`.
 Config with_common_height(Config config, int64_t rows, const Target& target);
 // Returns the configuration with panels of two vectors. The last panel may be narrow, so that the kernel supports any
 // number of columns.

@@ -41,13 +41,14 @@ class GraphCopier {
 
 LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
 
-// The values that the root values of kernels are computed from, down to the inputs. Results are cached until clear().
+// Finds the values that the root values of kernels are computed from, up to the inputs. Results are cached until
+// clear().
 class Sources {
  public:
   Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_input)
       : local_(local), is_input_(std::move(is_input)) {}
 
-  // True if `root` is computed from `value`. `value` must have more than one element.
+  // True if `root` is computed from `value`. Always false if `value` has only one element.
   bool depends(ir::ValueId root, ir::ValueId value);
   // True if `other` and one of `roots` are computed from a common value, which a single kernel would read only once,
   // or if one of the two is computed from the other.

@@ -169,7 +169,7 @@ TILE_INLINE vec<T, W> copy_sign(vec<T, W> a, vec<T, W> s) {
 }
 
 // Rounds to the nearest integer, ties to even. Without a rounding instruction, adds and subtracts 2^23 (2^52 for
-// double), which rounds in the current rounding mode. The default mode is to nearest even.
+// double). This rounds in the current rounding mode, which is round-to-nearest-even by default.
 template <typename T, int W>
 TILE_INLINE vec<T, W> round_even(vec<T, W> a) {
   constexpr T big = sizeof(T) == 4 ? T(0x1p23) : T(0x1p52);

@@ -1,5 +1,5 @@
-// Functions with approximate hardware instructions. Instructions with .ftz flush denormal arguments and results to
-// zero.
+// Functions that compile to approximate hardware instructions. Instructions with .ftz flush denormal arguments and
+// results to zero.
 #pragma once
 
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // Programmatic dependent launch: a kernel begins while the previous kernel still runs. In launches without this
-// attribute, the two instructions have no effect.
+// attribute, the two instructions griddepcontrol.launch_dependents and griddepcontrol.wait have no effect.
 //
-// The rule for a launch that may begin early: in every block, some thread calls grid_dependency_wait(). No thread
-// accesses memory that any launch writes before it has called grid_dependency_wait() itself, or has passed a barrier
+// The rule for a launch that may begin early: in every block, some thread calls grid_dependency_wait(). A thread may
+// access memory that a launch writes only after it has called grid_dependency_wait() itself, or has passed a barrier
 // after a thread that called it. All other launches begin after the previous launch has ended. So when a kernel has
 // ended, all kernels before it have ended, too. Reads and writes then have the same effect as if kernels ran one after
 // another. Memory that no launch writes (weights, arguments) may be read earlier.

@@ -24,11 +24,11 @@ TILE_INLINE void combine_into(T* to, const T* update) {
 
 }  // namespace detail
 
-// Copies `data` to `out`. Then out[i0, ..., index, ...] <- updates[i0, ..., i, ...] for every position of `indices`,
-// where `index` is the element of `indices` there and replaces the coordinate i of dimension Dim. `indices` and
-// `updates` have the shape `index_shape`. It is not larger than `shape` along any dimension except Dim. `index_stride`
-// gives the stride of `indices` along each dimension; a stride is 0 if all positions along the dimension share an
-// index. Processes rows [first, last) of dimension 0. If Dim is 0, processes all rows.
+// Copies `data` to `out`. Then, for every position of `indices`, out[i0, ..., index, ...] <- updates[i0, ..., i, ...],
+// where index = indices[i0, ..., i, ...] replaces the coordinate i of dimension Dim. `indices` and `updates` have the
+// shape `index_shape`. This shape is not larger than `shape` along any dimension except Dim. `index_stride` gives the
+// stride of `indices` along each dimension; a stride is 0 if all positions along the dimension share an index.
+// Processes rows [first, last) of dimension 0. If Dim is 0, processes all rows.
 template <typename Combine, int Rank, int Dim, bool Drop, typename T, typename I>
 void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
                       T* TILE_RESTRICT out, const int64_t* shape, const int64_t* index_shape,

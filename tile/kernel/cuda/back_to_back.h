@@ -7,7 +7,9 @@
 // divided among several warps, and a barrier separates the two products. All of W1 is loaded into shared memory at the
 // start of the first product.
 //
-// A generated unit provides a configuration with these members,
+// A generated unit provides a configuration, operands, a functor and an epilogue. The operands A, W0 and W1 are as in
+// sm80::gemm (W1 is a matrix with index [column of D1][column of D0]). The functor `between` converts accumulators to
+// values of D0 and has no side effects. The epilogue stores D1. The configuration has these members:
 //
 //   struct Config {
 //     using In = tile::half;                        // of A, W0, W1 and D0: tile::half or tile::bfloat
@@ -18,9 +20,6 @@
 //     static constexpr int kNeighbours = 8;         // columns of D1 passed to the epilogue at a time
 //     static constexpr bool kInRegisters = true;    // true: D0 is in registers, which requires kWarpsN = 1
 //   };
-//
-// the operands A, W0 and W1 as in sm80::gemm (W1 is a matrix with index [column of D1][column of D0]), the functor
-// `between`, which converts accumulators to values of D0 and has no side effects, and an epilogue that stores D1.
 #pragma once
 
 #include "tile/core/cuda_back_to_back.h"

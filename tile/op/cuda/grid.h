@@ -52,9 +52,9 @@ struct grid_packet {
 
 }  // namespace detail
 
-// A group of `Blocks` consecutive blocks that exchange results. All of its packets together take `Quads` quads of
-// memory. `memory` must be zero before the kernel, and it is zero again after the kernel. The 128 bytes before the
-// packets count the blocks that have departed.
+// A group of `Blocks` consecutive blocks that exchange results. The packets of the group take `Quads` quads of memory
+// in total. `memory` must be zero before the kernel, and it is zero again after the kernel. In the 128 bytes before the
+// packets is the number of blocks that have departed.
 template <int Blocks, int Quads>
 struct grid_cta_group {
   static constexpr int kHead = 128, kBytes = kHead + Quads * 16;

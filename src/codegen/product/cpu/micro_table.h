@@ -13,7 +13,7 @@ namespace heddle::codegen {
 // kernels.
 struct MicroTables {
   std::string type;
-  std::string value;      // an expression for the table
+  std::string value;      // a C++ expression of this type
   std::string arguments;  // for templates that use the table: vectors per panel; whether the last panel may be narrow
   std::vector<KernelText> texts;
 };

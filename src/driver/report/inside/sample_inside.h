@@ -20,7 +20,7 @@ struct InsideShares {
   std::string fact() const;  // for the head of a profile
 };
 
-// Runs the plan once. Calls `next` with the index of each step before the step begins, and with -1 between runs.
+// Runs the plan once. Calls `next` with the index of each step before the step begins, and with -1 after the last.
 using RunSteps = std::function<void(const std::function<void(int64_t step)>& next)>;
 
 // Recompiles the model's CPU kernels with line tables (g++ -g1). Then calls `run` repeatedly for `seconds`, while a

@@ -21,7 +21,7 @@ namespace heddle::schedule {
 // is higher, since they compete for bandwidth.
 double overlapped_us(std::initializer_list<double> us);
 
-// True if the first stored result does not have adjacent elements of a row of D adjacent in memory.
+// True if adjacent elements of a row of D are not adjacent in memory, in the first stored result.
 bool stores_apart(const Epilogue& epilogue);
 
 // A GPU product with its epilogue and operands: the data that kernel families and code generation use.
@@ -53,8 +53,8 @@ struct CudaCandidate {
 // Sorts the candidates by predicted time. Candidates that cannot run are last.
 void sort_by_prediction(std::vector<CudaCandidate>& candidates);
 
-// The kernel text of a configuration, as data. It instantiates `kernel`<Config>(parameters..., epilogue). The fields
-// describe the members of Config and the helper kernels, too.
+// The kernel text of a configuration, as data: `kernel`<Config>(parameters..., epilogue), the members of Config, and
+// the helper kernels.
 struct CudaInstance {
   // An element type that is a member of Config.
   struct Type {

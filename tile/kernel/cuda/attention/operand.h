@@ -75,7 +75,7 @@ class AttentionOperand {
   static constexpr int kInSlice = kSlice / (kAlongK ? kStep : 16);  // number of steps or blocks per slice
   static constexpr int kSlices = (kAlongK ? Depth : Rows) / kSlice;
   static constexpr int kSliceRows = kAlongK ? Rows : kSlice, kSliceDepth = kAlongK ? kSlice : Depth;
-  static constexpr int kAtOnce = kElement == 4 || kSlices > 8 ? 1 : kSlices;  // kept positions take registers
+  static constexpr int kAtOnce = kElement == 4 || kSlices > 8 ? 1 : kSlices;  // unrolled slices; each takes registers
   using Tile = SwizzledTile<In, kSliceRows, kSliceDepth, kAlongK>;
   using Stored = typename StoredTile<Tile, kPairs>::type;
   static constexpr bool kMemoryAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK;
@@ -98,7 +98,7 @@ class AttentionOperand {
 #pragma unroll
     for (int i = 0; i < Pages; ++i) {
       const int32_t page = walk.page(i);
-      // A missing page is read from its end on, which gives zeros.
+      // If there is no page, reads past the end of page 0, which gives zeros.
       const int32_t batch = page < 0 ? 0 : walk.operand_batch(page), first = page < 0 ? Page : key;
       load_part(to + i * kPartBytes, batch, Role == AttentionRole::kK ? first : column,
                 Role == AttentionRole::kK ? 0 : first);

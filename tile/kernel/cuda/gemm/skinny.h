@@ -1,11 +1,11 @@
-// Computes D = epilogue(A B) if D has few rows (or few columns). One operand then has few rows, and the other, wide
-// operand has many. Every element of the wide operand is loaded once from global memory directly into registers, and is
-// multiplied by all rows of the few operand. The kernel is memory-bound. The k dimension is divided among lanes or
-// warps and, with GemmStore::kPartial, among blocks. Sums are always added in the same order.
+// Computes D = epilogue(A B) if D has few rows (or few columns). One operand, `Few`, then has few rows. The other
+// operand, `Wide`, has many rows, called wide rows. Each element of `Wide` is loaded once from global memory directly
+// into registers, and is multiplied by all rows of `Few`. The kernel is memory-bound. The k dimension is divided among
+// lanes or warps and, with GemmStore::kPartial, among blocks. Sums are always added in the same order.
 //
 //   struct Config {
 //     using In = float;                     // type of converted operands and sums: float, double, int32_t, int64_t
-//     static constexpr int kFew = 4;        // >= rows of the few operand; a power of two, at most 16
+//     static constexpr int kFew = 4;        // >= the rows of `Few`; a power of two, at most 16
 //     static constexpr int kWarps = 8;
 //     static constexpr int kRows = 4;       // wide rows per warp at a time, if memory is contiguous along k
 //     static constexpr bool kSwapped = false;   // true: the wide rows are rows of D; false: columns of D
@@ -13,8 +13,8 @@
 //   };
 //
 // Operands, the epilogue and GemmArgs are those of tile/kernel/cuda/gemm/sm80.h; operands must have a view. In
-// GemmArgs, m is the number of few rows, n is the number of wide rows, and tiles_m is 1. SkinnyTraits gives the size of
-// a tile along n and k.
+// GemmArgs, m is the number of rows of `Few`, n is the number of wide rows, and tiles_m is 1. SkinnyTraits gives the
+// size of a tile along n and k.
 #pragma once
 
 #include "tile/arch/sm80/stream.h"
@@ -165,7 +165,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   const ElementReader<Wide, In> b(wide, unit.batch);
 
   In sums[kFew][kRows] = {};
-  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // number of loads in flight; full bandwidth needs 64 KiB in flight
+  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // unrolling keeps loads in flight: full bandwidth needs 64 KiB
 #pragma unroll kUnrolled
   for (int32_t tile = unit.k.first; tile < unit.k.last; ++tile) {
     const int k = tile * Traits::kTileK + lane * W;
@@ -235,8 +235,8 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
     }
   }
 
-  // Adds the sums of the warps in order. Each thread then has the sums of all few rows for one wide row, or for a
-  // pair of wide rows.
+  // Adds the sums of the warps in order. Each thread then has the sums of one wide row, or of a pair of wide rows,
+  // with all rows of `Few`.
   constexpr int kPair = kColumnsOfPair<Epilogue>;
   static_assert(kPair == 1 || !Config::kSwapped);
   In total[kFew], other[kFew];

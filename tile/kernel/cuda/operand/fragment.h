@@ -73,7 +73,7 @@ class FragmentReader {
  private:
   static constexpr bool kMatrices = AlongK || sizeof(In) == 2;
 
-  // Returns the offset of a block and step. They only set bits that are zero in the lane's offset before swizzling,
+  // Returns the offset of a block and step. Both set only bits that are zero in the lane's offset before swizzling,
   // so xor adds them and keeps the swizzle.
   __device__ static uint32_t place(uint32_t at, int block, int step) {
     if constexpr (AlongK) {

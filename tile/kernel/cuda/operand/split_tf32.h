@@ -29,13 +29,13 @@ inline constexpr uint32_t kLeastSplit = (127u - 90) << 23, kMostSplit = (127u + 
 __device__ inline float larger_magnitude(float most, uint32_t x) {
   return fmaxf(most, fabsf(__uint_as_float(x)));
 }
-// True if FMA must multiply numbers, whose largest magnitude is `most`.
+// True if FMA instead of tensor cores must multiply numbers. `most` is their largest magnitude.
 __device__ inline bool is_beyond_range(float most) {
   const uint32_t largest = __float_as_uint(most);
   return largest != 0 && largest - kLeastSplit > kMostSplit - kLeastSplit;
 }
-// True if FMA must multiply the numbers of a warp. `most` is the largest magnitude in this lane. All lanes must call
-// it.
+// True if FMA instead of tensor cores must multiply the numbers of a warp. `most` is the largest magnitude in this
+// lane. All lanes of the warp must call this function.
 __device__ inline bool leaves_range(float most) {
   return is_beyond_range(__uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(most))));
 }
@@ -70,7 +70,8 @@ struct Mma<cuda::tf32x2, cuda::tf32x2> {
   }
 };
 
-// Computes the same products by FMA, for all blocks of a warp. The code is short since it rarely runs.
+// Computes the products of Mma<tf32x2, tf32x2> by FMA, for all blocks of a warp. The code is short since it rarely
+// runs.
 template <int BlocksM, int BlocksN>
 __device__ inline void multiply_by_fma(float (&d)[BlocksM][BlocksN][4], const uint32_t (&a)[BlocksM][4],
                                        const uint32_t (&b)[BlocksN][2]) {

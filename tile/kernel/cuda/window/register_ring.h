@@ -1,8 +1,8 @@
-// Depthwise convolution and pooling over channels-last images in one or two dimensions, for windows with long rows,
-// which are bound by arithmetic. A thread computes kAcross adjacent outputs of kWidth channels. A ring of registers
-// holds the pixels that these outputs need for one tap. The next tap needs one new pixel and reuses all others. So each
-// tap costs one load of a pixel and one load of a filter element, whatever kAcross is. The size of the code does not
-// grow with the window.
+// Depthwise convolution and pooling over channels-last images in one or two dimensions, for windows with long rows. The
+// kernel is compute-bound. A thread computes kAcross adjacent outputs of kWidth channels. A ring of registers holds the
+// pixels that these outputs need for one tap. The next tap needs one new pixel and reuses all others. So each tap costs
+// one load of a pixel and one load of a filter element, whatever kAcross is. The size of the code does not grow with
+// the window.
 // Adjacent threads process adjacent channels.
 //
 //   struct Config {                             // members are those of register_tiled.h with the same names
@@ -127,7 +127,7 @@ __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epil
   const auto item = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (item >= args.items) return;
 
-  // An item is divided into indices of channels, columns, row and image.
+  // Splits the item number into image, row, columns and channels; channels vary fastest.
   const int32_t place = args.by_pieces.divide(item), line = args.by_across.divide(place),
                 image = args.by_down.divide(line);
   const int32_t channel = (item - place * args.pieces) * W, left = (place - line * args.across) * kAcross,
