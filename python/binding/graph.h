@@ -4,8 +4,8 @@
 
 namespace heddle::python {
 
-// What the backend of torch.compile calls: programs of compiled parts and of PyTorch's operators, and the versions of
-// weights.
+// Registers the functions that the backend of torch.compile calls. They cover programs that mix compiled subgraphs with
+// PyTorch operators, and the version counters of weights.
 void register_graph(nanobind::module_& module);
 
 }  // namespace heddle::python

@@ -4,7 +4,7 @@
 
 namespace heddle::python {
 
-// evaluate(): textual IR by the reference evaluator.
+// Registers evaluate(), which runs textual IR in the reference evaluator.
 void register_reference(nanobind::module_& module);
 
 }  // namespace heddle::python

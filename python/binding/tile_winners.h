@@ -4,8 +4,8 @@
 
 namespace heddle::python {
 
-// Configurations that heddle.tile.autotune chose, in the user's tuning database: heddle._core.tile.find_winner,
-// store_winner.
+// Registers heddle._core.tile.find_winner and store_winner. They read and write the configurations that
+// heddle.tile.autotune chose, in the user's tuning database.
 void register_tile_winners(nanobind::module_& tile);
 
 }  // namespace heddle::python

@@ -5,10 +5,10 @@
 
 namespace heddle::cli {
 
-// Runs `work` and returns its output on this thread (output.h) as plain text, instead of printing it.
+// Runs `work` and returns as plain text what it prints on this thread (output.h). Nothing is written to stdout.
 std::string captured(const std::function<void()>& work);
 
-// The string that collects this thread's output now; null: the output goes to stdout.
+// The string that currently captures this thread's output, or null if the output goes to stdout.
 std::string* captive();
 
 }  // namespace heddle::cli

@@ -15,17 +15,18 @@ struct LaunchShape {
   emulated::Dim grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
   uint32_t shared_bytes = 0;
   bool cooperative = false;
-  bool early = false;     // may begin before the preceding launch has ended
-  uint32_t resident = 1;  // blocks that fit on the device at once
+  bool early = false;     // may begin before the previous launch has ended
+  uint32_t resident = 1;  // number of blocks that fit on the device at once
 };
 
-// The blocks of one launch: those that run, and the start order of the others. Memory is kept for the next launch.
+// The blocks of one launch: the running blocks, and the start order of those that have not started. Memory is reused by
+// the next launch.
 class Grid {
  public:
   void begin(const LaunchShape& shape, Random& random);
-  // Starts the next cluster (or block) if one is left and fits. Appends its threads to `ready`.
+  // Starts the next cluster (or block) if there is one and it fits on the device. Appends its threads to `ready`.
   bool start_group(std::vector<Thread*>& ready);
-  // Call it when a block has ended. True if its cluster has ended too.
+  // To be called when a block has ended. Returns true if the whole cluster has ended.
   bool end(Block& block);
 
   const LaunchShape& shape() const { return shape_; }
@@ -38,7 +39,7 @@ class Grid {
 
   LaunchShape shape_;
   uint32_t shared_base_ = 1024;
-  std::vector<uint32_t> unstarted_;  // numbers of groups, the next to start last
+  std::vector<uint32_t> unstarted_;  // numbers of groups in reverse start order
   uint32_t live_blocks_ = 0;
   std::vector<Group*> live_groups_;
   std::vector<std::unique_ptr<Block>> blocks_;
@@ -47,24 +48,24 @@ class Grid {
   std::vector<Group*> free_groups_;
 };
 
-// Tracks for how long blocks have only polled memory while all others wait for them.
+// Detects deadlocks. Counts the polls of memory since a thread last made progress.
 class Progress {
  public:
   void made() { stale_polls_ = 0; }
-  // Reports a value that a thread read from memory that other threads may change. `changed`: the thread changed it
-  // itself.
+  // Records that a thread read `bits` from memory that other threads may change. A new value counts as progress.
+  // `changed`: the thread itself changed the value, which is progress, too.
   void saw(const void* address, uint64_t bits, bool changed);
-  // Call it when one of `pollers` threads polls. Returns false after a few rounds without progress, so that more blocks
-  // start. If all blocks run, it returns false only after many rounds, which is a deadlock.
+  // To be called when one of `pollers` threads polls. Returns false after a few rounds without progress, so that more
+  // blocks start. If no more blocks can start, it returns false only after many rounds; this is then a deadlock.
   bool may_poll(size_t pollers, const Grid& grid);
   void reset();
 
  private:
   uint64_t stale_polls_ = 0;
-  std::unordered_map<const void*, uint64_t> seen_;  // values that threads last read
+  std::unordered_map<const void*, uint64_t> seen_;  // the value last read from each address
 };
 
-// Text for a deadlock: which threads wait, and for what.
+// Describes a deadlock: the waiting threads, and what each of them waits for.
 std::string describe_deadlock(const Grid& grid);
 
 }  // namespace heddle::emulator

@@ -4,8 +4,9 @@
 
 namespace heddle::ir {
 
-// Checks every invariant of a graph and of its bodies: operands before users, schemas, result types as inferred, unique
-// output names. Throws kInternal with the node and the rule; then a pass has a bug.
+// Checks all invariants of a graph and its subgraphs: operands precede their users, nodes match their schemas, result
+// types are as inferred, and output names are unique. A violation is a bug in a pass: throws kInternal with the node
+// and the violated rule.
 void verify(const Graph& graph);
 
 }  // namespace heddle::ir

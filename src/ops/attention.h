@@ -9,21 +9,23 @@
 
 namespace heddle::ops {
 
-// A problem with all defaults filled in, and its description, which has configurations.
+// An attention problem with all defaults filled in, and the kernel description that configurations apply to.
 struct ResolvedAttention {
-  AttentionProblem problem;  // sizes and strides that were 0 for a default are filled in
+  AttentionProblem problem;  // default sizes and strides, given as 0, are filled in
   schedule::KernelDesc desc;
-  // By operand of the description: Q, K, V, O, then those of bias, sinks, lengths and page table that the problem has.
+  // One per operand of the description: Q, K, V, O, then bias, sinks, lengths and page table, if the problem has
+  // them.
   std::vector<OperandSpan> spans;
 
   const schedule::AttentionDesc& attention() const;
   bool is_empty() const;  // O has no elements
 };
 
-// Throws as Attention::prepare() does for a wrong problem.
+// Fills in the defaults of a problem. For an invalid problem, throws as Attention::prepare() does.
 ResolvedAttention resolve(const AttentionProblem& problem);
 
-// Configurations that run on a device, best prediction first. Throws kUnsupportedOperator if there are none.
+// Returns the configurations that can run on a device, best prediction first. Throws kUnsupportedOperator if there are
+// none.
 std::vector<schedule::Config> candidates(const ResolvedAttention& attention, const CudaTarget& target);
 
 }  // namespace heddle::ops

@@ -8,8 +8,8 @@
 
 namespace heddle::passes {
 
-// Implements `heddle opt`: reads textual IR, runs the named passes (none: the whole pipeline) and prints the result
-// with all elements of constants, so that it can be read back.
+// Implements `heddle opt`: reads textual IR, runs the passes `names` and returns the resulting IR as text. Without
+// names, it runs the whole pipeline. The text has all elements of constants, so that it can be parsed again.
 std::string optimise_text(std::string_view text, std::span<const std::string> names, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -5,13 +5,14 @@
 
 #include "profile/profile.h"
 
-// The JSON form of a profile (docs/reference/profile-json.md). Profiles are also stored in it.
+// The JSON form of a profile (docs/reference/profile-json.md). Profiles are also stored in this form.
 namespace heddle::profile {
 
 std::string to_json(const Profile& profile);
 std::string to_json(const Difference& difference);
 
-// Throws kInvalidInput naming `where` and the field that violates the format.
+// Parses a profile. Throws kInvalidInput if the JSON violates the format; the error names `where` and the invalid
+// field.
 Profile parse(std::string_view json, const std::string& where);
 
 }  // namespace heddle::profile

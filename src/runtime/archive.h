@@ -14,11 +14,12 @@
 
 namespace heddle::runtime {
 
-// A Writer and a Reader with the same members, so that one description of a structure (plan_io.cc) both writes and
-// reads it. Numbers are little-endian, counts precede sequences, and tensors are stored as positions in a table.
+// Writer and Reader have the same members, so that one description of a structure (plan_io.cc) both writes and reads
+// it. Numbers are little-endian, each sequence follows its element count, and a tensor is stored as its index in a
+// table.
 
 struct TableEntry {
-  int64_t offset = 0;  // in the tensor section
+  int64_t offset = 0;  // from the start of the tensor section
   int64_t bytes = 0;
   Hash128 hash;
 };
@@ -47,7 +48,7 @@ class Writer {
     const auto [found, added] = positions_.emplace(value.data(), tensors_.size());
     if (added) tensors_.push_back(value);
     uint64_t position = found->second;
-    // A view of other storage may begin at the same address with another size.
+    // Tensors of different sizes may begin at the same address, so this tensor may need a separate entry.
     if (tensors_[position].bytes() != value.bytes()) {
       position = tensors_.size();
       tensors_.push_back(value);
@@ -114,8 +115,8 @@ class Reader {
     value = Tensor::borrow(dtype, std::move(shape), base_ + table_[position].offset, owner_);
   }
 
-  // Call before the first tensor is read: sets where the tensors are. The entries have been checked against the file's
-  // size.
+  // Sets the tensor section and its table. Must be called before the first tensor is read. The caller has already
+  // checked the entries against the size of the file.
   void set_tensors(const std::byte* base, std::shared_ptr<const void> owner, std::vector<TableEntry> table) {
     base_ = base;
     owner_ = std::move(owner);
@@ -124,7 +125,8 @@ class Reader {
   bool at_end() const { return in_.empty(); }
 
  private:
-  // Every element takes at least one byte, so a count beyond the rest is wrong (and must not be allocated).
+  // Reads the number of elements of a sequence. Every element takes at least one byte, so a number larger than the
+  // number of remaining bytes is invalid. It is rejected before memory is allocated for the sequence.
   size_t count() {
     uint64_t n = 0;
     number(n);

@@ -8,13 +8,15 @@
 
 namespace heddle::runtime {
 
-// Memory of output tensors that callers have released, for the next run: touching a page of fresh memory costs more
-// than a memory-bound kernel needs to write it. Keeps at most one block per output, enough for one run.
+// Keeps the memory of output tensors that callers have released, for reuse by the next run. This pays because the first
+// access to a page of fresh memory takes longer than a memory-bound kernel needs to write the page. Keeps at most one
+// block per output, enough for one run.
 class OutputPool : public std::enable_shared_from_this<OutputPool> {
  public:
   explicit OutputPool(size_t outputs) : free_(outputs) {}
 
-  // A tensor for output `index` whose storage is not cleared. It may outlive the pool. Throws kOutOfMemory.
+  // Returns a tensor for output `index`. Its storage is not cleared. The tensor may outlive the pool. Throws
+  // kOutOfMemory.
   Tensor take(size_t index, DType dtype, const Shape& shape);
 
  private:

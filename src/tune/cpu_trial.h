@@ -16,22 +16,24 @@
 
 namespace heddle::tune {
 
-// Facts from the graph about values that kernels read or write.
+// Properties of the values that kernels read or write, from the graph. (A kernel that only copies treats elements of
+// any type as integers, so its operand types differ from the values' types.)
 struct GraphValues {
-  std::function<const Tensor*(uint32_t value)> constant_of;  // null if it is no constant
-  std::function<DType(uint32_t value)> dtype_of;             // kernels that only copy take bits of any type as integers
+  std::function<const Tensor*(uint32_t value)> constant_of;  // null if the value is not a constant
+  std::function<DType(uint32_t value)> dtype_of;             // the value's type in the graph
 };
 
-// Candidates on the CPU, each with the kernels of one whole group. They are compiled together and run over a thread
-// pool on random data (constants are real). Before each run, as much memory is swept as the rest of the model would
-// touch, then the group's inputs are read once: weights come from memory, activations from where their producer left
-// them.
+// Times the candidates for a group on the CPU. Each candidate consists of the kernels of the whole group. All
+// candidates are compiled together and run on a thread pool, on random data (constants have their real values). Before
+// each run, the trial writes as much memory as a run of the model would touch, then reads the group's activations once.
+// So weights are loaded from memory, and activations from the caches where their producer would leave them.
 //
-// Times are CPU time if the plan has one thread, since other programs do not disturb it; otherwise wall time.
+// A plan with one thread is timed by CPU time, which other programs do not disturb. A plan with several threads is
+// timed by wall time.
 class CpuTrial : public GroupTrial {
  public:
-  // `groups` are schedules of one group that differ in their configurations. `flush_bytes` is the memory that a run of
-  // the model touches. Throws what the compiler throws, and kOutOfMemory.
+  // `groups` are schedules of one group with different configurations. `flush_bytes` is the amount of memory that a
+  // run of the model touches. Throws what the compiler throws, and kOutOfMemory.
   CpuTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const GraphValues& graph,
            int64_t flush_bytes);
   ~CpuTrial() override;

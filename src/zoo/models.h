@@ -3,7 +3,8 @@
 #include "zoo/graph_builder.h"
 #include "zoo/zoo.h"
 
-// One function per architecture. Options hold values in the model's range (zoo.cc checks them and fills in defaults).
+// Builds the models of the zoo: one function per architecture. Options must be in the model's range; zoo.cc checks them
+// and fills in the defaults.
 namespace heddle::zoo {
 
 void resnet18(GraphBuilder& g, const Options& options);

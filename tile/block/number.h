@@ -1,6 +1,7 @@
-// Arithmetic on single numbers of every element type, with the semantics of tile operations: integers wrap, division by
-// zero gives 0, and float8 and 16-bit floats are computed in float and rounded. Functions that CUDA has with the same
-// meaning (exp, sin, floor, ...) are called by their own names on float and double.
+// Arithmetic on single numbers of every element type, with the semantics of tile operations. Integers wrap, and
+// division by zero gives 0. Float8 and 16-bit floats are computed in float and rounded. Functions that CUDA also
+// provides with the same meaning (exp, sin, floor, ...) are not defined here; for float and double, call them by their
+// CUDA names.
 #pragma once
 
 #include "tile/arch/vec.h"
@@ -20,13 +21,13 @@ template <typename T>
 inline constexpr bool is_pointer<T*> = true;
 template <typename T>
 inline constexpr bool is_16bit_float = is_same<T, half> || is_same<T, bfloat>;
-// Types that are computed in float.
+// True for types whose arithmetic is done in float.
 template <typename T>
 inline constexpr bool is_narrow = is_16bit_float<T> || narrow_float<T>;
 template <typename T>
 inline constexpr bool is_any_float = is_float<T> || is_narrow<T>;
 
-// Converts an element to the type in which it is computed.
+// Converts an element to the type in which its arithmetic is done.
 template <typename T>
 TILE_INLINE auto widen(T x) {
   if constexpr (is_narrow<T>) {
@@ -36,7 +37,7 @@ TILE_INLINE auto widen(T x) {
   }
 }
 
-// Rounds to nearest even; numbers too large for an 8-bit type become its largest number.
+// Rounds to nearest even. Numbers that are too large for an 8-bit type become its largest number.
 template <typename To, typename T>
 TILE_INLINE To narrow(T x) {
   if constexpr (is_16bit_float<To>) {
@@ -48,8 +49,8 @@ TILE_INLINE To narrow(T x) {
   }
 }
 
-// Converts any number type to any other. Floats round to nearest even; integers round towards zero and saturate, and
-// NaN becomes 0; bool is true for nonzero.
+// Converts between any two number types. Conversion to a float rounds to nearest even. Conversion of a float to an
+// integer rounds towards zero and saturates; NaN becomes 0. Conversion to bool gives true for nonzero numbers.
 template <typename To, typename T>
 TILE_INLINE To cast(T x) {
   if constexpr (is_same<To, T>) {
@@ -66,7 +67,7 @@ TILE_INLINE To cast(T x) {
     return tile::cast<To>(vec<T, 1>{x})[0];
   }
 }
-// The same, but rounds 16-bit floats towards zero.
+// Converts as cast() does, but rounds to 16-bit floats and float8 types towards zero.
 template <typename To, typename T>
 TILE_INLINE To cast_rtz(T x) {
   To r = cast<To>(x);
@@ -81,7 +82,7 @@ TILE_INLINE To bitcast(T x) {
   return __builtin_bit_cast(To, x);
 }
 
-// Applies f in the type in which T is computed.
+// Applies f in the type in which arithmetic on T is done.
 template <typename T, typename F>
 TILE_INLINE T in_wider(T a, F f) {
   if constexpr (is_narrow<T>) {
@@ -123,12 +124,12 @@ TILE_INLINE T mul(T a, T b) {
     return in_wider(a, b, [](auto x, auto y) { return tile::detail::mul_of(x, y); });
   }
 }
-// Division with IEEE 754 rounding.
+// Division, rounded as in IEEE 754.
 template <typename T>
 TILE_INLINE T div(T a, T b) {
   return in_wider(a, b, [](auto x, auto y) { return x / y; });
 }
-// Division with an error of at most 2 units in the last place in float.
+// Division. For types computed in float, the error is at most 2 units in the last place of a float.
 template <typename T>
 TILE_INLINE T div_fast(T a, T b) {
   return in_wider(a, b, [](auto x, auto y) {
@@ -182,7 +183,7 @@ TILE_INLINE T abs(T a) {
   }
 }
 
-// Minimum and maximum. Of a number and NaN, they give the number, or NaN in the `_or_nan` forms.
+// Minimum and maximum. For a number and NaN, they return the number; the `_or_nan` forms return NaN.
 #define TILE_EXTREME(NAME, SECOND)                                                      \
   template <typename T>                                                                 \
   TILE_INLINE T NAME(T a, T b) {                                                        \
@@ -203,7 +204,7 @@ TILE_INLINE T abs(T a) {
 TILE_EXTREME(min, y < x)
 TILE_EXTREME(max, x < y)
 #undef TILE_EXTREME
-// min(max(x, low), high).
+// clamp() computes min(max(x, low), high). clamp_or_nan() returns NaN if an argument is NaN.
 template <typename T>
 TILE_INLINE T clamp(T x, T low, T high) {
   return min(max(x, low), high);
@@ -213,7 +214,7 @@ TILE_INLINE T clamp_or_nan(T x, T low, T high) {
   return min_or_nan(max_or_nan(x, low), high);
 }
 
-// Shifts by a negative amount, or by the width or more, give 0.
+// Shifts. A shift by a negative amount, or by the type's width or more, gives 0.
 template <typename T>
 TILE_INLINE T shl(T a, T by) {
   return tile::shl(vec<T, 1>{a}, vec<T, 1>{by})[0];
@@ -230,7 +231,7 @@ TILE_INLINE T invert(T a) {
     return static_cast<T>(~a);
   }
 }
-// The upper half of the product.
+// The upper half of the double-width product.
 template <typename T>
 TILE_INLINE T mulhi(T a, T b) {
   if constexpr (sizeof(T) == 8) {
@@ -273,7 +274,7 @@ TILE_INLINE T brev(T x) {
   }
 }
 
-// e^x in float with the error of fast::exp().
+// Computes e^x. The float version has the error of fast::exp().
 TILE_INLINE float exp_fast(float x) {
   return fast::exp(x);
 }
@@ -281,7 +282,7 @@ TILE_INLINE double exp_fast(double x) {
   return ::exp(x);
 }
 
-// Functors for reductions, typed by one operand.
+// Functors for reductions. Both operands have the same type.
 #define TILE_FUNCTOR(NAME, FUNCTION)           \
   struct NAME {                                \
     static constexpr bool commutative = true;  \

@@ -1,5 +1,5 @@
-// Differences between the compilers that read tile/core: g++, clang++, nvcc and NVRTC (whose only standard headers are
-// those that its caller passes).
+// Handles differences between the compilers that read tile/core: g++, clang++, nvcc and NVRTC. (NVRTC only has the
+// standard headers that its caller provides.)
 #pragma once
 
 #if !defined(__CUDACC_RTC__) || __has_include(<stdint.h>)
@@ -16,7 +16,7 @@ using uint32_t = unsigned int;
 using uint64_t = unsigned long;
 #endif
 
-// Prefix of functions that device kernels may call too.
+// Prefix of functions that device code may call, too.
 #if defined(__CUDACC__)
 #define TILE_HD __host__ __device__
 #else
@@ -25,7 +25,7 @@ using uint64_t = unsigned long;
 
 namespace heddle::tile {
 
-// GCC 10 lacks __builtin_bit_cast; NVRTC has no other way to write an infinity.
+// GCC 10 lacks __builtin_bit_cast, so copy_bits() replaces it. NVRTC can express infinity only as a bit cast.
 #if defined(__GNUC__) && __GNUC__ < 11 && !defined(__clang__) && !defined(__CUDACC__)
 template <typename To, typename From>
 inline To copy_bits(From from) {
@@ -40,8 +40,8 @@ inline constexpr double kInfinity = __builtin_inf();
 inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
 #endif
 
-// After this many additions a running sum is added to a compensated one. The error of a plain sum grows with the square
-// root of its number of terms; the error of a compensated sum does not.
+// The number of additions to a plain sum before it is added to a compensated sum. The error of a plain sum grows with
+// the square root of the number of terms; the error of a compensated sum does not grow.
 inline constexpr int64_t kLongSum = 128;
 
 }  // namespace heddle::tile

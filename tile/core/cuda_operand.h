@@ -1,28 +1,29 @@
-// Descriptions of operands that the scheduler passes to CUDA kernels: plain data, laid out as in an argument block.
+// Operand descriptions that the scheduler passes to CUDA kernels. They are plain data with the layout of a kernel's
+// arguments.
 #pragma once
 
 #include "tile/core/config.h"
 
 namespace heddle::tile {
 
-// Channels-last images, read as the matrix of a convolution: rows are (image, output pixel), k is (tap, channel). Only
-// the last `Rank` of the three spatial dimensions are used. Strides are in elements.
+// Channels-last images, read as the matrix of a convolution. Rows are (image, output pixel); k is (tap, channel). A
+// convolution of rank `Rank` uses only the last `Rank` of the three spatial dimensions. Strides are in elements.
 struct GemmImageArgs {
   const void* data;
-  int64_t group;                       // stride between groups (batches of the GEMM), usually `channels`
-  int32_t images, channels, pixel;     // channels of one group; stride between pixels
-  int32_t size[3], out[3], window[3];  // spatial lengths of an image, of the output, of the filter
+  int64_t group;                       // stride between groups (batches of the GEMM), usually equal to `channels`
+  int32_t images, channels, pixel;     // channels per group; stride between pixels
+  int32_t size[3], out[3], window[3];  // spatial extents of an image, of the output, of the filter
   int32_t stride[3], dilation[3];
-  int32_t before[3], after[3];  // padding
+  int32_t before[3], after[3];  // padding before and after the image
 };
 static_assert(sizeof(GemmImageArgs) == 112);
 
-// The windows of a convolution for tile/kernel/cuda/gemm/sm90_im2col.h: (width, height) each.
+// The windows of a convolution for tile/kernel/cuda/gemm/sm90_im2col.h. Pairs are (width, height).
 struct GemmWindowsArgs {
   int32_t out[2];    // windows per image
-  int32_t first[2];  // start of the first window: -padding
+  int32_t first[2];  // coordinates of the first window: -padding
   int32_t stride[2], dilation[2];
-  int32_t taps;           // along the width
+  int32_t taps;           // number of taps along the width
   int32_t channel_tiles;  // k-tiles per tap
 };
 static_assert(sizeof(GemmWindowsArgs) == 40);

@@ -1,4 +1,5 @@
-// Loops unrolled by the front-end: indices are types, so arrays of vectors indexed by them stay in registers.
+// Loops that the compiler front-end unrolls. Indices are types, so arrays of vectors that are indexed by them stay in
+// registers.
 #pragma once
 
 #include "tile/core/config.h"
@@ -21,7 +22,7 @@ using indices_of = indices<I...>;
 template <int N>
 using make_indices = __make_integer_seq<indices_of, int, N>;
 #elif defined(__CUDACC_RTC__)
-// NVRTC has neither builtin, so the sequence is built by joining two halves.
+// NVRTC has neither of the two builtins, so the sequence is built by joining two halves.
 template <typename A, typename B>
 struct join_indices;
 template <int... A, int... B>

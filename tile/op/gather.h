@@ -1,11 +1,12 @@
-// Loads whose lanes come from arbitrary positions, which are computed or read from memory.
+// Gathers: loads whose lanes have arbitrary indices, which are computed or read from memory.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
 
 namespace heddle::tile {
 
-// Positions as from wrap_index(): negative ones count from the end; positions that are still outside are clamped.
+// Converts indices as wrap_index() does. Negative indices count from the end; indices that are still out of range are
+// clamped.
 template <typename T, int W>
 TILE_INLINE vec<int32_t, W> wrap_lanes(vec<T, W> index, int64_t n) {
   if constexpr (sizeof(T) < 4) {
@@ -18,13 +19,13 @@ TILE_INLINE vec<int32_t, W> wrap_lanes(vec<T, W> index, int64_t n) {
   }
 }
 
-// p[index[i]] for the first n lanes, where n is at least 1. The other lanes are unspecified.
+// Loads p[index[i]] for the first n lanes; n must be at least 1. The other lanes are unspecified.
 template <typename T, int W, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_lanes(const T* p, vec<int32_t, W> index, N n) {
   return detail::load_each<W, T>([&](int i) { return p + index[i < n ? i : 0]; });
 }
-// The same with positions from memory: each costs a scalar load. Extracting them from a vector costs more, and so do
-// the gather instructions of the processors that we know.
+// Loads as gather_lanes() does, but reads the indices from memory. Each index costs a scalar load. Extracting the
+// indices from a vector would cost more, and so would the gather instructions of all processors that we know.
 template <int W, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_at(const T* p, const int32_t* index, N n) {
   return detail::load_each<W, T>([&](int i) { return p + index[i < n ? i : 0]; });
@@ -32,7 +33,7 @@ TILE_INLINE vec<compute_t<T>, W> gather_at(const T* p, const int32_t* index, N n
 
 namespace detail {
 
-// Lane i of the result is lane index[i] of a, for whole registers of 32-bit elements.
+// Lane i of the result is lane index[i] of a. The vectors fill whole registers of 32-bit elements.
 #if TILE_AVX512
 inline constexpr int kPermuted = 16;
 TILE_INLINE vec<float, 16> permute(vec<float, 16> a, vec<int32_t, 16> index) {
@@ -62,7 +63,7 @@ TILE_INLINE vec<int32_t, W> positions(const int32_t* p, int64_t n) {
   return load_n<W>(p, n);
 }
 
-// Lane 0 in all lanes: from a register, which leaves the loads to the elements.
+// Broadcasts lane 0 to all lanes. A shuffle does this without a load, so the load ports stay free for elements.
 template <int W, int... I>
 TILE_INLINE vec<int32_t, W> splat_first(vec<int32_t, W> a, indices<I...>) {
   return {__builtin_shufflevector(a.v, a.v, (0 * I)...)};
@@ -70,19 +71,19 @@ TILE_INLINE vec<int32_t, W> splat_first(vec<int32_t, W> a, indices<I...>) {
 
 }  // namespace detail
 
-// The same for W neighbouring positions that ascend by less than `Vectors` (1 or 2) times W in all, as in a resized
-// row. It loads whole vectors from the first position on and permutes them; permutations use only the low bits of a
-// lane number. `limit` elements from p on may be read.
+// Loads p[index[i]] as gather_at() does, for W indices that ascend by less than `Vectors` * W in total, as in a row of
+// a resized image. `Vectors` is 1 or 2. Loads whole vectors that begin at the first index, and permutes them.
+// Permutations use only the low bits of a lane number. The first `limit` elements of p may be read.
 template <int W, int Vectors, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_near(const T* p, const int32_t* index, int64_t limit, N n) {
   if constexpr (W == detail::kPermuted && is_same<T, float>) {
-    // Near the end, the last vectors that may be read hold all of these elements.
+    // Near the end of the readable memory, the last `Vectors` vectors contain all of these elements.
     const int64_t last = limit - Vectors * W;
     if (last >= 0) {
       const vec<int32_t, W> at = detail::positions<W>(index, n);
       int64_t first = index[0];
       vec<int32_t, W> begin = detail::splat_first(at, detail::make_indices<W>{});
-      // A branch: only the last vectors of a row take it, and a minimum would be computed for all of them.
+      // This is a branch since only the last vectors of a row take it. A minimum would cost time for all vectors.
       if (first > last) [[unlikely]] {
         first = last;
         begin = splat<W>(int32_t(last));

@@ -1,4 +1,4 @@
-// Running results of generated reductions: accumulators in registers over rows, and the arg forms.
+// Running results of generated reductions: accumulators in registers for rows, and arg-reductions.
 #pragma once
 
 #include "tile/op/combine.h"
@@ -6,7 +6,7 @@
 
 namespace heddle::tile {
 
-// Over the lanes, pairwise.
+// Reduces the lanes of a vector pairwise.
 template <typename C, typename T, int W>
 TILE_INLINE T across(vec<T, W> a) {
   if constexpr (W == 1) {
@@ -16,7 +16,7 @@ TILE_INLINE T across(vec<T, W> a) {
   }
 }
 
-// One result over a row, in U independent registers so that operations on consecutive vectors overlap.
+// One result for a row, accumulated in U independent registers, so that operations on consecutive vectors overlap.
 template <typename C, typename T, int W, int U>
 struct accumulator {
   vec<T, W> part[U];
@@ -40,24 +40,24 @@ struct accumulator {
   }
 };
 
-// sum += v with the rounding error kept in `error` (Kahan 1965): the error of the sum stays at about one rounding
-// however many terms there are.
+// Computes sum += v and keeps the rounding error in `error` (Kahan 1965). The error of the sum stays at about one
+// rounding, whatever the number of terms.
 template <typename T, int W>
 TILE_INLINE void add_compensated(vec<T, W>& sum, vec<T, W>& error, vec<T, W> v) {
   const vec<T, W> term = v - error, after = sum + term;
-  // After an overflow the difference is NaN; the sum must stay infinite.
+  // After an overflow, the difference is NaN. The sum must stay infinite, so the error becomes 0.
   const vec<T, W> lost = (after - sum) - term;
   sum = after;
   error = select(lost == lost, lost, zero<T, W>());
 }
 
-// A sum over a long row: the registers of the accumulator are regularly added to a compensated sum.
+// The sum of a long row. The accumulator's registers are added to a compensated sum at regular intervals.
 template <typename T, int W, int U>
 struct long_sum : accumulator<sum_of, T, W, U> {
   vec<T, W> total = zero<T, W>(), error = zero<T, W>();
   int64_t pending = 0;
 
-  // At most `additions` terms were added to each register since the last call.
+  // Must be called after at most `additions` terms were added to each register since the last call.
   TILE_INLINE void settle(int64_t additions) {
     pending += additions;
     if (pending >= kLongSum) fold();
@@ -80,7 +80,7 @@ struct long_sum : accumulator<sum_of, T, W, U> {
   }
 };
 
-// The running sum of a long row, available after every term.
+// The running sum of a long row. It can be read after every term.
 template <typename T>
 struct running_sum {
   vec<T, 1> part = zero<T, 1>(), total = zero<T, 1>(), error = zero<T, 1>();
@@ -96,7 +96,7 @@ struct running_sum {
   TILE_INLINE vec<T, 1> result() const { return total + part; }
 };
 
-// Sets n running results to the identity.
+// Sets n running results in memory to the identity.
 template <typename C, typename T>
 TILE_INLINE void reset(T* p, int64_t n) {
   for_lanes<kLanes>(
@@ -105,7 +105,7 @@ TILE_INLINE void reset(T* p, int64_t n) {
       });
 }
 
-// The same for n lanes in memory.
+// Compensated addition to n lanes of sums in memory.
 template <typename T, int W, typename N>
 TILE_INLINE void add_compensated(T* sum, T* error, vec<T, W> v, N n) {
   vec<T, W> total = fetch<W>(sum, n), rest = fetch<W>(error, n);
@@ -114,7 +114,7 @@ TILE_INLINE void add_compensated(T* sum, T* error, vec<T, W> v, N n) {
   put(error, rest, n);
 }
 
-// No position yet.
+// The combiner of positions. Its identity, -1, means that there is no position yet.
 struct none_of {
   template <typename T>
   TILE_INLINE static constexpr T identity() {
@@ -122,8 +122,8 @@ struct none_of {
   }
 };
 
-// Whether candidate a replaces b as the best so far: NaN wins over numbers; among equals the first stays (Last: the
-// last).
+// True if candidate `a` replaces the current best `b`. NaN beats every number. Among equal candidates, the first wins,
+// or the last if `Last`.
 template <bool Max, bool Last, typename T, int W>
 TILE_INLINE auto beats(vec<T, W> a, vec<T, W> b) {
   auto better = Max ? (Last ? a >= b : a > b) : (Last ? a <= b : a < b);
@@ -134,7 +134,8 @@ TILE_INLINE auto beats(vec<T, W> a, vec<T, W> b) {
   return better;
 }
 
-// Position of the best value of a row. Every lane keeps its own best; ties between lanes are decided by position.
+// The position of the best value of a row. Each lane keeps its own best value. Ties between lanes are decided by
+// position.
 template <bool Max, bool Last, typename T, typename P, int W>
 struct arg_accumulator {
   vec<T, W> best;
@@ -155,7 +156,7 @@ struct arg_accumulator {
     for (int i = 0; i < W; ++i) {
       if (where[i] < 0) continue;
       const vec<T, 1> v{best[i]};
-      // If neither beats the other, they are equal (or both NaN), and the position decides.
+      // If neither value beats the other, they are equal (or both NaN), and the position decides.
       const bool forward = any(beats<Max, false>(v, b)), backward = any(beats<Max, false>(b, v));
       const bool equal = !forward && !backward && (Last ? where[i] > at : where[i] < at);
       if (at < 0 || forward || equal) {
@@ -167,7 +168,7 @@ struct arg_accumulator {
   }
 };
 
-// The same with an independent result for every lane, in memory.
+// Updates best values and their positions in memory. Each lane has an independent result.
 template <bool Max, bool Last, int W, typename T, typename N>
 TILE_INLINE void arg_columns(T* best, int64_t* where, vec<T, W> v, vec<int64_t, W> position, N n) {
   arg_accumulator<Max, Last, T, int64_t, W> a;

@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// Emits a kernel of contractions back to back for a CPU. Its text has all numbers as literals.
+// Emits the CPU kernel of two or more back-to-back contractions. Sizes and strides are literals in its text.
 KernelSource emit_cpu_back_to_back(const schedule::KernelPlan& plan, const schedule::CpuBackToBackDesc& desc,
                                    const Target& target);
 

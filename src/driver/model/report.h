@@ -11,61 +11,62 @@
 
 namespace heddle::driver {
 
-// The decisions of compiling a model, as data for `explain` and for the progress display.
+// The decisions made while compiling a model, as data for `explain` and for the progress display.
 struct StageTime {
   std::string stage;  // "import", "pass canonicalize", "kernels", ...
   double seconds = 0;
 };
 
-// A buffer of a kernel, in the order in which its text counts them.
+// A buffer that a kernel accesses. Reports list buffers in the order of the kernel's parameters.
 struct OperandReport {
-  std::string name;  // of the value in the model, or of the node that makes it; "" if the model has none
+  std::string name;  // of the value in the model, or of the node that computes it; "" if the model has no name
   bool output = false, constant = false;
   DType dtype = DType::kF32;
   Shape shape;
-  std::string packing;  // "" dense
+  std::string packing;  // "": dense
 };
 
 struct KernelReport {
   std::string label, symbol;
   std::string family, reason;  // of the configuration
-  bool moves_memory = false;   // a product of few rows or a pooling, which memory limits
+  bool moves_memory = false;   // a memory-bound product of few rows or a memory-bound pooling
   int64_t tasks = 1;
   double floor_seconds = 0;
-  schedule::StitchFacts stitch;      // of the kernels of stitch groups
+  schedule::StitchFacts stitch;      // for kernels of stitch groups
   double measured_seconds = 0;       // 0: not measured
-  std::vector<CudaLaunch> launches;  // on a GPU, in place of tasks
-  std::string config;                // the configuration in short; "" where there is no choice
-  std::vector<std::string> texts;    // symbols in the KernelSet: its own, then those of what it calls or launches
+  std::vector<CudaLaunch> launches;  // on a GPU, instead of tasks
+  std::string config;                // the configuration in short; "" if there is no choice
+  std::vector<std::string> texts;    // symbols in the KernelSet: the kernel's own, then those that it calls or launches
   std::vector<OperandReport> operands;
-  schedule::KernelDesc desc;  // as emitted, so that it can be emitted with other names
+  schedule::KernelDesc desc;  // as emitted, for emitting it again with other names
   schedule::Config configuration;
-  bool has_arguments = false;  // the text takes numbers as arguments and is shared with other kernels
+  bool has_arguments = false;  // the text takes some numbers as arguments, so that other kernels share it
 };
 
 struct GroupReport {
   ir::GroupKind kind = ir::GroupKind::kReference;
   int depth = 0;  // 0: the model; 1: the body of a loop; ...
   size_t nodes = 0;
-  std::string ops;      // the primitives in order, repeated ones counted
+  std::string ops;      // the primitives in order, with a count for repeated ones
   std::string origins;  // the model's nodes
   std::vector<KernelReport> kernels;
-  std::vector<std::string> notes;  // schemes and why
-  std::string fallback;            // why it runs through the reference evaluator; "" if it does not
+  std::vector<std::string> notes;  // the schemes used, and why
+  std::string fallback;            // why the reference evaluator runs the group; "" if it does not
   bool view = false;               // needs no kernel
-  // Bytes of intermediate values that stay inside the group: each would be written once and read at least once.
+  // The bytes of intermediate values that stay inside the group. Without fusion, each value would be written once and
+  // read at least once.
   int64_t bytes_inside = 0;
-  double compulsory_bytes = 0;                 // of a stitch group: each outside value read or written once
+  double compulsory_bytes = 0;                 // for a stitch group: each outside value is read or written once
   std::vector<schedule::Boundary> boundaries;  // between kernels of a stitch group
-  int64_t trips = 1;                           // of a loop: the most iterations of its body
-  double measured_seconds = 0;                 // of a loop or branch; 0: not measured
+  int64_t trips = 1;                           // for a loop: the maximum number of iterations
+  double measured_seconds = 0;                 // for a loop or branch; 0: not measured
 };
 
 // An output that shares the memory of an input.
 struct AliasReport {
   std::string output, input;
   int64_t bytes = 0;
-  std::string why_copied;  // why its bytes are still copied; "": they are not
+  std::string why_copied;  // why its bytes are copied nevertheless; "": they are not copied
 };
 
 // The requested options.
@@ -77,22 +78,22 @@ struct Asked {
 struct CompileReport {
   std::string model, target;
   Asked asked;
-  bool takes_tuned = true;  // configurations that `heddle tune` found
+  bool takes_tuned = true;  // use configurations that `heddle tune` found
   int threads = 1;          // of a CPU
   int sms = 0;              // of a GPU
   double waiting = 0;       // Contention::waiting() while kernels were measured on a CPU
   std::vector<StageTime> stages;
   size_t nodes_imported = 0, nodes_optimised = 0;
-  size_t model_nodes = 0;  // distinct origins: the kernels of a runtime that runs node by node
+  size_t model_nodes = 0;  // distinct origins: the number of kernels in a runtime that runs node by node
   size_t distinct_kernels = 0;
   std::vector<GroupReport> groups;
   std::vector<ir::Decision> decisions;
   std::vector<AliasReport> aliases;
   int64_t arena_bytes = 0, constant_bytes = 0;
-  bool has_guess = false;            // extents were guessed, as the first remark says
-  std::vector<std::string> remarks;  // assumed dimensions and the like
+  bool has_guess = false;            // some extents were guessed; the first remark says so
+  std::vector<std::string> remarks;  // assumed dimensions and other remarks
   bool library_from_cache = false;
-  size_t contractions = 0, tuned = 0;  // distinct problems with a choice; those with a measured choice
+  size_t contractions = 0, tuned = 0;  // distinct problems that have a choice; those whose choice was measured
 };
 
 }  // namespace heddle::driver

@@ -14,19 +14,21 @@
 
 namespace heddle::driver {
 
-// The buffers of the plan of one graph. A value gets its buffer when the step that makes it is added; buffers in the
-// arena get offsets at the end (`place`), when all lifetimes are known. A value that lies in another one
-// (ir/analysis/placement.h) has that one's buffer, which is added with the first of these values. Buffers are named by
-// their positions in Plan::buffers.
+// The buffers of the plan of one graph. A value's buffer is added with the step that computes the value. Buffers in the
+// arena get their offsets at the end (place()), when all lifetimes are known. A value that is stored inside another
+// value (ir/analysis/placement.h) uses that value's buffer, which is added with the first value stored in it. Buffers
+// are identified by their indices in Plan::buffers.
 class PlanBuffers {
  public:
   PlanBuffers(const ir::Graph& graph, BuildContext& context, BuiltPlan& built);
 
-  // The buffer of a value that the current step reads; a constant's buffer is added at its first use.
+  // Returns the buffer of a value that the current step reads. The buffer of a constant is added when it is first
+  // read.
   uint32_t read(ir::ValueId value);
-  // The buffer of a value that the current step writes, in the memory of the port that `make_in_port` names.
+  // Returns the buffer of a value that the current step writes. If make_in_port() gave the value a port, this is the
+  // port's buffer.
   uint32_t write(ir::ValueId value);
-  // Marks `buffer` as used by the current step, so that it lives until then.
+  // Extends the lifetime of `buffer` to the current step. Returns `buffer`.
   uint32_t touch(uint32_t buffer);
   // Makes `value` a view of `source` with another shape.
   void add_view(ir::ValueId value, ir::ValueId source);
@@ -36,27 +38,28 @@ class PlanBuffers {
   uint32_t add_arena(const ir::TensorType& type, std::string name);
   uint32_t add_workspace(int64_t bytes) { return add_arena({DType::kU8, {bytes}}, "workspace"); }
   uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type);
-  // A table of numbers that a kernel reads.
+  // Adds a constant buffer with a table of numbers that a kernel reads.
   uint32_t add_numbers(const std::vector<int64_t>& numbers);
-  // A constant operand in the packing that its kernel needs; each packing of a value is made once.
+  // Returns the buffer of a constant operand in the packing that its kernel needs. Each packing of a value is made
+  // once.
   uint32_t packed_constant(ir::ValueId value, const schedule::Packing& packing);
 
   void make_in_port(ir::ValueId value, uint32_t port) { port_of_[value] = port; }
   bool has_port(ir::ValueId value) const { return port_of_[value] != kNone; }
-  // `view` is a view of `under`. Puts `under` into the port of `view`, unless it has a port already.
+  // `view` is a view of `under`. Assigns the port of `view` to `under`, unless `under` already has a port.
   void make_in_port_of(ir::ValueId under, ir::ValueId view) {
     if (!has_port(under)) port_of_[under] = port_of_[view];
   }
 
-  // Shifts lifetimes for a step that is inserted before those from `step` on.
+  // Shifts lifetimes to make room for a new step before step `step`.
   void make_room_at(int64_t step);
-  // An arena buffer of the same type as `buffer`, written at `step`.
+  // Adds an arena buffer of the same type as `buffer`, written at `step`.
   uint32_t add_copy_of(uint32_t buffer, int64_t step);
-  // `buffer` with another shape.
+  // Adds a buffer with the memory of `buffer` and another shape.
   uint32_t add_view_of(uint32_t buffer, const Shape& shape);
   void keep_until(uint32_t buffer, int64_t step) { lifetimes_[static_cast<size_t>(slots_[buffer])].last = step; }
 
-  // Gives buffers in the arena their offsets and the plan its size.
+  // Assigns offsets to the buffers in the arena, and sets the plan's arena size.
   void place();
 
  private:
@@ -67,7 +70,7 @@ class PlanBuffers {
     uint32_t buffer;
   };
 
-  // The value whose memory `value` lies in.
+  // The value in whose memory `value` is stored; `value` itself if it has separate memory.
   ir::ValueId host_of(ir::ValueId value) const;
   int64_t step() const { return static_cast<int64_t>(plan_.steps.size()); }
   uint32_t add(runtime::Buffer buffer, int64_t slot = -1);
@@ -78,7 +81,7 @@ class PlanBuffers {
   BuiltPlan& built_;
   runtime::Plan& plan_;
   const ir::Placements placed_;
-  std::vector<int64_t> slots_;  // by buffer: its lifetime; -1: not in the arena
+  std::vector<int64_t> slots_;  // by buffer: index of its lifetime; -1: not in the arena
   std::vector<runtime::Lifetime> lifetimes_;
   std::vector<uint32_t> port_of_;  // by value
   std::vector<PackedConstant> packed_;

@@ -13,13 +13,13 @@
 
 namespace heddle::driver {
 
-// Candidates on a GPU. Each consists of the kernels of one whole group, captured as a separate CUDA graph. They run
-// with a cold L2 on random data; constants have their real values. The GPU counterpart of tune::CpuTrial; it is in this
-// folder because it needs the runtime.
+// Times the candidates for a group on a GPU. Each candidate consists of the kernels of the whole group, captured as a
+// separate CUDA graph. Candidates run with a cold L2 on random data; constants have their real values. This is the GPU
+// counterpart of tune::CpuTrial. It is in this folder because it needs the runtime.
 class CudaTrial : public tune::GroupTrial {
  public:
-  // `groups` are schedules of one group with different configurations. A candidate that does not compile fails alone.
-  // Throws kNoCompiler, kDevice, kOutOfMemory.
+  // `groups` are schedules of one group with different configurations. A candidate that does not compile is marked as
+  // failed; the others still run. Throws kNoCompiler, kDevice, kOutOfMemory.
   CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::GraphValues& graph,
             int device);
   ~CudaTrial() override;

@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Result codes and structures of the emulated CUPTI. The library exports CUPTI's functions under their own names.
+// Result codes and structures of the emulated CUPTI library, which exports CUPTI's functions under their original
+// names.
 namespace heddle::emulator {
 
 enum CuptiResult : int {
@@ -15,7 +16,7 @@ enum CuptiResult : int {
   kCuptiHeld = 39,
   kCuptiUnknown = 999,
 };
-// Structures with the layout that CUPTI gives them.
+// Structures with the same layout as in CUPTI.
 struct CallData {
   int site;
   const char* function;

@@ -18,13 +18,13 @@
 
 namespace heddle::onnx {
 
-// Thrown to start the import again with these inputs of the model as constants.
+// Thrown to restart the import with the model inputs `names` as constants.
 struct SpecialiseInputs {
   std::set<std::string> names;
   std::string where;  // the node that needs their values
 };
 
-// State that all graphs of one import share.
+// State shared by all graphs of one import.
 struct ModelState {
   const ModelProto& model;
   const ImportOptions& options;
@@ -32,24 +32,24 @@ struct ModelState {
   Budget& budget;
   const Extents& extents;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions;
-  std::set<std::string> specialised;  // inputs that are constants in this attempt
+  std::set<std::string> specialised;  // inputs that are constants in this attempt to import
   uint64_t nodes_lowered = 0;
-  std::vector<FailingBranch> failing_branches;  // of this attempt
-  std::map<std::string, int64_t> guesses;       // of open extents
+  std::vector<FailingBranch> failing_branches;  // in this attempt
+  std::map<std::string, int64_t> guesses;       // the guessed extents
   std::vector<int64_t> stuck_at;                // extents of the operands of the node that failed last
-  bool needs_value = false;                     // the value of an input is missing: no guess of extents helps
-  std::vector<ExtentSum> sums;                  // of this attempt
+  bool needs_value = false;                     // the value of an input is missing, so guessing extents does not help
+  std::vector<ExtentSum> sums;                  // in this attempt
 };
 
-// A function being expanded: the values of its attribute references, and its operator sets.
+// An ONNX function while it is expanded: the values of its attribute references, and its operator sets.
 struct FunctionFrame {
   const FunctionProto* function = nullptr;  // null: the model's main graph
   const std::vector<OperatorSet>* opsets = nullptr;
   std::unordered_map<std::string_view, const AttributeProto*> attributes;
-  std::string prefix;  // of node names, "outer/"
+  std::string prefix;  // prefix of node names, such as "outer/"
 };
 
-// The names of one ONNX graph.
+// The names defined in one ONNX graph.
 struct Scope {
   Scope* parent = nullptr;  // the enclosing ONNX graph, if both become part of one ir::Graph
   const FunctionFrame* frame = nullptr;
@@ -64,14 +64,14 @@ class GraphImporter {
   GraphImporter(ModelState& state, ir::Graph& graph, GraphImporter* outer)
       : state_(state), builder_(graph), folder_(graph, state.budget), outer_(outer) {}
 
-  // Runs the nodes of a graph in `scope`, whose inputs are bound, and returns its outputs.
+  // Imports the nodes of a graph and returns its outputs. `scope` already contains the graph's inputs.
   std::vector<Value> run(const GraphProto& graph, Scope& scope);
 
   ir::Builder& builder() { return builder_; }
   ModelState& state() { return state_; }
   Scope& scope() { return *scope_; }
 
-  // NodeContext's services; see there.
+  // These functions implement NodeContext; see there.
   const AttributeProto* resolve(const AttributeProto* attribute) const;
   std::vector<std::string> captured_names(const GraphProto& graph) const;
   std::vector<Value> inline_graph(const GraphProto& graph, std::span<const Value> inputs);
@@ -80,10 +80,10 @@ class GraphImporter {
   std::optional<Tensor> try_constant(ir::ValueId v);
   Tensor constant(ir::ValueId v, const NodeContext& asking);
 
-  // Registers an input of the model, to which values may be traced back.
+  // Registers an input of the model, so that messages can name the inputs that a value depends on.
   void name_input(ir::ValueId parameter, std::string name) { input_names_.emplace(parameter, std::move(name)); }
   const std::unordered_map<ir::ValueId, std::string>& input_names() const { return input_names_; }
-  // Finds a name here or in the enclosing scopes; null if it is not defined.
+  // Looks up a name here and in the enclosing scopes. Returns null if it is not defined.
   const Value* lookup(std::string_view name);
 
  private:
@@ -104,27 +104,28 @@ class GraphImporter {
   GraphImporter* outer_;
   Scope* scope_ = nullptr;
   std::unordered_map<ir::ValueId, std::string> input_names_;
-  std::unordered_map<ir::ValueId, ir::ValueId> captured_from_;  // parameter -> value of outer_'s graph
+  std::unordered_map<ir::ValueId, ir::ValueId> captured_from_;  // maps a parameter to the value in outer_'s graph
 };
 
-// Version of a domain in a list of operator sets; 0 if it is not imported.
+// Returns the version of `domain` in a list of operator sets; 0 if the list lacks the domain.
 int64_t version_of(const std::vector<OperatorSet>& opsets, std::string_view domain);
 
-// "node 'conv1' (Conv)"; a node without a name is called <op_type>_<position>.
+// Returns a label such as "node 'conv1' (Conv)". A node without a name is called <op_type>_<position>.
 std::string node_label(const NodeProto& node, size_t position);
 
-// The indices of the nodes in topological order. Throws kMalformedModel with the nodes of a cycle.
+// Returns the indices of the nodes in topological order. Throws kMalformedModel if there is a cycle; the error names
+// its nodes.
 std::vector<size_t> topological_order(const std::vector<NodeProto>& nodes);
 
-// The names that a graph (with the graphs inside it) reads from enclosing ones, in order of first use.
+// Returns the names that a graph (including its subgraphs) uses from enclosing graphs, in order of first use.
 std::vector<std::string_view> free_names(const GraphProto& graph);
 
-// Throws kLimit if expanding the functions of the model would give too many nodes or levels, and kMalformedModel if a
-// function calls itself. It computes both without expanding.
+// Throws kLimit if expanding the model's functions would give too many nodes or nesting levels. Throws kMalformedModel
+// if a function calls itself. Both are computed without expanding.
 void check_expansion(const ModelState& state);
 
-// Throws kUnsupportedOperator with all nodes without a handler. If all nodes have one, throws kMalformedModel if the
-// operator set of a domain is missing.
+// Throws kUnsupportedOperator if some nodes have no handler; the error lists all of them. Otherwise throws
+// kMalformedModel if the model does not import the operator set of a domain that it uses.
 void check_supported(const ModelState& state);
 
 }  // namespace heddle::onnx

@@ -10,13 +10,13 @@
 
 namespace heddle::onnx {
 
-// The value of a name of an ONNX graph during import. Sequences have a static length and text is constant, so neither
-// reaches the IR. An optional with a value is represented by that value; an empty one is kNone.
+// The value of an ONNX name during import. Sequences have a static length, and text is constant, so the IR needs no
+// types for them. An optional with a value is represented by its value; an empty optional is kNone.
 class Value {
  public:
   enum class Kind : uint8_t { kAbsent, kTensor, kStrings, kSequence, kNone };
 
-  Value() = default;                            // absent: an input or output that is left out
+  Value() = default;                            // absent: an omitted input or output
   Value(ir::ValueId tensor) : data_(tensor) {}  // NOLINT: implicit on purpose
   static Value strings(Tensor text) { return Value(std::move(text)); }
   static Value sequence(std::vector<Value> items) {
@@ -42,7 +42,7 @@ class Value {
   using Items = std::shared_ptr<const std::vector<Value>>;
   explicit Value(Tensor text) : data_(std::move(text)) {}
 
-  std::variant<std::monostate, ir::ValueId, Tensor, Items, Empty> data_;  // in the order of Kind
+  std::variant<std::monostate, ir::ValueId, Tensor, Items, Empty> data_;  // in the same order as Kind
 };
 
 }  // namespace heddle::onnx

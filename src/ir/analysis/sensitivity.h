@@ -8,25 +8,27 @@
 
 namespace heddle::ir {
 
-// How far rounding moves the results of a graph on given inputs, as measured.
+// The measured effect of rounding errors on the values of a graph, for given inputs.
 //
-// error_bounds() assumes that no operation magnifies an error. Models that do (a variance as E[x^2] - E[x]^2, a
-// difference of nearly equal numbers) lose digits in any f32 evaluation. This measures the loss: it evaluates the graph
-// in float64, once as it is and a few times with a random rounding error at each node (rounding_error()), and compares
-// the results. On models that magnify nothing the outcome is as small as error_bounds().
+// error_bounds() assumes that no operation magnifies an error. A model with an operation that does (a variance as
+// E[x^2] - E[x]^2, a difference of nearly equal numbers) loses digits in any f32 evaluation. measure_sensitivity()
+// measures this loss. It evaluates the graph in float64: once exactly, and a few times with a random rounding error at
+// each node (rounding_error()). Then it compares the results. For models without such operations, the measured bounds
+// are as small as those of error_bounds().
 struct Sensitivity {
-  // Per value: six times the root mean square of its deviations over that of the value. The most that is forgiven caps
-  // it: kMostForgiven, or half the value's error bound if that is larger (types of 16 bits, deep models).
+  // For each value: six times the RMS deviation of the value, relative to the RMS of the value. The bound is capped
+  // at kMostForgiven, or at half the value's error bound if that is larger (16-bit types, deep models).
   std::vector<double> bounds;
-  // Per output and element: an absolute error for compare()'s `slack`. Floats: six times the larger of the element's
-  // own deviation and the root mean square deviation of the tensor. If six times the latter is more than is forgiven,
-  // the slack is at most the forgiven part of the element or of the tensor's root mean square, whichever is larger. So
-  // every accepted result resembles the reference. Integers: the most that noise moved the element.
+  // For each output, an absolute error per element, for compare()'s `slack`. For floats, let D be the RMS deviation
+  // of the tensor and R the RMS of its exact elements. The slack of an element is 6 * max(D, deviation of the
+  // element). If 6 * D > cap * R, where `cap` is the cap of `bounds`, the slack is at most cap * max(|element|, R).
+  // So every accepted result resembles the reference. For integers, the slack is the largest change of the element in
+  // the noisy evaluations.
   std::vector<std::vector<double>> slack;
 };
 constexpr double kMostForgiven = 0.1;
 
-// `graph` is the one that was compiled, as for error_bounds(). Costs about four evaluations and the memory of four.
+// `graph` is the compiled graph, as for error_bounds(). Takes the time and memory of about four evaluations.
 Sensitivity measure_sensitivity(const Graph& graph, const std::vector<Array>& inputs, uint64_t seed);
 
 }  // namespace heddle::ir

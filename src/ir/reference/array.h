@@ -7,8 +7,9 @@
 
 namespace heddle::ir {
 
-// The reference evaluator's tensor: every floating type is held as double, every integer and bool as int64 (u64 by its
-// bits). Row-major and dense; slow and exact on purpose. Integers are always within their dtype's range.
+// The tensor of the reference evaluator. Elements of every floating type are stored as double; integers and bool are
+// stored as int64 (u64 with the same bits). Row-major and dense. Integers are always in the range of their dtype. The
+// representation favours exactness over speed.
 struct Array {
   DType dtype = DType::kF64;
   Shape shape;
@@ -26,13 +27,13 @@ struct Array {
 };
 
 Array to_array(const Tensor& tensor);
-// Rounds floats to `array.dtype`, wraps integers.
+// Converts to a tensor. Floats are rounded to `array.dtype`; integers wrap.
 Tensor to_tensor(const Array& array);
 
-// The low bits of `value` as a value of an integer type; bool is 0 or 1. u64 keeps its bits.
+// Converts the low bits of `value` to a value of the integer type `dtype`. A bool is 0 or 1. A u64 keeps its 64 bits.
 int64_t wrap(DType dtype, int64_t value);
 void wrap(DType dtype, std::vector<int64_t>& values);
-// Rounds every element to the floating type (nothing for f64).
+// Rounds every element to the floating type `dtype`. For f64, does nothing.
 void round_all(DType dtype, std::vector<double>& values);
 
 }  // namespace heddle::ir

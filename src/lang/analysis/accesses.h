@@ -7,17 +7,18 @@
 
 namespace heddle::lang {
 
-// How a kernel accesses the memory of one of its parameters.
+// Whether a kernel reads or writes the memory of one of its parameters.
 struct Accesses {
   bool reads = false, writes = false;
 };
 
-// For each value, the parameters from which it may be computed. Only pointers, views and 64-bit integers have any.
+// For each value, marks the parameters that the value may be computed from. Only pointers, views and 64-bit integers
+// have such parameters.
 std::vector<std::vector<bool>> origins_of(const Kernel& kernel);
 
-// The accesses by parameter. An access through a pointer counts for every parameter from which the pointer may be
-// computed. A pointer loaded from memory counts for none, since the memory of a parameter has no pointers to the memory
-// of another.
+// Returns the accesses of each parameter. An access through a pointer counts for every parameter that the pointer may
+// be computed from. An access through a pointer that was loaded from memory counts for no parameter, since a
+// parameter's memory never contains pointers to the memory of another parameter.
 std::vector<Accesses> accesses_of(const Kernel& kernel);
 
 }  // namespace heddle::lang

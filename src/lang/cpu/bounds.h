@@ -12,22 +12,25 @@ namespace heddle::lang::cpu {
 
 class Lanes;
 
-// The bounds of the masks in a loop over vectors, whose body is compiled in several forms (tile/op/bounded_lanes.h). A
-// bound is the number of lanes of a row, from `c` = 0 on, that a mask enables. It must be known before the loop.
+// The bounds of masks in a loop over vectors. The loop body is compiled in several forms (tile/op/bounded_lanes.h). A
+// mask enables the first lanes of a row, from `c` = 0 on; the bound of the mask is their number. The bound must be
+// known before the loop.
 class Bounds {
  public:
   explicit Bounds(const State& state) : state_(state) {}
 
-  // The name of a bound in the text before the loop; nullopt if it is not known there.
+  // Returns the name of a mask's bound in the code before the loop, or nullopt if the bound is not known there.
   std::optional<std::string> name_of(Lanes& lanes, const PrefixMask& mask);
-  // The number of the W lanes that a comparison with a bound enables; nullopt if that is not known, as when its index
-  // might overflow.
+  // Returns the code for the number of the W lanes that a comparison enables. `value` is the result of the comparison
+  // of an index with a bound. Returns nullopt if the number is not known, for example because the index might
+  // overflow.
   std::optional<std::string> compared(Lanes& lanes, ValueId value, const Coords& coords);
-  // True if all elements of a row beyond the bounds are equal. The masks that guard them become bounds.
+  // True if all elements of a row beyond the bounds are equal. Adds the masks that guard these elements to the
+  // bounds.
   bool is_alike_behind(Lanes& lanes, ValueId value, const Coords& coords);
 
   bool empty() const { return texts_.empty(); }
-  // The argument of the loop before its body: "bounds_of(bound0), ", or "".
+  // The text of the loop's argument before its body: "bounds_of(bound0), ", or "" if there are no bounds.
   std::string argument() const;
 
  private:
@@ -35,7 +38,7 @@ class Bounds {
 
   const State& state_;
   std::vector<std::string> texts_;
-  std::set<ValueId> alike_;  // each is analysed once, however many paths lead to it
+  std::set<ValueId> alike_;  // values known to be equal beyond the bounds, so that each is analysed once
 };
 
 }  // namespace heddle::lang::cpu

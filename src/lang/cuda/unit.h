@@ -16,39 +16,42 @@
 
 namespace heddle::lang::cuda {
 
-// A sum of products of parameters, each with its factor. Parameters are indices in the kernel's order.
+// A sum of terms. Each term is a product of parameters, given by their indices in the kernel, and a constant factor.
 using ParameterSum = std::vector<std::pair<std::vector<int>, int64_t>>;
 
-// A matrix that TMA reads, as a launch describes it: (inner, row) and up to two dimensions of batches.
+// A matrix that TMA reads, from which a launch makes the tensor map. Its dimensions are inner, row and up to two batch
+// dimensions.
 struct TensorMapRecipe {
-  int base = 0;                                     // the parameter that points to it
+  int base = 0;                                     // the parameter that points to the matrix
   int64_t element = 2;                              // bytes
-  std::array<std::optional<ParameterSum>, 2> size;  // of inner and row; none: not bounded
-  std::vector<ParameterSum> strides;                // of row and of batches, in elements
+  std::array<std::optional<ParameterSum>, 2> size;  // of inner and row; none: unbounded
+  std::vector<ParameterSum> strides;                // of row and batch dimensions, in elements
   std::array<int64_t, 2> box{1, 1};
 };
 
-// A kernel as CUDA C++ on tile/block, and what its launch needs. Its parameters are `maps`, then those of the
-// kernel.
+// A kernel as CUDA C++ on tile/block, and the data that its launch needs. The parameters of the CUDA kernel are `maps`,
+// then `parameters`.
 struct CudaUnit {
   std::string text, symbol;
-  std::vector<std::string> includes;  // of the text
-  std::string definitions;            // the text without includes and without its alias of the library
-  int64_t threads = 0;                // of a block
+  std::vector<std::string> includes;  // that the text needs
+  std::string definitions;            // the text without includes and without its namespace alias of the tile library
+  int64_t threads = 0;                // per block
   int64_t shared_bytes = 0;           // dynamic
   std::vector<Type> parameters;
   std::vector<TensorMapRecipe> maps;
 };
 
-// Describes the maps of a launch, each in the buffer of its `operand`, a parameter. Nothing if no map can describe the
-// arguments: sizes or strides that are too large or not positive, strides that are no multiples of 16 bytes.
+// Makes the tensor maps of a launch. `operand` of each map is the index of its pointer parameter. Returns nullopt if
+// the arguments do not allow a map: a size or stride is too large or not positive, or a stride is not a multiple of 16
+// bytes.
 std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, std::span<const uint64_t> arguments);
 
-// How loads may be made. kByComputing: only by the computing threads. A warpgroup that only loads would fix the number
-// of computing threads in the text, and other kernels could not share a unit with it.
+// The allowed ways to load. kByComputing: only the computing threads may load. (A separate loading warpgroup would fix
+// the number of computing threads in the text, so other kernels could not share a unit with the kernel.)
+// kWithoutTensorMaps: loads may not use TMA tensor maps.
 enum class Loads : uint8_t { kAny, kByComputing, kWithoutTensorMaps };
 
-// Thrown for a kernel whose tiles need more shared memory than a block has (kOutOfMemory). Sizes are in bytes.
+// Thrown with kOutOfMemory if the tiles of a kernel need more shared memory than a block has. Sizes are in bytes.
 class SharedMemoryError : public Error {
  public:
   SharedMemoryError(const std::string& kernel, int64_t required, int64_t limit);
@@ -60,13 +63,13 @@ class SharedMemoryError : public Error {
   int64_t required_, limit_;
 };
 
-// The unit of a verified kernel. Throws SharedMemoryError, and kUnsupportedOperator with the place of an op that no GPU
-// runs.
+// Returns the unit of a verified kernel. Throws SharedMemoryError. Throws kUnsupportedOperator, with the source
+// location, for an op that no GPU supports.
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads = Loads::kAny);
 
-// A launch of a program as a kernel of a plan. Its operands are those of memory_of(), with sizes `bytes`. Tensor maps
-// end at the ends of their operands; if one cannot, the kernel uses no maps. Throws what cuda_unit() throws, and
-// kUnsupportedOperator for a grid that is too large to launch.
+// Returns a launch of a program as a kernel of a plan. Its operands are those of memory_of(); `bytes` gives their
+// sizes. Every tensor map must end within its operand; otherwise the kernel uses no tensor maps. Throws what
+// cuda_unit() throws, and kUnsupportedOperator if the grid is too large to launch.
 codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, std::span<const int64_t> bytes,
                                   const CudaTarget& target);
 

@@ -5,11 +5,13 @@
 
 namespace heddle::lang {
 
-// For each element of the result, the index of its element in the operand. Tiles are row-major.
+// These functions return, for each element of the result, the index of the operand's element that it copies. Tiles are
+// row-major.
 std::vector<size_t> expand_map(const std::vector<int64_t>& from, const std::vector<int64_t>& to);  // broadcast
 std::vector<size_t> permute_map(const std::vector<int64_t>& from, const std::vector<int64_t>& order);
 
-// The extents around an axis: elements = outer * extent * inner.
+// The number of elements before, along and after an axis of a row-major tile. The tile has outer * extent * inner
+// elements.
 struct AxisExtents {
   size_t outer = 1, extent = 1, inner = 1;
   AxisExtents(const std::vector<int64_t>& shape, int64_t axis);

@@ -10,8 +10,9 @@
 
 namespace heddle::lang {
 
-// Element types of the tile language. An i1 takes a byte in memory. The name of an 8-bit float gives its exponent bits,
-// its mantissa bits and, if it is not the usual one, its bias: f8e4m3b8 and f8e5m2b16 are the "fnuz" formats.
+// Element types of the tile language. An i1 takes one byte in memory. The name of an 8-bit float gives the number of
+// exponent bits, the number of mantissa bits, and the exponent bias if that is not the usual one. f8e4m3b8 and
+// f8e5m2b16 are the "fnuz" formats.
 enum class Element : uint8_t {
   kI1,
   kI8,
@@ -37,7 +38,7 @@ inline constexpr int kElements = static_cast<int>(Element::kF8E5M2B16) + 1;
 std::string_view to_string(Element element);
 std::optional<Element> parse_element(std::string_view text);
 
-DType dtype_of(Element element);  // of f8e4m3b15, which has none of its own, f8e4m3
+DType dtype_of(Element element);  // f8e4m3b15 has no DType of its own and gives f8e4m3
 std::optional<Element> element_of(DType dtype);
 
 int bits_of(Element element);      // 1 for i1
@@ -48,25 +49,26 @@ constexpr bool is_float(Element e) {
 constexpr bool is_float8(Element e) {
   return e >= Element::kF8E4M3;
 }
-constexpr bool is_signed_int(Element e) {  // not i1
+constexpr bool is_signed_int(Element e) {  // false for i1
   return e >= Element::kI8 && e <= Element::kI64;
 }
 constexpr bool is_unsigned_int(Element e) {
   return e >= Element::kU8 && e <= Element::kU64;
 }
-constexpr bool is_int(Element e) {  // not i1
+constexpr bool is_int(Element e) {  // false for i1
   return is_signed_int(e) || is_unsigned_int(e);
 }
 
-// The type of a value: a scalar, a tile (rank 1 or more, extents known at compile time) or a view (a
-// window of that shape into a matrix in memory). Scalars and tiles hold numbers or pointers to numbers.
+// The type of a value: a scalar, a tile or a view. A tile has rank 1 or more, and its extents are known at compile
+// time. A view is a window of shape `shape` into a matrix in memory. Scalars and tiles hold numbers or pointers to
+// numbers.
 struct Type {
   enum class Kind : uint8_t { kScalar, kTile, kView };
 
   Kind kind = Kind::kScalar;
-  bool pointer = false;  // holds pointers to `element`
+  bool pointer = false;  // the value holds pointers to `element`
   Element element = Element::kI32;
-  std::vector<int64_t> shape;  // empty for a scalar
+  std::vector<int64_t> shape;  // empty for scalars
 
   static Type scalar(Element element) { return {Kind::kScalar, false, element, {}}; }
   static Type pointer_to(Element element) { return {Kind::kScalar, true, element, {}}; }
@@ -81,7 +83,7 @@ struct Type {
   int rank() const { return static_cast<int>(shape.size()); }
   int64_t elements() const;  // 1 for a scalar
 
-  // The type with another shape (a scalar if that is empty); the type with numbers of another element type.
+  // Returns the same type with another shape (a scalar if `other` is empty).
   Type with_shape(std::vector<int64_t> other) const;
   Type with_element(Element other) const { return {kind, false, other, shape}; }
   Type scalar_type() const { return {Kind::kScalar, pointer, element, {}}; }
@@ -89,7 +91,7 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
-// "tile<128x64xptr<f16>>"
+// The textual form, such as "tile<128x64xptr<f16>>".
 std::string to_string(const Type& type);
 
 }  // namespace heddle::lang

@@ -5,9 +5,10 @@
 
 namespace heddle::passes {
 
-// Rewrites convolutions of dilated images (lhs_dilations: transposed convolutions, gradients of strided ones) as dense
-// ones. Results that lie a dilation apart see the same filter taps and form a phase. In each dimension, either all
-// phases become channels of one convolution, with zeros in the filters of phases that have fewer taps, or each phase
+// Rewrites convolutions of dilated images (lhs_dilations) as dense convolutions. Transposed convolutions and gradients
+// of strided convolutions are of this kind. Output elements whose distance is a multiple of the dilation use the same
+// filter taps; together they form a phase. In each dimension, there are two ways to compute the phases. Either all
+// phases become channels of one convolution, and filters of phases with fewer taps are padded with zeros. Or each phase
 // becomes a separate convolution.
 ir::Graph conv_phases(const ir::Graph& graph, const PassContext& context);
 

@@ -5,9 +5,9 @@
 
 namespace heddle::passes {
 
-// For a GPU: rewrites products of a long matrix with a constant one of a few rows and columns, such as a mix of
-// attention's heads or a change of a few channels. Such a product is memory-bound. It becomes a sum of products of
-// elements, which one kernel computes together with the memory-bound work around it.
+// For a GPU: rewrites products of a long matrix and a small constant matrix as sums of products of elements. Examples
+// are mixing the heads of an attention, or converting a few channels. Such a product is memory-bound. As a sum, one
+// kernel computes it together with the adjacent memory-bound ops.
 ir::Graph small_dots(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -7,19 +7,20 @@
 
 namespace heddle::passes {
 
-// Rewrites outputs that share the memory of an input (Graph::Port::alias) and equal it but for some elements into
-// scatters `in_place`, whose kernels write only the changed elements. Besides scatters, such outputs are
-//   select(position == where, new, input), where and new the same along a dimension: a static cache of keys;
+// Rewrites outputs that share the memory of an input (Graph::Port::alias) and differ from it in only some elements.
+// They become scatters `in_place`, whose kernels write only the changed elements. Besides scatters, the pass recognises
+// these outputs:
+//   select(position == where, new, input), if `where` and `new` are constant along a dimension (a static key cache);
 //   concat(input[:k], new, input[k + n:]) along a dimension;
-//   a scatter of slices between transposes: what index_copy_ and index_put_ are exported as.
-// Other outputs stay as they are and are copied to the input's memory at the end of the run.
+//   a scatter of slices between transposes, the exported form of index_copy_ and index_put_.
+// Other outputs are left unchanged. They are copied to the input's memory at the end of the run.
 ir::Graph update_in_place(const ir::Graph& graph, const PassContext& context);
 
-// Whether a scatter in place writes an output to its input's memory.
+// True if a scatter in place writes `output` to the memory of its input.
 bool is_updated_in_place(const ir::Graph& graph, const ir::Graph::Port& output);
 
-// The index of the input of which `value` is a changed copy, judged by the nodes alone; kNoAlias: none. If there are
-// several, the closest to `value`.
+// Returns the index of the input that `value` is a modified copy of, or kNoAlias. Only the ops on the path from input
+// to value are examined. If there are several such inputs, returns the one that is fewest ops away from `value`.
 int32_t input_behind(const ir::Graph& graph, ir::ValueId value);
 
 }  // namespace heddle::passes

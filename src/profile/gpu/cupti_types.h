@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// The part of CUPTI's binary interface that the collector uses, for CUPTI 11.8 to 13. Records grow at their end from
-// version to version: the structs here have the fields that all of them agree on.
+// The part of CUPTI's binary interface that the collector uses, for CUPTI 11.8 to 13. New CUPTI versions append fields
+// to records. The structs here have only the fields that all these versions share.
 namespace heddle::profile::cupti {
 
 using Result = int;
@@ -23,7 +23,7 @@ struct CallData {
   const char* symbol;
   void* context;
   uint32_t context_id;
-  uint64_t* shared;  // by the callbacks of one call
+  uint64_t* shared;  // shared by the callbacks of one call
   uint32_t correlation;
 };
 struct GraphData {
@@ -36,12 +36,12 @@ struct GraphData {
 struct ResourceData {
   void* context;
   void* stream;
-  const GraphData* graph;  // for resources of graphs only
+  const GraphData* graph;  // only for resources of graphs
 };
 struct SubscriberParams {
   size_t bytes = sizeof(SubscriberParams);
   const char* name = nullptr;
-  char* holder = nullptr;  // names the current subscriber, at least 64 bytes
+  char* holder = nullptr;  // receives the name of the current subscriber; at least 64 bytes
   size_t holder_bytes = 0;
 };
 
@@ -53,7 +53,7 @@ using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer
 enum Activity : uint32_t {
   kCopy = 1,
   kMemset = 2,
-  kSerialKernel = 3,  // never enabled, since it serialises kernels; has the same layout
+  kSerialKernel = 3,  // never enabled, since it serialises kernels; its records have the same layout
   kKernel = 10,
   kOverhead = 17,
   kPeerCopy = 22,
@@ -125,8 +125,8 @@ struct OverheadRecord {
   uint64_t start, end;
 };
 
-// Sampling of program counters. Calls take a struct that begins with its size.
-struct SamplingCall {  // enable, disable, start, stop
+// Sampling of program counters. Each call takes a struct whose first field is the size of the struct.
+struct SamplingCall {  // for enable, disable, start and stop
   size_t bytes = sizeof(SamplingCall);
   void* reserved = nullptr;
   void* context = nullptr;
@@ -143,7 +143,7 @@ struct NameStallsCall {
   void* context = nullptr;
   size_t count = 0;
   uint32_t* numbers = nullptr;
-  char** names = nullptr;  // each of 128 bytes
+  char** names = nullptr;  // 128 bytes for each name
 };
 struct StallSamples {
   uint32_t reason, samples;
@@ -159,12 +159,12 @@ struct PcSamples {
 };
 struct SampledData {
   size_t bytes = sizeof(SampledData);
-  size_t room = 0;  // counters that fit
+  size_t room = 0;  // the number of counters that fit
   uint64_t samples = 0, dropped = 0;
-  size_t counters = 0, left = 0;  // present; did not fit
+  size_t counters = 0, left = 0;  // counters returned; counters that did not fit
   uint64_t range = 0;
   PcSamples* by_counter = nullptr;
-  uint64_t elsewhere = 0;  // samples in kernels that are not the program's
+  uint64_t elsewhere = 0;  // samples in kernels that do not belong to the program
   uint8_t device_full = 0;
 };
 struct ReadSamplesCall {

@@ -19,43 +19,45 @@
 
 namespace heddle::profile {
 
-// Records what this process does, by Python line: CPU time by sampling, and GPU activity through CUPTI if it is
-// available. One at a time.
+// Records the activity of this process by line of Python code: CPU time by sampling, and GPU activity through CUPTI if
+// that is available. A process can have only one recording at a time.
 class ProgramRecording {
  public:
   struct Options {
     std::string title = "a program";
-    double rate = 100;        // samples a second of CPU time
-    bool gpu = true;          // collect what GPUs do
-    bool all_frames = false;  // show frames that only pass calls on
-    std::string file = {};    // where to keep the profile while it grows, as JSON; "": nowhere
+    double rate = 100;        // samples per second of CPU time
+    bool gpu = true;          // collect GPU activity
+    bool all_frames = false;  // show frames that only forward calls
+    std::string file = {};    // JSON file to keep the profile in while it grows; "": no file
   };
   explicit ProgramRecording(Options options);
   ~ProgramRecording();
   ProgramRecording(const ProgramRecording&) = delete;
   ProgramRecording& operator=(const ProgramRecording&) = delete;
 
-  // Starts to collect GPU activity, unless it has already. If that fails, a fact of the profile says why.
+  // Starts to collect GPU activity, unless that has started already. If it cannot start, a fact in the profile gives
+  // the reason.
   void start_gpu();
-  // Objects of torch.nn.Module whose calls were seen, and a call that sets their names. Use them before finish().
+  // modules() returns the addresses of the torch.nn.Module objects whose calls were recorded. name_modules() names
+  // them by address. Both must be called before finish().
   std::vector<uint64_t> modules() const { return contexts_.modules(); }
   void name_modules(std::map<uint64_t, std::string> names);
   // Adds a fact to the profile.
   void say(std::string name, std::string value);
   // Ends the recording and returns the complete profile.
   Profile finish();
-  void forget_in_child();  // after fork(), in place of finish()
+  void forget_in_child();  // to be called in the child after fork(), instead of finish()
 
  private:
   void collect_forever();
   void collect();
   void add(const CpuSample& sample);
   void end_collecting();
-  Profile profile() const;  // as far as it is known
+  Profile profile() const;  // the profile as recorded so far
   void add_facts(Profile& to) const;
 
   const Options options_;
-  const std::string folder_;  // the program's working directory when it began
+  const std::string folder_;  // the working directory when the recording began
   std::string why_no_python_;
   PythonRuntime python_;
   std::string why_no_gpu_ = "it was left alone";
@@ -66,11 +68,11 @@ class ProgramRecording {
   OperationTree operations_;
   std::map<uint64_t, std::string> module_names_;
   std::vector<std::pair<std::string, std::string>> said_;
-  size_t cpu_ = 0;  // the metric
+  size_t cpu_ = 0;  // the index of the CPU time metric
   uint64_t samples_ = 0;
-  double cpu_before_ = 0, wall_before_ = 0;  // CPU time of the process and wall time when it began, in s
+  double cpu_before_ = 0, wall_before_ = 0;  // CPU time of the process and wall time at the start, in seconds
 
-  mutable std::mutex mutex_;  // guards all above but contexts_
+  mutable std::mutex mutex_;  // guards all members above except contexts_
   std::condition_variable wake_;
   bool ending_ = false;
   std::thread collector_;

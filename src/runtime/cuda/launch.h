@@ -10,35 +10,36 @@
 
 namespace heddle::runtime {
 
-// Writes the attributes of a launch (at most three) and returns their number. `may_overlap`: the launch may begin
-// before the previous one ends if it is marked early.
+// Writes the attributes of a launch (at most three) to `attributes` and returns their number. `may_overlap`: if the
+// launch is marked early, it may begin before the previous launch ends.
 unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes, bool may_overlap = false);
 
-// Launches a kernel on the stream of `config`. All launches go through here. If this thread has no current context,
-// `context` becomes current. Throws kDevice; `symbol` names the kernel in the message.
+// Launches a kernel on the stream of `config`. Every launch uses this function. If this thread has no current CUDA
+// context, `context` becomes current. Throws kDevice; the message contains `symbol` as the name of the kernel.
 void launch_kernel(const CudaContext& context, const CudaLaunchConfig& config, CudaDriver::Handle function,
                    void** arguments, const char* symbol);
 
-// True if kernels may begin before earlier ones have ended (CudaLaunch::early). False with old drivers, and if
-// HEDDLE_CUDA_OVERLAP is 0, which helps to find bugs that depend on the overlap.
+// True if kernels may begin before earlier kernels have ended (CudaLaunch::early). False with old drivers, and if the
+// environment variable HEDDLE_CUDA_OVERLAP is 0, which helps to find bugs that depend on the overlap.
 bool may_overlap(const CudaContext& context);
 
-// A launch with addresses filled in, ready to be enqueued many times. `operands` are device addresses, numbered as in
-// the launch. Throws kInvalidArgument if the address of a tensor map is not aligned to 16 bytes.
+// A launch whose arguments contain the operands' addresses, ready to be enqueued many times. `operands` are device
+// addresses, in the launch's order of operands. Throws kInvalidArgument if the address of a tensor map is not aligned
+// to 16 bytes.
 class CudaBoundLaunch {
  public:
   CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle function, const CudaLaunch& launch,
                   std::span<const uint64_t> operands);
-  // `behind_kernel`: the previous operation on the stream is also a kernel launch, so that this one may begin early.
+  // `behind_kernel`: the previous operation on the stream is also a kernel launch, so this launch may begin early.
   void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 
  private:
   CudaDriver::Handle function_;
-  CudaLaunch launch_;  // its arguments hold the addresses
+  CudaLaunch launch_;  // its arguments contain the operands' addresses
   std::vector<TensorMap> maps_;
 };
 
-// Launches of kernels of one module.
+// Launches of the kernels of one module, bound to operands.
 class CudaSequence {
  public:
   CudaSequence(const CudaContext& context, const CudaModule& module, const std::vector<CudaLaunch>& launches,
@@ -50,7 +51,7 @@ class CudaSequence {
   std::vector<CudaBoundLaunch> bound_;
 };
 
-// The operations that `enqueue` puts on a stream (default: the context's), captured as one CUDA graph.
+// A CUDA graph of the operations that `enqueue` puts on a stream. Without a stream, captures the context's stream.
 class CudaGraph {
  public:
   CudaGraph(const CudaContext& context, const std::function<void()>& enqueue, CudaDriver::Handle stream = nullptr);
@@ -58,7 +59,7 @@ class CudaGraph {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
   void launch(CudaDriver::Handle stream = nullptr) const;
-  // For launching on streams of the caller, where null is a valid stream.
+  // The executable graph, for launching it on the caller's streams, where null is a valid stream.
   CudaDriver::Handle executable() const { return executable_; }
 
  private:
@@ -66,7 +67,7 @@ class CudaGraph {
   CudaDriver::Handle executable_ = nullptr;
 };
 
-// Two points in a stream and the device time between them.
+// Measures the device time between two points in a stream.
 class CudaStopwatch {
  public:
   explicit CudaStopwatch(const CudaContext& context);
@@ -75,14 +76,15 @@ class CudaStopwatch {
   CudaStopwatch& operator=(const CudaStopwatch&) = delete;
   void start(CudaDriver::Handle stream);
   void stop(CudaDriver::Handle stream);
-  double seconds() const;  // waits for stop()
+  double seconds() const;  // waits until the device reaches stop()
 
  private:
   const CudaContext& context_;
   CudaDriver::Handle start_ = nullptr, end_ = nullptr;
 };
 
-// Events recorded in a capturing stream. Each launch of the graph measures the times between them anew.
+// Events recorded in a stream during capture. Each launch of the graph records them again, so that the times between
+// them are those of the last launch.
 class CudaMarks {
  public:
   explicit CudaMarks(const CudaContext& context) : context_(context) {}
@@ -98,12 +100,12 @@ class CudaMarks {
   std::vector<CudaDriver::Handle> events_;
 };
 
-// Makes the L2 cold by overwriting a buffer of its own until nothing of the earlier contents is left.
+// Flushes the L2 cache: overwrites a dedicated buffer until the L2 holds no earlier data.
 class CudaFlush {
  public:
   explicit CudaFlush(const CudaContext& context);
-  // Enqueues the flush. Lines that loads asked the L2 to keep (evict_last) would survive it; they become ordinary lines
-  // immediately, not in stream order.
+  // Enqueues the flush. Cache lines that loads asked the L2 to keep (evict_last) would survive the flush. So
+  // enqueue() also makes them ordinary lines; this happens immediately, not in stream order.
   void enqueue(CudaDriver::Handle stream);
   uint64_t address() const { return memory_.address(); }
   size_t size() const { return memory_.size(); }
@@ -114,7 +116,7 @@ class CudaFlush {
   unsigned turn_ = 0;
 };
 
-// Device time of a graph's launches with a cold L2.
+// Measures the device time of a graph's launches with a cold L2.
 class CudaTimer {
  public:
   explicit CudaTimer(const CudaContext& context) : context_(context), flush_(context), watch_(context) {}

@@ -5,10 +5,11 @@
 
 namespace heddle::schedule {
 
-// Attention on a CPU: blocks of rows against blocks of keys that stay in the second-level cache.
+// Attention on a CPU. The kernel computes one block of rows with one block of keys at a time; the block of keys stays
+// in the L2 cache.
 const AttentionBackend& cpu_attention();
 
-// The problem as the kernel sees it, blocked by a configuration.
+// The problem as the kernel sees it, with the block sizes of a configuration.
 tile::AttentionShape attention_shape(const AttentionDesc& attention, const CpuAttentionConfig& config);
 
 }  // namespace heddle::schedule

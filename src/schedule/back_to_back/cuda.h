@@ -5,24 +5,24 @@
 
 namespace heddle::schedule {
 
-// The two products of a GPU kernel (tile/kernel/cuda/back_to_back.h).
+// The two products that one GPU kernel computes (tile/kernel/cuda/back_to_back.h).
 struct BackToBackTasks {
   ProductTask first, second;
 
-  int64_t columns0(const CudaBackToBackConfig& config) const;  // of D0 in a block
-  int64_t steps(const CudaBackToBackConfig& config) const;     // of columns of D1
+  int64_t columns0(const CudaBackToBackConfig& config) const;  // columns of D0 per block
+  int64_t steps(const CudaBackToBackConfig& config) const;     // steps over the columns of D1
 };
 BackToBackTasks tasks_of(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands);
 
-// The launch, without the arguments of its operands and functors.
+// The launch. The arguments of the operands and functors are added later.
 KernelLaunches plan_launches(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands,
                              const CudaBackToBackConfig& config);
 
-// All configurations that fit registers and shared memory, the least predicted time first. Those that cannot run come
-// last, each with its reason.
+// Returns all configurations that fit in registers and shared memory, best prediction first. Configurations that cannot
+// run are last, each with its reason.
 std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const CudaTarget& target);
 
-// Back to back on a GPU.
+// The GPU backend for back-to-back products.
 const BackToBackBackend& cuda_back_to_back();
 
 }  // namespace heddle::schedule

@@ -10,24 +10,25 @@
 
 namespace heddle::schedule {
 
-// Converts values of a graph into expressions on demand. The expression of a value at some indices is its binding, if
-// there is one. Otherwise it is the value's op, applied to its operands at the indices that the op implies
-// (elementwise: the same; broadcast drops, transpose permutes, reshape linearises and delinearises, gather indexes by a
-// loaded value, ...).
+// Converts values of a graph to expressions on demand. If the binding returns an expression for a value at some
+// indices, that expression is used. Otherwise the expression is the value's op, applied to its operands at the indices
+// that the op implies. An elementwise op keeps the indices, a broadcast drops some, a transpose permutes them, a
+// reshape linearises and delinearises them, and a gather uses a loaded value as an index.
 class Inliner {
  public:
   Inliner(const ir::Graph& graph, ExprPool& pool) : graph_(graph), pool_(pool) {}
 
-  // The expression of a value at some indices, if the caller overrides the op; nullopt: inline the op.
+  // Returns the expression of a value at some indices, or nullopt if the value's op is to be inlined.
   using Binding = std::function<std::optional<ExprId>(ir::ValueId, const std::vector<Index>& at)>;
   void set_binding(Binding binding) { binding_ = std::move(binding); }
 
-  // Throws kUnsupportedOperator for a node without a per-element form and without a binding.
+  // Returns the expression of a value at `index`. Throws kUnsupportedOperator if the value's node has no per-element
+  // form and there is no binding.
   ExprId at(ir::ValueId value, const std::vector<Index>& index);
-  // The cast of an operand's expression.
+  // Returns the cast `node` of its operand's expression `value`.
   ExprId cast(const ir::Node& node, ExprId value);
 
-  // All expressions made so far, by value and indices.
+  // All expressions created so far, by value and indices.
   const std::map<std::pair<ir::ValueId, std::vector<Index>>, ExprId>& made() const { return memo_; }
 
   // True if at() can inline this op.

@@ -7,8 +7,9 @@
 
 namespace heddle::schedule {
 
-// A blocking in the units of the kernels. Rows are micro tiles of a GEMM, output rows of a convolution, 4x4 tiles of
-// Winograd. Panels are micro_n columns wide. Micro tiles have at most micro_m rows.
+// Block sizes of a product on a CPU, in the units of its kernel. The unit of `rows` is a micro tile of a GEMM, an
+// output row of a convolution, or a 4x4 tile of Winograd. A panel is micro_n columns wide. A micro tile has at most
+// micro_m rows.
 struct Blocking {
   int64_t micro_m, micro_n, rows, panels;
 };
@@ -17,30 +18,35 @@ Config conv_config(const ConvDesc& desc, DType compute, const Target& target, co
 Config planar_config(const ConvDesc& desc, DType compute, const Target& target, const CpuPlanarConfig& choice);
 Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
 
-// Steps of k that are summed in registers before they are added to compensated sums. 0 if k is short or its sums are
-// exact, so that no compensation is needed: it would slow short products by a few percent.
+// The number of steps along k that are summed in registers before the result is added to a compensated sum. Returns 0
+// if no compensation is needed, because k is short or the sums are exact. Compensation would slow down short products
+// by a few percent.
 int64_t summed_steps(DType compute, int64_t k);
 
-// Heights of micro tiles, the highest first, that together can divide any number of rows.
+// The heights of micro tiles that shared kernels support, in descending order. For any number of rows, there is a
+// height h in the list such that the rows can be divided into micro tiles of h and h - 1 rows.
 std::vector<int64_t> common_heights(const Target& target);
-// The configuration (product or direct convolution) with a common height of micro tiles that divides `rows`.
+// Returns the configuration of a product or direct convolution with a common micro-tile height h. This is the largest h
+// for which `rows` can be divided into micro tiles of h and h - 1 rows. If `rows` is 1, returns `config`.
 Config with_common_height(Config config, int64_t rows, const Target& target);
-// The configuration with panels of two vectors, the last of which may be narrow: supports any number of columns.
+// Returns the configuration with panels of two vectors. The last panel may be narrow, so that the kernel supports any
+// number of columns.
 Config with_wide_panels(Config config, const Target& target, DType compute);
 
-// The configuration (convolution with lanes along pixels) with as many pixels per micro tile as registers hold:
-// supports rows of any number of pixels.
+// Returns the configuration (a convolution whose vector lanes are pixels) with as many pixels per micro tile as fit in
+// registers. The kernel then supports any number of pixels per row.
 Config with_widest_tile(Config config, DType compute, const Target& target);
 
-// Blockings by the cost model; they set `reason`.
+// Choose block sizes by the cost model and set `reason`.
 Config block_gemm(const GemmDesc& desc, DType compute, const Target& target);
 Config block_conv(const ConvDesc& desc, DType compute, const Target& target);
 Config block_planar(const ConvDesc& desc, DType compute, const Target& target);
 Config block_winograd(const WinogradDesc& desc, const Target& target);
 
-// True if F(4x4, 3x3) is allowed at all.
+// True if Winograd F(4x4, 3x3) may be used for this shape.
 bool allows_winograd(const tile::WinogradShape& shape);
-// True if F(4x4, 3x3) is expected to beat the direct form by a margin; `reason` gives the numbers.
+// True if Winograd F(4x4, 3x3) is expected to be clearly faster than the direct convolution. Sets `reason` to the
+// numbers compared.
 bool prefer_winograd(const tile::WinogradShape& shape, const Target& target, std::string* reason);
 
 }  // namespace heddle::schedule

@@ -8,48 +8,49 @@
 
 namespace heddle::schedule {
 
-// A dimension of a dot with its stride in each operand (0 if the operand does not have it).
+// A dimension of a dot. `a` and `b` are its strides in the operands, 0 if an operand does not have the dimension.
 struct DotDim {
   int64_t extent, a, b;
 };
 
-// How a dot is mapped to a matrix product.
+// Describes how a dot is mapped to a matrix product.
 struct DotForm {
-  // Which of an operand's dimensions that the other does not share are its rows (columns). kAll: all of them.
-  // kOneStride: the innermost ones that together have one stride. kLast: only the last one longer than 1. The others
-  // become batches.
+  // Selects the dimensions that become rows of A (columns of B), among those that only one operand has. kAll: all of
+  // them. kOneStride: the innermost ones that can be merged into one dimension with a single stride. kLast: only the
+  // last one longer than 1. All others become batch dimensions.
   enum class Lines : uint8_t { kAll, kOneStride, kLast };
   Lines lines = Lines::kAll;
-  bool swapped = false;  // A and B change places, and D is transposed
+  bool swapped = false;  // A and B are exchanged, and D is transposed
 };
 
 // A dot as a batched matrix product: D[batch, m, n] = sum over k of A[batch, m, k] B[batch, k, n]. Dimensions that are
-// contiguous with each other in both operands are merged; dimensions of extent 1 are dropped. Batch dimensions that
-// only A has become rows if the rows still have one stride.
+// contiguous with each other in both operands are merged. Dimensions of extent 1 are dropped. Batch dimensions that
+// only A has become rows if the rows still have a single stride.
 class DotProblem {
  public:
   explicit DotProblem(ContractionBuilder& builder, DotForm form = {});
 
   std::vector<DotDim> batch, m, n, k;
-  // True if the operand is a strided view of `a_view.value` (`b_view.value`). Otherwise its strides above are not
-  // valid.
+  // True if the operand is a strided view of `a_view.value` (`b_view.value`). If false, its strides in `batch`, `m`,
+  // `n` and `k` are not valid.
   bool a_affine = true, b_affine = true;
   View a_view, b_view;
   bool swapped = false;
 
   static int64_t count(const std::vector<DotDim>& dims);
   double operations() const;
-  // "gemm 12x128x128x64"
+  // Such as "gemm 12x128x128x64".
   std::string label() const;
 
-  // The element of an operand at (batch, row of A or column of B, k), with the prologue applied. Its loads are recorded
+  // Returns the element of an operand at (batch, row of A or column of B, k), after the prologue. Records its loads
   // as operands of the kernel.
   ExprId element(ExprPool& pool, bool is_a, const Index& batch_at, const Index& line, const Index& k_at) const;
-  // The indices of the dot's result at (batch, row, column).
+  // Returns the indices of the dot's result for (batch, row, column) of D.
   std::vector<Index> coordinates(IndexPool& pool, const Index& batch_at, const Index& row, const Index& column) const;
 
  private:
-  // The dimensions of each operand by role: batch, rows or columns, contracted.
+  // The dimensions of each operand by role. `free` are the rows of A or the columns of B; `contract` are the summed
+  // dimensions.
   struct Roles {
     std::vector<int64_t> batch[2], free[2], contract[2];
   };
@@ -68,10 +69,10 @@ class DotProblem {
   const ir::Node& node_;
   Roles roles_;
   std::vector<DotDim> result_;                  // the dimensions of the dot's result
-  std::array<std::vector<size_t>, 3> loops_{};  // which of them each loop runs over, outermost first
+  std::array<std::vector<size_t>, 3> loops_{};  // the indices in result_ that each loop runs over, outermost first
 };
 
-// True if the dot has few columns and many rows. On a CPU it is then faster with A and B swapped.
+// True if the dot has few columns and many rows. On a CPU, exchanging A and B then makes it faster.
 bool has_few_columns(const ir::Graph& graph, const ir::Node& dot);
 
 }  // namespace heddle::schedule

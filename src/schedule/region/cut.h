@@ -11,20 +11,20 @@
 
 namespace heddle::schedule {
 
-// A group as a graph of its own, which the scheduler may rewrite. Inputs are parameters, except constants with one
-// value throughout, which become literals in the text.
+// A copy of a group as a separate graph, which the scheduler may rewrite. Inputs of the group become parameters. A
+// constant whose elements are all equal stays a constant, which becomes a literal in the kernel's text.
 struct LocalGraph {
   ir::Graph graph;
-  std::map<ir::ValueId, ir::ValueId> outer;  // parameters and outputs: the value of the whole graph
-  std::set<ir::ValueId> forced;              // values that go through a workspace
-  std::set<ir::ValueId> whole;               // reductions that are not to be split (further)
-  std::set<ir::ValueId> folded;              // reductions whose rows are joined already
-  std::map<ir::ValueId, size_t> part_dim;    // of a reduction in parts: the dimension of the parts
-  // Pairs of forced values that one kernel makes together; the first is computed from the second.
+  std::map<ir::ValueId, ir::ValueId> outer;  // maps parameters and outputs to values of the whole graph
+  std::set<ir::ValueId> forced;              // values that are passed through a workspace
+  std::set<ir::ValueId> whole;               // reductions that must not be split (again)
+  std::set<ir::ValueId> folded;              // reductions whose rows are already joined
+  std::map<ir::ValueId, size_t> part_dim;    // for a reduction in parts: the dimension of the parts
+  // Pairs of forced values that one kernel computes together. The first value is computed from the second.
   std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
 };
 
-// Copies a graph. Its user replaces nodes during the copy by emitting others into `to`.
+// Copies a graph. To replace a node, its user emits other nodes into `to`.
 class GraphCopier {
  public:
   explicit GraphCopier(LocalGraph& local);
@@ -41,21 +41,23 @@ class GraphCopier {
 
 LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
 
-// The values that roots of kernels depend on, down to the leaves. Results are cached until clear().
+// Finds the values that the root values of kernels are computed from, up to the inputs. Results are cached until
+// clear().
 class Sources {
  public:
   Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_input)
       : local_(local), is_input_(std::move(is_input)) {}
 
-  // True if a root depends on `value`, which has more than one element.
+  // True if `root` is computed from `value`. Always false if `value` has only one element.
   bool depends(ir::ValueId root, ir::ValueId value);
-  // True if `other` and a root read a common value, so that one kernel reads it once, or if one is computed from the
-  // other.
+  // True if `other` and one of `roots` are computed from a common value, which a single kernel would read only once,
+  // or if one of the two is computed from the other.
   bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
   void clear() { known_.clear(); }
 
  private:
-  // The values of more than one element that a root depends on, ascending. They may be most of a large group.
+  // The values with more than one element that a root is computed from, in ascending order. In a large group, this
+  // may be most values.
   const std::vector<ir::ValueId>& of(ir::ValueId root);
 
   const LocalGraph& local_;
@@ -63,30 +65,31 @@ class Sources {
   std::map<ir::ValueId, std::vector<ir::ValueId>> known_;
 };
 
-// The cheapest values in which to hand on the result of `value`: the last values with its element count that
-// elementwise and reshape nodes compute from it alone, before a broadcast or another reduction. Empty if a root is
-// among them.
+// Returns the cheapest values to store in place of `value`, for use by later kernels. These are the last values with
+// the same number of elements that elementwise and reshape nodes compute from `value` alone, before a broadcast or
+// another reduction. Returns an empty set if one of these values is in `roots`.
 std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
                                ir::ValueId value, const std::set<ir::ValueId>& roots);
 
-// Results of reductions that something in the graph reads.
+// Returns the results of reductions that some node of the graph uses.
 std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users);
 
-// Replaces a reduction by one in about `parts` independent parts, whose result goes through a workspace, and one over
-// them.
+// Replaces a reduction by two: a reduction in about `parts` independent parts, whose result goes through a workspace,
+// and a reduction over the parts.
 void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
 
-// Replaces a reduction down columns by one that reads `rows` rows as one row, whose result goes through a workspace,
-// and one over these partial results. If the reduced dimensions are not neighbours, it only marks the reduction as
-// folded.
+// Replaces a reduction along columns by two. The first treats every `rows` consecutive rows as one row; its result goes
+// through a workspace. The second reduces the partial results of the first. If the reduced dimensions are not adjacent,
+// only marks the reduction as folded.
 void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
 
-// Replaces a reduction of leading dimensions by one in `parts` parts, whose result goes through a workspace, and one
-// over the parts. Part p takes every `parts`-th row from row p on, so that parts computed side by side read
-// neighbouring rows. Returns the partial result; `moved` maps the other values to their replacements.
+// Replaces a reduction of leading dimensions by two: a reduction in `parts` parts, whose result goes through a
+// workspace, and a reduction over the parts. Part p has row p and every `parts`-th row after it, so that parts computed
+// concurrently read adjacent rows. Returns the result of the first reduction. `moved` maps the values of the old graph
+// to those of the new graph.
 ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, std::map<ir::ValueId, ir::ValueId>& moved);
 
-// A few words on what a kernel computes, without names of the model.
+// Returns a short description of what a kernel computes. It contains no names from the model.
 std::string title_of(const ir::Graph& graph, const KernelExprs& exprs,
                      const std::function<bool(ir::ValueId)>& is_input);
 

@@ -6,7 +6,7 @@
 
 namespace heddle::tile {
 
-// a * b, rounded. Compilers do not contract it to a fused multiply-add.
+// Computes a * b with rounding. Compilers cannot contract the product with an addition to a fused multiply-add.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_wide<T, W>) {
@@ -22,7 +22,7 @@ TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   }
 }
 
-// a * b + c: one rounding where the machine has FMA, two in the portable build.
+// Computes a * b + c. Rounds once if the machine has FMA instructions, twice in the portable build.
 template <typename T, int W>
 TILE_INLINE vec<T, W> fma(vec<T, W> a, vec<T, W> b, vec<T, W> c) {
   if constexpr (is_wide<T, W>) {
@@ -64,8 +64,9 @@ TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, T c) {
   return fma(a, splat<W>(b), splat<W>(c));
 }
 
-// Vectors are compared with infinity, which takes one instruction like a != a. GCC tries to move a != a into every
-// select that produced `a`, in time exponential in the length of a chain of maxima.
+// True for lanes that are NaN. Vectors are compared with infinity, which takes one instruction, as a != a does. GCC
+// would try to move a != a into every select that produced `a`, which takes time exponential in the length of a chain
+// of maxima.
 template <typename T, int W>
 TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
   if constexpr (W == 1) {
@@ -77,7 +78,7 @@ TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
 
 namespace detail {
 
-// a > b ? a : b and a < b ? a : b, each in one instruction; the result is b if either is NaN.
+// Computes a > b ? a : b, and a < b ? a : b, in one instruction each. If either operand is NaN, the result is b.
 template <typename T, int W>
 TILE_INLINE vec<T, W> greater_or_second(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_wide<T, W>) {
@@ -119,8 +120,8 @@ TILE_INLINE vec<T, W> less_or_second(vec<T, W> a, vec<T, W> b) {
 
 }  // namespace detail
 
-// Minimum and maximum; NaN if either operand is NaN. If the first operand is a constant, as in max(splat<W>(0.f), x),
-// its NaN check folds away and one instruction remains.
+// Maximum and minimum. The result is NaN if either operand is NaN. If the first operand is a constant, as in
+// max(splat<W>(0.f), x), its NaN check is optimised away and one instruction remains.
 template <typename T, int W>
 TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
   const vec<T, W> r = detail::greater_or_second(a, b);
@@ -159,7 +160,7 @@ TILE_INLINE vec<T, W> abs(vec<T, W> a) {
     return a;
   }
 }
-// The magnitude of a with the sign bit of s.
+// Returns the magnitude of `a` with the sign of `s`.
 template <typename T, int W>
 TILE_INLINE vec<T, W> copy_sign(vec<T, W> a, vec<T, W> s) {
   using U = uint_t<sizeof(T)>;
@@ -167,7 +168,8 @@ TILE_INLINE vec<T, W> copy_sign(vec<T, W> a, vec<T, W> s) {
   return bit_cast<T>((bit_cast<U>(a) & U(~sign)) | (bit_cast<U>(s) & sign));
 }
 
-// Nearest integer, ties to even. Adding and subtracting 2^23 (2^52) rounds in the current mode, which is the default.
+// Rounds to the nearest integer, ties to even. Without a rounding instruction, adds and subtracts 2^23 (2^52 for
+// double). This rounds in the current rounding mode, which is round-to-nearest-even by default.
 template <typename T, int W>
 TILE_INLINE vec<T, W> round_even(vec<T, W> a) {
   constexpr T big = sizeof(T) == 4 ? T(0x1p23) : T(0x1p52);
@@ -195,7 +197,7 @@ TILE_INLINE vec<T, W> trunc(vec<T, W> a) {
   return copy_sign(floor(abs(a)), a);
 }
 
-// ---- Reductions over lanes, pairwise. Maximum and minimum propagate NaN.
+// ---- Pairwise reductions over lanes. Maximum and minimum propagate NaN.
 
 #define TILE_REDUCE(NAME, COMBINED)                          \
   template <typename T, int W>                               \
@@ -228,14 +230,14 @@ TILE_INLINE bool all(mask<B, W> m) {
   return !any(~m);
 }
 
-// start, start + 1, ...
+// Returns the vector (start, start + 1, ...).
 template <typename T, int W>
 TILE_INLINE vec<T, W> iota(T start = T(0)) {
   vec<T, W> r;
   for (int i = 0; i < W; ++i) r.set(i, static_cast<T>(start + static_cast<T>(i)));
   return r;
 }
-// The first n lanes.
+// Returns the mask whose first n lanes are set.
 template <int B, int W>
 TILE_INLINE mask<B, W> first_lanes(int64_t n) {
   const int_t<B> limit = static_cast<int_t<B>>(n < 0 ? 0 : n > W ? W : n);

@@ -1,4 +1,4 @@
-// The emulator's names of the tensor cores' element types.
+// Maps the element types of tensor cores to the emulator's names for them.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"

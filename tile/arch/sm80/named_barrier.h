@@ -1,13 +1,14 @@
-// Barriers for some of a block's warps.
+// Barriers for a subset of a block's warps.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::cuda {
 
-// Barrier Id (1 to 15) for `threads` threads of the block, in whole warps. Some warps arrive and go on; the others wait
-// for all. Calls may be at different places in the code. (bar.sync needs one place: synccheck reports others as
-// divergent.)
+// Barrier Id (1 to 15) for `threads` threads of the block, which form whole warps. Warps that call
+// named_barrier_arrive() continue immediately. Warps that call named_barrier_sync() wait until all `threads` threads
+// have called one of the two functions. The calls may be at different places in the code. (bar.sync would require a
+// single place: synccheck reports several places as divergence.)
 template <int Id>
 __device__ inline void named_barrier_arrive(uint32_t threads) {
   asm volatile("barrier.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");

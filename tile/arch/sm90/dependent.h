@@ -1,21 +1,21 @@
-// Programmatic dependent launch: a kernel begins while the previous one still runs. In other launches, neither
-// instruction has an effect.
+// Programmatic dependent launch: a kernel begins while the previous kernel still runs. In launches without this
+// attribute, the two instructions griddepcontrol.launch_dependents and griddepcontrol.wait have no effect.
 //
-// The rule: in every block of a launch that may begin early, some thread waits, and no thread touches memory that any
-// launch writes before it has waited itself or passed a barrier after a thread that did. All other launches begin when
-// the previous one has ended. So when a kernel has ended, all kernels before it have ended, and memory is as if kernels
-// ran one after another, for writes as well as for reads. Memory that no launch writes (weights, arguments) may be read
-// earlier.
+// The rule for a launch that may begin early: in every block, some thread calls grid_dependency_wait(). A thread may
+// access memory that a launch writes only after it has called grid_dependency_wait() itself, or has passed a barrier
+// after a thread that called it. All other launches begin after the previous launch has ended. So when a kernel has
+// ended, all kernels before it have ended, too. Reads and writes then have the same effect as if kernels ran one after
+// another. Memory that no launch writes (weights, arguments) may be read earlier.
 //
-// An early kernel must not use ld.global.nc for memory that launches write, since that memory must stay constant while
-// the kernel lives. Its blocks start before the previous kernel has written and share their L1 with older kernels that
-// may have read the old contents, so ld.global.nc may find stale lines.
+// An early kernel must not use ld.global.nc for memory that any launch writes, since ld.global.nc requires memory to be
+// constant while the kernel runs. The early kernel's blocks start before the previous kernel has written its results.
+// They share an L1 with older kernels that may have read the old contents, so ld.global.nc may return stale lines.
 #pragma once
 
 namespace heddle::tile::sm90 {
 
-// Lets the next kernel begin as soon as every block of this one has called this or ended. The next kernel's blocks take
-// the free room; by then, all blocks of this kernel have theirs.
+// Lets the next kernel begin when every block of this kernel has called this function or ended. The blocks of the next
+// kernel only use resources that are free; all blocks of this kernel have started by then.
 __device__ inline void launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;");
 }
@@ -25,8 +25,9 @@ __device__ inline void grid_dependency_wait() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-// Returns p and hides from the compiler that it is a parameter: loads through a restricted parameter become
-// ld.global.nc. The asm gets it without its type, since NVVM refuses isspacep on a pointer to a structure.
+// Returns p, but hides from the compiler that p is a kernel parameter. The compiler turns loads through a restricted
+// parameter into ld.global.nc. The asm receives p as a void pointer, since NVVM rejects isspacep on a pointer to a
+// structure.
 template <typename T>
 __device__ inline T* launder_after_wait(T* p) {
   const void* q = p;

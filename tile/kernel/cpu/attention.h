@@ -1,11 +1,12 @@
-// O = softmax(scores(Q K^T)) V, computed for blocks of rows and blocks of keys. The scores of a micro tile of rows stay
-// in the first-level cache. If a key raises a row's greatest score, the results of earlier keys are rescaled (online
-// softmax).
+// Computes O = softmax(scores(Q K^T)) V for one block of rows and one block of keys at a time. The scores of a micro
+// tile of rows stay in the L1 cache. If a key increases the greatest score of a row, the results of the earlier keys
+// are rescaled (online softmax).
 //
-// `Scores` computes a score from a product, for scores that are not plain:
+// `Scores` computes a score from an element of Q K^T. It is used for scores that are not plain; a plain score is the
+// element times kScale:
 //   template <int W, typename N>
 //   vec<float, W> operator()(vec<float, W> acc, int64_t batch, int64_t row, int64_t col, N n) const
-// where `col` is the key. `Sink` returns a score that every row has in addition to its keys; it has no value:
+// `col` is the key. `Sink` returns the score of an additional key of each row, which has no value:
 //   vec<float, 1> operator()(int64_t batch, int64_t row) const
 // The epilogue is that of gemm() (tile/kernel/cpu/gemm.h).
 #pragma once
@@ -17,7 +18,8 @@
 
 namespace heddle::tile {
 
-// Q, K or V in memory: batches with their strides, outermost first; `line` is the stride of rows or keys.
+// Q, K or V in memory. `extent` and `batch` are the extents and strides of the batch dimensions, outermost first.
+// `line` is the stride between rows or keys.
 template <typename T>
 struct AttentionOperand {
   const T* data;
@@ -33,9 +35,9 @@ struct AttentionOperand {
   }
 };
 
-// All scores are plain.
+// The `Scores` type if all scores are plain.
 struct PlainScores {};
-// Without a score beside those of keys.
+// The `Sink` type if rows have no additional score.
 struct NoSink {};
 
 namespace detail {
@@ -90,7 +92,8 @@ class Attention {
   int64_t q_stride() const { return copied_stride(s_.depth, sizeof(float)); }
   int64_t exponentials_stride() const { return copied_stride(s_.block_keys, sizeof(float)); }
 
-  // The keys of neighbouring rows.
+  // Returns the keys that rows [row, row + rows) need together. A key is plain only if it is plain for all these
+  // rows.
   AttentionKeys range(int64_t row, int64_t rows) const {
     if constexpr (!Config::kRanges) {
       return {0, 0, Config::kScaled ? s_.n : 0, s_.n};
@@ -107,7 +110,7 @@ class Attention {
     }
   }
 
-  // Packs K^T and V of the block into panels; missing columns are zero.
+  // Packs K^T and V of the current block of keys into panels. Missing columns are zero.
   void pack() {
     const K* k = k_.at(batch_) + key0_ * k_.line;
     for (int64_t first = 0; first < keys_; first += kColumns) {
@@ -143,7 +146,7 @@ class Attention {
       const float top = greatest(plain, i, rows, row + i, {begin, end});
       const float before = first ? -__builtin_inff() : tops[i];
       tops[i] = before > top ? before : top;
-      // Rows that have not seen a key have no base: their exponentials are zero.
+      // If all scores of a row are minus infinity so far, the base is 0, so that the row's exponentials are zero.
       bases[i] = tops[i] == -__builtin_inff() ? 0.f : tops[i];
       factors[i] = before - bases[i];
     }
@@ -157,7 +160,7 @@ class Attention {
     if (last) finish(row, rows, bases, sums);
   }
 
-  // Whether a panel of this many columns is computed at the width of one vector.
+  // True if a panel with this number of columns is computed at the width of one vector.
   static bool is_narrow(int64_t columns) { return columns <= W; }
 
   void multiply_keys(bool tall, int64_t row, int64_t rows, int64_t begin, int64_t end) {
@@ -174,7 +177,7 @@ class Attention {
     }
   }
 
-  // Calls visit(scores, key, n) for the vectors of a row's `keys` scores.
+  // Calls visit(scores, key, n) for each vector of the `keys` scores of row i. `n` is the number of valid lanes.
   template <typename Visit>
   TILE_INLINE void for_scores(int64_t i, int64_t rows, int64_t keys, const Visit& visit) {
     float* panel = scratch_ + at_.scores;
@@ -188,7 +191,7 @@ class Attention {
     for (; key + W <= keys; key += W, line += W) visit(line, key, index_constant<W>{});
     if (key < keys) visit(line, key, keys - key);
   }
-  // Sets lanes after the last key to minus infinity.
+  // Sets the lanes after the last key to minus infinity.
   template <typename N>
   TILE_INLINE static Vector hidden_behind(Vector scores, N n) {
     if constexpr (is_same<N, int64_t>) {
@@ -198,14 +201,14 @@ class Attention {
     }
   }
 
-  // The greatest score of a row. Scores that are not plain are computed first.
+  // Returns the greatest score of a row. Computes scores that are not plain before.
   TILE_INLINE float greatest(bool plain, int64_t i, int64_t rows, int64_t row, Part keys) {
     if constexpr (!Config::kScaled) {
       if (!plain) return make_scores(i, rows, row, keys);
     }
     return greatest_plain(i, rows, keys.last - keys.first);
   }
-  // The greatest plain score. NaN may be ignored here: its exponential is NaN.
+  // Returns the greatest plain score. NaN may be ignored here, since the exponential of the NaN score is NaN.
   TILE_INLINE float greatest_plain(int64_t i, int64_t rows, int64_t keys) {
     Vector top = splat<W>(-__builtin_inff());
     for_scores(
@@ -241,7 +244,7 @@ class Attention {
     return reduce_add(sum);
   }
 
-  // Multiplies the results by the rows' factors and adds exponentials times V.
+  // Multiplies the results by the factors of their rows and adds the product of the exponentials and V.
   void multiply_values(bool tall, int64_t row, int64_t rows, Part keys, bool first, const float* factors) {
     const int64_t one_segment = 0;
     const MicroA<float> e{scratch_ + at_.exponentials, exponentials_stride(), &one_segment, 1, keys.last - keys.first};
@@ -264,7 +267,7 @@ class Attention {
       }
     }
   }
-  // The results of a micro tile, panel after panel.
+  // The results of a micro tile, stored as consecutive panels.
   float* results_of(int64_t row, int64_t rows, int64_t column) const {
     const int64_t widths = panel_count(s_.width, kColumns) * kColumns;
     return scratch_ + at_.results + (row - row0_) * widths + rows * column;
@@ -301,15 +304,19 @@ class Attention {
   const Epilogue epilogue_;
   const AttentionScratch at_;
   float* const scratch_;
-  int64_t batch_ = 0, row0_ = 0, key0_ = 0, keys_ = 0;  // of the task, and of its block of keys
+  int64_t batch_ = 0, row0_ = 0, key0_ = 0, keys_ = 0;  // position of the task; the current block of keys
 };
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of shape.tasks() with micro-kernels of kAttentionVectors and of one vector, and scratch of
-// AttentionScratch(shape, micro.rows, panel).bytes(). Config: kScaled: all scores are plain, products times kScale,
-// which is positive; kRanges: `ranges` gives the keys of every kAttentionRows rows and which of them are plain, else
-// `ranges` is null; kZeroIfEmpty: a row whose scores are all minus infinity gives 0, else NaN.
+// Runs tasks [begin, end) of shape.tasks(). `micro` must contain the micro-kernels for kAttentionVectors vectors and
+// for one vector. `scratch` has AttentionScratch(shape, micro.rows, panel).bytes() bytes.
+//
+// Config:
+//   kScaled: all scores are plain. A plain score is the product times kScale, which is positive.
+//   kRanges: `ranges` gives, for every kAttentionRows rows, their keys and which of these keys have plain scores.
+//     Otherwise `ranges` is null.
+//   kZeroIfEmpty: a row whose scores are all minus infinity gives 0; otherwise NaN.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Epilogue>
 void attention(const MicroKernels<float, float>& micro, const AttentionShape& shape, const AttentionKeys* ranges,
                const AttentionOperand<Q>& q, const AttentionOperand<K>& k, const AttentionOperand<V>& v,

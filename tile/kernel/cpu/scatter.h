@@ -1,13 +1,14 @@
-// Copies of a tensor with some elements replaced by updates, or combined with them. Duplicates apply in row-major
-// order. Negative indices count from the end. Indices outside are clamped, so that nothing outside is written, or
-// skipped (Drop, which also skips negative ones). If `data` is null, `out` already holds the tensor.
+// Copies a tensor and replaces some elements by updates, or combines them with updates. Updates with the same index are
+// applied in row-major order. Negative indices count from the end. Indices out of range are clamped, so that nothing
+// outside the tensor is written. With `Drop`, indices out of range and negative indices are skipped instead. If `data`
+// is null, `out` already contains the tensor.
 #pragma once
 
 #include "tile/op/reduce.h"
 
 namespace heddle::tile {
 
-// The combiner that keeps only the update.
+// The combiner that replaces the old element by the update.
 struct replaced {};
 
 namespace detail {
@@ -23,10 +24,11 @@ TILE_INLINE void combine_into(T* to, const T* update) {
 
 }  // namespace detail
 
-// out = data, then out[i0, ..., index, ...] <- updates[i0, ..., i(Dim), ...] for every position of the indices. Their
-// shape lies within that of the data except along Dim; `index_shape` is that of the updates. `index_stride` is that of
-// an index along each dimension, 0 if one index serves all. Processes rows [first, last) of dimension 0, or everything
-// if Dim is 0.
+// Copies `data` to `out`. Then, for every position of `indices`, out[i0, ..., index, ...] <- updates[i0, ..., i, ...],
+// where index = indices[i0, ..., i, ...] replaces the coordinate i of dimension Dim. `indices` and `updates` have the
+// shape `index_shape`. This shape is not larger than `shape` along any dimension except Dim. `index_stride` gives the
+// stride of `indices` along each dimension; a stride is 0 if all positions along the dimension share an index.
+// Processes rows [first, last) of dimension 0. If Dim is 0, processes all rows.
 template <typename Combine, int Rank, int Dim, bool Drop, typename T, typename I>
 void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
                       T* TILE_RESTRICT out, const int64_t* shape, const int64_t* index_shape,
@@ -38,7 +40,7 @@ void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indice
   if (data != nullptr) {
     __builtin_memcpy(out + first * stride[0], data + first * stride[0], size_t((last - first) * stride[0]) * sizeof(T));
   }
-  int64_t at[Rank] = {}, row = 1;  // the position of a row of the indices; elements per index of their first dimension
+  int64_t at[Rank] = {}, row = 1;  // coordinates of a row of `indices`; elements per step of dimension 0
   for (int d = 1; d < Rank; ++d) row *= index_shape[d];
   if constexpr (Dim == 0) last = index_shape[0];
   if (last > index_shape[0]) last = index_shape[0];
@@ -65,8 +67,8 @@ void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indice
   }
 }
 
-// out = data, then out[index tuple, :] <- updates[i, :] for i < tuples. Tuples have Depth indices. Processes columns
-// [first, last) of the dimensions after a tuple.
+// Copies `data` to `out`. Then out[index tuple i, :] <- updates[i, :] for i < tuples. A tuple has Depth indices. The
+// dimensions after the tuple are treated as columns; processes columns [first, last).
 template <typename Combine, int Rank, int Depth, typename T, typename I>
 void scatter_nd(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
                 T* TILE_RESTRICT out, const int64_t* shape, int64_t tuples, int64_t first, int64_t last) {

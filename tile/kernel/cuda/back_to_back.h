@@ -1,25 +1,25 @@
-// D1 = epilogue(between(A W0) W1) on sm_80 and later, for a D0 = between(A W0) of few columns. A block has all columns
-// of its rows of D0, so D0 goes from the accumulators of one mma.sync product to the fragments of the next and is never
-// stored in memory.
+// Computes D1 = epilogue(between(A W0) W1) on sm_80 and later. D0 = between(A W0) must have few columns. A block
+// computes all columns of its rows of D0. So D0 is passed from the accumulators of the first mma.sync product to the
+// fragments of the second, and is never stored in global memory.
 //
-// If D0 is in registers, a warp has all columns of its rows: a rounded pair of accumulators is in place as a word of
-// the next product's left operand. If D0 is in shared memory, its columns are divided among several warps, and a
-// barrier separates the products. All of W1 is loaded into shared memory at the start of the first product.
+// If D0 is in registers, a warp has all columns of its rows. A rounded pair of accumulators is then already in the
+// right place to be a word of the left operand of the second product. If D0 is in shared memory, its columns are
+// divided among several warps, and a barrier separates the two products. All of W1 is loaded into shared memory at the
+// start of the first product.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides a configuration, operands, a functor and an epilogue. The operands A, W0 and W1 are as in
+// sm80::gemm (W1 is a matrix with index [column of D1][column of D0]). The functor `between` converts accumulators to
+// values of D0 and has no side effects. The epilogue stores D1. The configuration has these members:
 //
 //   struct Config {
 //     using In = tile::half;                        // of A, W0, W1 and D0: tile::half or tile::bfloat
 //     static constexpr int kTileM = 128, kTileK = 32, kStages = 3;   // of the first product, as in sm80::gemm
-//     static constexpr int kColumns0 = 64;          // of D0, rounded up to a multiple of 16 kWarpsN
-//     static constexpr int kTileN = 64;             // columns of D1 at once
+//     static constexpr int kColumns0 = 64;          // columns of D0, rounded up to a multiple of 16 * kWarpsN
+//     static constexpr int kTileN = 64;             // columns of D1 computed at a time
 //     static constexpr int kWarpsM = 4, kWarpsN = 1;
-//     static constexpr int kNeighbours = 8;         // columns of D1 passed to the epilogue at once
-//     static constexpr bool kInRegisters = true;    // D0 is in registers; needs kWarpsN = 1
+//     static constexpr int kNeighbours = 8;         // columns of D1 passed to the epilogue at a time
+//     static constexpr bool kInRegisters = true;    // true: D0 is in registers, which requires kWarpsN = 1
 //   };
-//
-// operands A, W0 and W1 as in sm80::gemm (W1 a matrix: [column of D1][column of D0]), `between`, which returns values
-// of D0 for accumulators and stores nothing, and an epilogue that stores D1.
 #pragma once
 
 #include "tile/core/cuda_back_to_back.h"
@@ -27,7 +27,7 @@
 
 namespace heddle::tile::sm80 {
 
-// The first product, in the form that its main loop expects.
+// The configuration of the first product, with the members that GemmMainLoop expects.
 template <typename Config>
 struct BackToBackFirst {
   using InA = typename Config::In;
@@ -36,7 +36,7 @@ struct BackToBackFirst {
   static constexpr int kWarpsM = Config::kWarpsM, kWarpsN = Config::kWarpsN, kStages = Config::kStages;
 };
 
-// The second product, in the form that the store of its sums expects.
+// The configuration of the second product, with the members that StagedStore expects.
 template <typename Config>
 struct BackToBackSecond {
   static constexpr auto kStore = GemmStore::kEpilogue;
@@ -67,7 +67,7 @@ struct BackToBackTraits {
   static_assert(is_power_of_two(Config::kTileN) || WeightTile::kAlongK, "lines along rows are cut at powers of two");
 };
 
-// Requests all of W1: tiles [step][slice].
+// Requests all of W1. Its tiles are stored in the order [step][slice].
 template <typename Traits, typename W1>
 __device__ inline void load_weights(uint8_t* to, const W1& operand, int batch, int steps, int columns) {
   using Loader = typename Traits::WeightLoader;
@@ -87,14 +87,14 @@ __device__ inline void load_weights(uint8_t* to, const W1& operand, int batch, i
   }
 }
 
-// The left operand of the second product: a warp's rows of D0.
+// The left operand of the second product: the rows of D0 that belong to a warp.
 template <typename Config, typename W1, bool InRegisters = Config::kInRegisters>
-class InnerFragments {  // in registers: all columns
+class InnerFragments {  // in registers: each warp has all columns
   using Traits = BackToBackTraits<Config, W1>;
 
  public:
   __device__ InnerFragments(uint8_t*, int, int) {}
-  // A pair of block (i, j) of the accumulators, of row lane / 4 + 8 h.
+  // Stores a rounded pair of accumulators. The pair belongs to block (i, j) and to row lane / 4 + 8 h of the block.
   __device__ void put(int i, int j, int h, uint32_t pair) { words_[i][j / 2][j % 2 * 2 + h] = pair; }
   __device__ void share() const {}
   __device__ void read(uint32_t (&a)[4], int i, int slice, int step) const {
@@ -107,7 +107,7 @@ class InnerFragments {  // in registers: all columns
 };
 
 template <typename Config, typename W1>
-class InnerFragments<Config, W1, false> {  // in shared memory: tiles of a slice of columns
+class InnerFragments<Config, W1, false> {  // in shared memory: one tile for each slice of columns
   using Traits = BackToBackTraits<Config, W1>;
   using Tile = typename Traits::InnerTile;
 
@@ -131,8 +131,8 @@ class InnerFragments<Config, W1, false> {  // in shared memory: tiles of a slice
   FragmentReader<typename Traits::In, Tile, Traits::kDepth, true, false> reader_;
 };
 
-// Computes D0 from accumulators, a pair at a time. Columns that D0 does not have are zero, whatever A has; rows that it
-// does not have are undefined.
+// Converts the accumulators to D0, one pair at a time, and puts them into `inner`. Columns beyond the end of D0 are set
+// to zero, whatever values A has. Rows beyond its end are undefined.
 template <typename Traits, typename Inner, typename Between>
 __device__ inline void hand_on(Inner& inner, const float (&acc)[Traits::kBlocksM][Traits::kBlocksN0][4],
                                const Between& between, const BackToBackArgs& args, int batch, int row, int column) {
@@ -153,8 +153,8 @@ __device__ inline void hand_on(Inner& inner, const float (&acc)[Traits::kBlocksM
   }
 }
 
-// The kernel. Launched with BackToBackTraits<...>::kThreads threads, back_to_back_shared().total bytes of dynamic
-// shared memory.
+// The kernel. It must be launched with BackToBackTraits<...>::kThreads threads and back_to_back_shared().total bytes of
+// dynamic shared memory.
 template <typename Config, typename A, typename W0, typename W1, typename Between, typename Epilogue>
 __device__ inline void back_to_back(const BackToBackArgs& args, const A& operand_a, const W0& operand_w0,
                                     const W1& operand_w1, const Between& between, const Epilogue& epilogue) {
@@ -180,7 +180,7 @@ __device__ inline void back_to_back(const BackToBackArgs& args, const A& operand
   hand_on<Traits>(inner, acc, between, args, batch, m + warp_m, warp_n * Traits::kWarpN0);
   inner.share();
 
-  // The second product, some columns at a time.
+  // The second product, kTileN columns at a time.
   GemmArgs stored{};
   stored.m = args.m, stored.n = args.n1;
   const GemmUnit unit{m, 0, batch, 0, {0, 0}};

@@ -1,6 +1,6 @@
-// Reductions over blocks of a cooperative grid. Each block passes its part to the others through memory, in packets
-// that show by themselves whether they have arrived. A barrier would also wait for all other writes of a block, and
-// would need two trips through memory: one for the barrier and one for the data.
+// Reductions across the blocks of a cooperative grid. Each block passes its partial result to the others through global
+// memory, in packets that show whether they have arrived. A grid barrier would also wait for all other writes of a
+// block. It would also need two round trips through memory: one for the barrier and one for the data.
 #pragma once
 
 #include "tile/arch/sm80/global.h"
@@ -10,9 +10,9 @@ namespace heddle::tile {
 
 namespace detail {
 
-// A value as quads of three data words and a word that makes the exclusive or of all four equal to all ones. All four
-// words are read: of a quad with unused words ptxas (CUDA 13.0) loads the others one by one, which is not a single
-// read.
+// A value as a sequence of quads. Each quad has three data words and a check word, chosen so that the exclusive or of
+// all four words is all ones. All four words are always used: ptxas (CUDA 13.0) splits a load of a quad with unused
+// words into single words, and the load must be a single access.
 template <typename T>
 struct grid_packet {
   static constexpr int kQuads = (sizeof(T) + 11) / 12;
@@ -52,8 +52,9 @@ struct grid_packet {
 
 }  // namespace detail
 
-// `Blocks` neighbouring blocks that exchange results, with `Quads` of memory for all of their packets. `memory` is zero
-// before and after the kernel; 128 bytes before the packets count departures.
+// A group of `Blocks` consecutive blocks that exchange results. The packets of the group take `Quads` quads of memory
+// in total. `memory` must be zero before the kernel, and it is zero again after the kernel. In the 128 bytes before the
+// packets is the number of blocks that have departed.
 template <int Blocks, int Quads>
 struct grid_cta_group {
   static constexpr int kHead = 128, kBytes = kHead + Quads * 16;
@@ -62,12 +63,12 @@ struct grid_cta_group {
 
   TILE_INLINE explicit grid_cta_group(uint8_t* all) : memory(all + blockIdx.x / Blocks * kBytes) {}
   TILE_INLINE sm80::Quad* packets() const { return reinterpret_cast<sm80::Quad*>(memory + kHead); }
-  // Called after the last exchange of a block, when all its threads have read the other blocks' packets. Later writes
-  // cannot change values already read, so no ordering is needed.
+  // To be called after the last exchange of a block, when all its threads have read the packets of the other blocks.
+  // Later writes cannot change values that were already read, so no memory ordering is needed.
   TILE_INLINE void depart() {
     if (threadIdx.x == 0) departed = atomicAdd(reinterpret_cast<uint32_t*>(memory), 1u);
   }
-  // The last block to depart resets the memory to zeros.
+  // The last block to depart resets the memory to zero.
   TILE_INLINE void leave() {
     if (!__syncthreads_or(threadIdx.x == 0 && departed == Blocks - 1)) return;
     for (int k = threadIdx.x; k < Quads; k += blockDim.x) packets()[k] = {};
@@ -75,9 +76,10 @@ struct grid_cta_group {
   }
 };
 
-// Columns of running results: the first `Columns` threads of each block of a cta_group hold the results of the block's
-// rows, and on return those of the cta_group's rows. `packets`: Blocks * Columns packets, used once in a kernel.
-// `shared`: an element for each thread, reusable after the next barrier.
+// Combines running results of columns over a cta_group. On entry, the first `Columns` threads of each block hold the
+// results over the block's rows. On return, they hold the results over the rows of all blocks of the cta_group.
+// `packets` are Blocks * Columns packets, which a kernel may use only once. `shared` has one element per thread and may
+// be reused after the next barrier.
 template <typename C, int Threads, int Columns, int Blocks, typename A>
 TILE_INLINE void grid_columns(A& own, sm80::Quad* packets, uint8_t* shared) {
   using Element = decltype(element_of(own, 0));
@@ -86,12 +88,12 @@ TILE_INLINE void grid_columns(A& own, sm80::Quad* packets, uint8_t* shared) {
   constexpr int most = Threads / Columns, Parts = most < Blocks ? most : Blocks, Each = (Blocks + Parts - 1) / Parts;
   const int lane = threadIdx.x, part = lane / Columns, block = blockIdx.x % Blocks;
   if (lane < Columns) Packet::put(own.part[0], packets + (block * Columns + lane) * Packet::kQuads);
-  __syncthreads();  // `shared` has been read
+  __syncthreads();  // waits for earlier reads of `shared`
   Element x = C::template identity<Element>();
   if (part < Parts) {
     const sm80::Quad* from = packets + lane * Packet::kQuads;
     constexpr int step = Parts * Columns * Packet::kQuads;
-    Packet found[Each];  // all are in flight before the first is waited for
+    Packet found[Each];  // all loads are issued before the first is waited for
 #pragma unroll
     for (int i = 0; i < Each; ++i) {
       if (i * Parts + part < Blocks) found[i].load(from + i * step);

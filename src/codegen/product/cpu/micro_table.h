@@ -9,27 +9,29 @@
 
 namespace heddle::codegen {
 
-// Tables of the micro-kernels that a kernel calls. Each is a text of its own, compiled once for all kernels.
+// The tables of micro-kernels that a kernel calls. Each table is a separate text, compiled once and shared by all
+// kernels.
 struct MicroTables {
   std::string type;
-  std::string value;      // an expression
-  std::string arguments;  // for templates that take the table: vectors of a panel; whether the last panel may be narrow
+  std::string value;      // a C++ expression of this type
+  std::string arguments;  // for templates that use the table: vectors per panel; whether the last panel may be narrow
   std::vector<KernelText> texts;
 };
 
 struct MicroProblem {
   std::string_view compute, stored;
-  int64_t columns, lanes;    // lanes: of a vector
-  bool has_narrow = true;    // a last panel of one vector or less is computed at that width
+  int64_t columns, lanes;    // lanes: per vector
+  bool has_narrow = true;    // a last panel of at most one vector is computed at one vector's width
   bool any_columns = false;  // marked kernels support any number of columns
 };
 
-// Tables for micro tiles of `micro_m` rows and `micro_n` columns. `marked`: if the height of micro tiles is a common
-// one, it is a number that may become an argument.
+// Makes the tables for micro tiles of `micro_m` rows and `micro_n` columns. If `marked` and the height is one of
+// common_heights(), the kernel's text marks the height, so that it can become a run-time argument.
 MicroTables micro_tables(const MicroProblem& problem, int64_t micro_m, int64_t micro_n, const Target& target,
                          bool marked);
 
-// Prepends the declarations of the `others` that the text names. Drops others with a declaration that it does not name.
+// Prepends to the kernel's text the declarations of those `source.others` whose symbols the text contains. Removes from
+// `source.others` the texts that have a declaration but whose symbol the text does not contain.
 void declare_others(KernelSource& source);
 
 }  // namespace heddle::codegen

@@ -7,25 +7,26 @@
 
 namespace heddle::codegen {
 
-// Values that threads keep for their points between sweeps: in registers, in slots of shared memory, or as loads in
-// flight.
+// Code for values that a thread caches between passes over the data. A value is cached in registers, in slots of shared
+// memory, or as a load in flight.
 
-// Declares the values that the stages keep in registers, and names all values that they keep.
+// Declares the variables that the stages cache in registers. Registers the names of all values that the stages cache.
 void declare_cached(SweepContext& c, const std::vector<schedule::CudaStage>& stages);
-// Declares the running results of the serial loop.
+// Declares the accumulators that the serial loop carries.
 void declare_carried(SweepContext& c);
-// Declares the values that the stages of CudaStitchDesc::ahead load.
+// Declares the registers for the values that the stages of CudaStitchDesc::ahead load in advance.
 void declare_ahead(SweepContext& c);
 
-// Loads the values in shared memory that a stage uses at its point.
+// Loads from shared memory the cached values that a stage uses in the current iteration.
 void load_cached(SweepContext& c, const schedule::CudaStage& stage);
-// Writes the values that a stage keeps for its point. `made`: those in registers and shared memory are there already.
+// Stores the values that a stage caches in the current iteration. If `made`, registers and shared memory already hold
+// their values, and only loads in flight are written.
 void write_cached(SweepContext& c, const schedule::CudaStage& stage, bool made);
 
-// The operand that a sweep keeps in shared memory, if an asynchronous copy can bring it there; else null.
+// The operand that a stage caches in shared memory, if an asynchronous copy can load it; otherwise null.
 const schedule::CachedValue* copied_operand(SweepContext& c, const schedule::CudaStage& stage);
 void write_copy(SweepContext& c, const schedule::CudaStage& stage);
-// Loads the copy, which stands for the operand until drop_copy().
+// Loads the copied operand from shared memory. The loaded value replaces the operand in expressions until drop_copy().
 void use_copy(SweepContext& c, const schedule::CudaStage& stage);
 void drop_copy(SweepContext& c, const schedule::CudaStage& stage);
 

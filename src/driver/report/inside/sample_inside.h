@@ -8,24 +8,24 @@
 
 namespace heddle::driver {
 
-// The shares that nodes have in the time of their fused kernels on a CPU, from samples of the program counter.
+// How the time of fused kernels is divided among their nodes, estimated from samples of the program counter.
 struct InsideShares {
-  // By step of the plan: shares by node of the step's group, which sum to 1. Empty if there are too few samples or if
-  // the nodes of the lines are unknown.
+  // For each step of the plan: the fraction of time of each node in the step's group. The fractions sum to 1. Empty
+  // if there are too few samples, or if the nodes of the source lines are unknown.
   std::vector<std::vector<double>> by_step;
-  size_t fused = 0;          // steps whose kernel is of several nodes
-  size_t samples = 0;        // in these kernels
-  size_t dropped = 0;        // of all samples, those that the device had no room for
-  std::string why_none;      // why there are no samples; "": there are, or there was nothing to divide
+  size_t fused = 0;          // steps whose kernel computes several nodes
+  size_t samples = 0;        // samples in these kernels
+  size_t dropped = 0;        // samples of any kernel that were lost because the device's buffer was full
+  std::string why_none;      // why there are no samples; "": there are some, or no kernel is fused
   std::string fact() const;  // for the head of a profile
 };
 
-// Runs the plan once. It calls `next` with each step before the step begins, and with -1 between runs.
+// Runs the plan once. Calls `next` with the index of each step before the step begins, and with -1 after the last.
 using RunSteps = std::function<void(const std::function<void(int64_t step)>& next)>;
 
-// Compiles the kernels of a model for a CPU again, with line tables (g++ -g1). Then it calls `run`, which runs the
-// plan's own kernels, repeatedly for `seconds` while a sampler is active. The tables are valid for the plan's kernels
-// if the machine code is equal; otherwise there are no shares. Throws what `run` throws.
+// Recompiles the model's CPU kernels with line tables (g++ -g1). Then calls `run` repeatedly for `seconds`, while a
+// sampler is active; `run` executes the plan's original kernels. The line tables apply to the original kernels only if
+// both machine codes are equal. Otherwise there are no shares, and why_none says so. Throws what `run` throws.
 InsideShares sample_inside(const CompiledModel& model, const Target& target, double seconds, const RunSteps& run);
 
 }  // namespace heddle::driver

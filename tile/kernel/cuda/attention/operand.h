@@ -1,4 +1,4 @@
-// Tiles of Q, K and V in shared memory as warps read them (sm80.h).
+// Tiles of Q, K and V in shared memory, and how warps read them (sm80.h).
 #pragma once
 
 #include "tile/core/cuda_attention.h"
@@ -8,8 +8,9 @@
 
 namespace heddle::tile::sm80 {
 
-// A tile of V of 32-bit elements. Of each 8 keys the even ones are stored before the odd ones, so that fragments have
-// the key order of the scores in pack_scores(): accumulators become an operand without moving between lanes.
+// A tile of V with 32-bit elements. In each group of 8 keys, the even keys are stored before the odd keys. Fragments of
+// V then have the key order that the scores have after pack_scores(). So the accumulators of the scores become an
+// operand without moves between lanes.
 template <typename Tile>
 struct PairedKeys : Tile {
   __device__ static uint32_t place(uint32_t row, uint32_t key) {
@@ -25,7 +26,7 @@ struct StoredTile<Tile, true> {
   using type = PairedKeys<Tile>;
 };
 
-// A loader that can read again what it loaded.
+// A loader that can read back the values that it loaded.
 template <typename Operand, typename In, typename Tile, int Rows, int TileK, int Threads>
 class AttentionLoader : public cuda::TileLoader<Operand, In, Tile, Rows, TileK, Threads> {
   using Base = cuda::TileLoader<Operand, In, Tile, Rows, TileK, Threads>;
@@ -35,13 +36,13 @@ class AttentionLoader : public cuda::TileLoader<Operand, In, Tile, Rows, TileK, 
  public:
   using Base::Base;
 
-  // Calls f(x) for the words of a tile that this thread loaded, for elements of 32 bits.
+  // Calls f(x) for each word of a tile that this thread loaded. Elements must have 32 bits.
   template <typename F>
   __device__ static void for_words(const uint8_t* tile, F f) {
     const int line = cuda::loading_thread<Threads>() / D::kAcross;
     const int pos = cuda::loading_thread<Threads>() % D::kAcross * Base::W;
     if (D::kIdle && line >= (kAlongK ? Rows : TileK)) return;
-#pragma unroll 2  // values read at once take registers
+#pragma unroll 2  // unrolling further would take too many registers
     for (int i = 0; i < D::kCount; ++i) {
       const int row = (kAlongK ? line : pos) + Base::row_of(i), k = (kAlongK ? pos : line) + Base::k_of(i);
       if constexpr (Tile::kAlongK == kAlongK) {
@@ -61,19 +62,20 @@ class AttentionLoader : public cuda::TileLoader<Operand, In, Tile, Rows, TileK, 
 
 enum class AttentionRole : uint8_t { kQ, kK, kV };
 
-// Tiles of an operand of a batch: Rows rows (or columns) of Depth elements along the summed dimension, in slices. V of
-// 32 bits lies along its rows, whose lines of keys may be stored in any order. Tiles of keys may have `Pages` parts,
-// each from its own batch.
+// Tiles of an operand (Q, K or V) of one batch. A tile has Rows rows (columns for V), each with Depth elements along
+// the summed dimension, and is divided into slices. V with 32-bit elements is stored contiguous along its rows; so its
+// lines, one per key, may be stored in any order. A tile of keys may consist of `Pages` parts, each from a different
+// batch.
 template <typename Operand, typename In, int Rows, int Depth, int Threads, AttentionRole Role, int Pages = 1>
 class AttentionOperand {
   static constexpr int kElement = sizeof(In), kStep = 32 / kElement;
   static constexpr bool kPairs = Role == AttentionRole::kV && kElement == 4;
   static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK && !kPairs;
   static constexpr int kSlice = attention_slice(kAlongK ? Depth : Rows, kElement);
-  static constexpr int kInSlice = kSlice / (kAlongK ? kStep : 16);  // steps, blocks
+  static constexpr int kInSlice = kSlice / (kAlongK ? kStep : 16);  // number of steps or blocks per slice
   static constexpr int kSlices = (kAlongK ? Depth : Rows) / kSlice;
   static constexpr int kSliceRows = kAlongK ? Rows : kSlice, kSliceDepth = kAlongK ? kSlice : Depth;
-  static constexpr int kAtOnce = kElement == 4 || kSlices > 8 ? 1 : kSlices;  // positions that are kept take registers
+  static constexpr int kAtOnce = kElement == 4 || kSlices > 8 ? 1 : kSlices;  // unrolled slices; each takes registers
   using Tile = SwizzledTile<In, kSliceRows, kSliceDepth, kAlongK>;
   using Stored = typename StoredTile<Tile, kPairs>::type;
   static constexpr bool kMemoryAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK;
@@ -87,21 +89,23 @@ class AttentionOperand {
 
   __device__ AttentionOperand(const Operand& operand, int32_t batch) : operand_(operand), batch_(batch), reader_(0) {}
 
-  // Requests the tile from row `row` and depth element `at` on.
+  // Requests the tile that starts at row `row` and depth element `at`.
   __device__ void load(uint8_t* to, int32_t row, int32_t at) const { load_part(to, batch_, row, at); }
-  // The same for keys in pages (pages.h), given by `walk`, from key `key` of the page on; for V from `column` on.
+  // Requests a tile whose keys are in pages (pages.h). `walk` gives the pages; `key` is the first key within each
+  // page. For V, `column` is the first column.
   template <int Page, typename Walk>
   __device__ void load_pages(uint8_t* to, const Walk& walk, int32_t key, int32_t column) const {
 #pragma unroll
     for (int i = 0; i < Pages; ++i) {
       const int32_t page = walk.page(i);
-      // Rows after the end of a page are zero.
+      // If there is no page, reads past the end of page 0, which gives zeros.
       const int32_t batch = page < 0 ? 0 : walk.operand_batch(page), first = page < 0 ? Page : key;
       load_part(to + i * kPartBytes, batch, Role == AttentionRole::kK ? first : column,
                 Role == AttentionRole::kK ? 0 : first);
     }
   }
-  // Whether the tensor cores must not multiply the values that this thread loaded into an arrived tile (split_tf32.h).
+  // True if this thread loaded values into the tile that tensor cores must not multiply (split_tf32.h). The tile must
+  // have arrived in shared memory.
   __device__ static bool leaves_range(const uint8_t* tile) {
     float most = 0;
 #pragma unroll 1
@@ -111,7 +115,7 @@ class AttentionOperand {
     }
     return cuda::is_beyond_range(most);
   }
-  // Reads the fragment of 16-row block `block` and depth step `step`.
+  // Reads the fragment of 16-row block `block` at depth step `step`.
   __device__ void read(uint32_t (&r)[4], const uint8_t* tile, int block, int step) const {
     const uint8_t* slice = tile + (kAlongK ? step : block) / kInSlice * Tile::kBytes;
     reader_.read(r, slice, cuda::shared_address(slice), kAlongK ? block : block % kInSlice,

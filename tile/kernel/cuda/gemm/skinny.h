@@ -1,18 +1,20 @@
-// D = epilogue(A B) for few rows (or few columns) of D. Every element of the wide operand is read once, straight from
-// memory into registers, and multiplied by all rows of the few operand: memory is the limit, not arithmetic. Parts of k
-// are divided among lanes or warps and, with GemmStore::kPartial, blocks; sums are always added in the same order.
+// Computes D = epilogue(A B) if D has few rows (or few columns). One operand, `Few`, then has few rows. The other
+// operand, `Wide`, has many rows, called wide rows. Each element of `Wide` is loaded once from global memory directly
+// into registers, and is multiplied by all rows of `Few`. The kernel is memory-bound. The k dimension is divided among
+// lanes or warps and, with GemmStore::kPartial, among blocks. Sums are always added in the same order.
 //
 //   struct Config {
-//     using In = float;                     // float, double, int32_t, int64_t: type of converted operands and sums
-//     static constexpr int kFew = 4;        // at least the few operand's rows; a power of two, at most 16
+//     using In = float;                     // type of converted operands and sums: float, double, int32_t, int64_t
+//     static constexpr int kFew = 4;        // >= the rows of `Few`; a power of two, at most 16
 //     static constexpr int kWarps = 8;
-//     static constexpr int kRows = 4;       // wide rows of a warp at a time, if memory lies along k
-//     static constexpr bool kSwapped = false;   // the wide rows are rows of D, else columns
+//     static constexpr int kRows = 4;       // wide rows per warp at a time, if memory is contiguous along k
+//     static constexpr bool kSwapped = false;   // true: the wide rows are rows of D; false: columns of D
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
-// Operands are those of tile/kernel/cuda/gemm/sm80.h with a view, and so are the epilogue and GemmArgs. There m counts
-// the few rows and n the wide rows, tiles_m is 1, and SkinnyTraits gives the size of a tile along n and k.
+// Operands, the epilogue and GemmArgs are those of tile/kernel/cuda/gemm/sm80.h; operands must have a view. In
+// GemmArgs, m is the number of rows of `Few`, n is the number of wide rows, and tiles_m is 1. SkinnyTraits gives the
+// size of a tile along n and k.
 #pragma once
 
 #include "tile/arch/sm80/stream.h"
@@ -29,16 +31,16 @@ struct SkinnyTraits {
   static constexpr int kMost = 16 / sizeof(typename Wide::Element);
   static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
   static constexpr bool kAlongK = kWidthK >= kWidthRow;
-  static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements of a piece
+  static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements per load
   static constexpr int kThreads = 32 * Config::kWarps, kUnrolled = 8;
-  // Along k: a warp has kRows rows, and a tile of k is one piece of every lane. Along rows: a lane has a piece of rows,
-  // and a warp every kWarps-th k.
+  // If memory is contiguous along k, a warp computes kRows rows, and a tile of k has one load of every lane. If it is
+  // contiguous along rows, a lane loads adjacent rows, and a warp processes every kWarps-th k.
   static constexpr int kTileN = kAlongK ? Config::kWarps * Config::kRows : 32 * kWidth;
   static constexpr int kTileK = kAlongK ? 32 * kWidth : Config::kWarps * kUnrolled;
   static constexpr int kSharedBytes = kAlongK ? 0 : Config::kWarps * kTileN * static_cast<int>(sizeof(In));
 };
 
-// One operand's elements as the type in which they are multiplied.
+// Reads elements of one operand and converts them to the type in which they are multiplied.
 template <typename Operand, typename In>
 class ElementReader {
  public:
@@ -50,7 +52,8 @@ class ElementReader {
       : operand_(operand), view_(operand.view(batch)), batch_(batch) {}
   __device__ Coordinate<Chain> at(int row, int k) const { return view_.at(row, k); }
 
-  // Element (row, k) and its W - 1 neighbours along k (or along rows); missing elements are 0.
+  // Reads element (row, k) and the W - 1 elements that follow along k (along rows if `Rows`). Elements out of range
+  // are 0.
   template <int W, bool Rows>
   __device__ void read(In (&v)[W], const Coordinate<Chain>& at) const {
     constexpr int kKnown = known_vector_length < Rows ? 0 : 1, Chain > (W);
@@ -96,7 +99,7 @@ class ElementReader {
   int batch_;
 };
 
-// The sum over the lanes of a warp, in every lane, in the same order everywhere.
+// Returns the sum over the lanes of a warp, in every lane. Each lane adds in the same order.
 template <typename T>
 __device__ inline T sum_of_lanes(T x) {
 #pragma unroll
@@ -104,7 +107,8 @@ __device__ inline T sum_of_lanes(T x) {
   return x;
 }
 
-// Passes sums on: v[0..n) are neighbours of a row of D, or of the partial sums.
+// Passes n sums to the epilogue or stores them as partial sums. v[0..n) are adjacent elements of a row of D or of the
+// partial sums.
 template <typename Config, typename T, int W, typename Epilogue>
 __device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&v)[W],
                                      int row, int col, int n) {
@@ -116,8 +120,8 @@ __device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit,
   }
 }
 
-// The wide row of sum r of a warp's kRows sums, from column `first` of D on. If an epilogue gates, the first sums of
-// all pairs precede the second sums.
+// Returns the wide row that belongs to sum r of a warp's sums. `first` is the warp's first column of D. If the epilogue
+// gates, the first sums of all pairs precede the second sums.
 template <typename Epilogue, int Rows>
 __device__ inline int wide_row(int first, int r) {
   if constexpr (Gates<Epilogue>::value) {
@@ -127,7 +131,7 @@ __device__ inline int wide_row(int first, int r) {
   }
 }
 
-// Passes on a warp's sums of row m, for columns of D from `first` on.
+// Passes a warp's sums of row m to the epilogue. `first` is the warp's first column of D.
 template <typename Config, typename T, int Rows, typename Epilogue>
 __device__ inline void finish_row(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&sums)[Rows],
                                   int m, int first) {
@@ -145,7 +149,8 @@ __device__ inline void finish_row(const GemmArgs& args, const GemmUnit& unit, co
   }
 }
 
-// Memory along k: lanes are side by side along k; a warp has kRows wide rows at a time.
+// For memory that is contiguous along k. Consecutive lanes load consecutive elements along k. A warp computes kRows
+// wide rows at a time.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                    const Epilogue& epilogue) {
@@ -160,7 +165,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   const ElementReader<Wide, In> b(wide, unit.batch);
 
   In sums[kFew][kRows] = {};
-  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // loads in flight: full bandwidth needs 64 KiB
+  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // unrolling keeps loads in flight: full bandwidth needs 64 KiB
 #pragma unroll kUnrolled
   for (int32_t tile = unit.k.first; tile < unit.k.last; ++tile) {
     const int k = tile * Traits::kTileK + lane * W;
@@ -200,7 +205,8 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   }
 }
 
-// Memory along rows: lanes are side by side along the wide rows; warps take turns along k.
+// For memory that is contiguous along rows. Consecutive lanes load consecutive wide rows. Warps process different k in
+// round-robin order.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                       const Epilogue& epilogue) {
@@ -229,7 +235,8 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
     }
   }
 
-  // Adds the warps' sums in order. A thread then has the few sums of one wide row, or of a pair of rows.
+  // Adds the sums of the warps in order. Each thread then has the sums of one wide row, or of a pair of wide rows,
+  // with all rows of `Few`.
   constexpr int kPair = kColumnsOfPair<Epilogue>;
   static_assert(kPair == 1 || !Config::kSwapped);
   In total[kFew], other[kFew];
@@ -268,7 +275,8 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
   }
 }
 
-// The kernel. Launched with SkinnyTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
+// The kernel. It must be launched with SkinnyTraits<...>::kThreads threads and kSharedBytes bytes of dynamic shared
+// memory.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void gemm_skinny(const GemmArgs& args, const Few& few, const Wide& wide, const Epilogue& epilogue) {
   using Traits = SkinnyTraits<Config, Few, Wide>;

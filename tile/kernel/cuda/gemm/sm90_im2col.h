@@ -1,9 +1,11 @@
-// tile/kernel/cuda/gemm/sm90.h for convolutions. TMA gathers the pixels of a range of windows under one tap as rows of
-// A. k is (tap, channel); the channels of a tap are padded with zeros to whole k-tiles. Filters are B as rows of
-// (channel), one batch per tap.
+// The GEMM kernel of tile/kernel/cuda/gemm/sm90.h for convolutions. For one filter tap and a range of windows, TMA
+// gathers the pixels that the tap multiplies. These pixels become rows of A. The k dimension is (tap, channel); the
+// channels of a tap are padded with zeros to whole k-tiles. The filters are B: their rows have one element per channel,
+// and each tap is a batch.
 //
-// Config is that of tile/kernel/cuda/gemm/sm90.h, with 16-bit operands along k, not swapped. Batches are groups of
-// channels; with several groups each has whole k-tiles, and their filters are stored one after another.
+// Config is that of tile/kernel/cuda/gemm/sm90.h. Operands must have 16 bits and be contiguous along k; kSwapped must
+// be false. Batches are groups of channels. If there are several groups, the channels of each must fill whole k-tiles;
+// their filters are stored consecutively.
 #pragma once
 
 #include "tile/core/cuda_operand.h"
@@ -11,7 +13,7 @@
 
 namespace heddle::tile::sm90 {
 
-// One thread fills the ring, as gemm_produce() does.
+// One thread fills the ring of stages, as in gemm_produce().
 template <typename Config>
 __device__ inline PipelineState<Config::kStages> gemm_produce_windows(const TensorMap& map_a, const TensorMap& map_b,
                                                                       const GemmWindowsArgs& windows,
@@ -24,9 +26,9 @@ __device__ inline PipelineState<Config::kStages> gemm_produce_windows(const Tens
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   PipelineState<Traits::kStages> at;
   bool first_unit = true;
-  int32_t begun = 0;  // stages whose filters are already requested
+  int32_t begun = 0;  // number of stages whose filters are already requested
   while (true) {
-    // The first window of this block's share of the rows. After the last image there are only zeros.
+    // Computes the first window of this block's share of the rows. Windows after the last image are zero.
     const int32_t share = kShares == 1 ? 0 : walk.rank * kRows;
     const int32_t first = unit.m + share, line = first / windows.out[0];
     const int32_t image = line / windows.out[1];
@@ -78,7 +80,7 @@ __device__ inline PipelineState<Config::kStages> gemm_produce_windows(const Tens
   }
 }
 
-// The kernel. Launched as gemm() is.
+// The kernel. It must be launched as gemm() is.
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_windows(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                     const GemmArgs& args, const GemmWindowsArgs& windows, const Epilogue& epilogue,

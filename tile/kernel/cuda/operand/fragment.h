@@ -1,4 +1,4 @@
-// The layout of tiles in shared memory for tensor cores: the place of every element, and the fragments of a warp.
+// The layout of tiles in shared memory for tensor cores: the location of every element, and the fragments of a warp.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -7,10 +7,10 @@
 
 namespace heddle::tile::sm80 {
 
-// The byte offset of element (row, k) of a tile. Along k: rows of TileK elements. Otherwise: strips of at most 128
-// bytes of rows, one line per k. Pieces of 16 bytes are swizzled so that reads of fragments have no bank conflicts:
-// these read one piece of eight rows (or lines), and for 32-bit elements along rows, eight rows of four lines, which
-// have at least 64 bytes.
+// The byte offset of element (row, k) of a tile. With AlongK, the tile is stored as rows of TileK elements. Otherwise
+// it is stored as strips of at most 128 bytes of rows, with one line per k. Pieces of 16 bytes are swizzled so that
+// reads of fragments have no bank conflicts. Such a read loads one piece from each of eight rows (or lines). For 32-bit
+// elements that are contiguous along rows, it loads eight rows of four lines, which must have at least 64 bytes.
 template <typename T, int Rows, int TileK, bool AlongK>
 struct SwizzledTile {
   static constexpr bool kAlongK = AlongK;
@@ -34,8 +34,8 @@ struct SwizzledTile {
   }
 };
 
-// Locates a warp's fragments of one operand in a tile. Blocks have 16 rows; `IsB`: the two halves of a block are the
-// 8-column blocks of two instructions.
+// Locates a warp's fragments of one operand in a tile. A block has 16 rows. With `IsB`, the two halves of a block are
+// the 8-column operands of two instructions.
 template <typename In, typename Tile, int Depth, bool AlongK, bool IsB>
 class FragmentReader {
  public:
@@ -44,7 +44,8 @@ class FragmentReader {
     if constexpr (kMatrices) {
       const int half = lane / 8 % 2 * 8, other = lane / 16;
       const int row = first + lane % 8, k = 0;
-      // Matrix 1 is 8 rows further for A, half of the instruction's k further for B; matrix 2 the other way round.
+      // For A, matrix 1 begins 8 rows after matrix 0, and matrix 2 begins half of the instruction's k after
+      // matrix 0. For B, the offsets of matrices 1 and 2 are exchanged.
       const int rows_on = IsB ? other * 8 : half, k_on = (IsB ? half / 8 : other) * (Depth / 2);
       at_ = AlongK ? Tile::place(row + rows_on, k + k_on) : Tile::place(first + rows_on, lane % 8 + k_on);
     } else {
@@ -52,13 +53,13 @@ class FragmentReader {
     }
   }
 
-  // Reads block `block` of step `step` of the tile at `tile` (a shared address; for 32-bit elements along rows a
-  // pointer).
+  // Reads block `block` of step `step` of a tile. `tile` is the tile's address in shared memory. `raw` is a generic
+  // pointer to the tile; only 32-bit elements that are contiguous along rows are read through it.
   __device__ void read(uint32_t (&r)[4], const uint8_t* raw, uint32_t tile, int block, int step) const {
     if constexpr (kMatrices) {
       load_matrices<!AlongK>(r, tile + place(at_, block, step));
     } else {
-      // Rows 8 further are 32 bytes, k 4 further are 4 lines.
+      // A distance of 8 rows is 32 bytes; a distance of 4 along k is 4 lines.
       const auto word = [&](int rows_on, int k_on) {
         return *reinterpret_cast<const uint32_t*>(raw + (place(at_, block, step) ^ rows_on * 32) + k_on * Tile::kPitch);
       };
@@ -72,7 +73,8 @@ class FragmentReader {
  private:
   static constexpr bool kMatrices = AlongK || sizeof(In) == 2;
 
-  // Steps and blocks change bits that are zero in the lane's offset, so that xor adds them under the swizzle.
+  // Returns the offset of a block and step. Both set only bits that are zero in the lane's offset before swizzling,
+  // so xor adds them and keeps the swizzle.
   __device__ static uint32_t place(uint32_t at, int block, int step) {
     if constexpr (AlongK) {
       return (at ^ static_cast<uint32_t>(step * 32)) + block * 16 * Tile::kPitch;
@@ -86,8 +88,8 @@ class FragmentReader {
   uint32_t at_;
 };
 
-// Rounds 32-bit operands when they are read, half a unit away from zero, because the instruction ignores the low 13
-// bits; NaN is kept. Other operands are already in the instruction's format.
+// Rounds 32-bit operands after reading them, since the instruction ignores the low 13 bits. Rounds to nearest, with
+// ties away from zero; NaN stays NaN. Other operands already have the instruction's format.
 template <typename In>
 __device__ inline void round_fragment(uint32_t& r) {
   if constexpr (is_same<In, cuda::tf32>) {

@@ -1,10 +1,12 @@
-// Products of f32 on tensor cores. A number is the sum of two tf32 numbers: itself rounded to 11 bits, and the
-// remainder, of which 11 bits are read. Of the four products the one of the two low parts is omitted: it is below 2^-22
-// of the whole. Tensor cores truncate sums that ordinary arithmetic rounds, so each instruction begins with zero and
-// its result is added outside (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022).
+// Products of f32 on tensor cores. A number is split into the sum of two tf32 numbers: the number rounded to 11 bits,
+// and the remainder, of which the instruction reads 11 bits. Of the four products of such parts, the product of the two
+// low parts is omitted, since it is below 2^-22 of the whole. Tensor cores truncate sums that ordinary arithmetic
+// rounds. So each instruction starts with a zero accumulator, and ordinary arithmetic adds its result (Ootomo and
+// Yokota, Recovering single precision accuracy from Tensor Cores, 2022).
 //
-// The parts of NaN are NaN. FMA multiplies numbers whose parts, products or sums of products leave the range of tf32
-// while f32 would not: infinities, whose remainder would be NaN, and very large or very small numbers.
+// The parts of NaN are NaN. FMA instructions multiply numbers whose parts, products or sums of products would leave the
+// range of tf32 although they are in the range of f32. These are infinities, whose remainder would be NaN, and very
+// large or very small numbers.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -19,20 +21,21 @@ __device__ inline SplitFloat split_float(uint32_t x) {
   return {high, __float_as_uint(__uint_as_float(x) - __uint_as_float(high))};
 }
 
-// Tensor cores multiply numbers whose magnitude is in this range, as bits: 2^-90 to 2^60. If the largest of several
-// numbers is in the range, the errors of smaller ones are far below the last bit of the sums.
+// The range of magnitudes that tensor cores multiply, as the bits of floats: 2^-90 to 2^60. It is enough that the
+// largest of several numbers is in this range: errors of the smaller numbers are far below the last bit of the sums.
 inline constexpr uint32_t kLeastSplit = (127u - 90) << 23, kMostSplit = (127u + 60) << 23;
 
-// The larger magnitude, where `most` is a magnitude; NaN is ignored.
+// Returns the larger of the magnitudes `most` and |x|, where x has the bits of a float. NaN is ignored.
 __device__ inline float larger_magnitude(float most, uint32_t x) {
   return fmaxf(most, fabsf(__uint_as_float(x)));
 }
-// Whether FMA must multiply numbers with the largest magnitude `most`.
+// True if FMA instead of tensor cores must multiply numbers. `most` is their largest magnitude.
 __device__ inline bool is_beyond_range(float most) {
   const uint32_t largest = __float_as_uint(most);
   return largest != 0 && largest - kLeastSplit > kMostSplit - kLeastSplit;
 }
-// The same, where `most` is the largest magnitude in this lane. Called by whole warps.
+// True if FMA instead of tensor cores must multiply the numbers of a warp. `most` is the largest magnitude in this
+// lane. All lanes of the warp must call this function.
 __device__ inline bool leaves_range(float most) {
   return is_beyond_range(__uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(most))));
 }
@@ -41,7 +44,7 @@ __device__ inline bool leaves_range(float most) {
 
 namespace heddle::tile::sm80 {
 
-// The instruction for f32 in the kernels: operands are f32 as stored in memory.
+// The tensor-core instruction for f32 operands in the kernels. The operands are f32 as stored in memory.
 template <>
 struct Mma<cuda::tf32x2, cuda::tf32x2> {
   using Acc = float;
@@ -67,7 +70,8 @@ struct Mma<cuda::tf32x2, cuda::tf32x2> {
   }
 };
 
-// The same by FMA, for all blocks of a warp. Short code that rarely runs.
+// Computes the products of Mma<tf32x2, tf32x2> by FMA, for all blocks of a warp. The code is short since it rarely
+// runs.
 template <int BlocksM, int BlocksN>
 __device__ inline void multiply_by_fma(float (&d)[BlocksM][BlocksN][4], const uint32_t (&a)[BlocksM][4],
                                        const uint32_t (&b)[BlocksN][2]) {

@@ -1,33 +1,34 @@
-// Windows with long rows over channels-last images: depthwise convolution and pooling in one or two dimensions, bound
-// by arithmetic. A thread makes kAcross neighbouring outputs of kWidth channels. A ring of registers holds the pixels
-// that they need for one tap. The next tap needs one new pixel and uses the others again. So a tap costs one load of a
-// pixel and one of a filter, whatever kAcross is, and the text does not grow with the window.
-// Neighbouring threads have neighbouring channels.
+// Depthwise convolution and pooling over channels-last images in one or two dimensions, for windows with long rows. The
+// kernel is compute-bound. A thread computes kAcross adjacent outputs of kWidth channels. A ring of registers holds the
+// pixels that these outputs need for one tap. The next tap needs one new pixel and reuses all others. So each tap costs
+// one load of a pixel and one load of a filter element, whatever kAcross is. The size of the code does not grow with
+// the window.
+// Adjacent threads process adjacent channels.
 //
-//   struct Config {                             // members of the same name as in register_tiled.h
+//   struct Config {                             // members are those of register_tiled.h with the same names
 //     using X, Filter, Acc, Limits;
 //     static constexpr int kWidth, kWindow[2], kStride[2], kAcross;
-//     static constexpr bool kWhole, kPacked;    // kWhole: kAcross divides the columns of outputs
+//     static constexpr bool kWhole, kPacked;    // kWhole: kAcross divides the number of output columns
 //     static constexpr auto kFold;
 //   };
 //
-// The epilogue is generic.h's.
+// The epilogue is that of generic.h.
 #pragma once
 
 #include "tile/kernel/cuda/window/generic.h"
 
 namespace heddle::tile::cuda {
 
-// The pixels of an image row, in the order in which they enter the ring.
+// Loads the pixels of an image row, in the order in which they enter the ring.
 template <typename Config>
 struct RingPixels {
   using X = typename Config::X;
   static constexpr int W = Config::kWidth;
 
-  const X* next;  // of the thread's channels
+  const X* next;  // address of the next pixel, at the thread's channels
   int32_t x, width, channels;
 
-  // The next pixel. In the padding: the neutral value of the fold.
+  // Loads the next pixel. In the padding, returns the neutral value of the fold.
   __device__ inline Neighbours<X, W> load() {
     Neighbours<X, W> pixel;
 #pragma unroll
@@ -38,7 +39,7 @@ struct RingPixels {
   }
 };
 
-// The taps of one row of a filter.
+// Loads the taps of one row of a filter.
 template <typename Config>
 struct RingFilter {
   using Filter = typename Config::Filter;
@@ -66,7 +67,8 @@ struct RegisterRing {
   static constexpr int W = Config::kWidth, kAcross = Config::kAcross, kStride = Config::kStride[1];
   static constexpr int kLength = Config::kWindow[1];
   static constexpr bool kDot = Config::kFold == WindowFold::kDot;
-  // kPixels: the pixels of a tap. kRing rounds them up, so that pixels on their way have the same slots in each turn.
+  // kPixels is the number of pixels that a tap needs. kRing is kPixels rounded up to a multiple of kAhead, so that
+  // the same slots hold the prefetched pixels in each pass over the ring.
   static constexpr int kPixels = kStride * (kAcross - 1) + 1, kAhead = 4,
                        kRing = (kPixels + kAhead - 1) / kAhead * kAhead;
 
@@ -79,7 +81,7 @@ struct RegisterRing {
     for (int i = 0; i < W; ++i) ring[slot][i] = convert<Acc>(pixel.x[i]);
   }
 
-  // Computes kTaps taps. The first pixel of the first tap is in slot 0.
+  // Computes kTaps taps. The first pixel of the first tap must be in slot 0.
   template <int kTaps>
   __device__ inline void turn(RingPixels<Config>& pixels, RingFilter<Config>& filter) {
 #pragma unroll
@@ -103,7 +105,7 @@ struct RegisterRing {
     }
   }
 
-  // One row of the window.
+  // Computes one row of the window.
   __device__ inline void row(RingPixels<Config> pixels, RingFilter<Config> filter) {
 #pragma unroll
     for (int p = 0; p + 1 < kPixels; ++p) enter(p, pixels.load());
@@ -115,7 +117,7 @@ struct RegisterRing {
   }
 };
 
-// The kernel: one item per thread, with any total number of threads.
+// The kernel. Each thread processes one item. The total number of threads is arbitrary.
 template <typename Config, typename Epilogue>
 __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epilogue) {
   using Ring = RegisterRing<Config>;
@@ -125,7 +127,7 @@ __device__ inline void register_ring(const SlideArgs& args, const Epilogue& epil
   const auto item = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (item >= args.items) return;
 
-  // Partition: channels, columns, row, image.
+  // Splits the item number into image, row, columns and channels; channels vary fastest.
   const int32_t place = args.by_pieces.divide(item), line = args.by_across.divide(place),
                 image = args.by_down.divide(line);
   const int32_t channel = (item - place * args.pieces) * W, left = (place - line * args.across) * kAcross,

@@ -4,7 +4,8 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages. The table in stages.cc gives the purpose of each.
+// The passes that turn the expressions of a kernel into its stages. The table in stages.cc gives the purpose of each
+// pass.
 void transpose_loads(CudaDrafts& k);
 void compensate_sums(CudaDrafts& k);
 void find_once(CudaDrafts& k);

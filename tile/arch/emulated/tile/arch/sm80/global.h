@@ -1,4 +1,4 @@
-// The emulated version of tile/arch/sm80/global.h.
+// Emulates tile/arch/sm80/global.h.
 #pragma once
 
 #include <stdint.h>

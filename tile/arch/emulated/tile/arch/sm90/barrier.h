@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/barrier.h.
+// Emulates tile/arch/sm90/barrier.h.
 #pragma once
 
 #include "tile/arch/sm80/named_barrier.h"
