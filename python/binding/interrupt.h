@@ -57,7 +57,8 @@ auto interruptible(const Work& work) {
   }
 }
 
-// Like interruptible(work), for work that another thread may cancel through `by_others`. Null: no other thread can.
+// Like interruptible(work), for work that another thread may cancel through `by_others`. If `by_others` is null, this
+// is interruptible(work).
 template <typename Work>
 auto interruptible(Cancellation* by_others, const Work& work) {
   if (by_others == nullptr) return interruptible(work);

@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// A 128-bit content hash (XXH3), not cryptographic. Uses: detecting damage, and naming cache entries in a user's own
-// folder.
+// A 128-bit content hash (XXH3). It is not cryptographic. It serves to detect damage and to name cache entries in a
+// user's own folder.
 struct Hash128 {
   uint64_t high = 0, low = 0;
   bool operator==(const Hash128&) const = default;
@@ -20,12 +20,12 @@ inline Hash128 hash_text(std::string_view text) {
   return hash_bytes(text.data(), text.size());
 }
 
-// Hashes a large range: hashes its 16 MiB pieces with `threads` threads in parallel, then hashes these hashes. The
-// result does not depend on `threads`, but differs from that of hash_bytes().
+// Hashes a large range: `threads` threads hash pieces of 16 MiB in parallel, then the hashes of the pieces are hashed.
+// The result does not depend on `threads`, but differs from that of hash_bytes().
 Hash128 hash_large(const void* data, size_t bytes, int threads);
 
-// hash_large() of a file's content. Reads through small buffers rather than mapping the file, which would count as
-// memory of this process. Throws kFile.
+// hash_large() of a file's content. The file is read through small buffers. It is not mapped, since a mapping would
+// count as memory of this process. Throws kFile.
 Hash128 hash_file(const std::string& path, int threads);
 Hash128 hash_file(int fd, const std::string& path, int threads);  // `fd` is open for reading
 

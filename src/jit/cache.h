@@ -74,9 +74,9 @@ class Cache {
   // $HEDDLE_CACHE_GB in bytes; 20 GB if the variable is not set.
   static uint64_t default_limit();
 
-  // True if stamp_plan() was called for exactly this file (same inode, size and date) since the machine booted. In that
-  // case the plan's checksums need not be verified again, which would take longer than the rest of the load for plans
-  // of gigabytes.
+  // True if stamp_plan() was called for exactly this file (same inode, size and date) since the machine booted. The
+  // plan's checksums then need not be verified again. For a plan of gigabytes, that would take longer than the rest of
+  // the load.
   bool is_stamped(const Hash128& key) const;
   void stamp_plan(const Hash128& key) const;
 
@@ -90,7 +90,7 @@ class Cache {
   std::string lack_of_room() const;
 
   CacheInfo info() const;
-  CacheInfo clear() const;  // returns the removed entries; throws kFile if others may write to the folder
+  CacheInfo clear() const;  // returns what was removed; throws kFile if others may write to the folder
 
  private:
   bool is_trusted(const std::string& folder) const;

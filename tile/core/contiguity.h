@@ -103,7 +103,7 @@ TILE_HD constexpr Fact product(const Fact& a, const Fact& b) {
   return {false, 0, bounded(bounded(a.divisor) * bounded(b.divisor))};
 }
 
-// The number that digits `first` to `last` of a merged index form.
+// The index that is formed by digits `first` to `last` of a merged index.
 TILE_HD constexpr Lanes digits(const Merged& m, int first, int last, int width) {
   constexpr Fact kOne = {true, 1, 1};
   Fact behind = kOne, inside = kOne;
@@ -122,7 +122,7 @@ TILE_HD constexpr bool packed_after(const Lanes& a, const Fact& stride_a, const 
   return stride_a.value % length.value == 0 && stride_a.value / length.value == stride_b.value;
 }
 
-// The sum of up[i] * stride[i]. Packed digits of the same merged index are combined first.
+// The sum of up[i] * stride[i]. Digits of the same merged index that are packed in memory are combined first.
 template <int N>
 TILE_HD constexpr Lanes linear(const Lanes* up, const Fact (&stride)[N], int count, int width) {
   Lanes sum = {.align = 0};
@@ -144,7 +144,7 @@ TILE_HD constexpr Lanes linear(const Lanes* up, const Fact (&stride)[N], int cou
     ++terms;
     only = i == last ? i : -1;
   }
-  // A single digit with stride 1 is still that digit.
+  // If the sum is a single digit with stride 1, the result is still that digit.
   if (terms == 1 && only >= 0 && stride[only].known && stride[only].value == 1) return up[only];
   return sum;
 }

@@ -6,8 +6,8 @@
 
 namespace heddle::tile {
 
-// Common arguments of the scatter kernels. y has the shape [outer][rows][inner]. It is a copy of `data` in which some
-// rows are replaced by updates or combined with them.
+// Common arguments of the scatter kernels. y has the shape [outer][rows][inner]. It is a copy of `data` in which
+// updates replace some rows or are combined with them.
 struct ScatterArgs {
   const void* data;
   const void* indices;
@@ -34,7 +34,7 @@ struct ScatterElementsArgs {
   ScatterDim dim[kScatterMostDims];
 };
 
-// Arguments of ScatterNd: a tuple of `depth` indices selects a row, and `outer` is 1. A warp processes `block_rows`
+// Arguments of ScatterNd. A tuple of `depth` indices selects a row, and `outer` is 1. Each warp processes `block_rows`
 // rows of `chunk` columns.
 struct ScatterNdArgs {
   ScatterArgs common;

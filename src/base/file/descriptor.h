@@ -28,8 +28,8 @@ class Descriptor {
   int fd_;
 };
 
-// Throws kFile with a message such as "opening the file failed: ...". `action` is "opening the file"; `error` is an
-// errno value.
+// Throws kFile with a message such as "opening the file failed: ...". `action` is the first part, "opening the file".
+// `error` is an errno value, whose text is the second part.
 [[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {});
 
 // True if `path` still refers to the open file `fd`: other processes may have replaced or removed the file. A symbolic

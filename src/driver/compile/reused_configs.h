@@ -15,11 +15,12 @@ namespace heddle::driver {
 using KnownChoices = std::map<std::string, std::set<std::string>>;
 
 // Prefers configurations whose kernels already exist over slightly faster ones, so that another shape of a model needs
-// no compilation. `inner`, which may know measured winners, is asked first; its choice is used if it makes one.
+// no compilation. `inner` is asked first, since it may know measured winners. If it returns a configuration, that one
+// is used.
 class ReusedConfigs : public schedule::ConfigSource {
  public:
-  // The maximum ratio of a known configuration's predicted time to the fastest predicted time. This is about the error
-  // of the cost model.
+  // The maximum ratio of the predicted time of a known configuration to that of the fastest one. The value is about the
+  // error of the cost model.
   static constexpr double kMostSlower = 1.1;
   ReusedConfigs(schedule::ConfigSource& inner, const KnownChoices& known, double most_slower = kMostSlower)
       : inner_(inner), known_(known), most_slower_(most_slower) {}

@@ -27,7 +27,7 @@ struct Settings {
 // Target::cuda_h200(), so that plans can be made for it.
 Settings resolve(const CompileOptions& options);
 
-// Returns a hash of everything except the model that determines a plan: the options, the target and this build of
+// Returns a hash of everything that determines a plan besides the model: the options, the target and this build of
 // Heddle.
 Hash128 settings_hash(const CompileOptions& options, const Settings& settings);
 
@@ -35,7 +35,7 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings);
 void require_device(const Settings& settings);
 
 // Throws kDevice if kernels for the target with this fingerprint cannot run on this machine: on its CPU, or on GPU
-// `device`.
+// `device`. `plan` is the plan's name in the message.
 void check_runs_here(const std::string& plan, const std::string& fingerprint, int device);
 
 // Parses the value `text` of the option `where` and adds it to `options`. The text is "OUTPUT=INPUT"

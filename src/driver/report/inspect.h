@@ -55,9 +55,9 @@ struct ModelSummary {
 ModelSummary inspect_model(const std::string& path, const CompileOptions& options);
 
 // Draws the nodes of an ONNX model as an SVG, with the types that the model declares. Nodes that Heddle does not
-// support are red. Repeated layers are drawn once. In a model with many nodes, each module is drawn as one box unless
-// `modules` keeps modules open. If the names of nodes reveal no modules, runs of nodes are drawn as boxes instead.
-// draw_svg() draws textual IR. Throws the errors of inspect_model(), and kInvalidArgument for a plan.
+// support are red. Repeated layers are drawn once. In a model with many nodes, each module is drawn as one box, unless
+// `modules` keeps the modules open. If node names reveal no modules, a box is a run of nodes instead. For textual IR,
+// use draw_svg(). Throws the errors of inspect_model(), and kInvalidArgument for a plan.
 std::string draw_model_svg(const std::string& path, const CompileOptions& options, Modules modules = Modules::kFolded);
 
 }  // namespace heddle::driver

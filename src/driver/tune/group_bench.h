@@ -37,7 +37,8 @@ GroupProblem compiled_problem(const std::string& text, const Target& target);
 
 // The elements of an operand as doubles. The operand is a constant or random data of a trial.
 std::vector<double> operand_values(const ir::Graph& graph, ir::ValueId value, const tune::GroupTrial& trial);
-// The indices of at most `most` out of `count` elements, evenly spaced, including the first and the last.
+// Returns at most `most` of the indices 0 to count - 1. They are evenly spread, in no particular order, and include the
+// first and the last index.
 std::vector<int64_t> sampled(int64_t count, int64_t most);
 // Returns the larger of `error` and |got - want| / bound. NaN counts as larger than any number.
 double larger_error(double error, double got, double want, double bound);
@@ -66,7 +67,7 @@ struct GroupTiming {
 
 struct GroupBenchResult {
   std::string device;
-  std::vector<GroupTiming> timings;  // fastest prediction first
+  std::vector<GroupTiming> timings;  // in the order of the candidates
   int best = -1;                     // index of the fastest; -1: no candidate runs
   double floor_us = 0;               // lower bound for the fastest, from its kernels' arithmetic and memory
   double error = -1;                 // GroupProblem::error for the fastest; -1: not verified

@@ -119,8 +119,8 @@ class ModelFile {
 // If extents were guessed, an error message lists the guesses and says how to set them.
 Imported import_model(const std::string& path, const ImportOptions& options = {});
 
-// import_model() for a model in memory. `owner` keeps `bytes` alive; if `owner` is null, the bytes must outlive the
-// graph. External data is looked up relative to `folder`.
+// Imports a model from memory, like import_model() above. `owner` keeps `bytes` alive; if `owner` is null, the bytes
+// must outlive the graph. External data is looked up relative to `folder`.
 Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
                       const ImportOptions& options = {});
 

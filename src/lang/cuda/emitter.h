@@ -126,11 +126,10 @@ class Emitter {
   const WindowAnalysis windows;
   const Uses& uses = windows.uses();
   codegen::Writer out{1};
-  // Shared-memory bytes that operators need: while data is kept in shared memory, and while none is. Operators reuse
-  // the same bytes one after another.
+  // The shared memory that operators need, in bytes: `shared_bytes` while a loop keeps data in shared memory, otherwise
+  // `free_bytes`. Operators reuse the same bytes one after another.
   int64_t shared_bytes = 0, free_bytes = 0;
-  // Bytes of shared memory that are kept while a loop runs: current value and maximum. They precede the operators'
-  // bytes.
+  // The shared memory in which loops currently keep data, and its maximum, in bytes. It precedes the operators' memory.
   int64_t kept_bytes = 0, most_kept_bytes = 0;
   std::unordered_map<ValueId, OperandText> operands;
   bool uses_groups = false;
@@ -187,7 +186,8 @@ bool emit_control(Emitter& e, const Op& op);
 // bounds-checked.
 std::string window_text(const Emitter& e, const Op& op, unsigned checked);
 unsigned checked_of(const Op& op);
-// Operand `side` of a product, in shared memory at `pointer`; and the size of such an operand in bytes.
+// operand_text() describes operand `side` of a product, in shared memory at `pointer`. operand_size() is the operand's
+// size in bytes.
 OperandText operand_text(const Emitter& e, const Op& dot, size_t side, std::string pointer);
 int64_t operand_size(const Emitter& e, const Op& dot, size_t side);
 // The text of the statement that stores an operand to shared memory.
@@ -212,8 +212,8 @@ void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& prod
                        const std::vector<std::string>& behind);
 // Emits a pipelined `for` whose loads go through registers.
 void emit_by_registers(Emitter& e, const Op& op, const Pipeline& pipeline);
-// Loads of groups of kShiftedRun neighbouring elements that are not aligned: the text that loads the aligned pieces
-// which contain the groups.
+// The number of neighbouring elements in a group that need not be aligned. load_pieces_text() returns the text that
+// loads the aligned pieces which contain such groups.
 constexpr int64_t kShiftedRun = 8;
 std::string load_pieces_text(Emitter& e, const Op& op);
 // Emits a pipelined `for` whose loads use TMA.

@@ -27,7 +27,7 @@ struct Attribute {
   Kind kind = Kind::kInteger;
   int64_t integer = 0;         // the low 64 bits
   bool beyond_signed = false;  // the integer is a u64 above the maximum of int64_t; `integer` has its bits
-  double number = 0;           // set for integers, too
+  double number = 0;           // the value as a double; set for integers, too
   std::string text;
   std::vector<int64_t> list;
 

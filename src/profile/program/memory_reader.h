@@ -30,8 +30,8 @@ struct MemoryPiece {
 };
 bool read_pieces(std::span<const MemoryPiece> pieces);
 
-// Reads memory for one stack walk. Each read also fetches the bytes before the requested ones in memory, for the reads
-// that follow.
+// Reads memory for one stack walk. Each read also fetches the bytes at the addresses below, where the callers' frames
+// are.
 class NearbyMemory {
  public:
   bool read(uint64_t address, void* to, size_t bytes);

@@ -13,7 +13,7 @@ constexpr int64_t kMostWeight = 1024;        // compile weight per root; GCC tak
 constexpr int64_t kMostJoinedWeight = 4096;  // compile weight of all roots of a kernel
 constexpr size_t kMostExprs = 8192;          // number of distinct expressions
 constexpr uint32_t kMostIndexSize = 256;     // atoms in the text of one index
-constexpr double kMostStatements = 1 << 14;  // in a text; work that both sides of a guard share is repeated
+constexpr double kMostStatements = 1 << 14;  // in one text; work that both sides of a guard share counts twice
 
 constexpr const char* kTooLarge = "one kernel of all this would take long to compile";
 

@@ -44,9 +44,9 @@ struct RegionDrafts {
   uint32_t new_scratch(DType dtype, int64_t elements);
   ExprId resolve(ExprId e) { return in_scratch.empty() ? e : pool.substitute(e, {}, in_scratch); }
   // Replaces loads in the expressions `roots` by loads from scratch, if they have unit stride along the tile's row
-  // variable but not along its column variable. Each load gets a tile of height x width elements in scratch. Returns
-  // the copies to scratch that the replaced loads need; `with` receives the replacements. `accepts` restricts the types
-  // of the loads.
+  // variable but not along its column variable. `accepts` restricts the types of the loads. Each replaced load gets a
+  // tile of height x width elements in scratch. `with` receives the replacements. Returns the copies that fill the
+  // tiles.
   struct Tile {
     const GridDim &rows, &columns;
     int64_t height, width;
@@ -69,8 +69,8 @@ struct RegionDrafts {
     return r;
   }
   std::string text_of(ExprId e) const;
-  // Returns a weight for each loop as the vector loop: the weighted number of loads in `values`, and of stores, that
-  // have unit stride along the loop.
+  // Returns, for each loop, a weight that says how well it suits as the vector loop. The weight counts the loads in
+  // `values` and the stores that have unit stride along the loop.
   std::map<VarId, int> unit_stride_votes(const std::vector<ExprId>& values, const std::vector<Store>& stores,
                                          uint64_t loops) const;
 

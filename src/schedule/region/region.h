@@ -28,8 +28,8 @@ struct Region {
   std::set<ir::ValueId> pending;  // roots that no kernel computes yet
   std::set<ir::ValueId> made;
   std::set<ir::ValueId> cut;  // values that one kernel stores for another to load
-  // Values that the kernels which use them must load and never compute, since a kernel would become too large or
-  // compute them too often. Maps each value to the number of its boundary (cuts_for_size()).
+  // Values that must be loaded by the kernels that use them, rather than computed there: a kernel would become too
+  // large or compute them too often. Maps each value to the number of its boundary (cuts_for_size()).
   std::map<ir::ValueId, uint32_t> apart;
   std::vector<std::vector<ir::NodeId>> users;
   Sources sources;
@@ -63,8 +63,8 @@ struct MapResult {
   std::string reason;
 };
 
-// Returns, for a reduction, the cheapest values to store instead of its result: those after the elementwise operations
-// on the result and before it is broadcast. Empty if the reduction or one of its consumers is a root.
+// Returns, for a reduction, the cheapest values to store in place of its result: the values after the elementwise
+// operations on the result and before it is broadcast. Empty if the reduction or one of its consumers is a root.
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 
 // Roots that may become one kernel, with their expressions and the result of mapping them.

@@ -121,7 +121,7 @@ TILE_INLINE void store_raw_n(T* p, vec<T, W> a, int64_t n) {
 
 }  // namespace detail
 
-// Loads, or stores, W consecutive elements.
+// load() loads W consecutive elements; store() stores them.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load(const T* p) {
   if constexpr (is_same<T, half>) {
@@ -185,9 +185,8 @@ TILE_INLINE vec<T, W> lanes_by(F at) {
   }
 }
 
-// Loads the elements at addresses at(0), ..., at(W - 1). Inserts each element into a register as it is loaded. The
-// alternative, to collect the elements in an array and load the array, would have to wait until the narrow stores have
-// left the store buffer.
+// Loads the elements at addresses at(0), ..., at(W - 1). Inserts each element into a register as it is loaded. Loading
+// them from a temporary array would have to wait until the narrow stores to the array have left the store buffer.
 template <int W, typename T, typename F>
 TILE_INLINE vec<compute_t<T>, W> load_each(F at) {
   if constexpr (is_same<T, half>) {
@@ -207,7 +206,7 @@ TILE_INLINE vec<T, W> even_then_odd(vec<T, W> a, vec<T, W> b, indices<I...>) {
 
 }  // namespace detail
 
-// Loads and stores of elements with a stride, in elements. The _n functions access only the first n elements.
+// Loads and stores of elements that are `stride` elements apart. The _n functions access only the first n elements.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_strided(const T* p, int64_t stride) {
   if constexpr (W > 1 && sizeof(T) >= 4 && !is_wide<T, W>) {

@@ -29,7 +29,7 @@ inline void chain(const ChainShape& s, const ChainMaker* makers, void* const* op
       char* const buffer = base + s.buffer[i];
       const int64_t kept = have.last - need.first, passed = need.first - have.first;
       if (kept > 0 && passed > 0) __builtin_memmove(buffer, buffer + passed * bytes, uint64_t(kept * bytes));
-      // Integer arithmetic, since the result may point outside of scratch. The makers add the offset of the rows.
+      // Integer arithmetic, since the result need not point into scratch. The makers add the offset of the rows.
       const int64_t above = (image * s.link[i].rows + need.first) * bytes;
       void* const out = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(buffer) - uintptr_t(above));
       if (i == 0) in = nullptr;

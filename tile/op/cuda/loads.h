@@ -60,8 +60,8 @@ TILE_INLINE vec<compute_t<T>, W> load_l1_resident(const T* p) {
   return decoded(load_stored_l1_resident<W, Aligned>(p));
 }
 
-// Prefetches `elements` neighbouring elements from p on, which `threads` threads will read later. Thread `lane`
-// prefetches every `threads`-th line of 128 bytes.
+// Prefetches `elements` neighbouring elements from p on, which `threads` threads will read later. Each thread
+// prefetches every `threads`-th line of 128 bytes, starting with line `lane`.
 template <typename T>
 TILE_INLINE void prefetch_part(const T* p, int elements, int lane, int threads) {
   constexpr int Line = 128 / sizeof(T);

@@ -46,7 +46,8 @@ struct SweepContext {
 
   // The text of a value as a number. A bool becomes 0 or 1, since reductions need numbers.
   std::string number(schedule::ExprId e, DType dtype);
-  // Computes the values of a stage that depend only on the variables in `known`, and binds them to names.
+  // Writes code that computes the values of a stage that depend only on the variables in `known`, and names these
+  // values.
   void hoist(const schedule::CudaStage& stage, uint64_t known);
   void write_stores(const schedule::CudaStage& stage);
 

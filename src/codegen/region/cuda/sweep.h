@@ -7,12 +7,12 @@
 
 namespace heddle::codegen {
 
-// Writes the sweeps of a stitch kernel. Each sweep is two nested loops of a thread over its elements.
+// Writes the sweeps of a stitch kernel. A sweep is a pair of nested loops in which a thread iterates over its elements.
 class CudaSweepWriter {
  public:
   explicit CudaSweepWriter(SweepContext& context) : c_(context), results_(context) {}
 
-  // If set: called once, after the loops over a stage's elements and before the threads combine their results.
+  // If set, this is called once: after the loops over a stage's elements, and before the threads combine their results.
   std::function<void()> between;
 
   void write(const schedule::CudaStage& stage);

@@ -13,7 +13,7 @@ struct CudaBundleDesc {
   struct Part {
     std::shared_ptr<const CudaStitchDesc> body;
     std::vector<Operand> operands;
-    size_t first = 0;  // index of the part's first operand; the bundle has the parts' operands in order
+    size_t first = 0;  // the part's operands are [first, first + operands.size()) of the bundle's
   };
   std::vector<Part> parts;
 };

@@ -83,8 +83,8 @@ class PagesOfBatch {
   const typename Table::Entry* entries_;
 };
 
-// Iterates over the pages of the tiles that a block loads: every `Step`th tile, from the last one to the first. Reads
-// the table entries of the next tile before they are needed.
+// Iterates over the pages of the tiles that a block loads, one tile after another. Reads the table entries of the next
+// tile before they are needed.
 template <typename Config, typename Table>
 class PageWalk {
   using Pages = PagesOfBatch<Config, Table>;

@@ -17,7 +17,7 @@ namespace heddle::tile::cuda {
 //   k, step, count  the block's k-tiles are k, k + step, ...; there are `count` of them
 struct ClusterSplitKUnit {
   int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
-  int32_t row, number;                         // both relate to the class of rows
+  int32_t row, number;                         // index within the class; index of the class
 };
 
 // Returns the work of the block with index `rank` in its cluster. Uses kTileM, kTileN, kClusterK and kStore of Config,

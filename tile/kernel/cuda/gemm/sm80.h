@@ -21,8 +21,8 @@
 //     using Element = tile::half;                 // type in memory; if not InA, converted in registers
 //     __device__ auto view(int batch) const;      // TensorView<const Element, Chain> with dimensions [row][k]
 //     // Optional: changes elements while they are loaded. v contains elements of `row` from k on, or elements of k
-//     // from `row` on if memory is contiguous along rows. All elements in v are valid; invalid ones are 0 and not
-//     // passed. V is double if Element or InA is double, InA if both are integers, and float otherwise.
+//     // from `row` on if memory is contiguous along rows. All elements in v are valid: missing elements are 0 and are
+//     // not passed. V is double if Element or InA is double, InA if both are integers, and float otherwise.
 //     template <typename V, int W> __device__ void apply(V (&v)[W], int batch, int row, int k) const;
 //   };
 //   struct ComputedA {  // has no view; load() sets v[0..n) to elements k .. k + n - 1 of `row`
@@ -54,7 +54,7 @@ struct GemmTraits {
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kTileK = Config::kTileK;
   static constexpr int kStages = Config::kStages, kThreads = 32 * Config::kWarpsM * Config::kWarpsN;
   static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
-  static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // mma.sync instructions per warp and step
+  static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // blocks of a warp's part, one instruction each
   static constexpr int kSteps = kTileK / Instruction::kK;              // steps of the instruction's k per k-tile
   // True if the lines of a shared-memory tile are along k. Fragments of 8-bit elements can only be read along k.
   // Fragments of 32-bit elements can be read along rows only if lines have 128 bytes.
@@ -176,7 +176,7 @@ class GemmMainLoop {
   FragmentReader<InB, TileB, kDepth, TileB::kAlongK, true> b_;
 };
 
-// Combines pairs of sums in 16 rows of a warp by epilogue.gate(). The results are elements of D from (row, column) on.
+// Combines pairs of sums in 16 rows of a warp by epilogue.gate(). The first result is element (row, column) of D.
 template <typename Acc, int Blocks, typename Epilogue>
 __device__ inline void gate_fragments(Acc (&to)[Blocks][4], const Acc (&acc)[2 * Blocks][4], const Epilogue& epilogue,
                                       const GemmArgs& args, int batch, int row, int column) {

@@ -12,10 +12,10 @@
 
 namespace heddle::tile::sm90 {
 
-// Splits this thread's numbers of a tile of B of `Bytes` bytes into two tf32 parts. `Threads` threads, whose first
-// index is a multiple of `Threads`, divide the tile among themselves. The high parts replace the numbers; the low parts
-// are stored at the same offsets in `low`. Returns true if FMA must multiply this warp's numbers. In that case the
-// numbers are unchanged and the low parts are zero. The stores are visible to the tensor cores.
+// Splits a tile of B, of `Bytes` bytes, into two tf32 parts. `Threads` threads divide the tile among themselves; the
+// index of the first of them is a multiple of `Threads`. The high parts replace the numbers in the tile. The low parts
+// are stored at the same offsets in `low`. Returns true if FMA must multiply this warp's numbers; these numbers are
+// then unchanged, and their low parts are zero. The stores are visible to the tensor cores.
 template <int Bytes, int Threads>
 __device__ inline bool split_tile(uint8_t* tile, uint8_t* low) {
   constexpr int kPieces = Bytes / 16 / Threads;
