@@ -17,7 +17,7 @@ struct OptionInfo {
   bool positional = false;
   bool repeats = false;
   std::string value;                 // "FILE", "INT", ...; "" for a flag
-  std::vector<std::string> choices;  // the valid values, if they can be listed at least almost completely
+  std::vector<std::string> choices;  // the valid values; empty unless the list is complete or nearly so
   std::string fallback;              // text of the default value; "" if there is none to show
   std::string text;
 

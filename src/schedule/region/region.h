@@ -96,8 +96,8 @@ class RegionBackend {
   virtual std::optional<Planned> planned() { return std::nullopt; }
 
   virtual size_t most_roots() const = 0;
-  // True if computing `other` in the same kernel as `roots` may be faster than separately. A cheap check before
-  // candidate().
+  // True if it may be worthwhile to compute `other` in the same kernel as `roots`. This is a cheap check before
+  // joins().
   virtual bool may_join(const std::vector<ir::ValueId>& roots, ir::ValueId other, const MapResult& now) = 0;
   // True if the kernel `wider`, which also computes `other`, is at least as good as `now` and a separate kernel for
   // `other`.
