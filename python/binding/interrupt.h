@@ -9,16 +9,18 @@
 
 namespace heddle::python {
 
-// Runs Python's signal handlers while a thread waits for work without the GIL. An exception from a handler, such as
-// KeyboardInterrupt, cancels the work. Handlers run only on the main thread; on others this does nothing.
+// Runs Python's signal handlers while a thread works or waits without the GIL. An exception from a handler, such as
+// KeyboardInterrupt, cancels the work. Python runs signal handlers on the main thread only, so on other threads this
+// class does nothing.
 class Interrupts : public Cancellation {
  public:
   Interrupts() : is_watching_(is_main_thread()) {}
-  // Null if the work cannot be interrupted.
+  // Returns the cancellation to install for the work; null if the work cannot be interrupted.
   Cancellation* cancellation() { return is_watching_ ? this : Cancellation::current(); }
-  // Call with the GIL when the work has ended: raises what a handler raised.
+  // Raises the exception of a signal handler, if any. Call it with the GIL after the work has ended.
   void raise_if_any();
-  // The same after a failure, which a signal that has not been handled yet may have caused.
+  // First runs the handlers of pending signals, then acts as raise_if_any(). Call it after the work has failed, since a
+  // signal that is still pending may have caused the failure.
   void raise_if_pending();
 
  private:
@@ -29,7 +31,7 @@ class Interrupts : public Cancellation {
   std::optional<nanobind::python_error> raised_;
 };
 
-// Calls `work` without the GIL. Raises what signal handlers raise meanwhile.
+// Calls `work` without the GIL and returns its result. Raises any exception that a signal handler raises meanwhile.
 template <typename Work>
 auto interruptible(const Work& work) {
   Interrupts interrupts;
@@ -48,13 +50,15 @@ auto interruptible(const Work& work) {
       return result;
     }
   } catch (...) {
-    // A compiler that also got the signal looks like one that failed.
+    // A signal such as Ctrl-C reaches the compiler's process, too. The compiler then ends, which looks like a compiler
+    // failure.
     interrupts.raise_if_pending();
     throw;
   }
 }
 
-// The same for work that another thread may cancel.
+// Like interruptible(work), for work that another thread may cancel through `by_others`. If `by_others` is null, this
+// is interruptible(work).
 template <typename Work>
 auto interruptible(Cancellation* by_others, const Work& work) {
   if (by_others == nullptr) return interruptible(work);
@@ -63,7 +67,7 @@ auto interruptible(Cancellation* by_others, const Work& work) {
   return work();
 }
 
-// Called once, when the module is loaded.
+// Records which thread is the main thread. Called once, when the module is loaded.
 void find_main_thread();
 
 }  // namespace heddle::python

@@ -12,7 +12,7 @@
 
 namespace heddle::python {
 
-// What a tool reports: as text for people, and as JSON.
+// Returns the report of a tool twice: as text for people and as JSON.
 template <typename Report>
 nanobind::tuple told(const Report& report) {
   const std::string text = cli::captured([&] { cli::print_report(report); });

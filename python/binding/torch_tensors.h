@@ -10,20 +10,23 @@
 
 namespace heddle::python {
 
-// Reads tensors of PyTorch in a few nanoseconds each: by the C interface that PyTorch has for exported programs, whose
-// handle of a tensor is the address of the at::Tensor inside of the Python object. Where it lies there is found by
-// looking for what PyTorch says of a tensor made for that. If that fails, reads by DLPack and Python's attributes.
+// Reads the address, layout and version of PyTorch tensors in a few nanoseconds each. Uses the C interface that PyTorch
+// offers to exported programs. The handle of this interface is the address of the at::Tensor inside the Python object.
+// The offset of the at::Tensor is found by searching a test tensor for its known handle. If the search fails, tensors
+// are read through DLPack and Python attributes.
 class TorchTensors {
  public:
-  // Throws kInvalidArgument for a class without the C interface of DLPack.
+  // Throws kInvalidArgument if the class lacks the C interface of DLPack.
   explicit TorchTensors(nanobind::handle tensor_class);
 
-  // Where the first element lies.
+  // The address of the first element.
   void* data_of(PyObject* tensor) const;
-  // The same if it has these extents, and these strides in dimensions of more than one element.
+  // Returns the address of the first element if the tensor has extents `shape` and strides `strides`, otherwise
+  // nullopt. Strides of dimensions with at most one element are not compared.
   std::optional<void*> data_if(PyObject* tensor, std::span<const int64_t> shape,
                                std::span<const int64_t> strides) const;
-  // How often PyTorch counted changes of it; nothing if it does not count them (inference_mode() made it).
+  // The tensor's version counter: the number of in-place changes that PyTorch has counted. Returns nullopt if PyTorch
+  // does not count them, as for tensors created under inference_mode().
   std::optional<int64_t> version_of(PyObject* tensor) const;
   void* current_stream(int device) const;
 
@@ -33,20 +36,20 @@ class TorchTensors {
     int32_t (*rank)(void* tensor, int64_t* out);
     int32_t (*sizes)(void* tensor, int64_t** out);
     int32_t (*strides)(void* tensor, int64_t** out);
-    int64_t (*version)(const void* tensor);  // at::TensorBase::_version(); may throw
-    size_t offset;                           // of the at::Tensor in the Python object
+    int64_t (*version)(const void* tensor);  // at::TensorBase::_version(), which may throw
+    size_t offset;                           // offset of the at::Tensor in the Python object
   };
 
   static std::optional<CInterface> find_interface(nanobind::handle tensor_class);
   static bool is_right(const CInterface& found, nanobind::handle torch);
-  // The at::Tensor, or null if it has to be read by DLPack.
+  // The address of the at::Tensor in the Python object; null if the tensor must be read through DLPack.
   void* inside(PyObject* tensor) const;
   dlpack::Tensor view(PyObject* tensor) const;
 
   const dlpack::ExchangeApi& api_;
   nanobind::handle class_;
   std::optional<CInterface> c_;
-  nanobind::object version_;  // the property of the class, which is found sooner than the attribute of a tensor
+  nanobind::object version_;  // the class's property `_version`, cached to avoid an attribute lookup per tensor
   descrgetfunc get_version_ = nullptr;
 };
 

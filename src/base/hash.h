@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-// A 128-bit content hash (XXH3). Not cryptographic: it detects damage and names cache entries of a user's own folder.
+// A 128-bit content hash (XXH3). It is not cryptographic. It serves to detect damage and to name cache entries in a
+// user's own folder.
 struct Hash128 {
   uint64_t high = 0, low = 0;
   bool operator==(const Hash128&) const = default;
@@ -19,16 +20,17 @@ inline Hash128 hash_text(std::string_view text) {
   return hash_bytes(text.data(), text.size());
 }
 
-// Hash of a large range: the hash of the hashes of its 16 MiB pieces, which `threads` threads compute in parallel.
-// Differs from hash_bytes() of the same range. Independent of `threads`.
+// Hashes a large range: `threads` threads hash pieces of 16 MiB in parallel, then the hashes of the pieces are hashed.
+// The result does not depend on `threads`, but differs from that of hash_bytes().
 Hash128 hash_large(const void* data, size_t bytes, int threads);
 
-// hash_large() of the content of a file. Reads through small buffers, so that the file does not count as memory of this
-// process. Throws kFile.
+// hash_large() of a file's content. The file is read through small buffers. It is not mapped, since a mapping would
+// count as memory of this process. Throws kFile.
 Hash128 hash_file(const std::string& path, int threads);
-Hash128 hash_file(int fd, const std::string& path, int threads);  // of a file open for reading
+Hash128 hash_file(int fd, const std::string& path, int threads);  // `fd` is open for reading
 
-// A hash of several fields. Each field is preceded by its size, so ("ab", "c") and ("a", "bc") differ.
+// Hashes a sequence of fields. Each field is preceded by its size, so ("ab", "c") and ("a", "bc") have different
+// hashes.
 class Hasher {
  public:
   Hasher();

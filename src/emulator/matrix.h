@@ -4,7 +4,7 @@
 
 namespace heddle::emulator {
 
-// Warp-wide instructions on matrices in registers. Every lane calls them.
+// Warp-wide instructions on matrices in registers. Every lane of the warp calls these functions.
 void mma(Scheduler& s, const emulated::MmaCall& call, Place place);
 void load_matrices(Scheduler& s, uint32_t* words, uint32_t count, bool transposed, uint32_t address, Place place);
 void store_matrices(Scheduler& s, const uint32_t* words, uint32_t count, bool transposed, uint32_t address,
@@ -25,7 +25,7 @@ constexpr bool is_integer(emulated::Element type) {
   return type == emulated::Element::kInt8 || type == emulated::Element::kUint8;
 }
 
-// Decodes the 16 bytes at `from` into numbers and returns their count.
+// Decodes the elements in the 16 bytes at `from` and stores them to `to`. Returns the number of elements.
 uint32_t decode(emulated::Element type, const uint8_t* from, float* to);
 uint32_t decode(emulated::Element type, const uint8_t* from, int32_t* to);
 

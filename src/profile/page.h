@@ -5,8 +5,8 @@
 
 namespace heddle::profile {
 
-// One HTML page that shows a profile and loads nothing else. `json` is a profile or a difference in its JSON form, in
-// UTF-8; a browser shows `title` until the page has read it.
+// Returns a self-contained HTML page that shows a profile. `json` is a profile, or a difference of profiles, in its
+// JSON form and in UTF-8. The browser shows `title` until the page has parsed the profile.
 std::string page(std::string_view json, std::string_view title);
 
 }  // namespace heddle::profile

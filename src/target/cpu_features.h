@@ -2,7 +2,7 @@
 
 namespace heddle {
 
-// Instruction sets that the processor supports and whose registers the operating system saves.
+// Instruction sets that the processor supports and whose registers the operating system saves and restores.
 struct CpuFeatures {
   bool avx2 = false;         // with FMA, F16C, BMI1 and BMI2
   bool avx512 = false;       // F, BW, DQ, VL and CD
@@ -11,8 +11,9 @@ struct CpuFeatures {
   bool zen = false;          // AMD's families 17h and 19h, Zen 1 to 4
 };
 
-// Reads CPUID itself. __builtin_cpu_supports() asks the compiler's run-time library; that of zig, which builds the
-// wheels, says no to everything. All false on machines other than x86-64.
+// Returns the features of this machine, from CPUID. Does not use __builtin_cpu_supports(), since it depends on the
+// compiler's run-time library, and the library of zig, which builds the wheels, reports no feature at all. All features
+// are false on machines other than x86-64.
 const CpuFeatures& cpu_features();
 
 }  // namespace heddle

@@ -9,27 +9,28 @@
 
 namespace heddle::tune {
 
-// The conditions under which timings hold, apart from the problem: another device, driver (on the CPU: compiler) or
-// version of Heddle may have another winner.
+// The conditions, apart from the problem, under which timings are valid. A different device, driver (on the CPU:
+// compiler) or version of Heddle may have a different winner.
 struct Place {
   std::string device, driver, version;
 };
 
-// The outcome of tuning one problem. Configurations are stored by name (schedule::name_of()). A name that no candidate
-// has any more is not used, so the file is not trusted to contain valid configurations.
+// The result of tuning one problem. Configurations are stored by name (schedule::name_of()). A name that matches no
+// current candidate is ignored, so the file need not be trusted to contain valid configurations.
 struct Record {
   std::string winner, pick;             // `pick`: the cost model's choice
-  double winner_us = 0, pick_us = 0;    // medians
-  double spread = 0;                    // of the winner's times: (90th - 10th percentile) / median
-  int64_t candidates = 0, samples = 0;  // timed; runs of the winner
+  double winner_us = 0, pick_us = 0;    // median times
+  double spread = 0;                    // of the winner: (90th - 10th percentile) / median of its times
+  int64_t candidates = 0, samples = 0;  // candidates timed; timed runs of the winner
 };
 
-// Winners of the tuner in one SQLite file that all processes of a user share.
+// The tuner's winners, in one SQLite file that all processes of a user share.
 //
-// No function throws. If the file cannot be read, there are no records; if it cannot be written, nothing is stored;
-// note() gives the reason. The same holds for a file that users other than this one and root may have written
-// (base/file/trust.h). A damaged file is renamed (note() gives the new name) and a new one is begun. Writers in several
-// processes and threads wait for each other for up to some seconds.
+// No function throws. If the file cannot be read, there are no records; if it cannot be written, nothing is stored. A
+// file that anyone other than the current user and root could have written (base/file/trust.h) is neither read nor
+// written. In each of these cases note() gives the reason. A damaged file is renamed and a new file is started; note()
+// gives the name of the renamed file. Concurrent writers, in any thread or process, wait for each other for up to a few
+// seconds.
 class Database {
  public:
   // The file is opened on first use and created by the first store().
@@ -38,19 +39,19 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // The database's path in a cache folder (jit::Cache::folder(); without a folder there is no file). The name contains
-  // the version of the file's format, so other versions of Heddle keep their own files.
+  // The path of the database in a cache folder (jit::Cache::folder()). If `folder` is "", there is no file. The file
+  // name contains the version of the file format, so versions of Heddle with other formats use other files.
   static std::string path_in(const std::string& folder);
 
   const std::string& path() const { return path_; }
-  std::string note() const;  // "" if all is well
+  std::string note() const;  // why the database is not used fully; "" if all is well
 
   std::optional<Record> find(const Place& place, const std::string& problem);
-  bool store(const Place& place, const std::string& problem, const Record& record);  // false: it was not stored
+  bool store(const Place& place, const std::string& problem, const Record& record);  // returns false if not stored
 
-  int64_t count();         // of records
-  uint64_t bytes() const;  // of the file and its companion files
-  bool clear();            // removes all records, and files that were set aside
+  int64_t count();         // number of records
+  uint64_t bytes() const;  // size of the file and its companion files
+  bool clear();            // removes all records and all renamed damaged files
 
  private:
   class Session;

@@ -4,7 +4,7 @@
 
 #include "heddle/dtype.h"
 
-// The field numbers of onnx.proto that the zoo writes.
+// The field numbers of onnx.proto that the model zoo writes.
 namespace heddle::zoo::onnx {
 
 using Tag = protozero::pbf_tag_type;
@@ -39,7 +39,7 @@ struct StringPair {
   static constexpr Tag kKey = 1, kValue = 2;
 };
 
-// TensorProto.DataType of the types that the zoo uses.
+// Returns the TensorProto.DataType number of a type that the zoo uses; 0 for other types.
 constexpr int data_type(DType dtype) {
   switch (dtype) {
     case DType::kF32:

@@ -1,4 +1,4 @@
-// Atomic updates of memory by tiles and by the whole block.
+// Atomic updates of memory by tiles, and by the whole block for a scalar.
 #pragma once
 
 #include "tile/block/memory.h"
@@ -27,7 +27,8 @@ inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRel
 
 }  // namespace detail
 
-// Waits for all threads. To other blocks, all writes before it become visible before any write after it.
+// A barrier for all threads of the block. For other blocks, all writes before the barrier become visible before any
+// write after it.
 TILE_INLINE void sync_memory() {
   detail::fence<Scope::kDevice>();
   sync();
@@ -35,7 +36,7 @@ TILE_INLINE void sync_memory() {
 
 namespace detail {
 
-// Compares and swaps an element of any size; returns the old value.
+// Atomically replaces *p by `wanted` if it equals `expected`, for elements of any size. Returns the old value.
 template <typename T>
 TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
   if constexpr (sizeof(T) == 8) {
@@ -47,7 +48,7 @@ TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
     return __builtin_bit_cast(
         T, atomicCAS(reinterpret_cast<U*>(p), __builtin_bit_cast(U, expected), __builtin_bit_cast(U, wanted)));
   } else {
-    // The word that contains the element.
+    // Updates the aligned 32-bit word that contains the element.
     using U = uint_t<sizeof(T)>;
     const auto address = reinterpret_cast<uintptr_t>(p);
     auto* const word = reinterpret_cast<unsigned*>(address & ~uintptr_t(3));
@@ -78,8 +79,8 @@ TILE_INLINE bool same_bits(T a, T b) {
 
 }  // namespace detail
 
-// Functors that combine the element in memory with the given one, with the hardware's instruction for the types that
-// have one. All other types compare and swap.
+// Functors that combine the element in memory with a given value. native() uses the hardware's atomic instruction, for
+// the types that have one. The other types use compare-and-swap in a loop.
 struct atomic_add {
   template <typename T>
   TILE_INLINE static T apply(T old, T x) {
@@ -132,7 +133,7 @@ concept is_native = requires(T* p, T x) {
 }
 &&(is_same<T, int32_t> || is_same<T, uint32_t> || is_same<T, int64_t> || is_same<T, uint64_t> || is_float<T>);
 
-// True if the instruction takes exactly this type, not one that it would be converted to.
+// True if F::native() takes exactly type T, rather than a type to which T would be converted.
 template <typename F, typename T>
 constexpr bool has_native() {
   if constexpr (is_native<F, T>) {
@@ -169,14 +170,14 @@ TILE_INLINE T swap(T* p, T expected, T wanted) {
 
 }  // namespace detail
 
-// Bytes of shared memory for an atomic update of a tile. An update of one element needs a quarter of a line of 64
-// bytes.
+// The bytes of shared memory that an atomic update of a tile needs. An update of a single element needs 16 bytes.
 template <typename T, typename L>
 constexpr int atomic_bytes() {
   return L::kReplicated ? L::elements() * int(sizeof(T)) : 0;
 }
 
-// Updates *p where the mask is true, once per element. Returns the old value, and 0 where the mask is false.
+// Atomically updates *p where the mask is true, once per element of the tile. Returns the old values; elements where
+// the mask is false are 0.
 template <typename F, Order O, Scope W, typename T, typename L, typename M, typename S>
 TILE_INLINE Tile<T, L> atomic(S shared, const Tile<T*, L>& p, const Tile<T, L>& x, const M& mask) {
   return detail::once<L, T>(shared, mask, [&](int r) { return detail::update<F, O, W>(p.v[r], x.v[r]); });
@@ -185,7 +186,7 @@ template <typename F, Order O, Scope W, typename T, typename S>
 TILE_INLINE T atomic(S shared, T* p, T x, bool mask) {
   return detail::once<T>(shared, mask, [&] { return detail::update<F, O, W>(p, x); });
 }
-// Replaces *p by `wanted` if it has the bits of `expected`; returns the old value.
+// Atomically replaces *p by `wanted` if its bits equal those of `expected`. Returns the old value.
 template <Order O, Scope W, typename T, typename L, typename S>
 TILE_INLINE Tile<T, L> compare_and_swap(S shared, const Tile<T*, L>& p, const Tile<T, L>& expected,
                                         const Tile<T, L>& wanted) {

@@ -1,4 +1,4 @@
-// Operands of products in shared memory: their layout, stores of tiles into them, and the fragments of a warp.
+// Operands of products in shared memory: their layout, stores of tiles to them, and the fragments that a warp reads.
 #pragma once
 
 #include "tile/arch/sm80/ldmatrix.h"
@@ -8,9 +8,10 @@
 
 namespace heddle::tile::block {
 
-// `Rows` x `Depth` elements, contiguous along k (the summed dimension) or along rows. The pitch of lines is an odd
-// multiple of 16 bytes, so that eight lines fall into different banks. Depth is padded with zeros to a multiple of an
-// instruction's. Rows from Rows to Covered exist, but their content is undefined.
+// An operand of `Rows` x `Depth` elements in shared memory. The elements are contiguous along k (the contracted
+// dimension) if AlongK, otherwise along rows. The pitch of lines is an odd multiple of 16 bytes, so that eight
+// consecutive lines are in different banks. Depth is padded with zeros to a multiple of an instruction's depth. Rows
+// from Rows up to Covered have memory, but undefined content.
 template <typename T, int Rows, int Depth, bool AlongK, int Covered = Rows>
 struct Operand {
   using element = T;
@@ -25,7 +26,7 @@ struct Operand {
 
   TILE_HD static constexpr int at(int row, int k) { return AlongK ? row * kPitch + k : k * kPitch + row; }
 
-  // Writes zeros from Depth on. Nothing else writes there.
+  // Writes zeros to the elements of k from Depth on. No other function writes these elements.
   TILE_INLINE static void fill_up(T* shared, int threads) {
     if constexpr (kWholeDepth > Depth) {
       constexpr int kMissing = kWholeDepth - Depth;
@@ -36,7 +37,7 @@ struct Operand {
   }
 };
 
-// Which dimension of a tile is k, and which is the rows (of the second operand: the columns).
+// The roles of a tile's dimensions: RowDim are the rows (for the second operand: the columns), DepthDim is k.
 template <int RowDim, int DepthDim>
 struct Axes {
   static constexpr int row = RowDim, depth = DepthDim;
@@ -44,7 +45,7 @@ struct Axes {
 
 namespace detail {
 
-// The number of neighbours of a tile in layout L that are contiguous in an operand, at most 16 bytes of them.
+// The number of neighbouring elements of a tile in layout L that are contiguous in the operand, limited to 16 bytes.
 template <typename O, typename L, typename A>
 TILE_HD constexpr int operand_run() {
   const int dim = O::kAlongK ? A::depth : A::row;
@@ -53,7 +54,7 @@ TILE_HD constexpr int operand_run() {
   return v;
 }
 
-// Stores registers [from, from + count) of a tile to an operand, converted by f.
+// Stores registers [from, from + count) of a tile to an operand. f converts each element.
 template <typename O, typename A, typename T, typename L, typename F>
 TILE_INLINE void put_operand(typename O::element* shared, const Tile<T, L>& x, int from, int count, F f) {
   constexpr int V = operand_run<O, L, A>();
@@ -78,22 +79,24 @@ TILE_INLINE void put_operand(typename O::element* shared, const Tile<T, L>& x, i
 
 }  // namespace detail
 
-// Fragments of a warp for mma.sync, from blocks of 16 rows. `IsB`: two blocks of 8 columns instead.
+// Reads the fragments of a warp for mma.sync from an operand. A fragment has 16 rows or, if IsB, two blocks of 8
+// columns.
 template <typename O, bool IsB>
 struct Fragments {
   static_assert(O::kAlongK || O::kSize == 2, "other elements than those of 16 bits lie along k");
-  uint32_t lane;  // shared address of this lane's line in block 0 and step 0
+  uint32_t lane;  // shared-memory address of this lane's line in block 0 and step 0
 
   TILE_INLINE explicit Fragments(const typename O::element* shared) {
     const int l = threadIdx.x % 32, matrix = l / 8;
-    // Matrix 1 has the other rows and matrix 2 the other half of k; of B it is the other way round.
+    // For A, matrix 1 is offset by 8 rows and matrix 2 by half of the instruction's k. For B, matrix 1 is offset by
+    // half of k and matrix 2 by 8 columns. Matrix 3 has both offsets.
     const int other_row = IsB ? matrix / 2 : matrix % 2, other_k = IsB ? matrix % 2 : matrix / 2;
     constexpr int kHalf = O::kStep / 2;
     const int at =
         O::kAlongK ? O::at(l % 8 + other_row * 8, other_k * kHalf) : O::at(other_row * 8, l % 8 + other_k * kHalf);
     lane = cuda::shared_address(shared) + at * O::kSize;
   }
-  // Reads the fragment at rows `row` and on (a multiple of 8) and step `step` of k.
+  // Reads the fragment that starts at row `row`, a multiple of 8, for step `step` of k.
   TILE_INLINE void read(uint32_t (&r)[4], int row, int step) const {
     sm80::load_matrices<!O::kAlongK>(r, lane + O::at(row, step * O::kStep) * O::kSize);
   }

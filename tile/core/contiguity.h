@@ -1,9 +1,11 @@
-// Finds groups of neighbouring indices that stay neighbours in memory: what a view can promise to a vector load.
+// Finds how many neighbouring indices are also neighbours in memory: the vector width that a view can guarantee to a
+// load.
 //
-// A group is `width` consecutive indices of one upper dimension. Its first index is a multiple of `width`; the indices
-// of the other dimensions are arbitrary. Each transform passes on what all groups have in common: lane l of a dimension
-// has the index base + l * step, with `base` a multiple of `align`. A rule may lose information but never guesses, so
-// the resulting width is a lower bound that holds for every group.
+// A group is `width` consecutive indices along one dimension of the view. The first index of a group is a multiple of
+// `width`; the indices of the other dimensions are arbitrary. The analysis passes the index of each lane through the
+// transforms of the view. At each level it knows only the properties that all groups share: lane l has the index base +
+// l * step, and `base` is a multiple of `align`. A rule may lose information but never guesses, so the resulting width
+// is a lower bound that holds for every group.
 #pragma once
 
 #include "tile/core/number.h"
@@ -14,13 +16,14 @@ struct Merged;
 
 struct Lanes {
   bool affine = true;
-  int64_t align = 1;               // 0: base is 0
-  int64_t step = 0;                // 0: all lanes have the same index
-  const Merged* origin = nullptr;  // set while the index is digit `place` of a merged one
+  int64_t align = 1;               // 0 if base is 0
+  int64_t step = 0;                // 0 if all lanes have the same index
+  const Merged* origin = nullptr;  // not null if the index is digit `place` of this merged index
   int place = 0;
 };
 
-// A merged index and the lengths of its digits. Digits that lie packed in memory are read as one number again.
+// A merged index, which is split into digits, and the lengths of the digits. If the digits are packed in memory, they
+// are combined to one number again.
 struct Merged {
   static constexpr int kMaxDigits = 8;
   Lanes whole;
@@ -38,7 +41,8 @@ TILE_HD constexpr bool fits_int(int64_t n) {
   return n == static_cast<int>(n);
 }
 
-// Reduces divisors beyond this limit to their power of two, so that products do not overflow.
+// Replaces a divisor that exceeds the limit by its largest power-of-two factor up to 2^20, so that products do not
+// overflow.
 TILE_HD constexpr int64_t bounded(int64_t align) {
   constexpr int64_t kLimit = int64_t(1) << 31;
   if (align < 0) align = -align;
@@ -63,7 +67,7 @@ TILE_HD constexpr Lanes shift(const Lanes& v, const Fact& by) {
   return add(v, {.align = by.known ? bounded(by.value) : bounded(by.divisor)});
 }
 
-// Whether no group crosses a multiple of n.
+// True if no group crosses a multiple of n.
 TILE_HD constexpr bool stays_below_multiple(const Lanes& v, const Fact& n, int width) {
   if (v.step == 0) return true;
   const int64_t room = gcd(v.align, n.divisor);
@@ -99,7 +103,7 @@ TILE_HD constexpr Fact product(const Fact& a, const Fact& b) {
   return {false, 0, bounded(bounded(a.divisor) * bounded(b.divisor))};
 }
 
-// The number formed by digits first .. last of a merged index.
+// The index that is formed by digits `first` to `last` of a merged index.
 TILE_HD constexpr Lanes digits(const Merged& m, int first, int last, int width) {
   constexpr Fact kOne = {true, 1, 1};
   Fact behind = kOne, inside = kOne;
@@ -109,7 +113,8 @@ TILE_HD constexpr Lanes digits(const Merged& m, int first, int last, int width) 
   return first == 0 ? shifted : remainder(shifted, inside, width);
 }
 
-// Whether digit b follows digit a of the same index and their strides show that they lie packed.
+// True if b is the digit after a of the same merged index and the strides show that the two digits are packed in
+// memory.
 TILE_HD constexpr bool packed_after(const Lanes& a, const Fact& stride_a, const Lanes& b, const Fact& stride_b) {
   if (a.origin == nullptr || a.origin != b.origin || b.place != a.place + 1) return false;
   const Fact& length = a.origin->lengths[b.place];
@@ -117,7 +122,7 @@ TILE_HD constexpr bool packed_after(const Lanes& a, const Fact& stride_a, const 
   return stride_a.value % length.value == 0 && stride_a.value / length.value == stride_b.value;
 }
 
-// The sum of up[i] * stride[i].
+// The sum of up[i] * stride[i]. Digits of the same merged index that are packed in memory are combined first.
 template <int N>
 TILE_HD constexpr Lanes linear(const Lanes* up, const Fact (&stride)[N], int count, int width) {
   Lanes sum = {.align = 0};
@@ -139,12 +144,13 @@ TILE_HD constexpr Lanes linear(const Lanes* up, const Fact (&stride)[N], int cou
     ++terms;
     only = i == last ? i : -1;
   }
-  // A single digit with stride 1 remains a digit.
+  // If the sum is a single digit with stride 1, the result is still that digit.
   if (terms == 1 && only >= 0 && stride[only].known && stride[only].value == 1) return up[only];
   return sum;
 }
 
-// Whether 0 <= v < length holds for all lanes of a group or for none. `below`, `above`: the bounds that can fail.
+// True if, in every group, 0 <= v < length holds for all lanes or for none. `below` and `above` say which of the two
+// bounds can fail at all.
 TILE_HD constexpr bool bounds_uniform(const Lanes& v, const Fact& length, int width, bool below, bool above) {
   if (!below && !above) return true;
   if (!v.affine) return false;

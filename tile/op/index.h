@@ -1,4 +1,4 @@
-// Index arithmetic, 32 or 64 bits wide, and division by a divisor that a loop shares.
+// Index arithmetic in 32 or 64 bits, and division by a divisor that a loop reuses.
 #pragma once
 
 #include "tile/arch/vec.h"
@@ -26,27 +26,29 @@ template <typename I>
 TILE_INLINE I clamp_index(I a, int64_t lo, int64_t hi) {
   return a < lo ? I(lo) : a > hi ? I(hi) : a;
 }
-// Mirrors a into [0, n) without repeating the ends.
+// Reflects a into [0, n) without repeating the first and last index.
 template <typename I>
 TILE_INLINE I reflect_index(I a, int64_t n) {
   const I r = floor_mod(a, 2 * n - 2);
   return r < n ? r : I(2 * n - 2) - r;
 }
-// A negative index counts from the end. An index that is still outside is clamped, so that nothing outside is read.
+// Maps an index to [0, n). A negative index counts from the end. An index that is still out of range is clamped, so
+// that no memory outside the array is read.
 template <typename T>
 TILE_INLINE int64_t wrap_index(T index, int64_t n) {
   int64_t a = static_cast<int64_t>(index);
   if constexpr (!is_signed<T>) {
     if (index > static_cast<uint64_t>(n - 1)) a = n - 1;
   } else {
-    a += a >> 63 & n;  // no branch, so that compilers move it out of loops
+    a += a >> 63 & n;  // branch-free, so that compilers move it out of loops
   }
   return clamp_index(a, 0, n - 1);
 }
 
-// Division by a divisor that several dividends share. The reciprocal is computed once, and the quotient is corrected by
-// its remainder, which rounds like a division. If the remainder is not finite (a or the quotient is infinite or NaN),
-// the product is already right. Divisors whose reciprocal is not a normal number use an ordinary division.
+// Division by a divisor that several dividends share. The reciprocal is computed once. The product with the reciprocal
+// is corrected by its remainder, so the result is rounded like that of a division. If the remainder is not finite
+// (since a or the quotient is infinite or NaN), the product is already correct. If the reciprocal of a divisor is not a
+// normal number, an ordinary division is used.
 template <typename T, int W>
 struct divisor {
   vec<T, W> b, reciprocal;

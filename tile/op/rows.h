@@ -1,4 +1,5 @@
-// Short rows in memory <-> columns in scratch: for the inputs and outputs of kernels whose lanes run over rows.
+// Transposes between short rows in memory and columns in scratch, for the inputs and outputs of kernels whose vector
+// lanes are rows.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -7,18 +8,19 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Interleaves a and b in runs of Run lanes; lane i of the result comes, within each pair of runs, first from a.
+// Divides a and b into pairs of runs of Run lanes. A pair of runs of the result is run High (0 or 1) of the pair in a,
+// followed by run High of the pair in b.
 template <int Run, int High, typename T, int W, int... I>
 TILE_INLINE vec<T, W> exchange(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {
       __builtin_shufflevector(a.v, b.v, (((I / Run) & 1) * W + (I / (2 * Run)) * 2 * Run + High * Run + I % Run)...)};
 }
-// Every second lane of a and then of b, from First on.
+// Every second lane of a, followed by every second lane of b, from lane First on.
 template <int First, typename T, int W, int... I>
 TILE_INLINE vec<T, W> every_second(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {__builtin_shufflevector(a.v, b.v, (2 * I + First)...)};
 }
-// Alternating lanes of a and b, from their low or high halves.
+// Alternating lanes of a and b, from their low halves (High = 0) or high halves (High = 1).
 template <int High, typename T, int W, int... I>
 TILE_INLINE vec<T, W> in_turns(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {__builtin_shufflevector(a.v, b.v, ((I & 1) * W + High * (W / 2) + I / 2)...)};
@@ -44,7 +46,8 @@ TILE_INLINE void exchange_blocks(vec<T, W> (&r)[P]) {
   });
 }
 
-// Converts P consecutive vectors, which hold rows of P elements, to columns, and back.
+// rows_to_columns() converts P consecutive vectors that contain rows of P elements to P columns. columns_to_rows() is
+// the inverse.
 template <int P, typename T, int W>
 TILE_INLINE void rows_to_columns(vec<T, W> (&r)[P]) {
   static_for<log2_of(P)>([&](auto) __attribute__((always_inline)) {
@@ -68,7 +71,7 @@ TILE_INLINE void columns_to_rows(vec<T, W> (&r)[P]) {
   });
 }
 
-// The integer type in which a storage type is moved.
+// The type as which elements of a storage type are moved: an integer type for 16-bit floats.
 template <typename S>
 struct moved {
   using type = S;
@@ -93,7 +96,7 @@ TILE_INLINE vec<T, W> from_bits(vec<typename moved<S>::type, W> v) {
   }
 }
 
-// P elements of each of W / P rows, `step` apart, side by side.
+// A vector of the first P elements of W / P rows, one row after another. Rows are `step` elements apart in memory.
 template <int W, int P, typename T>
 TILE_INLINE vec<T, W> side_by_side(const T* p, int64_t step) {
   if constexpr (W == P) {
@@ -102,7 +105,7 @@ TILE_INLINE vec<T, W> side_by_side(const T* p, int64_t step) {
     return join(side_by_side<W / 2, P>(p, step), side_by_side<W / 2, P>(p + W / 2 / P * step, step));
   }
 }
-// Lanes K P, ..., K P + P - 1.
+// Lanes K P to K P + P - 1 of v.
 template <int K, int P, typename T, int W>
 TILE_INLINE vec<T, P> group_of(vec<T, W> v) {
   if constexpr (W == P) {
@@ -117,7 +120,8 @@ TILE_INLINE vec<T, P> group_of(vec<T, W> v) {
 template <typename T>
 constexpr int row_lanes = sizeof(T) >= 4 ? kVectorBytes / int(sizeof(T)) : kLanes;
 
-// The width of a part for `length` columns: the smallest power of two that holds them, at most `lanes`.
+// The number of columns that one part of a row contains: the smallest power of two that is at least `length`, but at
+// most `lanes`.
 constexpr int row_part(int length, int lanes) {
   int p = 1;
   while (p < length && p < lanes) p *= 2;
@@ -127,7 +131,8 @@ constexpr bool is_power(int n) {
   return (n & (n - 1)) == 0;
 }
 
-// Loads columns [First, L) of W rows that are `stride` apart; each row is read to the end of a part.
+// Loads columns [First, L) of W rows that are `stride` apart, and stores them to dst. A row is processed in parts, and
+// each part is read completely, even beyond the end of the row.
 template <int L, int First, typename T, typename S>
 TILE_INLINE void load_columns(T* dst, int64_t width, const S* src, int64_t stride) {
   using M = typename moved<S>::type;
@@ -142,8 +147,9 @@ TILE_INLINE void load_columns(T* dst, int64_t width, const S* src, int64_t strid
   if constexpr (First + P < L) load_columns<L, First + P>(dst, width, src, stride);
 }
 
-// The reverse: stores parts of W rows of L elements to dst, the last part first, so that elements written past the end
-// of a row are overwritten by the next row. dst has room for another part.
+// The inverse of load_columns(): stores W rows of L elements to dst, in parts. The last part of the rows is stored
+// first. Elements that are written after the end of a row are then overwritten by the next row. dst must have room for
+// one more part.
 template <int L, int First, typename T>
 TILE_INLINE void store_columns(T* dst, const T* src, int64_t width) {
   constexpr int W = row_lanes<T>, P = row_part(L - First, W), kept = L - First < P ? L - First : P;
@@ -157,7 +163,7 @@ TILE_INLINE void store_columns(T* dst, const T* src, int64_t width) {
     }
   });
   exchange_blocks<P>(r);
-  // In the order of the rows: row k P + q is group k of r[q].
+  // Stores in the order of the rows: row k P + q is group k of r[q].
   static_for<W / P>([&](auto k) __attribute__((always_inline)) {
     static_for<P>([&](auto q) __attribute__((always_inline)) {
       store_raw(dst + (k * P + q) * L + First, group_of<k, P>(r[q]));
@@ -167,14 +173,15 @@ TILE_INLINE void store_columns(T* dst, const T* src, int64_t width) {
 
 }  // namespace detail
 
-// dst[c][r] = src[r * stride + c] for r < count, c < L. Columns of dst lie `width` apart and are written in whole
-// vectors, so dst has room for `count` rounded up to 16.
+// dst[c][r] = src[r * stride + c] for r < count, c < L. The columns of dst are `width` elements apart. They are written
+// in whole vectors, so each has room for `count` rounded up to a multiple of 16. `readable`: the number of rows from
+// src on that may be read.
 template <int L, typename T, typename S>
 __attribute__((noinline)) void load_rows(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src,
                                          int64_t stride, int64_t count, int64_t readable) {
   using M = typename detail::moved<S>::type;
   constexpr int W = detail::row_lanes<T>;
-  constexpr int room = (L + W) * W;  // rows may be read to the end of a part
+  constexpr int room = (L + W) * W;  // parts of rows are read completely, even beyond the end of a row
   M edge[room];
   const int64_t ahead = count * stride;
   for (int64_t i = 0; i < count; i += W, src += W * stride, dst += W) {
@@ -209,7 +216,7 @@ __attribute__((noinline)) void load_rows(T* TILE_RESTRICT dst, int64_t width, co
   }
 }
 
-// The same with the length of a row as an argument, element by element.
+// Like load_rows(), for a row length that is not known at compile time. Copies element by element.
 template <typename T, typename S>
 __attribute__((noinline)) void load_rows_of(int64_t length, T* TILE_RESTRICT dst, int64_t width,
                                             const S* TILE_RESTRICT src, int64_t stride, int64_t count) {
@@ -218,8 +225,8 @@ __attribute__((noinline)) void load_rows_of(int64_t length, T* TILE_RESTRICT dst
   }
 }
 
-// dst[r * stride + c] = src[c][r]. src may be read up to `count` rounded up to 16. Stream: non-temporal stores, if rows
-// are contiguous.
+// dst[r * stride + c] = src[c][r] for r < count, c < L. The columns of src are read up to `count` rounded up to a
+// multiple of 16. Stream: uses non-temporal stores if rows are contiguous.
 template <int L, bool Stream, typename T, typename S>
 __attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, const T* TILE_RESTRICT src,
                                           int64_t width, int64_t count) {
@@ -240,8 +247,8 @@ __attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, 
       }
     }
   }
-  // Rows whose writes overlap are first stored in a buffer: many at once, so that none is read back before its stores
-  // have completed.
+  // Rows whose writes overlap are first stored to a buffer. The buffer has many rows, so that a row is read back only
+  // after its stores have completed.
   constexpr int64_t kRows = 64;
   alignas(64) T rows[(kRows + W) * L + W];
   for (int64_t i = 0; i < count; i += kRows, dst += kRows * stride, src += kRows) {
@@ -267,7 +274,7 @@ __attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, 
   }
 }
 
-// The same with the length of a row as an argument, element by element.
+// Like store_rows(), for a row length that is not known at compile time. Copies element by element.
 template <typename T, typename S>
 __attribute__((noinline)) void store_rows_of(int64_t length, S* TILE_RESTRICT dst, int64_t stride,
                                              const T* TILE_RESTRICT src, int64_t width, int64_t count) {

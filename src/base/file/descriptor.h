@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// An open file that is closed at the end; -1: none.
+// Owns a file descriptor and closes it on destruction. -1: no file.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -21,17 +21,19 @@ class Descriptor {
   }
 
   int get() const { return fd_; }
-  // Some file systems report a failed write only here.
+  // Returns the result of close(2): some file systems report a failed write only at that point.
   int close() { return ::close(std::exchange(fd_, -1)); }
 
  private:
   int fd_;
 };
 
-// Throws kFile: "opening the file failed: ...", with the text of errno `error`.
+// Throws kFile with a message such as "opening the file failed: ...". `action` is the first part, "opening the file".
+// `error` is an errno value, whose text is the second part.
 [[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {});
 
-// True if `path` still names the open file `fd`. Others may have replaced or removed it. Links are not followed.
+// True if `path` still refers to the open file `fd`: other processes may have replaced or removed the file. A symbolic
+// link at `path` is not followed.
 bool is_named(int fd, const std::string& path);
 
 }  // namespace heddle

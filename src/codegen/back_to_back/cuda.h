@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-// Two products in a row on a GPU: an instance of tile/kernel/cuda/back_to_back.h.
+// Generates the GPU kernel of two back-to-back products: an instance of tile/kernel/cuda/back_to_back.h.
 KernelSource emit_cuda_back_to_back(const schedule::KernelPlan& plan, const schedule::CudaBackToBackDesc& desc);
 
 }  // namespace heddle::codegen

@@ -13,45 +13,48 @@
 
 namespace heddle {
 
-// What came from the cache: the plan, or the kernels for it.
+// Records which results came from the cache: the plan, or the kernels for the plan.
 struct FromCache {
   bool plan = false, kernels = false;
 };
 
-// A model compiled for one set of input shapes, values of the inputs that decide shapes, and choice of given inputs.
+// A model compiled for one combination of input shapes, values of shape-deciding inputs, and set of inputs that the
+// caller passes.
 struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;
   FromCache from_cache;
-  // Positions in Model::Impl::ports() of the plan's inputs and of its text inputs.
+  // The positions of the plan's inputs, and of its text inputs, in Model::Impl::ports().
   std::vector<size_t> inputs, texts;
 };
 
-// A run's value for each of Model::Impl::ports(); null for the default.
+// The values that a run passes, one for each of Model::Impl::ports(). Null: the port's default.
 using GivenInputs = std::vector<const Tensor*>;
 
-// The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, if there is one.
+// Returns the plan of a model file, from the cache or newly compiled. `file` receives the path of the cache file that
+// holds the plan, if there is one.
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
                                                    FromCache* from_cache = nullptr, std::string* file = nullptr);
 
 class Model::Impl {
  public:
-  // A plan file or an ONNX file, by its first bytes.
+  // `path` is a plan file or an ONNX file; the first bytes decide which.
   Impl(std::string path, CompileOptions options);
 
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
   const std::vector<PortInfo>& optional_inputs() const { return optional_; }
-  // inputs(), then optional_inputs().
+  // inputs() followed by optional_inputs().
   const std::vector<PortInfo>& ports() const { return ports_; }
   bool has_default(size_t port) const { return has_default_[port]; }
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
   std::vector<Tensor> run_into(const std::map<std::string, Tensor>& inputs,
                                const std::map<std::string, Tensor>& outputs) const;
-  // In the order of inputs(), with their dtypes. `into`: for each output, the caller's memory as for run_into(), or an
-  // undefined tensor. It may also be empty.
+  // Runs the model with inputs in the order of inputs() and with their dtypes. `into` holds, for each output, the
+  // caller's memory as for run_into(), or an undefined tensor. `into` may also be empty.
   std::vector<Tensor> run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into = {}) const;
-  // The same in the order of ports(). Throws kInvalidInput if an input without a default is missing.
+  // Like run_in_order(), with inputs in the order of ports(). Throws kInvalidInput if an input without a default is
+  // missing.
   std::vector<Tensor> run_given(const GivenInputs& given, std::vector<Tensor> into) const;
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
@@ -67,10 +70,10 @@ class Model::Impl {
     return {others_.begin(), others_.end()};
   }
   int threads() const { return pool_->threads(); }
-  // The options, with the shapes of the largest extents if there are ranges.
+  // The options. If they contain ranges of extents, the shapes are those of the largest extents.
   const CompileOptions& options() const { return options_; }
-  // Waits until nothing is compiled in the background. Then the kernels for CompileOptions::ranges exist, and each
-  // shape has its best plan.
+  // Waits until background compilation has finished. Then the kernels for CompileOptions::ranges exist, and every shape
+  // has its best plan.
   void wait_for_background() const {
     if (maker_ != nullptr) maker_->wait_for_background();
   }
@@ -98,16 +101,16 @@ class Model::Impl {
   bool is_plan_;
   std::shared_ptr<ThreadPool> pool_;
   std::vector<PortInfo> inputs_, optional_, ports_, outputs_;
-  std::map<std::string, size_t, std::less<>> places_;  // in ports_
-  std::vector<bool> has_default_;                      // of ports_
+  std::map<std::string, size_t, std::less<>> places_;  // by name: index in ports_
+  std::vector<bool> has_default_;                      // by index in ports_
   Variant primary_;
-  // For other shapes than the primary's, most recently used first. CompileOptions limits them; a run keeps what it
-  // uses.
+  // Variants for shapes other than the primary's, most recently used first. CompileOptions limits their number. A run
+  // shares ownership of its variant, so removing a variant from this list does not affect the run.
   mutable std::list<Variant> others_;
-  mutable std::vector<Variant> prepared_;        // of enqueue(), for the life of the model
-  mutable std::mutex mutex_;                     // of others_ and prepared_
-  mutable std::timed_mutex compiling_;           // locked before mutex_; runs with known shapes go on
-  std::unique_ptr<driver::VariantMaker> maker_;  // null for a plan file; destroyed first: uses the others
+  mutable std::vector<Variant> prepared_;        // variants for enqueue(); kept as long as the model
+  mutable std::mutex mutex_;                     // guards others_ and prepared_
+  mutable std::timed_mutex compiling_;           // locked before mutex_; runs with known shapes do not lock it
+  std::unique_ptr<driver::VariantMaker> maker_;  // null for a plan file; last, since it uses the other members
 };
 
 }  // namespace heddle

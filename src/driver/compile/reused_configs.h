@@ -10,22 +10,24 @@
 
 namespace heddle::driver {
 
-// The names (schedule::name_of) of the configurations of kernels that a model has, by the problems that they may run
-// (Problem::any_rows).
+// The configurations for which a model already has kernels. Maps a problem text that covers any number of rows
+// (Problem::any_rows) to the names (schedule::name_of) of its configurations.
 using KnownChoices = std::map<std::string, std::set<std::string>>;
 
-// Prefers configurations whose kernels exist over slightly faster ones, so that another shape of a model needs no
-// compiler. `inner`, which may answer from measurements, is asked first.
+// Prefers configurations whose kernels already exist over slightly faster ones, so that another shape of a model needs
+// no compilation. `inner` is asked first, since it may know measured winners. If it returns a configuration, that one
+// is used.
 class ReusedConfigs : public schedule::ConfigSource {
  public:
-  // How much slower than the pick a known configuration may be, by the cost model. This is about the model's error.
+  // The maximum ratio of the predicted time of a known configuration to that of the fastest one. The value is about the
+  // error of the cost model.
   static constexpr double kMostSlower = 1.1;
   ReusedConfigs(schedule::ConfigSource& inner, const KnownChoices& known, double most_slower = kMostSlower)
       : inner_(inner), known_(known), most_slower_(most_slower) {}
   std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override;
   bool for_any_extents() const override { return inner_.for_any_extents(); }
 
-  // All choices, whether known before or not.
+  // Returns and clears all configurations chosen so far, including those that were already known.
   KnownChoices take_chosen() { return std::move(chosen_); }
 
  private:

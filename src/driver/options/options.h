@@ -12,39 +12,41 @@
 
 namespace heddle::driver {
 
-// CompileOptions with every text parsed and every default filled in.
+// CompileOptions after parsing: every text is parsed and every default filled in.
 struct Settings {
   Target target;
-  int device = -1;  // of the target, if it is a GPU of this machine
+  int device = -1;  // the device number, if the target is a GPU of this machine
   passes::Precision precision = passes::Precision::kF32;
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
   passes::FusionRules rules;
   schedule::StitchOptions stitch;
 };
 
-// Throws kInvalidArgument, naming the option and its valid values. Throws kDevice for a missing GPU on a machine that
-// has others. On a machine without a GPU, the target "cuda" is Target::cuda_h200(), so plans can be made for it.
+// Parses the options. Throws kInvalidArgument, with the option's name and its valid values, if one is invalid. Throws
+// kDevice if the machine has GPUs but not the requested one. On a machine without a GPU, the target "cuda" is
+// Target::cuda_h200(), so that plans can be made for it.
 Settings resolve(const CompileOptions& options);
 
-// Everything that decides a plan apart from the model: options, target, this build of Heddle.
+// Returns a hash of everything that determines a plan besides the model: the options, the target and this build of
+// Heddle.
 Hash128 settings_hash(const CompileOptions& options, const Settings& settings);
 
-// Throws kDevice, saying what is missing, if the target is a GPU and this machine has none.
+// Throws kDevice, with a message that says what is missing, if the target is a GPU and this machine has none.
 void require_device(const Settings& settings);
 
-// Throws kDevice when kernels made for the target of this fingerprint do not run on this machine: on its CPU, or on GPU
-// `device`.
+// Throws kDevice if kernels for the target with this fingerprint cannot run on this machine: on its CPU, or on GPU
+// `device`. `plan` is the plan's name in the message.
 void check_runs_here(const std::string& plan, const std::string& fingerprint, int device);
 
-// Adds the text of option `where` to `options`: "OUTPUT=INPUT" (CompileOptions::alias) or "auto" (alias_updates).
-// Throws kInvalidArgument naming the option.
+// Parses the value `text` of the option `where` and adds it to `options`. The text is "OUTPUT=INPUT"
+// (CompileOptions::alias) or "auto" (alias_updates). Throws kInvalidArgument with the option's name.
 void add_alias(CompileOptions& options, const std::string& text, const char* where);
 
-// "Did you mean f16? " for a word that is not in `known`. It is found by other common names ("half"), else by spelling.
-// "" if none is near.
+// Returns "Did you mean f16? " for a word that is not in `known`. The suggestion is a known word of which `word` is a
+// common synonym ("half"), else the known word with the most similar spelling. Returns "" if no known word is similar.
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& known);
 
-// The number in "cuda:N"; 0 in "cuda" and in "cpu". Throws kInvalidArgument.
+// Returns the device number N of "cuda:N"; 0 for "cuda" and for "cpu". Throws kInvalidArgument for any other text.
 int device_of(const std::string& target);
 
 }  // namespace heddle::driver

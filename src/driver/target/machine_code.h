@@ -11,29 +11,30 @@
 
 namespace heddle::driver {
 
-// Kernels as machine code of the target, for Plan::library and Plan::cubins.
+// Kernels compiled to machine code: the contents of Plan::library (CPU) or Plan::cubins (GPU).
 struct MachineCode {
   std::string library;
   std::vector<runtime::Cubin> cubins;
   bool from_cache = false;
 };
 
-// Called, by one thread at a time, as kernels are compiled: `done` of `count` kernels, and their share of the work.
+// Progress callback, called by one thread at a time while kernels are compiled: `done` of `count` kernels are finished,
+// and `share` is their share of the total work.
 using KernelProgress = std::function<void(size_t done, size_t count, double share)>;
 
-// compile_kernels() (driver/target/backend.h) for one kind of target, if there are kernels.
+// compile_kernels() (driver/target/backend.h) for a CPU target. `kernels` must not be empty.
 MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache,
                             const KernelProgress& progress);
-// The library of compile_library() with line tables, which is cached with it, and the texts of its units. In the tables
-// each unit is the file jit::unit_file(unit).
+// The library of compile_library() with line tables, and the source texts of its units. The line tables refer to each
+// unit as the file jit::unit_file(unit). The cache stores this library together with the plain one.
 struct LinedLibrary {
   std::string bytes;
   std::vector<std::string> units;
 };
 LinedLibrary compile_lined_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache = true);
-// Compiles the kernels that launch any of `symbols` again, without other kernels of their unit and with line tables, in
-// which `text` is the file kernel.cu. `relaxed`: with more registers if they spill, as compile_cubins() may have
-// decided.
+// The kernels that launch any of `symbols`, compiled again with line tables and without the other kernels of their
+// unit. The line tables refer to `text` as the file kernel.cu. `relaxed`: kernels that spill registers may use more
+// registers; pass the choice that compile_cubins() made.
 struct LinedCubin {
   std::string bytes;
   std::string text;

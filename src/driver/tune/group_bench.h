@@ -14,14 +14,14 @@
 
 namespace heddle::driver {
 
-// An operator as the groups of kernels that compute it. `heddle kernel attention|conv|b2b` measures it.
+// An operator to measure, as the groups of kernels that compute it. Used by `heddle kernel attention|conv|b2b`.
 struct GroupProblem {
   ir::Graph graph;
-  std::vector<ir::Group> groups;             // in order
-  std::map<ir::ValueId, ir::ValueId> views;  // values that share the memory of another value, to that value
+  std::vector<ir::Group> groups;             // in the order of execution
+  std::map<ir::ValueId, ir::ValueId> views;  // from a view to the value whose memory it shares
   double operations = 0;
-  // The largest error, divided by the bound of the type, over a sample of the result. `trial` holds operands and
-  // result.
+  // The largest error over a sample of the result's elements, divided by the error bound of the type. `trial` holds the
+  // operands and the result.
   std::function<double(const GroupProblem& problem, const tune::GroupTrial& trial)> error;
 
   // The value whose memory holds the graph's result.
@@ -29,24 +29,26 @@ struct GroupProblem {
   ir::ValueId memory_of(ir::ValueId value) const;
 };
 
-// The whole graph of a text as one group of this kind.
+// Parses the IR in `text` and makes its whole graph one group of kind `kind`.
 GroupProblem group_problem(const std::string& text, ir::GroupKind kind);
-// The groups of the graph after all passes, as in a model. Throws kUnsupportedOperator if a group has no kernel.
+// Parses the IR in `text`, runs all passes and groups the graph as in a model. Throws kUnsupportedOperator if there is
+// no kernel for a group.
 GroupProblem compiled_problem(const std::string& text, const Target& target);
 
-// An operand as doubles: a constant, or random data of a trial.
+// The elements of an operand as doubles. The operand is a constant or random data of a trial.
 std::vector<double> operand_values(const ir::Graph& graph, ir::ValueId value, const tune::GroupTrial& trial);
-// The indices of at most `most` of `count` elements, evenly spread, with the first and the last.
+// Returns at most `most` of the indices 0 to count - 1. They are evenly spread, in no particular order, and include the
+// first and the last index.
 std::vector<int64_t> sampled(int64_t count, int64_t most);
-// The larger of `error` and |got - want| / bound. A NaN is larger than any number.
+// Returns the larger of `error` and |got - want| / bound. NaN counts as larger than any number.
 double larger_error(double error, double got, double want, double bound);
 
-// The kernels of a whole problem with one configuration of its most expensive group. The other groups use the
-// configuration of the same name if they have it, else the one that the cost model picks.
+// A candidate for a problem: its kernels with one particular configuration of the most expensive group. Every other
+// group uses the configuration of the same name if the group has one, else the choice of the cost model.
 struct GroupCandidate {
   schedule::Config config;
   schedule::ScheduledGroup kernels;
-  double predicted_us = 0;  // of all kernels with a cost model; 0: none has one
+  double predicted_us = 0;  // sum over the kernels that have a cost model; 0: none has one
 };
 
 struct GroupBenchOptions {
@@ -58,31 +60,33 @@ struct GroupBenchOptions {
 struct GroupTiming {
   schedule::Config config;
   double predicted_us = 0;
-  double median_us = 0;  // with cold caches; on a GPU, of the graph launch; 0: not timed
+  double median_us = 0;  // with cold caches; on a GPU, of a CUDA-graph launch; 0: not timed
   int samples = 0;
-  std::string failure;  // why it was not timed or is wrong
+  std::string failure;  // why there is no timing or the result is wrong; "" if all is well
 };
 
 struct GroupBenchResult {
   std::string device;
-  std::vector<GroupTiming> timings;  // in the order of predictions
-  int best = -1;                     // fastest; -1: none runs
-  double floor_us = 0;               // of the fastest: lower bound from arithmetic and memory of its kernels
-  double error = -1;                 // GroupProblem::error of the fastest; -1: not verified
+  std::vector<GroupTiming> timings;  // in the order of the candidates
+  int best = -1;                     // index of the fastest; -1: no candidate runs
+  double floor_us = 0;               // lower bound for the fastest, from its kernels' arithmetic and memory
+  double error = -1;                 // GroupProblem::error for the fastest; -1: not verified
 };
 
-// The candidates of the cost model, its pick first, without a device. At most `most` (0: all) of those whose reason
-// contains `only`. Throws kUnsupportedOperator if a group has no kernel, kInvalidArgument if there is no candidate.
+// Returns candidates, with the cost model's choice first. Needs no device. Returns at most `most` (0: all) of the
+// candidates whose reason contains `only`. Throws kUnsupportedOperator if there is no kernel for a group, and
+// kInvalidArgument if there is no candidate.
 std::vector<GroupCandidate> group_candidates(const GroupProblem& problem, const Target& target, int most,
                                              const std::string& only);
 // The source text of a candidate's kernels.
 std::string group_unit(const GroupCandidate& candidate, const Target& target);
-// One line for each kernel of a candidate whose predicted time exceeds KernelTimes::kFar times its floor.
+// Returns one line of text for each kernel of a candidate whose predicted time exceeds KernelTimes::kFar times the
+// kernel's lower bound.
 std::vector<std::string> far_kernels(const GroupProblem& problem, const GroupCandidate& candidate,
                                      const Target& target);
 
-// Compiles and times candidates on the device of the target, and compares the fastest with float64. Throws kDevice if
-// there is no such device, and what the JIT throws.
+// Compiles and times the candidates on the device of `target`. With options.verify, compares the result of the fastest
+// with a float64 reference. Throws kDevice if there is no such device, and the errors of the JIT.
 GroupBenchResult bench_group(const GroupProblem& problem, std::vector<GroupCandidate> candidates, const Target& target,
                              const GroupBenchOptions& options);
 

@@ -16,14 +16,15 @@
 namespace heddle::onnx {
 
 struct ImportOptions {
-  // Input name -> shape, for inputs whose shape in the model is symbolic or unknown. An item of a sequence input `s` is
-  // the input `s.0`, `s.1`, ...; the sequence has as many items as there are shapes for it. Symbolic dimensions that
-  // nothing fixes are guessed (Imported::assumed). An input with a default (an initialiser of its name) is an input if
-  // `shapes` or `values` names it, otherwise a constant.
+  // Maps the name of an input to its shape, for inputs whose shape in the model is symbolic or unknown. The items of a
+  // sequence input `s` are named `s.0`, `s.1`, ...; the sequence has as many items as `shapes` has entries for it.
+  // Symbolic dimensions that no entry determines are guessed (Imported::assumed). An input with a default (an
+  // initialiser of the same name) is an input of the graph if `shapes` or `values` contains it, otherwise a constant.
   std::map<std::string, Shape> shapes;
-  // Values of inputs. They are used only if shapes of the graph depend on them; then the graph is specialised for them.
+  // Values of inputs, by name. A value is used only if shapes of the graph depend on it. The graph is then specialised
+  // for this value.
   std::map<std::string, Tensor> values;
-  // Optional inputs that are left out.
+  // Names of optional inputs that the caller leaves out.
   std::set<std::string> absent;
   // The caller's operators, by domain and name (CompileOptions::operators).
   std::map<std::string, Operator> operators = {};
@@ -35,10 +36,10 @@ struct ImportOptions {
 // How one output of the model is assembled from outputs of the graph.
 struct OutputInfo {
   enum class Kind : uint8_t { kTensor, kStrings, kSequence, kNone };
-  std::string name;  // kTensor: the graph's output of this name; items of sequence `s` are `s.0`, `s.1`, ...
+  std::string name;  // kTensor: name of the graph's output; the items of sequence `s` are `s.0`, `s.1`, ...
   Kind kind = Kind::kTensor;
-  Tensor strings;                 // kStrings: text is computed at import
-  std::vector<OutputInfo> items;  // kSequence
+  Tensor strings;                 // kStrings: the value, computed at import
+  std::vector<OutputInfo> items;  // kSequence: its items
 };
 
 // A symbolic dimension of an input whose extent was guessed.
@@ -49,31 +50,31 @@ struct AssumedDim {
   int64_t value = 1;
 };
 
-// A branch of an If that cannot be imported for these shapes. A run that takes it ends with the error.
+// A branch of an If that cannot be imported for these shapes. If a run takes the branch, the run fails with `error`.
 struct FailingBranch {
   std::string node;
-  std::string branch;  // the attribute: "then_branch"
+  std::string branch;  // name of the attribute: "then_branch"
   Error error;
 };
 
 struct Imported {
   ir::Graph graph;
   std::vector<OutputInfo> outputs;
-  // Inputs whose values became part of the graph; a run must pass exactly these values. They remain parameters, except
-  // for text, which is always specialised and never reaches the graph.
+  // Inputs whose values became part of the graph; a run must pass exactly these values. They remain parameters of the
+  // graph, except for text inputs. Text inputs are always specialised and are never in the graph.
   std::vector<std::string> specialised_inputs;
   std::vector<AssumedDim> assumed;
-  std::string guess;  // Extents::describe() of `assumed`
+  std::string guess;  // `assumed` as text, by Extents::describe()
   std::vector<FailingBranch> failing_branches;
 
-  // A text input: its value, and its position among all inputs.
+  // A text input: its value, and its position among all inputs of the model.
   struct Text {
     uint32_t position = 0;
     std::string name;
     Tensor value;
   };
   std::vector<Text> texts;
-  // The inputs with a default, whether or not this graph uses it.
+  // All inputs with a default, whether or not this graph uses them.
   struct Default {
     std::string name;
     DType dtype = DType::kF32;
@@ -82,12 +83,12 @@ struct Imported {
   std::vector<Default> defaults;
 };
 
-// A model file to import for several sets of shapes. It is read and decoded once and each of its tensors is loaded
-// once, so that the graphs share them. Not thread-safe.
+// A model file that can be imported for several sets of shapes. The file is read and decoded once. Each tensor of the
+// file is loaded once and shared by the imported graphs. Not thread-safe.
 class ModelFile {
  public:
-  // Reads the file with the links and limits of the options. Throws the errors of import_model that do not depend on
-  // the other options.
+  // Reads the file, using only the links and limits of `options`. Throws those errors of import_model() that do not
+  // depend on the other options.
   explicit ModelFile(const std::string& path, const ImportOptions& options = {});
   ~ModelFile();
   ModelFile(const ModelFile&) = delete;
@@ -95,8 +96,8 @@ class ModelFile {
 
   Imported import(const ImportOptions& options);
 
-  // The shapes that the model declares for the inputs that a caller with these options passes, if their rank is known.
-  // A symbolic extent is -1 and has its symbol, or "" if it has none.
+  // Returns the shapes that the model declares for the inputs that a caller with these options passes. Inputs of
+  // unknown rank are omitted. A symbolic extent is -1, and the entry of `symbols` is its symbol, or "" if it has none.
   struct InputDims {
     std::string name;
     Shape extents;
@@ -109,15 +110,17 @@ class ModelFile {
   std::unique_ptr<Content> content_;
 };
 
-// Reads an ONNX file and lowers it to primitives for one set of input shapes. The file stays mapped as long as a tensor
-// of the graph borrows from it. Throws Error: kFile, kMalformedModel, kMissingData, kInvalidNode, kInvalidInput (a
-// shape or value of the options does not fit the model), kUnsupportedOperator (all of them in one message),
-// kUnsupportedType, kUnknownShape (names the inputs whose values are needed), kLimit. After a guess, an error says what
-// was guessed and how to set it.
+// Reads an ONNX file and lowers it to primitives for one set of input shapes. The file stays mapped while any tensor of
+// the graph borrows from it. Throws:
+//   kFile, kMalformedModel, kMissingData, kInvalidNode, kUnsupportedType, kLimit
+//   kInvalidInput         a shape or value in the options does not fit the model
+//   kUnsupportedOperator  the message lists all unsupported operators
+//   kUnknownShape         the message names the inputs whose values are needed
+// If extents were guessed, an error message lists the guesses and says how to set them.
 Imported import_model(const std::string& path, const ImportOptions& options = {});
 
-// import_model() for bytes that `owner` keeps alive. `owner` may be null: then the bytes must outlive the graph.
-// External data is searched for relative to `folder`.
+// Imports a model from memory, like import_model() above. `owner` keeps `bytes` alive; if `owner` is null, the bytes
+// must outlive the graph. External data is looked up relative to `folder`.
 Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
                       const ImportOptions& options = {});
 

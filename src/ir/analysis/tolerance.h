@@ -8,41 +8,44 @@
 
 namespace heddle::ir {
 
-// The allowed distance of a compiled result from the float64 reference, for `heddle verify` and the differential fuzz
-// test.
+// The allowed difference between a compiled result and the float64 reference, for `heddle verify` and the differential
+// fuzz test.
 //
-// The model is a random walk of rounding errors, relative to the magnitude of a tensor. A stored result adds one
-// rounding of its dtype, a contraction or sum over n terms n roundings of its accumulator (f32, or f64 for f64), a
-// transcendental function some units in the last place of f32. Variances add along the longest path. A bound is kSafety
-// standard deviations, for the largest of millions of errors and for the cancellation that the model does not see.
+// Rounding errors are modelled as a random walk, relative to the magnitude of a tensor. A stored result adds one
+// rounding of its dtype. A contraction or sum over n terms adds n roundings of its accumulator (f32; f64 for f64
+// operands). A transcendental function adds some units in the last place of f32. Variances add along the longest path.
+// An error bound is kSafety standard deviations. This factor covers the largest of millions of errors, and
+// cancellation, which the model does not see.
 constexpr double kSafety = 10;
 
-// Half the distance from 1 to the next number of a floating type: 2^-24 for f32.
+// The unit roundoff of a floating type: half the distance from 1 to the next larger number, 2^-24 for f32.
 double unit_roundoff(DType dtype);
 
 // The standard deviation of the error that one node adds to a result of type `to`, relative to the magnitude of the
-// tensor. `rounded_operands`: the node reads values that carry errors, which can change integers computed from them.
+// tensor. `rounded_operands`: the node's operands carry rounding errors, which can change integers computed from them.
 double rounding_error(const Graph& graph, const Node& node, DType to, bool rounded_operands);
 
-// An error bound for every value of a graph, which must be the compiled graph (after the precision pass). 0: exact
-// (layout changes of inputs, integer arithmetic). Integers that come from rounded floats get a bound above 0 too.
+// Returns an error bound for every value of a graph, indexed by value id. The graph must be the compiled one (after the
+// precision pass). A bound of 0 means exact, as for layout changes of inputs and for integer arithmetic. Integers
+// computed from rounded floats also have a bound above 0.
 std::vector<double> error_bounds(const Graph& graph);
 
 struct Comparison {
   bool ok = true;
-  // Floats: the largest |actual - expected| / max(|expected|, scale), where scale is the root mean square of the
-  // expected tensor; infinite if one is NaN or infinite and the other is not. Integers: the share of elements that
-  // differ. It may be up to kFlips if the bound is above 0, since rounding can flip a comparison or an argmax.
+  // For floats: the largest |actual - expected| / max(|expected|, scale), where scale is the root mean square of the
+  // expected tensor; infinite if only one of the two values is NaN or infinite. For integers: the fraction of elements
+  // that differ. If the bound is above 0, up to kFlips of the integers may differ, since rounding can flip a comparison
+  // or an argmax.
   double error = 0;
   double bound = 0;
-  int64_t worst = -1;  // linear index of the largest error; -1: all equal
+  int64_t worst = -1;  // linear index of the element with the largest error; -1: all are equal
   double expected = 0, actual = 0;
 };
 constexpr double kFlips = 0.02;
 
-// Both arrays have the same type. `slack`, if given, is an absolute error per element that is allowed in addition to
-// the bound (infinite: the element is ignored). An infinite actual value is accepted if the finite expected value
-// exceeds the largest number of the dtype.
+// Compares two arrays of the same type. `slack`, if not empty, is an absolute error per element that is allowed in
+// addition to the bound; infinite slack means that the element is ignored. An infinite actual value is accepted if the
+// finite expected value exceeds the largest number of the dtype.
 Comparison compare(const Array& expected, const Array& actual, double bound, std::span<const double> slack = {});
 
 }  // namespace heddle::ir

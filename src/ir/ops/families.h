@@ -6,8 +6,8 @@
 
 namespace heddle::ir {
 
-// The tables of primitives, one per family and file. ir/schema.cc joins them. A family that is missing here does not
-// exist.
+// The tables of primitive operations: one table per family, each in its own file. ir/schema.cc joins the tables. A new
+// family must be declared here.
 std::span<const OpSchema> elementwise_schemas();
 std::span<const OpSchema> source_schemas();
 std::span<const OpSchema> layout_schemas();

@@ -8,7 +8,7 @@
 
 namespace heddle::lang {
 
-// The value of an argument of a kernel. Pointers are addresses.
+// The value of a kernel argument. Pointers are stored as addresses in `integer`.
 struct Argument {
   int64_t integer = 0;
   double number = 0;
@@ -18,11 +18,11 @@ struct Argument {
   static Argument of(const void* pointer) { return of(static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer))); }
 };
 
-// An argument as a kernel's text reads it: 8 bytes, with a value of the type of its parameter.
+// Encodes an argument in the 8-byte format that a compiled kernel reads. The value is stored in the parameter's type.
 uint64_t argument_word(const Type& type, const Argument& argument);
 
-// The arguments as a kernel's text reads them: 8 bytes each, in the order of its parameters. Throws kInvalidArgument if
-// there are too few or too many.
+// Encodes all arguments of a kernel, 8 bytes each, in the order of its parameters. Throws kInvalidArgument if there are
+// too few or too many arguments.
 std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments);
 
 }  // namespace heddle::lang

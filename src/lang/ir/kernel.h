@@ -9,8 +9,8 @@
 #include "lang/ir/op_table.h"
 #include "lang/ir/type.h"
 
-// The tile IR: a kernel in static single assignment, regions for loops and branches. docs/design/tile-language.md has
-// the text form and the meaning of every operation.
+// The tile IR: a kernel in static single assignment form, with regions for loops and branches.
+// docs/design/tile-language.md describes the textual form and the meaning of every operation.
 namespace heddle::lang {
 
 // An index into Kernel::values.
@@ -18,16 +18,16 @@ using ValueId = int32_t;
 
 struct Value {
   Type type;
-  std::string name;  // without its %; "": printed as a number
+  std::string name;  // without the leading %; "": the value is printed as a number
 };
 
-// The value of an attribute, in braces after the operands.
+// The value of an attribute. In the text, attributes are in braces after the operands.
 struct Attribute {
   enum class Kind : uint8_t { kInteger, kNumber, kWord, kString, kList };
   Kind kind = Kind::kInteger;
   int64_t integer = 0;         // the low 64 bits
-  bool beyond_signed = false;  // the integer is a u64 with these bits
-  double number = 0;           // set for integers, too
+  bool beyond_signed = false;  // the integer is a u64 above the maximum of int64_t; `integer` has its bits
+  double number = 0;           // the value as a double; set for integers, too
   std::string text;
   std::vector<int64_t> list;
 
@@ -51,10 +51,10 @@ class Attributes {
   std::vector<std::pair<std::string, Attribute>> all_;
 };
 
-// A place in the user's files. Code of an inlined function has the place of the call as its caller.
+// A location in the user's source files. The location of inlined code has the location of the call as its caller.
 struct Frame {
   int file = 0, line = 0, column = 0;
-  int caller = -1;  // index into Kernel::frames; -1: none
+  int caller = -1;  // index into Kernel::frames; -1: not inlined
 };
 
 struct Op;
@@ -70,21 +70,22 @@ struct Op {
   Attributes attributes;
   std::vector<Region> regions;
   int frame = -1;                      // index into Kernel::frames; -1: unknown
-  int text_line = 0, text_column = 0;  // in the text that it was parsed from
+  int text_line = 0, text_column = 0;  // position in the text from which the op was parsed
 };
 
-// The operands of `lt`, `le`, `gt` and `ge`, of which the smaller one is below the larger one, or equal unless strict.
+// A comparison by `lt`, `le`, `gt` or `ge` as an order of its operands: smaller < larger if strict, else smaller <=
+// larger. order_of() returns nullopt for other ops.
 struct Order {
   ValueId smaller, larger;
   bool strict;
 };
 std::optional<Order> order_of(const Op& op);
 
-// One text is one kernel.
+// A kernel. A text contains exactly one kernel.
 struct Kernel {
   struct Parameter {
     ValueId value = 0;
-    Attributes attributes;  // divisible = 16
+    Attributes attributes;  // for example divisible = 16
   };
 
   std::string name;
@@ -92,19 +93,20 @@ struct Kernel {
   std::vector<Frame> frames;
   std::vector<Value> values;
   std::vector<Parameter> parameters;
-  Attributes attributes;  // num_warps, num_stages
+  Attributes attributes;  // for example num_warps, num_stages
   Region body;            // no arguments; ends without a terminator
 
   const Type& type(ValueId value) const { return values[static_cast<size_t>(value)].type; }
   ValueId add_value(Type type, std::string name = {});
   std::string value_name(ValueId value) const;  // "%acc"
-  // "softmax.py:7", then " called from softmax.py:20" for inlined code; "" if unknown.
+  // The source location of a frame: "softmax.py:7", followed by " called from softmax.py:20" if the code was inlined.
+  // "" if unknown.
   std::string place(int frame) const;
-  // "softmax.py:7" without the callers, for comments in generated text.
+  // The source location of a frame without its callers, "softmax.py:7". For comments in generated text.
   std::string short_place(int frame) const;
 };
 
-// Calls f(op) for each op, outer ones before those of their regions.
+// Calls f(op) for each op, including the ops of nested regions. An op precedes the ops of its regions.
 template <typename F>
 void for_each_op(const Region& region, const F& f) {
   for (const Op& op : region.ops) {

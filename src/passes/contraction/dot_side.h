@@ -6,7 +6,7 @@
 
 namespace heddle::passes {
 
-// One operand of a dot, by the roles of its dimensions.
+// One operand of a dot, with its dimensions grouped by role: batch, free and contracted.
 struct DotSide {
   Shape shape;
   ir::Ints batch, free, contract;
@@ -24,14 +24,14 @@ struct DotSide {
   int64_t batches() const { return count(batch); }
   int64_t lines() const { return count(free); }
   int64_t terms() const { return count(contract); }
-  // The dimensions in the order [batch][lines][terms].
+  // The dimensions in the order batch, free, contracted.
   ir::Ints row_major() const {
     ir::Ints order = batch;
     order.insert(order.end(), free.begin(), free.end());
     order.insert(order.end(), contract.begin(), contract.end());
     return order;
   }
-  // Whether memory has this order. Dimensions of extent 1 do not matter.
+  // True if the memory order is that of row_major(). Dimensions of extent 1 are ignored.
   bool is_row_major() const {
     ir::Ints order = row_major();
     std::erase_if(order, [&](int64_t d) { return shape[static_cast<size_t>(d)] == 1; });

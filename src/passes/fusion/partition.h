@@ -6,9 +6,10 @@
 
 namespace heddle::passes {
 
-// A partition of a graph's nodes into clusters whose dependences stay acyclic. At first every node is a cluster of its
-// own (constants and parameters are in none). merge() joins two unless a path between them leads through a third one.
-// The topological order of the clusters is maintained under merging, so a check looks only at those between the two.
+// A partition of a graph's nodes into clusters whose dependences are acyclic. Initially, every node is a separate
+// cluster; constants and parameters belong to no cluster. merge() joins two clusters, unless a path between them passes
+// through a third one. The topological order of the clusters is updated at each merge, so merge() examines only the
+// clusters between the two.
 class Partition {
  public:
   using Cluster = uint32_t;
@@ -20,10 +21,11 @@ class Partition {
   const std::vector<ir::NodeId>& nodes(Cluster cluster) const { return nodes_[cluster]; }  // unordered
   bool same(ir::NodeId a, ir::NodeId b) const { return cluster_[a] == cluster_[b]; }
 
-  // Joins the clusters of two nodes; false (and no change) when a path from one to the other leads through a third.
+  // Joins the clusters of two nodes. Returns false, without a change, if a path from one cluster to the other passes
+  // through a third.
   bool merge(ir::NodeId a, ir::NodeId b);
 
-  // All clusters, each after those that it depends on.
+  // Returns all clusters in topological order: each cluster follows those it depends on.
   std::vector<Cluster> order() const;
 
  private:
@@ -34,9 +36,9 @@ class Partition {
 
   std::vector<Cluster> cluster_;                  // by node
   std::vector<std::vector<ir::NodeId>> nodes_;    // by cluster
-  std::vector<std::vector<ir::NodeId>> readers_;  // by cluster: nodes that read it, its own among them
-  std::vector<uint32_t> position_;                // by cluster: ascending along the order
-  std::vector<Cluster> next_, previous_;          // by cluster: the order; its end and beginning are at the last index
+  std::vector<std::vector<ir::NodeId>> readers_;  // by cluster: nodes that read its values, including its own nodes
+  std::vector<uint32_t> position_;                // by cluster: ascending in topological order
+  std::vector<Cluster> next_, previous_;          // by cluster: topological order as a list; ends() is the sentinel
   std::vector<uint32_t> mark_;
   uint32_t stamp_ = 0;
 };

@@ -8,19 +8,19 @@
 
 namespace heddle::passes {
 
-// Operations on constants in their own types, at memory speed: weights have 1e8 elements, for which the float64
-// reference evaluator is too slow.
+// Operations on constants, computed in the constants' own types at memory speed. Weights have up to 1e8 elements, for
+// which the float64 reference evaluator is too slow.
 
-// The elements of a view of `tensor`, dense.
+// Copies the elements of a view of `tensor` into a dense tensor.
 Tensor gather_view(const Tensor& tensor, const StridedView& view);
 Tensor transposed(const Tensor& tensor, const ir::Ints& perm);
-// Converts f32 to f16 or bf16, and f16, bf16, bytes, i32 and i64 to f32. Nothing for other types.
+// Converts f32 to f16 or bf16, and f16, bf16, bytes, i32 and i64 to f32. Returns nullopt for other types.
 std::optional<Tensor> converted(const Tensor& tensor, DType to);
-// x[...] * factor, with one f32 factor for each index of `dim` of an f32 tensor.
+// Multiplies an f32 tensor by one f32 factor for each index along `dim`.
 Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> factors);
 
-// Evaluates a transpose, reshape, slice, reverse, pad, broadcast, concat, cast or common f32 arithmetic; nothing if
-// there is no kernel for the node. Rounds like the reference evaluator with `round`.
+// Evaluates a transpose, reshape, slice, reverse, pad, broadcast, concat, cast or common f32 arithmetic. Returns
+// nullopt if there is no kernel for the node. Rounds like the reference evaluator with EvalOptions::round.
 std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tensor> operands);
 
 }  // namespace heddle::passes

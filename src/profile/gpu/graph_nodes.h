@@ -6,22 +6,22 @@
 
 namespace heddle::profile {
 
-// The contexts in which nodes were added to CUDA graphs. The upper half of a node's number is its graph's number; in a
-// record it is the number of the executable graph. Thread-safe.
+// Maps nodes of CUDA graphs to the contexts in which they were added. The upper half of a node id is the id of the
+// node's graph. In a profiling record, it is the id of the executable graph. Thread-safe.
 class GraphNodes {
  public:
-  // Adds a node unless it is known. False if there are too many already; copy() does the same.
+  // Adds a node unless it is already known. add() and copy() return false if there are too many nodes.
   bool add(uint64_t node, uint64_t context);
   bool copy(uint64_t from, uint64_t to);
   void add_executable(uint32_t executable, uint32_t graph);
-  // 0: none.
+  // Returns the context of a node; 0 if unknown.
   uint64_t context_of(uint64_t node) const;
 
  private:
   static constexpr size_t kMost = size_t{1} << 20;
   mutable std::mutex mutex_;
   std::unordered_map<uint64_t, uint64_t> contexts_;
-  std::unordered_map<uint32_t, uint32_t> graphs_;  // by executable
+  std::unordered_map<uint32_t, uint32_t> graphs_;  // from the executable graph's id to the graph's id
 };
 
 }  // namespace heddle::profile

@@ -7,8 +7,8 @@
 
 namespace heddle::profile {
 
-// Copies memory of this process that may not be mapped. It is a system call and takes no lock, so a signal handler may
-// use it. Returns true if all of it was mapped.
+// Copies memory of this process that may be unmapped. Returns true if all of it was mapped. The function is a single
+// system call and takes no lock, so signal handlers may use it.
 bool read_memory(uint64_t address, void* to, size_t bytes);
 
 template <typename T>
@@ -16,12 +16,13 @@ bool read_memory(uint64_t address, T* to) {
   return read_memory(address, to, sizeof(T));
 }
 
-// Copies pieces of `bytes` bytes each one after another into `to`, in one call. Returns how many were mapped, up to the
-// first that was not. At most kMostPieces.
+// Copies pieces of `bytes` bytes each, one after another, into `to`, with one system call. Returns the number of pieces
+// before the first unmapped one. `addresses` has at most kMostPieces entries.
 inline constexpr size_t kMostPieces = 16;
 size_t read_pieces(std::span<const uint64_t> addresses, void* to, size_t bytes);
 
-// Copies pieces of any sizes, each to its own place, in one call. Returns true if all of them were mapped.
+// Copies pieces of any size, each to its own destination, with one system call. Returns true if all pieces were mapped.
+// At most kMostPieces pieces.
 struct MemoryPiece {
   uint64_t address;
   void* to;
@@ -29,7 +30,8 @@ struct MemoryPiece {
 };
 bool read_pieces(std::span<const MemoryPiece> pieces);
 
-// Reads memory for one stack walk. A read also fetches the bytes below the piece, where the callers' frames are.
+// Reads memory for one stack walk. Each read also fetches the bytes at the addresses below, where the callers' frames
+// are.
 class NearbyMemory {
  public:
   bool read(uint64_t address, void* to, size_t bytes);

@@ -12,23 +12,24 @@
 
 namespace heddle::profile {
 
-// Samples all threads of this process by timers of their CPU time, which need no privileges. Signal handlers write into
-// a ring for each thread. collect() reads the rings and gives new threads a timer. Only one sampler at a time.
+// Samples all threads of this process with timers of their CPU time, which need no privileges. Signal handlers write
+// samples into a ring buffer per thread. collect() reads the ring buffers and starts timers for new threads. Only one
+// sampler may exist at a time.
 class CpuSampler {
  public:
-  // `rate`: samples a second of CPU time; the kernel's tick is the upper bound.
+  // `rate`: samples per second of CPU time. The operating system's tick rate is the upper bound.
   CpuSampler(const PythonRuntime& python, double rate);
   ~CpuSampler();
   CpuSampler(const CpuSampler&) = delete;
   CpuSampler& operator=(const CpuSampler&) = delete;
 
-  // Passes each sample since the last call to `take`. A code object that a thread met for the first time goes to
-  // `learn` before that. Call it from one thread at a time.
+  // Passes each sample since the last call to `take`. Before that, passes each code object that a thread encountered
+  // for the first time to `learn`. Only one thread at a time may call this function.
   void collect(const std::function<void(const PythonFrame&, const PythonCode&)>& learn,
                const std::function<void(const CpuSample&)>& take);
-  void stop();             // takes no more samples; collect() gives the rest
-  void forget_in_child();  // after fork(): timers and threads are the parent's
-  uint64_t lost() const;   // samples dropped by full rings; the next sample gets their time
+  void stop();             // stops sampling; a later collect() returns the remaining samples
+  void forget_in_child();  // call after fork(): timers and threads belong to the parent
+  uint64_t lost() const;   // samples lost to full rings; the next sample accounts for their time
   size_t threads() const { return seen_; }
 
  private:
@@ -37,7 +38,7 @@ class CpuSampler {
   double rate_;
   int signal_;
   std::map<int, ThreadRing*> rings_;  // by thread
-  std::vector<ThreadRing*> ended_;    // of threads that ended
+  std::vector<ThreadRing*> ended_;    // rings of threads that have ended
   uint64_t lost_ = 0;
   size_t seen_ = 0;
   bool stopped_ = false;

@@ -22,13 +22,13 @@ class CudaMemory {
   virtual uint64_t counters() const = 0;
   virtual uint64_t input(size_t port) = 0;
   virtual uint64_t output(size_t port) = 0;
-  virtual uint64_t extra(size_t bytes) = 0;  // for loop state; lives as long as this object
+  virtual uint64_t extra(size_t bytes) = 0;  // allocates loop state, which lives as long as this object
 
  private:
   CudaCode& code_;
 };
 
-// Memory that this object owns.
+// Device memory for a run, allocated and owned by this object.
 class CudaRunMemory : public CudaMemory {
  public:
   CudaRunMemory(CudaCode& code, const Plan& plan);
@@ -36,10 +36,10 @@ class CudaRunMemory : public CudaMemory {
   uint64_t arena() const override { return arena_.address(); }
   uint64_t counters() const override { return counters_.address(); }
   uint64_t input(size_t port) override;   // allocated on first use
-  uint64_t output(size_t port) override;  // the same
+  uint64_t output(size_t port) override;  // allocated on first use
   uint64_t extra(size_t bytes) override;
   bool has_input(size_t port) const { return inputs_[port] != nullptr; }
-  size_t bytes() const;  // in total
+  size_t bytes() const;  // total size of the allocated buffers
 
  private:
   const Plan& plan_;
@@ -47,14 +47,14 @@ class CudaRunMemory : public CudaMemory {
   std::vector<std::unique_ptr<CudaBuffer>> inputs_, outputs_, extras_;
 };
 
-// The caller's memory: inputs, outputs and a workspace, from which everything else that a run needs is taken in
-// sequence.
+// Device memory that the caller owns: inputs, outputs and a workspace. All other memory of a run is allocated from the
+// workspace, one piece after another.
 class CudaCallersMemory : public CudaMemory {
  public:
-  static constexpr uint64_t kAlignment = 256;  // of the workspace and of each piece of it
+  static constexpr uint64_t kAlignment = 256;  // alignment of the workspace and of each piece in it
 
-  // `addresses`: of the inputs, then of the outputs, then of the workspace. This class does not access them; the
-  // programs bound to it do.
+  // `addresses`: the addresses of the inputs, followed by those of the outputs and that of the workspace. This class
+  // does not access the memory at these addresses; the programs that use this object do.
   CudaCallersMemory(CudaCode& code, const Plan& plan, std::span<const uint64_t> addresses);
 
   uint64_t arena() const override { return workspace_; }
@@ -62,7 +62,7 @@ class CudaCallersMemory : public CudaMemory {
   uint64_t input(size_t port) override { return addresses_[port]; }
   uint64_t output(size_t port) override { return addresses_[inputs_ + port]; }
   uint64_t extra(size_t bytes) override { return take(bytes); }
-  size_t workspace_bytes() const { return end_ - workspace_; }  // so far
+  size_t workspace_bytes() const { return end_ - workspace_; }  // bytes allocated so far
 
  private:
   uint64_t take(size_t bytes);

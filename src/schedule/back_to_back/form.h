@@ -4,32 +4,33 @@
 
 namespace heddle::schedule {
 
-// Throws kUnsupportedOperator, since no back-to-back kernel can compute this.
+// Throws kUnsupportedOperator: no back-to-back kernel can compute the group, for the reason `why`.
 [[noreturn]] void refuse_back_to_back(const std::string& why);
 
-// A group of kind kBackToBack as two groups (passes/fusion/README.md): D1 = g(D0 W1), D0 = f(A W0). Each can be
-// scheduled alone. The first one's only result is `inner`. Only the second one reads it, as the operand that it
-// multiplies, through the views of its prologue. The second one has one contraction; the first one may be a kBackToBack
-// group itself.
+// A group of kind kBackToBack, split into two groups (passes/fusion/README.md): `first` computes D0 = f(A W0), `second`
+// computes D1 = g(D0 W1). Each group can be scheduled alone. D0 is `inner`, the only result of `first`. Only `second`
+// reads D0: it multiplies D0 by W1, through the views of its prologue. `second` has exactly one contraction. `first`
+// may itself be a kBackToBack group.
 struct BackToBackForm {
   ir::Group first, second;
   ir::ValueId inner = 0;
 };
 
-// Throws kUnsupportedOperator unless a row of D1 needs only one row of D0 or the second contraction is a depthwise
-// convolution. This excludes convolutions with larger windows or groups, and anything that is neither a dot nor a
-// convolution.
+// Splits a group of kind kBackToBack. Throws kUnsupportedOperator unless one row of D1 needs only one row of D0, or the
+// second contraction is a depthwise convolution. This excludes convolutions with larger windows or groups, and
+// operators other than dot and convolution.
 BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group);
 
-// Location of element (batch, row, column) of a matrix: `offset` and strides.
+// The location of element (batch, row, column) of a matrix, in elements: `offset` plus the indices times the strides
+// `batch`, `row` and `column`.
 struct MatrixPlace {
   int64_t offset = 0, batch = 0, row = 0, column = 0;
   bool operator==(const MatrixPlace&) const = default;
 };
 
-// Throws kUnsupportedOperator unless the second contraction reads the matrix that the first stores, of these sizes, at
-// the same places. `read` is the location of (batch, row, k) in the second. Then a row of D1 needs only the same row of
-// D0.
+// Checks that the second contraction reads the whole matrix that the first contraction stores, at the same locations.
+// One row of D1 then needs only the same row of D0. The matrix has `batches` x `rows` x `columns` elements. `read` is
+// the location of element (batch, row, k) for the second contraction. Throws kUnsupportedOperator if the check fails.
 void check_rows(const Epilogue& first, int64_t batches, int64_t rows, int64_t columns, const MatrixPlace& read);
 
 }  // namespace heddle::schedule

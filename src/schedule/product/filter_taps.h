@@ -7,11 +7,12 @@
 
 namespace heddle::schedule {
 
-// For each panel of each group, a box of the window outside which the panel's filters are zero. Filters are [groups *
-// o, c, window...]. Filters of a transposed convolution have zeros if a phase has fewer taps than others.
+// Computes, for each panel of filters in each group, a box of the window outside of which all filters of the panel are
+// zero. `filters` has the shape [groups * o, c, window...]; `width` is the number of filters in a panel. Filters of a
+// transposed convolution contain zeros if one phase has fewer taps than another.
 std::vector<tile::ConvTaps> panel_taps(const Tensor& filters, const tile::ConvShape& s, int64_t width);
 
-// The total number of taps of these panels.
+// The total number of taps in these boxes.
 int64_t tap_count(const std::vector<tile::ConvTaps>& panels);
 
 }  // namespace heddle::schedule

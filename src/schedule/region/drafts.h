@@ -16,8 +16,8 @@
 
 namespace heddle::schedule {
 
-// The target-independent part of laying out a kernel's stages: the loops of an iteration and the places of its results.
-// The kernel's expressions move to the description, which grows here.
+// The target-independent part of building a kernel's stages: the loops of one grid iteration, and the scratch positions
+// of results. The constructor moves the kernel's expressions into the description `begun`, which later steps extend.
 struct RegionDrafts {
   RegionDrafts(KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped, RegionDesc& begun);
 
@@ -27,8 +27,8 @@ struct RegionDrafts {
   ExprPool& pool;
   std::vector<Scratch>& scratch;
   std::vector<SchemeChoice>& schemes;
-  const uint32_t first_scratch;         // buffers from here on are scratch
-  std::map<ExprId, ExprId> in_scratch;  // results, and the loads that read them from scratch
+  const uint32_t first_scratch;         // buffers with this number or a higher one are scratch
+  std::map<ExprId, ExprId> in_scratch;  // from results to the loads that read them from scratch
   std::map<ExprId, double> known_cycles;
 
   uint64_t inner(uint64_t vars) const { return vars & ~structure.fixed & ~starts_; }
@@ -36,14 +36,17 @@ struct RegionDrafts {
   int64_t loop_extent(VarId v) const;
   int64_t loop_volume(uint64_t loops) const;
   int64_t volume(uint64_t vars) const;
-  // Loops outermost first, `last` at the end.
+  // Returns the loops in the set, outermost first. `last`, if it is in the set, becomes the innermost loop.
   std::vector<VarId> ordered(uint64_t loops, std::optional<VarId> last) const;
-  // Position in scratch over some inner loops: block-relative, the kernel's vector variable with unit stride.
+  // The position in scratch for some inner loops. It is relative to the start of the block, and the kernel's vector
+  // variable has unit stride.
   Index scratch_position(uint64_t loops);
   uint32_t new_scratch(DType dtype, int64_t elements);
   ExprId resolve(ExprId e) { return in_scratch.empty() ? e : pool.substitute(e, {}, in_scratch); }
-  // Passes loads below `roots` through scratch of height x width elements if they have unit stride along the rows of a
-  // tile but not along its columns. `with` receives their replacements.
+  // Replaces loads in the expressions `roots` by loads from scratch, if they have unit stride along the tile's row
+  // variable but not along its column variable. `accepts` restricts the types of the loads. Each replaced load gets a
+  // tile of height x width elements in scratch. `with` receives the replacements. Returns the copies that fill the
+  // tiles.
   struct Tile {
     const GridDim &rows, &columns;
     int64_t height, width;
@@ -52,9 +55,9 @@ struct RegionDrafts {
                                             const std::function<bool(DType stored)>& accepts,
                                             std::map<ExprId, ExprId>& with);
 
-  // "max of Softmax"
+  // The name of a reduction, such as "max of Softmax".
   std::string name_of(const ReductionSite& i) const;
-  // The target-independent fields of a reduction.
+  // A reduction with only the target-independent fields set.
   template <typename Reduction>
   Reduction reduction_at(const ReductionSite& i) const {
     Reduction r;
@@ -66,7 +69,8 @@ struct RegionDrafts {
     return r;
   }
   std::string text_of(ExprId e) const;
-  // The weight of making each loop the vector loop: loads below `values`, and stores, with unit stride along it.
+  // Returns, for each loop, a weight that says how well it suits as the vector loop. The weight counts the loads in
+  // `values` and the stores that have unit stride along the loop.
   std::map<VarId, int> unit_stride_votes(const std::vector<ExprId>& values, const std::vector<Store>& stores,
                                          uint64_t loops) const;
 
@@ -74,9 +78,10 @@ struct RegionDrafts {
   const uint64_t starts_;
 };
 
-inline constexpr double kWorthStoring = 6;  // node_cycles() above which a value is stored rather than computed twice
+inline constexpr double kWorthStoring = 6;  // a value above this node_cycles() is stored rather than computed twice
 
-// A draft lays out one stage. It has a level, loops, kept loops, reductions, stores, and possibly a scan.
+// Appends a draft, which describes one stage, and returns it. A draft has a level, loops, kept loops, reductions,
+// stores, and possibly a scan.
 template <typename Draft>
 Draft& add_draft(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept) {
   Draft& d = drafts.emplace_back();
@@ -86,18 +91,20 @@ Draft& add_draft(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t
   return d;
 }
 
-// The first draft over these points that comes late enough. Adds a draft if there is none or drafts do not merge.
+// Returns the first draft over `loops` that is late enough: the one with the lowest level that is at least `level`. If
+// the kernel has a scan, returns the scan's draft. Adds a draft if there is none or `merges` is false.
 template <typename Draft>
 Draft& draft_over(std::vector<Draft>& drafts, uint64_t loops, int level, bool merges = true) {
   Draft* best = nullptr;
   for (Draft& d : drafts) {
-    if (d.scan) best = &d;  // alone in its kernel
+    if (d.scan) best = &d;  // a scan is the only stage of its kernel
     if (merges && d.loops == loops && d.level >= level && (best == nullptr || d.level < best->level)) best = &d;
   }
   return best != nullptr ? *best : add_draft(drafts, level, loops, loops);
 }
 
-// The draft of reductions with this level, these loops and these kept loops.
+// Returns the draft for reductions with this level, these loops and these kept loops. Adds a draft if there is none or
+// `merges` is false.
 template <typename Draft>
 Draft& draft_for(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept, bool merges = true) {
   for (Draft& d : drafts) {
@@ -106,7 +113,7 @@ Draft& draft_for(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t
   return add_draft(drafts, level, loops, kept);
 }
 
-// By level, reductions first.
+// Sorts drafts by level. Within a level, drafts with reductions come first.
 template <typename Draft>
 void sort_drafts(std::vector<Draft>& drafts) {
   std::stable_sort(drafts.begin(), drafts.end(), [](const Draft& a, const Draft& b) {
@@ -114,8 +121,9 @@ void sort_drafts(std::vector<Draft>& drafts) {
   });
 }
 
-// Moves the topmost values of each draft that `take(draft, value)` accepts to a draft before it, which stores them;
-// later reads are from scratch. Calls `begin(draft)` on a new draft and `stored(draft)` after each store.
+// Moves values from a draft to a separate draft before it, which stores them to scratch. Moves the topmost values for
+// which `take(draft, value)` is true; later uses load them from scratch. Calls `begin(draft)` for each new draft and
+// `stored(draft)` after each store.
 template <typename Drafts, typename Take, typename Begin, typename Stored>
 void store_apart(Drafts& k, const Take& take, const Begin& begin, const Stored& stored) {
   decltype(k.drafts) result;
@@ -146,14 +154,14 @@ void store_apart(Drafts& k, const Take& take, const Begin& begin, const Stored& 
   k.drafts = std::move(result);
 }
 
-// A step from the expressions of a kernel to its stages.
+// A step that turns the expressions of a kernel into stages.
 template <typename Drafts>
 struct StageStep {
   std::string_view name, what;
   void (*run)(Drafts& k);
 };
 
-// Runs steps in order. With HEDDLE_LOG=stages, logs the result of each by `describe`.
+// Runs the steps in order. With HEDDLE_LOG=stages, logs the state after each step, as text from describe(k).
 template <typename Drafts>
 void run_steps(std::span<const StageStep<Drafts>> steps, Drafts& k) {
   const bool told = logs("stages");

@@ -14,7 +14,7 @@
 
 namespace heddle::schedule {
 
-// A group of memory-bound nodes while it is scheduled. RegionScheduler and its backend share it.
+// A group of memory-bound nodes while it is being scheduled. RegionScheduler and its backend share this object.
 struct Region {
   Region(const ir::Graph& graph, const ir::Group& members, const Target& machine, const StitchOptions& choices);
   Region(const Region&) = delete;
@@ -25,11 +25,11 @@ struct Region {
   const Target& target;
   const StitchOptions& options;
   LocalGraph local;
-  std::set<ir::ValueId> pending;  // roots that no kernel makes yet
+  std::set<ir::ValueId> pending;  // roots that no kernel computes yet
   std::set<ir::ValueId> made;
-  std::set<ir::ValueId> cut;  // values that one kernel hands to another
-  // Those that their readers never make themselves, since one kernel would be too large or compute them too often; with
-  // the number of the boundary that they lie on.
+  std::set<ir::ValueId> cut;  // values that one kernel stores for another to load
+  // Values that must be loaded by the kernels that use them, rather than computed there: a kernel would become too
+  // large or compute them too often. Maps each value to the number of its boundary (cuts_for_size()).
   std::map<ir::ValueId, uint32_t> apart;
   std::vector<std::vector<ir::NodeId>> users;
   Sources sources;
@@ -40,55 +40,55 @@ struct Region {
   ValueMemory memory_of(ir::ValueId v) const;
 };
 
-// The parallel structure of a kernel before its stages are laid out. Each backend derives its own.
+// The parallel structure of a kernel before its stages are determined. Each backend derives its own type from this.
 struct RegionMapping {
   std::vector<GridDim> grid;
-  uint64_t fixed = 0;               // variables that one iteration of the grid fixes
-  std::optional<VarId> vector;      // the variable that most accesses walk with unit stride
+  uint64_t fixed = 0;               // set of variables that are constant in one iteration of the grid
+  std::optional<VarId> vector;      // the variable along which most accesses have unit stride
   std::optional<VarId> transposed;  // a second blocked variable, along which some loads have unit stride
   std::string reason;
 };
 
-// The outcome for a set of roots. Without a mapping they cannot be one kernel: earlier kernels must make the values in
-// `cuts`; if `cuts` is empty, the roots do not belong together.
+// The result of mapping a set of roots to one kernel. Without a mapping, one kernel cannot compute these roots: earlier
+// kernels must then compute the values in `cuts`. If `cuts` is empty, too, the roots do not belong together.
 struct MapResult {
   std::shared_ptr<const RegionMapping> mapping;
   std::set<ir::ValueId> cuts;
-  std::optional<ir::ValueId> split;  // a reduction to split into `parts` parts, so that all threads have work
+  std::optional<ir::ValueId> split;  // a reduction to split into `parts`, so that all threads have work
   int64_t parts = 0;
-  std::optional<ir::ValueId> fold;  // a reduction down short columns that should read `fold_rows` rows as one
+  std::optional<ir::ValueId> fold;  // a reduction of short columns that should read `fold_rows` rows as one
   int64_t fold_rows = 0;
   Work work;
   double seconds = 0;  // predicted, on a GPU
   std::string reason;
 };
 
-// For a reduction, the cheapest values in which to hand on its result: after the elementwise operations on it, before
-// it is broadcast. Empty if it or one of its consumers is a root.
+// Returns, for a reduction, the cheapest values to store in place of its result: the values after the elementwise
+// operations on the result and before it is broadcast. Empty if the reduction or one of its consumers is a root.
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 
-// Roots that may become one kernel.
+// Roots that may become one kernel, with their expressions and the result of mapping them.
 struct Candidate {
   std::unique_ptr<KernelExprs> exprs;
   MapResult result;
 };
 
-// The part of scheduling memory-bound kernels that depends on the kind of target.
+// The target-dependent part of scheduling memory-bound kernels.
 class RegionBackend {
  public:
   explicit RegionBackend(Region& region);
   virtual ~RegionBackend() = default;
 
-  // `extents`: the extents of the root space, if they must be split in a way that the largest root alone does not
-  // require.
+  // Maps `roots` to a kernel. `extents`: the extents of the iteration space, if it must be split more finely than the
+  // largest root alone requires.
   Candidate candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
   const KernelContext& context() const { return context_; }
 
-  // Rewrites the region before anything is cut.
+  // Rewrites the region before it is cut into kernels.
   virtual void prepare() {}
-  // Called after the values of the region were renumbered.
+  // Called after the values of the region have been renumbered.
   virtual void renumbered() {}
-  // The pending roots of a kernel that prepare() planned. planned() returns each kernel once.
+  // The pending roots of a kernel that prepare() planned. planned() returns each such kernel once.
   struct Planned {
     std::vector<ir::ValueId> roots;
     std::vector<int64_t> extents;
@@ -96,11 +96,14 @@ class RegionBackend {
   virtual std::optional<Planned> planned() { return std::nullopt; }
 
   virtual size_t most_roots() const = 0;
-  // True if it may pay to make `other` in the same kernel as `roots`.
+  // True if it may be worthwhile to compute `other` in the same kernel as `roots`. This is a cheap check before
+  // joins().
   virtual bool may_join(const std::vector<ir::ValueId>& roots, ir::ValueId other, const MapResult& now) = 0;
-  // True if it pays.
+  // True if the kernel `wider`, which also computes `other`, is at least as good as `now` and a separate kernel for
+  // `other`.
   virtual bool joins(const Candidate& now, const Candidate& wider, ir::ValueId other) = 0;
-  // A reduction of another root. Its parts would share this kernel's reads.
+  // A reduction to split into `parts`, whose partial reductions then share the reads of another kernel. shares_read()
+  // looks for such a reduction among the other roots.
   struct Split {
     ir::ValueId value;
     int64_t parts;
@@ -108,19 +111,21 @@ class RegionBackend {
   };
   virtual std::optional<Split> shares_read(const Candidate& /*kernel*/) { return std::nullopt; }
 
-  // Fills in the description, the configuration and the predicted facts of a kernel.
+  // Sets the description, the configuration and the predicted facts of a kernel.
   virtual void lower(Candidate& from, const std::string& title, ScheduledKernel& kernel) = 0;
   virtual ScheduledGroup finish(ScheduledGroup group) { return group; }
 
  protected:
-  // `carries`: a variable that some reductions reduce must become a serial loop.
+  // Maps the expressions to a kernel. `carries`: a variable over which some reductions reduce must become a serial
+  // loop.
   virtual MapResult map(KernelExprs& exprs, const Frontier& frontier, bool carries) = 0;
 
   Region& region_;
   KernelContext context_;
 };
 
-// Cuts a region into kernels: roots are the group's outputs and the values that one kernel hands to another.
+// Cuts a region into kernels. The roots of the kernels are the group's outputs and the values that one kernel stores
+// for another.
 ScheduledGroup schedule_region(Region& region, RegionBackend& backend);
 
 }  // namespace heddle::schedule

@@ -1,4 +1,5 @@
-// Loads and stores. Pointers need only the alignment of their element. 16-bit floats load as and store from float.
+// Vector loads and stores. A pointer needs only the alignment of its element type. 16-bit floats are converted to float
+// on load and from float on store.
 #pragma once
 
 #include "tile/arch/cpu/convert.h"
@@ -31,13 +32,13 @@ TILE_INLINE void store_raw(void* p, vec<T, W> a) {
   }
 }
 
-// The first n of W bits, for 0 <= n <= W.
+// A mask whose lowest n bits are set, for 0 <= n <= 64.
 TILE_INLINE uint64_t first_bits(int64_t n) {
   return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
 }
 
 #if TILE_AVX2 && !TILE_AVX512
-// All ones in the first n lanes of a register.
+// A mask register: all ones in the lanes below n, zeros in the others.
 TILE_INLINE vec<int32_t, 8>::native lanes_below(int32_t n) {
   return vec<int32_t, 8>::native{0, 1, 2, 3, 4, 5, 6, 7} < n;
 }
@@ -120,7 +121,7 @@ TILE_INLINE void store_raw_n(T* p, vec<T, W> a, int64_t n) {
 
 }  // namespace detail
 
-// W consecutive elements.
+// load() loads W consecutive elements; store() stores them.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load(const T* p) {
   if constexpr (is_same<T, half>) {
@@ -143,7 +144,8 @@ TILE_INLINE void store(T* p, vec<compute_t<T>, W> a) {
   }
 }
 
-// The first n elements (0 <= n <= W). The other lanes are zero, and memory past the n elements is not touched.
+// load_n() loads the first n elements (0 <= n <= W) and sets the other lanes to zero. store_n() stores the first n
+// lanes. Memory after the n elements is not accessed.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_n(const T* p, int64_t n) {
   if constexpr (is_same<T, half>) {
@@ -183,8 +185,8 @@ TILE_INLINE vec<T, W> lanes_by(F at) {
   }
 }
 
-// The elements that `at(i)` points to. Each is inserted into a register as it is loaded: to load them from an array
-// would wait until the narrow stores have left the store buffer.
+// Loads the elements at addresses at(0), ..., at(W - 1). Inserts each element into a register as it is loaded. Loading
+// them from a temporary array would have to wait until the narrow stores to the array have left the store buffer.
 template <int W, typename T, typename F>
 TILE_INLINE vec<compute_t<T>, W> load_each(F at) {
   if constexpr (is_same<T, half>) {
@@ -196,7 +198,7 @@ TILE_INLINE vec<compute_t<T>, W> load_each(F at) {
   }
 }
 
-// Lanes 0, 2, 4, ... of a in the first half and lanes 1, 3, 5, ... of b in the second half.
+// The even lanes of a (0, 2, 4, ...), followed by the odd lanes of b (1, 3, 5, ...).
 template <typename T, int W, int... I>
 TILE_INLINE vec<T, W> even_then_odd(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {__builtin_shufflevector(a.v, b.v, (I < W / 2 ? 2 * I : 2 * I + 1)...)};
@@ -204,11 +206,11 @@ TILE_INLINE vec<T, W> even_then_odd(vec<T, W> a, vec<T, W> b, indices<I...>) {
 
 }  // namespace detail
 
-// Elements that are `stride` apart; the _n forms take the first n of them.
+// Loads and stores of elements that are `stride` elements apart. The _n functions access only the first n elements.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_strided(const T* p, int64_t stride) {
   if constexpr (W > 1 && sizeof(T) >= 4 && !is_wide<T, W>) {
-    // The second load begins an element early, so that nothing past the last element is read.
+    // The second load starts at p + W - 1 instead of p + W, so that nothing after the last element is read.
     if (stride == 2) return detail::even_then_odd(load<W>(p), load<W>(p + W - 1), detail::make_indices<W>{});
   }
   return detail::load_each<W, T>([&](int i) { return p + i * stride; });
@@ -232,7 +234,7 @@ TILE_INLINE void store_strided_n(T* p, int64_t stride, vec<compute_t<T>, W> a, i
   for (int64_t i = 0; i < n && i < W; ++i) p[i * stride] = buffer[i];
 }
 
-// p[index[i]] for each lane; the _n form touches the first n only.
+// Loads p[index[i]] for each lane i. gather_n() accesses only the first n lanes.
 template <typename T, typename I, int W>
 TILE_INLINE vec<compute_t<T>, W> gather(const T* p, vec<I, W> index) {
   return detail::load_each<W, T>([&](int i) { return p + index[i]; });

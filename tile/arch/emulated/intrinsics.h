@@ -1,4 +1,5 @@
-// Intrinsics on words: bits, bytes, reinterpretation, conversion, cached loads and stores.
+// CUDA intrinsics for the emulator: bit and byte operations, reinterpretation, conversion, and loads and stores with
+// cache hints.
 #pragma once
 
 #include <stddef.h>
@@ -64,8 +65,8 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 inline long long __mul64hi(long long a, long long b) {
   return static_cast<long long>(static_cast<HeddleSigned128>(a) * b >> 64);
 }
-// Byte i of the result is byte (selector >> 4 * i) & 7 of b:a. If bit 3 of that part of the selector is set, it is the
-// byte's sign, copied to all bits.
+// Byte i of the result is byte s & 7 of the eight bytes b:a, where s = selector >> 4 * i. If bit 3 of s is set, the
+// sign bit of the selected byte is copied to all bits of byte i instead.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const unsigned long long bytes = static_cast<unsigned long long>(b) << 32 | a;
   unsigned result = 0;
@@ -100,7 +101,7 @@ inline int __sad(int a, int b, unsigned c) {
                           c);
 }
 
-// Conversions with a rounding mode. Values out of range saturate; NaN becomes zero.
+// Conversions to integers with a rounding mode. Values out of range saturate; NaN becomes zero.
 namespace heddle::emulated {
 
 template <typename To, typename From>
@@ -140,7 +141,7 @@ HEDDLE_ROUNDING(__double2ll, long long, double, )
 HEDDLE_ROUNDING(__double2ull, unsigned long long, double, )
 #undef HEDDLE_ROUNDING
 
-// Loads and stores with a hint for the caches.
+// Loads and stores with a cache hint. The emulator ignores the hint.
 #define HEDDLE_LOAD(NAME)     \
   template <typename T>       \
   inline T NAME(const T* p) { \
@@ -164,7 +165,7 @@ HEDDLE_STORE(__stwt)
 #undef HEDDLE_LOAD
 #undef HEDDLE_STORE
 
-// Converts between pointers and addresses in the block's shared-memory window.
+// Converts between pointers and addresses in the shared-memory window of the block.
 inline size_t __cvta_generic_to_shared(const void* pointer) {
   const heddle::emulated::BlockInfo& block = *heddle_emulated_thread->block;
   return static_cast<size_t>(static_cast<const uint8_t*>(pointer) - block.shared) + block.shared_base;

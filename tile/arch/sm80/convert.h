@@ -1,4 +1,4 @@
-// Element types that only tensor cores read, and conversions between storage types and float.
+// Element types that only tensor cores multiply, and conversions between storage types and float.
 #pragma once
 
 #include "tile/arch/sm80/cvt.h"
@@ -9,7 +9,7 @@ namespace heddle::tile::cuda {
 struct tf32 {
   float value;
 };
-// f32 that tensor cores multiply as a sum of two tf32 numbers (tile/kernel/cuda/operand/split_tf32.h).
+// An f32 number that tensor cores multiply as the sum of two tf32 numbers (tile/kernel/cuda/operand/split_tf32.h).
 struct tf32x2 {
   float value;
 };
@@ -38,7 +38,8 @@ __device__ inline float to_float(tf32 x) {
 __device__ inline float to_float(tf32x2 x) {
   return x.value;
 }
-// Both are f16 with a shorter mantissa; e4m3 also has another exponent bias and no infinities.
+// e5m2 and e4m3 are converted through f16, of which they are versions with a shorter mantissa. e4m3 also has a
+// different exponent bias and no infinities.
 __device__ inline float to_float(e5m2 x) {
   return to_float(half{static_cast<uint16_t>(x.bits << 8)});
 }
@@ -55,7 +56,7 @@ __device__ inline T from_float(float x) {
   } else if constexpr (is_same<T, bfloat>) {
     return {float_to_bfloat(x)};
   } else if constexpr (is_same<T, tf32>) {
-    // Round to nearest, ties away from zero: without this, the tensor cores truncate the number.
+    // Rounds to nearest, ties away from zero. Otherwise the tensor cores would truncate the number.
     return {__uint_as_float(float_to_tf32(x))};
   } else if constexpr (is_same<T, tf32x2>) {
     return {x};
@@ -64,7 +65,7 @@ __device__ inline T from_float(float x) {
   }
 }
 
-// Converts an accumulator, or an epilogue's result, to an element of D.
+// Converts an accumulator or an epilogue's result to an element of D.
 template <typename T, typename From>
 __device__ inline T convert(From x) {
   if constexpr (is_same<T, From>) {
@@ -78,7 +79,7 @@ __device__ inline T convert(From x) {
   }
 }
 
-// Packs two neighbours into one register, with `low` first in memory.
+// Converts two neighbouring numbers to T and packs them into one register. `low` is first in memory.
 template <typename T>
 __device__ inline uint32_t pack(float low, float high) {
   if constexpr (is_same<T, half>) {
@@ -89,7 +90,7 @@ __device__ inline uint32_t pack(float low, float high) {
   }
 }
 
-// The same for max(low, 0) and max(high, 0). NaN stays NaN.
+// pack(max(low, 0), max(high, 0)). NaN stays NaN.
 template <typename T>
 __device__ inline uint32_t pack_relu(float low, float high) {
   if constexpr (is_same<T, half>) {

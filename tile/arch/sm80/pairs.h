@@ -1,4 +1,4 @@
-// Arithmetic on two f16 in one register, at twice the rate of f32.
+// Arithmetic on pairs of f16 numbers in one register. It has twice the rate of f32.
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +17,7 @@ __device__ inline uint32_t pair_fma(uint32_t x, uint32_t y, uint32_t z) {
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(x), "r"(y), "r"(z));
   return r;
 }
-// The larger number; NaN if either is NaN.
+// The maximum; NaN if either number is NaN.
 __device__ inline uint32_t pair_max(uint32_t x, uint32_t y) {
   uint32_t r;
   asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));

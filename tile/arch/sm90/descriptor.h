@@ -1,19 +1,21 @@
-// Shared-memory operands of the warpgroup's matrix instruction, and the types of its sums.
+// Descriptors for the shared-memory operands of the warpgroup matrix instruction (wgmma), and the types of its
+// accumulators.
 #pragma once
 
 #include "tile/arch/sm90/convert.h"
 
 namespace heddle::tile::sm90 {
 
-// Describes an operand at `address` (shared, aligned to 1024) with rows swizzled over 128 bytes. K-major: rows of k,
-// with groups of eight rows 1024 bytes apart. Otherwise: strips of 64 elements along m or n, `strip_bytes` apart.
+// Returns the descriptor of an operand in shared memory. `address` is a shared-memory address and a multiple of 1024.
+// Rows are 128 bytes long and swizzled. If `k_major`, a row contains elements along k, and groups of eight rows are
+// 1024 bytes apart. Otherwise the operand consists of strips of 64 elements along m or n, `strip_bytes` apart.
 __device__ inline uint64_t make_smem_descriptor(uint32_t address, bool k_major, uint32_t strip_bytes) {
   constexpr uint64_t kGroup = 1024 >> 4, kSwizzle128 = 1;
   const uint64_t leading = k_major ? 1 : strip_bytes >> 4;
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | leading << 16 | kGroup << 32 | kSwizzle128 << 62;
 }
-// Tells the compiler that all threads of the warp have the same value. Values computed from it then take uniform
-// registers, from which wgmma reads descriptors, and no registers of a thread.
+// Tells the compiler that x has the same value in all threads of the warp. Values computed from the result then use
+// uniform registers, from which wgmma reads descriptors, instead of registers of each thread.
 template <typename T>
 __device__ inline T warp_uniform(T x) {
   return __shfl_sync(0xffffffffu, x, 0);

@@ -1,4 +1,4 @@
-// Selects the first k elements of a column in ascending or descending order, with their positions.
+// Selects the first k elements of a column in ascending or descending order, and their positions.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -8,7 +8,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// A key and a position in one number; the smaller number comes first.
+// The integer type that holds a key in the upper half and a position in the lower half. Smaller numbers come first.
 template <typename U>
 struct candidate {
   using type = uint64_t;
@@ -18,7 +18,7 @@ struct candidate<uint64_t> {
   __extension__ using type = unsigned __int128;
 };
 
-// Restores the order of a max-heap after its element at `i` has changed.
+// Restores the heap property of a max-heap after the element at `i` has changed.
 template <typename K>
 TILE_INLINE void sift_down(K* heap, int64_t n, int64_t i) {
   const K moved = heap[i];
@@ -33,8 +33,8 @@ TILE_INLINE void sift_down(K* heap, int64_t n, int64_t i) {
 
 }  // namespace detail
 
-// Writes values[i * stride], positions[i * stride] for i < k from x[j * stride], j < n < 2^32. Among equal elements the
-// lower position comes first. scratch: 16 bytes for each of k.
+// Selects k of the n elements x[j * stride], for n < 2^32. Writes values[i * stride] and positions[i * stride] for i <
+// k. Among equal elements, the one with the lower position comes first. `scratch` has 16 * k bytes.
 template <bool Largest, typename T>
 void select_best(const T* x, int64_t stride, int64_t n, int64_t k, T* values, int64_t* positions, void* scratch) {
   using U = decltype(order_key(x));

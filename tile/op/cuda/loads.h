@@ -1,5 +1,5 @@
-// Loads of generated kernels with a hint on the use of the data: kept in registers in its memory format, never read
-// again, or read again soon.
+// Loads for generated kernels, with a hint on the use of the data: data kept in registers in its memory format, data
+// that is never read again, or data that is read again soon.
 #pragma once
 
 #include "tile/arch/sm80/stream.h"
@@ -7,7 +7,7 @@
 
 namespace heddle::tile {
 
-// Neighbours in their memory format: 16-bit values take half the registers of converted ones.
+// W neighbouring elements in their memory format. 16-bit values take half as many registers as converted ones.
 template <typename T, int W>
 struct stored {
   T e[W];
@@ -33,7 +33,7 @@ template <int W, int Aligned = 1, typename T>
 TILE_INLINE stored<T, W> load_stored(const T* p) {
   return __builtin_bit_cast(stored<T, W>, detail::load_elements<W, Aligned>(p));
 }
-// For data that is not read again: the L2 evicts it before the kernel's results.
+// Loads data that is not read again. The L2 evicts it before the kernel's results.
 template <int W, int Aligned = 1, typename T>
 TILE_INLINE stored<T, W> load_stored_evict_first(const T* p) {
   if constexpr (detail::are_sixteen<W, Aligned, T>) {
@@ -42,7 +42,7 @@ TILE_INLINE stored<T, W> load_stored_evict_first(const T* p) {
     return load_stored<W, Aligned>(p);
   }
 }
-// For data that each iteration of a loop reads from the L1 again, so that it takes no registers in between.
+// Loads data that each iteration of a loop reads again from the L1. The data takes no registers between iterations.
 template <int W, int Aligned = 1, typename T>
 TILE_INLINE stored<T, W> load_stored_l1_resident(const T* p) {
   if constexpr (detail::are_sixteen<W, Aligned, T>) {
@@ -60,12 +60,13 @@ TILE_INLINE vec<compute_t<T>, W> load_l1_resident(const T* p) {
   return decoded(load_stored_l1_resident<W, Aligned>(p));
 }
 
-// Prefetches `elements` neighbours that `threads` threads will read over time: thread `lane` prefetches its lines.
+// Prefetches `elements` neighbouring elements from p on, which `threads` threads will read later. Each thread
+// prefetches every `threads`-th line of 128 bytes, starting with line `lane`.
 template <typename T>
 TILE_INLINE void prefetch_part(const T* p, int elements, int lane, int threads) {
   constexpr int Line = 128 / sizeof(T);
   for (int at = lane * Line; at < elements; at += threads * Line) sm80::prefetch(p + at);
-  if (lane == 0) sm80::prefetch(p + elements - 1);  // the last line, if p is not at the start of one
+  if (lane == 0) sm80::prefetch(p + elements - 1);  // the last line, in case p is not at the start of a line
 }
 
 }  // namespace heddle::tile

@@ -5,7 +5,8 @@
 
 namespace heddle::codegen {
 
-// A contraction for a GPU: an instance of a template (tile/kernel/cuda) with its operands, its epilogue and launches.
+// Generates the GPU kernel of a contraction: an instance of a template in tile/kernel/cuda, with its operands, epilogue
+// and launches.
 KernelSource emit_cuda_contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& contraction);
 
 }  // namespace heddle::codegen

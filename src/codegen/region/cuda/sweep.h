@@ -7,20 +7,21 @@
 
 namespace heddle::codegen {
 
-// Writes the sweeps of a stitch kernel: each as two nested walks of a thread over its points.
+// Writes the sweeps of a stitch kernel. A sweep is a pair of nested loops in which a thread iterates over its elements.
 class CudaSweepWriter {
  public:
   explicit CudaSweepWriter(SweepContext& context) : c_(context), results_(context) {}
 
-  // Called once, after a stage's points and before its threads combine their results.
+  // If set, this is called once: after the loops over a stage's elements, and before the threads combine their results.
   std::function<void()> between;
 
   void write(const schedule::CudaStage& stage);
-  // Writes the end of the serial loop: the block as one team combines the results that its teams carried.
+  // Writes the code after the serial loop: the whole block, as one team, combines the results that its teams carried
+  // through the loop.
   void write_after(const schedule::CudaStage& stage);
 
  private:
-  enum class Pass : uint8_t { kAll, kCopy, kUse };  // kCopy: only the asynchronous copies to shared memory
+  enum class Pass : uint8_t { kAll, kCopy, kUse };  // kCopy: asynchronous copies to shared memory only
 
   void declare_results(const schedule::CudaStage& stage);
   void transpose(const schedule::CudaStage& stage);

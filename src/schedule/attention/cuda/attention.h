@@ -4,7 +4,8 @@
 
 namespace heddle::schedule {
 
-// Attention on a GPU: on tensor cores, by warpgroups (wgmma, TMA) or by warps (mma.sync, cp.async).
+// Returns the backend for attention on a GPU. It uses tensor cores, either by warpgroups (wgmma, TMA) or by warps
+// (mma.sync, cp.async).
 const AttentionBackend& cuda_attention();
 
 }  // namespace heddle::schedule

@@ -10,15 +10,16 @@
 
 namespace heddle::schedule {
 
-// The granularity of ranges: this many rows, this many keys.
+// Masks are analysed in cells of kCellRows rows and kCellKeys keys.
 inline constexpr int64_t kCellRows = 64, kCellKeys = 16;
 
-// A constant that scores load, as a matrix of rows and keys of all batches. Keeps the least and largest elements of
-// cells of kCellRows x kCellKeys, from which it bounds boxes. For parts of a cell it scans the elements.
+// A constant that scores load, viewed as a matrix of rows and keys for each batch. Stores the minimum and maximum of
+// the elements in each cell of kCellRows x kCellKeys. at() combines these to bound the elements of a box; where the box
+// covers only part of a cell, it scans the elements.
 class ConstantMask {
  public:
-  // Positions of the elements: the sum of a term by batch, a term by row and a term by key. Repeated terms of batches
-  // are listed once.
+  // The position of an element is the sum of three terms: one that depends on the batch, one on the row and one on the
+  // key. Equal terms of batches are listed once.
   struct Places {
     std::vector<int64_t> batches, rows, keys;
   };
@@ -38,8 +39,8 @@ class ConstantMask {
   std::vector<Bounds> cells_;
 };
 
-// The positions of the elements that an index of scores refers to; nullopt if a term depends on more than one of batch,
-// row and key.
+// Returns the positions of the elements that an index in the scores refers to. Returns nullopt if a term depends on
+// more than one of batch, row and key.
 std::optional<ConstantMask::Places> places_of(const Epilogue& scores, const Index& index);
 
 }  // namespace heddle::schedule

@@ -4,12 +4,12 @@
 
 namespace heddle::schedule {
 
-// Puts the keys and values of a description, whose operands are already set, into the form's pages. Throws
-// kUnsupportedOperator.
+// If the form has pages, describes the keys and values of `desc` as pages of a pool. The operands of `desc` must
+// already be set. Throws kUnsupportedOperator if kernels do not support these pages.
 void set_pages(AttentionDesc& desc, const AttentionForm& form, const AttentionValues& values);
 
-// True if tiles of `tile_n` keys fit the pages, or if there are none. A tile must lie in one page or consist of several
-// whole pages whose keys are lines of K and V.
+// True if tiles of `tile_n` keys fit the pages, or if the keys are not in pages. A tile must be inside one page, or it
+// must consist of several whole pages. In the second case the elements of each key must be contiguous in K and in V.
 bool fits_pages(const AttentionDesc& attention, int64_t tile_n);
 
 }  // namespace heddle::schedule

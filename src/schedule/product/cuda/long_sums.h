@@ -7,19 +7,21 @@
 
 namespace heddle::schedule {
 
-// Accuracy of GPU sums over a long k. An f32 accumulator takes one addition after the other. The rounding error grows
-// with the square root of their number, or linearly where tensor cores truncate. Cutting k into parts shortens these
-// chains; a second kernel adds the sums of the parts.
+// The accuracy of GPU sums over a long k. An f32 accumulator performs a chain of additions, each of which depends on
+// the previous one. The rounding error grows with the square root of the number of additions, or linearly where tensor
+// cores truncate. Splitting k into parts shortens these chains. A second kernel then adds the sums of the parts.
 
-// The fewest parts of k that keep each chain within its bound; 1 if k is not long. `joined`: elements of k that one
-// addition brings, by lanes or warps that share a sum and by an instruction that adds several. `out_bytes`: of a stored
-// result; a narrow one has few digits to lose.
+// Returns the minimum number of parts of k that keeps each chain of additions within its bound; 1 if k is not long.
+// `joined`: the number of elements of k that one addition contributes; it is above 1 if several lanes or warps share a
+// sum or one instruction adds several products. `out_bytes`: the size of a stored result; a narrow result has few
+// digits to lose, so its bound is larger.
 int64_t fewest_parts(int64_t k, int64_t joined, int64_t out_bytes);
 
-// Elements of k that one tensor-core instruction adds up.
+// The number of elements of k that one tensor-core instruction adds.
 int64_t joined_by_tensor_cores(DType multiplied);
 
-// If k is long, rejects candidates whose chains exceed the bound. If all exceed it, keeps those with the shortest.
+// If k is long, rejects the candidates whose chains of additions exceed the bound. If all candidates exceed it, keeps
+// those with the shortest chains.
 void reject_long_chains(const ProductTask& task, std::vector<CudaCandidate>& candidates);
 
 }  // namespace heddle::schedule

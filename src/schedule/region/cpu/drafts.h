@@ -7,7 +7,7 @@
 
 namespace heddle::schedule {
 
-// A stage under construction: its expressions still range over whole loops.
+// A stage under construction. Its expressions still range over whole loops.
 struct CpuDraft {
   int level = 0;
   uint64_t loops = 0, kept = 0;
@@ -19,8 +19,8 @@ struct CpuDraft {
   std::vector<ExprId> roots() const;
 };
 
-// The stages of a kernel between their first draft and the description, which grows in `desc`. The steps of
-// cpu/stages.cc pass it on.
+// The state of building a kernel's stages, from the first drafts to the finished description `desc`. Each step in
+// cpu/stages.cc passes this object to the next step.
 struct CpuDrafts : RegionDrafts {
   CpuDrafts(std::shared_ptr<CpuStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
             const CpuTarget& machine, const StitchOptions& choices, const Constants& constants);
@@ -32,12 +32,12 @@ struct CpuDrafts : RegionDrafts {
   std::shared_ptr<CpuStitchDesc> desc;
   std::vector<Reduction> results;  // one per reduction site
   std::vector<CpuDraft> drafts;
-  std::map<ExprId, ExprId> packed;  // loads whose rows lie in scratch
+  std::map<ExprId, ExprId> packed;  // from loads to the loads from scratch that replace them
 
   void replace(CpuDraft& d, const std::map<ExprId, ExprId>& with);
   double cycles(ExprId e);
   bool fits_scratch(int64_t elements, DType dtype) const;
-  // The loop along which most of a stage's accesses have unit stride.
+  // The loop along which most accesses of a stage have unit stride.
   std::optional<VarId> vector_of(const CpuDraft& d) const;
 };
 

@@ -7,18 +7,19 @@
 
 namespace heddle::schedule {
 
-// Several GPU kernels in one launch: the blocks of its parts follow each other. No part reads what another makes. No
-// part has shared memory or block barriers, and all have the same block size.
+// Several GPU kernels in one launch. Each kernel is a part with its own consecutive blocks. No part reads the results
+// of another part. Parts use neither shared memory nor block barriers, and all parts have the same block size.
 struct CudaBundleDesc {
   struct Part {
     std::shared_ptr<const CudaStitchDesc> body;
     std::vector<Operand> operands;
-    size_t first = 0;  // index in the bundle's operands; those of a part are contiguous
+    size_t first = 0;  // the part's operands are [first, first + operands.size()) of the bundle's
   };
   std::vector<Part> parts;
 };
 
-// Joins elementwise or short kernels of a group into bundles, unless a kernel between them prevents it.
+// Joins elementwise kernels and short kernels of a group into bundles, unless a kernel that must run between them
+// prevents this.
 ScheduledGroup bundle_cuda_kernels(ScheduledGroup group);
 
 }  // namespace heddle::schedule

@@ -1,9 +1,10 @@
-// Keys and values in pages of a pool. A table maps each run of consecutive keys of a sequence to a page (sm80.h,
-// sm90.h). Only loads use pages; rows, keys, masks and parts are counted as if keys were contiguous.
+// Keys and values in pages of a pool (paged attention). A page table gives, for each run of consecutive keys of a
+// sequence, the page that holds these keys. Used by sm80.h and sm90.h. Only loads depend on pages: rows, keys, masks
+// and parts are numbered as if the keys were contiguous.
 //
-// A tile of keys lies in one page or consists of several whole pages. The configuration has one more field,
+// A tile of keys is inside one page or consists of several whole pages. The configuration has one more field,
 //
-//     static constexpr int kPage = 64;             // keys of a page: a multiple of a tile's, or the reverse
+//     static constexpr int kPage = 64;             // keys per page: a multiple of the keys per tile, or a divisor
 //
 // and the kernel takes a PageTable.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace heddle::tile::cuda {
 
-// Keys of a page; 0: keys are contiguous.
+// The number of keys per page; 0 if keys are contiguous.
 template <typename Config>
 inline constexpr int page_keys = 0;
 template <typename Config>
@@ -21,22 +22,22 @@ requires requires {
 }
 inline constexpr int page_keys<Config> = Config::kPage;
 
-// Pages of a tile of keys; 1 for a tile without pages.
+// The number of pages per tile of keys; 1 if keys are contiguous.
 template <typename Config>
 inline constexpr int kPagesOfTile =
     page_keys<Config> != 0 && page_keys<Config> < Config::kTileN ? Config::kTileN / page_keys<Config> : 1;
 
-// For kernels with contiguous keys.
+// The page table of kernels with contiguous keys: empty.
 struct NoPages {};
 
-// Entries are i32 or i64.
+// A page table. T is the type of its entries: int32_t or int64_t.
 template <typename T>
 struct PageTable {
   using Entry = T;
   AttentionPages args;
 };
 
-// The pages of one batch.
+// Looks up the pages of one batch.
 template <typename Config, typename Table>
 class PagesOfBatch {
   static constexpr int kPage = page_keys<Config>, kCount = kPagesOfTile<Config>;
@@ -51,16 +52,17 @@ class PagesOfBatch {
     entries_ = static_cast<const typename Table::Entry*>(args_.table) + args_.offset + sequence * args_.sequence;
   }
 
-  // The pages of a tile of keys. kNone if there is no entry or it names no page; such keys are zeros.
+  // Reads the pages of a tile of keys. A page is kNone if the table has no entry for it or the entry is not a valid
+  // page. The keys of such a page are zeros.
   __device__ void read(int32_t (&pages)[kCount], int32_t tile) const {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) pages[i] = page(tile * Config::kTileN / kPage + i);
   }
-  // The first key of a tile, within its page.
+  // The index, within its page, of the first key of a tile.
   __device__ static int32_t first_key(int32_t tile) {
     return kCount > 1 ? 0 : tile * Config::kTileN % kPage;
   }
-  // The batch index of a page, in an operand whose batches are (page, head).
+  // The batch index of a page in an operand whose batches are numbered by (page, head).
   __device__ int32_t operand_batch(int32_t page) const {
     return page * args_.heads + head_;
   }
@@ -81,21 +83,21 @@ class PagesOfBatch {
   const typename Table::Entry* entries_;
 };
 
-// The pages of tiles that are loaded one after another, every `Step`th tile from the last one on. The table entries of
-// the next tile are read ahead of use.
+// Iterates over the pages of the tiles that a block loads, one tile after another. Reads the table entries of the next
+// tile before they are needed.
 template <typename Config, typename Table>
 class PageWalk {
   using Pages = PagesOfBatch<Config, Table>;
   static constexpr int kCount = kPagesOfTile<Config>;
 
  public:
-  // `first`: the first tile that may be read.
+  // `tile`: the first tile to load. `first`: the lowest tile whose table entries may be read.
   __device__ PageWalk(const Table& table, int32_t batch, int32_t tile, int32_t first)
       : pages_(table, batch), first_(first) {
     ask(tile);
   }
 
-  // Makes the requested tile current and requests `next`.
+  // Makes the previously requested tile current and requests the table entries of tile `next`.
   __device__ void move(int32_t next) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) now_[i] = next_[i];

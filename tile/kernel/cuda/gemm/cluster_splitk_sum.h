@@ -1,5 +1,5 @@
-// Shared by kernels whose clusters divide the k of a tile of D: assigns parts to blocks, exchanges sums, and finishes
-// the rows that a block owns.
+// Functions for kernels whose clusters divide the k of one tile of D among their blocks. They assign parts of k to
+// blocks, exchange partial sums, and finish the rows of D that a block owns.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -9,16 +9,20 @@
 
 namespace heddle::tile::cuda {
 
-// The work of a block: `count` k-tiles k, k + step, ... m: the first row of A; row: its index among the rows of its
-// class.
+// The work of a block. The rows of A are divided into classes: class c contains the rows c, c + kClasses, ... A tile of
+// A contains rows of one class.
+//   m               the first row of A
+//   row             the index of this row within its class
+//   number          the index of the class
+//   k, step, count  the block's k-tiles are k, k + step, ...; there are `count` of them
 struct ClusterSplitKUnit {
   int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
-  int32_t row, number;                         // number: the index of the class
+  int32_t row, number;                         // index within the class; index of the class
 };
 
-// Uses kTileM, kTileN, kClusterK, kStore of Config and kClasses of Traits: the rows of a tile of A are kClasses apart.
-// InTurn: k-tiles are dealt one by one, so that all blocks read neighbouring memory at the same time; else each block
-// has a contiguous run.
+// Returns the work of the block with index `rank` in its cluster. Uses kTileM, kTileN, kClusterK and kStore of Config,
+// and kClasses of Traits. If InTurn, k-tiles are assigned to blocks round-robin, so that all blocks read neighbouring
+// memory at the same time. Otherwise each block has a contiguous range of k-tiles.
 template <typename Config, typename Traits, bool InTurn>
 __device__ inline ClusterSplitKUnit cluster_splitk_unit(const ClusterSplitKArgs& args, int32_t rank) {
   ClusterSplitKUnit unit;
@@ -46,18 +50,19 @@ __device__ inline ClusterSplitKUnit cluster_splitk_unit(const ClusterSplitKArgs&
   return unit;
 }
 
-// The bytes that all_here waits for: the other blocks' sums of this block's rows.
+// The number of bytes that the barrier all_here waits for: the other blocks' sums of this block's rows.
 template <typename Config, typename Traits>
 inline constexpr int parts_bytes = (Config::kClusterK - 1) * Traits::kSlice * 4;
 
-// Sends the sums of other blocks' rows to these blocks, and waits for the sums of this block's rows: slice p of `sums`
-// has block p's rows, slice p of `received` comes from block p. All threads call it after writing their sums. The
-// cluster barrier must have been arrived at, for cluster_wait() here; it is arrived at again on return.
+// Sends this block's sums of other blocks' rows to these blocks, and waits for the other blocks' sums of this block's
+// rows. Slice p of `sums` contains the rows of block p. Slice p of `received` is received from block p. All threads
+// call this function after they have written their sums. The caller must have called cluster_arrive(); this function
+// calls cluster_wait(). It calls cluster_arrive() again before it returns.
 template <typename Config, typename Traits>
 __device__ inline void cluster_splitk_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
                                                sm90::Barrier& all_here, int32_t rank) {
   sm90::fence_async_shared();
-  sm90::cluster_wait();  // the others have begun
+  sm90::cluster_wait();  // the other blocks have started
   __syncthreads();
   const auto other = static_cast<int32_t>(threadIdx.x);
   if (other < Config::kClusterK && other != rank) {
@@ -69,9 +74,19 @@ __device__ inline void cluster_splitk_exchange(const typename Traits::Acc* sums,
   sm90::cluster_arrive();
 }
 
-// Adds up the rows of this block in order and finishes them. `from`: [addend][row of the slice][column]; addend number
-// `rank` is read from `own` instead. Uses of Traits: Acc, kRows and kColumns of a tile in D, kSliceRows of a block,
-// kPitch, kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets, kClasses.
+// Adds the partial sums of the rows that this block owns, in a fixed order, and passes the results to the epilogue or
+// stores them as partial sums. `from` has the shape [addend][row of the slice][column]; addend `rank` is read from
+// `own` instead.
+//
+// Members of Traits that are used:
+//   Acc                  the accumulator type
+//   kRows, kColumns      of a tile, in D
+//   kSliceRows           rows that a block owns
+//   kPitch, kSlice       pitch of a row; kSlice = kSliceRows * kPitch
+//   kAddends             partial sums per element
+//   kFinishers           threads that execute this function
+//   kNeighbours          elements of a row that an epilogue gets at once
+//   kClasses             classes of rows (ClusterSplitKUnit)
 template <typename Config, typename Traits, typename Epilogue>
 __device__ inline void cluster_splitk_finish(const ClusterSplitKArgs& args, const Epilogue& epilogue,
                                              const typename Traits::Acc* from, const typename Traits::Acc* own,

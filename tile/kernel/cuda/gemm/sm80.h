@@ -1,39 +1,40 @@
-// D = epilogue(A B) on sm_80 and later. Every warp multiplies a part of the block's tile by mma.sync, while cp.async
-// fills a ring of tiles in shared memory ahead of it. Operands are views, so the same kernel multiplies matrices with
-// any strides and convolutions of images, and operands may be converted or computed while they are loaded.
+// D = epilogue(A B) on sm_80 and later. Each warp multiplies a part of the block's tile by mma.sync, while cp.async
+// fills a ring of shared-memory tiles in advance. Operands are views, so the same kernel multiplies matrices with any
+// strides and convolutions of images. Operands may be converted or computed while they are loaded.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides Config, two operands and an epilogue. Config has these fields:
 //
 //   struct Config {
-//     using InA = tile::half, InB = tile::half;   // multiplied types: any pair of sm80::Mma, of one size
-//     static constexpr int kNeighbours = 8;       // of a row, passed to the epilogue at once: 4 or a multiple
+//     using InA = tile::half, InB = tile::half;   // multiplied types: any pair that sm80::Mma has, of equal size
+//     static constexpr int kNeighbours = 8;       // elements of a row per epilogue call: 4 or a multiple of 4
 //     static constexpr int kTileM = 128, kTileN = 128;
-//     static constexpr int kTileK = 32;           // elements; 32, 64 or 128 bytes
+//     static constexpr int kTileK = 32;           // in elements; 32, 64 or 128 bytes
 //     static constexpr int kWarpsM = 2, kWarpsN = 2;   // a warp's part: 16, 32 or 64 rows; 16, 32, 64 or 128 columns
 //     static constexpr int kStages = 4;           // at least 2
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
-// two operands, A with the rows of D, B with its columns as "rows",
+// Operand A has the rows of D. Operand B has the columns of D as its "rows". An operand is a Matrix or Image of
+// operand.h, or a class with a view, or a computed operand:
 //
-//   struct OperandA {   // Matrix and Image of operand.h, or
-//     using Element = tile::half;                 // in memory; other than InA: converted, through registers
+//   struct OperandA {
+//     using Element = tile::half;                 // type in memory; if not InA, converted in registers
 //     __device__ auto view(int batch) const;      // TensorView<const Element, Chain> with dimensions [row][k]
-// Optional: changes elements while they are loaded. v are elements of `row` from k on (of k from `row` on if memory is
-// contiguous along rows). All of them are valid; missing elements are 0 and are not passed. V is float; double if an
-// element or InA is double; InA if both are integers.
+//     // Optional: changes elements while they are loaded. v contains elements of `row` from k on, or elements of k
+//     // from `row` on if memory is contiguous along rows. All elements in v are valid: missing elements are 0 and are
+//     // not passed. V is double if Element or InA is double, InA if both are integers, and float otherwise.
 //     template <typename V, int W> __device__ void apply(V (&v)[W], int batch, int row, int k) const;
 //   };
-//   struct ComputedA {  // no view: v[0..n) become elements k .. k + n - 1 of `row`
+//   struct ComputedA {  // has no view; load() sets v[0..n) to elements k .. k + n - 1 of `row`
 //     static constexpr int kWidth = 8;            // W; W elements of InA are 1 to 16 bytes
 //     __device__ int rows() const;
 //     __device__ int depth() const;
 //     template <typename V, int W> __device__ void load(V (&v)[W], int batch, int row, int k, int n) const;
 //   };
 //
-// and the epilogue of tile/kernel/cuda/gemm/sm90.h, called for W neighbours of a row of D. The fields of GemmArgs have
-// the same meaning as there, except that a block computes one unit of work: the grid is tiles_m * tiles_n * splits *
-// batch along x.
+// The epilogue is that of tile/kernel/cuda/gemm/sm90.h; it is called for W neighbours of a row of D. The fields of
+// GemmArgs have the same meaning as in sm90.h, except that each block computes one unit of work. The grid has tiles_m *
+// tiles_n * splits * batch blocks along x.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -53,10 +54,10 @@ struct GemmTraits {
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kTileK = Config::kTileK;
   static constexpr int kStages = Config::kStages, kThreads = 32 * Config::kWarpsM * Config::kWarpsN;
   static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
-  static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // instructions of a warp
-  static constexpr int kSteps = kTileK / Instruction::kK;              // of them along k
-  // Whether a tile lies along k. Fragments of 8 bits are read only along k, fragments of 32 bits along rows only from
-  // lines of 128 bytes.
+  static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // blocks of a warp's part, one instruction each
+  static constexpr int kSteps = kTileK / Instruction::kK;              // steps of the instruction's k per k-tile
+  // True if the lines of a shared-memory tile are along k. Fragments of 8-bit elements can only be read along k.
+  // Fragments of 32-bit elements can be read along rows only if lines have 128 bytes.
   template <typename Operand, typename In, int Rows>
   static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK || sizeof(In) == 1 ||
                                   (sizeof(In) == 4 && Rows < 32);
@@ -75,7 +76,7 @@ struct GemmTraits {
   static_assert(kTileK % Instruction::kK == 0 && kStages >= 2);
 };
 
-// The operands of a warp in one step.
+// The operand fragments of a warp for one step of k.
 template <typename Traits>
 struct Fragments {
   uint32_t a[Traits::kBlocksM][4];
@@ -94,7 +95,7 @@ class GemmMainLoop {
   __device__ GemmMainLoop(uint8_t* shared, int warp_row, int warp_column)
       : shared_(shared), address_(cuda::shared_address(shared)), a_(warp_row), b_(warp_column) {}
 
-  // acc += A B over `count` tiles of k. Afterwards the shared memory is free.
+  // acc += A B over `count` tiles of k. Afterwards the shared memory can be reused.
   __device__ void run(Accumulators& acc, LoaderA& a, LoaderB& b, int32_t count) {
     cuda::Ring<Traits::kStages, LoaderA, LoaderB> ring(shared_, a, b, count);
     Fragments<Traits> fragments[2];
@@ -148,7 +149,7 @@ class GemmMainLoop {
     for (int i = 0; i < Traits::kBlocksM; ++i) {
 #pragma unroll
       for (int j = 0; j < Traits::kBlocksN; ++j) {
-        const int column = i % 2 == 0 ? j : Traits::kBlocksN - 1 - j;  // back and forth, so that one operand is reused
+        const int column = i % 2 == 0 ? j : Traits::kBlocksN - 1 - j;  // zigzag, so that one operand is reused
         Traits::Instruction::issue(acc[i][column], f.a[i], f.b[column]);
       }
     }
@@ -175,7 +176,7 @@ class GemmMainLoop {
   FragmentReader<InB, TileB, kDepth, TileB::kAlongK, true> b_;
 };
 
-// Replaces pairs of a warp's 16 rows of sums, from (row, column) of D.
+// Combines pairs of sums in 16 rows of a warp by epilogue.gate(). The first result is element (row, column) of D.
 template <typename Acc, int Blocks, typename Epilogue>
 __device__ inline void gate_fragments(Acc (&to)[Blocks][4], const Acc (&acc)[2 * Blocks][4], const Epilogue& epilogue,
                                       const GemmArgs& args, int batch, int row, int column) {
@@ -193,13 +194,13 @@ __device__ inline void gate_fragments(Acc (&to)[Blocks][4], const Acc (&acc)[2 *
   }
 }
 
-// The kernel. Launched with GemmTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
+// The kernel. Launch it with GemmTraits<...>::kThreads threads and kSharedBytes bytes of dynamic shared memory.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& operand_b, const Epilogue& epilogue) {
   using Traits = GemmTraits<Config, A, B>;
   extern __shared__ __align__(128) uint8_t raw_shared[];
 
-  // Partition: this block's tile and part of k, this warp's part of the tile.
+  // The block's tile and part of k, and the warp's part of the tile.
   const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kTileM, Config::kTileN);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_row = warp / Config::kWarpsN * Traits::kWarpM, warp_column = warp % Config::kWarpsN * Traits::kWarpN;
@@ -210,7 +211,7 @@ __device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& o
   typename Traits::LoaderB b(operand_b, unit.batch, unit.n, unit.k.first * Config::kTileK);
   GemmMainLoop<Config, A, B>(raw_shared, warp_row, warp_column).run(acc, a, b, unit.k.last - unit.k.first);
 
-  // Epilogue: a band of 16 rows of each warp at a time.
+  // The epilogue processes one band of 16 rows of each warp at a time.
   if constexpr (cuda::Reduces<Epilogue>::value) {
 #pragma unroll
     for (int i = 0; i < Traits::kBlocksM; ++i) {

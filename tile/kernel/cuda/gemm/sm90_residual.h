@@ -1,5 +1,5 @@
-// A residual matrix of 16-bit elements beside D on sm_90a. TMA loads its pieces into the staging places from which the
-// pieces of D leave.
+// A residual matrix of 16-bit elements, which the epilogue reads in addition to the accumulators, on sm_90a. TMA loads
+// pieces of the residual into the staging buffers from which the pieces of D are stored.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -10,7 +10,7 @@
 
 namespace heddle::tile::sm90 {
 
-// The position in D of piece number `piece` of warp `warp`'s part of a tile.
+// The position in D of piece `piece` of the part of a tile that belongs to warp `warp`.
 template <typename Config>
 struct PiecePlace {
   int32_t row, col;
@@ -22,8 +22,8 @@ struct PiecePlace {
   }
 };
 
-// Requests a piece of the residual into its place. It is read once, so it is evicted first and the L2 keeps the
-// operands.
+// Requests a TMA load of a piece of the residual into its staging buffer. The residual is read only once, so the L2
+// evicts it first and keeps the operands.
 template <typename Config>
 __device__ inline void bring_piece(const TensorMap& map, const GemmShared<Config>& shared, const GemmUnit& unit,
                                    int32_t warp, int32_t piece) {
@@ -35,7 +35,7 @@ __device__ inline void bring_piece(const TensorMap& map, const GemmShared<Config
   load_box(map, full, shared.staging + place * kGemmStagingBytes, at.col, at.row, unit.batch, CacheHint::kEvictFirst);
 }
 
-// Each consumer warp initialises the barriers of its places.
+// Each consumer warp initialises the barriers of its staging buffers.
 template <typename Config>
 __device__ inline void init_residual(const GemmShared<Config>& shared) {
   constexpr int kPlaces = GemmTraits<Config>::kResidualPlaces;
@@ -46,16 +46,16 @@ __device__ inline void init_residual(const GemmShared<Config>& shared) {
   fence_barrier_init();
 }
 
-// Requests the first pieces of every warp, one lane per consumer warp: one piece with each k-tile from the second on,
-// because before that memory is busy with the operands, and later with stores. Afterwards each warp requests its own
-// pieces.
+// Requests the first pieces of the residual for every warp. Each lane requests the pieces of one consumer warp. One
+// piece per warp is requested with each k-tile from the second on: before that, memory is busy with the operands, and
+// later it is busy with stores. Each warp requests all later pieces itself.
 template <typename Config>
 __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
   const auto warp = static_cast<int32_t>(threadIdx.x) % 32;
   PersistentTileScheduler<Config> walk(args);
   int32_t k = 0, k_tiles = args.k_tiles;
-  // A barrier distinguishes a phase only from the next one, so k-tiles are waited for one after another.
+  // A barrier can only distinguish a phase from the next one, so k-tiles must be waited for one after another.
   const auto wait_for_k_tile = [&] {
     if (k < k_tiles) shared.full[k % Traits::kStages].wait_briefly(k / Traits::kStages & 1);
     ++k;
@@ -74,7 +74,7 @@ __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, c
   }
 }
 
-// Empty, or a warp's pieces of the residual, which TMA loads into the staging places of D.
+// A warp's pieces of the residual, which TMA loads into the staging buffers of D. Empty if there is no residual.
 template <typename Config, bool Residual>
 struct ResidualPipeline {
   static constexpr bool kBrings = false;
@@ -91,7 +91,7 @@ struct ResidualPipeline<Config, true> {
 
   __device__ ResidualPipeline(const TensorMap* map, const GemmShared<Config>& shared)
       : map_(map), shared_(shared), warp_(warp_of_block() - 4 * Traits::kOthers) {}
-  // Called when a tile of this warp begins: requests the piece for the last place, and determines the next tile.
+  // Called when this warp begins a tile. Requests the piece for the last staging buffer, and determines the next tile.
   __device__ void begin(const PersistentTileScheduler<Config>& walk) {
     const bool asks = threadIdx.x % 32 == 0;
     if (has_next_) {
@@ -107,7 +107,7 @@ struct ResidualPipeline<Config, true> {
     if (Config::kPingPong) ahead.next();
     has_next_ = ahead.valid();
     if (has_next_) next_ = ahead.get();
-    // Prefetches pieces that have no place yet; they are loaded while the tile is stored.
+    // Prefetches the pieces for which there is no staging buffer yet. They are loaded while the tile is being stored.
     if (asks) {
 #pragma unroll
       for (int i = kPlaces; i < kPieces; ++i) {
@@ -116,7 +116,7 @@ struct ResidualPipeline<Config, true> {
       }
     }
   }
-  // Switches to the last tile of the other warpgroup, its tile number `tile`, all of whose pieces are already
+  // Switches to the last tile of the other warpgroup: its tile number `tile`. All pieces of this tile have already been
   // requested.
   __device__ void join(int32_t tile) {
     static_assert(kPieces == kPlaces);
@@ -131,8 +131,8 @@ struct ResidualPipeline<Config, true> {
     shared_.residual_full[warp_ * kPlaces + piece % kPlaces].wait((fills_ + piece / kPlaces) & 1);
     load_fragments(pair, buffer(piece));
   }
-  // Called by one lane once the store of a piece of D is issued: the place of the previous piece receives its next
-  // piece, perhaps of the next tile.
+  // Called by one lane after the store of a piece of D has been issued. Requests the next piece for the staging buffer
+  // of the previous piece; that next piece may belong to the next tile.
   __device__ void stored(int piece) const {
     if (piece == 0) return;
     wait_stores_read<1>();
@@ -149,7 +149,7 @@ struct ResidualPipeline<Config, true> {
   const GemmShared<Config>& shared_;
   int32_t warp_;
   bool has_next_ = false;
-  uint32_t fills_ = 0;  // of each place, before this tile
+  uint32_t fills_ = 0;  // loads into each staging buffer before this tile
   GemmUnit this_, next_;
 };
 

@@ -1,8 +1,9 @@
-// Loads the tile of an operand from global to shared memory.
+// Loads tiles of an operand from global to shared memory.
 //
-// A block loads Rows x TileK elements of an operand's view per step of k. cp.async copies them if memory already holds
-// the multiplied format and pieces of at least 4 bytes are contiguous. Everything else (odd alignment, conversion, a
-// prologue, computed operands) goes through registers: it is fetched before a step multiplies and stored after it.
+// For each step of k, a block loads Rows x TileK elements of the operand's view. cp.async copies them if the elements
+// in memory already have the multiplied format and pieces of at least 4 bytes are contiguous. All other operands (with
+// odd alignment, a conversion or a prologue, or computed) pass through registers. Their elements are fetched before a
+// step multiplies and stored to shared memory after it.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -12,12 +13,13 @@
 
 namespace heddle::tile::cuda {
 
-// Types with the same representation under different names.
+// True if two types have the same representation under different names.
 template <typename From, typename To>
 inline constexpr bool same_bits = is_same<From, To> ||
                                   (is_same<From, float> && (is_same<To, tf32> || is_same<To, tf32x2>));
 
-// The type in which an element is converted and in which a prologue computes.
+// The type in which elements are converted and prologues compute: double if From or To is double, To if both are
+// integers, float otherwise.
 template <typename From, typename To>
 struct between {
   using type = float;
@@ -42,9 +44,9 @@ concept HasPrologue = requires(const Operand& o, float (&v)[1]) {
   o.apply(v, 0, 0, 0);
 };
 
-// Operands that one block reads may declare `static constexpr bool kStream = true`: the L2 evicts them first. Only for
-// plain loads: ptxas 13.0 generates an illegal instruction for a cp.async with a hint and an address in a uniform
-// register.
+// An operand that only one block reads may declare `static constexpr bool kStream = true`. The L2 then evicts the
+// operand first. This applies to plain loads only: ptxas 13.0 generates an illegal instruction for a cp.async with a
+// cache hint and an address in a uniform register.
 template <typename Operand>
 inline constexpr bool is_stream = false;
 template <typename Operand>
@@ -53,9 +55,9 @@ requires requires {
 }
 inline constexpr bool is_stream<Operand> = Operand::kStream;
 
-// The way an operand is loaded, derived from its type.
+// Describes how an operand is loaded. It is derived from the operand's type.
 template <typename Operand, typename In>
-struct OperandTraits {  // computed
+struct OperandTraits {  // for a computed operand
   static constexpr bool kMemoryAlongK = true;
 };
 template <HasView Operand, typename In>
@@ -65,7 +67,7 @@ struct OperandTraits<Operand, In> {
   static constexpr int kMost = 16 / (sizeof(Element) > sizeof(In) ? sizeof(Element) : sizeof(In));
   static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
   static constexpr bool kMemoryAlongK = kWidthK >= kWidthRow;
-  static constexpr int kWidth = kMemoryAlongK ? kWidthK : kWidthRow;  // elements of a piece
+  static constexpr int kWidth = kMemoryAlongK ? kWidthK : kWidthRow;  // elements per piece
   static constexpr bool kRaw = same_bits<Element, In> && !HasPrologue<Operand>;
 };
 
@@ -78,26 +80,28 @@ constexpr int common_divisor(int a, int b) {
   return b == 0 ? a : common_divisor(b, a % b);
 }
 
-// The index of this thread among the Threads that load a tile: a whole block, or a warp with its own tiles.
+// The index of this thread among the Threads threads that load a tile: a whole block, or a warp that loads its own
+// tiles.
 template <int Threads>
 __device__ inline int loading_thread() {
   return static_cast<int>(Threads == 32 ? threadIdx.x % 32 : threadIdx.x);
 }
 
-// The distribution of a tile's pieces to threads: piece p of a thread is `line` lines and `pos` pieces from its first
-// one. A line is a row, or a k if memory is contiguous along rows.
+// The assignment of a tile's pieces to threads. A line is a row, or one index of k if memory is contiguous along rows.
+// A thread loads kCount pieces: kPos pieces in each of kLines lines.
 template <int Lines, int PiecesPerLine, int Threads>
 struct Deal {
-  static constexpr int kAcross = common_divisor(PiecesPerLine, Threads);  // threads along a line
+  static constexpr int kAcross = common_divisor(PiecesPerLine, Threads);  // threads per line
   static constexpr int kPos = PiecesPerLine / kAcross, kLinesAtOnce = Threads / kAcross;
   static constexpr int kLines = Lines > kLinesAtOnce ? Lines / kLinesAtOnce : 1;
   static constexpr int kCount = kPos * kLines;
-  static constexpr bool kIdle = kLinesAtOnce > Lines;  // some threads have nothing to load
+  static constexpr bool kIdle = kLinesAtOnce > Lines;  // some threads have no pieces to load
   static_assert(kIdle || Lines % kLinesAtOnce == 0);
 };
 
-// One thread's share of an operand's tiles. SharedTile gives their layout in shared memory: T::place(row, k) in bytes,
-// T::kAlongK. Pieces beyond the view's lengths or without an element are zeros.
+// Loads one thread's pieces of an operand's tiles. SharedTile describes the layout of a tile in shared memory:
+// place(row, k) is the offset of an element in bytes, and kAlongK is true if lines are along k. Pieces outside the
+// view's extents, and pieces in padding, are zeros.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 class TileLoader;
 
@@ -126,7 +130,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     }
   }
 
-  // Copies the tile at the coordinates to `to` (a shared address); the caller commits.
+  // Copies the current tile to the shared-memory address `to` by cp.async. The caller commits the copies.
   __device__ void copy(uint32_t to) {
     for_pieces([&](const auto& at, int row, int k) {
       const uint32_t valid = is_valid(at) ? W * sizeof(In) : 0;
@@ -134,7 +138,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     });
   }
 
-  // Loads through registers, in two halves.
+  // Loads the tile through registers: fetch() loads it to registers, put() stores it to shared memory.
   __device__ void fetch() {
     int i = 0;
     for_pieces([&](const auto& at, int, int) {
@@ -187,8 +191,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   static constexpr int W = Traits::kWidth;
   using D = Deal<(Traits::kMemoryAlongK ? Rows : TileK), (Traits::kMemoryAlongK ? TileK : Rows) / W, Threads>;
   using Held = Piece<In, W>;
-  // An affine chain is walked from piece to piece; so is any chain with many pieces, to save registers. Other chains
-  // keep a coordinate for every piece; if their rows move alike along k, the others follow the first coordinate.
+  // If the chain is affine or, to save registers, if there are many pieces, one coordinate moves across the pieces
+  // (kWalk). Otherwise each piece has a coordinate; if rows move alike along k, all follow the first one (kLeader).
   static constexpr int kMostKept = 8;
   static constexpr bool kWalk = (moves_linearly<0, Chain>() && moves_linearly<1, Chain>()) || D::kCount > kMostKept;
   static constexpr int kKept = kWalk ? 1 : D::kCount;
@@ -222,7 +226,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return (int(row) & int(k) & int(at.maps())) != 0;
   }
 
-  // For cp.async. Integer and not pointer arithmetic, so that the compiler keeps the sum of the invariant terms.
+  // For cp.async. Uses integer arithmetic, so that the compiler keeps the sum of the invariant terms.
   __device__ const void* address(const Coordinate<Chain>& at) const {
     return reinterpret_cast<const void*>(base_ +
                                          static_cast<int64_t>(at.offset()) * static_cast<int64_t>(sizeof(Element)));
@@ -267,7 +271,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   Held held_[kAsync ? 1 : D::kCount];
 };
 
-// A computed operand: pieces of kWidth neighbours along k, with rows and depth given by the operand.
+// The loader for a computed operand. A piece has kWidth neighbouring elements along k. The operand gives the numbers of
+// rows and of elements along k.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 class TileLoader {
  public:

@@ -1,5 +1,5 @@
-// Tiles of f32 in shared memory, rows of 128 bytes of k as TMA swizzles them, for wgmma on two parts of tf32
-// (tile/kernel/cuda/operand/split_tf32.h). B is split in place, A on its way to registers.
+// f32 tiles in shared memory for wgmma on two tf32 parts (tile/kernel/cuda/operand/split_tf32.h). The rows of a tile
+// are 128 bytes of k, swizzled as TMA does. A tile of B is split in shared memory; A is split in registers.
 #pragma once
 
 #include "tile/arch/sm80/ldmatrix.h"
@@ -12,9 +12,10 @@
 
 namespace heddle::tile::sm90 {
 
-// Splits this thread's numbers of a tile of B; `Threads` threads, aligned to a multiple of their number, share it. High
-// parts stay in place; low parts go to the same place of `low`. Returns true if FMA must multiply the warp's numbers;
-// then they are unchanged and the low parts are zero. The results are visible to the tensor cores.
+// Splits a tile of B, of `Bytes` bytes, into two tf32 parts. `Threads` threads divide the tile among themselves; the
+// index of the first of them is a multiple of `Threads`. The high parts replace the numbers in the tile. The low parts
+// are stored at the same offsets in `low`. Returns true if FMA must multiply this warp's numbers; these numbers are
+// then unchanged, and their low parts are zero. The stores are visible to the tensor cores.
 template <int Bytes, int Threads>
 __device__ inline bool split_tile(uint8_t* tile, uint8_t* low) {
   constexpr int kPieces = Bytes / 16 / Threads;
@@ -48,7 +49,7 @@ __device__ inline bool split_tile(uint8_t* tile, uint8_t* low) {
   return by_fma;
 }
 
-// A warp's 16 rows of A, from row `first` of its tile on.
+// The 16 rows of A that a warp multiplies, from row `first` of the tile on.
 class SplitRows {
  public:
   __device__ explicit SplitRows(uint32_t first)
@@ -59,7 +60,7 @@ class SplitRows {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) sm80::load_matrices<false>(x_[step], at + (place_ ^ step * 32));
   }
-  // The largest magnitude of the numbers read.
+  // The largest magnitude of the numbers that read() loaded.
   __device__ float largest() const {
     float most = 0;
 #pragma unroll
@@ -69,7 +70,8 @@ class SplitRows {
     }
     return most;
   }
-  // Call after wgmma_wait(): until then the tensor cores read the registers that multiply() used.
+  // Tells the compiler that the registers of multiply() can be reused. Call it after wgmma_wait(): until then, the
+  // tensor cores read these registers.
   __device__ void release() {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -80,7 +82,7 @@ class SplitRows {
       }
     }
   }
-  // Splits the numbers read, for the next multiply().
+  // Splits the numbers that read() loaded, for the next multiply().
   __device__ void take_apart() {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
@@ -91,8 +93,10 @@ class SplitRows {
       }
     }
   }
-  // Issues the products with a tile of B, whose parts are at these shared addresses: into one sum, or one for each of
-  // the three kinds of products, so that short instructions do not wait for each other. The small products come first.
+  // Issues the products with a tile of B. `high` and `low` are the shared-memory addresses of the tile's parts. There
+  // are three kinds of products: low x high, high x low and high x high. With Chains = 1 they are added to one
+  // accumulator. With Chains = 3 each kind has its own accumulator, so that short instructions do not wait for each
+  // other. The small products are issued first.
   template <int N, int Chains>
   __device__ void multiply(float (&sums)[Chains][N / 2], uint32_t high, uint32_t low) const {
     using Instruction = WgmmaRegisters<tf32, N>;
@@ -111,12 +115,12 @@ class SplitRows {
   }
 
  private:
-  static constexpr int kSteps = 4;  // of 32 bytes of k
+  static constexpr int kSteps = 4;  // each step is 32 bytes of k
   uint32_t place_;
   uint32_t x_[kSteps][4], high_[kSteps][4], low_[kSteps][4];
 };
 
-// Call after wgmma_wait().
+// Adds the accumulators of all chains to `acc`. Call it after wgmma_wait().
 template <int Count, int Chains>
 __device__ inline void add_sums(float (&acc)[Count], float (&sums)[Chains][Count]) {
 #pragma unroll
@@ -130,7 +134,8 @@ __device__ inline void add_sums(float (&acc)[Count], float (&sums)[Chains][Count
   }
 }
 
-// Computes a warpgroup's sums by FMA: from a warp's 16 rows at `a` and the parts of a tile of B, which are added again.
+// Computes a warpgroup's sums by FMA. `a` points to the warp's 16 rows of A. `high` and `low` are the two parts of a
+// tile of B, whose sum is the original number.
 template <int TileN>
 __device__ inline void multiply_tile_by_fma(float (&acc)[TileN / 2], const uint8_t* a, const uint8_t* high,
                                             const uint8_t* low) {

@@ -1,26 +1,27 @@
-// Windows of a size known at compile time over channels-last images: depthwise convolution and pooling in two
-// dimensions, bound by memory. A thread computes kDown x kAcross neighbouring outputs of kWidth channels and walks down
-// the rows that they need. Each pixel is loaded and converted once for all windows that contain it, filters stay in
-// registers, and the pixels of kAhead more rows are in flight. Neighbouring threads have neighbouring channels. For
-// pixels of the padding the nearest pixels of the image are loaded and not used, so that no load waits for a branch.
+// Depthwise convolution and pooling in two dimensions over channels-last images, with a window size that is known at
+// compile time. The kernel is bound by memory. A thread computes kDown x kAcross neighbouring outputs for kWidth
+// channels and iterates over the rows of pixels that these outputs need. It loads and converts each pixel once for all
+// windows that contain the pixel. Filters stay in registers, and the pixels of kAhead further rows are in flight.
+// Neighbouring threads process neighbouring channels. For a pixel in the padding, a thread loads the nearest pixel of
+// the image and ignores its value, so that no load depends on a branch.
 //
 //   struct Config {
-//     using X = tile::half;                     // elements of the images, in memory
-//     using Filter = tile::half;                // of the filters (kDot)
-//     using Acc = float;                        // type in which they are folded
-//     using Limits = float;                     // type whose ends are the result of an empty window
-//     static constexpr int kWidth = 4;          // divides the channels
+//     using X = tile::half;                     // element type of the images, in memory
+//     using Filter = tile::half;                // element type of the filters (kDot)
+//     using Acc = float;                        // type of the accumulators
+//     using Limits = float;                     // its limits are the maximum or minimum of an empty window
+//     static constexpr int kWidth = 4;          // divides the number of channels
 //     static constexpr int kWindow[2] = {3, 3}, kStride[2] = {1, 1};
 //     static constexpr int kDown = 4, kAcross = 4;
-// The numbers of rows and columns of a thread's pixels, at their beginning and end, that may be outside the image; no
-// others are.
+//     // The numbers of rows and columns at the beginning and end of a thread's pixels that may be outside the image.
+//     // All others are inside.
 //     static constexpr int kBefore[2] = {1, 1}, kAfter[2] = {1, 1};
-//     static constexpr bool kWhole[2] = {true, true};  // kDown divides the rows of outputs, kAcross the columns
-//     static constexpr bool kPacked = true;            // filters are [tap][channel]
+//     static constexpr bool kWhole[2] = {true, true};  // kDown divides the output rows, kAcross the output columns
+//     static constexpr bool kPacked = true;            // the layout of the filters is [tap][channel]
 //     static constexpr auto kFold = tile::WindowFold::kDot;
 //   };
 //
-// The epilogue is that of generic.h.
+// The epilogue is that of tile/kernel/cuda/window/generic.h.
 #pragma once
 
 #include "tile/kernel/cuda/window/generic.h"
@@ -35,7 +36,7 @@ struct SlideTile {
   static constexpr int kRows = (Config::kDown - 1) * Config::kStride[0] + Config::kWindow[0];
   static constexpr int kColumns = (Config::kAcross - 1) * Config::kStride[1] + Config::kWindow[1];
 
-  // Neighbouring channels of a pixel as stored in memory, as words if they fill some.
+  // The kWidth channels of a pixel in their memory format, as an array of the widest words that divide their size.
   static constexpr int kBytes = W * int(sizeof(X));
   using Word = uint_t<kBytes % 4 == 0 ? 4 : kBytes % 2 == 0 ? 2 : 1>;
   using Pixel = Neighbours<Word, kBytes / int(sizeof(Word))>;
@@ -47,9 +48,9 @@ struct SlideTile {
     return c < Config::kBefore[1] || c >= kColumns - Config::kAfter[1];
   }
 
-  const X* image;  // the thread's channels of the image
-  const X* next;   // the row that the next load reads, if no row is outside
-  int64_t pitch;   // of rows
+  const X* image;  // points to the thread's channels in pixel 0 of the image
+  const X* next;   // points to the row of the next load, if that row is inside
+  int64_t pitch;   // distance of rows, in elements
   int32_t from_y, height;
   int32_t offset[kColumns];
   bool inside[kColumns];
@@ -68,7 +69,7 @@ struct SlideTile {
     }
   }
 
-  // Rows are loaded in order.
+  // Loads row r of the thread's pixels. Must be called for all rows in order.
   __device__ inline void load(Pixel (&row)[kColumns], int r) {
     const X* from = next;
     if (checks_row(r)) {
@@ -80,7 +81,7 @@ struct SlideTile {
     for (int c = 0; c < kColumns; ++c) row[c] = *reinterpret_cast<const Pixel*>(from + offset[c]);
   }
 
-  // A loaded pixel as numbers; the neutral value if it is outside.
+  // Converts a loaded pixel to accumulator type. If the pixel is outside the image, the result is the neutral value.
   __device__ inline void values(Acc (&v)[W], Pixel pixel, int r, int c, bool row_inside) const {
     if (checks_row(r) || checks_column(c)) {
       const bool is_inside = (!checks_row(r) || row_inside) && (!checks_column(c) || inside[c]);
@@ -97,7 +98,7 @@ struct SlideTile {
   }
 };
 
-// One row of filters in registers.
+// One row of the filters, in registers.
 template <typename Config>
 struct SlideFilters {
   static constexpr int W = Config::kWidth;
@@ -122,7 +123,7 @@ struct SlideFilters {
   }
 };
 
-// The kernel: one item per thread, any number of threads in all.
+// The kernel. Each thread computes one item; any number of threads may be launched.
 template <typename Config, typename Epilogue>
 __device__ inline void slide(const SlideArgs& args, const Epilogue& epilogue) {
   using Tile = SlideTile<Config>;
@@ -131,12 +132,12 @@ __device__ inline void slide(const SlideArgs& args, const Epilogue& epilogue) {
   constexpr int W = Config::kWidth, kDown = Config::kDown, kAcross = Config::kAcross;
   constexpr int kHeight = Config::kWindow[0], kLength = Config::kWindow[1];
   constexpr int kRows = Tile::kRows, kColumns = Tile::kColumns, kAhead = kRows < 2 ? kRows : 2;
-  // Filters are kept in registers if several rows of outputs need them.
+  // All rows of the filters are kept in registers if several rows of outputs need them.
   constexpr int kKept = kDown > 1 ? kHeight : 1;
   const auto item = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
   if (item >= args.items) return;
 
-  // Partition: channels, column, row, image.
+  // Splits the item number into channels, column, row and image.
   const int32_t place = args.by_pieces.divide(item), line = args.by_across.divide(place),
                 image = args.by_down.divide(line);
   const int32_t channel = (item - place * args.pieces) * W, left = (place - line * args.across) * kAcross,
@@ -183,7 +184,7 @@ __device__ inline void slide(const SlideArgs& args, const Epilogue& epilogue) {
         }
       }
     }
-    // Finishes the row of outputs whose last row of pixels this was.
+    // Finishes the row of outputs for which this was the last row of pixels.
 #pragma unroll
     for (int d = 0; d < kDown; ++d) {
       if (r != d * Config::kStride[0] + kHeight - 1) continue;

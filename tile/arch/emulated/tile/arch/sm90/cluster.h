@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/cluster.h.
+// The emulator's version of tile/arch/sm90/cluster.h.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
