@@ -11,12 +11,14 @@
 // Helpers for the rules of advice.h.
 namespace heddle::profile {
 
-// The time that gains are shares of: the time in which a GPU is busy or could be, else the total of the time metric.
+// The run time to which the gain of an advice is compared: if a GPU was used, its busy plus idle time; otherwise the
+// total of the time metric.
 int64_t run_time(const CallingContextTree& tree);
 
+// `time` as a fraction of run_time().
 double share_of_run(const CallingContextTree& tree, int64_t time);
 
-// Advice on a node, without evidence, confidence and remedy.
+// Returns an advice on a node. The caller adds the evidence, the confidence and the remedy.
 Advice advice_on(const Profile& profile, const char* rule, NodeId node, int64_t gain);
 
 // A candidate for advice: a node or a row of a table, and the time that the advice would save.
@@ -25,10 +27,11 @@ struct Gain {
   int64_t ns = 0;
 };
 
-// The most pieces of advice that a profile shows.
+// The maximum number of pieces of advice in a profile.
 inline constexpr size_t kMostAdvice = 7;
 
-// Keeps the kMostAdvice largest, in their order. Texts are written for these only, since every row may have a gain.
+// Removes all but the kMostAdvice largest gains; the order of the others stays. Called before texts are written, since
+// every row of a table may have a gain.
 void keep_largest(std::vector<Gain>& gains);
 
 // 1234567 -> "1.2 ms".
@@ -36,7 +39,7 @@ std::string time_text(int64_t nanoseconds);
 
 bool has_any(std::string_view name, std::initializer_list<std::string_view> parts);
 
-// Whether a kernel exchanges data between GPUs, judged by its name.
+// True if a kernel, judged by its name, exchanges data between GPUs.
 bool is_collective(std::string_view kernel);
 
 }  // namespace heddle::profile

@@ -9,8 +9,8 @@ namespace heddle {
 // Vector instruction sets in ascending order; code for one runs on every later one.
 enum class CpuIsa : uint8_t { kPortable, kAvx2, kAvx512 };
 
-// The measured numbers that the cost models of CPU kernels read. Clock, bandwidth and barrier, which calibration
-// measures, are in CpuTarget.
+// The measured numbers that the cost models of CPU kernels use. The clock rate, the memory bandwidth and the time of a
+// barrier, which calibration measures, are in CpuTarget.
 struct CpuModel {
 #define HEDDLE_NUMBER(name) double name = 0;
 #include "target/cpu_model.def"
@@ -25,7 +25,7 @@ void for_each_cpu_number(Model& model, F&& visit) {
 #undef HEDDLE_NUMBER
 }
 
-// A machine with a file in target/models/cpu. Its numbers apply from the instruction set `isa` on.
+// A machine with a file in target/models/cpu. Its numbers are used for `isa` and wider instruction sets.
 struct KnownCpu {
   std::string_view name;
   CpuIsa isa = CpuIsa::kPortable;
@@ -37,8 +37,8 @@ struct KnownCpu {
 #include "target/models/cpus.inc"  // made by CMake from the files
 #undef HEDDLE_CPU
 
-// The model of a machine with these vectors: in models/cpu, the one with the widest vectors that the machine has, or,
-// if it has none of them, the one with the narrowest.
+// Returns the model in models/cpu for a machine with instruction set `isa`: the model with the widest instruction set
+// that the machine supports, or, if it supports none of them, the model with the narrowest.
 const CpuModel& model_of(CpuIsa isa);
 
 // A short text that differs if any number differs.
