@@ -259,7 +259,7 @@ TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s
 namespace detail {
 
 // A part of k: one or several whole segments, or a part of one segment. next_steps() returns the part after `before`,
-// with about `most` products.
+// with at most `most` elements of k.
 struct ConvSteps {
   int64_t segment, segments, first, length;
 };

@@ -195,7 +195,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   };
   const auto thread = static_cast<int32_t>(threadIdx.x) % kAdders;
   const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
-  // Four threads share rows i and i + 8.
+  // Each group of four threads shares a row i < 8 and the row i + 8.
   const int32_t threads_with_rows = left < 8 ? 4 * left : 32;
   const bool are_few = key_warps<Config> != 0 || left <= 16, has_rows = !are_few || thread < threads_with_rows;
   const AttentionParts<Config> parts(args, rows);
