@@ -13,7 +13,7 @@ namespace heddle::python {
 
 inline constexpr int kHost = -1;
 
-// A caller's array. Its memory is valid as long as the object that it was made from, or `hold`, exists.
+// A caller's array. Its memory stays valid while the Python object from which the array was made, or `hold`, exists.
 struct Array {
   void* data = nullptr;
   DType dtype = DType::kF32;
@@ -21,7 +21,7 @@ struct Array {
   std::vector<int64_t> strides;  // in elements; empty: dense
   int device = kHost;            // kHost or the ordinal of a GPU
   bool read_only = false;
-  bool low_bits = false;  // each element narrower than a byte uses the low bits of its own byte, as in ml_dtypes
+  bool low_bits = false;  // True if each element narrower than a byte has its own byte and uses the byte's low bits.
   std::shared_ptr<const void> hold = {};
 
   bool is_dense() const;
@@ -33,9 +33,9 @@ class Family {
  public:
   virtual ~Family() = default;
 
-  // Returns the array that `object` is. Work on `stream` that uses the array runs after the work that produces it.
-  // `where` names the array in error messages ("input x"). Throws kInvalidInput if the object is not an array of
-  // numbers, and kUnsupportedType.
+  // Returns a description of the array `object`, without a copy. The caller may use the array on `stream`; that use is
+  // ordered after the work that produces the array. `where` names the array in error messages ("input x"). Throws
+  // kInvalidInput if the object is not an array of numbers, and kUnsupportedType.
   virtual Array view(nanobind::handle object, const std::string& where, void* stream) const = 0;
   // view() for an array that will be written to. Also throws kInvalidInput if the array's memory is read-only.
   Array view_to_write(nanobind::handle object, const std::string& where, void* stream) const;

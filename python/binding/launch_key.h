@@ -16,7 +16,7 @@ namespace heddle::python {
 // still share a specialization. Reading an argument takes tens of nanoseconds.
 class LaunchKey {
  public:
-  static constexpr size_t kMost = 64;  // the limit on parameters, and on options
+  static constexpr size_t kMost = 64;  // the maximum number of parameters, and of options
 
   LaunchKey() = default;
   ~LaunchKey();

@@ -13,8 +13,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Each generates the source of a kernel. `marked` and `marks` put marks around the numbers in the text that may
-  // become kernel arguments (codegen/text/numbers.h).
+  // standalone(), contraction() and attention() generate the source of a kernel. `marked` and `marks` put marks around
+  // the numbers in the text that may become kernel arguments (codegen/text/numbers.h).
   virtual KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
                                   bool marked) const = 0;
   virtual KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,

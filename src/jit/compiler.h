@@ -30,11 +30,11 @@ struct Recipe {
   std::vector<std::string> header_folders = {""};  // searched in order; relative to the folder of the tile headers
   std::vector<std::string> link_flags = {};
   std::function<void(size_t unit)> compiled = {};  // called after each unit is compiled, on the thread that compiled it
-  size_t shared = 0;  // The first `shared` units are also part of other libraries, so their objects are cached.
+  size_t shared = 0;  // Other libraries contain the first `shared` units too, so their objects are cached separately.
   // If true, compile() also makes a second copy of the library with line tables and caches it (compile_lined()). The
   // library that compile() returns has no line tables.
   bool lines = false;
-  bool loads_here = true;  // false: dlopen() works only after src/emulator/driver/module.h has added missing symbols
+  bool loads_here = true;  // False if dlopen() fails until src/emulator/driver/module.h has added missing symbols.
 };
 
 struct CompiledLibrary {

@@ -16,10 +16,9 @@ namespace heddle::runtime {
 // Each tensor is 64-byte aligned, so that kernels can use it in the mapped file. Checksums cover the header with the
 // plan's key, the description and every tensor.
 
-// Functions that fill the constants of a plan whose content does not exist yet. The key of the map is the placeholder
-// address in the constant's data pointer. A function gets memory of the constant's size and fills it. write_plan() thus
-// makes gigabytes of weights one at a time, in a buffer that each of its threads reuses, and never holds all weights at
-// once.
+// A constant of a plan may have a placeholder address instead of content. For each placeholder address, this map has a
+// function that fills memory of the constant's size with the content. write_plan() thus makes gigabytes of weights one
+// at a time, in a buffer that each of its threads reuses, and never holds all weights at once.
 using ConstantMakers = std::map<const void*, std::function<void(void* to)>>;
 void make_constants(Plan& plan, const ConstantMakers& makers);
 

@@ -6,7 +6,7 @@
 
 namespace heddle::tune {
 
-// The tuning database of the current user, in the folder of the kernel cache.
+// Returns the tuning database of the current user, which is in the folder of the kernel cache.
 Database& user_database();
 
 // Returns the conditions under which timings on a device are valid: the device, its driver (for a CPU, the compiler),

@@ -53,10 +53,11 @@ bool file_exists(const std::string& path);
 // Creates the folder `path` and all missing parents, with mode 0700. Throws kFile.
 void make_directories(const std::string& path);
 
-// Writes the parts one after another to a new file in the folder of `path`, flushes the file to the disk and renames it
-// to `path`. Readers see the old file, the new file or no file, but never a partial file, even if the process or the
-// machine crashes. Throws kFile, and then leaves no file behind. Sync::kNo skips the flush: a crash of the machine (not
-// of the process) may then leave a damaged file, so use kNo only for content that is verified before use.
+// write_file() writes the parts one after another to a new file in the folder of `path`, flushes the file to the disk
+// and renames it to `path`. Readers see the old file, the new file or no file, but never a partial file, even if the
+// process or the machine crashes. Throws kFile, and then leaves no file behind. Sync::kNo skips the flush: a crash of
+// the machine (not of the process) may then leave a damaged file, so use kNo only for content that is verified before
+// use.
 enum class Sync : bool { kNo, kYes };
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync = Sync::kYes);
 void write_file(const std::string& path, std::string_view text, Sync sync = Sync::kYes);

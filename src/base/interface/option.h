@@ -15,14 +15,14 @@ namespace heddle {
 enum class Interface : uint8_t { kLibrary, kCommandLine, kPython };
 void speak_of(Interface interface);
 
-// Returns an option as the user of the current interface writes it, for the advice in error messages: "--shape x=1,8",
-// `shapes={"x": (1, 8)}`, or `shapes["x"] = {1, 8}` of CompileOptions. Outside src/cli, messages must name options
-// through these functions only.
+// Each function returns an option as the user of the current interface writes it, for the advice in error messages:
+// "--shape x=1,8", `shapes={"x": (1, 8)}`, or `shapes["x"] = {1, 8}` of CompileOptions. Messages outside src/cli must
+// use these functions to name options.
 namespace option {
 
 using NamedShape = std::pair<std::string, Shape>;
 
-std::string shape();  // without a value
+std::string shape();  // the option's name, without a value
 std::string shape(const std::vector<NamedShape>& shapes);
 std::string shape_of(std::string_view input);  // with a placeholder, for a shape that only the user knows
 std::string target(std::string_view value);

@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-// Thrown by cancelled work. Not an Error, so no fallback mistakes it for a failure.
+// Thrown by cancelled work. It is not an Error, so that code that handles failures does not handle cancellations.
 class Cancelled : public std::exception {
  public:
   const char* what() const noexcept override { return "the work was cancelled"; }
@@ -53,7 +53,7 @@ class Cancellation {
   static constexpr int64_t kNever = -1, kOnce = 0;
 
   std::atomic<bool> cancelled_{false};
-  int64_t next_ = kNever;  // the time of the next call of asked(), in nanoseconds; only the calling thread uses it
+  int64_t next_ = kNever;  // when to call asked() next, in nanoseconds; used only by the thread that calls asked()
 };
 
 // Makes this thread's work cancellable until the scope ends. Scopes may be nested; the innermost scope applies.
@@ -76,7 +76,7 @@ inline bool Cancellation::is_cancelled() {
   if (cancelled_.load(std::memory_order_relaxed)) return true;
   const OfThread& here = of_thread();
   if (here.cancellation != this || !here.asks) return false;
-  // Short work never reads the clock.
+  // The first call does not read the clock, so short work never reads it.
   if (next_ == kNever) {
     next_ = kOnce;
     return false;

@@ -25,9 +25,9 @@ CudaTarget chip_target(const KernelArguments& arguments);
 // kDevice if the selected GPU is missing.
 Target group_target(const Arguments& arguments);
 
-// Processes the candidate kernels of one operator, as the options of `heddle kernel` request. Without a device, lists
-// and compiles the candidates. With a device, times them and compares the result of the fastest with a float64
-// reference. `description` describes the problem at the start of the --json output. Returns the exit status.
+// Runs the command `heddle kernel` for one operator. Depending on the options, it lists and compiles the candidate
+// kernels without a device, or it times them and compares the result of the fastest kernel with a float64 reference.
+// `description` describes the problem at the start of the --json output. Returns the exit status.
 int run_group(const driver::GroupProblem& problem, const Target& target, const nlohmann::json& description,
               const Arguments& arguments);
 

@@ -12,8 +12,8 @@ namespace heddle::driver {
 // group.outputs, both in order.
 std::string reference_text(const ir::Graph& graph, const ir::Group& group);
 
-// Returns the interpreter of the texts of reference_text(). It uses the reference evaluator and rounds each result to
-// its type, as a kernel would.
+// Returns an interpreter for the texts of reference_text(). The interpreter uses the reference evaluator and rounds
+// each result to its type, as a kernel would.
 std::shared_ptr<const runtime::Interpreter> reference_interpreter();
 
 }  // namespace heddle::driver

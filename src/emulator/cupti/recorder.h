@@ -34,7 +34,7 @@ class Recorder {
   uint64_t take_dropped();
   Faults faults() const;
 
-  // The emulated driver reports calls and finished work here.
+  // The emulated driver reports API calls with call_back(), and finished work with done().
   void call_back(int domain, uint32_t id, const void* data);
   void done(const Work& work);
 

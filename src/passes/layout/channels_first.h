@@ -7,8 +7,7 @@
 
 namespace heddle::passes {
 
-// True if a window is spatial: it spans at least one dimension after the first two dimensions, and spans neither of the
-// first two.
+// True if a window is spatial: the window has extent 1 in dimensions 0 and 1, and spans at least one later dimension.
 bool is_spatial(const ir::Attrs& attrs);
 
 // For each node: true if it is a convolution or spatial window that runs better with channels first. On a CPU, weighs

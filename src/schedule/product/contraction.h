@@ -63,7 +63,7 @@ struct Epilogue {
 
   // The values of the stores, of the reductions, and of the gate.
   std::vector<ExprId> values() const;
-  // True if the elements of a vector may differ in whether they satisfy a bound.
+  // True if a vector may have elements that satisfy the bounds and elements that do not, so that it is stored in part.
   bool bounds_lanes() const;
   VarId lane() const { return along_rows ? row : col; }
 };
@@ -80,7 +80,7 @@ struct GemmOperand {
   DType dtype = DType::kF32;
   int64_t offset = 0;
   int64_t batch[tile::kBatchDims] = {0, 0, 0, 0};
-  int64_t row = 0, col = 0;  // strides. A: of row and k. B: of k and column.
+  int64_t row = 0, col = 0;  // strides: for A, of row and k; for B, of k and column
   // kComputed only: the element as an expression over `vars`. For A, these are (batch, row, k); for B, (batch, k,
   // column).
   ExprId element = 0;

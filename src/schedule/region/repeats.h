@@ -10,7 +10,7 @@ namespace heddle::schedule {
 
 constexpr double kMostRepeats = 4;  // how often all kernels of a group together may compute a costly value
 
-// Counts how often the kernels of a region compute each value, per element.
+// Counts how often the kernels of a region compute the elements of each value, on average.
 class Repeats {
  public:
   // `is_apart` returns true for values that kernels always load from memory and never compute again.

@@ -6,7 +6,7 @@
 
 namespace heddle::codegen {
 
-// Generates the work of a thread group in one iteration of the grid: the passes over the data in order, inside the
+// Generates the code of a thread group for one iteration of the grid: the passes over the data in order, inside a
 // serial loop if the kernel has one.
 class IterationWriter {
  public:

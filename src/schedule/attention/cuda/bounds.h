@@ -7,8 +7,8 @@
 namespace heddle::schedule {
 
 // Sets the bounds `first`, `plain_first`, `plain_last` and `last` in the kernel's arguments. For a tile of rows, the
-// kernel computes from them the range of key tiles to process, and the subrange of key tiles whose scores are plain.
-// Also sets the range of key lengths for which the bounds are valid.
+// kernel computes from the bounds the range of key tiles to process, and the subrange of key tiles whose scores are
+// plain (without a mask). Also sets the range of key lengths for which the bounds are valid.
 void set_bounds(tile::AttentionArgs& args, const AttentionDesc& attention, int64_t tile_m, int64_t tile_n);
 
 // Returns a text such as ", 28 of 64 tiles of keys left out, 8 masked" for the kernel's reason. The numbers are for one

@@ -31,16 +31,16 @@ std::vector<int64_t> without_ones(const Shape& shape);
 std::optional<std::pair<size_t, size_t>> run_of(std::span<const int64_t> extents, int64_t count);
 
 // Returns the variables of the domain that index a smaller tensor: consecutive variables whose extents multiply to the
-// tensor's element count. Any such variables are correct; the first ones are returned, which keep the tensor's
-// reductions parallel. If `by_dims`, variables with the extents of the tensor's dimensions are also accepted if other
-// variables are between them. Returns nullopt if there are no such variables.
+// tensor's element count. All matches are correct; the function returns the outermost match, which keeps the tensor's
+// reductions parallel. If `by_dims`, it also accepts variables with the extents of the tensor's dimensions that are not
+// consecutive. Returns nullopt if there is no match.
 std::optional<std::vector<VarId>> place_on(const IterationDomain& domain, const Shape& shape, bool by_dims);
 
 // Returns the variables that index a partial result of shape `shape`. Dimensions 0 to `part_dim` (the dimension of the
 // parts) are the first variables of the domain; the dimensions after `part_dim` are the last variables. The variables
 // in the middle are reduced within a part. Returns nullopt if the extents do not match.
 std::optional<std::vector<VarId>> place_part(const IterationDomain& domain, const Shape& shape, size_t part_dim);
-// Splits each variable whose extent is a multiple of, but not equal to, the matching extent of a partial result.
+// Splits each variable of the domain whose extent is a proper multiple of the matching extent of a partial result.
 void split_for_part(IterationDomain& domain, const Shape& shape, size_t part_dim);
 
 // The row-major linear index over the variables.

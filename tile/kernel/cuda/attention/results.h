@@ -85,8 +85,8 @@ class AttentionParts {
 #pragma unroll
     for (int i = 0; i < kFours; ++i) put(r, i, load(0, i, thread));
   }
-  // Sums over all parts. `four` is the i-th float4 of a thread: two columns of each of its two rows. `max` and `sum`
-  // are the maxima and the sums of exponentials of these rows.
+  // Sums over all parts of the keys. `four` is the i-th float4 of a thread, with two columns of each of the thread's
+  // two rows. `max` and `sum` are the maxima and the sums of exponentials of these rows.
   struct Sums {
     float4 four;
     float max[2], sum[2];
@@ -111,8 +111,8 @@ class AttentionParts {
     r.sum[0] = r.sum[1] = 1;
     r.max[0] = r.max[1] = 0;
   }
-  // Adds O of all parts for the thread's own rows. All threads of a warp must call this function. It limits the loads
-  // in flight to save registers.
+  // Adds O of all parts for the thread's own rows. All threads of a warp must call this function. The function limits
+  // the number of loads in flight to save registers.
   __device__ void load_all(AttentionRegisters<Config>& r, int32_t thread) const {
     const float2 max = most(thread);
 #pragma unroll
@@ -143,8 +143,9 @@ class AttentionParts {
   __device__ void store(int32_t split, int i, int32_t thread, float4 x) const {
     *at(split, i, thread) = x;
   }
-  // The weight of a part of the keys with maximum score `max`, if the maximum of all parts is `of_all`: 0 if all scores
-  // of the part, but not all scores of the row, are minus infinity.
+  // Returns the weight of one part of the keys in the sums over all parts. `max` is the maximum score of the part, and
+  // `of_all` that of all parts. A part whose scores are all minus infinity has the weight 0 if another part has a
+  // score.
   __device__ static float weight(float max, float of_all) {
     return max == of_all ? 1.0f : exp2_approx((max - of_all) * kAttentionLog2e);
   }
@@ -274,7 +275,7 @@ __device__ inline float row_factor(float sum, float max, const AttentionArgs& ar
   if constexpr (Config::kSink) {
     float score[1] = {0};
     sink(score, batch, row < args.m ? row : args.m - 1, 0, 1);
-    const float base = max == -__builtin_inff() ? 0.0f : max;  // as for a row without visible keys
+    const float base = max == -__builtin_inff() ? 0.0f : max;  // 0 for a row without visible keys
     sum += exp2_approx((score[0] - base) * kAttentionLog2e);
   }
   return Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
@@ -299,7 +300,7 @@ __device__ inline auto as_results(float low, float high) {
 }
 
 // Passes the warp's 16 rows of O through shared memory to the epilogue. `rows` points to the warp's rows in the block's
-// tile in shared memory. `row` is the index of the first row in O.
+// tile in shared memory. `row` is the index in O of the warp's first row.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
                                        const Epilogue& epilogue, uint8_t* rows, const AttentionUnit& unit,

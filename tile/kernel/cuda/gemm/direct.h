@@ -3,9 +3,9 @@
 // and divide k pass through shared memory. Few instructions precede the first load, which matters if a product takes no
 // longer than its launch.
 //
-// The order of k may be permuted if it is the same for A and B. Of 64 bytes of k, each of the four lanes of a
-// fragment's row therefore loads 16 contiguous bytes. The order of the columns may also be permuted, so that a lane
-// computes contiguous columns of D over all its instructions.
+// k may be permuted if A and B use the same permutation. So of every 64 bytes of k, each of the four lanes of a
+// fragment's row loads 16 contiguous bytes. The columns of D are also permuted among the lanes, so that a lane computes
+// contiguous columns over all its instructions.
 //
 // A generated unit provides a configuration with named fields,
 //

@@ -62,8 +62,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     uint32_t at, leading;
   };
 
-  // Copies the words to the shared-memory address `raw`. Each line is processed by a single warp, so a warp barrier
-  // between copy() and finish() is enough.
+  // Copies to the shared-memory address `raw`. Each line has one warp, so finish() only needs a warp barrier before.
   __device__ Copied copy(uint32_t raw) const {
     if (!D::kIdle || !idle()) {
 #pragma unroll

@@ -84,10 +84,10 @@ __device__ inline void recurrent_multiply(float (&sum)[Rows][Sums], const Weight
   }
 }
 
-// Adds the sums of all lanes of a thread group, in butterfly exchanges. As long as there are several rows, each half of
-// the lanes keeps only the half of the rows that it owns. When one row is left, every lane gets its complete sum. At
-// the end, sum[0 .. kOwned) are the sums of the rows that the lane owns. The order of the additions depends only on the
-// position of the row.
+// Adds the sums of all lanes of a thread group, with butterfly exchanges. In each exchange, a lane keeps the half of
+// the rows that contains its own rows, and sends the other half. Once a lane has a single row, exchanges add that row's
+// sum in all lanes. At the end, sum[0 .. kOwned) are the sums of the rows that the lane owns. The order of the
+// additions depends only on the position of the row.
 template <int Distance, int Rows, int Most, int Sums>
 __device__ inline void recurrent_fold(float (&sum)[Most][Sums], int lane) {
   if constexpr (Distance > 0) {
