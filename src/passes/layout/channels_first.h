@@ -7,7 +7,7 @@
 
 namespace heddle::passes {
 
-// True if a window is spatial: the window has extent 1 in dimensions 0 and 1, and spans at least one later dimension.
+// True if a window is spatial: it has extent 1 in dimensions 0 and 1, and there is at least one more dimension.
 bool is_spatial(const ir::Attrs& attrs);
 
 // For each node: true if it is a convolution or spatial window that runs better with channels first. On a CPU, weighs
