@@ -11,20 +11,20 @@
 
 namespace heddle::python {
 
-// The arguments of a launch, read without a call of Python: values for the kernel, and words by which launches are told
-// apart. What heddle/tile/runtime/specialize.py tells apart has different words; the reverse need not hold.
-// Takes tens of nanoseconds an argument.
+// The arguments of a launch, read without calling Python code: values for the kernel, and words that form a cache key.
+// Launches that heddle/tile/runtime/specialize.py distinguishes have different words. Launches with different words may
+// still share a specialization. Reading an argument takes tens of nanoseconds.
 class LaunchKey {
  public:
-  static constexpr size_t kMost = 64;  // parameters, and options as well
+  static constexpr size_t kMost = 64;  // the maximum number of parameters, and of options
 
   LaunchKey() = default;
   ~LaunchKey();
   LaunchKey(const LaunchKey&) = delete;
   LaunchKey& operator=(const LaunchKey&) = delete;
 
-  // Of the next parameter. False: an argument that only Python can tell about, so that there is no key. `by_value`:
-  // other numbers have other words, too.
+  // Adds the argument of the next parameter. Returns false if the words cannot represent the argument; the launch then
+  // has no key. `by_value`: the words also depend on the value of a number.
   bool add_argument(PyObject* value, bool by_value = false);
   bool add_constant(PyObject* value);
   bool add_absent() { return add(kAbsent, 0); }
@@ -32,14 +32,14 @@ class LaunchKey {
 
   uint64_t hash() const;
   std::span<const uint64_t> words() const { return {words_.data(), count_}; }
-  // Of the parameters, in order; zero for constants.
+  // The kernel's values of all parameters, in order; zero for constants.
   std::span<const lang::Argument> values() const { return {values_.data(), parameters_}; }
   bool is_float(size_t parameter) const { return words_[2 * parameter] == kFloat; }
-  // Objects whose address is in the words. Who keeps the words keeps these.
+  // The objects whose addresses are in the words. Whoever stores the words must keep these objects alive.
   std::vector<nanobind::object> named() const;
 
-  int device() const { return device_; }  // of the first array that is on a GPU; kHost: none is
-  // The stream on which the library of that array works now.
+  int device() const { return device_; }  // the GPU of the first array on a GPU; kHost if all arrays are on the host
+  // The current stream of the library of the first array on a GPU.
   void* stream() const;
 
  private:
@@ -51,11 +51,11 @@ class LaunchKey {
 
   std::array<uint64_t, 4 * kMost> words_;
   std::array<lang::Argument, kMost> values_;
-  std::array<PyObject*, 3 * kMost> texts_;  // owned
+  std::array<PyObject*, 3 * kMost> texts_;  // owned references
   std::array<PyObject*, 3 * kMost> objects_;
   size_t count_ = 0, parameters_ = 0, text_count_ = 0, object_count_ = 0;
   int device_ = -1;
-  const void* exchange_ = nullptr;  // of the library of the array on a GPU
+  const void* exchange_ = nullptr;  // the DLPack exchange API of the first array on a GPU
 };
 
 }  // namespace heddle::python

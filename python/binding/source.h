@@ -11,7 +11,7 @@
 
 namespace heddle::python {
 
-// A model and how it is to be compiled: what heddle.compile() and the tools are called with.
+// A model and its compile options, from the arguments of heddle.compile() or of a tool.
 class Source {
  public:
   // `model`: a path, or the bytes of an ONNX file or of textual IR. `options`: the keywords of heddle.compile(). Throws
@@ -19,13 +19,13 @@ class Source {
   Source(nanobind::handle model, const nanobind::dict& options);
 
   const std::string& path() const { return path_; }
-  // What reports call the model: bytes have no path that means anything to their owner.
+  // The model's name in reports. For a model given as bytes this is not the path, which would mean nothing to the user.
   std::string name() const { return file_ == nullptr ? path_ : given_as_; }
-  // Without progress().
+  // The options, without a progress callback.
   const CompileOptions& options() const { return options_; }
 
-  // Calls `work` with options that tell the caller's function of progress, and without the GIL; then raises what that
-  // function raised.
+  // Calls `work` without the GIL, with options that report progress to the caller's function. If that function raised
+  // an exception, raises it afterwards.
   template <typename Work>
   auto with_progress(const Work& work) const;
 
@@ -34,15 +34,15 @@ class Source {
   std::shared_ptr<Progress> progress() const;
 
   std::string path_, given_as_;
-  std::shared_ptr<const void> file_;  // of a model given as bytes, as long as somebody may read it again
+  std::shared_ptr<const void> file_;  // the file of a model given as bytes, kept as long as it may be read again
   CompileOptions options_;
   nanobind::object progress_;
 };
 
-// Host arrays by name, as tensors in their memory. Throws kInvalidInput.
+// Wraps named host arrays in tensors that share their memory. Throws kInvalidInput.
 std::map<std::string, Tensor> host_tensors(const nanobind::dict& arrays);
 
-// "3" or (1, 512)
+// Converts the extents that the user gave for the dimension `name`: one extent (3) or a pair for a range ((1, 512)).
 ExtentRange range_of(nanobind::handle extents, const std::string& name);
 
 void register_source(nanobind::module_& module);
@@ -53,7 +53,7 @@ class Source::Progress {
   explicit Progress(nanobind::object function) : function_(std::move(function)) {}
   ~Progress();
   void tell(const std::string& stage, double fraction);
-  // No call begins after this; with the GIL.
+  // After end(), the function is not called again. Needs the GIL.
   void end();
   void rethrow();
 

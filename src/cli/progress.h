@@ -5,15 +5,15 @@
 
 namespace heddle::cli {
 
-// Shows the progress of a long command on stderr. A terminal gets one line that is rewritten, with a bar and the time
-// that is left. Other outputs get a line now and then, and none for a command that ends soon.
+// Shows the progress of a long command on stderr. On a terminal, rewrites one line with a progress bar and the
+// remaining time. On other outputs, prints a line from time to time, but no line for a command that ends soon.
 class Progress {
  public:
   Progress();
-  // `fraction` of all work is done, `stage` has begun. Stages that count ("kernels 3 of 40") set the pace from which
-  // the time left is estimated.
+  // Reports that `stage` has begun and that `fraction` of all work is done. The remaining time is estimated from the
+  // pace of the stages that contain a count ("kernels 3 of 40").
   void show(const std::string& stage, double fraction);
-  // Erases the line.
+  // Erases the line on a terminal.
   static void end();
 
  private:

@@ -7,20 +7,21 @@
 
 namespace heddle::codegen {
 
-// Writes kernels for one kind of target, from descriptions that do not depend on the kind. One stateless object per
-// kind.
+// Generates kernels for one kind of target, from descriptions that do not depend on the kind of target. Each kind has
+// one stateless Backend object.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // `marked`, `marks`: numbers that may become arguments have marks around them (codegen/text/numbers.h).
+  // standalone(), contraction() and attention() generate the source of a kernel. `marked` and `marks` put marks around
+  // the numbers in the text that may become kernel arguments (codegen/text/numbers.h).
   virtual KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
                                   bool marked) const = 0;
   virtual KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,
                                    const Target& target, Marks marks) const = 0;
   virtual KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc,
                                  const Target& target, bool marked) const = 0;
-  // True if numbers of the kernel can become arguments.
+  // True if the kernel can take numbers in its text, such as sizes and strides, as arguments instead.
   virtual bool takes_arguments(const schedule::KernelDesc& desc) const = 0;
 };
 

@@ -10,7 +10,7 @@ namespace heddle::emulator {
 
 class Scheduler;
 
-// The mbarrier objects: barriers in shared memory that count arrivals and bytes.
+// Emulates mbarrier objects: barriers in shared memory that count arrivals and bytes.
 class Mbarriers {
  public:
   explicit Mbarriers(Scheduler& scheduler) : s_(scheduler) {}
@@ -19,7 +19,7 @@ class Mbarriers {
   void init(uint32_t address, uint32_t arrivals, Place place);
   void arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, Place place);
   void wait(uint32_t address, uint32_t parity, Place place);
-  // Counts the bytes of a completed copy at a barrier of `block`.
+  // Subtracts the bytes of a completed copy from the bytes that the barrier at `address` of `block` still expects.
   void complete(Block& block, uint32_t address, uint32_t bytes, Place place);
 
  private:

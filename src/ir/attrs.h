@@ -16,8 +16,8 @@ using Ints = std::vector<int64_t>;
 using Attr = std::variant<int64_t, double, std::string, Ints, DType, Tensor, std::shared_ptr<const Graph>>;
 
 // The named attributes of a node, in alphabetical order. Typed getters throw kInternal if the attribute is missing or
-// of another kind: schemas are checked when a node is made, so this is a bug in Heddle. Copies share the attributes
-// until one of them is changed, since passes copy most nodes unchanged.
+// of another kind. That is a bug in Heddle, since schemas are checked when a node is made. Copy-on-write: copies share
+// their attributes until one copy is modified, because passes copy most nodes unchanged.
 class Attrs {
  public:
   Attrs() = default;
@@ -44,7 +44,7 @@ class Attrs {
   using Items = std::vector<std::pair<std::string, Attr>>;
   const Items& items() const;
 
-  std::shared_ptr<Items> items_;  // null: none
+  std::shared_ptr<Items> items_;  // null if there are no attributes
 };
 
 }  // namespace heddle::ir

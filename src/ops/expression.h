@@ -7,33 +7,34 @@
 
 namespace heddle::ops {
 
-// The text of an epilogue, "gelu(x + bias) * 0.5 + residual", as a tree.
+// The syntax tree of an epilogue that is given as text, such as "gelu(x + bias) * 0.5 + residual".
 //
 //   comparison := sum (('<' | '<=' | '>' | '>=' | '==' | '!=') sum)?
 //   sum        := product (('+' | '-') product)*
 //   product    := factor (('*' | '/') factor)*
 //   factor     := '-' factor | number | name | name '(' comparison (',' comparison)* ')' | '(' comparison ')'
 //
-// Lowering (ops/epilogue.h) decides what names and functions mean.
+// The lowering (ops/epilogue.h) defines the meaning of names and functions.
 class Expression {
  public:
   struct Node {
     enum class Kind : unsigned char { kNumber, kName, kCall };
     Kind kind;
     double number = 0;
-    std::string name;          // of an operand or function; operators are functions called "+", "neg", "<", ...
-    std::vector<size_t> args;  // indices of nodes
+    std::string name;          // the name of an operand or function; operators are the functions "+", "neg", "<", ...
+    std::vector<size_t> args;  // the node indices of the arguments
     size_t at = 0;             // position in the text
   };
 
-  // Throws kInvalidArgument with the error and its position, also for more than 4096 characters or 64 levels.
+  // Throws kInvalidArgument, with the position of the error, for a syntax error and for texts of more than 4096
+  // characters or 64 levels.
   static Expression parse(std::string_view text);
 
   const std::string& text() const { return text_; }
   const Node& operator[](size_t node) const { return nodes_[node]; }
   size_t root() const { return root_; }
 
-  // Throws an error about the text at a node.
+  // Throws an error that points to the text position of a node.
   [[noreturn]] void refuse(size_t node, const std::string& why, const std::string& remedy) const;
 
  private:

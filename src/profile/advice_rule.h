@@ -11,12 +11,14 @@
 // Helpers for the rules of advice.h.
 namespace heddle::profile {
 
-// The time that gains are shares of: the time in which a GPU is busy or could be, else the total of the time metric.
+// The run time to which the gain of a piece of advice is compared. With a GPU, it is the GPU's busy time plus its idle
+// time; otherwise, it is the total of the time metric.
 int64_t run_time(const CallingContextTree& tree);
 
+// `time` as a fraction of run_time().
 double share_of_run(const CallingContextTree& tree, int64_t time);
 
-// Advice on a node, without evidence, confidence and remedy.
+// Returns a piece of advice on a node. The caller adds the evidence, the confidence and the remedy.
 Advice advice_on(const Profile& profile, const char* rule, NodeId node, int64_t gain);
 
 // A candidate for advice: a node or a row of a table, and the time that the advice would save.
@@ -25,18 +27,19 @@ struct Gain {
   int64_t ns = 0;
 };
 
-// The most pieces of advice that a profile shows.
+// The maximum number of pieces of advice in a profile.
 inline constexpr size_t kMostAdvice = 7;
 
-// Keeps the kMostAdvice largest, in their order. Texts are written for these only, since every row may have a gain.
+// Keeps the kMostAdvice largest gains, in their current order, and removes the others. Called before the texts of the
+// advice are written, since every row of a table may have a gain.
 void keep_largest(std::vector<Gain>& gains);
 
-// 1234567 -> "1.2 ms".
+// Formats a time: 1234567 becomes "1.2 ms".
 std::string time_text(int64_t nanoseconds);
 
 bool has_any(std::string_view name, std::initializer_list<std::string_view> parts);
 
-// Whether a kernel exchanges data between GPUs, judged by its name.
+// True if a kernel, judged by its name, exchanges data between GPUs.
 bool is_collective(std::string_view kernel);
 
 }  // namespace heddle::profile

@@ -4,21 +4,23 @@
 
 #include "profile/profile.h"
 
-// A profile in the formats of other viewers. Each function returns the content of a file.
+// Exports of a profile to the formats of other viewers. Each function returns the content of a file.
 namespace heddle::profile {
 
-// "all;layer1;conv1 1200" for each path with an own value of one metric: the input of flame-graph scripts.
+// The input of flame-graph scripts: one line such as "all;layer1;conv1 1200" for each path with a self value of the
+// metric number `metric`.
 std::string folded_stacks(const Profile& profile, size_t metric);
 
-// https://www.speedscope.app: one sampled profile per metric.
+// The format of https://www.speedscope.app, with one sampled profile per metric.
 std::string speedscope(const Profile& profile);
 
-// profile.proto of https://github.com/google/pprof, uncompressed: one sample per path that has own values, leaf first,
-// with one value per metric.
+// The format of https://github.com/google/pprof (profile.proto), uncompressed. Each path with self values is a sample
+// with one value per metric; its frames start with the leaf.
 std::string pprof(const Profile& profile);
 
-// A trace of https://perfetto.dev (protos/perfetto/trace): the processes and tracks of the timeline, with a second lane
-// where slices overlap. Without a timeline it shows the tree itself, with the calls of a node side by side.
+// The trace format of https://perfetto.dev (protos/perfetto/trace), with the processes and tracks of the timeline.
+// Overlapping slices of a track are put on a second track. If the profile has no timeline, the trace shows the tree,
+// with the calls of a node side by side.
 std::string perfetto(const Profile& profile);
 
 }  // namespace heddle::profile

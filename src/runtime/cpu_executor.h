@@ -11,7 +11,7 @@ namespace heddle::runtime {
 struct Program;
 struct Context;
 
-// Runs plans for a CPU over a thread pool.
+// Runs a plan for a CPU on a thread pool.
 class CpuExecutor : public Executor {
  public:
   CpuExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,

@@ -12,17 +12,17 @@
 
 namespace heddle::schedule {
 
-// The scheduling decisions that differ between kinds of targets. One stateless object per kind; each is asked only
-// about targets of its own kind.
+// The scheduling decisions that differ between kinds of targets. Each kind has one stateless Backend object, which is
+// used only for targets of that kind.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // --- What has a kernel ---------------------------------------------------------------------------------------------
+  // --- Supported operators -------------------------------------------------------------------------------------------
 
-  // The reason why a contraction or window has no kernel although a template exists; empty: it has one.
+  // The reason why a contraction or window has no kernel although a template exists; empty if it has a kernel.
   virtual std::string contraction_obstacle(const ir::Graph& graph, const ir::Node& node) const = 0;
-  // The most elements that a top-k selection can keep.
+  // The largest k that a top-k selection supports.
   virtual int64_t most_selected() const = 0;
   // True if there are kernels that run all steps of a loop (schedule_recurrence()).
   virtual bool has_recurrences() const = 0;
@@ -32,26 +32,26 @@ class Backend {
   // --- Kernels -------------------------------------------------------------------------------------------------------
 
   virtual std::unique_ptr<RegionBackend> region(Region& region) const = 0;
-  // Joins the kernels of a stitch group further than region() does.
+  // Merges kernels of a stitch group that region() leaves separate.
   virtual ScheduledGroup bundled(ScheduledGroup group, const Target& target) const = 0;
-  // Sets blocks, tasks and the reason of a standalone kernel. The reason begins with `what`, the kernel's task. Moving
-  // its operands takes `seconds`.
+  // Sets the blocks, the tasks and the reason in the configuration of a standalone kernel. The reason begins with
+  // `what`, a description of the kernel. `seconds` is the predicted time for moving the kernel's operands.
   virtual void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;
-  // The reason why a contraction group would read or store a value more slowly inside the memory of another value;
-  // empty: it would not.
+  // The reason why a contraction group would be slower if it read or stored `value` inside the memory of another value,
+  // at `place`; empty if it would not be slower.
   virtual std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
                                      const ir::Placement& place, const Target& target) const = 0;
   virtual const AttentionBackend& attention() const = 0;
   virtual const BackToBackBackend& back_to_back() const = 0;
-  // The least time of a contraction that reads and writes `bytes`.
+  // A lower bound for the time of a contraction that reads and writes `bytes` bytes and needs `operations` operations.
   virtual double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                                const Target& target) const = 0;
 
   // --- Launches ------------------------------------------------------------------------------------------------------
 
-  // Fills in the launches, if kernels of this kind of target have any.
+  // Fills in the launches of a kernel plan, if kernels of this kind of target have launches.
   virtual void plan_launches(KernelPlan& plan, const Target& target) const = 0;
 };
 

@@ -6,11 +6,11 @@
 
 namespace heddle::tune {
 
-// The database of this user, beside the kernel cache.
+// Returns the tuning database of the current user, which is in the folder of the kernel cache.
 Database& user_database();
 
-// The conditions under which timings on a device hold: the device, its driver (on the CPU: the compiler), and this
-// version of Heddle with its kernels. For a GPU that this machine does not have, the driver is "none".
+// Returns the conditions under which timings on a device are valid: the device, its driver (for a CPU, the compiler),
+// and the version of Heddle with its kernels. For a GPU that this machine does not have, the driver is "none".
 Place place_of(const Target& target);
 Place place_of(const CudaDevice& device);
 

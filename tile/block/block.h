@@ -1,4 +1,4 @@
-// All operators on tiles of a block.
+// Includes all operators on the tiles of a thread block.
 #pragma once
 
 #include "tile/block/atomic.h"

@@ -1,4 +1,4 @@
-// Sorting and counting, in shared memory.
+// Sorting and histograms of a tile, in shared memory.
 #pragma once
 
 #include "tile/block/shape.h"
@@ -7,7 +7,7 @@ namespace heddle::tile::block {
 
 namespace detail {
 
-// True if a sorts after b. NaN sorts last in either order.
+// True if a sorts after b. NaN sorts last in ascending and in descending order.
 template <bool Descending, typename T>
 TILE_INLINE bool behind(T a, T b) {
   const auto x = widen(a), y = widen(b);
@@ -20,12 +20,12 @@ TILE_INLINE bool behind(T a, T b) {
 
 }  // namespace detail
 
-// Sorts along Axis by a bitonic network. The first step of each merge compares mirrored positions, so every comparison
-// orders its pair in the same direction, and positions beyond the length need not exist.
+// Sorts along Axis with a bitonic network. The first step of each merge compares mirrored positions. All comparisons
+// therefore order their pairs in the same direction, and the length need not be padded to a power of two.
 template <int Axis, bool Descending = false, typename T, typename L, typename S>
 TILE_INLINE Tile<T, L> sort(S shared, const Tile<T, L>& x) {
   constexpr int kLength = L::size(Axis), kRows = L::elements() / kLength;
-  int inner = 1;  // elements between neighbours along Axis
+  int inner = 1;  // the stride along Axis, in elements
 #pragma unroll
   for (int d = Axis + 1; d < L::kRank; ++d) inner *= L::size(d);
   int whole = 1;
@@ -59,8 +59,8 @@ TILE_INLINE Tile<T, L> sort(S shared, const Tile<T, L>& x) {
   return detail::pick_up<L>(memory, [](int, const Place& p) { return detail::row_major<typename L::shape>(p); });
 }
 
-// Counts the elements that are 0, 1, ... into a tile of layout To, with a bin for each element of To. Elements without
-// a bin and those that the mask (a tile or a scalar) leaves out are not counted.
+// Returns a histogram: element i of the result, a tile of layout To, is the number of elements of x that are equal to
+// i. Ignores elements of x that equal no such i, and elements for which the mask (a tile or a scalar) is false.
 template <typename To, typename T, typename L, typename M, typename S>
 TILE_INLINE Tile<int32_t, To> histogram(S shared, const Tile<T, L>& x, const M& mask) {
   constexpr int kBins = To::elements();

@@ -1,21 +1,21 @@
-// The shapes of CPU attention as plain numbers, shared by its kernel (tile/kernel/cpu/attention.h) and the scheduler.
+// The problem sizes of CPU attention, shared by the kernel (tile/kernel/cpu/attention.h) and the scheduler.
 #pragma once
 
 #include "tile/core/shape.h"
 
 namespace heddle::tile {
 
-// The keys that kAttentionRows neighbouring rows attend to: [first, last), at least one. Scores of keys in
-// [plain_first, plain_last) are plain.
+// The range of keys [first, last) to which kAttentionRows neighbouring rows attend. The range has at least one key. The
+// scores of keys in [plain_first, plain_last) are plain: the product times the scale, without a mask.
 struct AttentionKeys {
   int64_t first, plain_first, plain_last, last;
 };
 inline constexpr int64_t kAttentionRows = 64;
-// Vectors of a panel of K^T or V.
+// The width of a panel of K^T or V, in vectors.
 inline constexpr int kAttentionVectors = 2;
 
-// Problem and blocking. Rows of Q are cut into micro tiles by split_rows(). A task has `block_tiles` of them and
-// processes `block_keys` keys (a multiple of a panel's) at a time.
+// The sizes of an attention problem, and the blocking. split_rows() divides the rows of Q into micro tiles. A task
+// processes `block_tiles` micro tiles, and `block_keys` keys at a time; `block_keys` is a multiple of a panel's width.
 struct AttentionShape {
   int64_t batches = 1, m = 0, n = 0, depth = 0, width = 0;
   int64_t tiles = 0, tall = 0;
@@ -26,13 +26,17 @@ struct AttentionShape {
   constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
 };
 
-// Offsets of the parts of a thread's scratch, in floats, each on a cache line: rows of Q; a block of K and of V in
-// panels; scores and exponentials of a micro tile; results and products of a micro tile's panel; per row the greatest
-// score and the sum of exponentials.
+// The layout of a thread's scratch memory, as offsets in floats; each part begins at a cache line:
+//   q                     the rows of Q of a task
+//   k, v                  a block of keys of K and of V, as panels
+//   scores, exponentials  of a micro tile
+//   results               of O, for all rows and panels of a task
+//   products              of a micro tile with one panel
+//   tops, sums            for each row: the maximum score, the sum of exponentials
 struct AttentionScratch {
   int64_t q, k, v, scores, exponentials, results, products, tops, sums, end;
 
-  // Micro tiles of `mr` rows, panels of `nr` columns.
+  // `mr`: the rows of a micro tile. `nr`: the columns of a panel.
   constexpr AttentionScratch(const AttentionShape& s, int64_t mr, int64_t nr) {
     const int64_t rows = s.block_tiles * mr, widths = panel_count(s.width, nr) * nr;
     int64_t at = 0;

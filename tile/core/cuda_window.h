@@ -1,4 +1,4 @@
-// The contract between the CUDA window kernels and the scheduler.
+// The kernel arguments of the CUDA window kernels (pooling and depthwise convolution), shared with the scheduler.
 #pragma once
 
 #include "tile/core/config.h"
@@ -6,29 +6,30 @@
 
 namespace heddle::tile {
 
-// A window slides over images [batch][in0][in1][in2][pixel]; spatial dimensions as in WindowShape (core/shape.h).
+// The arguments of a window that slides over images [batch][in0][in1][in2][pixel]. The spatial dimensions are those of
+// WindowShape (core/shape.h).
 struct WindowArgs {
   const void* x;
-  const void* filters;               // of a depthwise convolution
-  int64_t filter_tap;                // distance of the taps of a filter,
-  int64_t filter_channel;            // and of the filters, in elements
-  int64_t items;                     // images * outputs * pieces of channels
-  int32_t pixel, pieces;             // elements from pixel to pixel; pieces of kWidth channels
-  int32_t in[3], out[3], window[3];  // of one image
+  const void* filters;               // the filters of a depthwise convolution
+  int64_t filter_tap;                // the stride between the taps of a filter, in elements
+  int64_t filter_channel;            // the stride between filters, in elements
+  int64_t items;                     // images * outputs * pieces
+  int32_t pixel, pieces;             // the stride between pixels, in elements; the number of pieces of kWidth channels
+  int32_t in[3], out[3], window[3];  // the extents of an input image, an output image and the window
   int32_t stride[3], dilation[3], low[3];
 };
 static_assert(sizeof(WindowArgs) == 120);
 
-// Arguments for windows of two dimensions without dilation, of a size known at compile time
-// (tile/kernel/cuda/window/register_tiled.h). Pointers and distances as in WindowArgs; all counts are below 2^31.
+// The arguments of two-dimensional windows without dilation whose size is known at compile time
+// (tile/kernel/cuda/window/register_tiled.h). Pointers and strides are as in WindowArgs; all counts are below 2^31.
 struct SlideArgs {
   const void* x;
   const void* filters;
   int64_t filter_tap, filter_channel;
-  int32_t items;                  // threads: images * down * across * pieces
-  int32_t pixel, pieces;          // elements from pixel to pixel; pieces of kWidth channels
-  int32_t across, down;           // threads along a row of outputs and along a column
-  int32_t in[2], out[2], low[2];  // of one image: rows, columns
+  int32_t items;                  // the number of threads: images * down * across * pieces
+  int32_t pixel, pieces;          // the stride between pixels, in elements; the number of pieces of kWidth channels
+  int32_t across, down;           // the number of threads along a row and along a column of outputs
+  int32_t in[2], out[2], low[2];  // (rows, columns) of an input image, of an output image, of the padding before
   GemmDivisor by_pieces, by_across, by_down;
   int32_t unused;
 };

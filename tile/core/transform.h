@@ -1,18 +1,20 @@
-// Coordinate transforms of one dimension: from an upper (logical) index to a lower one. transform_many.h has transforms
-// of several dimensions. docs/design/tile.md has a table of all.
+// Coordinate transforms of one dimension: from an upper (logical) index to a lower index, which is nearer to memory.
+// transform_many.h has the transforms of several dimensions. docs/design/tile.md has a table of all transforms.
 //
 // Every transform T has
-//   T::kLower, T::kUpper        how many dimensions it reads from and shows
-//   t.upper_length<I>()         a number (core/number.h)
-//   t.lower(up, low)            lower indices of upper indices; defined for every integer, valid or not
-//   t.update(up, step, low, low_step)   `up` after a step of `step`: moves `low` as lower(up, low) would find it and
-//                               reports by how much
-//   T::kLinear                  the move of `low` depends on the step alone, not on `up`
-//   t.valid(up, low)            whether an upper index within the lengths has a lower one; T::kPredicated: it may not
-//   t.consistent()              whether valid indices stay within the lower lengths
-//   t.lanes<Values>(up, low, width, merged)   what is known of a group of lanes (core/contiguity.h); false where a
-//                               group may be valid in part
-// The functions below describe transforms. transform() (core/view.h) completes them with the lower lengths.
+//   T::kLower, T::kUpper        the number of lower and of upper dimensions
+//   t.upper_length<I>()         the length of upper dimension I, as a number (core/number.h)
+//   t.lower(up, low)            computes the lower indices of upper indices; defined for all integers, valid or not
+//   t.update(up, step, low, low_step)   `up` has just advanced by `step`: advances `low` to the result of
+//                               lower(up, low), and sets `low_step` to the change of `low`
+//   T::kLinear                  true if `low_step` depends only on `step` and not on `up`
+//   t.valid(up, low)            true if an upper index within the upper lengths has a valid lower index
+//   T::kPredicated              true if valid() may return false
+//   t.consistent()              true if all valid indices are within the lower lengths
+//   t.lanes<Values>(up, low, width, merged)   computes facts about a group of lanes (core/contiguity.h); returns false
+//                               if some lanes of a group may be valid and others invalid
+// pass_through(), pad() and the other functions below return transforms whose lower lengths are not yet known.
+// transform() (core/view.h) adds the lower lengths.
 #pragma once
 
 #include "tile/core/contiguity.h"
@@ -56,7 +58,8 @@ struct PassThrough : tuple<Length> {
 
 namespace detail {
 
-// A transform whose lower lengths are not known yet: T<Length, P...> is made of the length and these parameters.
+// A transform whose lower length is not known yet. Calling it with the length returns T<Length, P...>, made from the
+// length and the parameters.
 template <template <typename...> typename T, typename... P>
 struct OnLength {
   tuple<P...> parameters;
@@ -81,7 +84,7 @@ TILE_HD constexpr auto pass_through() {
   return detail::on_length<PassThrough>();
 }
 
-// low = up - left; indices before or after the lower dimension are not valid.
+// low = up - left. Upper indices whose lower index is outside the lower dimension are invalid.
 template <typename Length, typename Left, typename Right>
 struct Pad : tuple<Length, Left, Right> {
   static constexpr int kLower = 1, kUpper = 1;
@@ -114,7 +117,7 @@ struct Pad : tuple<Length, Left, Right> {
   }
   template <typename Index>
   TILE_HD constexpr bool valid(const Index*, const Index* low) const {
-    if constexpr (kBelow && kAbove) {  // one comparison: below 0 is beyond any length
+    if constexpr (kBelow && kAbove) {  // one unsigned comparison: a negative index becomes larger than any length
       using Unsigned = uint_t<sizeof(Index)>;
       return static_cast<Unsigned>(low[0]) < static_cast<Unsigned>(static_cast<Index>(length()));
     } else {
@@ -131,7 +134,7 @@ struct Pad : tuple<Length, Left, Right> {
   }
 };
 
-// The dimension with `left` invalid indices before and `right` invalid indices after it.
+// Pads the dimension: `left` invalid indices before it and `right` invalid indices after it.
 template <typename Left, typename Right>
 TILE_HD constexpr auto pad(Left left, Right right) {
   return detail::on_length<Pad>(left, right);
@@ -145,7 +148,7 @@ TILE_HD constexpr auto right_pad(Right right) {
   return pad(fixed<0>(), right);
 }
 
-// low = begin + up * step, `count` indices.
+// low = begin + up * step, for `count` upper indices.
 template <typename Length, typename Begin, typename Count, typename Step>
 struct Slice : tuple<Length, Begin, Count, Step> {
   static constexpr int kLower = 1, kUpper = 1;
@@ -186,7 +189,7 @@ struct Slice : tuple<Length, Begin, Count, Step> {
   }
 };
 
-// `count` indices from `begin`, `step` apart (negative: backwards).
+// Selects `count` indices: begin, begin + step, begin + 2 * step, and so on. `step` may be negative.
 template <typename Begin, typename Count, typename Step>
 TILE_HD constexpr auto slice(Begin begin, Count count, Step step) {
   return detail::on_length<Slice>(begin, count, step);
@@ -196,7 +199,8 @@ TILE_HD constexpr auto slice(Begin begin, Count count) {
   return slice(begin, count, fixed<1>());
 }
 
-// low = up + by, the same length. Indices moved out of the lower dimension are not valid.
+// low = up + by. The length does not change. Upper indices whose lower index is outside the lower dimension are
+// invalid.
 template <typename Length, typename By>
 struct Offset : tuple<Length, By> {
   static constexpr int kLower = 1, kUpper = 1;
@@ -238,7 +242,7 @@ TILE_HD constexpr auto offset(By by) {
   return detail::on_length<Offset>(by);
 }
 
-// low = at: the dimension disappears.
+// low = at. Fixes the index of a lower dimension, so there is no upper dimension.
 template <typename Length, typename At>
 struct Freeze : tuple<Length, At> {
   static constexpr int kLower = 1, kUpper = 0;
@@ -273,7 +277,7 @@ TILE_HD constexpr auto freeze(At at) {
   return detail::on_length<Freeze>(at);
 }
 
-// New upper dimensions that do not exist in memory: every index reads the same elements.
+// Adds upper dimensions without lower dimensions (broadcast): all indices of these dimensions access the same elements.
 template <typename... Length>
 struct Replicate : tuple<tuple<Length...>> {
   static constexpr int kLower = 0, kUpper = sizeof...(Length);
@@ -314,7 +318,7 @@ template <typename... Length>
 TILE_HD constexpr auto replicate(Length... lengths) {
   return detail::ReplicateOver<Length...>{make_tuple(lengths...)};
 }
-// One such dimension.
+// Adds one broadcast dimension.
 template <typename Length>
 TILE_HD constexpr auto insert(Length length) {
   return replicate(length);

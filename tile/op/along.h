@@ -1,5 +1,5 @@
-// Reductions along an axis and sorting. A combination takes two tuples of values with the same number of lanes and
-// returns one.
+// Reductions along an axis, and sorting. The function `combine` of a reduction takes two tuples of values with the same
+// number of lanes, and returns the tuple of the combined values.
 #pragma once
 
 #include "tile/core/tuple.h"
@@ -79,7 +79,7 @@ TILE_INLINE void set_lanes(tuple<V...>& t, int i, const tuple<S...>& s, indices<
 
 }  // namespace detail
 
-// A combination of scalars, lane by lane.
+// Applies `combine`, which takes tuples of scalars, to each lane of a and b.
 template <typename Combine, typename... V>
 TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, const Combine& combine) {
   constexpr int W = lane_count<element_t<0, tuple<V...>>>;
@@ -93,9 +93,10 @@ TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, cons
 
 namespace detail {
 
-// Combines the vectors within the first `all` of `most` elements, U at a time so that combinations overlap; there must
-// be at least U vectors. `i`: the first element after them. Each use of whole(i) costs compile time, so uses that
-// cannot be reached if `all` is known to be `most` are not instantiated.
+// Combines the whole vectors among the first `all` elements, where `all` is at most `most`. U vectors are combined at a
+// time, so that combinations overlap; there must be at least U vectors. whole(i) returns the vector at element i. Sets
+// `i` to the first element that is not combined. kAll: `all` is equal to `most`. Each call of whole() in the code costs
+// compile time, so calls that can never run are not instantiated.
 template <int W, int U, int64_t most, bool kAll, typename Whole, typename Combine>
 TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const Combine& combine) {
   decltype(whole(0)) part[U];
@@ -114,7 +115,7 @@ TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const
   }
   return part[0];
 }
-// Combines the existing elements of a partial last vector, from `length - n` on, with the others.
+// Combines `r` with a partial last vector, which has the last n = length % W elements.
 template <int W, int64_t length, typename Result, typename Element, typename Combine>
 TILE_INLINE Result reduce_rest(const Result& r, const Element& element, const Combine& combine) {
   constexpr int64_t n = length % W;
@@ -128,7 +129,8 @@ TILE_INLINE Result reduce_rest(const Result& r, const Element& element, const Co
 
 }  // namespace detail
 
-// The combination of `length` >= U * W elements; element.operator()<W>(i, n, form) returns a tuple of n of them.
+// Combines `length` >= U * W elements and returns a tuple of scalars. element.operator()<W>(i, n, form) returns a tuple
+// with n elements from element i on.
 template <int W, int U, int64_t length, typename Element, typename Combine>
 TILE_INLINE auto reduce_lanes(const Element& element, const Combine& combine) {
   static_assert(length >= U * W);
@@ -139,8 +141,9 @@ TILE_INLINE auto reduce_lanes(const Element& element, const Combine& combine) {
   const auto r = detail::reduce_whole<W, U, length, true>(length, i, whole, combine);
   return detail::combine_lanes(detail::reduce_rest<W, length>(r, element, combine), combine);
 }
-// The same under masks: only vectors within the bounds are combined U at a time. `Alike`: all elements after the bounds
-// are the same, and combining stops when the result no longer changes.
+// reduce_lanes() for masked elements. Vectors whose lanes are all set (before bounds.all) are combined U at a time, the
+// others one at a time. If `Alike`, all elements from bounds.any on are equal, so combining stops when the result no
+// longer changes.
 template <int W, int U, int64_t length, bool Alike, typename Element, typename Combine>
 TILE_INLINE auto reduce_lanes(lane_bounds bounds, const Element& element, const Combine& combine) {
   static_assert(length >= U * W);
@@ -175,7 +178,8 @@ TILE_INLINE auto reduce_lanes(lane_bounds bounds, const Element& element, const 
   return detail::combine_lanes(detail::reduce_rest<W, length>(r, element, combine), combine);
 }
 
-// Sorts n numbers, `stride` apart; NaN is the largest. Heapsort: needs no memory and has no bad cases.
+// Sorts the n numbers p[0], p[stride], p[2 * stride], and so on. NaN counts as the largest number. Uses heapsort, which
+// needs no extra memory and takes O(n log n) in all cases.
 template <typename T>
 void sort_line(T* p, int64_t stride, int64_t n, bool descending) {
   const auto before = [&](T a, T b) {

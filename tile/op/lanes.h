@@ -1,6 +1,6 @@
-// Building blocks of generated loops: walks over the lanes of a row, loads and stores of whole or partial vectors,
-// index arithmetic with the semantics of the IR. `n` is index_constant<W> for a whole vector (then everything folds to
-// plain loads and stores) and an int64_t for the tail of a row.
+// Building blocks of generated loops: loops over the elements of a row in vectors, loads and stores of whole or partial
+// vectors, index arithmetic with the semantics of the IR. The parameter `n` is the number of lanes. For a whole vector,
+// its type is index_constant<W>, so that loads and stores need no mask; for the tail of a row, it is int64_t.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -14,7 +14,7 @@ TILE_INLINE mask<B, W> splat_mask(mask<B, 1> m) {
   return {splat<W>(m.v.v)};
 }
 
-// Lane i of a value that may be a mask.
+// Returns lane i of a vector or a mask.
 template <typename T, int W>
 TILE_INLINE vec<T, 1> lane(vec<T, W> a, int64_t i) {
   return {a[static_cast<int>(i)]};
@@ -59,7 +59,8 @@ TILE_INLINE void put_strided(T* p, int64_t stride, V v, int64_t n) {
   store_strided_n(p, stride, v, n);
 }
 
-// Non-temporal stores, if whole vectors are aligned. The kernel must end with finish_stream().
+// put_stream() uses non-temporal stores for whole vectors at aligned addresses, and ordinary stores otherwise.
+// stream_aligned() requires an aligned address. The kernel must call finish_stream() at its end.
 template <typename T, int W>
 TILE_INLINE void stream_aligned(T* p, vec<T, W> v) {
   if constexpr (is_wide<T, W>) {
@@ -117,7 +118,7 @@ TILE_INLINE void finish_stream() {
 #endif
 }
 
-// f(0), ..., f(n - 1) as lanes: for functions without a vector form.
+// Returns a vector with lanes f(0), ..., f(n - 1), for functions without a vector form. The other lanes are 0.
 template <int W, typename T, typename F>
 TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
   T buffer[W] = {};
@@ -125,7 +126,7 @@ TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
   return load<W>(buffer);
 }
 
-// ---- Walks. f.operator()<W>(i, n) is called once for every index of [begin, end), W at a time.
+// ---- Loops over vectors. f.operator()<W>(i, n) processes the n <= W indices from i on; the calls cover [begin, end).
 
 template <int W, typename F>
 TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
@@ -136,7 +137,7 @@ TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
   }
 }
 
-// The same from 0 to a constant end: unused bodies are not compiled.
+// for_lanes over [0, end) with a constant `end`. If there is no tail, the tail's instance of f is not compiled.
 template <int W, int64_t end, typename F>
 TILE_INLINE void for_all_lanes(F f) {
   constexpr int64_t whole = end / W * W;
@@ -144,13 +145,13 @@ TILE_INLINE void for_all_lanes(F f) {
   if constexpr (whole < end) f.template operator()<W>(whole, end - whole);
 }
 
-// The number of elements from p to the next place where a vector of W elements can be streamed.
+// The number of elements from p to the next address that is aligned for a non-temporal store of W elements.
 template <int W, typename T>
 TILE_INLINE int64_t to_boundary(const T* p) {
   constexpr uintptr_t bytes = W * sizeof(T) < size_t(kVectorBytes) ? W * sizeof(T) : size_t(kVectorBytes);
   return int64_t((bytes - reinterpret_cast<uintptr_t>(p) % bytes) % bytes / sizeof(T));
 }
-// for_lanes after a first part of `head` < W indices.
+// for_lanes with a shorter first vector of `head` < W indices.
 template <int W, typename F>
 TILE_INLINE void for_lanes_from(int64_t head, int64_t begin, int64_t end, F f) {
   if (head > 0) {
@@ -161,7 +162,8 @@ TILE_INLINE void for_lanes_from(int64_t head, int64_t begin, int64_t end, F f) {
   for_lanes<W>(begin, end, f);
 }
 
-// for_lanes that also passes the body, as a constant, the index of one of U independent accumulators.
+// for_lanes unrolled by U. The third argument of f is the index of one of U independent accumulators, as a compile-time
+// constant.
 template <int W, int U, typename F>
 TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
   int64_t i = begin;
@@ -177,8 +179,8 @@ TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
   }
 }
 
-// The same in blocks, for accumulators that sum many terms: settle(n) is called after each block; no accumulator has
-// received more than n terms in it.
+// for_lanes_unrolled in blocks, for accumulators that sum many terms. After each block, calls settle(n), where n is an
+// upper bound for the number of terms that an accumulator received in the block.
 template <int W, int U, typename S, typename F>
 TILE_INLINE void for_lanes_settled(int64_t begin, int64_t end, S settle, F f) {
   for (int64_t next = 0; begin < end; begin = next) {

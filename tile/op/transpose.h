@@ -1,4 +1,4 @@
-// Blocks of a matrix, transposed on their way from memory to scratch.
+// Copies blocks of a matrix from memory to scratch memory and transposes them.
 #pragma once
 
 #include "tile/kernel/cpu/transpose.h"
@@ -8,7 +8,7 @@ namespace heddle::tile {
 
 namespace detail {
 
-// W x W elements.
+// Transposes a block of W x W elements: dst[i * width + j] = src[i + j * stride].
 template <int W, typename T, typename S>
 TILE_INLINE void transpose_square(T* dst, int64_t width, const S* src, int64_t stride) {
   vec<T, W> r[W];
@@ -19,8 +19,8 @@ TILE_INLINE void transpose_square(T* dst, int64_t width, const S* src, int64_t s
 
 }  // namespace detail
 
-// dst[i][j] = src[i + j * stride] for i < rows, j < columns. Rows of dst are `width` apart, a multiple of 16. Whole
-// vectors are written, so dst has room for 16 more rows and columns at its edges.
+// Transposes a block: dst[i * width + j] = src[i + j * stride] for i < rows, j < columns. `width` is a multiple of 16.
+// Writes whole vectors, so dst must have room for 16 more rows and columns at its edges.
 template <typename T, typename S>
 __attribute__((noinline)) void transpose_block(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src,
                                                int64_t stride, int64_t rows, int64_t columns) {
@@ -30,7 +30,7 @@ __attribute__((noinline)) void transpose_block(T* TILE_RESTRICT dst, int64_t wid
     for (int64_t i = 0; i < rows; i += W) {
       const S* from = src + i + j * stride;
       int64_t step = stride;
-      if (i + W > rows || j + W > columns) {  // only what exists is read
+      if (i + W > rows || j + W > columns) {  // at an edge, reads only elements of the block
         const int64_t n = smaller(rows - i, W), m = smaller(columns - j, W);
         for (int64_t k = 0; k < m; ++k) __builtin_memcpy(edge + k * W, from + k * stride, size_t(n) * sizeof(S));
         from = edge;
@@ -41,7 +41,7 @@ __attribute__((noinline)) void transpose_block(T* TILE_RESTRICT dst, int64_t wid
   }
 }
 
-// Prefetches the next block; columns <= 0: none.
+// Prefetches a block of the source; does nothing if columns <= 0.
 template <typename S>
 TILE_INLINE void prefetch_block(const S* src, int64_t stride, int64_t rows, int64_t columns) {
   constexpr int64_t line = 64 / sizeof(S);

@@ -11,15 +11,15 @@
 
 namespace heddle {
 
-// Thrown by cancelled work. Not an Error, so no fallback mistakes it for a failure.
+// Thrown by cancelled work. It is not an Error, so that code that handles failures does not handle cancellations.
 class Cancelled : public std::exception {
  public:
   const char* what() const noexcept override { return "the work was cancelled"; }
 };
 
-// Lets a caller end long work that it started. The work runs in a CancelScope and calls check_cancelled() wherever it
-// can stop. The workers of a thread pool share the scope of its caller and start no range of a cancelled job.
-// Thread-safe.
+// Lets a caller cancel long work that it started. The work runs in a CancelScope and calls check_cancelled() at every
+// point where it can stop. The workers of a thread pool share the scope of the thread that submitted the job; they
+// start no further range of a cancelled job. Thread-safe.
 class Cancellation {
  public:
   Cancellation() = default;
@@ -28,10 +28,10 @@ class Cancellation {
   Cancellation& operator=(const Cancellation&) = delete;
 
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
-  // Costs a few nanoseconds.
+  // True if the work was cancelled. A call takes a few nanoseconds.
   bool is_cancelled();
 
-  // The one for this thread's work; null if the work cannot be cancelled.
+  // The Cancellation of this thread's current work; null if the work cannot be cancelled.
   static Cancellation* current() { return of_thread().cancellation; }
 
  private:
@@ -40,27 +40,28 @@ class Cancellation {
     Cancellation* cancellation = nullptr;
     bool asks = false;
   };
-  // In static thread-local storage, so access is just as fast from a library loaded at run time.
+  // Uses static thread-local storage, so access is also fast in a library that is loaded at run time.
   static OfThread& of_thread() {
     [[gnu::tls_model("initial-exec")]] static thread_local OfThread state;
     return state;
   }
-  // True if the caller wants the work to end. Called now and then by the thread of the CancelScope.
+  // Returns true if the caller wants the work to end. Called from time to time by the thread of the CancelScope.
   virtual bool asked() { return false; }
 
-  // asked() may take a lock, such as Python's, so it is not called more often than this.
+  // The minimum time between two calls of asked(), in nanoseconds: asked() may take a lock, such as Python's.
   static constexpr int64_t kPause = 200'000'000;
   static constexpr int64_t kNever = -1, kOnce = 0;
 
   std::atomic<bool> cancelled_{false};
-  int64_t next_ = kNever;  // when to ask again, in nanoseconds; used only by the thread that asks
+  int64_t next_ = kNever;  // when to call asked() next, in nanoseconds; used only by the thread that calls asked()
 };
 
-// Makes this thread's work cancellable until the scope ends. Scopes nest; the innermost one counts.
+// Makes this thread's work cancellable until the scope ends. Scopes may be nested; the innermost scope applies.
 class CancelScope {
  public:
   enum class Asks : uint8_t { kNo, kYes };
-  // `asks`: this thread calls Cancellation::asked(). With a null `cancellation` the work cannot be cancelled.
+  // If `asks` is kYes, this thread calls Cancellation::asked(). If `cancellation` is null, the work cannot be
+  // cancelled.
   explicit CancelScope(Cancellation* cancellation, Asks asks = Asks::kYes)
       : outer_(std::exchange(Cancellation::of_thread(), {cancellation, asks == Asks::kYes})) {}
   ~CancelScope() { Cancellation::of_thread() = outer_; }
@@ -75,12 +76,12 @@ inline bool Cancellation::is_cancelled() {
   if (cancelled_.load(std::memory_order_relaxed)) return true;
   const OfThread& here = of_thread();
   if (here.cancellation != this || !here.asks) return false;
-  // Short work never reads the clock.
+  // The first call does not read the clock, so short work never reads it.
   if (next_ == kNever) {
     next_ = kOnce;
     return false;
   }
-  // The coarse clock costs a few nanoseconds, and its tick is short compared with the pause.
+  // Reading the coarse clock takes a few nanoseconds, and its tick is short compared with kPause.
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
   const int64_t now = int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -96,8 +97,9 @@ inline void check_cancelled() {
   if (Cancellation::current() != nullptr && Cancellation::current()->is_cancelled()) throw Cancelled();
 }
 
-// Calls f(from, to) over [begin, end): in one piece, or, if this thread's work can be cancelled, in parts of at most
-// `longest` (0: no limit) with a check between them.
+// Calls f(from, to) on consecutive subranges of [begin, end). If this thread's work can be cancelled, a subrange has at
+// most `longest` indices (0: no limit), and check_cancelled() is called between two subranges. Otherwise there is one
+// subrange.
 template <typename F>
 void each_part(int64_t begin, int64_t end, int64_t longest, const F& f) {
   if (longest <= 0 || Cancellation::current() == nullptr) return f(begin, end);
@@ -109,7 +111,8 @@ void each_part(int64_t begin, int64_t end, int64_t longest, const F& f) {
   }
 }
 
-// Waits for a mutex that another thread may hold for long. Throws Cancelled.
+// Locks a mutex that another thread may hold for a long time. Throws Cancelled if this thread's work is cancelled
+// while it waits.
 inline std::unique_lock<std::timed_mutex> lock_or_cancel(std::timed_mutex& mutex) {
   constexpr auto kStep = std::chrono::milliseconds(50);
   std::unique_lock lock(mutex, std::defer_lock);

@@ -9,16 +9,17 @@ namespace heddle::codegen {
 
 inline constexpr std::string_view kEntry = "extern \"C\"";
 
-// A CPU kernel without its name.
+// The source of a CPU kernel except for its name, which is a hash of the text.
 struct CpuFunction {
   std::string comment;
   std::string body = {};
-  KernelSource source = {};  // without its text; `symbol` is the prefix of the name
+  KernelSource source = {};  // `text` is unset; `symbol` is the prefix of the kernel's name
 
   std::string text(std::string_view linkage, std::string_view name) const;
-  // The name that is derived from the text.
+  // The kernel's name, derived from the text.
   std::string symbol() const;
-  // The kernel under that name. If `marked`, its symbol is the prefix, and the text has the stand-in for the name.
+  // Returns the kernel with the name symbol(). If `marked`, the kernel's symbol is only the prefix instead, and the
+  // text contains the placeholder kStandIn as the name.
   KernelSource kernel(bool marked) const;
 };
 

@@ -9,22 +9,22 @@
 
 namespace heddle::driver {
 
-// Times of a model's runs in seconds, and `floor`, the least time that the machine allows.
+// Times of a model's runs, in seconds. `floor` is the shortest possible time of a run on this machine.
 struct RunTimes {
   size_t runs = 0;
   double p10 = 0, p50 = 0, p90 = 0;
   double cpu = 0;      // median CPU time of a run, summed over all threads
-  double waiting = 0;  // Contention::waiting() of the runs
+  double waiting = 0;  // Contention::waiting() over all runs
   double floor = 0;
   int threads = 1;
-  // On a GPU: device time of a run, without copies from and to the host, and bytes of device memory in use.
-  // `device_cold`: the time with no operands in L2.
+  // Set on a GPU only: the device time of a run without copies from and to the host, and the device memory in use.
+  // `device_cold` is the device time if L2 holds no operands at the start.
   double device_p10 = 0, device_p50 = 0, device_p90 = 0, device_cold = 0;
   uint64_t device_bytes = 0;
 };
 
-// Runs a model for about `seconds`, at least five times, after some warm-up runs. `inputs` have the shapes that it was
-// loaded for. Throws what running throws.
+// Runs a model for about `seconds`, at least five times, after some warm-up runs. `inputs` must have the shapes that
+// the model was loaded for. Throws the errors of Model::run().
 RunTimes time_runs(const Model& model, const std::map<std::string, Tensor>& inputs, double seconds);
 
 }  // namespace heddle::driver

@@ -12,19 +12,19 @@
 
 namespace heddle::driver {
 
-// What a plan depends on besides its options: the problems that its schedule asked about, and the answers.
+// The tuning data that a plan depends on: the problems that the schedule looked up, and the answers of the database.
 struct TuningChoices {
   std::vector<std::string> problems;  // sorted
-  std::string winners;                // one line for each problem that has a record; "" for none
+  std::string winners;                // one line for each problem that has a record in the database
 
-  // Problems as the payload of a cache entry.
+  // The problems as the payload of a cache entry.
   std::string text() const;
 };
 
-// The winners of the problems in `text` (TuningChoices::text()) as the database has them now.
+// Returns TuningChoices::winners according to the current database, for the problems in `text` (TuningChoices::text()).
 std::string current_winners(std::string_view text, const Target& target, bool tuned);
 
-// Answers the schedule's questions from the database and records them.
+// Chooses configurations for the schedule from the tuner's database, and records which problems were looked up.
 class TunedConfigs : public schedule::ConfigSource {
  public:
   TunedConfigs(const Target& target, bool tuned, bool for_any_extents = false);
@@ -33,7 +33,7 @@ class TunedConfigs : public schedule::ConfigSource {
   bool for_any_extents() const override { return for_any_extents_; }
 
   TuningChoices choices() const;
-  size_t used() const { return used_.size(); }  // problems whose configuration was measured
+  size_t used() const { return used_.size(); }  // the number of problems with a measured configuration
 
  private:
   bool tuned_, for_any_extents_;

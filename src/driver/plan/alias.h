@@ -9,17 +9,17 @@
 
 namespace heddle::driver {
 
-// Gives the outputs of an imported graph the memory of the inputs that CompileOptions::alias and alias_updates name.
-// Returns the positions of those that only alias_updates names. Throws kInvalidArgument, naming the option, for a name
-// that matches nothing, an input or output that is named twice, and types that differ.
+// Aliases outputs of an imported graph to the memory of inputs, as CompileOptions::alias and alias_updates request.
+// Returns the positions of the outputs that are aliased only because of alias_updates. Throws kInvalidArgument, naming
+// the option, if a name matches no input or output, if an input or output is named twice, and if types differ.
 std::vector<size_t> set_aliases(const CompileOptions& options, ir::Graph& graph);
 
-// Removes the aliases of the outputs `optional` of an optimised graph that are not updates in place.
+// Removes the alias of every output in `optional` that the optimised graph does not update in place.
 void drop_copied_aliases(const std::vector<size_t>& optional, ir::Graph& graph);
 
-// A plan with aliases is correct only if all reads of an input come before the step that writes to its memory. For
-// reads in that step or later, outputs included, this copies the old value before that step. Fills
-// CompileReport::aliases.
+// Makes a plan with aliases correct: every read of an aliased input must come before the step that overwrites the
+// input. If that step, a later step or an output reads the input, inserts a copy of the old value before the step.
+// Fills CompileReport::aliases.
 void keep_old_values(BuiltPlan& built, PlanBuffers& buffers, CompileReport& report);
 
 }  // namespace heddle::driver

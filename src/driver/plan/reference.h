@@ -8,10 +8,12 @@
 
 namespace heddle::driver {
 
-// The text of a graph that computes one group: its parameters are group.inputs, its outputs group.outputs, in order.
+// Returns the text of a graph that computes one group. The graph's parameters are group.inputs, and its outputs are
+// group.outputs, both in order.
 std::string reference_text(const ir::Graph& graph, const ir::Group& group);
 
-// Runs such texts with the reference evaluator, rounding each result to its type as a kernel would.
+// Returns an interpreter for the texts of reference_text(). The interpreter uses the reference evaluator and rounds
+// each result to its type, as a kernel would.
 std::shared_ptr<const runtime::Interpreter> reference_interpreter();
 
 }  // namespace heddle::driver

@@ -11,33 +11,34 @@ namespace heddle::driver {
 
 // Items of a sequence that a diagram shows as one box.
 struct ModuleBox {
-  std::string name;  // "down.0/1"; "" for one item
+  std::string name;  // such as "down.0/1"; "" for a box with one item
   std::vector<size_t> items;
 };
 
-// Groups the items of a topological sequence into about `most` boxes, by the modules in their names
-// ("/down.0/1/a1/MatMul" belongs to module down.0/1/a1). The largest modules are opened first. The items of a module
-// form one box, unless a path from one to another leads through another box. The boxes are in topological order.
-// reads[i]: the items that item i reads, all of them earlier.
+// Groups the items of a topological sequence into about `most` boxes, by the module paths in their names: the item
+// "/down.0/1/a1/MatMul" belongs to module down.0/1/a1. Splits the largest modules into their submodules first. The
+// items of a module form one box, unless a path between two of its items passes through another box. Returns the boxes
+// in topological order. reads[i] lists the items that item i reads; all of them precede item i.
 std::vector<ModuleBox> gather_modules(const std::vector<std::string>& names,
                                       const std::vector<std::vector<size_t>>& reads, size_t most);
 
-// Whether a diagram of many items shows modules in place of items (kFolded) or all items (kOpen).
+// Selects how a diagram shows many items: as modules (kFolded) or one by one (kOpen).
 enum class Modules : bool { kFolded, kOpen };
 
-// The boxes of a diagram, each an item or a module. Blocks that repeat are shown once.
+// The boxes of a diagram. A box is an item or a module. Of a repeated block of boxes, only the first block is shown.
 struct FoldedItems {
   std::vector<ModuleBox> parts;  // in topological order
-  std::vector<Repeat> repeats;   // of parts
-  std::vector<size_t> shown_as;  // by part: itself, or its counterpart in the first block of its repeat
+  std::vector<Repeat> repeats;   // repeated blocks of `parts`
+  std::vector<size_t> shown_as;  // by part: the part's own index, or that of its counterpart in the first block
 
+  // The number of parts that are shown.
   size_t shown() const;
-  // By part: how often it occurs in the model. Only valid for parts that are shown.
+  // The number of occurrences of each part in the model. Valid only for parts that are shown.
   std::vector<size_t> times() const;
 };
 
-// Items with equal `signatures` do equal work. Above 60 items, modules are shown instead, or sections of the sequence
-// if the names contain no modules.
+// Chooses the boxes of a diagram. Items with equal `signatures` do equal work. If kFolded and more than 60 boxes would
+// be shown, the boxes are modules, or sections of the sequence if modules give too many boxes.
 FoldedItems fold_items(const std::vector<std::string>& names, const std::vector<std::vector<size_t>>& reads,
                        const std::vector<std::string>& signatures, Modules modules);
 

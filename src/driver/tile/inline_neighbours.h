@@ -6,9 +6,9 @@
 
 namespace heddle::driver {
 
-// Inlines elementwise nodes around calls of tile programs into those programs: nodes before a call are computed where
-// its kernels load the operand, nodes after it where they store the result. Adds a decision for each node that was
-// inlined or refused.
+// Inlines elementwise nodes into the tile programs that the graph calls next to them. The kernels of a program compute
+// nodes before the call when they load the operand, and nodes after the call when they store the result. Appends to
+// `decisions` a decision for each node that was inlined or refused.
 ir::Graph inline_neighbours(const ir::Graph& graph, std::vector<ir::Decision>& decisions);
 
 }  // namespace heddle::driver

@@ -7,16 +7,18 @@
 
 namespace heddle::driver {
 
-// Measures a model that was compiled with its kernels, and writes the median time of every step into its report: of a
-// kernel into its KernelReport, of a whole loop into its GroupReport. On a CPU it runs for about `seconds` and takes
-// wall time with all threads. On GPU `device` it takes device time, with the kernels in the order of a run.
+// Measures the steps of a compiled model and writes the median time of every step into the model's report: the time of
+// a kernel into its KernelReport, and the time of a whole loop into its GroupReport. On a CPU, runs for about `seconds`
+// and measures wall time with `threads` threads. On a GPU, measures device time on GPU `device`, with the kernels in
+// the order of a run.
 void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
              int device = 0);
 
-// The least time of a run that memory and arithmetic of the plan's machine allow; on a CPU, with one thread.
+// A lower bound for the time of a run, from the memory bandwidth and the arithmetic throughput of the plan's target. On
+// a CPU, the bound is for one thread.
 double floor_seconds(const runtime::Plan& plan);
 
-// The number of kernels that a plan launches, with those in the bodies of loops and branches counted once.
+// The number of kernels that a plan launches. Each kernel in the body of a loop or branch counts once.
 size_t kernel_count(const runtime::Plan& plan);
 
 }  // namespace heddle::driver

@@ -18,12 +18,13 @@ using Callback = void (*)(void* user, int domain, uint32_t id, const void* data)
 using BufferRequested = void (*)(uint8_t** buffer, size_t* bytes, size_t* most_records);
 using BufferCompleted = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t bytes, size_t valid);
 
-// The settings of a CUPTI client, and its records until they are delivered. No lock is held while it is called.
+// Stores the settings of a CUPTI client, and the client's records until they are delivered. Holds no lock while it
+// calls the client.
 class Recorder {
  public:
   static Recorder& get();
 
-  // Returns false if there is a subscriber already.
+  // Returns false if another client has already subscribed.
   bool subscribe(Callback callback, void* user, const Faults& faults);
   void unsubscribe();
   void enable_callback(bool enable, int domain, uint32_t id);
@@ -33,7 +34,7 @@ class Recorder {
   uint64_t take_dropped();
   Faults faults() const;
 
-  // The emulated driver reports calls and finished work here.
+  // The emulated driver reports API calls with call_back(), and finished work with done().
   void call_back(int domain, uint32_t id, const void* data);
   void done(const Work& work);
 
@@ -52,14 +53,14 @@ class Recorder {
   Faults faults_;
   std::set<std::pair<int, uint32_t>> callbacks_;
   std::set<uint32_t> activities_;
-  std::set<std::string> names_;  // of kernels, for records
+  std::set<std::string> names_;  // the kernel names that records point to
   BufferRequested requested_ = nullptr;
   BufferCompleted completed_ = nullptr;
   Buffer filling_;
   std::vector<Buffer> full_;
   uint64_t dropped_ = 0, records_ = 0;
-  uint64_t clock_ = 0;                // of the device
-  std::map<uint32_t, Times> latest_;  // by stream
+  uint64_t clock_ = 0;                // the device's clock
+  std::map<uint32_t, Times> latest_;  // by stream: the times of the latest work
 };
 
 }  // namespace heddle::emulator

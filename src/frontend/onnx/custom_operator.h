@@ -5,12 +5,13 @@
 
 namespace heddle::onnx {
 
-// The caller's operator for nodes like this one (ImportOptions::operators); null if there is none.
+// Returns the caller's custom operator (ImportOptions::operators) that implements the node's operator type; null if
+// there is none.
 const Operator* custom_operator(const ImportOptions& options, const NodeProto& node);
 
-// Lowers the node to a call of the program that the operator returns. Throws kInvalidNode for text, sequences and
-// graphs among its inputs and attributes, and for outputs that the program lacks. Errors of the operator are thrown
-// with this node as their place.
+// Lowers the node to a call of the program that the custom operator returns. Throws kInvalidNode if an input or
+// attribute of the node is text, a sequence or a graph, and if the node has an output that the program lacks. Errors
+// that the operator throws are rethrown with this node as their location.
 void lower_custom(const Operator& custom, NodeContext& ctx);
 
 }  // namespace heddle::onnx

@@ -8,17 +8,17 @@ namespace heddle::onnx {
 
 class NodeContext;
 
-inline constexpr std::string_view kMicrosoft = "com.microsoft";  // a domain
+inline constexpr std::string_view kMicrosoft = "com.microsoft";  // the operator domain of ONNX Runtime
 
-// Lowers one operator to primitives for the opset versions [since, until] of its domain. A handler reads the exact
-// version from the context if semantics differ.
+// Lowers one operator to primitives, for the opset versions since <= version <= until of its domain. If the semantics
+// differ between these versions, `lower` reads the exact version from the context.
 struct OpHandler {
   std::string_view domain;  // "", "ai.onnx.ml", "com.microsoft", ...
   std::string_view op_type;
   int since, until;
   void (*lower)(NodeContext&);
-  // True if the operator only moves elements. Text inputs then reach it as indices into a table of the strings, and its
-  // outputs are mapped back through that table.
+  // True if the operator only moves elements. For string inputs, the operator is then applied to indices into a table
+  // of the strings, and its outputs are mapped back through the table.
   bool moves_text = false;
 };
 
@@ -26,13 +26,13 @@ constexpr int kOldestOpset = 1;
 constexpr int kNewestOpset = 27;
 constexpr int kAnyVersion = 1 << 30;
 
-// Null if Heddle does not know the operator in this version.
+// Returns the handler of an operator; null if Heddle does not support the operator in this version.
 const OpHandler* find_handler(std::string_view domain, std::string_view op_type, int64_t version);
 
-// Every handler of every family; registry.cc joins the tables.
+// All families of handlers, as registry.cc lists them.
 std::span<const std::span<const OpHandler>> all_families();
 
-// The families, one file each.
+// The handlers of each family. Each family has its own source file.
 std::span<const OpHandler> math_ops();
 std::span<const OpHandler> activation_ops();
 std::span<const OpHandler> logic_ops();

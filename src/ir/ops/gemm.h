@@ -6,13 +6,15 @@
 
 namespace heddle::ir {
 
-// The matrix multiplication for the reference dot and conv. It is blocked and packed, so that a convolutional network
-// is evaluated in float64 in seconds. Callbacks pack the operands, which saves the callers a copy.
-constexpr int64_t kPanelRows = 6;  // 6 x 8 sums fit the vector registers of AVX2 and AVX-512
+// The matrix multiplication of the reference evaluator, for dot and conv. It uses blocking and packing, so that a
+// convolutional network can be evaluated in float64 within seconds. Callbacks of the caller pack the operands, so no
+// other copy of them is needed.
+constexpr int64_t kPanelRows = 6;  // 6 x 8 accumulators fit into the vector registers of AVX2 and AVX-512.
 constexpr int64_t kPanelCols = 8;
 
-// Fills `panel` (depth x width, row-major) with terms [k, k + depth) of rows or columns [first, first + width) of an
-// operand, zero beyond its edge; width is kPanelRows for a left operand and kPanelCols for a right one.
+// Fills `panel` (depth x width, row-major) from an operand: with indices [k, k + depth) along the contracted dimension,
+// of the rows or columns [first, first + width). Elements beyond the edge of the operand become 0. The width is
+// kPanelRows for a left operand (rows) and kPanelCols for a right operand (columns).
 template <typename T>
 using PackPanel = std::function<void(int64_t first, int64_t k, int64_t depth, T* panel)>;
 
@@ -25,7 +27,8 @@ struct Product {
   const std::vector<int64_t>* cols = nullptr;
 };
 
-// `out` must hold zeros. T is double, or uint64_t for integers (arithmetic modulo 2^64).
+// Computes a product. `out` must be filled with zeros before the call. Floats are computed in double; integers are
+// computed in uint64_t, modulo 2^64.
 void multiply(const Product<double>& product);
 void multiply(const Product<uint64_t>& product);
 

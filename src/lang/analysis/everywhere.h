@@ -8,8 +8,9 @@
 
 namespace heddle::lang {
 
-// Expressions that must all be non-negative for a mask to be true everywhere. Each is the margin of a comparison of
-// indices at the element where it is tightest. nullopt if the mask has parts that are not such comparisons.
+// Returns expressions that are all non-negative if and only if the mask is true for every element. Each expression is
+// the margin of an index comparison at the element where the comparison is tightest. Returns nullopt if the mask
+// contains anything other than index comparisons.
 std::optional<std::vector<Polynomial>> true_everywhere(const Kernel& kernel, const IndexAnalysis& indices,
                                                        ValueId mask);
 

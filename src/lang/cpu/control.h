@@ -4,7 +4,8 @@
 
 namespace heddle::lang::cpu {
 
-// Writes the body of a program whose arguments are already held: its ops in order, with loops and branches.
+// Generates the body of a program: its ops in order, with loops and branches. The program's arguments must already have
+// names in `state`.
 Writer write_body(State& state);
 
 }  // namespace heddle::lang::cpu

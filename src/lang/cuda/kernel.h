@@ -16,18 +16,18 @@
 
 namespace heddle::lang::cuda {
 
-// The name of a device's compilation target: "cuda-sm_90a".
+// The name of a device's compilation target, such as "cuda-sm_90a".
 std::string target_name(const CudaTarget& target);
 
 // A compiled kernel of the tile language. Thread-safe.
 class CudaKernel {
  public:
-  // Compiles a verified kernel for a target such as "cuda-sm_90a", or takes it from the user's cache. Throws
-  // kUnsupportedOperator, kInvalidArgument for another target, and the compiler's errors.
+  // Compiles a verified kernel for a target such as "cuda-sm_90a", or loads it from the user's cache. Throws
+  // kUnsupportedOperator, kInvalidArgument if `target` is not a CUDA target, and the errors of the compiler.
   CudaKernel(Kernel kernel, std::string_view target, Loads loads = Loads::kAny);
 
-  // Runs the programs of a grid on a stream of the device; null: the legacy default stream. `arguments` are in order,
-  // eight bytes each.
+  // Launches the kernel for a grid of programs on a stream of `device`. A null `stream` is the legacy default stream.
+  // `arguments` has one word of eight bytes for each parameter, in order.
   void launch(std::array<int64_t, 3> grid, std::span<const uint64_t> arguments, CudaDriver::Handle stream,
               int device = 0) const;
 
@@ -49,7 +49,7 @@ class CudaKernel {
   const Loaded& on(int device) const;
   const CudaKernel& without_maps() const;
 
-  const Kernel kernel_;  // as it was given
+  const Kernel kernel_;  // as passed to the constructor
   const CudaTarget target_;
   CudaUnit unit_;
   std::string machine_code_;
@@ -58,7 +58,7 @@ class CudaKernel {
   mutable std::mutex mutex_;
   mutable std::map<int, Loaded> loaded_;  // guarded by mutex_; entries never change
   mutable std::once_flag made_;
-  mutable std::unique_ptr<const CudaKernel> without_maps_;  // for arguments that no tensor map describes
+  mutable std::unique_ptr<const CudaKernel> without_maps_;  // for arguments that tensor maps cannot describe
 };
 
 }  // namespace heddle::lang::cuda

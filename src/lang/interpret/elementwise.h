@@ -7,7 +7,7 @@
 
 namespace heddle::lang {
 
-// The results of an elementwise op for any number of lanes at once. `types` are the types of its operands; their shapes
+// Evaluates an elementwise op for `lanes` lanes at once. `types` are the types of the operands; the shapes in `types`
 // are ignored.
 Cells evaluate_elementwise(const Op& op, std::span<const Type* const> types, const Type& result,
                            std::span<const Cells* const> operands, size_t lanes);

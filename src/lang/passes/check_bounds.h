@@ -4,10 +4,11 @@
 
 namespace heddle::lang {
 
-// Inserts an assertion before each access through pointers: it must lie in the memory of the parameter that the pointer
-// was derived from. Elements outside are left out. For each pointer parameter, in order, the kernel gets one more
-// parameter at the end: the address just past its memory. Accesses through views, which have their own bounds, and
-// through pointers that were read from memory stay as they are.
+// Inserts an assertion before each access through a pointer. The assertion fails if the access is outside the memory of
+// the parameter from which the pointer was derived; the access then skips the elements outside. Appends one kernel
+// parameter for each pointer parameter, in order: the end address of that parameter's memory. Leaves two kinds of
+// access unchanged: accesses through views, which have their own bounds, and accesses through pointers that were loaded
+// from memory.
 void check_bounds(Kernel& kernel);
 
 }  // namespace heddle::lang

@@ -7,13 +7,13 @@
 
 namespace heddle::passes {
 
-// Whether a window spans at least one dimension after the first two, and neither of the first two.
+// True if a window is spatial: it has extent 1 in dimensions 0 and 1, and there is at least one more dimension.
 bool is_spatial(const ir::Attrs& attrs);
 
-// By node: whether a convolution or spatial window is better computed with channels first. Weighs the predicted time of
-// convolutions, whose vectors are then full even with few channels, against layout changes between nodes and at the
-// border of the graph. On a GPU only depthwise convolutions and windows may have channels first, and only layout
-// changes count.
+// For each node: true if it is a convolution or spatial window that runs better with channels first. On a CPU, weighs
+// the predicted times of convolutions against the cost of layout changes between nodes and at the inputs and outputs of
+// the graph. With channels first, vectors are full even if there are few channels. On a GPU, only depthwise
+// convolutions and windows may have channels first, and only the cost of layout changes counts.
 std::vector<bool> better_channels_first(const ir::Graph& graph, const Target& target);
 
 }  // namespace heddle::passes

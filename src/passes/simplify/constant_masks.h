@@ -4,9 +4,9 @@
 
 namespace heddle::passes {
 
-// Replaces large constants that elementwise nodes and layout changes read by expressions of positions. Matrices of two
-// values, one of them a contiguous span in each row (causal masks, windows, prefixes), become comparisons; vectors that
-// count become iotas.
+// Replaces large constants by expressions of element indices, if elementwise nodes or layout changes read them. A
+// matrix with two distinct values becomes a comparison if one value occupies a contiguous span in each row (causal
+// masks, windows, prefixes). A vector of integers that increase or decrease in equal steps becomes an iota.
 ir::Graph constant_masks(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -6,30 +6,30 @@
 
 namespace heddle::profile {
 
-// One record: an operation of a GPU, or a request of the host.
+// One record of a profile: an operation on a GPU, or a CUDA request of the host.
 struct GpuOperation {
   enum class Kind : uint8_t { kKernel, kCopy, kMemset, kSync, kAllocate, kFree, kOverhead };
   enum class Direction : uint8_t { kUnknown, kHostToDevice, kDeviceToHost, kDeviceToDevice, kPeer, kHostToHost };
   enum class Sync : uint8_t { kUnknown, kEvent, kStreamWait, kStream, kContext };
 
   Kind kind = Kind::kKernel;
-  Direction direction = Direction::kUnknown;  // of a copy
-  Sync sync = Sync::kUnknown;                 // of a synchronisation
-  bool pageable = false;                      // a copy from or to memory of the host that is not page-locked
+  Direction direction = Direction::kUnknown;  // for a copy
+  Sync sync = Sync::kUnknown;                 // for a synchronisation
+  bool pageable = false;                      // True for a copy from or to host memory that is not page-locked.
 
-  // Nanoseconds since 1970. Both are 0 where they are unknown; an allocation or a free has one time, its start.
+  // Nanoseconds since 1970. Both are 0 if the times are unknown. An allocation or a free has only a start time.
   uint64_t start = 0, end = 0;
-  uint64_t launched = 0;  // when the host asked for it; 0: unknown
-  // What Options::context returned on the thread that asked for it, within that call. 0: none.
+  uint64_t launched = 0;  // the time of the host's request; 0: unknown
+  // The value of Options::context on the requesting thread during the request. 0: none.
   uint64_t context = 0;
-  // Of an operation of a CUDA graph: the node in the launched graph, and what Options::context returned on the thread
-  // that added it to the graph. 0: not of a graph, or unknown.
+  // For an operation in a CUDA graph: the node in the launched graph, and the value of Options::context on the thread
+  // that added the operation to the graph. 0: not in a graph, or unknown.
   uint64_t graph_node = 0, captured_context = 0;
-  uint64_t bytes = 0;                  // of a copy, a memset, an allocation or a free
-  const std::string* name = nullptr;   // of a kernel, as its symbol has it; lives as long as the process
-  uint32_t device = 0, stream = 0;     // numbers of CUPTI
-  uint32_t correlation = 0;            // the same for all operations of one call
-  std::array<uint32_t, 3> grid = {};   // of a kernel, as all below
+  uint64_t bytes = 0;                  // for a copy, a memset, an allocation or a free
+  const std::string* name = nullptr;   // the mangled name of a kernel; valid until the process ends
+  uint32_t device = 0, stream = 0;     // CUPTI's numbers of the device and the stream
+  uint32_t correlation = 0;            // CUPTI's number of the request; all operations of one request share it
+  std::array<uint32_t, 3> grid = {};   // for a kernel, like all members below
   std::array<uint16_t, 3> block = {};  // threads
   uint16_t registers = 0;              // per thread
   uint32_t shared_bytes = 0;           // per block, static and dynamic

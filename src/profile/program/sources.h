@@ -4,9 +4,10 @@
 
 namespace heddle::profile {
 
-// Adds the text of files whose lines take at least half a percent of the time, the heaviest first, at most 200 KB in
-// all. Strips the leading path of files in `folder`, in installed packages and in Python's library, so that profiles of
-// another copy or machine are comparable: "train.py", "torch/nn/modules/linear.py".
+// Adds the text of source files to a profile. A file is added if its lines take at least half a percent of the time.
+// Files with more time are added first, up to 200 KB in total. Also shortens the paths of files in `folder`, in
+// installed packages and in Python's library ("train.py", "torch/nn/modules/linear.py"), so that profiles from other
+// copies or machines are comparable.
 Profile with_sources(const Profile& profile, const std::string& folder);
 
 }  // namespace heddle::profile

@@ -12,8 +12,8 @@
 
 namespace heddle::runtime {
 
-// A plan bound to the memory of one run: the work for a stream with every address filled in, and the steps of the host
-// in between. Short loops of known length are unrolled.
+// A plan bound to the memory of one run: the work for a CUDA stream, with all addresses resolved, and the host steps
+// between that work. Short loops of known length are unrolled.
 
 struct CudaCopy {
   uint64_t to = 0, from = 0;
@@ -25,14 +25,16 @@ struct CudaZeros {
 };
 struct CudaAction {
   std::variant<CudaBoundLaunch, CudaCopy, CudaZeros> what;
-  size_t step = 0;  // of the outermost plan
+  size_t step = 0;  // the index of the step in the outermost plan
 
-  // `behind_kernel`: the previous work on the stream is a kernel launch, so this kernel may begin before that one ends.
+  // Enqueues the action on a stream. `behind_kernel`: the previous work on the stream is a kernel launch, so a kernel
+  // of this action may begin before the previous kernel ends.
   void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 };
 void enqueue(const CudaContext& context, const CudaCopy& copy, CudaDriver::Handle stream);
 
-// Enqueues the actions on a stream in order. Kernels that support it begin before the previous kernel ends.
+// Enqueues the actions on a stream in order. Kernels that support programmatic dependent launch begin before the
+// previous kernel ends.
 void enqueue_actions(const CudaContext& context, std::span<const CudaAction> actions, CudaDriver::Handle stream);
 
 // Consecutive actions, captured as one CUDA graph.
@@ -44,14 +46,15 @@ struct CudaSegment {
 // The location of a value: on the device, on the host, or both.
 struct CudaValue {
   uint64_t device = 0;
-  const Tensor* constant = nullptr;  // on the host; copied to the device on demand
-  const void* known = nullptr;       // another host copy that never changes
-  int input = -1;                    // port of the caller's input; on the device on demand
+  const Tensor* constant = nullptr;  // a constant on the host; it is copied to the device on demand
+  const void* known = nullptr;       // a host copy that never changes, of a value that is not a constant
+  int input = -1;                    // the port of an input of the caller; it is copied to the device on demand
 
   const void* host() const { return constant != nullptr ? constant->data() : known; }
 };
 
-// A reference step. Its parameters are copied to the host and its results to the device.
+// A step that the reference interpreter runs on the host. Its parameters are copied to the host, and its results to the
+// device.
 struct CudaHostCall {
   const ReferenceStep* step = nullptr;
   const Plan* plan = nullptr;
@@ -64,31 +67,31 @@ struct CudaBranch;
 
 struct CudaNode {
   std::variant<CudaSegment, CudaHostCall, std::unique_ptr<CudaLoop>, std::unique_ptr<CudaBranch>> what;
-  size_t step = 0;  // of the outermost plan; of a segment: of its first action
+  size_t step = 0;  // the index of the step in the outermost plan; for a segment, the step of its first action
 };
 
 struct CudaProgram {
   std::vector<CudaNode> nodes;
 };
 
-// A loop that is too long to unroll, or whose length or condition is only known at run time. A state has one address:
-// the body reads it there, and its new value is copied there.
+// A loop that is not unrolled: it is too long, or its length or condition is only known at run time. Each state of the
+// loop has a fixed address. The body reads the state at this address, and the state's new value is copied to it.
 struct CudaLoop {
   struct Stacked {
     uint64_t from = 0, to = 0;
     size_t slice = 0;
   };
-  std::optional<int64_t> trip;  // known; else `trip_at`
+  std::optional<int64_t> trip;  // the trip count if known; otherwise it is read from address `trip_at`
   uint64_t trip_at = 0;
-  std::optional<bool> first;  // known condition before the first iteration; else `first_at`
+  std::optional<bool> first;  // the condition before the first iteration if known; otherwise it is read from `first_at`
   uint64_t first_at = 0;
-  bool always = false;  // the body's condition is always true; else read from `again_at` after each iteration
+  bool always = false;  // True if the body's condition is always true; else it is read from `again_at`.
   uint64_t again_at = 0;
-  int64_t bound = -1;  // most iterations, from the plan; -1: no bound
+  int64_t bound = -1;  // the plan's limit on the number of iterations; -1: no limit
   uint64_t iteration_at = 0;
   CudaProgram body;
-  std::vector<CudaCopy> begin, next, end;  // of states
-  std::vector<Stacked> stacked;            // copied before the states
+  std::vector<CudaCopy> begin, next, end;  // copies of states before the loop, after each iteration, after the loop
+  std::vector<Stacked> stacked;            // copied after each iteration, before the states
 };
 
 struct CudaBranch {
@@ -96,12 +99,13 @@ struct CudaBranch {
   CudaProgram then_body, else_body;
 };
 
-// The program of a plan in `memory`, and the locations of its outputs. bind() throws kOutOfMemory, kDevice.
+// The result of bind(): a plan's program, and the locations of the plan's outputs and buffers.
 struct CudaBinding {
   CudaProgram program;
-  std::vector<CudaValue> outputs, buffers;  // of the plan
+  std::vector<CudaValue> outputs, buffers;  // by number in the plan
 };
-// `delivers`: outputs that alias inputs, constants or other outputs are also copied to their own memory.
+// Binds a plan to `memory`. If `delivers`, outputs that alias inputs, constants or other outputs are also copied to
+// separate memory. Throws kOutOfMemory and kDevice.
 CudaBinding bind(const Plan& plan, CudaMemory& memory, bool delivers = false);
 
 }  // namespace heddle::runtime

@@ -13,60 +13,66 @@
 
 namespace heddle::schedule {
 
-// Computation on finished accumulators: expressions over the output coordinates of a template (batch, row, column). The
-// accumulator itself is local 0. Loads name operands of the kernel by position. If the innermost dimension of a result
-// is only a part of the columns (heads of an attention), col = outer * split + inner, and lanes run along `inner`.
+// The computation on finished accumulators, as expressions over the output coordinates of a kernel template: batch, row
+// and column. The accumulator is local 0. Loads refer to operands of the kernel by index. If the innermost dimension of
+// a result has only a part of the columns (heads of an attention), the columns are split: column = col_outer * split +
+// col, and vector lanes run along `col`.
 struct Epilogue {
   struct Store {
     uint32_t operand;
     Index at;
     ExprId value;
   };
-  // Set if the results are only a part of the template's output (phases of a transposed convolution).
+  // A condition 0 <= index < end on elements to be stored. Used if the results are only a part of the template's output
+  // (phases of a transposed convolution).
   struct Bound {
     Index index;
     int64_t end;
   };
-  // On a GPU: reduces ir::kPartialColumns neighbours of a row, or ir::kPartialRows of a column, to one f32.
+  // GPU only: reduces groups of ir::kPartialColumns neighbours in a row, or of ir::kPartialRows neighbours in a column.
+  // Each group gives one f32.
   struct Reduction {
     uint32_t operand;
     std::string kind;  // "sum", "prod", "max", "min"
-    bool rows;         // neighbours of a column, else of a row
-    Index at;          // `row` (`col` if not split) counts groups of neighbours in it
-    ExprId value;      // the reduced value
+    bool rows;         // True: groups of neighbours in a column. False: groups of neighbours in a row.
+    Index at;          // the result's index; here `row` (or an unsplit `col`) is the number of the group
+    ExprId value;      // the value to reduce
   };
-  // On a GPU, if columns of B come in pairs (ir/analysis/gated_product.h) and each pair makes one column of D. Locals 1
-  // and 2 are the sums of a pair; the accumulator (local 0) is computed from them. `col` counts columns of D.
+  // GPU only: set if the columns of B form pairs (ir/analysis/gated_product.h) and each pair gives one column of D.
+  // Locals 1 and 2 are the sums of a pair; the accumulator (local 0) is computed from these sums. `col` is a column of
+  // D.
   struct Gate {
     ExprId value;
     DType sums;
   };
   ExprPool pool;
   VarId batch = 0, row = 0, col_outer = 0, col = 0;
-  int64_t split = 0;        // extent of `col`; all columns if they are not split
-  bool along_rows = false;  // lanes run along rows, else along columns
-  // For a convolution on a CPU: if above 1, this many neighbouring columns are neighbouring results of a row. Then
-  // `batch` counts rows of outputs, `row` the results of a row (there are `results`), and `col` groups of columns.
+  int64_t split = 0;        // the extent of `col`: all columns if they are not split
+  bool along_rows = false;  // True: lanes run along `row`. False: lanes run along `col`.
+  // Convolutions on a CPU only: the number of neighbouring columns that are neighbouring results of a row. If it is
+  // above 1, `batch` is the index of a row of outputs, `row` the index of a result in that row (with the extents
+  // `results`), and `col` the index of a group of columns.
   int64_t interleaved = 1;
-  bool panel_phases = false;  // each of the interleaved columns has its own panels
+  bool panel_phases = false;  // True if each of the interleaved columns has separate panels.
   std::array<int64_t, 2> results = {0, 0};
   DType accumulator = DType::kF32;
   std::vector<Store> stores;  // may be empty if there are reductions
   std::vector<Reduction> reductions;
   std::optional<Gate> gate;
-  std::vector<Bound> bounds;  // nothing is loaded or stored unless all indices lie in [0, end)
+  std::vector<Bound> bounds;  // an element is loaded and stored only if it satisfies all bounds
 
-  // The values of the stores and reductions, and that of the gate, from which the accumulator is computed.
+  // The values of the stores, of the reductions, and of the gate.
   std::vector<ExprId> values() const;
-  // True if a bound may cut through a vector, so that only some of its lanes are stored.
+  // True if a vector may have elements that satisfy the bounds and elements that do not, so that it is stored in part.
   bool bounds_lanes() const;
   VarId lane() const { return along_rows ? row : col; }
 };
 
-// An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt if it does not have this form.
+// The coefficients c of an index of the form batch * c[0] + row * c[1] + column * c[2] + c[3]; nullopt if the index
+// does not have this form.
 std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
 
-// The source of a GEMM operand, in the terms of tile/kernel/cpu/gemm.h.
+// The source of a GEMM operand. The forms are those of tile/kernel/cpu/gemm.h.
 struct GemmOperand {
   enum class Form : uint8_t { kDirect, kCopied, kComputed, kPacked };
   Form form = Form::kDirect;
@@ -74,71 +80,73 @@ struct GemmOperand {
   DType dtype = DType::kF32;
   int64_t offset = 0;
   int64_t batch[tile::kBatchDims] = {0, 0, 0, 0};
-  int64_t row = 0, col = 0;  // A: row and k; B: k and column
-  // kComputed: the element as an expression, for A over (batch, row, k), for B over (batch, k, column).
+  int64_t row = 0, col = 0;  // strides: for A, of row and k; for B, of k and column
+  // kComputed only: the element as an expression over `vars`. For A, these are (batch, row, k); for B, (batch, k,
+  // column).
   ExprId element = 0;
   VarId vars[3] = {0, 0, 0};
 };
 
 struct GemmDesc {
-  tile::GemmShape shape;  // without blocking
+  tile::GemmShape shape;  // The blocking members are unset here; the Config has the blocking.
   GemmOperand a, b;
-  ExprPool pool;  // of computed operands
+  ExprPool pool;  // the expressions of computed operands
 };
 
 struct ConvDesc {
-  tile::ConvShape shape;  // without blocking
+  tile::ConvShape shape;  // The blocking members are unset here; the Config has the blocking.
   DType x = DType::kF32, w = DType::kF32;
-  bool direct = false;               // the input can be read in place
-  bool planar = false;               // the image has the channels first, and lanes run along its pixels
-  std::vector<tile::ConvTaps> taps;  // for each panel of each group; empty: all taps
-  // Location of the input, in elements: a prologue may have changed it.
+  bool direct = false;               // True if the kernel can read the input in place.
+  bool planar = false;               // True if the image is channels-first; lanes then run along pixels.
+  std::vector<tile::ConvTaps> taps;  // for each panel of each group; empty: every panel uses all taps
+  // The offset and the strides of the input, in elements. Views in a prologue may have changed them.
   int64_t offset = 0, batch = 0, stride[3] = {0, 0, 0}, channel = 1;
 };
 
-// 3x3 convolution through F(4x4, 3x3).
+// A 3x3 convolution by the Winograd algorithm F(4x4, 3x3).
 struct WinogradDesc {
-  tile::WinogradShape shape;  // without blocking
+  tile::WinogradShape shape;  // The blocking members are unset here; the Config has the blocking.
   DType x = DType::kF32;
-  int64_t offset = 0;  // of the images in their operand
+  int64_t offset = 0;  // the offset of the images in their operand
 };
 
-// Depthwise convolution (`filters`) or pooling.
+// A depthwise convolution (if `filters`) or pooling.
 struct WindowDesc {
   tile::WindowShape shape;
   DType x = DType::kF32, w = DType::kF32;
-  int64_t offset = 0;  // of the images in their operand
+  int64_t offset = 0;  // the offset of the images in their operand
   bool filters = false;
   uint32_t filter_operand = 1;
-  bool packed = true;  // filters are stored [tap][channel]; else [channel][tap] (GPU only)
-  std::string kind;    // pooling: "sum", "prod", "max", "min"
-  // Lanes run along a row. Pooling on a CPU: of (pixel, channel) (tile/kernel/cpu/window_rows.h). On a GPU: of images
-  // of one channel (tile/kernel/cuda/window/planar.h), where each of `channels` neighbouring images has its own
-  // filters.
+  bool packed = true;  // True: filters are stored as [tap][channel]. False: as [channel][tap] (GPU only).
+  std::string kind;    // for pooling: "sum", "prod", "max", "min"
+  // True if lanes run along rows. For pooling on a CPU, these are rows of (pixel, channel)
+  // (tile/kernel/cpu/window_rows.h). On a GPU, they are rows of single-channel images
+  // (tile/kernel/cuda/window/planar.h), and each of `channels` neighbouring images has its own filters.
   bool rows = false;
   int64_t channels = 1;
 };
 
-// Packs an operand that is constant-like but not a constant. Its one input is dense.
+// Packs filters that are not constants into panels, at run time. The filters are the only input and are dense.
 struct PackDesc {
   DType dtype = DType::kF32;
   tile::PanelSource source;
   int64_t offset = 0, width = 0;
 };
 
-// Operands, in order: a (image), b (filters; absent for pooling), the loads of the epilogue, results.
+// The operands of the kernel are, in order: a (the image), b (the filters; absent for pooling), the operands that the
+// epilogue loads, and the results.
 struct ContractionDesc {
   DType compute = DType::kF32;  // f32, f64, i32, i64
   std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc, Product> problem;
-  Epilogue epilogue;  // of all but packing
+  Epilogue epilogue;  // for all problems except PackDesc
 };
 
-// Schedules one contraction group (the contract is in passes/fusion/README.md) as kernels; `configs` as in schedule().
-// Throws kUnsupportedOperator.
+// Schedules one contraction group as kernels. passes/fusion/README.md specifies the groups. `configs` has the same
+// meaning as in schedule(). Throws kUnsupportedOperator.
 ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                     ConfigSource* configs = nullptr);
 
-// True if `node` can be the anchor of a contraction group.
+// True if `node` can be the anchor of a contraction group. Otherwise sets `*reason`.
 bool can_compile_contraction(const ir::Graph& graph, const ir::Node& node, std::string* reason);
 
 }  // namespace heddle::schedule

@@ -8,21 +8,22 @@
 
 namespace heddle::schedule {
 
-constexpr double kMostRepeats = 4;  // computations of a costly value's elements in all kernels of a group
+constexpr double kMostRepeats = 4;  // how often all kernels of a group together may compute a costly value
 
-// Counts how often the kernels of a region compute each element of its values.
+// Counts how often the kernels of a region compute the elements of each value, on average.
 class Repeats {
  public:
-  // `is_apart`: whether kernels that read a value never make it themselves.
+  // `is_apart` returns true for values that kernels always load from memory and never compute again.
   Repeats(const KernelContext& context, std::function<bool(ir::ValueId)> is_apart)
       : context_(context), is_apart_(std::move(is_apart)) {}
 
   void clear() { times_.clear(); }
   void add(const KernelExprs& kernel);
-  // The largest count of any costly value; 0 if there is none.
+  // The largest count of any costly value; 0 if there is no costly value.
   double most() const;
-  // The values that kernels should hand over so that costly values are computed at most kMostRepeats times: the last
-  // values that many kernels compute from them. Other values may still be repeated after that.
+  // Returns the values that should be stored once and then loaded by other kernels, so that no costly value is computed
+  // more than kMostRepeats times. These are the last values that many kernels compute from the costly values. After
+  // storing them, other values may still be computed too often.
   std::vector<ir::ValueId> to_hand_over(const std::vector<std::vector<ir::NodeId>>& users) const;
 
  private:

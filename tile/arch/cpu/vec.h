@@ -1,4 +1,5 @@
-// Vectors: types and operators, conversions, lane operations, memory. Kernels include this header; see tile/README.md.
+// CPU vectors: types and operators, conversions, lane operations, loads and stores. Kernels include this header instead
+// of its parts; see tile/README.md.
 #pragma once
 
 #include "tile/arch/cpu/convert.h"

@@ -1,4 +1,5 @@
-// The keywords of CUDA C++, built-in variables and the entry points of kernels, for the host's compiler.
+// Definitions for compiling CUDA C++ with the host's compiler: keywords, built-in variables and entry points of
+// kernels.
 #pragma once
 
 #define __CUDACC__ 1
@@ -23,8 +24,8 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define __grid_constant__
 #define __constant__ static
 #define __align__(n) __attribute__((aligned(n)))
-// `extern __shared__ T name[]`: nobody defines this symbol, and the emulator points references to it at the block's
-// memory. Static shared variables do not compile.
+// For `extern __shared__ T name[]`. No unit defines the symbol; the emulator resolves references to it to the block's
+// shared memory. Static shared variables do not compile.
 #define __shared__ __attribute__((weak))
 
 #define threadIdx (::heddle_emulated_thread->thread_index)
@@ -33,9 +34,9 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define gridDim (::heddle_emulated_thread->block->grid_dim)
 inline constexpr int warpSize = 32;
 
-// The handler that -fsanitize=alignment calls (jit/cuda/emulated.cc). It does not return, since a GPU rejects addresses
-// that are not multiples of the access size. Names and layout are those of the compilers' run-time library, which is
-// not linked.
+// The handler that code compiled with -fsanitize=alignment calls (jit/cuda/emulated.cc). The handler does not return,
+// since a GPU rejects addresses that are not multiples of the access size. The function's name and the layout of the
+// structure are those of the compilers' sanitizer library, which is not linked.
 struct HeddleMisaligned {
   const char* file;
   uint32_t line, column;
@@ -48,7 +49,7 @@ extern "C" __attribute__((used, noreturn, visibility("hidden"))) inline void __u
   __builtin_unreachable();
 }
 
-// The place of a call, as a default argument.
+// A default argument with the source location of the call.
 #define HEDDLE_PLACE ::heddle::emulated::Place place = {__builtin_FILE(), static_cast<uint32_t>(__builtin_LINE())}
 
 namespace heddle::emulated {
@@ -70,7 +71,7 @@ struct remove_const<const T> {
   using type = T;
 };
 
-// Calls a kernel with the arguments of a launch.
+// Calls a kernel with the argument pointers of a launch.
 template <auto Kernel>
 struct Entry;
 template <typename... Args, void (*Kernel)(Args...)>
@@ -95,7 +96,8 @@ constexpr Dim dim_of(uint32_t x, uint32_t y = 1, uint32_t z = 1) {
 
 }  // namespace heddle::emulated
 
-// BOUNDS and CLUSTER: the arguments of __launch_bounds__ and __cluster_dims__, in parentheses; () if there are none.
+// Defines the kernel information of kernel NAME for the emulator. BOUNDS and CLUSTER are the parenthesised arguments of
+// the kernel's __launch_bounds__ and __cluster_dims__, or () if the kernel lacks the attribute.
 // clang-format off
 #define HEDDLE_EMULATED_KERNEL(NAME, BOUNDS, CLUSTER)                                                          \
   extern "C" {                                                                                                 \

@@ -1,12 +1,13 @@
-// Asynchronous copies from global to shared memory, in groups per thread.
+// Asynchronous copies from global to shared memory (cp.async). Each thread organises its copies in groups.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm80 {
 
-// Copies `valid` bytes (0 .. Bytes) from `from` to the shared address `to` and fills the rest of Bytes with zeros. With
-// valid = 0, nothing is read. Both addresses are aligned to Bytes, which is 4, 8 or 16; copies of 16 bypass the L1.
+// Copies `valid` bytes (0 to Bytes) from `from` to the shared-memory address `to`, and fills the rest of the Bytes
+// bytes with zeros. If `valid` is 0, nothing is read. Bytes is 4, 8 or 16; both addresses must be aligned to Bytes.
+// Copies of 16 bytes bypass the L1.
 template <int Bytes>
 __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
@@ -18,7 +19,7 @@ __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid)
   }
 }
 
-// The same for 16 bytes that the L2 evicts first, from sm_90 on.
+// Copies 16 bytes. On sm_90 and later, the L2 evicts the source's lines first.
 __device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ < 900
   copy_async<16>(to, from, 16);
@@ -29,16 +30,17 @@ __device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #endif
 }
 
-// The same for 16 bytes that stay in the L1.
+// Copies 16 bytes and keeps the source's lines in the L1.
 __device__ inline void copy_async_l1_resident(uint32_t to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// Ends a group, which holds this thread's copies since the last one, possibly none.
+// Ends a group of copies. The group consists of this thread's copies since its previous group; it may be empty.
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// Waits until all but the last Pending groups of this thread are done. Other threads see the data after a barrier.
+// Waits until all but the last Pending groups of this thread are complete. Other threads see the data only after a
+// barrier.
 template <int Pending>
 __device__ inline void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");

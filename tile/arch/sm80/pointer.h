@@ -1,11 +1,12 @@
-// Pointers that are computed once.
+// Makes the compiler compute a pointer once and keep it in a register.
 #pragma once
 
 namespace heddle::tile::sm80 {
 
-// Returns p, a pointer to global memory, and hides its computation from the compiler. It then stays in a register, and
-// accesses use constant byte offsets from it; otherwise it would be computed again before each conditional access. The
-// asm gets it without its type, since NVVM refuses isspacep on a pointer to a structure.
+// Returns p, a pointer to global memory, and hides from the compiler how p was computed. The pointer then stays in a
+// register, and accesses use constant byte offsets from it. Otherwise, the compiler would compute the pointer again
+// before each conditional access. The asm statement uses a const void*, since NVVM rejects isspacep on a pointer to a
+// structure.
 template <typename T>
 __device__ inline T* anchored(T* p) {
   const void* q = p;

@@ -1,5 +1,6 @@
-// Convolution of channels-last images as implicit GEMM. Rows are the output pixels of one image row, columns the output
-// channels. A is read straight from the image, or from a padded copy of the rows that a task needs.
+// Convolution of channels-last images as implicit GEMM. The rows of the GEMM are the output pixels of one image row,
+// and the columns are the output channels. A is read directly from the image, or from a padded copy of the image rows
+// that a task needs.
 #pragma once
 
 #include "tile/kernel/cpu/gemm.h"
@@ -7,8 +8,9 @@
 
 namespace heddle::tile {
 
-// The part of the input under a block of output rows. The micro-kernel reads channel c under line ky of the windows, y
-// lines and x pixels from the block's first output, at data[kd * plane + ky * tap + y * row + x * pixel + c].
+// The part of the input that a block of output rows needs. Channel c at depth kd and line ky of a window is at
+// data[kd * plane + ky * tap + y * row + x * pixel + c]. Here, y and x are the offsets in input lines and pixels from
+// the first window of the block.
 template <typename T>
 struct ConvWindow {
   const T* data;
@@ -17,7 +19,7 @@ struct ConvWindow {
 
 // ---- Forms of the input.
 
-// Read in place: compute type, no padding, no dilation of the input.
+// An input that is read in place. It has the compute type, no padding and no input dilation.
 template <typename T>
 struct DirectX {
   const T* data;
@@ -31,14 +33,14 @@ struct DirectX {
   }
 };
 
-// Copied with its padding (and the zeros of a dilated input), from any storage type and strides (in elements). The
-// first layer of a network may read a channels-first image this way.
+// An input that is copied to scratch memory with its padding and the zeros of input dilation. The input may have any
+// storage type and any strides (in elements). The first layer of a network may read a channels-first image this way.
 template <typename T, typename TX>
 struct CopiedX {
   const TX* data;
   int64_t batch, stride[3], channel;
 
-  // A dense channels-last image.
+  // Returns the input for dense channels-last images.
   static CopiedX dense(const TX* data, const ConvShape& s) {
     const int64_t pixel = s.groups * s.c, row = pixel * s.in[2], plane = row * s.in[1];
     return {data, plane * s.in[0], {plane, row, pixel}, 1};
@@ -61,7 +63,8 @@ struct CopiedX {
   }
 
  private:
-  // Index in the stored input of position `at` of the padded, dilated input; -1 for a zero.
+  // Returns the index in the stored input of position `at` in the padded, dilated input; -1 if that element is a zero
+  // of the padding or dilation.
   static int64_t source(const ConvShape& s, int d, int64_t at) {
     at -= s.low[d];
     if (at < 0 || at % s.lhs_dilation[d] != 0) return -1;
@@ -81,7 +84,7 @@ struct CopiedX {
         ++x;
         continue;
       }
-      int64_t run = 1;  // pixels that are also consecutive in the input
+      int64_t run = 1;  // the number of pixels from here on that are consecutive in the input
       if (s.lhs_dilation[2] == 1) run = width - x < s.in[2] - from ? width - x : s.in[2] - from;
       if (channel == 1 && pixel == stride[2]) {
         copy_matrix(out + x * pixel, 0, in + from * stride[2], 0, 1, 1, run * pixel);
@@ -95,15 +98,15 @@ struct CopiedX {
 
 namespace detail {
 
-// Runs of A that follow each other in the filter's order, as MicroA takes them.
+// The contiguous segments of A, in the order of the filter, in the form of MicroA.
 struct ConvSegments {
   const int64_t* offsets = nullptr;
   const int64_t* skips = nullptr;
   int64_t count = 0, length = 0;
 };
 
-// The runs of the window's taps in a box. Runs are joined across the width of the window if its pixels are neighbours
-// in memory. Writes two numbers for each run.
+// Returns the segments of the window's taps in a box. If the pixels of a window line are contiguous in memory, they
+// form one segment. Writes two numbers for each segment (offset and skip) to `numbers`.
 template <typename T>
 inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, const ConvTaps& box, int64_t* numbers) {
   const bool joined = w.pixel == s.c && s.dilation[2] == 1;
@@ -127,7 +130,7 @@ inline ConvTaps all_taps(const ConvShape& s) {
   return {{0, 0, 0}, {int32_t(s.kernel[0]), int32_t(s.kernel[1]), int32_t(s.kernel[2])}};
 }
 
-// The runs of all taps.
+// Returns the segments of all taps of the window.
 template <typename T>
 inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t* numbers) {
   ConvSegments made = conv_segments(s, w, all_taps(s), numbers);
@@ -139,25 +142,25 @@ inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, in
 
 namespace detail {
 
-// Output rows [oh, oh + rows) of a group's image. Their input is already prepared.
+// Output rows [oh, oh + rows) of one group of one image, with their input already prepared.
 template <typename T>
 struct ConvRows {
   int64_t n, g, od, oh, rows;
   ConvWindow<T> window;
-  const ConvTaps* taps;  // boxes for the panels of all groups; null: all taps
-  int64_t* numbers;      // scratch for segments
+  const ConvTaps* taps;  // the boxes of taps of the panels of all groups; null: all panels use all taps
+  int64_t* numbers;      // scratch memory for the numbers of segments
   ConvSegments segments;
-  // The segments of a panel. The panels of neighbouring phases use separate memory.
+  // Returns the segments of a panel. Panels with different `phase` use separate parts of the scratch memory.
   TILE_INLINE ConvSegments of_panel(const ConvShape& s, int64_t panel, int64_t phase) const {
     return taps == nullptr ? segments : conv_segments(s, window, taps[panel], numbers + 2 * phase * s.taps());
   }
-  // True if some lines of windows lie in the padding.
+  // True if some window lines of these rows are in the padding.
   bool leaves_image(const ConvShape& s) const {
     const int64_t first = oh * s.stride[1] - s.low[1];
     const int64_t last = first + (rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1];
     return s.lhs_dilation[1] == 1 && (first < 0 || last >= s.in[1]);
   }
-  // The same segments without lines in the padding, for output row y of the block.
+  // Returns the segments of a panel for output row y of the block, without window lines in the padding.
   ConvSegments of_row(const ConvShape& s, int64_t panel, int64_t phase, int64_t y) const {
     ConvTaps box = taps == nullptr ? all_taps(s) : taps[panel];
     const int64_t at = (oh + y) * s.stride[1] - s.low[1];
@@ -167,15 +170,15 @@ struct ConvRows {
   }
 };
 
-// Panels that are multiplied before their results are stored.
+// The number of panels that are multiplied before their results are stored together.
 template <typename Epilogue>
 inline constexpr int kPhases = 1;
 template <typename Epilogue>
 requires kPanelPhases<Epilogue>
 inline constexpr int kPhases<Epilogue> = kInterleaved<Epilogue>;
 
-// Computes output row `y` of the block for the panels from `bp` on, for an epilogue along rows. `columns` is the number
-// left of a phase.
+// Computes output row `y` of the block for an epilogue along rows, with kPhases panels that start at `bp`. `columns` is
+// the number of remaining columns of each phase.
 template <int NV, bool Narrow, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
                                 const ConvSegments* segments, int64_t y, const TB* bp, int64_t nr, int64_t col,
@@ -206,7 +209,7 @@ TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShap
   }
 }
 
-// Computes these rows for panels [panel0, panel1). Scratch: the accumulators `c`.
+// Computes the rows of `block` for panels [panel0, panel1). `c` is scratch memory for the accumulators.
 template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
                             const TB* filters, const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
@@ -255,7 +258,8 @@ TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s
 
 namespace detail {
 
-// A part of k: several segments, or a part of one.
+// A part of k: one or several whole segments, or a part of one segment. next_steps() returns the part after `before`,
+// with at most `most` elements of k.
 struct ConvSteps {
   int64_t segment, segments, first, length;
 };
@@ -268,7 +272,8 @@ inline ConvSteps next_steps(const ConvSteps& before, int64_t segments, int64_t l
   return s;
 }
 
-// As conv_block(), for long k: products are added to the sums of a row of outputs s.block_k at a time.
+// conv_block() for long k. It computes the products of s.block_k elements of k at a time for a whole row of outputs,
+// and adds them to the sums of the row.
 template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
 void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block, const TB* filters,
                      const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
@@ -314,11 +319,12 @@ void conv_block_long(const MicroKernels<T, TB>& micro, const ConvShape& s, const
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T),
-// X::kCopies, kAlongRows<Epilogue>). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of
-// gemm(): batch is the image, row the output pixel in row-major order, col the output channel. Long: compensated sums
-// of parts of k, s.block_k products each, over all taps. `taps`: optional boxes of the taps of each panel of each
-// group.
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>).
+//   filters   [group][panel][kd][kh][kw][c][NR] (core/pack.h)
+//   epilogue  as for gemm(): batch is the image, row the output pixel in row-major order, col the output channel
+//   scratch   s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), X::kCopies, kAlongRows<Epilogue>) bytes
+//   taps      optional: the box of taps of each panel of each group; must be null if Long
+//   Long      adds the sums of parts of k with compensation; each part has s.block_k products
 template <int NV, bool NarrowTail = false, bool Long = false, typename T, typename TB, typename X, typename Epilogue>
 void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end, const ConvTaps* taps = nullptr) {
@@ -331,7 +337,7 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks;
-    if (ready != block) {  // tasks of one block are consecutive: its input stays ready
+    if (ready != block) {  // the tasks of a block are consecutive, so its input is prepared once
       at.oh = block % row_blocks * s.block_rows;
       at.rows = s.out[1] - at.oh < s.block_rows ? s.out[1] - at.oh : s.block_rows;
       at.od = block / row_blocks % s.out[0];
@@ -351,8 +357,8 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
   }
 }
 
-// Computes all channels of output rows [oh, oh + rows) of an image of depth 1. Scratch as for conv() with blocks of
-// `rows`.
+// Computes all channels of output rows [oh, oh + rows) of image n, which has depth 1. The scratch memory has the size
+// that conv() needs for blocks of `rows` rows.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename X, typename Epilogue>
 void conv_rows(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters,
                const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows,

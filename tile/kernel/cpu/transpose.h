@@ -1,4 +1,4 @@
-// Copies of a matrix with a change of strides and element type.
+// Copies a matrix with new strides and a new element type.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
@@ -8,17 +8,19 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Interleaves the low (High = 0) or high halves of a and b in runs of Run lanes.
+// Interleaves runs of Run lanes from a and b. With High = 0, the first run of each pair of runs of a and b; with
+// High = 1, the second run.
 template <int Run, int High, typename T, int W, int... I>
 TILE_INLINE vec<T, W> interleave(vec<T, W> a, vec<T, W> b, indices<I...>) {
-  // Lane i of the result: within each pair of runs, the first run comes from a, the second from b.
+  // In each pair of runs of the result, the first run is from a and the second run is from b.
   return {
       __builtin_shufflevector(a.v, b.v, (((I / Run) & 1) * W + (I / (2 * Run)) * 2 * Run + High * Run + I % Run)...)};
 }
 
 }  // namespace detail
 
-// Transposes a square matrix whose elements are runs of Run lanes, held as W / Run rows, in log2(W / Run) exchanges.
+// Transposes a square matrix of W / Run rows in registers, in log2(W / Run) exchanges. An element of the matrix is a
+// run of Run lanes.
 template <int Run = 1, typename T, int W>
 TILE_INLINE void transpose_rows(vec<T, W> (&r)[W / Run]) {
   constexpr int N = W / Run;
@@ -46,9 +48,10 @@ TILE_INLINE void store_zero(T* p, int64_t n) {
 
 namespace detail {
 
-// dst[i][j] = src[i + j * col] for i, j < W. Only `rows` and `columns` of them exist: later columns repeat the last
-// one. Writes `rows` rows of `width` elements. `end`: elements from src on that may be read. A partial column reads
-// whole vectors where it can, since partial loads and stores cost several whole ones.
+// Transposes a block: dst[i][j] = src[i + j * col] for i < rows, j < columns, where rows and columns are at most W.
+// Writes `rows` rows of `width` elements; elements after `columns` repeat the last column. src[0] to src[end - 1] may
+// be read. For a partial column, reads a whole vector if `end` allows it, since a partial load or store costs as much
+// as several whole ones.
 template <bool WholeColumns, bool WholeRows, typename T, typename S>
 TILE_INLINE void transpose_block(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t col,
                                  int64_t rows, int64_t columns, int64_t width, int64_t end) {
@@ -75,7 +78,7 @@ TILE_INLINE void transpose_block(T* TILE_RESTRICT dst, int64_t dst_row, const S*
   }
 }
 
-// copy_matrix() with row == 1. It may write `width` columns.
+// copy_matrix() for row == 1. It may write up to `width` columns.
 template <typename T, typename S>
 void copy_transposed(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t col, int64_t rows,
                      int64_t cols, int64_t width) {
@@ -99,13 +102,13 @@ void copy_transposed(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRI
 
 }  // namespace detail
 
-// dst[i][j] = src[i * row + j * col] for i < rows, j < cols; dst has unit stride along j. Integers convert to the wider
-// type, 16-bit floats to float.
+// Copies a matrix: dst[i * dst_row + j] = src[i * row + j * col] for i < rows, j < cols. Converts elements to T:
+// integers to a wider type, 16-bit floats to float.
 template <typename T, typename S>
 void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT src, int64_t row, int64_t col,
                  int64_t rows, int64_t cols) {
   constexpr int W = kLanes;
-  // Shorter columns are copied one by one: a block would be mostly empty.
+  // Matrices with fewer rows are copied element by element, because blocks of W rows would be mostly empty.
   constexpr int64_t kFewest = W >= 16 ? 4 : W >= 8 ? 3 : 2;
   if (col == 1) {
     for (int64_t i = 0; i < rows; ++i) {
@@ -122,7 +125,8 @@ void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT s
   }
 }
 
-// The same, with rows of `width` elements, a whole number of vectors: elements after the columns are undefined.
+// copy_matrix() to rows of `width` elements, a whole number of vectors. In each row, the elements after the first
+// `cols` are undefined.
 template <typename T, typename S>
 void copy_padded(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src, int64_t row, int64_t col,
                  int64_t rows, int64_t cols) {

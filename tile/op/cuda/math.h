@@ -1,5 +1,5 @@
-// Elementary functions on the vectors of a GPU thread, by the device library lane by lane (in float at most 2 units in
-// the last place, 4 for pow).
+// Elementary functions on the vectors of a GPU thread. They call the CUDA device library for each lane. In float, the
+// error is at most 2 ulp, or 4 ulp for pow.
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
@@ -69,14 +69,14 @@ TILE_INLINE vec<T, W> rsqrt(vec<T, W> a) {
 #endif
 }
 
-// a / b for b >= 1; at most 2 units in the last place, zero if b is 2^126 or more.
+// Returns a / b for b >= 1, with an error of at most 2 ulp. Returns zero if b is 2^126 or more.
 template <int W>
 TILE_INLINE vec<float, W> divide_by_logistic(vec<float, W> a, vec<float, W> b) {
   return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
 }
 
-// 1 + erf(x); error 2^-22. 1 - erf(t) is computed as a power of two, whose exponent is fitted up to t = 5 and decreases
-// beyond.
+// Returns 1 + erf(x), with an error of 2^-22. 1 - erf(t) for t = |x| is computed as a power of two. Its exponent is a
+// polynomial in t that was fitted up to t = 5 and decreases beyond.
 template <int W>
 TILE_INLINE vec<float, W> erf_plus_one(vec<float, W> a) {
   return map_lanes(a, [](float x) {

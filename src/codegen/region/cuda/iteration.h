@@ -6,19 +6,20 @@
 
 namespace heddle::codegen {
 
-// Writes a team's work in one iteration of the grid: the sweeps in order, inside a serial loop if there is one.
+// Generates the code of a thread group for one iteration of the grid: the passes over the data in order, inside a
+// serial loop if the kernel has one.
 class IterationWriter {
  public:
   explicit IterationWriter(SweepContext& context) : c_(context), sweeps_(context) {}
 
-  // Declares the variables that iteration number `iteration` of `total` fixes, the last grid dimension fastest.
+  // Declares the grid variables of iteration number `iteration` of `total`. The last grid dimension varies fastest.
   void declare_grid(int64_t total, const std::string& iteration);
   void write_iteration();
-  // Writes only the loads of the iteration's first sweep.
+  // Writes only the loads of the iteration's first pass.
   void write_ahead();
 
  private:
-  // The teams of the block take the values of `v` in turn.
+  // Writes a loop in which the thread groups of the block process the values of `v` round-robin.
   void write_serial(schedule::VarId v);
   void write_next(schedule::VarId v);
   void write_prefetches();

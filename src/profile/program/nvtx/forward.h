@@ -9,11 +9,12 @@
 
 namespace heddle::profile {
 
-// The call stacks of forward operators, by the sequence numbers that operators share with their gradient functions.
-// Only the latest kMost are kept, more than a training step has.
+// Stores the call stacks of forward operators by sequence number. A forward operator and its gradient function have the
+// same sequence number. Only the latest kMost operators are kept, which is more than a training step has.
 class ForwardOperators {
  public:
-  // Records the operators that a thread is in. `stack`: the number of the stack that called them.
+  // Records the operators that are active on a thread. `stack` is the number of the call stack that called the
+  // operators.
   void remember(std::span<const Range> ranges, uint64_t stack) {
     const std::lock_guard lock(mutex_);
     for (const Range& range : ranges) {
@@ -23,7 +24,8 @@ class ForwardOperators {
     }
   }
 
-  // The stack that called the forward operator of the outermost range that has a sequence number; 0: unknown.
+  // Returns the number of the call stack that called a forward operator; 0 if unknown. The operator is that of the
+  // outermost range with a sequence number.
   uint64_t stack_of(std::span<const Range> ranges) const {
     const std::lock_guard lock(mutex_);
     for (const Range& range : ranges) {

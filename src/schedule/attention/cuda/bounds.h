@@ -6,12 +6,14 @@
 
 namespace heddle::schedule {
 
-// Sets the bounds from which the kernel computes the tiles of keys of a tile of rows, and the plain ones among them:
-// `first`, `plain_first`, `plain_last` and `last` of its arguments. Also sets the lengths for which the bounds hold.
+// Sets the bounds `first`, `plain_first`, `plain_last` and `last` in the kernel's arguments. For a tile of rows, the
+// kernel computes from the bounds the range of key tiles to process, and the subrange of key tiles whose scores are
+// plain (without a mask). Also sets the range of key lengths for which the bounds are valid.
 void set_bounds(tile::AttentionArgs& args, const AttentionDesc& attention, int64_t tile_m, int64_t tile_n);
 
-// ", 28 of 64 tiles of keys left out, 8 masked", as part of a reason: counted for one head by the bounds above. Empty
-// if all scores are plain or a length decides.
+// Returns a text such as ", 28 of 64 tiles of keys left out, 8 masked" for the kernel's reason. The numbers are for one
+// head and follow from the bounds of set_bounds(). Returns "" if all scores are plain, or if the numbers depend on a
+// length that is only known at run time.
 std::string tiles_text(const AttentionDesc& attention, int64_t tile_m, int64_t tile_n);
 
 }  // namespace heddle::schedule

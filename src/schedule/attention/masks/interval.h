@@ -15,8 +15,9 @@ struct Box {
   Range rows, keys;
 };
 
-// Bounds of a value over a box: factor * p + [lo, hi], where p is the element of the first product (Q K^T); just
-// [lo, hi] if factor is 0. If `is_known` is false, the value may be anything.
+// Bounds of a value over all elements of a box. The value is in factor * p + [lo, hi], where p is the element of the
+// first product (Q K^T); if factor is 0, the value is in [lo, hi]. If `is_known` is false, nothing is known about the
+// value.
 struct Bounds {
   bool is_known = false;
   double factor = 0, lo = 0, hi = 0;
@@ -27,10 +28,11 @@ struct Bounds {
 Bounds bounds(double lo, double hi, double factor = 0);
 Bounds truth(bool never, bool always);
 
-// Converts a bound to a type: it becomes infinite if it exceeds the type's largest finite value.
+// Converts a bound to a type: a bound beyond the type's largest finite value becomes infinite.
 double to_type(double x, DType dtype);
 
-// Bounds of a value that equals a or b, of a * b, of a comparison of a and b.
+// either(): bounds of a value that equals a or b. product(): bounds of a * b. compare(): bounds of the comparison `op`
+// of a and b.
 Bounds either(const Bounds& a, const Bounds& b);
 Bounds product(const Bounds& a, const Bounds& b);
 Bounds compare(ir::Op op, const Bounds& a, const Bounds& b);

@@ -4,7 +4,8 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages; the table in stages.cc says what each is for.
+// Two of the steps that turn the expressions of a kernel into stages. The table in stages.cc gives the purpose of each
+// step.
 void lay_out_loops(CpuDrafts& k);
 void prefetch_next(CpuDrafts& k);
 

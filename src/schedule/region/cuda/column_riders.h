@@ -7,22 +7,22 @@
 
 namespace heddle::schedule {
 
-// Column reductions that share a read with row kernels and are computed in the same pass: each block also sums the
-// columns of its part of the rows.
+// Finds column reductions that read the same values as row kernels, and computes both in the same pass: each block of a
+// row kernel also reduces the columns over its part of the rows.
 class ColumnRiders {
  public:
   explicit ColumnRiders(Region& region) : region_(region) {}
 
-  // Splits the reductions that can ride along into partial ones.
+  // Finds the column reductions that can be computed with a row kernel, and splits each into partial reductions.
   void find();
   void clear() { passes_.clear(); }
 
-  // The next pass whose rows and partial reductions are pending.
+  // Returns the next pass whose rows and partial reductions are not yet planned; nullopt if there is none.
   std::optional<RegionBackend::Planned> next();
 
  private:
   struct Rows {
-    ir::ValueId rows;  // the root that spans them
+    ir::ValueId rows;  // the output over whole rows that the pass computes
     std::vector<ir::ValueId> partials;
     std::vector<int64_t> extents;
   };
@@ -33,7 +33,7 @@ class ColumnRiders {
 
   Region& region_;
   std::vector<Rows> passes_;
-  std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;  // for each split: the values that replace the old ones
+  std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;  // for each split: from old values to their replacements
 };
 
 }  // namespace heddle::schedule

@@ -1,5 +1,5 @@
-// The end of an attention kernel for 64 rows of O (sm80.h, sm90.h): partial sums over keys are added up; rows are
-// divided by their sums and passed to the epilogue.
+// The last phase of the attention kernels sm80.h and sm90.h, for 64 rows of O. It adds partial sums over the keys,
+// divides each row by its sum of exponentials, and passes the rows to the epilogue.
 #pragma once
 
 #include "tile/arch/sm80/named_barrier.h"
@@ -9,7 +9,7 @@
 
 namespace heddle::tile::cuda {
 
-// Synchronises the four warps of a group of rows by a named barrier of the group.
+// Synchronises the four warps that share a group of rows, with the group's named barrier.
 __device__ inline void sync_group(int group) {
   constexpr int kFirst = 1;
   if (group == 0) {
@@ -23,9 +23,9 @@ __device__ inline void sync_group(int group) {
   }
 }
 
-// Partial sums of a group's rows in memory. For each part, with neighbouring threads contiguous: O of their rows, four
-// floats at a time, then the maximum and the sum of each thread's two rows. Threads: the threads of a part, 128 in
-// memory.
+// The partial sums of a group's rows, in memory. The keys are divided into parts. Each part of the keys has an array
+// [float4][thread]: first the float4s with O of the thread's rows, then one with the maxima and the sums of
+// exponentials of the thread's two rows. Threads is the number of threads of a part: 128 in global memory.
 template <typename Config, int Threads = 128>
 class AttentionParts {
  public:
@@ -41,8 +41,9 @@ class AttentionParts {
     }
     store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
   }
-  // Adds the parts if there are few rows, into part 0. Each of `Adders` threads adds some groups of four floats of one
-  // of the first `threads` (at most 32) threads.
+  // Adds O of all parts and stores the sums in part 0. Used if the group has few rows, which belong to its first
+  // `threads` (at most 32) threads. `Adders` threads divide this work; each adds some of the float4s of one of these
+  // threads.
   template <int Adders>
   __device__ void add_for(int32_t threads, int32_t thread) const {
     const int32_t of = thread % 32;
@@ -84,7 +85,8 @@ class AttentionParts {
 #pragma unroll
     for (int i = 0; i < kFours; ++i) put(r, i, load(0, i, thread));
   }
-  // The i-th group of four floats of a thread: two columns of its two rows; and the maxima and sums of these rows.
+  // Sums over all parts of the keys. `four` is the i-th float4 of a thread, with two columns of each of the thread's
+  // two rows. `max` and `sum` are the maxima and the sums of exponentials of these rows.
   struct Sums {
     float4 four;
     float max[2], sum[2];
@@ -102,14 +104,15 @@ class AttentionParts {
     }
     return r;
   }
-  // For rows that do not exist: no register of such a thread needs to stay live while other threads add.
+  // Resets the registers of a thread without valid rows, so that they need not stay live while other threads add.
   __device__ static void clear(AttentionRegisters<Config>& r) {
 #pragma unroll
     for (float& x : r.o) x = 0;
     r.sum[0] = r.sum[1] = 1;
     r.max[0] = r.max[1] = 0;
   }
-  // Loads the sums of a thread's own rows; all threads of a warp call it. The loads in flight are limited by registers.
+  // Adds O of all parts for the thread's own rows. All threads of a warp must call this function. The function limits
+  // the number of loads in flight to save registers.
   __device__ void load_all(AttentionRegisters<Config>& r, int32_t thread) const {
     const float2 max = most(thread);
 #pragma unroll
@@ -140,7 +143,9 @@ class AttentionParts {
   __device__ void store(int32_t split, int i, int32_t thread, float4 x) const {
     *at(split, i, thread) = x;
   }
-  // A part whose scores are all minus infinity contributes nothing.
+  // Returns the weight of one part of the keys in the sums over all parts. `max` is the maximum score of the part, and
+  // `of_all` that of all parts. A part whose scores are all minus infinity has the weight 0 if another part has a
+  // score.
   __device__ static float weight(float max, float of_all) {
     return max == of_all ? 1.0f : exp2_approx((max - of_all) * kAttentionLog2e);
   }
@@ -155,8 +160,8 @@ class AttentionParts {
     });
     return max;
   }
-  // Calls f(parts, number of remaining parts) on batches of parts whose loads overlap; nothing else hides their
-  // latency. A short last batch repeats its last part.
+  // Calls f(parts, number of remaining parts) for batches of kAtOnce parts. The loads of a batch overlap, which hides
+  // their latency. A last batch with fewer parts repeats its last part.
   template <typename F>
   __device__ void for_parts(F f) const {
 #pragma unroll 1
@@ -175,8 +180,9 @@ class AttentionParts {
   float* const floats_;
 };
 
-// Writes a group's sums over a part of the keys to memory. The last block to arrive reads the sums of all parts into
-// its registers, added in the order of the parts. `left`: rows from the group's first one on.
+// Writes a group's sums over one part of the keys to global memory. The last block to do so adds the sums of all parts,
+// in the order of the parts, into its registers `r` and returns true; the other blocks return false. `told` is shared
+// memory with one word per group. `left` is the number of valid rows from the group's first row on.
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
                                  int32_t* told, int group, int32_t left) {
@@ -190,7 +196,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   };
   const auto thread = static_cast<int32_t>(threadIdx.x) % kAdders;
   const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
-  // Four threads share a row and the row eight further on.
+  // Each group of four threads shares a row i < 8 and the row i + 8.
   const int32_t threads_with_rows = left < 8 ? 4 * left : 32;
   const bool are_few = key_warps<Config> != 0 || left <= 16, has_rows = !are_few || thread < threads_with_rows;
   const AttentionParts<Config> parts(args, rows);
@@ -225,7 +231,8 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   return true;
 }
 
-// Writes a group's sums over a part of the keys to memory, for attention_combine(). `row`: the thread's first row.
+// Writes a group's sums over one part of the keys to global memory, for attention_combine(). `row` is the thread's
+// first row.
 template <typename Config>
 __device__ inline void store_part(const AttentionRegisters<Config>& r, const AttentionArgs& args,
                                   const AttentionUnit& unit, int group, int32_t row) {
@@ -234,9 +241,9 @@ __device__ inline void store_part(const AttentionRegisters<Config>& r, const Att
   parts.store(r, unit.split, static_cast<int32_t>(threadIdx.x) % 128);
 }
 
-// For warps of a block that have the same 16 rows and different keys: adds the sums over all keys into the registers of
-// the first warp; the other warps get zeros. `floats`: few_rows_sums_bytes() of shared memory for each warp, which no
-// warp may still be reading when all have arrived here.
+// Adds the sums of the warps of a block that process the same 16 rows and different keys. The first warp gets the sums
+// over all keys in its registers; the other warps get zeros. `floats` is shared memory with few_rows_sums_bytes() for
+// each warp. When all warps have entered this function, no warp may still be reading the old content of `floats`.
 template <typename Config, int Warps>
 __device__ inline void add_warps(AttentionRegisters<Config>& r, uint8_t* floats) {
   const auto thread = static_cast<int32_t>(threadIdx.x), lane = thread % 32, warp = thread / 32;
@@ -254,10 +261,12 @@ __device__ inline void add_warps(AttentionRegisters<Config>& r, uint8_t* floats)
   }
 }
 
-// For kernels without a score beside those of keys.
+// The sink of kernels without an attention sink, which is an additional score that belongs to no key.
 struct NoSink {};
 
-// The factor for a row of O, from the thread's share of the row's sum. All lanes of a warp call it.
+// Returns the factor by which a row of O is multiplied: the reciprocal of the row's sum of exponentials, or 0 if that
+// sum is 0 and kZeroIfEmpty is set. `sum` is the thread's part of the row's sum. All lanes of a warp must call this
+// function.
 template <typename Config, typename Sink>
 __device__ inline float row_factor(float sum, float max, const AttentionArgs& args, const Sink& sink, int32_t batch,
                                    int32_t row) {
@@ -266,21 +275,21 @@ __device__ inline float row_factor(float sum, float max, const AttentionArgs& ar
   if constexpr (Config::kSink) {
     float score[1] = {0};
     sink(score, batch, row < args.m ? row : args.m - 1, 0, 1);
-    const float base = max == -__builtin_inff() ? 0.0f : max;  // as for a row without visible keys
+    const float base = max == -__builtin_inff() ? 0.0f : max;  // 0 for a row without visible keys
     sum += exp2_approx((score[0] - base) * kAttentionLog2e);
   }
   return Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
 }
 
-// The byte offset of column `col` of row `row` of a warp's staged results. The tile is stored in pieces of `Piece`
-// bytes, each with 128 bytes a row.
+// Returns the byte offset of element (row, col) in a warp's staged results. The tile is stored in pieces of `Piece`
+// bytes; a row of a piece has 128 bytes.
 template <typename In, int Piece>
 __device__ inline uint32_t result_place(int row, int col) {
   constexpr int kElement = sizeof(In), kColumns = kGemmRowBytes / kElement;
   return col / kColumns * Piece + swizzle<128>(static_cast<uint32_t>(row * kGemmRowBytes + col % kColumns * kElement));
 }
 
-// Two neighbours converted to the operands' type; 32-bit values stay as they are.
+// Converts two neighbouring results to the operand type In; for a 32-bit In, returns them as floats.
 template <typename In>
 __device__ inline auto as_results(float low, float high) {
   if constexpr (sizeof(In) == 2) {
@@ -290,8 +299,8 @@ __device__ inline auto as_results(float low, float high) {
   }
 }
 
-// Passes the warp's 16 rows of O through shared memory to the epilogue. `row`: the first of them; `rows`: its index in
-// the block's tile.
+// Passes the warp's 16 rows of O through shared memory to the epilogue. `rows` points to the warp's rows in the block's
+// tile in shared memory. `row` is the index in O of the warp's first row.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
                                        const Epilogue& epilogue, uint8_t* rows, const AttentionUnit& unit,
@@ -311,7 +320,7 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
     }
   }
   __syncwarp();
-  // Eight lanes a row: 64 columns.
+  // Eight lanes process 64 columns of a row.
 #pragma unroll
   for (int first = 0; first < Config::kWidth; first += 64) {
     const int32_t own = first + lane % 8 * 8, col = first_column<Config>(unit) + own;

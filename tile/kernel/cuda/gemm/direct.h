@@ -1,23 +1,24 @@
-// D = epilogue(A B) for products of only a few memory reads per lane. A lane loads its own operands, 16 bytes of k at a
-// time and all at once, and stores its own results. Only the sums of warps that share a tile's k pass through shared
-// memory, and hardly an instruction precedes the first load: this matters if a product takes no longer than its launch.
+// D = epilogue(A B) for products with only a few loads per lane. A lane loads its own operands (each load reads 16
+// bytes of k, and all loads are issued at once) and stores its own results. Only the sums of warps that share a tile
+// and divide k pass through shared memory. Few instructions precede the first load, which matters if a product takes no
+// longer than its launch.
 //
-// Any order of k gives the same sum if both operands agree on it: of 64 bytes of k, each of the four lanes of a
-// fragment's row has 16 contiguous bytes. Likewise any lane may compute any column of D's row: a lane gets neighbouring
-// columns over all its instructions.
+// k may be permuted if A and B use the same permutation. So of every 64 bytes of k, each of the four lanes of a
+// fragment's row loads 16 contiguous bytes. The columns of D are also permuted among the lanes, so that a lane computes
+// contiguous columns over all its instructions.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides a configuration with named fields,
 //
 //   struct Config {
 //     using In = tile::half;                         // operand type of sm80::Mma, as stored in memory
-//     static constexpr int kBlocksM = 1, kBlocksN = 4;  // of a warp: 16 rows, 8 columns
-//     static constexpr int kWarpsM = 1, kWarpsN = 2, kWarpsK = 2;  // of a block
-//     static constexpr int kChunks = 3;              // per warp: pieces of 64 bytes of k
-//     static constexpr bool kWholeK = true;          // k is exactly kWarpsK * kChunks pieces, not less
+//     static constexpr int kBlocksM = 1, kBlocksN = 4;  // MMA blocks per warp, along rows (of 16) and columns (of 8)
+//     static constexpr int kWarpsM = 1, kWarpsN = 2, kWarpsK = 2;  // warps per thread block
+//     static constexpr int kChunks = 3;              // pieces of 64 bytes of k per warp
+//     static constexpr bool kWholeK = true;          // k is exactly kWarpsK * kChunks pieces; otherwise it may be less
 //   };
 //
-// operands with `MatrixLines<Element> lines(int batch)` along k, whose lines begin at multiples of 16 bytes and are
-// multiples of 16 bytes long, and an epilogue that stores D, as for gemm_reduce().
+// and two operands and an epilogue. An operand has `MatrixLines<Element> lines(int batch)` along k; the address and the
+// length of each line are multiples of 16 bytes. The epilogue stores D, as for gemm_reduce().
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -28,7 +29,7 @@
 
 namespace heddle::tile::cuda {
 
-inline constexpr int kDirectChunk = 64;  // bytes of k
+inline constexpr int kDirectChunk = 64;  // the bytes of k in a piece
 
 template <typename Config>
 struct DirectTraits {
@@ -38,8 +39,8 @@ struct DirectTraits {
   static constexpr int kBlocksM = Config::kBlocksM, kBlocksN = Config::kBlocksN, kChunks = Config::kChunks;
   static constexpr int kTiles = Config::kWarpsM * Config::kWarpsN, kThreads = 32 * kTiles * Config::kWarpsK;
   static constexpr int kTileM = 16 * kBlocksM * Config::kWarpsM, kTileN = 8 * kBlocksN * Config::kWarpsN;
-  static constexpr bool kGathers = (kBlocksN & (kBlocksN - 1)) == 0;  // a lane's columns are contiguous
-  static constexpr int kSums = kBlocksM * kBlocksN * 4;               // of a lane
+  static constexpr bool kGathers = (kBlocksN & (kBlocksN - 1)) == 0;  // True if a lane's columns are contiguous.
+  static constexpr int kSums = kBlocksM * kBlocksN * 4;               // accumulators per lane
   static constexpr int kSharedBytes = kTiles * (Config::kWarpsK - 1) * kSums * 32 * int(sizeof(Acc));
   static_assert(kBlocksN <= 4);
 };
@@ -48,7 +49,8 @@ struct alignas(16) DirectWords {
   uint32_t x[4];
 };
 
-// Line `line` of an operand (or its last line), from byte `k` on. Lines are less than 2^31 bytes apart.
+// Returns the address of byte `k` of line `line` of an operand. If there is no such line, returns that of the last
+// line. The stride between lines is less than 2^31 bytes.
 template <typename In>
 __device__ inline const uint8_t* direct_line(const MatrixLines<In>& lines, int line, int k) {
   const int inside = line < lines.lines ? line : lines.lines - 1;
@@ -71,7 +73,7 @@ __device__ inline void gemm_direct(const A& operand_a, const B& operand_b, const
   const int row = static_cast<int>(blockIdx.y) * Traits::kTileM + tile / Config::kWarpsN * (16 * kBlocksM) + g;
   const int column = static_cast<int>(blockIdx.x) * Traits::kTileN + tile % Config::kWarpsN * (8 * kBlocksN);
   const int k = warp_k * (kChunks * kDirectChunk) + t * 16;
-  const int left = lines_a.length * int(sizeof(In)) - k;  // bytes of k from the lane's first one on
+  const int left = lines_a.length * int(sizeof(In)) - k;  // the remaining bytes of k from the lane's first byte on
   const uint8_t *a[kBlocksM * 2], *b[kBlocksN];
 #pragma unroll
   for (int i = 0; i < kBlocksM * 2; ++i) a[i] = direct_line(lines_a, row + 8 * i, k);
@@ -119,7 +121,7 @@ __device__ inline void gemm_direct(const A& operand_a, const B& operand_b, const
     }
   }
   if constexpr (kWarpsK > 1) {
-    // Sums are stored as [part][sum][lane]; the first warp of a tile adds them up in order.
+    // The sums of the other warps of a tile are stored as [part of k][sum][lane]; the first warp adds them in order.
     Acc* sums = reinterpret_cast<Acc*>(raw_shared) + tile * (Traits::kSums * 32) + lane;
     constexpr int kPart = kTiles * Traits::kSums * 32;
     if (warp_k > 0) {

@@ -1,39 +1,42 @@
-// D = epilogue(A B) on sm_90a. One warpgroup feeds a ring of tiles in shared memory through TMA, and one or two
-// warpgroups multiply. Blocks are persistent and walk over the tiles.
+// D = epilogue(A B) on sm_90a. One warpgroup fills a ring of tiles in shared memory through TMA, and one or two
+// warpgroups multiply. Blocks are persistent: each processes many tiles.
 //
-// A generated unit gives a configuration with named fields,
+// A generated unit provides a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                      // half, bfloat; along k only tf32, tf32x2, e4m3, e5m2, int8_t
+//     using In = tile::half;                      // half or bfloat; if both operands are k-major, also tf32, tf32x2,
+//                                                 // e4m3, e5m2, int8_t
 //     using Out = tile::half;                     // half, bfloat, float, int32_t
 //     static constexpr int kTileM = 128, kTileN = 256, kStages = 4;
-//     static constexpr int kConsumers = 2;        // warpgroups that multiply
-//     static constexpr bool kPingPong = false;    // each has its own tile; else they share a tile by rows
+//     static constexpr int kConsumers = 2;        // the number of warpgroups that multiply
+//     static constexpr bool kPingPong = false;    // true: each consumer has its own tile; false: consumers divide the
+//                                                 // rows of a tile
 //     static constexpr int kClusterM = 2, kClusterN = 1;
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
-//     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
-//     static constexpr bool kConstantA = false, kConstantB = true;  // no launch writes it: the first tiles are loaded
-//                                                                   // while the preceding kernel still runs
-//     static constexpr bool kWholeColumns = true; // the columns of D are known to be a multiple of kTileN
-//     static constexpr bool kStreamA = false, kStreamB = false;  // read once, evicted first from the L2
-//     static constexpr bool kResidual = false;        // TMA loads the matrix of 16-bit elements that the
-//                                                 // epilogue reads beside D; kTma, not swapped
-//     static constexpr bool kGated = false;           // the epilogue combines pairs of sums (fragments_to_rows.h);
-//                                                     // not swapped
+//     static constexpr bool kStream = false;      // stream-K; not with clusters, ping-pong or kPartial
+//     static constexpr bool kConstantA = false, kConstantB = true;  // no kernel writes the operand, so its first tiles
+//                                                 // are loaded while the preceding kernel still runs
+//     static constexpr bool kWholeColumns = true; // the number of columns of D is a multiple of kTileN
+//     static constexpr bool kStreamA = false, kStreamB = false;  // the operand is read once: the L2 evicts it first
+//     static constexpr bool kResidual = false;    // TMA loads the residual, a matrix of 16-bit elements that the
+//                                                 // epilogue reads; only with kTma, not with kSwapped
+//     static constexpr bool kGated = false;       // the epilogue combines pairs of sums (fragments_to_rows.h); not
+//                                                 // with kSwapped
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
-// and an epilogue, called for every W neighbours of a row of D: v[0..n) are columns col .. col + n - 1. With
-// GemmStore::kTma and kRows it returns the values of D in v; else it stores D itself, and Out is not used.
+// and an epilogue. It is called with up to W neighbouring elements of a row of D: v[0..n) are columns [col, col + n).
+// With GemmStore::kTma and kRows, the epilogue returns the values of D in v. Otherwise it stores D itself, and Out is
+// not used.
 //
 //   struct Epilogue {
 //     template <typename T, int W>
 //     __device__ void operator()(T (&v)[W], int batch, int row, int col, int n) const;
 //   };
 //
-// It may also reduce neighbours of a row or column (reduce_fragments.h), unless operands are swapped or kPartial is
-// used.
+// The epilogue may also reduce neighbouring elements of a row or column (reduce_fragments.h), except with kSwapped or
+// kPartial.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -56,12 +59,13 @@ namespace heddle::tile::sm90 {
 
 using cuda::gemm_reduce;
 
-inline constexpr int kBarriersMade = 1;           // id of the block's named barrier: barriers are initialised
-inline constexpr uint32_t kBarrierInitWarp = 1;   // the warp that initialises barriers
-inline constexpr uint32_t kBiasPrefetchWarp = 2;  // the warp that prefetches vectors
-inline constexpr uint32_t kResidualWarp = 3;      // the warp that loads the residual matrix
+inline constexpr int kBarriersMade = 1;           // the named barrier that signals that the mbarriers are initialised
+inline constexpr uint32_t kBarrierInitWarp = 1;   // the warp that initialises the mbarriers
+inline constexpr uint32_t kBiasPrefetchWarp = 2;  // the warp that prefetches the epilogue's vectors, such as a bias
+inline constexpr uint32_t kResidualWarp = 3;      // the warp that loads the first pieces of the residual
 
-// Loads this block's share of one operand's tile: 1 / Shares of it, multicast to every block of the cluster.
+// Loads this block's part of one operand's tile, which is 1 / Shares of the tile. If Shares > 1, the part is multicast
+// to every block of the cluster.
 template <int Rows, int TileK, bool KMajor, int Shares, CacheHint kCacheHint = CacheHint::kEvictNormal>
 __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
                                     int32_t batch, int32_t rank) {
@@ -87,7 +91,8 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
   }
 }
 
-// Waits until the barriers of all blocks of the cluster are initialised. Other threads may only arrive.
+// Waits until the mbarriers of all blocks of the cluster are initialised. Without clusters, this is a named barrier of
+// the whole block; threads that use no mbarrier arrive there without waiting.
 template <typename Config>
 __device__ inline void wait_for_barriers() {
   if constexpr (GemmTraits<Config>::kCluster > 1) {
@@ -102,8 +107,8 @@ constexpr CacheHint cache_hint_of(bool streams) {
   return streams ? CacheHint::kEvictFirst : CacheHint::kEvictNormal;
 }
 
-// Prefetches rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. Run by
-// the idle warps of the loading warpgroup.
+// Prefetches the rows of the matrices that the epilogue reads into the L2, one tile after another, at the pace of the
+// operand loads. The idle warps of the producer warpgroup run this function.
 template <typename Config, typename Epilogue>
 __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmShared<Config>& shared) {
   constexpr int32_t kRows = Config::kSwapped ? Config::kTileN : Config::kTileM;
@@ -124,9 +129,9 @@ __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& a
   }
 }
 
-// Reads a byte of every 32 of the vectors that the epilogue will read. This brings them into the L1, which the traffic
-// of TMA bypasses. One idle warp does this early: memory is busy filling the ring, and the consumers would stall on
-// these loads.
+// Loads the vectors that the epilogue reads into the L1, by reading one byte of every 32 bytes. TMA loads bypass the
+// L1, so the vectors stay there. One idle warp runs this function early: memory is busy with the tiles of the ring, and
+// the consumers would otherwise stall on loads of the vectors.
 template <typename Config, typename Epilogue>
 __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& args) {
   constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
@@ -146,8 +151,8 @@ __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& a
   in_use(read);
 }
 
-// Where an operand's tile begins in its map: heads within rows are an offset along them; an operand that serves all
-// batches has batch 0.
+// The coordinates in an operand's tensor map at which the operand's tile begins. If a row contains several heads, a
+// head is an offset along the row. An operand that all batches share has batch 0.
 struct OperandPlace {
   int32_t row, k, batch;
 };
@@ -158,8 +163,9 @@ __device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32
   return {KMajor ? row : row + head * step, KMajor ? head * step : 0, outer};
 }
 
-// Loads the constant operands of the first k-tiles, at most the ring's stages, then waits for the preceding kernel.
-// Returns their number: the caller loads the other operand for the same stages without waiting for free ones.
+// Loads the constant operands of the first k-tiles (as many as the ring has stages), then waits for the preceding
+// kernel. Returns the number of these k-tiles. The caller loads the other operand into these stages without waiting for
+// free stages.
 template <typename Config, typename Load>
 __device__ inline int32_t load_constants(const GemmShared<Config>& shared, int32_t k_tiles, const Load& load) {
   using Traits = GemmTraits<Config>;
@@ -181,14 +187,16 @@ struct Is {
   static constexpr bool value = Value;
 };
 
-// One thread fills the ring, from the walk's first unit on. Returns the ring position after the last stage.
+// Fills the ring with the tiles of all units of work, starting with `unit`. One thread runs this function. Returns the
+// ring position after the last filled stage.
 template <typename Config>
 __device__ inline PipelineState<Config::kStages> gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
                                                               const GemmShared<Config>& shared,
                                                               PersistentTileScheduler<Config>& walk, GemmUnit unit) {
   using Traits = GemmTraits<Config>;
   const GemmArgs& args = walk.args;
-  // Loads k-tile k of the unit into a stage: only the operands whose constness equals `constants`.
+  // Loads k-tile k of the unit into a stage. With `constants` true, loads only the constant operands; otherwise, only
+  // the other operands.
   const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
     if constexpr (Config::kConstantA == decltype(constants)::value) {
       load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN,
@@ -229,13 +237,13 @@ __device__ inline PipelineState<Config::kStages> gemm_produce(const TensorMap& m
   }
 }
 
-// Initialises the accumulators of a warpgroup.
+// Sets the accumulators of a warpgroup to the epilogue's initial values.
 template <typename Config, typename Epilogue>
 __device__ inline void init_accumulators(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
                                          const GemmUnit& unit) {
 #pragma unroll
   for (int j = 0; j < Config::kTileN / 8; ++j) {
-    float v[2] = {0, 0};  // sums of a later part of k begin with zero
+    float v[2] = {0, 0};  // the initial values of a part of k that does not begin at k = 0
     const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
     const bool inside = Config::kWholeColumns || column < args.n;
     if (!Config::kStream || unit.k.first == 0)
@@ -248,12 +256,14 @@ __device__ inline void init_accumulators(GemmAccumulators<Config>& acc, const Ep
   }
 }
 
-// `first`: the accumulators are not initialised.
+// Multiplies the tiles of A and B in one stage. If `first`, the accumulators are not initialised, so the products
+// overwrite them.
 template <typename Config>
 __device__ inline void multiply_stage(GemmAccumulators<Config>& acc, uint32_t a, uint32_t b, bool first) {
   using Traits = GemmTraits<Config>;
   using Instruction = Wgmma<typename Config::In, Config::kTileN>;
-  // Four instructions of 32 bytes of k each. A step advances 32 bytes in a row, or 16 rows of k in a strip.
+  // Each of the four steps multiplies 32 bytes of k. A step advances by 32 bytes in a row if the operand is k-major,
+  // and otherwise by 16 rows of k in a strip.
   constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
   constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
   const uint64_t of_a = make_smem_descriptor(a, Config::kAKMajor, Traits::kStripBytes);
@@ -278,7 +288,7 @@ __device__ inline void pin_all(GemmAccumulators<Config>& acc) {
   }
 }
 
-// Frees a stage in every block of the cluster, after the whole warpgroup has read it.
+// Signals to every block of the cluster that the warpgroup has read a stage. `empty` is the barrier of the stage.
 template <typename Config>
 __device__ inline void release_stage(Barrier& empty) {
   constexpr int kCluster = GemmTraits<Config>::kCluster;
@@ -290,15 +300,17 @@ __device__ inline void release_stage(Barrier& empty) {
   }
 }
 
-// `empty`: the accumulators are not initialised.
+// Multiplies `k_tiles` k-tiles from the ring. `row` is the warpgroup's first row in the tile of A. If `empty`, the
+// accumulators are not initialised, so the first products overwrite them.
 template <typename Config>
 __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared, int32_t k_tiles,
                                      uint32_t row, PipelineState<Config::kStages>& at, int32_t group, bool empty) {
   using Traits = GemmTraits<Config>;
   const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
   uint32_t before = at.stage;
-  // There is at least one k-tile, and the body has no copies and no wait in a branch. Otherwise ptxas sees other
-  // instructions than wgmma use the accumulators of some instances, and serialises the wgmmas.
+  // There is always at least one k-tile, so this is a do loop. The body must not be duplicated and must have no wait
+  // inside a branch. Otherwise, for some configurations, ptxas sees instructions other than wgmma that use the
+  // accumulators, and serialises the wgmmas.
   int32_t k = 0;
 #pragma unroll 1
   do {
@@ -317,7 +329,8 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
   release_stage<Config>(shared.empty[before]);
 }
 
-// Stores one warp's 16 rows of the kernel's own D, from `row`, if they are not stored as whole pieces.
+// Stores one warp's 16 rows of the kernel's result (the transpose of D with kSwapped), starting at `row`. Used for all
+// stores except those of whole pieces by store_rows().
 template <typename Config, typename Epilogue>
 __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)[Config::kTileN / 2],
                                    const Epilogue& epilogue, const GemmArgs& args, const TensorMap& map_d,
@@ -337,7 +350,7 @@ __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)
   }
 }
 
-// Stores one warp's rows of a tile, from `row` on. `pieces`: the pieces to store, if rows are stored as whole pieces.
+// Stores one warp's rows of a tile, starting at `row`. If rows are stored as whole pieces, stores only `pieces`.
 template <typename Config, typename Epilogue, typename Brought>
 __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
@@ -366,8 +379,8 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
   }
 }
 
-// One warpgroup multiplies and stores its tiles. `group`: its index among the consumers. It waits for the barriers
-// unless they are `Made`.
+// Multiplies and stores the tiles of one consumer warpgroup. `group` is the warpgroup's index among the consumers.
+// Waits until the mbarriers are initialised, unless `Made` says that they already are.
 template <typename Config, bool Made = false, typename Epilogue>
 __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
                                     const GemmShared<Config>& shared, int32_t group,
@@ -381,17 +394,19 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   int32_t number = 0;
   constexpr bool kInitsAccumulator = kInitsAccumulators<Config, Epilogue, typename Traits::Acc>;
   constexpr bool kShares = kSharesLast<Config, Epilogue>;
-  // Initial values are requested as early as possible, because memory is later busy with the tiles of the whole ring.
-  // But if the loading thread waits for this warpgroup too, the barriers come first.
+  // Loads initial values of the accumulators as early as possible, before memory is busy with the tiles of the ring.
+  // Without clusters, however, the producer waits for this warpgroup at the named barrier, so that wait comes first.
   bool begun = !kInitsAccumulator || Traits::kCluster == 1;
   if (begun && !Made) wait_for_barriers<Config>();
   grid_dependency_wait();
   for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
     const bool mine = !Config::kPingPong || number % 2 == group;
-    // If all stages have been filled since the other warpgroup's last tile, that warpgroup has finished reading them.
+    // True if this is the block's last tile and both warpgroups store a half of it. The ring is then used to pass sums
+    // between the warpgroups. With at least as many k-tiles as stages, the last tile has used every stage, so the other
+    // warpgroup no longer reads any stage.
     const bool halved = kShares && walk.last() && args.k_tiles >= Traits::kStages;
-    if (!mine && !halved) {  // the other warpgroup's tile: skips its stages
+    if (!mine && !halved) {  // a tile of the other warpgroup: skip the stages of this tile
       at.skip(unit.k.last - unit.k.first);
       continue;
     }
@@ -404,8 +419,9 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
         if (!begun) wait_for_barriers<Config>();
         begun = true;
       }
-      // A barrier distinguishes a phase only from the next one: a warpgroup that waits for a stage must have seen all
-      // earlier phases, so the warpgroups take turns. The first warpgroup's turn 0 does not wait.
+      // A wait on a barrier can only distinguish the current phase from the next phase, so a warpgroup must not start
+      // to wait for a stage while an earlier phase of the stage is incomplete. Therefore the warpgroups alternate. The
+      // first warpgroup does not wait before its first tile.
       if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
       if constexpr (Traits::kSplit) {
 #pragma unroll
@@ -439,7 +455,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   if (Config::kStore == GemmStore::kTma && threadIdx.x % 32 == 0) wait_stores_read<0>();
 }
 
-// One thread initialises the barriers. `loaders`: arrivals that fill a stage.
+// Initialises the mbarriers. One thread runs this function. `loaders` is the number of arrivals that fill a stage.
 template <typename Config>
 __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t loaders) {
   using Traits = GemmTraits<Config>;
@@ -450,16 +466,17 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
     if constexpr (Traits::kSplit) shared.split[stage].init(kGemmSplitWarps);
   }
   if constexpr (Config::kPingPong) {
-    for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
+    for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // one arrival per warp
   }
   fence_barrier_init();
   fence_async_shared();
 }
 
-// The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
-// kCluster blocks along x; the grid is a multiple of kCluster and at most kCluster blocks per unit of work. `produce`
-// fills the ring from one thread, as gemm_produce() does, and waits for the preceding kernel. LightLoads: 24 registers
-// are enough for it. `residual`: with kResidual.
+// The kernel. A launch has GemmTraits<Config>::kThreads threads per block, kSharedBytes bytes of dynamic shared memory
+// and clusters of kCluster blocks along x. The number of blocks is a multiple of kCluster, with at most kCluster blocks
+// per unit of work. One thread calls `produce`, which fills the ring like gemm_produce() and waits for the preceding
+// kernel. LightLoads: `produce` needs at most 24 registers. `residual` is the tensor map of the residual, used only
+// with kResidual.
 template <typename Config, bool LightLoads, typename Epilogue, typename Produce>
 __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                  const GemmArgs& args, const Epilogue& epilogue, const Produce& produce,
@@ -468,7 +485,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
   launch_dependents();
-  // One warp initialises the barriers while another determines its first tile.
+  // One warp initialises the mbarriers while another warp determines the block's first tile.
   if (threadIdx.x == kBarrierInitWarp * 32) {
     prefetch(map_a);
     prefetch(map_b);
@@ -478,8 +495,8 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   __syncwarp();
   if constexpr (Traits::kCluster > 1) cluster_arrive();
 
-  // At entry a thread has 65536 / threads registers: 168 with two consumers. Registers are then moved from the producer
-  // to the consumers.
+  // At entry, a thread has 65536 / kThreads registers, or 168 with two consumers. The producer warpgroup then gives
+  // registers to the consumers.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2 || Traits::kSplit;
   constexpr bool kPrefetchRows =
       Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kResidual;
@@ -494,7 +511,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       wait_for_barriers<Config>();
       if (threadIdx.x == 0) {
         auto at = produce(shared, walk, first);
-        // A block stays until the others no longer arrive at its barriers.
+        // A block must not exit while other blocks of the cluster may still arrive at its mbarriers.
         for (int stage = 0; Traits::kCluster > 1 && stage < Traits::kStages; ++stage, at.step()) {
           shared.empty[at.stage].wait(at.phase ^ 1);
         }
@@ -505,7 +522,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       if constexpr (kTouch) {
         if (threadIdx.x / 32 == kBiasPrefetchWarp) touch_vectors<Config>(epilogue, args);
       }
-      // Tiles with fewer k-tiles than the ring has stages pass faster than their rows can be prefetched.
+      // If a tile has fewer k-tiles than the ring has stages, its rows cannot be prefetched in time.
       if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
     } else if (Traits::kResidual && threadIdx.x / 32 == kResidualWarp) {
       wait_for_barriers<Config>();
@@ -536,7 +553,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
 template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                             const GemmArgs& args, const Epilogue& epilogue, const TensorMap* residual = nullptr) {
-  // Loading strips and shares needs more registers.
+  // Loading the strips of operands that are not k-major, or parts of k, needs more registers.
   constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
   constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
   gemm_with<Config, kLightLoads>(

@@ -1,4 +1,5 @@
-// Constants derived from a configuration of tile/kernel/cuda/gemm/sm90.h, and the layout of its shared memory.
+// Constants that are derived from a configuration of tile/kernel/cuda/gemm/sm90.h, and the kernel's layout of shared
+// memory.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -7,12 +8,12 @@
 
 namespace heddle::tile::sm90 {
 
-// The index of this thread's warp, which the compiler knows to be the same in all lanes.
+// The index of this thread's warp in the block. The shuffle lets the compiler know that all lanes have the same value.
 __device__ inline int32_t warp_of_block() {
   return __shfl_sync(0xffffffffu, static_cast<int32_t>(threadIdx.x) / 32, 0);
 }
 
-// Defaults of a configuration.
+// The default values of a configuration's fields.
 struct GemmDefaults {
   static constexpr int kClusterM = 1, kClusterN = 1;
   static constexpr bool kPingPong = false, kStream = false, kSwapped = false;
@@ -28,20 +29,20 @@ struct GemmTraits {
   using Acc = accumulator_t<In>;
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
   static constexpr bool kSplit =
-      is_same<In, tf32x2>;  // a warpgroup splits numbers (tile/kernel/cuda/gemm/sm90_3xtf32.h)
+      is_same<In, tf32x2>;  // an extra warpgroup splits f32 numbers into two tf32 parts (gemm/sm90_3xtf32.h)
   static constexpr int kConsumers = Config::kConsumers, kOthers = kSplit ? 2 : 1;
   static constexpr int kThreads = 128 * (kConsumers + kOthers);
   static constexpr int kTileK = kGemmRowBytes / sizeof(In);
   static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
   static constexpr int kRowsPerGroup = Config::kPingPong ? kTileM : kTileM / kConsumers;
-  static constexpr int kBlocksM = kRowsPerGroup / 64;  // instructions along m of one warpgroup
+  static constexpr int kBlocksM = kRowsPerGroup / 64;  // the number of 64-row wgmma blocks per warpgroup
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr int kStripBytes = kTileK * kGemmRowBytes;
-  static constexpr int kStoredN = Config::kGated ? kTileN / 2 : kTileN;  // columns of D
+  static constexpr int kStoredN = Config::kGated ? kTileN / 2 : kTileN;  // the columns of D per tile
   static constexpr int kPieces =
       kBlocksM * kStoredN * static_cast<int>(sizeof(typename Config::Out)) /
-      gemm_piece(kStoredN, sizeof(typename Config::Out)).bytes;  // stored per warp and tile by GemmStore::kTma
+      gemm_piece(kStoredN, sizeof(typename Config::Out)).bytes;  // pieces per warp and tile, with GemmStore::kTma
   static constexpr bool kResidual = Config::kResidual;
   static constexpr int kResidualPieces = gemm_residual_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kResidualPlaces = gemm_residual_places(kTileM, kTileN, kConsumers, Config::kPingPong);
@@ -51,8 +52,8 @@ struct GemmTraits {
   static constexpr int kSharedBytes =
       gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
       (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kResidual ? kGemmResidualBarrierBytes : 0);
-  // Arrivals that free a stage, in every block of the cluster: one per warpgroup, or one per warp if threads read the
-  // stage themselves.
+  // The number of arrivals that free a stage. In every block of the cluster, each warpgroup that reads the stage
+  // arrives once. With kSplit, each warp arrives, since its threads read the stage themselves.
   static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
@@ -65,7 +66,7 @@ struct GemmTraits {
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
 };
 
-// Accumulators of a warpgroup: kBlocksM blocks of 64 rows.
+// A thread's accumulators of its warpgroup's tile: kBlocksM blocks of 64 rows.
 template <typename Config>
 using GemmAccumulators = typename GemmTraits<Config>::Acc[GemmTraits<Config>::kBlocksM][Config::kTileN / 2];
 
@@ -77,14 +78,14 @@ struct GemmShared {
   uint8_t* staging;
   Barrier* full;
   Barrier* empty;
-  Barrier* turn;           // one per warpgroup with tiles of its own: the other's k-tiles have all arrived
-  Barrier* residual_full;  // for each consumer warp, for each of its places in `staging`
-  uint8_t* low;            // f32 in two parts: the low parts of B
-  Barrier* split;          // B has been split
-  uint32_t* by_fma;        // [stage], a byte for each warp: whether FMA must multiply
+  Barrier* turn;           // kPingPong, by warpgroup: all k-tiles of the other warpgroup's tile have arrived
+  Barrier* residual_full;  // [consumer warp][the warp's buffer in `staging`]: a piece of the residual has arrived
+  uint8_t* low;            // kSplit, by stage: the low tf32 parts of B
+  Barrier* split;          // kSplit, by stage: B has been split
+  uint32_t* by_fma;        // kSplit, by stage: one byte per warp, nonzero if FMA must multiply
 
   __device__ explicit GemmShared(uint8_t* raw) {
-    const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
+    const uint32_t skew = -shared_address(raw) & 1023;  // aligns to 1 KiB; equal in every block of the cluster
     a = raw + skew;
     b = a + Traits::kStages * Traits::kABytes;
     low = b + Traits::kStages * Traits::kBBytes;

@@ -1,5 +1,5 @@
-// Loads the tile of an operand whose lines begin at any element, so that no 16-byte piece is aligned in memory: a piece
-// is assembled from the two aligned words around it.
+// Loads the tile of an operand whose lines may begin at any element, so that 16-byte pieces of a line are not aligned
+// in memory. Each piece is assembled from the two aligned 16-byte words that contain it.
 #pragma once
 
 #include "tile/kernel/cuda/operand/load.h"
@@ -8,7 +8,7 @@
 
 namespace heddle::tile::cuda {
 
-// True for an operand that, besides view(), has
+// True for an operand with view() and these members:
 //
 //   static constexpr bool kLinesAlongK = true;
 //   __device__ MatrixLines<Element> lines(int batch) const;
@@ -25,8 +25,8 @@ struct OperandTraits<Operand, In> {
   static constexpr bool kRaw = true;
 };
 
-// Loads by cp.async: copy() copies the aligned words of every line to shared memory unchanged; after their arrival,
-// finish() shifts them into the tile. Memory after the matrix is not read.
+// Loads a tile with cp.async in two steps. copy() copies the aligned 16-byte words of every line to shared memory. When
+// the words have arrived, finish() shifts them and stores them to the tile. Memory after the matrix is not read.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 requires ShiftedAs<Operand, In>
 class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
@@ -52,17 +52,17 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     at_ = data + ((kAlongK ? row : k) + place_) * leading_ + ((kAlongK ? k : row) + inside_) * int(sizeof(In));
   }
 
-  // Words in shared memory: each line has one more word than pieces.
+  // The copied words in shared memory. A line has kPieces + 1 words.
   static constexpr int kPieces = (kAlongK ? TileK : Rows) / W, kPitch = (kPieces + 1) * 16;
   static constexpr int kRawBytes = (kAlongK ? Rows : TileK) * kPitch;
 
-  // The state that finish() needs about a copied tile.
+  // The state of a copied tile that finish() needs.
   struct Copied {
     int left;
     uint32_t at, leading;
   };
 
-  // Copies to `raw`, a shared address. Lines belong to warps: a warp barrier is needed between copy() and finish().
+  // Copies to the shared-memory address `raw`. Each line has one warp, so finish() only needs a warp barrier before.
   __device__ Copied copy(uint32_t raw) const {
     if (!D::kIdle || !idle()) {
 #pragma unroll
@@ -103,7 +103,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   using Held = Piece<In, W>;
 
   __device__ void copy_word(uint32_t to, uint64_t word, bool valid) const {
-    const uint64_t behind = end_ - word;  // positive if valid
+    const uint64_t behind = end_ - word;  // the bytes up to the end of the matrix; positive if `valid`
     sm80::copy_async<16>(to, reinterpret_cast<const void*>(valid ? word : begin_),
                          !valid        ? 0
                          : behind < 16 ? static_cast<uint32_t>(behind)
@@ -132,15 +132,15 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return place_ >= (kAlongK ? Rows : TileK);
   }
 
-  // The remaining bytes of a line, up to the reach of a piece and its shift.
+  // The number of bytes in `left` elements, limited to two words: a shifted piece never reaches further.
   __device__ static int bytes_of(int left) {
     return (left < 2 * W ? left : 2 * W) * int(sizeof(In));
   }
 
-  uint64_t begin_, at_, end_;  // of the matrix; of the thread's first piece; end of the matrix
-  int64_t leading_;            // in bytes
-  int place_, inside_;
-  int lines_, left_;  // lines and elements from the thread's first piece on
+  uint64_t begin_, at_, end_;  // addresses: the aligned begin of the matrix, the thread's first piece, the matrix's end
+  int64_t leading_;            // the stride between lines, in bytes
+  int place_, inside_;         // the line and the element of the thread's first piece in the tile
+  int lines_, left_;           // the number of lines and of elements in a line from the thread's first piece on
 };
 
 }  // namespace heddle::tile::cuda

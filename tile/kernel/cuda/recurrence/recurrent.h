@@ -1,11 +1,11 @@
-// Pieces of kernels that run a recurrence over all its steps (codegen/recurrence/recurrent.h puts them together).
+// Building blocks of kernels that run all steps of a recurrence. codegen/recurrence/recurrent.h generates the kernels.
 //
-// A cluster of kCluster blocks owns kRows rows of the batch and runs every step for them; clusters are independent of
-// each other. The units (columns) of a state are divided among the blocks; within a block each unit belongs to a fixed
-// team of kLanes lanes. Every block's shared memory holds all of the vectors that the constant matrices multiply. The
-// columns of the matrices are in the registers (or the shared memory) of the team that needs them. In a step, every
-// lane multiplies its share of k for all rows, the team adds up the sums, and lanes apply the gates to the rows they
-// own and send the inputs of the next product to all blocks.
+// A cluster of kCluster blocks runs every step for kRows rows of the batch. Clusters are independent of each other. The
+// units (columns) of a state are divided among the blocks of the cluster. In a block, each unit is assigned to a fixed
+// thread group of kLanes lanes. The shared memory of every block holds the complete vectors that are multiplied by the
+// constant matrices. The columns of the matrices are in the registers (or the shared memory) of the thread group that
+// uses them. In a step, every lane multiplies its part of k for all rows, and the thread group reduces the sums. Lanes
+// then apply the gates to the rows that they own, and send the inputs of the next product to all blocks.
 #pragma once
 
 #include "tile/arch/sm90/cluster.h"
@@ -16,17 +16,17 @@ namespace heddle::tile::cuda {
 template <int Cluster, int Lanes, int Rows>
 struct RecurrentTeam {
   static_assert((Lanes & (Lanes - 1)) == 0 && Lanes <= 32 && (Rows & (Rows - 1)) == 0);
-  static constexpr int kOwned = Rows > Lanes ? Rows / Lanes : 1;   // rows that a lane finishes
-  static constexpr int kCopies = Lanes > Rows ? Lanes / Rows : 1;  // lanes that finish the same row
+  static constexpr int kOwned = Rows > Lanes ? Rows / Lanes : 1;   // the number of rows that a lane owns
+  static constexpr int kCopies = Lanes > Rows ? Lanes / Rows : 1;  // the number of lanes that own the same row
 
   int thread = static_cast<int>(threadIdx.x);
   int lane = thread % Lanes, team = thread / Lanes;
   int rank = static_cast<int>(blockIdx.x) % Cluster;
-  int first = lane / kCopies * kOwned;  // the first row that this lane finishes
+  int first = lane / kCopies * kOwned;  // the first row that this lane owns
   int copy = lane % kCopies;
 };
 
-// The error of storing a value as T.
+// Rounds a value to the storage type T.
 template <typename T, typename V>
 __device__ inline float rounded(V x) {
   if constexpr (is_same<T, float>) {
@@ -38,7 +38,8 @@ __device__ inline float rounded(V x) {
   }
 }
 
-// Shares of columns: element i of this thread is at [i * stride] of the given array.
+// A thread's part of the columns of a matrix, in registers or in shared memory. Element i of the thread is from[i *
+// stride].
 template <int Count>
 struct RegisterWeights {
   float w[Count];
@@ -59,8 +60,9 @@ struct SharedWeights {
   __device__ float operator()(int i, int stride) const { return w[i * stride]; }
 };
 
-// sum[row][s] += this lane's share of the products of a vector with columns s of its unit. The lane's share is Width
-// elements, from lane * Width on, of every Lanes * Width elements. `pitch`: elements from row to row.
+// For each row, multiplies this lane's part of `vector` by the columns of the lane's unit, and adds the product with
+// column s to sum[row][s]. Of every Lanes * Width elements of the vector, the lane's part is the Width elements from
+// lane * Width on. `pitch` is the stride between the rows of `vector`, in elements.
 template <int Lanes, int Rows, int Sums, int Share, int Width, typename Weights>
 __device__ inline void recurrent_multiply(float (&sum)[Rows][Sums], const Weights& weights, int stride,
                                           const float* vector, int pitch, int lane) {
@@ -82,9 +84,10 @@ __device__ inline void recurrent_multiply(float (&sum)[Rows][Sums], const Weight
   }
 }
 
-// Adds up over the lanes of a team. While there are rows left to divide, each half of the lanes keeps the half of the
-// rows that it finishes; after that every lane has the whole sum. At the end sum[0 .. kOwned) has the rows of the lane,
-// from its first on. The order of additions depends only on the position of the row.
+// Adds the sums of all lanes of a thread group, with butterfly exchanges. In each exchange, a lane keeps the half of
+// the rows that contains its own rows, and sends the other half. Once a lane has a single row, exchanges add that row's
+// sum in all lanes. At the end, sum[0 .. kOwned) are the sums of the rows that the lane owns. The order of the
+// additions depends only on the position of the row.
 template <int Distance, int Rows, int Most, int Sums>
 __device__ inline void recurrent_fold(float (&sum)[Most][Sums], int lane) {
   if constexpr (Distance > 0) {
@@ -107,7 +110,8 @@ __device__ inline void recurrent_fold(float (&sum)[Most][Sums], int lane) {
   }
 }
 
-// Multiplies and adds up: the sums of the rows that the lane finishes.
+// Multiplies, and adds the sums of all lanes of the thread group. At the end, sum[0 .. kOwned) are the sums of the rows
+// that the lane owns.
 template <int Lanes, int Rows, int Sums, int Share, int Width, typename Weights>
 __device__ inline void recurrent_sums(float (&sum)[Rows][Sums], const Weights& weights, int stride, const float* vector,
                                       int pitch, int lane) {
@@ -115,8 +119,8 @@ __device__ inline void recurrent_sums(float (&sum)[Rows][Sums], const Weights& w
   recurrent_fold<Lanes / 2, Rows>(sum, lane);
 }
 
-// One exchange of a vector between the blocks of a cluster: the bytes of all its elements arrive at `barrier`. A single
-// block uses the block's barrier instead.
+// Sends the elements of a vector to all blocks of a cluster. `barrier` counts the bytes that arrive at this block. If
+// the cluster has only one block, __syncthreads() replaces `barrier`.
 template <int Cluster>
 struct RecurrentExchange {
   sm90::Barrier* barrier;
@@ -124,11 +128,12 @@ struct RecurrentExchange {
   __device__ void init() {
     if constexpr (Cluster > 1) barrier->init(1);
   }
-  // Called by one thread, before the wait of a phase.
+  // Announces the number of bytes of a phase. One thread calls this function before wait().
   __device__ void expect(int bytes) const {
     if constexpr (Cluster > 1) barrier->arrive_expect(static_cast<uint32_t>(bytes));
   }
-  // Lanes with the same value divide the blocks among them.
+  // Stores `value` at `at` in the shared memory of every block. The Copies lanes that have the same value divide the
+  // blocks among themselves; `copy` is the lane's index among these lanes.
   template <int Copies>
   __device__ void send(float* at, float value, int copy) const {
     if constexpr (Cluster > 1) {

@@ -4,7 +4,8 @@
 
 namespace heddle::schedule {
 
-// Steps from the expressions of a kernel to its stages. The table in stages.cc gives the purpose of each.
+// Some of the steps that turn the expressions of a kernel into stages. The table in stages.cc gives the purpose of each
+// step.
 void place_results(CudaDrafts& k);
 void draft_reductions(CudaDrafts& k);
 void draft_stores(CudaDrafts& k);

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm80/ldmatrix.h.
+// The emulator's version of tile/arch/sm80/ldmatrix.h.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Twin of tile/arch/sm90/dependent.h.
+// The emulator's version of tile/arch/sm90/dependent.h.
 #pragma once
 
 #include "tile/arch/emulated/keywords.h"
