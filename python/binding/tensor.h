@@ -12,8 +12,8 @@
 
 namespace heddle::python {
 
-// A pool for the memory of one GPU that Python objects use. Freed memory is reused by later work on the same stream,
-// without waiting. Thread-safe.
+// A pool of memory of one GPU, for Python objects. Freed memory is reused by later work on the same stream, without
+// waiting. Thread-safe.
 class DevicePool {
  public:
   static DevicePool& of(int device);
@@ -55,11 +55,11 @@ class PyTensor {
   Tensor to_host() const;
   // Copies the tensor to a GPU, on `stream`. Returns when the copy is complete, so the source may change afterwards.
   PyTensor to_device(int device, void* stream) const;
-  // Copies the tensor within its device. On a GPU, the copy is enqueued on the producer's stream.
+  // Copies the tensor within its device. On a GPU, the copy is enqueued on this tensor's stream.
   PyTensor copy() const;
   // Makes the stream `consumer` wait for the work on this tensor's stream.
   void wait_on(void* consumer) const;
-  // Exports the tensor as a DLPack capsule. `is_copied`: only the consumer uses the memory.
+  // Exports the tensor as a DLPack capsule. `is_copied`: the capsule says that only its consumer uses the memory.
   nanobind::capsule to_dlpack(bool versioned, bool is_copied) const;
 
  private:

@@ -3,9 +3,9 @@
 namespace heddle {
 
 // Seconds since an arbitrary moment; only differences are meaningful. wall_seconds() reads a clock that never goes
-// back. thread_seconds() and process_seconds() return the processor time that this thread and all threads of this
-// process have used. Processor time excludes the time used by other processes, but includes the time that threads spend
-// spinning.
+// back. thread_seconds() returns the processor time that this thread has used, and process_seconds() that of all
+// threads of this process. Processor time excludes the time used by other processes, but includes the time that threads
+// spend spinning.
 double wall_seconds();
 double thread_seconds();
 double process_seconds();

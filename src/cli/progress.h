@@ -11,7 +11,7 @@ class Progress {
  public:
   Progress();
   // Reports that `stage` has begun and that `fraction` of all work is done. The remaining time is estimated from the
-  // pace of the stages that contain a count ("kernels 3 of 40").
+  // pace of stages whose text contains a count ("kernels 3 of 40").
   void show(const std::string& stage, double fraction);
   // Erases the line on a terminal.
   static void end();

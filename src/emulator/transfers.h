@@ -48,7 +48,8 @@ class Transfers {
   void store_commit();
   void store_wait(uint32_t pending, Place place);
 
-  // complete_box() and complete_remote() complete one pending operation, chosen at random.
+  // complete_box() and complete_remote() complete one pending operation, chosen at random. With `only_early`, nothing
+  // happens if the chosen box is `late`.
   bool has_boxes() const { return !boxes_.empty(); }
   bool has_remote() const { return !remote_.empty(); }
   void complete_box(bool only_early);

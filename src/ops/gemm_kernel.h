@@ -33,12 +33,14 @@ ResolvedGemm resolve(const GemmProblem& problem);
 
 // The number of elements in memory between the first and the last element of an epilogue operand, inclusive.
 int64_t extent_of(const Operand& operand, const GemmProblem& resolved);
-// The same number for a batch of matrices. `leading`: the distance of rows. `stride`: the distance of matrices.
+// The same number for a batch of matrices. `leading` is the distance between rows, `stride` the distance between
+// matrices, both in elements.
 int64_t extent_of(int64_t rows, int64_t columns, int64_t leading, int64_t stride, int64_t batch);
 
 // Configurations worth compiling, best prediction first. Configurations that cannot run are omitted. If `most` is not
-// 0, returns at most `most` configurations, with at most two per tile, since the model's errors are largest between the
-// clusters and splits of one tile. If `family` is given, returns only configurations of this family.
+// 0, returns at most `most` configurations, with at most two per tile size: the cost model is least accurate in
+// comparing configurations that differ only in clusters and splits. If `family` is given, returns only configurations
+// of this family.
 std::vector<schedule::CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most,
                                                 const std::string& family = {});
 // All configurations; those that cannot run come last.

@@ -17,8 +17,8 @@ namespace heddle::runtime {
 // plan's key, the description and every tensor.
 
 // A constant of a plan may have a placeholder address instead of content. For each placeholder address, this map has a
-// function that fills memory of the constant's size with the content. write_plan() thus makes gigabytes of weights one
-// at a time, in a buffer that each of its threads reuses, and never holds all weights at once.
+// function that fills memory of the constant's size with the content. write_plan() calls these functions. Each of its
+// threads fills one buffer again and again, so all weights are never in memory at once.
 using ConstantMakers = std::map<const void*, std::function<void(void* to)>>;
 void make_constants(Plan& plan, const ConstantMakers& makers);
 

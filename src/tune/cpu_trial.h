@@ -23,7 +23,7 @@ struct GraphValues {
   std::function<DType(uint32_t value)> dtype_of;             // the value's type in the graph
 };
 
-// Times the candidates for a group on the CPU. Each candidate consists of the kernels of the whole group. All
+// Times the candidates of a group on the CPU. Each candidate consists of the kernels of the whole group. All
 // candidates are compiled together and run on a thread pool, on random data (constants have their real values). Before
 // each run, the trial writes as much memory as a run of the model would touch, then reads the group's activations once.
 // So weights are loaded from memory, and activations from the caches where their producer would leave them.

@@ -88,7 +88,7 @@ TILE_INLINE void check(const char* message, const Tile<bool, L>& condition, cons
   if (!all) detail::fail_at(message);
 }
 
-// Prints a line for the whole program, or a line for each element.
+// Prints one line per block (program instance), or one line per element if `x` is a tile.
 TILE_INLINE void print(const char* prefix) {
   if (threadIdx.x == 0) printf("pid (%u, %u, %u)%s\n", blockIdx.x, blockIdx.y, blockIdx.z, prefix);
 }

@@ -94,9 +94,9 @@ TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, cons
 namespace detail {
 
 // Combines the whole vectors among the first `all` elements, where `all` is at most `most`. U vectors are combined at a
-// time, so that combinations overlap; there must be at least U vectors. whole(i) returns the vector at element i. Sets
-// `i` to the first element that is not combined. kAll: `all` is equal to `most`. Each call of whole() in the code costs
-// compile time, so calls that can never run are not instantiated.
+// time, so that the latencies of the combinations overlap; there must be at least U vectors. whole(i) returns the
+// vector at element i. Sets `i` to the index of the first element that is not combined. kAll: `all` is equal to `most`.
+// Each call of whole() in the code costs compile time, so calls that can never run are not instantiated.
 template <int W, int U, int64_t most, bool kAll, typename Whole, typename Combine>
 TILE_INLINE auto reduce_whole(int64_t all, int64_t& i, const Whole& whole, const Combine& combine) {
   decltype(whole(0)) part[U];

@@ -6,8 +6,9 @@
 
 namespace heddle {
 
-// Measures how long runnable threads of this process have waited for a processor since construction. Times measured in
-// this period are too long by at least that wait, and by more if threads wait for one another.
+// Measures how long runnable threads of this process have waited for a processor since construction. A time that was
+// measured for a thread in this period includes the waits of that thread, and also waits of the threads that it depends
+// on.
 class Contention {
  public:
   Contention();

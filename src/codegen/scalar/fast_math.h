@@ -8,16 +8,16 @@
 
 namespace heddle::codegen {
 
-// A function of one value. Its template form function<Out>(low, high) also rounds the results of two neighbouring
-// values to 16 bits.
+// A function of one value. Its template form function<Out>(low, high) computes the function of two neighbouring values
+// and rounds both results to 16 bits.
 struct PackForm {
   const char* function;
   schedule::ExprId argument;
 };
 std::optional<PackForm> pack_form_of(const schedule::ExprPool& pool, schedule::ExprId id);
 
-// An expression that needs fewer instructions: one or two argument values, and a format string for their texts. The
-// last argument of the format is the vector width.
+// A replacement for an operation, with fewer instructions. It consists of a format string and the one or two values
+// whose texts are the first arguments of the format. The last argument of the format is the vector width.
 struct ShortForm {
   std::string format;  // "tile::fast::divide({0}, {1})", "tile::splat<{2}>(1.0f) / {0}"
   std::vector<schedule::ExprId> arguments;

@@ -17,11 +17,12 @@ namespace heddle::driver {
 
 struct Neighbour;
 
-// Makes plans of one model for further sets of shapes, and reuses existing kernels. On a CPU, kernels take the numbers
-// that differ as arguments, so after a few sets of shapes the next set usually needs no compilation. On a GPU, products
-// and memory-bound kernels always take their outermost extents as arguments. Products also reuse the tile sizes of
-// existing kernels: for Aim::kBest only if these are about as fast, for Aim::kSoon whenever possible. Thread-safe.
-// Plans are made one at a time. While the compiler runs for one plan, other plans whose kernels exist can be made.
+// Makes plans of one model for further sets of shapes, and reuses existing kernels. On a CPU, numbers that differ
+// between sets of shapes become kernel arguments, so after a few sets the next set usually needs no compilation. On a
+// GPU, the outermost extents of products and memory-bound kernels are always kernel arguments. Products also reuse the
+// tile sizes of existing kernels: for Aim::kSoon whenever possible, for Aim::kBest only if these tile sizes are about
+// as fast as the best ones. Thread-safe. Plans are made one at a time. While the compiler runs for one plan, other
+// plans whose kernels exist can be made.
 class VariantMaker {
  public:
   // `known`: an existing plan of the model. New plans are compared with its shapes, and reuse its constants and

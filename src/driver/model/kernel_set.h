@@ -48,7 +48,7 @@ class KernelSet {
   // The kernels named by steps (on a CPU) or launches (on a GPU) with a symbol in `wanted`, and the functions that
   // these kernels call.
   KernelSet subset(const std::set<std::string>& wanted) const;
-  // A unit with the kernels that launches name by any of these symbols. GPU only.
+  // Returns a unit of the kernels to which launches refer by any of these symbols. GPU only.
   KernelUnit unit_of(const std::set<std::string>& symbols) const;
 
  private:

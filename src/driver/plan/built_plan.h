@@ -38,7 +38,7 @@ struct BuiltPlan {
   std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
   // By step: the index of its group in CompileReport::groups, and of its kernel in that group (-1: none).
   std::vector<std::pair<size_t, int64_t>> step_report;
-  runtime::ConstantMakers makers;  // set by plan_without_constants(); the constants of bodies exist already
+  runtime::ConstantMakers makers;  // set by plan_without_constants(); none for control-flow bodies
 };
 
 }  // namespace heddle::driver

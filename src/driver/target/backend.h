@@ -23,8 +23,8 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Throws kDevice, naming the missing part, if this machine does not have the target's device. `device` is then
-  // negative (Settings).
+  // Throws kDevice if this machine does not have the target's device; the error names the missing part. `device` is
+  // Settings::device, which is negative in this case.
   virtual void require_device(int device) const = 0;
   // Throws kOutOfMemory if a plan needs more memory than the target has.
   virtual void check_memory(const std::string& model, const runtime::Plan& plan, const Target& target) const = 0;
@@ -39,15 +39,15 @@ class Backend {
   virtual decltype(runtime::Step::action) step(const codegen::KernelSource& source,
                                                std::vector<uint32_t> operands) const = 0;
 
-  // Makes the kernel of a plan that runs one launch of a tile program (lang/program/program.h). `bytes` is the size of
-  // each operand. Throws kUnsupportedOperator if devices of this kind cannot run the program.
+  // Returns a plan's kernel for one launch of a tile program (lang/program/program.h). `bytes` has the size of each
+  // operand. Throws kUnsupportedOperator if devices of this kind cannot run the program.
   virtual codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
                                             std::span<const int64_t> bytes, const Target& target) const = 0;
   // The bandwidth of a memory copy, counting both reads and writes. On a CPU, the bandwidth of one thread.
   virtual double copy_bytes_per_second(const Target& target) const = 0;
 
-  // Prepares candidates for one group for timing on the device. Before each run, a CPU reads `flush_bytes` of unrelated
-  // memory, so that its caches hold as little of the operands as they would within a model.
+  // Prepares the candidates of one group for timing on the device. On a CPU, `flush_bytes` of unrelated memory are
+  // written before each run, so that the caches hold as little of the operands as they would within a model.
   virtual std::unique_ptr<tune::GroupTrial> trial(std::vector<schedule::ScheduledGroup> candidates,
                                                   const Target& target, int device, const tune::GraphValues& graph,
                                                   int64_t flush_bytes) const = 0;

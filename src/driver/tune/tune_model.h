@@ -24,7 +24,8 @@ struct TuneOptions {
   double budget_seconds = 60;  // approximate; the heaviest problems are measured first
   int most = 12;               // the maximum number of candidates per problem
   bool again = false;          // also measure problems that the database already contains
-  // Called after each problem. `fraction` of the total work is done.
+  // Called after each problem. `done` of `count` problems are finished; `fraction` is the finished fraction of the
+  // work.
   std::function<void(const TunedProblem& problem, size_t done, size_t count, double fraction)> progress;
 };
 

@@ -17,12 +17,12 @@ struct OutputCheck {
   ir::TensorType type;
   ir::Comparison comparison;
   // The measured effect of rounding on this output, with these inputs (ir/analysis/sensitivity.h), relative to the
-  // output's root mean square. Measured only for an output outside its bound; otherwise 0. `comparison.ok` takes it
-  // into account.
+  // output's root mean square. Measured only for an output outside its bound; otherwise 0. `comparison.ok` takes the
+  // sensitivity into account.
   double sensitivity = 0;
 };
 
-// The first group in plan order with a value outside its bound.
+// The first group, in plan order, that computes a value outside the value's bound.
 struct Divergence {
   size_t group = 0;
   ir::GroupKind kind = ir::GroupKind::kReference;
@@ -39,7 +39,7 @@ struct VerifyReport {
   std::vector<OutputCheck> outputs;
   std::optional<Divergence> first;  // set if not ok and some group is outside its bound
   double run_seconds = 0, reference_seconds = 0;
-  double waiting = 0;  // Contention::waiting() over both runs
+  double waiting = 0;  // Contention::waiting() during run_seconds and reference_seconds
   int threads = 1;
 };
 

@@ -20,8 +20,9 @@ std::optional<ResultMatrix> result_matrix(const Graph& graph, const Node& node);
 // contraction's result. A GPU kernel can compute it from the accumulators in its registers.
 inline constexpr int64_t kPartialColumns = 32, kPartialRows = 16;
 
-// The nodes of a partial reduction: a reshape makes the neighbours a dimension of its own, a cast to f32 follows if the
-// values have 16 bits, and a reduce removes the dimension.
+// The nodes of a partial reduction. A reshape splits a row or column into groups of neighbours; a new dimension runs
+// over the elements of a group. If the values have 16 bits, a cast to f32 follows. A reduce then removes the new
+// dimension.
 struct PartialReduction {
   ValueId value = 0;   // the reduced value, in the order of the contraction's result
   bool rows = false;   // true: reduces neighbours in a column; false: in a row

@@ -10,7 +10,7 @@
 namespace heddle::ir {
 
 // Returns the op that combines two terms of a reduce, scan, scatter or window_reduce of this kind: kAdd for "sum" and
-// "add", kMul for "prod" and "mul", kMax, kMin, kOr for "any", kAnd for "all".
+// "add", kMul for "prod" and "mul", kMax for "max", kMin for "min", kOr for "any", kAnd for "all".
 Op combined_by(std::string_view kind);
 
 // Return the identity element of an op. For max it is -inf if the type has infinities, else the lowest value; for min

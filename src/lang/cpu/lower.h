@@ -15,11 +15,11 @@ struct ProgramText {
   int64_t scratch_bytes = 0;  // per thread
 };
 
-// Returns the text of a verified kernel, after rewriting `kernel` for a CPU. The text refers to ops by their numbers in
+// Returns the text of a verified kernel, after rewriting `kernel` for a CPU. The text refers to ops by their indices in
 // the rewritten kernel. Throws kUnsupportedOperator for ops that only a GPU supports.
 ProgramText lower(Kernel& kernel);
 
-// Returns a launch of a program as a kernel of a plan. The kernel's operands are those of memory_of(). Numeric
+// Returns the plan kernel that runs a launch of a program. The kernel's operands are those of memory_of(). Numeric
 // arguments are literals in the text. Throws what lower() throws.
 codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch);
 

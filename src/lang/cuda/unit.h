@@ -19,8 +19,8 @@ namespace heddle::lang::cuda {
 // A sum of terms. Each term is a product of parameters, given by their indices in the kernel, and a constant factor.
 using ParameterSum = std::vector<std::pair<std::vector<int>, int64_t>>;
 
-// A matrix that TMA reads, from which a launch makes the tensor map. Its dimensions are inner, row and up to two batch
-// dimensions.
+// Describes a matrix that TMA reads. A launch makes the tensor map from this description. The dimensions of the matrix
+// are inner, row and up to two batch dimensions.
 struct TensorMapRecipe {
   int base = 0;                                     // the parameter that points to the matrix
   int64_t element = 2;                              // bytes
@@ -46,12 +46,13 @@ struct CudaUnit {
 // bytes.
 std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, std::span<const uint64_t> arguments);
 
-// The allowed ways to load. kByComputing: only the computing threads may load. (A separate loading warpgroup would fix
-// the number of computing threads in the text, so other kernels could not share a unit with the kernel.)
+// The allowed ways to load. kByComputing: only the computing threads may load. (With a separate loading warpgroup, the
+// number of computing threads would be a constant in the text, so no other kernel could be in the same unit.)
 // kWithoutTensorMaps: loads may not use TMA tensor maps.
 enum class Loads : uint8_t { kAny, kByComputing, kWithoutTensorMaps };
 
-// Thrown with kOutOfMemory if the tiles of a kernel need more shared memory than a block has. Sizes are in bytes.
+// Thrown if the tiles of a kernel need more shared memory than a block has. The error code is kOutOfMemory. Sizes are
+// in bytes.
 class SharedMemoryError : public Error {
  public:
   SharedMemoryError(const std::string& kernel, int64_t required, int64_t limit);
@@ -67,9 +68,9 @@ class SharedMemoryError : public Error {
 // location, for an op that no GPU supports.
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads = Loads::kAny);
 
-// Returns a launch of a program as a kernel of a plan. Its operands are those of memory_of(); `bytes` gives their
-// sizes. Every tensor map must end within its operand; otherwise the kernel uses no tensor maps. Throws what
-// cuda_unit() throws, and kUnsupportedOperator if the grid is too large to launch.
+// Returns the plan kernel that runs a launch of a program. Its operands are those of memory_of(); `bytes` gives their
+// sizes. If a tensor map would extend beyond its operand, the kernel uses no tensor maps. Throws what cuda_unit()
+// throws, and kUnsupportedOperator if the grid is too large to launch.
 codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, std::span<const int64_t> bytes,
                                   const CudaTarget& target);
 

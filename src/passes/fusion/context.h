@@ -26,7 +26,7 @@ class FusionContext {
   const std::vector<bool> of_positions;                // by value: depends on positions only (ir/analysis/positions.h)
   std::vector<bool> is_output;                         // by value: the graph returns it
   std::vector<Role> role;                              // by node; kMemory: may join a stitch group
-  std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: the group kind of an anchor with two contractions
+  std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: for an anchor of two contractions, its group's kind
   std::vector<ir::Decision> decisions;
   // Why a producer and its reader must be separate kernels. The key is the pair of nodes, both memory-bound.
   std::map<std::pair<ir::NodeId, ir::NodeId>, std::string> apart;
@@ -34,7 +34,8 @@ class FusionContext {
   // The op and name of a node: "add (/encoder/Add)".
   std::string describe(ir::NodeId id) const;
   const ir::Decision& decide(bool yes, std::string_view rule, ir::NodeId what, ir::NodeId into, std::string reason);
-  // True if the merged group of two nodes can be scheduled in reasonable time. Longer chains become several groups.
+  // True if the merged group of two nodes can be scheduled in reasonable time. A chain that is too long for one group
+  // becomes several groups.
   bool fits(ir::NodeId a, ir::NodeId b) const;
   static std::string too_many();
   // True if the groups of `a` and `b` contain a producer and a reader that must be separate kernels (`apart`).
@@ -48,7 +49,7 @@ class FusionContext {
   void classify();
 };
 
-// The index of the innermost dimension of more than one element; the rank if there is none.
+// The index of the innermost dimension that has more than one element; the rank if there is none.
 size_t innermost(const Shape& shape);
 // True if `node`, a layout change, keeps the innermost dimension innermost.
 bool keeps_columns(const ir::Graph& graph, const ir::Node& node);
@@ -79,15 +80,16 @@ void for_each_memory_edge(const FusionContext& c, F try_edge) {
   }
 }
 
-// Marks the layout changes next to gathers of whole rows that must be separate kernels (FusionContext::apart).
+// Finds the layout changes before and after gathers of whole rows. Marks those that must be kernels separate from the
+// gathers (FusionContext::apart).
 void keep_gathered_rows_apart(FusionContext& context, const Target& target);
 // Joins memory-bound nodes that are connected, and regions that read the same value.
 void fuse_stitch(FusionContext& context);
 // Joins small independent regions, whatever they compute. For CPUs, which run the regions in parallel.
 void fuse_small_regions(FusionContext& context, const Target& target);
 void fuse_basic(FusionContext& context);
-// Joins small elementwise groups, each over a single shape, such as an optimiser's updates of many tensors. For GPUs,
-// where a launch takes as long as transferring megabytes.
+// Joins small elementwise groups in each of which all results have one shape, such as an optimiser's updates of many
+// tensors. For GPUs, where a launch takes as long as transferring megabytes.
 void fuse_remote(FusionContext& context);
 
 }  // namespace heddle::passes

@@ -15,18 +15,19 @@ namespace heddle::profile {
 
 // Adds GPU operations to a profile. Each operation becomes a frame of kind "kernel", "copy", "memset", "sync" or
 // "memory" below the node of its context. An operation of a CUDA graph is added below the node of the graph's launch,
-// under "captured at" and the path of the context that added the operation to the graph. The common beginning of that
-// path and the launch's path is left out.
+// under "captured at" and the path of the context that added the operation to the graph. The prefix that this path
+// shares with the path of the launch is left out.
 //
-//   GKER        ns     kernels, as recorded; kernels that overlap count twice
-//   GBUSY       ns     each instant counts for the running kernel of the device that began first; the sum is the time
-//                      in which at least one kernel runs
+//   GKER        ns     kernels, as recorded; time in which kernels overlap counts once for each of them
+//   GBUSY       ns     if several kernels run on the device, time counts only for the kernel that began first; the sum
+//                      is the time in which at least one kernel runs
 //   GXCOPY:H2D  ns     copies by direction (H2D, D2H, D2D, P2P, H2H); GXCOPY:H2D:B has their bytes
 //   GMSET       ns     memsets
 //   GSYNC       ns     the host waits for the device: in a synchronisation, or until a copy to pageable memory begins
 //   GMEM        bytes  allocated memory; GMEM:free has the freed memory
-//   GIDLE       ns     the device neither computes nor copies; counts for the path to the launch that ends the idle
-//                      time, or to the last allocation or free that the host made before that launch
+//   GIDLE       ns     the device neither computes nor copies; counts for the operation that ends the idle time. If the
+//                      host launched this operation after the idle time began, and allocated or freed memory between
+//                      the previous launch and this one, counts for the last such allocation or free instead
 //   LAUNCHES           number of kernels
 //
 // Operations with unknown times contribute to launches and bytes, but not to times.

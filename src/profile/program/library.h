@@ -28,8 +28,8 @@ char* heddle_profile_stop(void);
 void heddle_profile_free(char* json);
 
 // Returns the Python frames of the calling thread, innermost first, one "name:line:file" per line. If the frames of
-// this Python version cannot be read, returns the reason. `resting`: 1 reads the frames as in a CUDA call, 0 as in a
-// signal handler. The caller frees the result with heddle_profile_free().
+// this Python version cannot be read, returns the reason. `resting` selects how frames are read: 1 as within a CUDA
+// call, 0 as within a signal handler. The caller frees the result with heddle_profile_free().
 char* heddle_profile_stack(int resting);
 
 // Adds a fact (a name and a value) to the profile that is being recorded.

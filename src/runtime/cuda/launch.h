@@ -10,8 +10,8 @@
 
 namespace heddle::runtime {
 
-// Writes the attributes of a launch (at most three) to `attributes` and returns their number. `may_overlap`: if the
-// launch is marked early, it may begin before the previous launch ends.
+// Writes the attributes of a launch (at most three) to `attributes` and returns their number. If both `may_overlap` and
+// `launch.early` are set, the launch may begin before the previous launch ends.
 unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes, bool may_overlap = false);
 
 // Launches a kernel on the stream of `config`. Every launch uses this function. If this thread has no current CUDA

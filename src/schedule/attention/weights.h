@@ -10,8 +10,11 @@
 
 namespace heddle::schedule {
 
-// Algebra on the computation between two products. Expressions are over a batch, a row and a key. Local 0 is an element
-// of the first product. Local i + 1 is the result of reduction i over the keys.
+// This file analyses the computation between two products. Its expressions are functions of a batch, a row and a key.
+// In an expression, local 0 is an element of the first product, and local i + 1 is the result of reduction i over the
+// keys.
+
+// A reduction over the keys.
 struct KeyReduction {
   std::string kind;             // as for ir::Op::kReduce
   ExprId body = 0;              // the reduced value of a key
@@ -25,10 +28,10 @@ struct ExpSum {
   auto operator<=>(const ExpSum&) const = default;
 };
 
-// factor * product of exp(row)^power * product of sum^power * exp(score). Products, quotients and sums over keys
-// preserve this form. Two computations of one function therefore have the same form, whatever the order of their
-// operations. A factor that depends only on the row can be moved into or out of a sum over the row's keys. For this
-// reason, a sum can be corrected when a later key raises the maximum.
+// A value of the form factor * (product of exp(row)^power) * (product of sum^power) * exp(score). Products, quotients
+// and sums over keys preserve this form. Two computations of one function therefore have the same form, whatever the
+// order of their operations. A factor that depends only on the row can be moved into or out of a sum over the row's
+// keys. For this reason, a sum can be corrected when a later key raises the maximum.
 struct KeyWeight {
   double factor = 1;
   std::map<ExprId, double> exps;  // powers, by a value that does not vary with the key

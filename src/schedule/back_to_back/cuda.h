@@ -14,12 +14,12 @@ struct BackToBackTasks {
 };
 BackToBackTasks tasks_of(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands);
 
-// The launch. The arguments of the operands and functors are added later.
+// Plans the launch without the arguments for operands and functors, which are added later.
 KernelLaunches plan_launches(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands,
                              const CudaBackToBackConfig& config);
 
-// Returns all configurations that fit in registers and shared memory, best prediction first. Configurations that cannot
-// run are last, each with its reason.
+// Returns all configurations, best prediction first. Configurations that cannot run, such as those that do not fit in
+// registers or shared memory, are last, each with the reason.
 std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const CudaTarget& target);
 
 // The GPU backend for back-to-back products.

@@ -13,7 +13,7 @@ struct ValueMemory {
   const Shape& shape;  // the shape of the memory, which is dense and row-major
   const ir::Placement* place = nullptr;
 
-  // The linear index, in this memory, of the element of the value with the indices `at`.
+  // Returns the linear index in this memory of the value's element at the indices `at`.
   Index position(IndexPool& indices, std::span<const Index> at) const;
 };
 ValueMemory memory_of(const ir::Graph& graph, const ir::Placements& placed, ir::ValueId value);

@@ -51,8 +51,8 @@ struct WindowProblem {
   std::string label() const;
 };
 WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node);
-// A depthwise convolution as a window over images with all channels. If channels come first, it is a window over images
-// of one channel each, whose rows are treated as pixels.
+// Describes a depthwise convolution as a window over images with all channels. If channels come first, describes it as
+// a window over images of one channel each, whose rows are treated as pixels.
 WindowDesc depthwise_window(const ir::Graph& graph, const ir::Node& node, const tile::ConvShape& shape);
 
 }  // namespace heddle::schedule

@@ -17,7 +17,7 @@ struct DotDim {
 struct DotForm {
   // Selects the dimensions that become rows of A (columns of B), among those that only one operand has. kAll: all of
   // them. kOneStride: the innermost ones that can be merged into one dimension with a single stride. kLast: only the
-  // last one longer than 1. All others become batch dimensions.
+  // last one longer than 1. All other dimensions become batch dimensions.
   enum class Lines : uint8_t { kAll, kOneStride, kLast };
   Lines lines = Lines::kAll;
   bool swapped = false;  // A and B are exchanged, and D is transposed

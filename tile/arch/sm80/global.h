@@ -1,4 +1,4 @@
-// Accesses to words in global memory by which blocks exchange results.
+// Loads and stores of words in global memory. Thread blocks exchange results through these words.
 #pragma once
 
 #include <stdint.h>

@@ -6,8 +6,9 @@
 namespace heddle::tile::sm90 {
 
 // Stores `value` in the shared memory of block `block` of the cluster, at the same offset as `at` in this block's
-// memory. Reports the bytes to the barrier at the same offset as `barrier` in that block. Threads that wait for the
-// phase of that barrier see the value; nothing else orders the store.
+// memory. When the store completes, it reports its number of bytes (complete_tx) to the barrier that has the same
+// offset as `barrier` in the memory of block `block`. Threads that wait for the current phase of this barrier see the
+// value; nothing else orders the store.
 __device__ inline void store_async(float* at, float value, Barrier* barrier, uint32_t block) {
   asm volatile(
       "{\n"

@@ -25,8 +25,8 @@ struct MicroProblem {
   bool any_columns = false;  // marked kernels support any number of columns
 };
 
-// Makes the tables for micro tiles of `micro_m` rows and `micro_n` columns. If `marked` and the height is one of
-// common_heights(), the kernel's text marks the height, so that it can become a run-time argument.
+// Makes the tables for micro tiles of `micro_m` rows and `micro_n` columns. If `marked` and micro_m is one of
+// common_heights(), the kernel's text marks this height, so that the height can become a run-time argument.
 MicroTables micro_tables(const MicroProblem& problem, int64_t micro_m, int64_t micro_n, const Target& target,
                          bool marked);
 

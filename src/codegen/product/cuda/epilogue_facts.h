@@ -42,9 +42,9 @@ class EpilogueFacts {
   schedule::ExprId stored(size_t store) const;
   schedule::ExprId unrounded(schedule::ExprId id) const;
 
-  // The only result, computed in steps. The accumulators may start with `accumulator_init`, which is equal in all rows;
-  // their final value is then `sum`. `inner` is computed from the accumulators or `sum`. `pack` rounds `inner` to 16
-  // bits.
+  // The steps that compute the only result. If `accumulator_init` is set, the accumulators start with it; it is equal
+  // in all rows. `sum` is then the final value of the accumulators. `inner` is an expression of this final value. The
+  // function `pack` computes the result from `inner` and rounds it to 16 bits.
   struct Steps {
     std::optional<schedule::ExprId> accumulator_init, sum;
     schedule::ExprId inner;

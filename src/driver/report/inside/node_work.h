@@ -7,8 +7,9 @@
 
 namespace heddle::driver {
 
-// The work of one node of a group. `bytes` counts the node's group outputs, and the group inputs that no earlier node
-// of the group reads. `flops` counts additions; a multiply-add counts as two.
+// The work of one node of a group. `bytes` counts the group outputs that the node computes and the group inputs that
+// the node reads, except inputs that an earlier node of the group reads. `flops` is in units of an addition; a
+// multiply-add counts as two.
 struct NodeWork {
   int64_t bytes = 0, flops = 0;
 };

@@ -18,7 +18,7 @@ struct Progress {
 };
 
 // An operator's statement that one extent of its operands is the sum of other extents. If `key` is not "", it names an
-// open extent. Otherwise the extent is fixed, and `value` is its value.
+// open extent. Otherwise the extent is known, and `value` is its value.
 struct ExtentTerm {
   std::string key;
   int64_t value = 0;
@@ -28,11 +28,11 @@ struct ExtentSum {
   std::vector<ExtentTerm> parts;
 };
 
-// Chooses values for open extents that the operators of a model accept. An import with a guess either succeeds or stops
-// at a node; a guess that gets further is better. The search first varies the height and width of pictures together,
-// then one extent after another. For an extent it tries values that are typical of the extent's meaning, and the
-// operand extents of the node that failed. The number of imports and the number of nodes that they lower are bounded.
-// The search uses no clock, so the choice depends only on the model.
+// Chooses values for open extents such that the operators of a model accept them. An import with a guess either
+// succeeds or stops at a node; the more nodes an import lowers before it stops, the better the guess. The search first
+// varies the height and width of pictures together, then one extent after another. For an extent it tries values that
+// are typical of the extent's meaning, and the operand extents of the node that failed. The number of imports and the
+// number of nodes that they lower are bounded. The search uses no clock, so the choice depends only on the model.
 class ExtentSearch {
  public:
   explicit ExtentSearch(const std::vector<OpenExtent>& open);

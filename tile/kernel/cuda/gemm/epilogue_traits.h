@@ -43,11 +43,11 @@ struct Reduces<Epilogue, decltype(void(Epilogue::kReduces))> {
   static constexpr bool value = true, stores = Epilogue::kStores;
 };
 
-// Declares that the epilogue is also available in steps, for f32 accumulators and 16-bit results. `inits`
-// (kInitsAccumulator): instead of starting at zero, the accumulators start with accumulator_init(v, batch, row, col,
-// n), which is equal for all rows, or this value is added to them later. Then inner(v, batch, row, col, n) computes
-// everything except a final function, and pack<Out>(low, high) computes this function and rounds. `costly` (kCostly):
-// the steps compute more than a maximum.
+// Declares that the epilogue is also available in steps, for f32 accumulators and 16-bit results. First, if `inits`
+// (kInitsAccumulator), the kernel adds to the accumulators the value of accumulator_init(v, batch, row, col, n), which
+// is equal for all rows; accumulators may start with this value. Then inner(v, batch, row, col, n) computes everything
+// except a final function, and pack<Out>(low, high) computes this function and rounds. `costly` (kCostly): the steps
+// compute more than a maximum.
 template <typename Epilogue, typename = void>
 struct InSteps {
   static constexpr bool value = false, inits = false, costly = false;

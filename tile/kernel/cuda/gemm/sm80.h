@@ -6,7 +6,7 @@
 //
 //   struct Config {
 //     using InA = tile::half, InB = tile::half;   // multiplied types: any pair that sm80::Mma has, of equal size
-//     static constexpr int kNeighbours = 8;       // elements of a row per epilogue call: 4 or a multiple of 4
+//     static constexpr int kNeighbours = 8;       // elements of a row per epilogue call: a multiple of 4
 //     static constexpr int kTileM = 128, kTileN = 128;
 //     static constexpr int kTileK = 32;           // in elements; 32, 64 or 128 bytes
 //     static constexpr int kWarpsM = 2, kWarpsN = 2;   // a warp's part: 16, 32 or 64 rows; 16, 32, 64 or 128 columns

@@ -6,10 +6,10 @@
 
 namespace heddle::schedule {
 
-// Products whose long operand (the one with more rows) has rows at arbitrary addresses, which TMA reads in place. The
-// rows are divided into n classes; row i belongs to class i mod n. All rows of a class start at the same offset from a
-// multiple of 16 bytes. The short operand is copied once per class, shifted by the class's offset. Used by
-// tile/kernel/cuda/gemm/sm90_cluster_splitk.h (WgmmaProblem::classed).
+// This file describes products whose long operand (the one with more rows) has rows at arbitrary addresses. TMA reads
+// these rows in place. The rows are divided into n classes; row i belongs to class i mod n. All rows of a class start
+// at the same offset from a multiple of 16 bytes. The short operand is copied once per class, shifted by the class's
+// offset. Used by tile/kernel/cuda/gemm/sm90_cluster_splitk.h (WgmmaProblem::classed).
 
 // The number of classes of the kernel's A: 2, 4 or 8; 0 if the kernel does not support the problem.
 int classes_of(const WgmmaProblem& problem, bool swapped);
@@ -21,7 +21,7 @@ int64_t misaligned_copies_bytes(const WgmmaProblem& problem, bool swapped);
 int64_t class_k_tiles(const WgmmaProblem& problem);
 
 // misaligned_copies_launch() is the launch "gemm_copies", which makes the copies. class_maps() are the tensor maps of
-// the product: one map of A per class, and one of B. `workspace` is the number of a kernel operand.
+// the product: one map of A per class, and one of B. `workspace` is the index of a kernel operand.
 CudaLaunch misaligned_copies_launch(const WgmmaProblem& problem, bool swapped, int workspace);
 std::vector<TensorMapDesc> class_maps(const WgmmaProblem& problem, const ClusterSplitKConfig& config, int workspace);
 
