@@ -6,8 +6,9 @@
 
 namespace heddle {
 
-// An exclusive lock among the threads and processes that name the same file. The kernel releases the lock when its
-// process dies. If a dead process left the file, the next holder reuses it or sweep_locks() removes it.
+// An exclusive lock among the threads and processes that name the same file. The operating system releases the lock
+// when the process that holds it dies. The file of a dead process remains until the next holder reuses it or
+// sweep_locks() removes it.
 class FileLock {
  public:
   // Waits until the lock is free, then takes it. Returns without the lock if its holder is stopped (Ctrl-Z, a debugger)

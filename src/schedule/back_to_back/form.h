@@ -17,8 +17,8 @@ struct BackToBackForm {
 };
 
 // Splits a group of kind kBackToBack. Throws kUnsupportedOperator unless one row of D1 needs only one row of D0, or the
-// second contraction is a depthwise convolution. This excludes convolutions with larger windows or groups, and
-// operators other than dot and convolution.
+// second contraction is a depthwise convolution. So the second contraction cannot be any other convolution with groups
+// or with windows of more than one pixel, nor an operator other than dot and convolution.
 BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group);
 
 // The location of element (batch, row, column) of a matrix, in elements: `offset` plus the indices times the strides
