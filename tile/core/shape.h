@@ -55,7 +55,7 @@ struct GemmShape {
   constexpr int64_t tasks(int64_t width) const { return batches() * m_blocks() * n_blocks(width); }
   constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
 
-  // The offset of batch number `index` in an operand with these batch strides.
+  // The offset of the batch with linear index `index` in an operand with the batch strides `stride`.
   constexpr int64_t offset(int64_t index, const int64_t (&stride)[kBatchDims]) const {
     int64_t at = 0;
     for (int d = kBatchDims - 1; d >= 0; --d) {

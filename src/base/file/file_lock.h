@@ -11,8 +11,8 @@ namespace heddle {
 // sweep_locks() removes it.
 class FileLock {
  public:
-  // Waits until the lock is free, then takes it. Returns without the lock if its holder is stopped (Ctrl-Z, a debugger)
-  // or if the file system does not support locks. Never throws.
+  // Waits until the lock is free, then acquires it. Returns without the lock if the process that holds it is suspended
+  // (Ctrl-Z, a debugger) or if the file system does not support locks. Never throws.
   explicit FileLock(std::string path);
   ~FileLock() { release(); }
   FileLock(const FileLock&) = delete;

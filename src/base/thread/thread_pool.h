@@ -27,7 +27,7 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls body(begin, end, worker) on disjoint ranges that cover [0, tasks). Each worker starts with its own share of
-  // the tasks. The share is the same in every job, so a kernel finds data of the previous kernel in its core's cache. A
+  // the tasks. The share is the same in every job, so a worker finds data of the previous kernel in its core's cache. A
   // worker that has finished its share takes ranges from other workers' shares.
   //
   // Ranges shrink towards the end of a share; only the very last range may be shorter than `grain`. `worker` is in [0,

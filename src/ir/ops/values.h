@@ -9,7 +9,7 @@
 #include "tile/core/special.h"
 
 // The values of elementwise ops, from the table of ops. Each function calls use(f), where f computes the op. f captures
-// nothing, so it converts to a function pointer. Each function returns false if the op has no such f.
+// nothing, so it converts to a function pointer. Each function returns false if it has no f for the op.
 namespace heddle::ir {
 
 namespace values {

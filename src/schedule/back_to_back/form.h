@@ -29,7 +29,7 @@ struct MatrixPlace {
 };
 
 // Checks that the second contraction reads the whole matrix that the first contraction stores, at the same locations.
-// One row of D1 then needs only the same row of D0. The matrix has `batches` x `rows` x `columns` elements. `read` is
+// Row i of D1 then needs only row i of D0. The matrix has `batches` x `rows` x `columns` elements. `read` is
 // the location of element (batch, row, k) for the second contraction. Throws kUnsupportedOperator if the check fails.
 void check_rows(const Epilogue& first, int64_t batches, int64_t rows, int64_t columns, const MatrixPlace& read);
 

@@ -103,7 +103,7 @@ Draft& draft_over(std::vector<Draft>& drafts, uint64_t loops, int level, bool me
   return best != nullptr ? *best : add_draft(drafts, level, loops, loops);
 }
 
-// Returns the draft for reductions with this level, these loops and these kept loops. Adds a draft if there is none or
+// Returns the draft for reductions with the given level, loops and kept loops. Adds a draft if there is none or
 // `merges` is false.
 template <typename Draft>
 Draft& draft_for(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept, bool merges = true) {

@@ -50,7 +50,7 @@ __device__ inline ClusterSplitKUnit cluster_splitk_unit(const ClusterSplitKArgs&
   return unit;
 }
 
-// The number of bytes that the barrier all_here waits for: the other blocks' sums of this block's rows.
+// The number of bytes that the barrier all_here waits for: the other blocks' sums for rows of this block.
 template <typename Config, typename Traits>
 inline constexpr int parts_bytes = (Config::kClusterK - 1) * Traits::kSlice * 4;
 
