@@ -9,8 +9,9 @@
 
 namespace heddle::python {
 
-// Converts heddle.tile.Operator objects to operators, keyed by the nodes that they implement. The compiler calls the
-// result from any thread, without the GIL. An exception raised in Python becomes an Error that names the node.
+// Converts heddle.tile.Operator objects to operators, keyed by the nodes that they implement. The compiler may call
+// these operators from any thread, without holding the GIL. An exception raised in Python becomes an Error that names
+// the node.
 std::map<std::string, Operator> operators_of(nanobind::handle operators);
 
 }  // namespace heddle::python

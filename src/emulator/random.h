@@ -4,8 +4,8 @@
 
 namespace heddle::emulator {
 
-// An xorshift64* generator. A number takes a few nanoseconds, so that a random choice at every switch between threads
-// is cheap enough.
+// An xorshift64* generator. It generates a number in a few nanoseconds, so that a random choice at every switch between
+// threads is cheap enough.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u) {

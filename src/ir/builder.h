@@ -9,9 +9,9 @@
 
 namespace heddle::ir {
 
-// A convenience layer over Graph for code that makes many nodes (front-ends, decompositions). It broadcasts the
-// operands of binary ops as numpy does, makes constants from scalars, and writes the attributes of nodes. Every emitted
-// node gets the current origins.
+// A convenience layer over Graph for code that creates many nodes (front-ends, decompositions). It broadcasts the
+// operands of binary ops as numpy does, creates constants from scalars, and writes the attributes of nodes. Every
+// emitted node gets the current origins.
 class Builder {
  public:
   explicit Builder(Graph& graph) : graph_(graph) {}

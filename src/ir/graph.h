@@ -52,8 +52,8 @@ struct Node {
 
 // A graph of primitives in SSA form with static shapes. It is append-only: the operands of a node exist before it, so
 // nodes() is always a topological order. Passes rebuild the graph (ir/rewrite.h) instead of mutating it. Parameters and
-// constants are nodes too. The body of a loop or branch is a Graph of its own, held as an attribute. It reads values of
-// the outer graph only through its parameters.
+// constants are nodes too. The body of a loop or branch is a separate Graph, held as an attribute of the node. A body
+// reads values of the outer graph only through the parameters of the body.
 class Graph {
  public:
   static constexpr int32_t kNoAlias = -1;
@@ -91,7 +91,7 @@ class Graph {
   const Shape& shape(ValueId id) const { return values_[id].type.shape; }
   DType dtype(ValueId id) const { return values_[id].type.dtype; }
   const Node& producer(ValueId id) const { return nodes_[values_[id].producer]; }
-  // Returns the tensor of a value that a constant node makes; null for other values.
+  // Returns the tensor of a value that a constant node produces; null for other values.
   const Tensor* constant_of(ValueId id) const;
 
   struct Port {
@@ -120,7 +120,7 @@ class Graph {
 
 // True if a scatter writes into the memory of its data operand, so that elements without an update need not be copied.
 bool is_in_place(const Node& node);
-// True if a concatenation copies nothing, because the kernels that make its operands store them directly into the
+// True if a concatenation copies nothing, because the kernels that compute its operands store them directly into the
 // result (ir/analysis/placement.h).
 bool joins_in_place(const Node& node);
 

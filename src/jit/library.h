@@ -7,8 +7,8 @@
 
 namespace heddle::jit {
 
-// The ABI of CPU kernels: runs tasks [begin, end). `operands` are the buffers. `scratch` is aligned to 64 bytes and
-// used by this call only.
+// The signature of CPU kernels. A call runs tasks [begin, end). `operands` are the buffers. `scratch` is aligned to 64
+// bytes and used by this call only.
 using Kernel = void (*)(void* const* operands, void* scratch, int64_t begin, int64_t end);
 
 // Throws kDamagedArtefact if a shared object is truncated: its headers refer to data beyond its end.
@@ -17,8 +17,8 @@ void check_whole(std::string_view bytes);
 // A shared object loaded from memory, without a file on disk.
 class Library {
  public:
-  // Loads a shared object. Equal bytes share one library while any reference to it is alive. Throws kDamagedArtefact if
-  // this machine cannot load the bytes as a shared object.
+  // Loads a shared object. As long as any reference to the result exists, further calls with equal bytes return the
+  // same library. Throws kDamagedArtefact if this machine cannot load the bytes as a shared object.
   static std::shared_ptr<const Library> load(std::string_view bytes);
   ~Library();
   Library(const Library&) = delete;

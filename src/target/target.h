@@ -82,8 +82,8 @@ struct TargetTraits {
   // True if one product with several concatenated matrices is faster than a separate product with each matrix, because
   // the latency dominates the time of a small product.
   bool merges_dots;
-  // True if constant factors of both operands should be applied to their product instead. A factor on an operand needs
-  // a kernel before the product, or prevents attention from being recognised.
+  // True if constant factors of the operands of a product should be applied to its result instead. A factor on an
+  // operand needs a kernel before the product, or prevents attention from being recognised.
   bool scales_products;
   // True if a scatter with known indices is better computed as a selection among loads, which can be fused into kernels
   // of other nodes.

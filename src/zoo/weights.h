@@ -22,7 +22,7 @@ struct Fill {
 };
 
 // The key of a tensor's random number stream. It depends on the model's seed and the tensor's name, and not on the
-// order in which tensors are made.
+// order in which tensors are generated.
 uint64_t weight_key(uint64_t seed, std::string_view name);
 
 // Computes the values [begin, begin + out.size()) of the tensor. The generator is counter-based, so any part can be

@@ -45,7 +45,8 @@ struct Axes {
 
 namespace detail {
 
-// The number of neighbouring elements of a tile in layout L that are contiguous in the operand, limited to 16 bytes.
+// The number of neighbouring elements of a tile in layout L that are contiguous in the operand; at most 16 bytes of
+// elements are counted.
 template <typename O, typename L, typename A>
 TILE_HD constexpr int operand_run() {
   const int dim = O::kAlongK ? A::depth : A::row;

@@ -10,8 +10,9 @@ namespace heddle::tile::block {
 
 // A ring of `Stages` slots: `fill` is the slot to fill next, `use` the slot to read next. A slot is free when all
 // `Warps` computing warps have released it. All threads of the block construct the ring at the beginning of the kernel.
-// `memory` is kBytes of shared memory that nothing else uses. The slots are filled either by a computing thread or by a
-// thread of an additional warp. A thread of an additional warp first waits until the computing warps open the ring.
+// `memory` points to kBytes bytes of shared memory that nothing else uses. The slots are filled either by a computing
+// thread or by a thread of an additional warp. A thread of an additional warp first waits until the computing warps
+// open the ring.
 template <int Stages, int Warps>
 struct Ring {
   static constexpr int kStages = Stages, kBytes = (2 * Stages + 1) * int(sizeof(sm90::Barrier));
@@ -81,8 +82,9 @@ struct Ring {
   }
 };
 
-// load_boxes() loads all boxes of a map that make up a swizzled operand; called by one thread. (inner, row, batch...)
-// is the first corner. box_bytes<O>() returns the total number of bytes of these boxes.
+// load_boxes() loads all boxes of a swizzled operand through a tensor map. One thread calls it. (inner, row, batch...)
+// are the coordinates of the first element of the first box. box_bytes<O>() returns the total size of the boxes in
+// bytes.
 template <typename O>
 TILE_HD constexpr uint32_t box_bytes() {
   return O::kAlongK ? uint32_t(O::kDepth / 64 * O::kGivenRows * 128) : uint32_t(O::kStrips * O::kDepth * 128);

@@ -40,8 +40,8 @@ inline constexpr double kInfinity = __builtin_inf();
 inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
 #endif
 
-// The number of additions to a plain sum before it is added to a compensated sum. The error of a plain sum grows with
-// the square root of the number of terms; the error of a compensated sum does not grow.
+// The number of terms in a plain sum before the plain sum is added to a compensated sum. The error of a plain sum grows
+// with the square root of the number of terms; the error of a compensated sum does not grow.
 inline constexpr int64_t kLongSum = 128;
 
 }  // namespace heddle::tile

@@ -55,7 +55,7 @@ struct GemmShape {
   constexpr int64_t tasks(int64_t width) const { return batches() * m_blocks() * n_blocks(width); }
   constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
 
-  // The offset of batch number `index` in an operand with these batch strides.
+  // The offset of the batch with linear index `index` in an operand with the batch strides `stride`.
   constexpr int64_t offset(int64_t index, const int64_t (&stride)[kBatchDims]) const {
     int64_t at = 0;
     for (int d = kBatchDims - 1; d >= 0; --d) {
@@ -66,7 +66,8 @@ struct GemmShape {
     return at;
   }
 
-  // Scratch elements for the accumulators, for a panel of B and for a block of A. Each begins on a cache line.
+  // The sizes, in elements, of the scratch areas for the accumulators, a panel of B and a block of A. Each area begins
+  // on a cache line.
   constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
   constexpr int64_t panel_elements(int64_t width) const { return (depth() * width + 15) / 16 * 16; }
   constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
@@ -87,7 +88,8 @@ struct GemmShape {
   }
 };
 
-// The bounding box, in the window (depth, height, width), of the taps of a panel of filters that are not all zero.
+// The bounding box of the taps for which a panel of filters is not entirely zero. The dimensions are those of the
+// window: (depth, height, width).
 struct ConvTaps {
   int32_t first[3], end[3];
 };
@@ -134,7 +136,8 @@ struct ConvShape {
   constexpr int64_t block_elements(int64_t rows, int64_t element_bytes) const {
     return kernel[0] * copied_lines(rows) * reach(2, out[2]) * copied_pixel(element_bytes);
   }
-  // The bytes for two offsets per contiguous run of A, for all panels that are multiplied together.
+  // The bytes of the offset tables of `phases` panels. A table has two offsets per contiguous run of A, for up to
+  // taps() runs.
   constexpr int64_t offset_bytes() const { return (2 * phases * taps() * 8 + 63) / 64 * 64; }
   // The number of accumulators, in units of a micro tile.
   constexpr int64_t tiles_together() const { return phases < kTilesTogether ? kTilesTogether / phases : 1; }
@@ -168,8 +171,8 @@ struct ConvShape {
     const int64_t rows = block_rows < out[1] ? block_rows : out[1];
     return (c * kernel[0] * copied_lines(rows) + kPlanarRows * stride[1]) * planar_line(element_bytes) + kPlanarSlack;
   }
-  // The number of pixels of a row that are computed for all channels before the next pixels, in micro tiles of
-  // `pixels`. The input lines that they read fit half of a first-level cache.
+  // The number of pixels of a row that are computed for all channels before the next pixels, a multiple of `pixels` (a
+  // micro tile). The input lines that they read fit half of a first-level cache.
   constexpr int64_t pixels_together(int64_t pixels, int64_t element_bytes) const {
     constexpr int64_t kBytes = 16 << 10;
     const int64_t tiles = kBytes / (c * kernel[0] * kernel[1] * element_bytes * pixels);
@@ -197,7 +200,7 @@ struct WindowShape {
   static constexpr int64_t kLineElements = 2048, kMostLines = 16;
   // Extra elements, since whole vectors are read and written at the end of a line.
   static constexpr int64_t kLineSlack = 64;
-  // The number of input pixels that a block of outputs reads in addition to those at the outputs' strides.
+  // The number of input pixels that a window covers after its first pixel.
   constexpr int64_t reach() const { return (kernel[2] - 1) * dilation[2]; }
   // The number of output pixels per block. A block begins at a multiple of the vector size for every type. It is much
   // longer than a window, so that few input pixels are read twice.

@@ -45,10 +45,10 @@ TILE_INLINE int64_t wrap_index(T index, int64_t n) {
   return clamp_index(a, 0, n - 1);
 }
 
-// Division by a divisor that several dividends share. The reciprocal is computed once. The product with the reciprocal
-// is corrected by its remainder, so the result is rounded like that of a division. If the remainder is not finite
-// (since a or the quotient is infinite or NaN), the product is already correct. If the reciprocal of a divisor is not a
-// normal number, an ordinary division is used.
+// Divides several dividends by the same divisor. The reciprocal is computed once. The product of a dividend and the
+// reciprocal is corrected with the remainder, so the result is rounded like that of a division. If the remainder is not
+// finite (since the dividend or the quotient is infinite or NaN), the product is already correct. If the reciprocal is
+// not a normal number, an ordinary division is used.
 template <typename T, int W>
 struct divisor {
   vec<T, W> b, reciprocal;

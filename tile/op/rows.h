@@ -8,14 +8,14 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Divides a and b into pairs of runs of Run lanes. A pair of runs of the result is run High (0 or 1) of the pair in a,
-// followed by run High of the pair in b.
+// Divides a and b into runs of Run lanes, and the runs into pairs. For each pair of a and the corresponding pair of b,
+// the result contains run High (0 or 1) of the pair of a, followed by run High of the pair of b.
 template <int Run, int High, typename T, int W, int... I>
 TILE_INLINE vec<T, W> exchange(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {
       __builtin_shufflevector(a.v, b.v, (((I / Run) & 1) * W + (I / (2 * Run)) * 2 * Run + High * Run + I % Run)...)};
 }
-// Every second lane of a, followed by every second lane of b, from lane First on.
+// Lanes First, First + 2, ... of a, followed by the same lanes of b.
 template <int First, typename T, int W, int... I>
 TILE_INLINE vec<T, W> every_second(vec<T, W> a, vec<T, W> b, indices<I...>) {
   return {__builtin_shufflevector(a.v, b.v, (2 * I + First)...)};
@@ -71,7 +71,7 @@ TILE_INLINE void columns_to_rows(vec<T, W> (&r)[P]) {
   });
 }
 
-// The type as which elements of a storage type are moved: an integer type for 16-bit floats.
+// The type that is used to move elements of a storage type: an integer type for 16-bit floats.
 template <typename S>
 struct moved {
   using type = S;

@@ -6,12 +6,13 @@
 
 namespace heddle {
 
-// An exclusive lock among the threads and processes that name the same file. The kernel releases the lock when its
-// process dies. If a dead process left the file, the next holder reuses it or sweep_locks() removes it.
+// An exclusive lock among the threads and processes that name the same file. The operating system releases the lock
+// when the process that holds it dies. The file of a dead process remains until the next holder reuses it or
+// sweep_locks() removes it.
 class FileLock {
  public:
-  // Waits until the lock is free, then takes it. Returns without the lock if its holder is stopped (Ctrl-Z, a debugger)
-  // or if the file system does not support locks. Never throws.
+  // Waits until the lock is free, then acquires it. Returns without the lock if the process that holds it is suspended
+  // (Ctrl-Z, a debugger) or if the file system does not support locks. Never throws.
   explicit FileLock(std::string path);
   ~FileLock() { release(); }
   FileLock(const FileLock&) = delete;

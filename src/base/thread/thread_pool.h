@@ -13,8 +13,8 @@ namespace heddle {
 // A fork-join pool. The calling thread works too. After a job, workers spin for some tens of microseconds and then
 // sleep. So a fork and join costs one to two microseconds while a plan runs, and an idle pool costs nothing.
 //
-// The workers execute one job at a time. If another thread, or a task of the current job, calls run() meanwhile, run()
-// executes that job on the calling thread alone. The result is still correct, and there is no deadlock.
+// The workers execute one job at a time. If another thread, or a task of the current job, calls run() meanwhile, the
+// new job runs on the calling thread alone. The result is still correct, and there is no deadlock.
 class ThreadPool {
  public:
   // `threads` includes the calling thread: 1 starts no thread and runs everything inline. Throws if the system cannot
@@ -27,7 +27,7 @@ class ThreadPool {
   int threads() const { return threads_; }
 
   // Calls body(begin, end, worker) on disjoint ranges that cover [0, tasks). Each worker starts with its own share of
-  // the tasks. The share is the same in every job, so a kernel finds data of the previous kernel in its core's cache. A
+  // the tasks. The share is the same in every job, so a worker finds data of the previous kernel in its core's cache. A
   // worker that has finished its share takes ranges from other workers' shares.
   //
   // Ranges shrink towards the end of a share; only the very last range may be shorter than `grain`. `worker` is in [0,

@@ -7,7 +7,7 @@
 #include "heddle/dtype.h"
 #include "ir/op.h"
 
-// C++ text for types, numbers and elementwise ops. Kernels of models and of the tile language share it.
+// C++ text for types, numbers and elementwise ops, for kernels of models and kernels of the tile language.
 namespace heddle::codegen {
 
 std::string_view storage_type(DType dtype);  // "tile::half"; bool: "uint8_t"
@@ -24,8 +24,8 @@ std::string call(std::string_view function, const std::vector<std::string>& oper
 // "tile::exp(x)", "x + y". Throws kUnsupportedOperator for an op whose text depends on types or attributes.
 std::string applied(ir::Op op, const std::vector<std::string>& operands);
 
-// The C++ expression of an op applied to masks of one width, as numbers modulo 2: "x & y". The condition of a select is
-// a mask, too.
+// The C++ expression of an op applied to masks of equal width: "x & y" for a product. An element of a mask counts as
+// the number 0 or 1; sums are modulo 2. The condition of a select is a mask, too.
 std::string applied_to_masks(ir::Op op, const std::vector<std::string>& masks);
 
 }  // namespace heddle::codegen

@@ -11,7 +11,8 @@
 
 namespace heddle::driver {
 
-// The decisions made while compiling a model, as data for `explain` and for the progress display.
+// The time of one step of compilation. The structs of this file are the data for `explain` and for the progress
+// display: the decisions made while compiling a model.
 struct StageTime {
   std::string stage;  // "import", "pass canonicalize", "kernels", ...
   double seconds = 0;
@@ -40,7 +41,7 @@ struct KernelReport {
   std::vector<OperandReport> operands;
   schedule::KernelDesc desc;  // as emitted, for emitting it again with other names
   schedule::Config configuration;
-  bool has_arguments = false;  // the text takes some numbers as arguments, so that other kernels share it
+  bool has_arguments = false;  // some numbers are arguments instead of literals, so that kernels can share the text
 };
 
 struct GroupReport {

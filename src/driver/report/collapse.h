@@ -12,7 +12,8 @@ struct Repeat {
 };
 
 // Finds disjoint repeats in a sequence of signatures, such as the layers of a network, so that a table or a picture can
-// show each repeated block once. Prefers the repeats that save most items. Returns the repeats in order of position.
+// show each repeated block once. Prefers the repeats that save the most items. Returns the repeats in order of
+// position.
 std::vector<Repeat> find_repeats(const std::vector<std::string>& signatures);
 
 }  // namespace heddle::driver

@@ -86,7 +86,7 @@ std::vector<std::string> far_kernels(const GroupProblem& problem, const GroupCan
                                      const Target& target);
 
 // Compiles and times the candidates on the device of `target`. With options.verify, compares the result of the fastest
-// with a float64 reference. Throws kDevice if there is no such device, and the errors of the JIT.
+// with a float64 reference. Throws kDevice if this machine lacks the device. Errors of the JIT are passed on.
 GroupBenchResult bench_group(const GroupProblem& problem, std::vector<GroupCandidate> candidates, const Target& target,
                              const GroupBenchOptions& options);
 

@@ -36,7 +36,8 @@ struct Observer {
 
 const Observer* observer();  // null if there is none
 
-// Reports one call of the driver API to the observer. Calls that the driver itself makes within it are not reported.
+// Reports one call of the driver API to the observer. API calls that the driver makes during this call are not
+// reported.
 class ApiCall {
  public:
   explicit ApiCall(uint32_t call);

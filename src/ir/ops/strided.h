@@ -57,8 +57,8 @@ void for_each_row(const Shape& extents, const Ints& a_strides, const Ints& b_str
 // dimension remains.
 void collapse(Shape& extents, Ints& a_strides, Ints& b_strides);
 
-// Sets dst[sum coordinate * dst_stride] = src[sum coordinate * src_stride] for all coordinates. The destinations must
-// be distinct.
+// Sets dst[sum_d(i[d] * dst_strides[d])] = src[sum_d(i[d] * src_strides[d])] for all coordinates i. Different
+// coordinates must have different destinations.
 template <typename T>
 void copy_strided(Shape extents, const T* src, Ints src_strides, T* dst, Ints dst_strides) {
   if (element_count(extents) == 0) return;

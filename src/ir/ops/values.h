@@ -9,7 +9,7 @@
 #include "tile/core/special.h"
 
 // The values of elementwise ops, from the table of ops. Each function calls use(f), where f computes the op. f captures
-// nothing, so it converts to a function pointer. Each function returns false if the op has no such f.
+// nothing, so it converts to a function pointer. Each function returns false if it has no f for the op.
 namespace heddle::ir {
 
 namespace values {
@@ -102,7 +102,7 @@ bool with_binary_function(Op op, const Use& use) {
 
 // Calls use(f), where f(a, b, bits) computes an op on integers held in T. T is uint64_t for u64 and int64_t for all
 // other types (narrower unsigned types fit int64_t). `bits` is the width of the integers' type; the caller wraps the
-// result to it. A unary op ignores b.
+// result to this width. A unary op ignores b.
 template <typename T, typename Use>
 bool with_integer_function(Op op, const Use& use) {
   using namespace values;

@@ -29,8 +29,8 @@ struct CompiledCubin {
 
 // Whether compile_cubin() accepts a kernel whose registers spill, or whose tensor-core instructions the compiler
 // serialised or ignored (C7508, C7510). Such a kernel is many times slower than it should be. kRefuse throws
-// kCompilerFailed. kAccept accepts the kernel, since its results are right: a model with an unforeseen epilogue has to
-// run. kAcceptAtOnce accepts it without trying relaxed launch bounds first.
+// kCompilerFailed. kAccept accepts the kernel, since its results are correct: a model with an unforeseen epilogue has
+// to run. kAcceptAtOnce accepts it without trying relaxed launch bounds first.
 enum class Slow : uint8_t { kRefuse, kAccept, kAcceptAtOnce };
 // kWritten: the machine code has line tables, in which the unit is called kernel.cu. The tables are four times the size
 // of the rest of the file; the instructions are the same.

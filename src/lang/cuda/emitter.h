@@ -63,13 +63,13 @@ class Emitter {
   std::string name(ValueId v);
   std::string fresh(const std::string& wanted);
   void bind(ValueId v, std::string text) { text_[v] = std::move(text); }
-  // Binds a tile whose elements are all equal to the text of their common value.
+  // Binds a uniform tile (all elements are equal). `text` is the text of the common value.
   void bind_uniform(ValueId v, std::string text) {
     uniform_.insert(v);
     bind(v, std::move(text));
   }
   bool uniform(ValueId v) const { return uniform_.count(v) != 0; }
-  // The text of a scalar or tile, as an operand of map(). A uniform tile is a scalar there.
+  // The text of a scalar or tile, as an operand of map(). The text of a uniform tile is that of a scalar.
   const std::string& text(ValueId v) const { return text_.at(v); }
   bool is_bound(ValueId v) const { return text_.count(v) != 0; }
   // The text of a tile, in its assigned layout or in layout `in`.
@@ -126,8 +126,8 @@ class Emitter {
   const WindowAnalysis windows;
   const Uses& uses = windows.uses();
   codegen::Writer out{1};
-  // The shared memory that operators need, in bytes: `shared_bytes` while a loop keeps data in shared memory, otherwise
-  // `free_bytes`. Operators reuse the same bytes one after another.
+  // The maximum shared memory of an operator, in bytes; operators use the same memory one after another. `shared_bytes`
+  // is for operators that run while a loop keeps data in shared memory, `free_bytes` for all other operators.
   int64_t shared_bytes = 0, free_bytes = 0;
   // The shared memory in which loops currently keep data, and its maximum, in bytes. It precedes the operators' memory.
   int64_t kept_bytes = 0, most_kept_bytes = 0;
@@ -172,7 +172,7 @@ class KeptForLoop {
   std::unordered_map<ValueId, OperandText> operands_;
 };
 
-// The text of a polynomial, a sum of products of scalars, computed in the integer type `type`.
+// The text of a polynomial (a sum of products of scalars), computed in the integer type `type`.
 std::string sum_text(const Emitter& e, const Polynomial& p, const std::string& type);
 
 // Each of these functions emits one kind of ops. Returns false if the op is of another kind.
@@ -212,8 +212,8 @@ void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& prod
                        const std::vector<std::string>& behind);
 // Emits a pipelined `for` whose loads go through registers.
 void emit_by_registers(Emitter& e, const Op& op, const Pipeline& pipeline);
-// The number of neighbouring elements in a group that need not be aligned. load_pieces_text() returns the text that
-// loads the aligned pieces which contain such groups.
+// The size, in elements, of a group of neighbouring elements whose address need not be aligned. load_pieces_text()
+// returns the text that loads the aligned pieces that contain such groups.
 constexpr int64_t kShiftedRun = 8;
 std::string load_pieces_text(Emitter& e, const Op& op);
 // Emits a pipelined `for` whose loads use TMA.

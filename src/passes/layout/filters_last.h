@@ -4,8 +4,8 @@
 
 namespace heddle::passes {
 
-// Transposes the filters of a convolution to channels last, the order in which tensor cores accumulate, if the filters
-// are computed in each run. Constant filters are packed when the model is compiled instead.
+// For convolutions whose filters are computed in each run, transposes the filters to channels last, the order in which
+// tensor cores accumulate. Constant filters are packed when the model is compiled instead.
 ir::Graph filters_last(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

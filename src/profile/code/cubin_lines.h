@@ -17,8 +17,8 @@ class CubinLines {
   // lookup is empty.
   static CubinLines of(std::string_view cubin, std::string_view kernel);
 
-  // Returns the source line of an offset in the kernel's code. If that line was inlined, the lines of the inlined calls
-  // follow, innermost first. Empty if unknown.
+  // Returns the source line of the instruction at `offset` in the kernel's code. If the line belongs to an inlined
+  // function, the lines of the inlined calls follow, innermost call first. Empty if unknown.
   std::vector<Place> at(uint64_t offset) const;
   size_t rows() const { return rows_.size(); }
 

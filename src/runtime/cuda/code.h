@@ -15,7 +15,8 @@
 
 namespace heddle::runtime {
 
-// Device memory with the iteration numbers, as i64, and a byte that is 1. It is written once and then immutable.
+// Device memory with inputs for the bodies of loops: the iteration numbers 0, 1, ... as i64, and a byte with the value
+// 1 (the condition "true"). The memory is written once and then never changed.
 class CudaNumbers {
  public:
   static constexpr int64_t kMost = 4096;
@@ -27,7 +28,7 @@ class CudaNumbers {
   size_t bytes() const { return host_.size() * sizeof(int64_t); }
 
  private:
-  static constexpr int64_t kApart = 2;  // distance of numbers: 16 bytes, the alignment that kernels may assume
+  static constexpr int64_t kApart = 2;  // distance between numbers: 16 bytes, the alignment that kernels may assume
 
   std::vector<int64_t> host_;
   std::unique_ptr<CudaBuffer> memory_;

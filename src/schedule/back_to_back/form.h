@@ -17,8 +17,8 @@ struct BackToBackForm {
 };
 
 // Splits a group of kind kBackToBack. Throws kUnsupportedOperator unless one row of D1 needs only one row of D0, or the
-// second contraction is a depthwise convolution. This excludes convolutions with larger windows or groups, and
-// operators other than dot and convolution.
+// second contraction is a depthwise convolution. So the second contraction cannot be any other convolution with groups
+// or with windows of more than one pixel, nor an operator other than dot and convolution.
 BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group);
 
 // The location of element (batch, row, column) of a matrix, in elements: `offset` plus the indices times the strides
@@ -29,7 +29,7 @@ struct MatrixPlace {
 };
 
 // Checks that the second contraction reads the whole matrix that the first contraction stores, at the same locations.
-// One row of D1 then needs only the same row of D0. The matrix has `batches` x `rows` x `columns` elements. `read` is
+// Row i of D1 then needs only row i of D0. The matrix has `batches` x `rows` x `columns` elements. `read` is
 // the location of element (batch, row, k) for the second contraction. Throws kUnsupportedOperator if the check fails.
 void check_rows(const Epilogue& first, int64_t batches, int64_t rows, int64_t columns, const MatrixPlace& read);
 

@@ -25,7 +25,7 @@ class Inliner {
   // Returns the expression of a value at `index`. Throws kUnsupportedOperator if the value's node has no per-element
   // form and there is no binding.
   ExprId at(ir::ValueId value, const std::vector<Index>& index);
-  // Returns the cast `node` of its operand's expression `value`.
+  // Returns the expression of the cast `node`. `value` is the expression of its operand.
   ExprId cast(const ir::Node& node, ExprId value);
 
   // All expressions created so far, by value and indices.

@@ -14,8 +14,8 @@ std::vector<Config> conv_candidates(const ConvDesc& desc, DType compute, const T
 std::vector<Config> planar_candidates(const ConvDesc& desc, DType compute, const Target& target);
 std::vector<Config> winograd_candidates(const WinogradDesc& desc, const Target& target);
 
-// Text for the operands and the whole of a GEMM in a problem's text (Problem::text). The text of an operand contains
-// its type and strides. A constant is packed, so its text contains only its type.
+// gemm_operand_text() describes an operand of a GEMM: its type and strides, or only its type if it is a constant, since
+// constants are packed. gemm_problem_text() returns Problem::text of a GEMM; `a` and `b` are the texts of the operands.
 std::string gemm_operand_text(const ir::Graph& graph, ir::ValueId value, int64_t row, int64_t column);
 std::string gemm_problem_text(const tile::GemmShape& shape, DType compute, const std::string& a, const std::string& b);
 

@@ -23,8 +23,8 @@ struct Work {
 Work work_of(const KernelExprs& exprs, const ir::Graph& graph, const CpuTarget& cpu);
 
 // Buffers larger than this are no longer in the caches when the next kernel reads them. The L3 size is limited to 32
-// MiB here, since a virtual machine may report the last-level cache of a whole socket although it has only a share of
-// it.
+// MiB here, since a virtual machine may report the last-level cache of a whole socket although it can use only a part
+// of that cache.
 inline int64_t cached_bytes(const CpuTarget& cpu) {
   return std::min<int64_t>(cpu.l3_bytes, 32 << 20) / 2;
 }

@@ -27,7 +27,7 @@ struct RegionDrafts {
   ExprPool& pool;
   std::vector<Scratch>& scratch;
   std::vector<SchemeChoice>& schemes;
-  const uint32_t first_scratch;         // buffers with this number or a higher one are scratch
+  const uint32_t first_scratch;         // buffers with this index or a higher one are scratch
   std::map<ExprId, ExprId> in_scratch;  // from results to the loads that read them from scratch
   std::map<ExprId, double> known_cycles;
 
@@ -38,15 +38,15 @@ struct RegionDrafts {
   int64_t volume(uint64_t vars) const;
   // Returns the loops in the set, outermost first. `last`, if it is in the set, becomes the innermost loop.
   std::vector<VarId> ordered(uint64_t loops, std::optional<VarId> last) const;
-  // The position in scratch for some inner loops. It is relative to the start of the block, and the kernel's vector
-  // variable has unit stride.
+  // The position in scratch of a result that is stored for each iteration of `loops`. Blocked variables count from the
+  // start of their block. The kernel's vector variable has unit stride.
   Index scratch_position(uint64_t loops);
   uint32_t new_scratch(DType dtype, int64_t elements);
   ExprId resolve(ExprId e) { return in_scratch.empty() ? e : pool.substitute(e, {}, in_scratch); }
-  // Replaces loads in the expressions `roots` by loads from scratch, if they have unit stride along the tile's row
-  // variable but not along its column variable. `accepts` restricts the types of the loads. Each replaced load gets a
-  // tile of height x width elements in scratch. `with` receives the replacements. Returns the copies that fill the
-  // tiles.
+  // In the expressions `roots`, finds loads that have unit stride along the tile's row variable but not along its
+  // column variable, and replaces them by loads from scratch. `accepts` restricts the types of the loads. Each replaced
+  // load gets a tile of height x width elements in scratch. `with` receives the replacements. Returns the copies that
+  // fill the tiles.
   struct Tile {
     const GridDim &rows, &columns;
     int64_t height, width;
@@ -69,7 +69,7 @@ struct RegionDrafts {
     return r;
   }
   std::string text_of(ExprId e) const;
-  // Returns, for each loop, a weight that says how well it suits as the vector loop. The weight counts the loads in
+  // Returns a weight for each loop. A loop with a higher weight is a better vector loop. The weight counts the loads in
   // `values` and the stores that have unit stride along the loop.
   std::map<VarId, int> unit_stride_votes(const std::vector<ExprId>& values, const std::vector<Store>& stores,
                                          uint64_t loops) const;
@@ -78,7 +78,7 @@ struct RegionDrafts {
   const uint64_t starts_;
 };
 
-inline constexpr double kWorthStoring = 6;  // a value above this node_cycles() is stored rather than computed twice
+inline constexpr double kWorthStoring = 6;  // values with more node_cycles() are stored rather than computed twice
 
 // Appends a draft, which describes one stage, and returns it. A draft has a level, loops, kept loops, reductions,
 // stores, and possibly a scan.
@@ -103,7 +103,7 @@ Draft& draft_over(std::vector<Draft>& drafts, uint64_t loops, int level, bool me
   return best != nullptr ? *best : add_draft(drafts, level, loops, loops);
 }
 
-// Returns the draft for reductions with this level, these loops and these kept loops. Adds a draft if there is none or
+// Returns the draft for reductions with the given level, loops and kept loops. Adds a draft if there is none or
 // `merges` is false.
 template <typename Draft>
 Draft& draft_for(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept, bool merges = true) {

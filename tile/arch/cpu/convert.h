@@ -157,7 +157,8 @@ TILE_INLINE bfloat to_bfloat(float f) {
   return {detail::narrow_bfloat(vec<float, 1>{f}).v};
 }
 
-// Rounds each lane to the precision of a 16-bit storage type. For chains of operations that must match stored values.
+// Rounds each lane to the precision of a 16-bit storage type. With this between fused operations, their result is the
+// same as if each intermediate value were stored in that type.
 template <typename Storage, int W>
 TILE_INLINE vec<float, W> round_to(vec<float, W> a) {
   if constexpr (is_same<Storage, half>) {

@@ -14,8 +14,8 @@ __device__ inline uint64_t make_smem_descriptor(uint32_t address, bool k_major, 
   const uint64_t leading = k_major ? 1 : strip_bytes >> 4;
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | leading << 16 | kGroup << 32 | kSwizzle128 << 62;
 }
-// Tells the compiler that x has the same value in all threads of the warp. Values computed from the result then use
-// uniform registers, from which wgmma reads descriptors, instead of registers of each thread.
+// Tells the compiler that x has the same value in all threads of the warp. Values computed from the result are then
+// kept in uniform registers instead of per-thread registers; wgmma reads descriptors from uniform registers.
 template <typename T>
 __device__ inline T warp_uniform(T x) {
   return __shfl_sync(0xffffffffu, x, 0);

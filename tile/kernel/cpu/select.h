@@ -8,7 +8,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// The integer type that holds a key in the upper half and a position in the lower half. Smaller numbers come first.
+// An integer type whose upper half holds a key and whose lower half holds a position. Elements are selected in
+// ascending order of these integers.
 template <typename U>
 struct candidate {
   using type = uint64_t;

@@ -49,8 +49,8 @@ struct RowFold {
 // The number of vectors that are folded together: enough to hide the latency of a step.
 inline constexpr int kRowVectors = 4;
 
-// The input of a row of outputs: the first line of the row's windows, and the taps [lo, hi) of the first two dimensions
-// that are inside the input.
+// The part of the input that a row of outputs reads: the first line of the row's windows and, for each of the first two
+// dimensions, the range [lo, hi) of taps that are inside the image.
 template <typename T>
 struct WindowLines {
   const T* first;
@@ -124,7 +124,7 @@ TILE_INLINE void split_phases(const WindowShape& s, const C* line, int64_t span,
   }
 }
 
-// Folds the pixels of windows along a line, for `count` elements of results. Passes the results to store(i, vector, n).
+// Folds the pixels of windows along a line, for `count` elements of the output. Passes results to store(i, vector, n).
 template <typename C, typename Op, typename Store>
 TILE_INLINE void fold_pixels(const WindowShape& s, const C* phases, const Op& op, int64_t count, const Store& store) {
   constexpr int W = kVectorBytes / int(sizeof(C)), U = kRowVectors;
@@ -146,9 +146,9 @@ TILE_INLINE void fold_pixels(const WindowShape& s, const C* phases, const Op& op
 
 }  // namespace detail
 
-// Does the same as window() for operators without weights. The epilogue's `row` is the row of output pixels. Its `col`
-// is the index in that row of the vector's first element: pixel * s.c + channel. Scratch:
-// s.scratch_bytes(sizeof(compute_t<T>)) bytes.
+// Does the same as window(), for operators without weights. The epilogue's `row` is a row of output pixels. Its `col`
+// is where the vector begins in this row: pixel * s.c + channel. `scratch` has s.scratch_bytes(sizeof(compute_t<T>))
+// bytes.
 template <typename T, typename Op, typename Epilogue>
 void window_rows(const WindowShape& s, const T* x, const Op& op, const Epilogue& epilogue, void* scratch, int64_t begin,
                  int64_t end) {

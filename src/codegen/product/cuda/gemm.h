@@ -28,7 +28,8 @@ struct CudaGemmUnit {
   // previous launch.
   std::string source() const;
 };
-// `of`: the source texts of generated operands, for kernels that use them (loader code instead of plain matrices).
+// `of`: the source texts of generated operands, which are read by loader code instead of as plain matrices. Unused by
+// kernels without such operands.
 CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const OperandTexts& of,
                        const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands);
 

@@ -7,8 +7,8 @@
 
 namespace heddle::schedule {
 
-// Several GPU kernels in one launch. Each kernel is a part with its own consecutive blocks. No part reads the results
-// of another part. Parts use neither shared memory nor block barriers, and all parts have the same block size.
+// Several GPU kernels in one launch. Each kernel is a part that consists of consecutive blocks. No part reads the
+// results of another part. Parts use neither shared memory nor block barriers, and all parts have the same block size.
 struct CudaBundleDesc {
   struct Part {
     std::shared_ptr<const CudaStitchDesc> body;

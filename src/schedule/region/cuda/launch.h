@@ -13,7 +13,7 @@ struct SharedMemory {
   static constexpr int64_t kSlotBytes = 1024;        // for combining one reduction over the block
   static constexpr int64_t kBarrierBytes = 8;        // one barrier of an exchange in a cluster
   int64_t scratch_bytes = 0;                         // of a thread group
-  int64_t slots = 0, columns = 0, column_bytes = 0;  // columns: for each thread group that combines columns
+  int64_t slots = 0, columns = 0, column_bytes = 0;  // for columns: column_bytes per thread group
   int64_t handed_over = 0, handed_over_bytes = 0;    // columns that the blocks of a CTA group exchange
   int64_t barriers = 0, barrier_count = 0;
   int64_t bytes = 0;

@@ -6,8 +6,8 @@
 
 namespace heddle::schedule {
 
-// Returns the variables that an address divides by a factor of the variable's extent (quotient or remainder), each with
-// the factor by which to split the variable.
+// Finds variables v for which an address contains the quotient v / f or the remainder v % f, where f divides the extent
+// of v. Returns a map from each such variable to f, the factor by which to split it.
 std::map<VarId, int64_t> split_factors(const KernelExprs& exprs);
 
 // True if every address, root and reduction uses two neighbouring variables like a single variable, so that the

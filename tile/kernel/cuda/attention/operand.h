@@ -63,9 +63,9 @@ class AttentionLoader : public cuda::TileLoader<Operand, In, Tile, Rows, TileK, 
 enum class AttentionRole : uint8_t { kQ, kK, kV };
 
 // Tiles of an operand (Q, K or V) of one batch. A tile has Rows rows (columns for V), each with Depth elements along
-// the summed dimension, and is divided into slices. V with 32-bit elements is stored contiguous along its rows; so its
-// lines, one per key, may be stored in any order. A tile of keys may consist of `Pages` parts, each from a different
-// batch.
+// the summed dimension, and is divided into slices. In a tile of V with 32-bit elements, the elements of one key form a
+// contiguous line, so the lines may be stored in any order of the keys. A tile of keys may consist of `Pages` parts,
+// each from a different batch.
 template <typename Operand, typename In, int Rows, int Depth, int Threads, AttentionRole Role, int Pages = 1>
 class AttentionOperand {
   static constexpr int kElement = sizeof(In), kStep = 32 / kElement;
@@ -104,8 +104,8 @@ class AttentionOperand {
                 Role == AttentionRole::kK ? 0 : first);
     }
   }
-  // True if this thread loaded values into the tile that tensor cores must not multiply (split_tf32.h). The tile must
-  // have arrived in shared memory.
+  // True if tensor cores must not multiply some of the values that this thread loaded into the tile (split_tf32.h). The
+  // tile must have arrived in shared memory.
   __device__ static bool leaves_range(const uint8_t* tile) {
     float most = 0;
 #pragma unroll 1

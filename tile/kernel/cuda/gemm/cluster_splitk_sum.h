@@ -50,14 +50,14 @@ __device__ inline ClusterSplitKUnit cluster_splitk_unit(const ClusterSplitKArgs&
   return unit;
 }
 
-// The number of bytes that the barrier all_here waits for: the other blocks' sums of this block's rows.
+// The number of bytes that the barrier all_here waits for: the other blocks' sums for rows of this block.
 template <typename Config, typename Traits>
 inline constexpr int parts_bytes = (Config::kClusterK - 1) * Traits::kSlice * 4;
 
-// Sends this block's sums of other blocks' rows to these blocks, and waits for the other blocks' sums of this block's
-// rows. Slice p of `sums` contains the rows of block p. Slice p of `received` is received from block p. All threads
-// call this function after they have written their sums. The caller must have called cluster_arrive(); this function
-// calls cluster_wait(). It calls cluster_arrive() again before it returns.
+// Sends this block's sums for rows of other blocks to those blocks, and waits for the other blocks' sums for rows of
+// this block. Slice p of `sums` contains the rows of block p. Slice p of `received` is received from block p. All
+// threads call this function after they have written their sums. The caller must have called cluster_arrive(); this
+// function calls cluster_wait(). It calls cluster_arrive() again before it returns.
 template <typename Config, typename Traits>
 __device__ inline void cluster_splitk_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
                                                sm90::Barrier& all_here, int32_t rank) {

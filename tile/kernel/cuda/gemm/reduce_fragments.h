@@ -11,7 +11,7 @@
 //       using Combine = tile::sum_of;         // the operation (team.h)
 //       // Replaces v[0..n), neighbours in a row of D, by the values to reduce.
 //       template <typename T, int W> __device__ void value(T (&v)[W], int batch, int row, int col, int n) const;
-//       // Stores a result. If kRows, `row` is the number of the group of rows; otherwise `col` is that of the columns.
+//       // Stores a result. If kRows, `row` is the index of a group of rows; otherwise `col` is that of a column group.
 //       __device__ void keep(int batch, int row, int col, float v) const;
 //     };
 //     template <typename F> __device__ void reductions(const F& f) const { f(Reduction0{...}); }
@@ -25,9 +25,9 @@
 
 namespace heddle::tile::cuda {
 
-// Combines values of `Lanes` lanes whose numbers differ by multiples of Step. Lane i of these lanes returns the
-// combination of their values x[i]. Each step halves the number of values per lane. This takes Lanes - 1 exchanges
-// instead of Lanes log2(Lanes).
+// Combines values of `Lanes` lanes whose lane indices are Step apart. Each lane passes an array x. The i-th of these
+// lanes returns the combination of x[i] over all of these lanes. Each step halves the number of values per lane. This
+// takes Lanes - 1 exchanges instead of Lanes log2(Lanes).
 template <typename Combine, int Lanes, int Step>
 __device__ inline float combined(float (&x)[Lanes]) {
   const int lane = static_cast<int>(threadIdx.x) / Step % Lanes;

@@ -1,5 +1,5 @@
-// D = epilogue(A B) with ordinary arithmetic of threads: true f32, f64, integers, and any element type that converts to
-// one of these. This is the fallback, on every device, for products that tensor cores do not support.
+// D = epilogue(A B) with the ordinary arithmetic instructions of threads: true f32, f64, integers, and any element type
+// that converts to one of these. This is the fallback, on every device, for products that tensor cores do not support.
 //
 // Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/sm80.h, except that Config has one type In
 // instead of InA and InB:

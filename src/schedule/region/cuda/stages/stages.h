@@ -10,7 +10,7 @@ namespace heddle::schedule {
 // Returns the steps in the order in which they run.
 std::span<const StageStep<CudaDrafts>> cuda_stage_steps();
 
-// Returns the passes over the tile, as drafted after a step, as readable text.
+// Returns readable text that lists the drafts: the sweeps over the tile, as planned so far.
 std::string describe(const CudaDrafts& k);
 
 }  // namespace heddle::schedule
