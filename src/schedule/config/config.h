@@ -11,8 +11,8 @@
 namespace heddle::schedule {
 
 // The choices for a kernel. Each family of kernels has one struct, whose kName is the name of the family. `fields`
-// passes each member and its name to a visitor; printing, parsing and reflection use only this list. `tile` passes the
-// members that define the tile. The fastest configurations of a problem rarely differ in these members.
+// passes each member and its name to a visitor. Printing, parsing and reflection use only `fields`. `tile` passes only
+// the members that define the tile. The fastest configurations of a problem rarely differ in these members.
 //
 // "splits" is the number of parts of k. A second kernel adds the sums of the parts in order.
 

@@ -16,7 +16,7 @@
 //     using In = tile::half;                       // or bfloat: the type of Q, K, V and O
 //     static constexpr int kConsumers = 2;         // warpgroups that multiply; each has 64 rows of Q
 //     static constexpr int kTileN = 128;           // keys per tile, a multiple of 16
-//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K; of a panel: rounded up to multiples of 16
+//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K; of a panel (padded to multiples of 16)
 //     static constexpr int kPanels = 1;            // number of panels into which the columns of V and O are cut
 //     static constexpr int kStages = 2, kQStages = 2;  // ring slots of K and of V; of Q
 //     static constexpr int kBlocks = 1;            // resident blocks per SM

@@ -67,8 +67,8 @@ __device__ inline MatrixLines<In> lines_of(const Operand& operand, int batch) {
   return {reinterpret_cast<const In*>(lines.data), lines.leading, lines.lines, lines.length};
 }
 
-// Copies a thread's share of the lines of one operand, as aligned 16-byte pieces. The first and the last piece of a line
-// may include bytes outside of the line.
+// Copies a thread's share of the lines of one operand, as aligned 16-byte pieces. The first and the last piece of a
+// line may include bytes outside of the line.
 template <typename In, int Rows, int Align, int WarpsK, int Threads>
 class LineCopier {
  public:
