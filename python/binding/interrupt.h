@@ -17,7 +17,7 @@ class Interrupts : public Cancellation {
   Interrupts() : is_watching_(is_main_thread()) {}
   // Returns the cancellation to install for the work; null if the work cannot be interrupted.
   Cancellation* cancellation() { return is_watching_ ? this : Cancellation::current(); }
-  // Raises the exception of a signal handler, if any. Call it with the GIL after the work has ended.
+  // Raises the exception that a signal handler has raised, if any. Call it with the GIL after the work has ended.
   void raise_if_any();
   // First runs the handlers of pending signals, then acts as raise_if_any(). Call it after the work has failed, since a
   // signal that is still pending may have caused the failure.

@@ -15,7 +15,8 @@ Array widened(Array array);
 
 // Returns a copy of the tensor in the form that ml_dtypes writes.
 Tensor in_low_bits(const Tensor& tensor);
-// Converts an array that Heddle has written to ml_dtypes' form, in place. Does nothing unless Array::low_bits is set.
+// Converts an array in place, from the form in which Heddle wrote it to the form that ml_dtypes uses. Does nothing
+// unless Array::low_bits is set.
 void narrow(const Array& array);
 
 }  // namespace heddle::python

@@ -7,8 +7,8 @@
 // Exports of a profile to the formats of other viewers. Each function returns the content of a file.
 namespace heddle::profile {
 
-// The input of flame-graph scripts: one line such as "all;layer1;conv1 1200" for each path with a self value of the
-// metric number `metric`.
+// The input of flame-graph scripts: one line such as "all;layer1;conv1 1200" for each path that has a self value of the
+// metric with index `metric`.
 std::string folded_stacks(const Profile& profile, size_t metric);
 
 // The format of https://www.speedscope.app, with one sampled profile per metric.

@@ -45,7 +45,7 @@ struct CandidateTimes {
 struct TunerResult {
   std::vector<CandidateTimes> times;  // one entry per candidate
   size_t winner = 0;
-  double gain = 1;    // first candidate's time / winner's time: the median of the ratios of runs side by side
+  double gain = 1;    // first candidate's time / winner's time: the median of this ratio over all rounds
   double spread = 0;  // of the winner's times: (90th - 10th percentile) / median
   bool ok = false;    // false: no candidate could run
 };

@@ -26,13 +26,14 @@ struct AttentionShape {
   constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
 };
 
-// The layout of a thread's scratch memory, as offsets in floats; each part begins at a cache line:
-//   q                     the rows of Q of a task
-//   k, v                  a block of keys of K and of V, as panels
-//   scores, exponentials  of a micro tile
-//   results               of O, for all rows and panels of a task
-//   products              of a micro tile with one panel
-//   tops, sums            for each row: the maximum score, the sum of exponentials
+// The layout of a thread's scratch memory, as offsets in floats. Each part begins at a cache line:
+//   q             the rows of Q of a task
+//   k, v          a block of keys, and the values of these keys, as panels
+//   scores        the scores of a micro tile
+//   exponentials  the exponentials of a micro tile
+//   results       O for all rows and panels of a task
+//   products      the products of a micro tile with one panel
+//   tops, sums    for each row: the maximum score, and the sum of exponentials
 struct AttentionScratch {
   int64_t q, k, v, scores, exponentials, results, products, tops, sums, end;
 

@@ -92,7 +92,7 @@ inline constexpr int promised<index_constant<N>> = N;
 
 }  // namespace detail
 
-// The knowledge that the type gives. With Values, also the value itself.
+// Returns what the compiler knows about a number from its type. With Values, the value itself is known, too.
 template <bool Values, typename T>
 TILE_HD constexpr Fact fact(T number) {
   if constexpr (is_constant<T> || Values) {
@@ -104,7 +104,7 @@ TILE_HD constexpr Fact fact(T number) {
 
 namespace detail {
 
-// A run-time result, with the divisor that is still known.
+// Returns `value` as a number that is known to be a multiple of Divisor.
 template <int Divisor, typename Int>
 TILE_HD constexpr auto keep(Int value) {
   if constexpr (Divisor > 1) {

@@ -1,6 +1,6 @@
 // Scalar arithmetic with directed rounding and without contraction, for CPUs, the emulated GPU and the interpreter. The
-// operands are volatile, because compilers assume rounding to nearest: otherwise they might fuse operations, or move
-// them out of the region with the other rounding mode.
+// operands are volatile, because compilers assume rounding to nearest. Compilers might otherwise fuse operations, or
+// move operations out of the code for which another rounding mode is set.
 #pragma once
 
 #if !defined(__CUDACC_RTC__) && !defined(__NVCC__)  // CUDA has intrinsics for these functions

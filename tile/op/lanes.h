@@ -1,6 +1,6 @@
 // Building blocks of generated loops: loops over the elements of a row in vectors, loads and stores of whole or partial
-// vectors, index arithmetic with the semantics of the IR. The parameter `n` is the number of lanes. For a whole vector,
-// its type is index_constant<W>, so that loads and stores need no mask; for the tail of a row, it is int64_t.
+// vectors, and index arithmetic with the semantics of the IR. The parameter `n` is the number of lanes. For a whole
+// vector, its type is index_constant<W>, so that loads and stores need no mask; for the tail of a row, it is int64_t.
 #pragma once
 
 #include "tile/arch/cpu/vec.h"

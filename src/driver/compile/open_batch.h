@@ -7,11 +7,11 @@
 
 namespace heddle::driver {
 
-// Learns which numbers in kernel texts depend on the batch, if the model leaves the batch (the outermost extent of an
-// input) open. For this, it writes the kernel texts for the batch of `options` and for a few other batches, without a
-// compiler. Kernels of `session` then take exactly these numbers as arguments, so that they also run further batches.
-// The result depends only on the model and on the shapes of `options`. CPU only. Returns the options for those of the
-// other batches whose kernels need additional forms.
+// Finds the numbers in kernel texts that depend on the batch, which is the outermost extent of an input that the model
+// leaves open. For this, generates the kernel texts for the batch of `options` and for a few further batches, but does
+// not compile them. Kernels of `session` then accept exactly these numbers as arguments, so that they also run other
+// batches. The result depends only on the model and on the shapes of `options`. CPU only. Returns the options for those
+// of the further batches whose kernels need additional forms.
 using CompileTexts = std::function<CompiledModel(const CompileOptions&)>;
 std::vector<CompileOptions> learn_batch(Session& session, const CompileOptions& options, const CompileTexts& compile);
 

@@ -14,7 +14,8 @@ std::string summarise_origins(const ir::Graph& graph, const ir::Group& group);
 
 // The size in bytes of a dense value. Throws kOutOfMemory if no machine has that much memory.
 int64_t bytes_of(const ir::TensorType& type);
-// The memory traffic in bytes that fusion saves: each value inside the group would be written once and read once.
+// The memory traffic in bytes that fusion saves: without fusion, each value inside the group would be written once and
+// read once.
 int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group);
 // The bytes that a stitch group must transfer: every input and output once. If the group only gathers elements of an
 // input, only these elements count.

@@ -12,9 +12,9 @@ namespace heddle::ir {
 constexpr int64_t kPanelRows = 6;  // 6 x 8 accumulators fit into the vector registers of AVX2 and AVX-512.
 constexpr int64_t kPanelCols = 8;
 
-// Fills `panel` (depth x width, row-major) from an operand: with indices [k, k + depth) along the contracted dimension,
-// of the rows or columns [first, first + width). Elements beyond the edge of the operand become 0. The width is
-// kPanelRows for a left operand (rows) and kPanelCols for a right operand (columns).
+// Fills `panel` (depth x width, row-major) with a part of an operand: the indices [k, k + depth) along the contracted
+// dimension, and the rows or columns [first, first + width). Elements beyond the edge of the operand become 0. The
+// width is kPanelRows for a left operand (rows) and kPanelCols for a right operand (columns).
 template <typename T>
 using PackPanel = std::function<void(int64_t first, int64_t k, int64_t depth, T* panel)>;
 

@@ -12,8 +12,8 @@ struct Accesses {
   bool reads = false, writes = false;
 };
 
-// For each value, marks the parameters that the value may be computed from. Only pointers, views and 64-bit integers
-// have such parameters.
+// Returns, for each value, a mask of the parameters that the value may be computed from. Only values that can hold an
+// address are tracked: pointers, views and 64-bit numbers. The mask of any other value is empty, which marks none.
 std::vector<std::vector<bool>> origins_of(const Kernel& kernel);
 
 // Returns the accesses of each parameter. An access through a pointer counts for every parameter that the pointer may

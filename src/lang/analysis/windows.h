@@ -10,10 +10,10 @@
 // elements.
 namespace heddle::lang {
 
-// The memory that a tile of pointers addresses, as a window. In units of elements, tile element i is at
+// The memory that a tile of pointers addresses, as a window. The address of tile element i, in units of elements, is
 //   base + offset + the sum of dims[d].stride * (dims[d].start + i[d])
-// The mask includes the element if dims[d].start + i[d] < dims[d].size for every d and all conditions hold. If a
-// dimension wraps, its index is (dims[d].start + i[d]) % size instead, and no mask bounds it.
+// The mask includes element i if dims[d].start + i[d] < dims[d].size for every d and all conditions hold. If dimension
+// d wraps, its index is (dims[d].start + i[d]) % dims[d].size instead, and the mask does not bound this dimension.
 struct Window {
   struct Dim {
     int64_t extent = 1;  // extent of the tile

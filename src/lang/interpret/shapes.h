@@ -5,8 +5,8 @@
 
 namespace heddle::lang {
 
-// These functions return, for each element of the result, the index of the operand's element that it copies. Tiles are
-// row-major.
+// These functions return, for each element of the result, the index of the operand's element that is copied to it.
+// Tiles are row-major.
 std::vector<size_t> expand_map(const std::vector<int64_t>& from, const std::vector<int64_t>& to);  // broadcast
 std::vector<size_t> permute_map(const std::vector<int64_t>& from, const std::vector<int64_t>& order);
 

@@ -13,7 +13,7 @@ namespace heddle::lang {
 
 using ir::Token;
 
-// Reads the tokens of a text from front to back. Errors are kInvalidIr and name the place of a token.
+// Reads the tokens of a text from front to back. Errors are kInvalidIr and give the position of a token in the text.
 class TokenReader {
  public:
   explicit TokenReader(std::string_view text) {

@@ -5,10 +5,10 @@
 
 namespace heddle::passes {
 
-// Merges products of one value with several constant matrices into one product with the concatenated matrix, including
-// biases and factors. An example is the queries, keys and values of an attention. Types: f32, f16 and bf16. Requires
-// that readers can slice the result at no cost (they reshape, multiply or repeat it). GPU only: there, each small
-// product costs its latency, and one wide product uses more of the device.
+// Merges products of one value with several constant matrices into one product with the concatenated matrix. Biases and
+// factors are merged, too. An example is the queries, keys and values of an attention. Types: f32, f16 and bf16.
+// Requires that readers can slice the result at no cost (they reshape, multiply or repeat it). Only for GPUs, where
+// each small product takes at least its latency, and one wide product uses more of the device.
 ir::Graph merge_dots(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

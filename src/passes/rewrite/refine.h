@@ -7,8 +7,8 @@
 
 namespace heddle::passes {
 
-// The finest common split of two shapes of equal element count. Every dimension of `from` and of `to` is the product of
-// consecutive entries of `extents`. A dimension of extent 1 is the product of no entries.
+// The coarsest common split of two shapes of equal element count. Every dimension of `from` and of `to` is the product
+// of consecutive entries of `extents`. A dimension of extent 1 is the product of no entries.
 struct Refinement {
   Shape extents;
   std::vector<ir::Ints> from, to;  // for each dimension, its indices into `extents`

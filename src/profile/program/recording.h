@@ -28,7 +28,7 @@ class ProgramRecording {
     double rate = 100;        // samples per second of CPU time
     bool gpu = true;          // collect GPU activity
     bool all_frames = false;  // show frames that only forward calls
-    std::string file = {};    // JSON file to keep the profile in while it grows; "": no file
+    std::string file = {};    // JSON file to which the profile so far is written repeatedly; "": no file
   };
   explicit ProgramRecording(Options options);
   ~ProgramRecording();
@@ -38,8 +38,8 @@ class ProgramRecording {
   // Starts to collect GPU activity, unless that has started already. If it cannot start, a fact in the profile gives
   // the reason.
   void start_gpu();
-  // modules() returns the addresses of the torch.nn.Module objects whose calls were recorded. name_modules() names
-  // them by address. Both must be called before finish().
+  // modules() returns the addresses of the torch.nn.Module objects whose calls were recorded. name_modules() sets the
+  // names of modules, by address. Both functions must be called before finish().
   std::vector<uint64_t> modules() const { return contexts_.modules(); }
   void name_modules(std::map<uint64_t, std::string> names);
   // Adds a fact to the profile.

@@ -23,8 +23,8 @@ class CpuSampler {
   CpuSampler(const CpuSampler&) = delete;
   CpuSampler& operator=(const CpuSampler&) = delete;
 
-  // Passes each sample since the last call to `take`. Before that, passes each code object that a thread encountered
-  // for the first time to `learn`. Only one thread at a time may call this function.
+  // Calls `take` with each sample that was recorded since the previous collect(). Before that, calls `learn` with each
+  // code object that a thread encountered for the first time. Only one thread at a time may call this function.
   void collect(const std::function<void(const PythonFrame&, const PythonCode&)>& learn,
                const std::function<void(const CpuSample&)>& take);
   void stop();             // stops sampling; a later collect() returns the remaining samples

@@ -7,9 +7,10 @@
 
 namespace heddle::schedule {
 
-// The loops of two consecutive products. The first three axes are kKey, kWidth and kDepth; each is summed over or
-// belongs to only one operand. The other axes are dimensions of the operand that the second product multiplies by the
-// values. A dimension is split into several axes if a view requires it.
+// The loops of two consecutive products, as in attention. The first three axes are kKey, kWidth and kDepth. The first
+// product sums over kDepth, the second product sums over kKey, and kWidth indexes the columns of V. The other axes are
+// dimensions of the operand of the second product that is multiplied by V. A dimension is split into several axes if a
+// view requires it.
 class ChainAxes {
  public:
   using Id = size_t;

@@ -25,7 +25,7 @@ struct ChainProblem {
   const ir::Group* group;  // operands are read from its inputs; null: no group yet, `may_view` decides
   const MayView& may_view;
   ir::NodeId scores_product, values_product;
-  size_t weights;  // number of the second product's operand that depends on the first product
+  size_t weights;  // index of the second product's operand that depends on the first product
 };
 
 // Two products as loops over axes, where each operand has a stride per axis. The second product sums over columns of
@@ -33,8 +33,8 @@ struct ChainProblem {
 // strides cannot express the operands.
 class Chain {
  public:
-  // `first_key`: the index of the first key in a dimension of the values between the products, if that dimension is
-  // longer than the keys.
+  // `first_key`: a dimension of the values between the products may be longer than the number of keys. The first key
+  // then has this index in that dimension.
   Chain(const ChainProblem& problem, const NodesBetween& nodes, int64_t first_key);
 
   // An operand in memory, with a stride per axis.
@@ -55,7 +55,7 @@ class Chain {
   std::vector<ChainAxes::Id> loops() const;
   ir::ValueId weights() const { return values_dot().inputs[problem_.weights]; }
   std::vector<Index> weights_at(IndexPool& pool, const std::vector<Index>& axes) const;
-  // Returns the indices of the second product's result for these indices of the axes. The axes include the width.
+  // Returns the index in each dimension of the second product's result, given an index for each axis, including kWidth.
   std::vector<Index> result_at(IndexPool& pool, const std::vector<Index>& axes) const;
   // True if a value that the scores depend on (other than the product) is read from memory instead of being computed.
   bool is_read(ir::ValueId value) const;
@@ -75,8 +75,8 @@ class Chain {
   void read(const NodesBetween& nodes, int64_t first_key);
   Operand read_operand(ExprPool& pool, ir::ValueId operand, ir::NodeId reader, const std::vector<Index>& at,
                        bool in_pages);
-  // Returns the producers of an operand through which the kernel may read it, nearest first: layout changes and, with
-  // `in_pages`, one gather.
+  // Returns the nodes above `operand` that the kernel can fuse into its loads, so that it reads their input instead:
+  // layout changes and, with `in_pages`, at most one gather. The node that is nearest to the operand is first.
   std::vector<ir::NodeId> nodes_above(ir::ValueId operand, ir::NodeId reader, bool in_pages) const;
   size_t side_of_keys(const IndexPool& pool, const std::vector<Index>& product) const;
   std::vector<Index> dims_at(IndexPool& pool, const std::vector<int64_t>& dims, const std::vector<Index>& axes) const;

@@ -12,7 +12,7 @@ namespace heddle::schedule {
 struct CpuLink {
   static constexpr uint32_t kBefore = UINT32_MAX, kMade = UINT32_MAX - 1;
 
-  KernelDesc desc;                 // as a separate kernel, with input and output maps laid out as in scratch
+  KernelDesc desc;                 // the contraction as a separate kernel whose maps are laid out as in scratch
   std::vector<uint32_t> operands;  // per operand: the chain's operand, or kBefore (input map), kMade (output map)
   Config config;                   // its configuration as a separate kernel: kind and panels
   tile::ChainLink rows;
@@ -28,9 +28,9 @@ struct CpuBackToBackDesc {
   int64_t images = 1, unit = 1;  // tile::ChainShape
 };
 
-// A chain with its blocking for a configuration, as input of code generation. `links` holds each link's own
-// configuration for the largest number of rows that it computes at a time. The maps between links are stored one after
-// another in scratch, followed by the links' own scratch.
+// A chain with its blocking for a configuration, as input of code generation. `links` holds, for each link, the
+// configuration for the largest number of rows that the link computes at a time. In scratch, the maps between links are
+// stored one after another, followed by the scratch memory of the links' kernels.
 struct CpuChain {
   tile::ChainShape shape;
   std::vector<Config> links;

@@ -11,8 +11,8 @@
 namespace heddle::schedule {
 
 // The choices for a kernel. Each family of kernels has one struct, whose kName is the name of the family. `fields`
-// passes each member and its name to a visitor; printing, parsing and reflection use only this list. `tile` passes the
-// members that define the tile. The fastest configurations of a problem rarely differ in these members.
+// passes each member and its name to a visitor. Printing, parsing and reflection use only `fields`. `tile` passes only
+// the members that define the tile. The fastest configurations of a problem rarely differ in these members.
 //
 // "splits" is the number of parts of k. A second kernel adds the sums of the parts in order.
 
@@ -171,9 +171,9 @@ struct PlanarWindowConfig {
   bool operator==(const PlanarWindowConfig&) const = default;
 };
 
-// Attention on a GPU. `consumers`: warpgroups of 64 rows each. `tile_n`: keys per tile. `stages` and `q_stages`:
-// buffers of K and V, and of Q. `blocks`: blocks per SM. `splits`: parts of the keys, which different blocks process.
-// `section`: heads whose keys should be in the L2 at the same time.
+// Attention on a GPU. `consumers`: warpgroups of 64 rows each. `tile_n`: keys per tile. `stages`: buffers for K and for
+// V. `q_stages`: buffers for Q. `blocks`: blocks per SM. `splits`: parts into which the keys are split; different
+// blocks process them. `section`: heads whose keys should be in the L2 at the same time.
 struct CudaAttentionConfig {
   static constexpr std::string_view kName = "attention";
   int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0, blocks = 1, splits = 1, section = 1;
@@ -265,7 +265,7 @@ struct GatherSplitKConfig : ClusterSplitKConfig {
 struct Im2colSplitKConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "im2col_splitk";
 };
-// As ClusterSplitKConfig, for rows that start at any address. A tile contains rows with one alignment only.
+// As ClusterSplitKConfig, for rows that start at any address. All rows of a tile have the same alignment.
 struct MisalignedConfig : ClusterSplitKConfig {
   static constexpr std::string_view kName = "misaligned";
 };
@@ -287,7 +287,8 @@ struct SimtConfig : MmaConfig {
   static constexpr std::string_view kName = "simt";
 };
 
-// A product with at most eight rows (swapped: columns), the `few` side. Each warp computes `rows` of the other side.
+// A product with at most eight rows or, if `swapped`, at most eight columns. `few` is their number. Each warp computes
+// `rows` columns of D at a time or, if `swapped`, `rows` rows.
 struct SkinnyConfig {
   static constexpr std::string_view kName = "skinny";
   int few = 1, tile_n = 0;

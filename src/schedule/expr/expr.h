@@ -24,11 +24,11 @@ struct Expr {
     kConstant,  // `bits`: a double's bits for floating dtypes, else the integer
     kLoad,      // element `index` of buffer `id` (dense, row-major); lo = 1 or 2: the values are positions that ascend
                 // along a vector, over a range of less than `lo` vectors
-    kLocal,     // a variable of the surrounding code: an accumulator, the result of a reduction; `index` depends on the
-                // variables that the value varies with
+    kLocal,     // a variable of the surrounding code, such as an accumulator or the result of a reduction; `index`
+                // depends on the same loop variables as the value
     kIndex,     // the value of `index`, as dtype
     kOp,        // `op` on args; lo: saturate (cast), rounded (mul, div) or positive (is_inf); hi: negative (is_inf)
-    kGuard,     // lo <= index < hi ? args[0] : args[1]; the other side must not be evaluated
+    kGuard,     // lo <= index < hi ? args[0] : args[1]; the argument that is not chosen must not be evaluated
     kRandom,    // Philox with seed `bits` at linear index `index`; lo = 1: normally distributed
   };
   Kind kind;
@@ -50,7 +50,7 @@ class ExprPool {
   ExprId integer(DType dtype, int64_t value);
   ExprId load(DType dtype, uint32_t buffer, Index at);
   ExprId local(DType dtype, uint32_t id, Index varies_with = {});
-  // Returns one side directly if the range of the index decides the guard.
+  // Adds a guard. If the range of the index decides the condition, returns `then` or `otherwise` directly.
   ExprId guard(Index index, int64_t lo, int64_t hi, ExprId then, ExprId otherwise);
 
   const Expr& operator[](ExprId id) const { return exprs_[id]; }
@@ -66,8 +66,8 @@ class ExprPool {
   ExprId substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
   Index substitute(const Index& index, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
 
-  // Sets a description, in terms of the model, of the node that an expression computes ("exp of Softmax"). It appears
-  // in comments of kernels.
+  // Describes an expression by the node of the model that it computes, for example "exp of Softmax". The description
+  // appears in comments of kernels.
   void describe(ExprId id, std::string text);
   const std::string* description(ExprId id) const;
 

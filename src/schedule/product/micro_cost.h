@@ -11,7 +11,8 @@ class MicroCosts {
 
   int64_t lanes() const { return lanes_; }
   double vectors(int64_t elements) const { return static_cast<double>(elements) / static_cast<double>(lanes_); }
-  // The cost of a micro tile of `rows` rows and `columns` columns (at most the columns of a panel) over `k`.
+  // The cost of a micro tile of `rows` rows and `columns` columns whose sums have `k` terms. `columns` is at most the
+  // number of columns of a panel.
   double tile(int64_t rows, int64_t columns, int64_t k) const;
   // The cost of micro tiles of `rows` rows over any number of columns, in panels of `panel` columns.
   double tiles(int64_t rows, int64_t columns, int64_t panel, int64_t k) const;

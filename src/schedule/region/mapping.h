@@ -29,10 +29,11 @@ void cut_recomputed(const KernelExprs& exprs, const ir::Graph& graph, const Fron
 // Cuts the region at the values in which a reduction's result is best stored (Frontier), or at the reduction itself if
 // the reduction or one of its consumers is a root.
 void cut_behind(const ReductionSite& reduction, const Frontier& frontier, MapResult& result);
-// Returns the values in which the results of the first reductions are best stored (Frontier). None of these values is a
-// root.
+// Returns the values in which the results of the innermost reductions, which use no other reduction, are best stored
+// (Frontier). None of these values is a root.
 std::set<ir::ValueId> first_results(const KernelExprs& exprs, const Frontier& frontier);
-// True if some root would be computed repeatedly. `result` then gets the reason.
+// True if some root would be computed repeatedly by a kernel that is parallel over the variables `parallel` (a bit
+// mask). `result` then gets the reason.
 bool repeats_roots(const KernelExprs& exprs, uint64_t parallel, MapResult& result);
 
 }  // namespace heddle::schedule

@@ -64,9 +64,9 @@ TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, T c) {
   return fma(a, splat<W>(b), splat<W>(c));
 }
 
-// True for lanes that are NaN. Vectors are compared with infinity, which takes one instruction, as a != a does. GCC
-// would try to move a != a into every select that produced `a`, which takes time exponential in the length of a chain
-// of maxima.
+// True for lanes that are NaN. Compares vectors with infinity instead of computing a != a. Each of these comparisons
+// takes one instruction, but GCC would try to move a != a into every select that produced `a`. The compile time would
+// then be exponential in the length of a chain of maxima.
 template <typename T, int W>
 TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
   if constexpr (W == 1) {

@@ -19,7 +19,7 @@ __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid)
   }
 }
 
-// Copies 16 bytes. On sm_90 and later, the L2 evicts the source's lines first.
+// Copies 16 bytes. On sm_90 and later, the source's cache lines are the first that the L2 evicts.
 __device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ < 900
   copy_async<16>(to, from, 16);
@@ -30,7 +30,7 @@ __device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #endif
 }
 
-// Copies 16 bytes and keeps the source's lines in the L1.
+// Copies 16 bytes and keeps the source's cache lines in the L1.
 __device__ inline void copy_async_l1_resident(uint32_t to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }

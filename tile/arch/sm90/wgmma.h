@@ -30,14 +30,15 @@ __device__ inline void fence_operand(uint32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
 
-// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate) issues the instruction for descriptors a and b. MnA and MnB: A is
-// contiguous along m, or B along n, instead of k (16-bit types only). accumulate = 0 overwrites d.
+// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate) issues the instruction for descriptors a and b. MnA: A is
+// contiguous along m instead of k. MnB: B is contiguous along n instead of k. MnA and MnB may be true only for 16-bit
+// types. With accumulate = 0, the instruction overwrites d.
 template <typename In, int N>
 struct Wgmma;
 
 // clang-format off
 #include "tile/arch/sm90/wgmma_lists.h"
-// A, B, P, TA, TB: the numbers of the assembly operands that follow the accumulators.
+// A, B, P, TA, TB: the placeholders ("%8") of the assembly operands that follow the accumulators.
 #define HEDDLE_WGMMA_16(IN, PTX, N, A, B, P, TA, TB)                                                            \
   template <>                                                                                                   \
   struct Wgmma<IN, N> {                                                                                         \

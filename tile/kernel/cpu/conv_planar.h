@@ -10,8 +10,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Copies the pixels [at, at + span) of a line of `width` pixels. Pixels outside of the line become zeros. The function
-// stores whole vectors and may write beyond out + span, so the data behind this position must be written later.
+// Copies the pixels [at, at + span) of a line of `width` pixels. Pixels outside of the line become zeros. Stores whole
+// vectors and may overwrite data after out + span, so the caller must write that data after this call.
 template <typename T, typename TX>
 TILE_INLINE void copy_line(const TX* TILE_RESTRICT in, int64_t width, int64_t at, int64_t span, T* TILE_RESTRICT out) {
   constexpr int W = kVectorBytes / int(sizeof(T));
@@ -27,8 +27,8 @@ TILE_INLINE void copy_line(const TX* TILE_RESTRICT in, int64_t width, int64_t at
 }
 
 // Copies pixels as copy_line() does, but sorts them by their phase, their position modulo the stride: pixel at + i is
-// stored in out[i % stride * phase + i / stride]. `places`: the number of phases to copy. It is 1 if windows have one
-// pixel, since only the first phase is read then.
+// stored in out[i % stride * phase + i / stride]. `places`: the number of phases to copy. It is 1 if windows are one
+// pixel wide, since only the first phase is read then.
 template <typename T, typename TX>
 TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t at, int64_t span, int64_t stride,
                              int64_t places, int64_t phase, T* TILE_RESTRICT out) {
@@ -92,8 +92,8 @@ void copy_planar_block(const ConvShape& s, const TX* x, int64_t n, int64_t g, in
   }
 }
 
-// Computes the offsets of all taps from the first tap, in the order of the filters. Direct: offsets in the image; else
-// in a copied block.
+// Computes the offset of each tap from the first tap, in elements. The taps are in the order of the filters. With
+// Direct, the offsets are in the image; otherwise, they are in a copied block.
 template <bool Direct, typename T>
 void planar_offsets(const ConvShape& s, int64_t* offsets) {
   const int64_t rows = s.block_rows < s.out[1] ? s.block_rows : s.out[1];
@@ -140,15 +140,16 @@ TILE_INLINE void planar_tile(const TB* TILE_RESTRICT w, const int64_t* TILE_REST
 
 }  // namespace detail
 
-// For windows in which neighbouring output rows use the same input lines. R rows of one output channel are computed
-// together, so that each vector of pixels is loaded only once for all of them.
+// Micro tiles for windows in which neighbouring output rows use the same input lines. A micro tile has R rows of one
+// output channel, so that each vector of pixels is loaded only once for all R rows.
 template <int R, int KH, int KW, int Stride>
 struct PlanarRows {
   static constexpr int kRows = R;
-  // With 16 registers, compilers would keep the filters of larger windows on the stack. These are loaded again instead.
+  // With 16 registers, compilers would keep the filters of larger windows on the stack. Such filters are reloaded
+  // instead.
   static constexpr bool kReloads = !TILE_AVX512 && KH * KW > 16;
 
-  // Computes a micro tile of R rows and NV vectors of pixels. `line`: the distance of input lines.
+  // Computes a micro tile of R rows and NV vectors of pixels. `line`: the distance between input lines, in elements.
   template <typename T, int W, int NV, typename TB>
   static TILE_INLINE void tile(const TB* TILE_RESTRICT w, const int64_t* TILE_RESTRICT offsets, int64_t k,
                                const T* TILE_RESTRICT x, int64_t line, vec<T, W> (&acc)[R][NV]) {
@@ -250,7 +251,8 @@ TILE_INLINE void finish_planar(const vec<T, W> (&acc)[MR][NV], int64_t n, int64_
 // In calls of the epilogue, the batch is the image, the row is the output pixel in row-major order, and the column is
 // the output channel. The epilogue's lanes are along rows, or along columns if it has no member kAlongRows. Direct: the
 // image is read in place. No tap may then be outside of the image, the stride along rows must be 1, and pixels must
-// have the type of the accumulators. Shared: void, or a PlanarRows (with MR = 1) if rows use the same lines.
+// have the type of the accumulators. Shared: PlanarRows (with MR = 1) if neighbouring output rows use the same input
+// lines, else void.
 template <int MR, int NV, bool Direct, typename T, typename Shared, typename TX, typename TB, typename Epilogue>
 void conv_planar(const ConvShape& s, const TX* x, const TB* filters, const Epilogue& from, void* scratch, int64_t begin,
                  int64_t end) {

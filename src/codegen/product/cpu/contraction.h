@@ -6,8 +6,8 @@
 
 namespace heddle::codegen {
 
-// True if the kernel is equally fast when the problem sizes are run-time arguments. Its time is then spent in long
-// micro-kernels, or for Winograd in transforms that do not depend on the sizes.
+// True if the kernel is equally fast when the problem sizes are run-time arguments. This is so if the kernel spends its
+// time in long micro-kernels or, for Winograd, in transforms that do not depend on the sizes.
 bool sizes_are_free(const schedule::ContractionDesc& contraction);
 
 // Emits a contraction kernel: an instantiation of the kernel template, with the epilogue as a functor.

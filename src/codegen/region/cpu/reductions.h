@@ -19,16 +19,18 @@ void combine_columns(StitchContext& c, const schedule::Reduction& r, const std::
 // Reductions of rows. Running results are in registers.
 void declare_accumulators(StitchContext& c, const schedule::Stage& stage);
 // is_float_sum(): true if the reduction is a floating-point sum, which loses precision over many additions.
-// settle_sums(): the text that calls settle() of such sums, after at most `count` further terms per register.
+// settle_sums(): returns the code that calls settle() for each floating-point sum of the stage. `count` is a C++
+// expression: the maximum number of terms that a register has received since the previous call.
 bool is_float_sum(const schedule::Reduction& r);
 std::string settle_sums(const schedule::Stage& stage, std::string_view count);
-// Writes one step of a reduction, on `count` lanes ("n"). `turn` numbers the vectors of an unrolled loop.
+// Writes the code of one step of a reduction. `count` and `turn` are C++ expressions: the number of lanes ("n"), and
+// the index of the vector in an unrolled loop.
 void combine_rows(StitchContext& c, const schedule::Stage& stage, const schedule::Piece& piece, size_t reduction,
                   const std::string& count, const std::string& turn);
 void finish_rows(StitchContext& c, const schedule::Stage& stage);
 void finish_held(StitchContext& c, const schedule::Stage& stage);
 
-// Writes one step of a scan. Its stores use the running result from before or after the step.
+// Writes the code of one step of a scan. The scan's stores use the running result before or after the step.
 void step_scan(StitchContext& c, const schedule::Stage& stage, const schedule::Piece& piece);
 
 }  // namespace heddle::codegen

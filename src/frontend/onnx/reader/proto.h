@@ -136,7 +136,7 @@ ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner
 // Decodes a serialised TensorProto, such as a .pb file of the ONNX node tests. Throws kMalformedModel.
 TensorProto parse_tensor(std::string_view bytes);
 
-// Returns one spelling for the default domain, which models write as "ai.onnx" or "".
+// Returns the canonical spelling of a domain: "" for the default domain, which models write as "ai.onnx" or "".
 std::string_view canonical_domain(std::string_view domain);
 
 }  // namespace heddle::onnx

@@ -25,8 +25,10 @@ inline int32_t number(int64_t x) {
   return static_cast<int32_t>(x);
 }
 
-// SM cycles. plain, masked: for one tile of keys per block, with plain and with masked scores. fixed: per tile of rows.
-// alone: extra for a tile of rows that has no second tile of keys to overlap.
+// Costs in SM cycles:
+//   plain, masked  for each tile of keys that a block processes, if its scores are plain or masked
+//   fixed          additional, for each tile of rows
+//   alone          additional, for a tile of rows with only one tile of keys, so that no work overlaps
 struct AttentionTileCosts {
   double plain, masked, fixed, alone;
 };
@@ -54,7 +56,8 @@ class AttentionModel {
  private:
   // The cycles that the last block needs to combine the parts of the keys.
   double parts_cycles(const CudaAttentionConfig& c) const;
-  // A lower bound of the memory time. The limit is the device's bandwidth or the loads that blocks keep in flight.
+  // A lower bound of the time for memory accesses. The bandwidth is that of the memory or that of the SMs in use,
+  // whichever is lower.
   double memory_us(const CudaAttentionConfig& c) const;
   double loaded_bytes(const CudaAttentionConfig& c, double tiles) const;
 
@@ -73,8 +76,8 @@ int64_t panel_width(const AttentionDesc& attention, const CudaAttentionConfig& c
 // The most columns of a panel, limited by the registers of a thread and by the size of an instruction.
 inline constexpr int64_t kPanelColumns = 256;
 int64_t fewest_panels(const AttentionDesc& attention);
-// The result of `candidates` for the smallest number of panels for which it is not empty. Tries at most twice
-// fewest_panels(), since each panel computes all scores again.
+// Calls `candidates` with increasing numbers of panels, and returns its first result that is not empty. Tries at most
+// twice fewest_panels(), since each panel computes all scores again.
 std::vector<Config> with_fewest_panels(const AttentionDesc& attention,
                                        const std::function<std::vector<Config>(int64_t panels)>& candidates);
 

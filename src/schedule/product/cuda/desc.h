@@ -19,7 +19,7 @@ struct OperandView {
   };
   Form form = Form::kMatrix;
   DType dtype = DType::kF32;  // in memory
-  uint32_t operand = 0;       // number of the operand in the kernel
+  uint32_t operand = 0;       // index of the operand among the kernel's operands
   int64_t offset = 0;         // of the first element, in elements
 
   // For kMatrix and kMerged. `batch`: extents and strides of the batch dimensions, outermost first. `row` and `k`: the
@@ -75,7 +75,7 @@ struct Product {
   OperandView a, b;
   ExprPool pool;  // expressions of computed operands
 
-  bool on_tensor_cores() const;                                           // true if they support these types
+  bool on_tensor_cores() const;                                           // true if tensor cores support these types
   bool splits_f32() const { return multiply_a == DType::kF32 && !tf32; }  // into two tf32 parts: three tf32 products
 };
 

@@ -23,9 +23,9 @@ __device__ inline void sync_group(int group) {
   }
 }
 
-// The partial sums of a group's rows, in memory. The keys are divided into parts. Each part of the keys has an array
-// [float4][thread]: first the float4s with O of the thread's rows, then one with the maxima and the sums of
-// exponentials of the thread's two rows. Threads is the number of threads of a part: 128 in global memory.
+// The partial sums of a group of rows, in memory. The keys are divided into parts, and each part of the keys has an
+// array [float4][thread]. A thread's first float4s are O of the thread's rows. Its last float4 has the maxima and the
+// sums of exponentials of its two rows. Threads is the number of threads of an array: 128 in global memory.
 template <typename Config, int Threads = 128>
 class AttentionParts {
  public:
@@ -42,8 +42,8 @@ class AttentionParts {
     store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
   }
   // Adds O of all parts and stores the sums in part 0. Used if the group has few rows, which belong to its first
-  // `threads` (at most 32) threads. `Adders` threads divide this work; each adds some of the float4s of one of these
-  // threads.
+  // `threads` (at most 32) threads. `Adders` threads divide the additions: each adds some of the float4s of one of the
+  // first `threads` threads.
   template <int Adders>
   __device__ void add_for(int32_t threads, int32_t thread) const {
     const int32_t of = thread % 32;

@@ -7,8 +7,8 @@
 //
 // A functor computes scores. It is not called for tiles of keys with plain scores, which are products times a constant.
 // Tiles that are masked for all rows of the unit are neither loaded nor computed. Keys are processed from the last tile
-// to the first. So a tile that the end of the keys cuts, and usually one that a mask cuts, is processed first, before
-// the loops.
+// to the first. A tile that is cut by the end of the keys, and usually a tile that is cut by a mask, is therefore
+// processed before the loops.
 //
 // A generated unit provides a configuration with named fields,
 //
@@ -16,7 +16,7 @@
 //     using In = tile::half;                       // or bfloat: the type of Q, K, V and O
 //     static constexpr int kConsumers = 2;         // warpgroups that multiply; each has 64 rows of Q
 //     static constexpr int kTileN = 128;           // keys per tile, a multiple of 16
-//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K; of a panel: rounded up to multiples of 16
+//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K; of a panel (padded to multiples of 16)
 //     static constexpr int kPanels = 1;            // number of panels into which the columns of V and O are cut
 //     static constexpr int kStages = 2, kQStages = 2;  // ring slots of K and of V; of Q
 //     static constexpr int kBlocks = 1;            // resident blocks per SM
@@ -131,7 +131,7 @@ class AttentionGroup {
     if constexpr (!Config::kOneTile) {
       --tile;
       if constexpr (Config::kScores && Config::kPlain) {
-        // The masked tiles on the right, then the plain tiles, then the masked tiles on the left.
+        // Processes the masked tiles on the right, then the plain tiles, then the masked tiles on the left.
         int32_t stop = unit.plain_last;
         for (;;) {
 #pragma unroll 1
@@ -199,7 +199,8 @@ class AttentionGroup {
     exponentiate<!Config::kScores>(r, args_);
   }
 
-  // Multiplies Q by a tile of keys, overlapped with the product of the previous tile's exponentials and its values.
+  // Multiplies Q by a tile of keys. This product overlaps with the product of the previous tile's exponentials and
+  // values.
   template <bool Plain>
   __device__ void step(Registers& r, const AttentionUnit& unit, uint32_t q, int32_t row, int32_t tile, bool first) {
     q = of_warp<Config>(q);  // so that no uniform register stays occupied from tile to tile
@@ -263,8 +264,8 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
   }
 }
 
-// The kernel. The maps have rank 4, with boxes as AttentionTile loads them. If keys are stored in pages (pages.h), the
-// outer dimension of K and V is the pages, and a box has at most the keys of one page.
+// The kernel. The tensor maps have rank 4, and their boxes are those that AttentionTile loads. If keys are stored in
+// pages (pages.h), the outer dimension of the maps of K and V is the page, and a box has at most the keys of one page.
 template <typename Config, typename Scores, typename Sink, typename Length, typename Epilogue,
           typename Pages = cuda::NoPages>
 __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,

@@ -49,8 +49,8 @@ struct alignas(16) DirectWords {
   uint32_t x[4];
 };
 
-// Returns the address of byte `k` of line `line` of an operand. If there is no such line, returns that of the last
-// line. The stride between lines is less than 2^31 bytes.
+// Returns the address of byte `k` of line `line` of an operand. If there is no such line, uses the last line instead.
+// The stride between lines is less than 2^31 bytes.
 template <typename In>
 __device__ inline const uint8_t* direct_line(const MatrixLines<In>& lines, int line, int k) {
   const int inside = line < lines.lines ? line : lines.lines - 1;

@@ -12,8 +12,7 @@
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
-// The operands are those of tile/kernel/cuda/gemm/sm80.h that have a view. The epilogue and GemmArgs are those of
-// sm80.h, too.
+// The operands, the epilogue and GemmArgs are those of tile/kernel/cuda/gemm/sm80.h, but operands must have a view.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
@@ -72,7 +71,7 @@ class KSlice {
 
  public:
   // Loads the elements from (row, k) on. Elements outside the operand become zero; if not `wanted`, all become zero. If
-  // Packed, the elements exist either all or not at all.
+  // Packed, either all elements are inside the operand or none.
   __device__ void load(const TensorView<const Element, Chain>& view, int row, int k, bool wanted) {
     if constexpr (Packed) {
       load_packed(view, k, wanted);

@@ -107,7 +107,7 @@ constexpr CacheHint cache_hint_of(bool streams) {
   return streams ? CacheHint::kEvictFirst : CacheHint::kEvictNormal;
 }
 
-// Prefetches the rows of the matrices that the epilogue reads into the L2, one tile after another, at the pace of the
+// Prefetches into the L2 the rows of the matrices that the epilogue reads, one tile after another, at the pace of the
 // operand loads. The idle warps of the producer warpgroup run this function.
 template <typename Config, typename Epilogue>
 __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmShared<Config>& shared) {
@@ -129,9 +129,9 @@ __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& a
   }
 }
 
-// Loads the vectors that the epilogue reads into the L1, by reading one byte of every 32 bytes. TMA loads bypass the
-// L1, so the vectors stay there. One idle warp runs this function early: memory is busy with the tiles of the ring, and
-// the consumers would otherwise stall on loads of the vectors.
+// Prefetches into the L1 the vectors that the epilogue reads, by reading one byte of every 32 bytes. TMA loads bypass
+// the L1, so the vectors stay there. One idle warp runs this function before the consumers need the vectors. Otherwise
+// the consumers would stall on loads of the vectors, since memory is busy with the tiles of the ring.
 template <typename Config, typename Epilogue>
 __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& args) {
   constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
@@ -164,8 +164,8 @@ __device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32
 }
 
 // Loads the constant operands of the first k-tiles (as many as the ring has stages), then waits for the preceding
-// kernel. Returns the number of these k-tiles. The caller loads the other operand into these stages without waiting for
-// free stages.
+// kernel. Returns the number of these k-tiles. The caller then loads the other operand of these k-tiles, without
+// waiting for free stages.
 template <typename Config, typename Load>
 __device__ inline int32_t load_constants(const GemmShared<Config>& shared, int32_t k_tiles, const Load& load) {
   using Traits = GemmTraits<Config>;
@@ -395,16 +395,17 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   constexpr bool kInitsAccumulator = kInitsAccumulators<Config, Epilogue, typename Traits::Acc>;
   constexpr bool kShares = kSharesLast<Config, Epilogue>;
   // Loads initial values of the accumulators as early as possible, before memory is busy with the tiles of the ring.
-  // Without clusters, however, the producer waits for this warpgroup at the named barrier, so that wait comes first.
+  // Without clusters, however, the producer waits for this warpgroup at the named barrier, so this warpgroup waits at
+  // that barrier first.
   bool begun = !kInitsAccumulator || Traits::kCluster == 1;
   if (begun && !Made) wait_for_barriers<Config>();
   grid_dependency_wait();
   for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
     const bool mine = !Config::kPingPong || number % 2 == group;
-    // True if this is the block's last tile and both warpgroups store a half of it. The ring is then used to pass sums
-    // between the warpgroups. With at least as many k-tiles as stages, the last tile has used every stage, so the other
-    // warpgroup no longer reads any stage.
+    // True if this is the block's last tile and each warpgroup stores one half of it. The warpgroups then pass sums
+    // through the ring. This requires at least as many k-tiles as stages: the last tile has then refilled every stage,
+    // and a stage is refilled only after the other warpgroup has read it.
     const bool halved = kShares && walk.last() && args.k_tiles >= Traits::kStages;
     if (!mine && !halved) {  // a tile of the other warpgroup: skip the stages of this tile
       at.skip(unit.k.last - unit.k.first);
@@ -553,7 +554,8 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
 template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                             const GemmArgs& args, const Epilogue& epilogue, const TensorMap* residual = nullptr) {
-  // Loading the strips of operands that are not k-major, or parts of k, needs more registers.
+  // Loads need more registers if an operand is not k-major, since it is loaded in strips, or if a unit of work has only
+  // a part of k.
   constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
   constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
   gemm_with<Config, kLightLoads>(

@@ -56,8 +56,9 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
     wgmma_fence();
     a.multiply<Config::kTileN>(sums, of_b + at.stage * Traits::kBBytes, of_low + at.stage * Traits::kBBytes);
     wgmma_commit();
-    // While the product runs: checks whether splitting was valid, and reads the next tile of A. After the last tile,
-    // reads the same tile again.
+    // This code runs while the asynchronous product is in flight. It determines whether FMA must compute the product
+    // instead, because the numbers are outside the range for tf32 parts. It also reads the next tile of A. After the
+    // last tile, it reads the last tile again.
     const uint32_t stage = at.stage;
     const bool by_fma = shared.by_fma[stage] != 0 || cuda::leaves_range(most);
     PipelineState<Config::kStages> next = at;

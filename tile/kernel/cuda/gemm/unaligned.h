@@ -48,7 +48,7 @@ struct UnalignedTraits {
   static constexpr int kStep = kWarpsK * kGemmRowBytes;  // bytes of k in a stage
   static constexpr int kLinePitch = gemm_unaligned_pitch(kWarpsK);
   static constexpr int kStageBytes = (kTileM + kTileN) * kLinePitch;
-  // The tile in the order of D, and the number of its rows that one block of the cluster finishes.
+  // kRows x kColumns is the tile in the order of D. kSliceRows of its rows are finished by one block of the cluster.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
   static constexpr int kSliceRows = cluster_splitk_slice(kRows, kClusterK);
   static constexpr int kPitch = cluster_splitk_pitch(kColumns, Config::kSwapped);
@@ -67,7 +67,8 @@ __device__ inline MatrixLines<In> lines_of(const Operand& operand, int batch) {
   return {reinterpret_cast<const In*>(lines.data), lines.leading, lines.lines, lines.length};
 }
 
-// Copies a thread's share of the lines of one operand: 16-byte pieces, including bytes before and after the line.
+// Copies a thread's share of the lines of one operand, as aligned 16-byte pieces. The first and the last piece of a
+// line may include bytes outside of the line.
 template <typename In, int Rows, int Align, int WarpsK, int Threads>
 class LineCopier {
  public:
@@ -168,7 +169,7 @@ class LineReader {
   }
 
  private:
-  // True if lines whose numbers differ by 8 begin at the same offset modulo 16 bytes. This may be false only for
+  // True if lines whose indices differ by 8 begin at the same offset modulo 16 bytes. This may be false only for
   // single-byte elements.
   static constexpr bool kAlike = sizeof(In) > 1 || Align >= 8;
   uint32_t at_[2] = {}, bits_[2] = {};

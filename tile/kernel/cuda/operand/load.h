@@ -1,9 +1,9 @@
 // Loads tiles of an operand from global to shared memory.
 //
 // For each step of k, a block loads Rows x TileK elements of the operand's view. cp.async copies them if the elements
-// in memory already have the multiplied format and pieces of at least 4 bytes are contiguous. All other operands (with
-// odd alignment, a conversion or a prologue, or computed) pass through registers. Their elements are fetched before a
-// step multiplies and stored to shared memory after it.
+// in memory already have the multiplied format and pieces of at least 4 bytes are contiguous. All other operands pass
+// through registers: computed operands, and operands with odd alignment, a conversion or a prologue. Their elements are
+// fetched before a step multiplies and stored to shared memory after it.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -191,8 +191,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   static constexpr int W = Traits::kWidth;
   using D = Deal<(Traits::kMemoryAlongK ? Rows : TileK), (Traits::kMemoryAlongK ? TileK : Rows) / W, Threads>;
   using Held = Piece<In, W>;
-  // If the chain is affine or, to save registers, if there are many pieces, one coordinate moves across the pieces
-  // (kWalk). Otherwise each piece has a coordinate; if rows move alike along k, all follow the first one (kLeader).
+  // kWalk: one coordinate moves from piece to piece, since the chain is affine, or to save registers for many pieces.
+  // kLeader: rows move alike along k, so the coordinates of all pieces follow that of the first piece.
   static constexpr int kMostKept = 8;
   static constexpr bool kWalk = (moves_linearly<0, Chain>() && moves_linearly<1, Chain>()) || D::kCount > kMostKept;
   static constexpr int kKept = kWalk ? 1 : D::kCount;
@@ -226,7 +226,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return (int(row) & int(k) & int(at.maps())) != 0;
   }
 
-  // For cp.async. Uses integer arithmetic, so that the compiler keeps the sum of the invariant terms.
+  // The address for cp.async. Integer arithmetic lets the compiler keep the sum of the invariant terms.
   __device__ const void* address(const Coordinate<Chain>& at) const {
     return reinterpret_cast<const void*>(base_ +
                                          static_cast<int64_t>(at.offset()) * static_cast<int64_t>(sizeof(Element)));
@@ -271,8 +271,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   Held held_[kAsync ? 1 : D::kCount];
 };
 
-// The loader for a computed operand. A piece has kWidth neighbouring elements along k. The operand gives the numbers of
-// rows and of elements along k.
+// The loader for a computed operand. A piece has kWidth neighbouring elements along k. The operand's rows() and depth()
+// return its number of rows and its number of elements along k.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 class TileLoader {
  public:

@@ -62,7 +62,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     uint32_t at, leading;
   };
 
-  // Copies to the shared-memory address `raw`. Each line has one warp, so finish() only needs a warp barrier before.
+  // Copies to the shared-memory address `raw`. One warp copies each line, so a warp barrier before finish() suffices.
   __device__ Copied copy(uint32_t raw) const {
     if (!D::kIdle || !idle()) {
 #pragma unroll
@@ -137,7 +137,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return (left < 2 * W ? left : 2 * W) * int(sizeof(In));
   }
 
-  uint64_t begin_, at_, end_;  // addresses: the aligned begin of the matrix, the thread's first piece, the matrix's end
+  uint64_t begin_, at_, end_;  // addresses: the aligned start of the matrix, the thread's first piece, the matrix's end
   int64_t leading_;            // the stride between lines, in bytes
   int place_, inside_;         // the line and the element of the thread's first piece in the tile
   int lines_, left_;           // the number of lines and of elements in a line from the thread's first piece on

@@ -3,8 +3,8 @@
 //
 // A column that fits in shared memory is sorted there. For a longer column, the kernel first finds the k-th key digit
 // by digit (radix selection), by counting the elements that share all higher digits. It then collects, in order of
-// position, all elements before the k-th key and the first of those equal to it. Finally a bitonic network sorts the
-// collected elements. Its exchanges are done in shared memory if their distance fits.
+// position, all elements before the k-th key, and as many of the elements equal to the k-th key as are needed. Finally,
+// a bitonic network sorts the collected elements. Exchanges over distances that fit in shared memory are done there.
 #pragma once
 
 #include "tile/core/cuda_standalone.h"
@@ -58,7 +58,7 @@ class BlockSort {
     const K a = low, b = high;
     if (b < a) low = b, high = a;
   }
-  // Merges pairs of sorted halves to sorted runs of `size` elements. Stops after distance `last`.
+  // Merges pairs of sorted halves to sorted runs of `size` elements. Stops after the exchanges over distance `last`.
   template <typename Int>
   static __device__ void merge(K* list, Int n, Int size, Int last) {
     const Int half = size / 2;
@@ -120,9 +120,9 @@ class BlockSelect {
     find();
   }
 
-  // Calls take(place, position) for each of the k elements, from any thread. The elements with a prefix below prefix_
-  // get the first places; those whose prefix equals prefix_ get the places after them. Both groups are in order of
-  // position.
+  // Calls take(place, position) for each of the k elements; any thread may make the call. Elements with a prefix below
+  // prefix_ get the first places, and elements whose prefix equals prefix_ get the places after these. Within each of
+  // the two groups, elements are in order of position.
   template <typename F>
   __device__ void collect(F&& take) const {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -150,7 +150,7 @@ class BlockSelect {
   }
 
  private:
-  // Finds the k-th key digit by digit and stops when every key with that prefix is selected.
+  // Finds the k-th key digit by digit. Stops when all keys with the prefix found so far are selected.
   __device__ void find() {
     shift_ = 8 * sizeof(U);
     prefix_ = 0, left_ = k_;
@@ -206,7 +206,7 @@ class BlockSelect {
   const Column& column_;
   const int64_t k_;
   uint32_t *digits_, *warps_, *found_;
-  U prefix_;      // the found digits: every selected key has a prefix <= prefix_
+  U prefix_;      // the digits found so far: every selected key has a prefix <= prefix_
   int shift_;     // number of bits after the prefix
   int64_t left_;  // how many keys whose prefix equals prefix_ are selected
 };
