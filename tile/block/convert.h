@@ -36,8 +36,8 @@ struct Packed {
   }
 };
 
-// The dimension along which a layout has the longest run of neighbouring elements in registers. If several dimensions
-// have equal runs, the last one.
+// Returns the dimension along which the registers of a thread hold the longest run of neighbouring elements. If several
+// dimensions have runs of this length, returns the last of these dimensions.
 template <typename L>
 TILE_HD constexpr int longest_run() {
   int best = L::kRank - 1;
@@ -46,8 +46,8 @@ TILE_HD constexpr int longest_run() {
   }
   return best;
 }
-// The number of neighbouring elements that one access can move, a power of two. Groups of this many elements start at
-// multiples of this number.
+// The number of neighbouring elements that one access can move. This number is a power of two, and each group of
+// elements that is moved together starts at a multiple of it.
 template <typename L, int Last, int Bytes>
 TILE_HD constexpr int shared_vector() {
   int v = 1;

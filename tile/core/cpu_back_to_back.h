@@ -15,7 +15,7 @@ struct RowRange {
   constexpr int64_t count() const { return last - first; }
 };
 
-// A contraction of a chain. Describes the feature map that it computes, and the rows of the previous map that it needs.
+// A contraction of a chain: the feature map that it computes, and the rows of the previous map that it needs for this.
 struct ChainLink {
   int64_t rows = 0;                                       // rows of an image
   int64_t row_bytes = 0;                                  // bytes of a row in scratch

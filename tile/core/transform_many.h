@@ -415,8 +415,8 @@ TILE_HD constexpr auto xor_swizzle() {
   return detail::XorOn{};
 }
 
-// Gather: low = table[up]. An entry outside of the lower dimension is invalid. Elements of the table outside of its
-// length are not read.
+// Gather: low = table[up]. A table entry outside of the lower dimension is invalid. The table is not read outside of
+// its length.
 template <typename Low, typename Length, typename Table>
 struct Indexing;
 template <typename Low, typename Length, typename Entry>

@@ -71,7 +71,8 @@ class Session {
 
 // Compiles an ONNX file to a plan with its kernels. Does not use the plan cache, but kernels may come from the library
 // cache. Throws the errors of the stages. Throws kOutOfMemory before the plan would need more memory than is available.
-// `with_kernels` false: the text of the kernels is made but not compiled. The plan cannot run; the report is complete.
+// `with_kernels` false: the texts of the kernels are generated but not compiled. The plan cannot run; the report is
+// complete.
 // `with_constants` false: packed constants have no content (BuiltPlan::makers).
 // On a CPU, if the model leaves the batch open, kernels take the numbers that depend on the batch as arguments.
 //

@@ -47,8 +47,8 @@ class IndexAnalysis {
   // and the shape of the operand.
   static std::optional<AffineTile> reshaped(const Op& op, AffineTile tile, const std::vector<int64_t>& from);
   static bool is_shape_op(OpCode code);
-  // Adds `b` times `sign` to `to`. If only one of the two varies along a dimension, the sum has that one's wrap there.
-  // Returns false if both vary along a dimension and their wraps differ.
+  // Adds sign * b to `to`. If only one of the two tiles varies along a dimension, the sum has the wrap of that tile in
+  // this dimension. Returns false if both tiles vary along a dimension in which their wraps differ.
   static bool add(AffineTile& to, const AffineTile& b, const Polynomial& sign);
 
   const Kernel& kernel_;

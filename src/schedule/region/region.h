@@ -64,7 +64,7 @@ struct MapResult {
 };
 
 // Returns, for a reduction, the cheapest values to store in place of its result: the values after the elementwise
-// operations on the result and before it is broadcast. Empty if the reduction or one of its consumers is a root.
+// operations on the result and before the broadcast. Empty if the reduction or one of its consumers is a root.
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 
 // Roots that may become one kernel, with their expressions and the result of mapping them.
@@ -99,11 +99,11 @@ class RegionBackend {
   // True if it may be worthwhile to compute `other` in the same kernel as `roots`. This is a cheap check before
   // joins().
   virtual bool may_join(const std::vector<ir::ValueId>& roots, ir::ValueId other, const MapResult& now) = 0;
-  // True if the kernel `wider`, which also computes `other`, is at least as good as `now` and a separate kernel for
-  // `other`.
+  // True if the kernel `wider`, which also computes `other`, is at least as good as `now` together with a separate
+  // kernel for `other`.
   virtual bool joins(const Candidate& now, const Candidate& wider, ir::ValueId other) = 0;
-  // A reduction to split into `parts`, whose partial reductions then share the reads of another kernel. shares_read()
-  // looks for such a reduction among the other roots.
+  // A reduction to split into `parts`. The partial reductions can then be computed by another kernel that reads the
+  // same data. shares_read() looks for such a reduction among the other roots.
   struct Split {
     ir::ValueId value;
     int64_t parts;

@@ -24,8 +24,8 @@ struct moments_of {
     const T n = a.n + b.n, share = a.n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(1), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }
-  // Combines the moments of `Lanes` neighbouring lanes. If all threads of a warp have the same number of values, no
-  // division is needed and the numbers are not exchanged.
+  // Combines the moments of `Lanes` neighbouring lanes. If all threads of a warp have equally many values, no division
+  // is needed and the counts are not exchanged.
   template <int Lanes, typename T>
   TILE_INLINE static moment<T> over_lanes(moment<T> x) {
     if (__all_sync(0xffffffffu, x.n == __shfl_sync(0xffffffffu, x.n, 0))) {
