@@ -78,9 +78,9 @@ bool is_of_busy_machine(const Profile& profile);
 // overflow.
 inline constexpr int64_t kMostTotal = int64_t{1} << 61;
 
-// Adds another profile of the same program to `into`, such as more iterations, another thread or another rank. Equal
-// paths are merged. If a fact differs, both values are listed. Tracks and slices are appended. Throws kInvalidInput if
-// a sum would exceed kMostTotal.
+// Adds another profile of the same program to `into`, such as more iterations, another thread or another rank. Nodes
+// with equal paths are merged. If a fact differs, both values are listed. Tracks and slices are appended. Throws
+// kInvalidInput if a sum would exceed kMostTotal.
 void merge(Profile& into, const Profile& other);
 
 // The profile with each frame replaced by frame_for(frame). If frame_for returns nullopt, the nodes of the frame are

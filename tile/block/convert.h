@@ -8,8 +8,8 @@ namespace heddle::tile::block {
 
 namespace detail {
 
-// The positions of elements in shared memory. Elements are contiguous along dimension `Last`. Lines are padded by 16
-// bytes, so that the same position in adjacent lines is in different banks.
+// The positions of elements in shared memory. Elements are contiguous along dimension `Last`. Each line along `Last` is
+// padded by 16 bytes, so that the same position in adjacent lines is in different banks.
 template <typename L, int Last, int Bytes>
 struct Packed {
   static constexpr int kLine = L::size(Last);
@@ -95,8 +95,8 @@ TILE_INLINE void from_shared(const T* shared, Tile<T, L>& x) {
 
 }  // namespace detail
 
-// Reinterprets the registers of a tile in another layout of the same threads, in which dimensions are permuted,
-// expanded or split.
+// Reinterprets the registers of a tile as a tile with layout To. Each thread has the same elements in both layouts.
+// Dimensions may be permuted, expanded or split.
 template <typename To, typename T, typename L>
 TILE_INLINE Tile<T, To> rename(const Tile<T, L>& x) {
   static_assert(To::kRegisters == L::kRegisters && To::kThreads == L::kThreads);

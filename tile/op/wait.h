@@ -22,7 +22,7 @@ TILE_INLINE uint_t<sizeof(T)> bits_now(vec<int64_t, 1> address) {
 
 // Watches a loop that reads data written by other programs. An iteration that reads the same values as the previous
 // iteration counts as waiting. The thread then pauses and, after many such iterations, also yields. If these iterations
-// also pass on the same values, the thread reports to the launcher, which detects endless waits.
+// also pass the same values to the next iteration, the thread reports to the launcher, which detects endless waits.
 class spin_watch {
  public:
   // saw() and changed() record the values that this iteration has read, and carries() the values that it passes to the

@@ -64,7 +64,7 @@ class IndexAnalysis {
   std::optional<Polynomial> carried(ValueId argument) const;
 
   std::unordered_map<ValueId, std::pair<const Op*, size_t>> carried_;  // by argument: its `for` and its position there
-  mutable std::set<ValueId> open_;                                     // values under analysis, as themselves
+  mutable std::set<ValueId> open_;                                     // values under analysis; each stands for itself
   struct Known {
     std::unordered_map<ValueId, Polynomial> scalars;
     std::unordered_map<ValueId, std::optional<AffineTile>> tiles;

@@ -14,7 +14,7 @@ namespace heddle::lang::cpu {
 // the number of independent accumulators of a reduction along the extent; several accumulators let operations overlap.
 std::string vector_width(int64_t extent);
 int results_at_once(int64_t extent);
-// Adds a loop over the vectors of a row to the text of that row.
+// Adds a loop over the vectors of a row to `row`, the code for that row.
 void add_loop(Writer& row, const Lanes& lanes, int64_t extent);
 
 // Writes loops over the elements of tiles. Each sink (an op whose operands must be computed right away) has one loop.

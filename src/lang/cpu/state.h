@@ -54,7 +54,7 @@ class State {
     set(value, {Held::Kind::kBuffer, std::move(name), owned});
   }
   // changes(): the number of set_scalar() and set_buffer() calls so far. undo_to(): restores the locations that all
-  // values had after that number of calls.
+  // values had after the first `changes` of these calls.
   size_t changes() const { return replaced_.size(); }
   void undo_to(size_t changes);
   // The values that set_scalar() set after the first `changes` calls, each listed once.

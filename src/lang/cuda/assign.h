@@ -44,8 +44,9 @@ Assignment assign_layouts(const Kernel& kernel, const std::vector<AxisFacts>& fa
 // bytes.
 int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t element);
 
-// True if each thread's registers hold runs of 16 bytes of consecutive elements whose address may not be a multiple of
-// 8. Loads then shift the bytes into position. `element` is the size of an element in bytes.
+// True if each thread's registers hold runs of 16 bytes of consecutive elements, and the addresses of these runs are
+// not known to be multiples of 8. Loads then shift the bytes into position. `element` is the size of an element in
+// bytes.
 bool is_shifted(const Layout& layout, const AxisFacts& facts, int64_t element);
 
 // The number of elements along the last dimension that one access to a window of a view moves. `offsets` is the

@@ -87,7 +87,7 @@ class ContractionBuilder {
   using Coordinates =
       std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
   void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
-  // As make_epilogue(), for `interleaved` neighbouring columns that are neighbouring results of a row
+  // Like make_epilogue(), if each group of `interleaved` columns holds neighbouring results of one row
   // (Epilogue::interleaved). There are `rows` rows with `results` results each, and `columns` groups of columns.
   // Returns false if the results do not have this layout.
   bool make_interleaved_epilogue(int64_t interleaved, int64_t rows, int64_t results, int64_t columns,

@@ -50,7 +50,8 @@ struct RegionMapping {
 };
 
 // The result of mapping a set of roots to one kernel. Without a mapping, one kernel cannot compute these roots: earlier
-// kernels must then compute the values in `cuts`. If `cuts` is empty, too, the roots do not belong together.
+// kernels must then compute the values in `cuts`. If there is no mapping and `cuts` is empty, the roots do not belong
+// together.
 struct MapResult {
   std::shared_ptr<const RegionMapping> mapping;
   std::set<ir::ValueId> cuts;
@@ -102,8 +103,8 @@ class RegionBackend {
   // True if the kernel `wider`, which also computes `other`, is at least as good as `now` together with a separate
   // kernel for `other`.
   virtual bool joins(const Candidate& now, const Candidate& wider, ir::ValueId other) = 0;
-  // A reduction to split into `parts`. The partial reductions can then be computed by another kernel that reads the
-  // same data. shares_read() looks for such a reduction among the other roots.
+  // A reduction to split into `parts`. The partial reductions then share the reads of a kernel that reads the same
+  // data. shares_read() looks for such a reduction among the other roots.
   struct Split {
     ir::ValueId value;
     int64_t parts;

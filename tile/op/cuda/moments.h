@@ -20,7 +20,7 @@ struct moments_of {
   }
   template <typename T>
   TILE_INLINE static moment<T> apply(moment<T> a, moment<T> b) {
-    // If both means are equal, the result is exactly this mean, even if one set is empty.
+    // If the two means are equal, the result is exactly their value, even if one set is empty.
     const T n = a.n + b.n, share = a.n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(1), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }

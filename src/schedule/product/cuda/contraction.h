@@ -49,7 +49,7 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 // Chooses the configuration and completes the kernel. The builder must contain operands and epilogue.
 ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations);
 
-// Like finish_cuda_gemm(), for windows. `coordinates` is as in ContractionBuilder::make_epilogue().
+// Like finish_cuda_gemm(), for windows. `coordinates` has the same meaning as in ContractionBuilder::make_epilogue().
 ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
                                   const ContractionBuilder::Coordinates& coordinates);
 

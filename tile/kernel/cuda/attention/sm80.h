@@ -16,7 +16,7 @@
 //     using In = tile::half;                       // or bfloat: Q, K, V and O; for f32 cuda::tf32 or cuda::tf32x2
 //     static constexpr int kConsumers = 2;         // rows of Q / 64
 //     static constexpr int kTileN = 64;            // keys per tile: 16, 32, 64 or 128
-//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K; columns of a panel (both padded to 16)
+//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K and of a panel, padded to multiples of 16
 //     static constexpr int kPanels = 1;            // panels into which the columns of V and O are divided
 //     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory; at least 2 per warp
 //                                                  // with kKeyWarps
@@ -46,7 +46,8 @@ struct AttentionTraits {
   static constexpr int kThreads =
       kFewRows ? 32 * Config::kKeyWarps : mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth, kElement);
-  // f32 operands are split into two parts. Tiles with values that cannot be split are multiplied by FMA.
+  // f32 operands are split into two parts. If a tile has values that cannot be split, FMA instructions compute its
+  // product.
   static constexpr bool kSplitsNumbers = is_same<typename Config::In, cuda::tf32x2>;
   static constexpr bool kKeepsQueries = !kSplitsNumbers && attention_keeps_queries(Config::kDepth, kBlocksM, kElement);
   static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
@@ -69,7 +70,7 @@ __device__ inline void multiply_block(float* acc, const uint32_t (&a)[4], const 
   }
 }
 
-// As multiply_block(), by FMA, for f32.
+// Does the same as multiply_block() with FMA instructions, for f32.
 __device__ inline void multiply_block_by_fma(float* acc, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
   multiply_by_fma(reinterpret_cast<float(&)[1][2][4]>(*acc), reinterpret_cast<const uint32_t(&)[1][4]>(a),
                   reinterpret_cast<const uint32_t(&)[2][2]>(b));
@@ -168,8 +169,8 @@ class AttentionBlock {
   }
   // Waits for the oldest copies in flight, those of `tile`. Loads alternate between tiles of keys and tiles of values,
   // so that a constant number of copies is in flight. After the wait, the copies by the ring's other threads have also
-  // arrived, and these threads have finished their earlier reads. Returns true if the tile must be multiplied by FMA.
-  // For this, each thread checks the values that it copied before it waits at the barrier.
+  // arrived, and these threads have finished their earlier reads. Returns true if FMA instructions must compute the
+  // product with this tile. For this, each thread checks the values that it copied before it waits at the barrier.
   template <typename Operand>
   __device__ static bool wait(const uint8_t* tile) {
     wait_copies<2 * kStages - 2>();

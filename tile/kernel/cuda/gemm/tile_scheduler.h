@@ -47,7 +47,7 @@ struct PersistentTileScheduler {
     return args.tiles_m * args.tiles_n * args.splits * args.batch;
   }
   // The index of a block among the blocks that share tiles. A block waits only for sums of blocks with higher indices,
-  // which started earlier. So some block always makes progress, even if few blocks run at the same time.
+  // which started earlier. So at least one block always makes progress, even if few blocks run at the same time.
   __device__ static int32_t stream_number() {
     return static_cast<int32_t>(gridDim.x) - 1 - static_cast<int32_t>(blockIdx.x);
   }
