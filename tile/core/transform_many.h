@@ -5,8 +5,8 @@
 
 namespace heddle::tile {
 
-// The length of the lower dimension of a chain's last transform. This dimension is the elements of the buffer, whose
-// number is unknown.
+// The length of the lower dimension of a chain's last transform. An index in this dimension selects an element of the
+// buffer. The number of elements is unknown.
 struct Unbounded {};
 
 namespace detail {

@@ -88,7 +88,8 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
     return length_of<Visible::at(Dim), 0>();
   }
 
-  // The number of elements from the buffer's first to the last that the lowest layer reaches, inclusive.
+  // The number of elements from the first element of the buffer to the last element that the lowest layer reaches, both
+  // included.
   TILE_HD constexpr int64_t span() const {
     const detail::Range r = get<0>(*this).range();
     return r.empty ? 0 : r.high + 1;

@@ -21,7 +21,7 @@ struct Wrap {
 };
 
 // The elements of a tile of integers: base + the sum of strides[d] * i[d]. In a dimension with a wrap, the base
-// contains strides[d] * start. The sum strides[d] * (start + i[d]) is then replaced by strides[d] * ((start + i[d]) %
+// contains strides[d] * start. The term strides[d] * (start + i[d]) is then replaced by strides[d] * ((start + i[d]) %
 // size).
 struct AffineTile {
   Polynomial base;

@@ -28,8 +28,8 @@ struct Region {
   std::set<ir::ValueId> pending;  // roots that no kernel computes yet
   std::set<ir::ValueId> made;
   std::set<ir::ValueId> cut;  // values that one kernel stores for another to load
-  // Values that must be loaded by the kernels that use them, rather than computed there: a kernel would become too
-  // large or compute them too often. Maps each value to the number of its boundary (cuts_for_size()).
+  // Values that kernels must load instead of computing them: otherwise a kernel would become too large or would compute
+  // the values too often. Maps each value to the index of its boundary (cuts_for_size()).
   std::map<ir::ValueId, uint32_t> apart;
   std::vector<std::vector<ir::NodeId>> users;
   Sources sources;

@@ -59,7 +59,7 @@ TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& squares) 
   sum.v = m.mean * m.n;
   squares.v = m.squares;
 }
-// As above, for a known number N of values.
+// Splits the moments of N values into the three sums of moment_sums.
 template <int64_t N, typename T>
 TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& drift, vec<T, 1>& squares) {
   const moment_sums<T> s(m, T(N));
