@@ -4,8 +4,9 @@
 
 namespace heddle {
 
-// Converts an integer to a double that will be rounded again to a narrower float. If the double cannot hold the integer
-// exactly, rounds to odd. This keeps the side of a tie on which the integer lies, so the second rounding is correct.
+// Converts an integer to a double that will then be rounded to a narrower float. If the double cannot hold the integer
+// exactly, rounds to odd. The double is then on the same side of each tie of the narrower float as the integer, so the
+// second rounding is correct.
 inline double to_odd_double(uint64_t magnitude) {
   constexpr uint64_t kDropped = 0x7ff;
   if (magnitude >> 53 != 0 && (magnitude & kDropped) != 0) magnitude = (magnitude & ~kDropped) | (kDropped + 1);

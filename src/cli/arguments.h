@@ -25,20 +25,20 @@ struct KernelArguments {
   bool verify = false, all = false, compile_only = false, predict = false;
 };
 
-// The options of `heddle kernel attention`, which also takes some of KernelArguments.
+// The options of `heddle kernel attention`, which also accepts some options of KernelArguments.
 struct AttentionArguments {
   int64_t batch = 1, heads = 1, kv_heads = 0, m = 0, n = 0, depth = 64, width = 0, window = 0, prefix = 0, page = 0;
   std::string type = "f16";
   bool causal = false;
 };
 
-// The options of `heddle kernel conv` and `heddle kernel b2b`, which also take some of KernelArguments.
+// The options of `heddle kernel conv` and `heddle kernel b2b`, which also accept some options of KernelArguments.
 struct ConvArguments {
   int64_t rows = 0, batch = 1, length = 0, depth = 0, height = 1, width = 0, channels = 0, filters = 0, groups = 1;
   int64_t out = 0;
   // Comma-separated numbers: one number for all dimensions, or one per dimension.
   std::string window = "3", stride = "1", dilation = "1", output_padding = "0";
-  std::string padding;  // or two per dimension: first all leading paddings, then all trailing ones
+  std::string padding;  // as above, or two per dimension: first all leading paddings, then all trailing paddings
   bool transposed = false;
   std::string type = "f16";
 };

@@ -9,8 +9,8 @@ namespace heddle::emulator {
 
 struct BadAccess;
 
-// Device memory. An allocation is host memory between red zones, with unmapped pages around them. New memory is filled
-// with NaN; a large allocation is filled only at both ends.
+// Device memory. An allocation is host memory between two red zones. Unmapped pages surround the red zones. New memory
+// is filled with NaN; a large allocation is filled only at both ends.
 class Memory {
  public:
   static constexpr size_t kZoneBytes = 1024;

@@ -38,8 +38,8 @@ enum OpTypes : uint8_t {
   kInts = 2,
   kFloats = 4,
   kMath = 8,       // floats; in the tile IR only f32 and f64
-  kPointers = 16,  // tile IR only, as is kBits: booleans used as integers modulo 2
-  kBits = 32,
+  kPointers = 16,  // only in the tile IR
+  kBits = 32,      // only in the tile IR: booleans used as integers modulo 2
   kAny = kBooleans | kInts | kFloats | kPointers,
 };
 
@@ -101,8 +101,8 @@ inline bool is_memory_bound(Op op) {
       return false;
   }
 }
-// True for memory-bound ops whose input positions are not a function of the output position. In a region of
-// memory-bound ops, each of them has a separate kernel that reads and writes buffers.
+// True for memory-bound ops whose input positions are not a function of the output position. A standalone op is not
+// fused with the other ops of its region: it has a separate kernel, which reads and writes buffers.
 inline bool is_standalone(Op op) {
   return op == Op::kScatterElements || op == Op::kScatterNd || op == Op::kTopK;
 }

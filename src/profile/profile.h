@@ -69,8 +69,8 @@ struct Profile {
   std::vector<Advice> advice = {};
 };
 
-// The name of the fact that marks profiles of a busy machine. The times in these profiles are too long to compare with
-// floors.
+// The name of the fact that marks profiles recorded on a busy machine. The times in these profiles are too long to
+// compare with floors (minimum times).
 inline constexpr const char* kBusyFact = "busy machine";
 bool is_of_busy_machine(const Profile& profile);
 
@@ -78,13 +78,13 @@ bool is_of_busy_machine(const Profile& profile);
 // overflow.
 inline constexpr int64_t kMostTotal = int64_t{1} << 61;
 
-// Adds another profile of the same program to `into`, such as more iterations, another thread or another rank. Equal
-// paths are merged. If a fact differs, both values are listed. Tracks and slices are appended. Throws kInvalidInput if
-// a sum would exceed kMostTotal.
+// Adds another profile of the same program to `into`, such as more iterations, another thread or another rank. Nodes
+// with equal paths are merged. If a fact differs, both values are listed. Tracks and slices are appended. Throws
+// kInvalidInput if a sum would exceed kMostTotal.
 void merge(Profile& into, const Profile& other);
 
-// The profile with each frame replaced by frame_for(frame). If frame_for returns nullopt, the frame's nodes are
-// removed, and their parents get their values and children.
+// The profile with each frame replaced by frame_for(frame). If frame_for returns nullopt, the nodes of the frame are
+// removed. The parent of a removed node gets the node's values and children.
 Profile relabelled(const Profile& profile, const std::function<std::optional<Frame>(const Frame&)>& frame_for);
 
 // A profile, and an older profile's values for the same nodes. If only one profile has a node, the values in the other

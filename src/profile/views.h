@@ -9,7 +9,7 @@
 
 namespace heddle::profile {
 
-// A row of a view, with its value of one metric: without its children (`own`) and including them (`inclusive`).
+// A row of a view, with two values of one metric: `own` excludes the row's children, and `inclusive` includes them.
 struct Row {
   FrameId frame = 0;
   int64_t own = 0, inclusive = 0;
@@ -24,9 +24,9 @@ struct Row {
 
 // The tree from callers to callees. The inclusive value of the root is the metric's total.
 Row top_down(const CallingContextTree& tree, size_t metric);
-// A row for each frame that has a self value; the row's `inclusive` is that value. The row's children are the callers
-// of the frame, which divide the value among them. The values of the rows sum to the total. `depth`: the maximum number
-// of levels of callers.
+// A row for each frame that has an own value; the row's `inclusive` is the sum of the frame's own values. The row's
+// children are the callers of the frame, and each has the part of this sum that arose in its calls. The `inclusive`
+// values of the rows sum to the metric's total. `depth`: the maximum number of levels of callers.
 std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int depth = 64);
 // A row per frame. If a frame calls itself, directly or through other frames, its inclusive value counts everything
 // below the outermost call once. Own values sum to the total.

@@ -43,8 +43,8 @@ struct Program {
   int64_t scratch_bytes = 0;  // per thread
 };
 
-// Prepares a plan. Looks up kernels in the plan's library, then in `libraries`. Throws kDamagedArtefact if a kernel is
-// missing.
+// Prepares a plan. Looks up each kernel in the plan's library and, if the kernel is not there, in `libraries`. Throws
+// kDamagedArtefact if a kernel is missing.
 std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter,
                                             const Libraries& libraries = {});
 

@@ -9,7 +9,7 @@
 namespace heddle::schedule {
 
 // The launches of a GPU kernel, in order, and the memory needed besides its operands (codegen::KernelSource). Until
-// functions have symbols, launches of products refer to them as "gemm" and "gemm_reduce".
+// functions have symbols, launches of products refer to the functions as "gemm" and "gemm_reduce".
 struct KernelLaunches {
   std::vector<CudaLaunch> launches;
   int64_t workspace_bytes = 0;
@@ -21,7 +21,8 @@ struct KernelLaunches {
 struct KernelPlan : KernelLaunches {
   const KernelDesc& desc;
   const Config& config;
-  // True if its functions wait for the previous launch (tile/arch/sm90/dependent.h), even if their launch is not early.
+  // True if the kernel's functions wait for the previous launch (tile/arch/sm90/dependent.h), even if their own launch
+  // does not begin before the previous launch ends.
   bool waits = false;
 };
 

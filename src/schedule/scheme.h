@@ -51,7 +51,7 @@ struct StitchOptions {
 
 // The properties of a stitch kernel, for reports.
 struct StitchFacts {
-  std::string mapping;  // the fixed variables of an iteration, and its inner loop: "8192 rows x [1024], 8 tasks"
+  std::string mapping;  // variables that an iteration holds constant, and inner loop: "8192 rows x [1024], 8 tasks"
   std::vector<SchemeChoice> schemes;
   int64_t on_chip_bytes = 0;     // scratch of a thread on a CPU; shared memory of a block on a GPU
   int64_t barriers = 0;          // the number of barriers across threads or blocks inside the kernel

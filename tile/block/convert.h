@@ -8,8 +8,8 @@ namespace heddle::tile::block {
 
 namespace detail {
 
-// The positions of elements in shared memory. Elements are contiguous along dimension `Last`. Lines are padded by 16
-// bytes, so that the same position in adjacent lines is in different banks.
+// The positions of elements in shared memory. Elements are contiguous along dimension `Last`. Each line along `Last` is
+// padded by 16 bytes, so that the same position in adjacent lines is in different banks.
 template <typename L, int Last, int Bytes>
 struct Packed {
   static constexpr int kLine = L::size(Last);
@@ -36,8 +36,8 @@ struct Packed {
   }
 };
 
-// The dimension along which a layout has the longest run of neighbouring elements in registers. If several dimensions
-// have equal runs, the last one.
+// Returns the dimension along which the registers of a thread hold the longest run of neighbouring elements. If several
+// dimensions have runs of this length, returns the last of these dimensions.
 template <typename L>
 TILE_HD constexpr int longest_run() {
   int best = L::kRank - 1;
@@ -46,8 +46,8 @@ TILE_HD constexpr int longest_run() {
   }
   return best;
 }
-// The number of neighbouring elements that one access can move, a power of two. Groups of this many elements start at
-// multiples of this number.
+// The number of neighbouring elements that one access can move. This number is a power of two, and each group of
+// elements that is moved together starts at a multiple of it.
 template <typename L, int Last, int Bytes>
 TILE_HD constexpr int shared_vector() {
   int v = 1;
@@ -95,8 +95,8 @@ TILE_INLINE void from_shared(const T* shared, Tile<T, L>& x) {
 
 }  // namespace detail
 
-// Reinterprets the registers of a tile in another layout of the same threads, in which dimensions are permuted,
-// expanded or split.
+// Reinterprets the registers of a tile as a tile with layout To. Each thread has the same elements in both layouts.
+// Dimensions may be permuted, expanded or split.
 template <typename To, typename T, typename L>
 TILE_INLINE Tile<T, To> rename(const Tile<T, L>& x) {
   static_assert(To::kRegisters == L::kRegisters && To::kThreads == L::kThreads);

@@ -23,7 +23,7 @@ TILE_HD constexpr bool commutes() {
   }
 }
 
-// An element that may not exist, for tiles whose layout exceeds their shape.
+// An element and whether it exists. Used for tiles whose layout exceeds their shape.
 template <typename T>
 struct maybe {
   T value;
@@ -41,8 +41,8 @@ struct combine_maybe {
   }
 };
 
-// Reduces over `size` lanes whose lane numbers differ by `below`. The first of these lanes gets the result; if f
-// commutes, all of them do.
+// Reduces over `size` lanes whose indices are `below` apart. The first of these lanes gets the result; if f commutes,
+// all of them do.
 template <typename F, typename T>
 TILE_INLINE T reduce_lanes(const F& f, T x, int size, int below) {
 #pragma unroll
@@ -50,7 +50,7 @@ TILE_INLINE T reduce_lanes(const F& f, T x, int size, int below) {
   return x;
 }
 
-// Reduces over `size` warps whose numbers differ by `below`. Uses the value of lane `from_lane` of each warp.
+// Reduces over `size` warps whose indices are `below` apart. Uses the value of lane `from_lane` of each warp.
 template <int N, int Threads, typename F, typename T>
 TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int below, int from_lane) {
   const int warp = int(threadIdx.x) / 32, first = warp - warp / below % size * below;
@@ -65,8 +65,8 @@ TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int be
   }
 }
 
-// Shared memory for one part of an operation. `again`: an earlier part has used the memory, so a barrier is needed
-// first.
+// Returns the shared memory for one part of an operation. `again`: an earlier part of the operation has used the
+// memory, so all threads first wait at a barrier.
 template <typename T, typename S>
 TILE_INLINE T* begin_again(S shared, bool again) {
   if (!again) return shared.template begin<T>();
@@ -171,8 +171,8 @@ TILE_INLINE auto reduce(S shared, const F& f, const X&... x) {
 
 namespace detail {
 
-// Scans the totals of `size` lanes whose lane numbers differ by `below`. Sets `before` to the combination of the totals
-// of all preceding lanes, and `total` to the combination of the totals of all lanes.
+// Scans the totals of `size` lanes whose indices are `below` apart. Sets `before` to the combination of the totals of
+// all preceding lanes, and `total` to the combination of the totals of all lanes.
 template <bool Reverse, typename F, typename T>
 TILE_INLINE void scan_lanes(const F& f, T& before, T& total, int size, int below) {
   const int lane = int(threadIdx.x) % 32, digit = lane / below % size, i = Reverse ? size - 1 - digit : digit;

@@ -31,7 +31,7 @@ TILE_INLINE void each_register(F f) {
 
 namespace detail {
 
-// Register r of a tile. A scalar is returned for every register.
+// Returns register r of the tile x. If x is a scalar, returns x for every r.
 template <typename X>
 TILE_INLINE decltype(auto) element(const X& x, [[maybe_unused]] int r) {
   if constexpr (is_tile<X>) {
@@ -155,8 +155,9 @@ TILE_INLINE auto entry(const Tile<tuple<T...>, L>& x) {
 // the first multiple of Alignment. Shared memory begins at a multiple of 128 bytes; for a larger Alignment, the launch
 // requests that many extra bytes.
 //
-// `Guard`: other threads may still read old data in the region, so begin() first waits at a barrier. It can be false if
-// there already is a barrier, for example because the previous operation used a different region.
+// `Guard`: begin() first waits at a barrier, since other threads may still read old data in the region. `Guard` can be
+// false if these reads are already behind a barrier, for example because the previous operation used a different
+// region.
 template <int Offset = 0, bool Guard = true, int Alignment = 16>
 struct scratch {
   static constexpr int offset = Offset;

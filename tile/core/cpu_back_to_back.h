@@ -15,7 +15,7 @@ struct RowRange {
   constexpr int64_t count() const { return last - first; }
 };
 
-// A contraction of a chain. Describes the feature map that it computes, and the rows of the previous map that it needs.
+// A contraction of a chain: the feature map that it computes, and the rows of the previous map that it needs for this.
 struct ChainLink {
   int64_t rows = 0;                                       // rows of an image
   int64_t row_bytes = 0;                                  // bytes of a row in scratch
@@ -32,14 +32,14 @@ struct ChainLink {
 };
 
 // The problem and its blocking. The rows of an image's last map are divided into strips; each strip is a task. A strip
-// is divided into steps of about equal size, at multiples of `unit` rows. Rows of intermediate maps stay in scratch as
-// long as a later step of the strip needs them.
+// is divided into steps of about equal size, whose boundaries are at multiples of `unit` rows. Rows of intermediate
+// maps stay in scratch as long as a later step of the strip needs them.
 struct ChainShape {
   int64_t images = 1, unit = 1, strips = 1, steps = 1;
   int links = 0;
   ChainLink link[kMostLinks];
   int64_t buffer[kMostLinks] =
-      {};  // byte offset of a map's rows in scratch; for the last map: of the scratch of the links
+      {};  // byte offset in scratch of a map's rows; the last entry: of the scratch that the links use
 
   constexpr int64_t tasks() const { return images * strips; }
 

@@ -5,8 +5,8 @@
 
 namespace heddle::tile {
 
-// The length of the lower dimension of a chain's last transform. This dimension is the elements of the buffer, whose
-// number is unknown.
+// The length of the lower dimension of a chain's last transform. An index in this dimension selects an element of the
+// buffer. The number of elements is unknown.
 struct Unbounded {};
 
 namespace detail {
@@ -415,8 +415,8 @@ TILE_HD constexpr auto xor_swizzle() {
   return detail::XorOn{};
 }
 
-// Gather: low = table[up]. An entry outside of the lower dimension is invalid. Elements of the table outside of its
-// length are not read.
+// Gather: low = table[up]. A table entry outside of the lower dimension is invalid. The table is not read outside of
+// its length.
 template <typename Low, typename Length, typename Table>
 struct Indexing;
 template <typename Low, typename Length, typename Entry>

@@ -88,7 +88,8 @@ struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
     return length_of<Visible::at(Dim), 0>();
   }
 
-  // The number of elements from the buffer's first to the last that the lowest layer reaches, inclusive.
+  // The number of elements from the first element of the buffer to the last element that the lowest layer reaches, both
+  // included.
   TILE_HD constexpr int64_t span() const {
     const detail::Range r = get<0>(*this).range();
     return r.empty ? 0 : r.high + 1;
@@ -245,8 +246,8 @@ class Dependence {
     for (int i = 0; i < D::kDims; ++i) on_[D::VisibleIds::at(i)] = 1u << i;
     visit(make_indices<D::kTransforms>{});
   }
-  // True if `dim` does not move a layer whose moves depend on the position. With Alone, layers that only `dim` moves
-  // are allowed.
+  // True if every layer that `dim` moves is linear, so that its moves do not depend on the position. With Alone, a
+  // nonlinear layer is also allowed if no other dimension moves it.
   template <bool Alone>
   TILE_HD constexpr bool moves_alike(int dim) const {
     return check<Alone>(1u << dim, make_indices<D::kTransforms>{});
@@ -280,12 +281,14 @@ class Dependence {
 
 }  // namespace detail
 
-// True if coordinates that differ only in other dimensions make equal moves along Dim (see Coordinate::follow).
+// True if a step along Dim changes each hidden index by the same amount for all coordinates that have the same index in
+// Dim (see Coordinate::follow).
 template <int Dim, typename D>
 TILE_HD constexpr bool shares_steps() {
   return detail::Dependence<D>().template moves_alike<true>(Dim);
 }
-// True if a step along Dim moves all coordinates equally, that is, if the chain is affine in Dim.
+// True if a step along Dim changes each hidden index by the same amount for all coordinates, that is, if the chain is
+// affine in Dim.
 template <int Dim, typename D>
 TILE_HD constexpr bool moves_linearly() {
   return detail::Dependence<D>().template moves_alike<false>(Dim);
@@ -364,7 +367,7 @@ class Coordinate {
   template <int T>
   using Low = element_t<T, typename D::LowerIds>;
 
-  // Layers depend on the layers above them, so the last transform is first.
+  // Layers depend on the layers above them, so the last transform is applied first.
   template <int... I>
   TILE_HD constexpr void lower_all(detail::indices<I...>) {
     (lower_one<D::kTransforms - 1 - I>(), ...);

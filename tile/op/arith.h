@@ -32,7 +32,7 @@ TILE_INLINE mask<sizeof(T), W> is_inf(vec<T, W> a, bool positive = true, bool ne
   return a < -inf;
 }
 
-// The remainder with the sign of the dividend. For integers, division by zero gives 0.
+// The remainder of a / b, with the sign of a. For integers, the remainder of a division by zero is 0.
 template <typename T, int W>
 TILE_INLINE vec<T, W> rem(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_same<T, float>) {
@@ -43,7 +43,7 @@ TILE_INLINE vec<T, W> rem(vec<T, W> a, vec<T, W> b) {
     return a % b;
   }
 }
-// The remainder with the sign of the divisor. For integers, division by zero gives 0.
+// The remainder of a / b, with the sign of b. For integers, the remainder of a division by zero is 0.
 template <typename T, int W>
 TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
   const vec<T, W> r = rem(a, b);

@@ -14,15 +14,15 @@ TILE_INLINE void order_memory() {
   __atomic_thread_fence(__ATOMIC_ACQ_REL);
 }
 
-// Loads the bits of an element from memory at this point (an acquire load).
+// Loads the bits of an element with an acquire load.
 template <typename T>
 TILE_INLINE uint_t<sizeof(T)> bits_now(vec<int64_t, 1> address) {
   return __atomic_load_n(reinterpret_cast<const uint_t<sizeof(T)>*>(address.v), __ATOMIC_ACQUIRE);
 }
 
 // Watches a loop that reads data written by other programs. An iteration that reads the same values as the previous
-// iteration counts as waiting. The thread then pauses, later yields, and reports to the launcher, which detects endless
-// waits.
+// iteration counts as waiting. The thread then pauses and, after many such iterations, also yields. If these iterations
+// also pass the same values to the next iteration, the thread reports to the launcher, which detects endless waits.
 class spin_watch {
  public:
   // saw() and changed() record the values that this iteration has read, and carries() the values that it passes to the

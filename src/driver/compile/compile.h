@@ -33,7 +33,7 @@ struct CompiledModel {
 
 // State that is shared by the compilations of one model for several sets of shapes, so that a further compilation costs
 // little more than the differences between the shapes. Compilations with one session must not run concurrently. The
-// file is read once; later changes of the file have no effect.
+// model file is read once; later changes of this file have no effect.
 class Session {
  public:
   // kFirst: for the plan that load() makes. Its constants are computed when the plan is written, and other shapes are
@@ -56,7 +56,7 @@ class Session {
   passes::FoldMemo folded;
   ConstantPool constants;
   NumberTable numbers;         // used on a CPU only
-  bool batch_is_open = false;  // kernels take numbers that depend on the batch as arguments
+  bool batch_is_open = false;  // numbers that depend on the batch are arguments of kernels
   KernelSet other_forms;       // kernels of other batches; the library of the first plan contains some of them
   GroupMemo groups;            // used on a CPU only
   KnownChoices known_choices;  // configurations of existing kernels
@@ -70,13 +70,14 @@ class Session {
 };
 
 // Compiles an ONNX file to a plan with its kernels. Does not use the plan cache, but kernels may come from the library
-// cache. Throws the errors of the stages. Throws kOutOfMemory before the plan would need more memory than is available.
-// `with_kernels` false: the text of the kernels is made but not compiled. The plan cannot run; the report is complete.
+// cache. Throws the errors of the stages. Throws kOutOfMemory if the plan would need more memory than is available.
+// `with_kernels` false: the texts of the kernels are generated but not compiled. The report is complete, but the plan
+// cannot run.
 // `with_constants` false: packed constants have no content (BuiltPlan::makers).
-// On a CPU, if the model leaves the batch open, kernels take the numbers that depend on the batch as arguments.
+// On a CPU, if the model leaves the batch open, numbers that depend on the batch become arguments of the kernels.
 //
-// With a `session`, constants are shared, products reuse the configurations of existing kernels, and, on a CPU, kernels
-// take the numbers that differ between shapes as arguments.
+// With a `session`, constants are shared, products reuse the configurations of existing kernels, and, on a CPU, numbers
+// that differ between shapes become arguments of the kernels.
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true,
                             bool with_constants = true, Session* session = nullptr);
 

@@ -14,8 +14,8 @@
 namespace heddle::driver {
 
 // Times the candidates for a group on a GPU. Each candidate consists of the kernels of the whole group, captured as a
-// separate CUDA graph. Candidates run with a cold L2 on random data; constants have their real values. This is the GPU
-// counterpart of tune::CpuTrial. It is in this folder because it needs the runtime.
+// separate CUDA graph. Candidates run with a cold L2 on random data; constants have their real values. CudaTrial is
+// the GPU counterpart of tune::CpuTrial. It is in this folder because it needs the runtime.
 class CudaTrial : public tune::GroupTrial {
  public:
   // `groups` are schedules of one group with different configurations. A candidate that does not compile is marked as

@@ -30,15 +30,15 @@ struct GemmTiming {
   bool dropped = false;  // clearly slower than the best, so it ran fewer times
   double compile_seconds = 0;
   bool from_cache = false;
-  std::string failure;  // why it was not timed or why its result is wrong
+  std::string failure;  // why the candidate was not timed, or why its result is wrong
 };
 
 struct GemmBenchResult {
   ops::GemmProblem problem;  // resolved
   std::string device;
   double operations = 0, floor_us = 0, empty_graph_us = 0;
-  std::vector<GemmTiming> timings;                           // best prediction first
-  int best = -1, pick = -1;                                  // fastest; best prediction that runs; -1: none
+  std::vector<GemmTiming> timings;  // best prediction first
+  int best = -1, pick = -1;         // in `timings`: fastest; best prediction that runs; -1: none
   double best_us = 0, library_us = 0, library_first_us = 0;  // best and library: measured alternately; 0: not measured
   int library_algorithms = 0;
   std::string library_why;

@@ -16,7 +16,7 @@ struct Times {
 // record. unknown_record() writes a record of a kind that clients do not know.
 std::vector<uint8_t> record_of(const Work& work, const Times& times, const char* name, bool old);
 std::vector<uint8_t> unknown_record();
-// The size of the record at `bytes`. 0 if the two functions above do not write records of its kind.
+// Returns the size of the record at `bytes`, or 0 if record_of() and unknown_record() do not write records of its kind.
 size_t record_bytes(const uint8_t* bytes, bool old);
 // The CUPTI activity kind of the records for work of this kind.
 uint32_t activity_of(Work::Kind kind);

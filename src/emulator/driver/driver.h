@@ -124,7 +124,7 @@ struct Driver {
 struct Call {
   Driver& driver = Driver::get();
   std::lock_guard<std::recursive_mutex> lock{driver.mutex};
-  // Returns an error if the device does not work. For calls that need a working device.
+  // Returns an error if the device does not work. Used by calls that need a working device.
   Result ready() const;
 };
 

@@ -21,7 +21,7 @@ struct Wrap {
 };
 
 // The elements of a tile of integers: base + the sum of strides[d] * i[d]. In a dimension with a wrap, the base
-// contains strides[d] * start. The sum strides[d] * (start + i[d]) is then replaced by strides[d] * ((start + i[d]) %
+// contains strides[d] * start. The term strides[d] * (start + i[d]) is then replaced by strides[d] * ((start + i[d]) %
 // size).
 struct AffineTile {
   Polynomial base;
@@ -47,8 +47,8 @@ class IndexAnalysis {
   // and the shape of the operand.
   static std::optional<AffineTile> reshaped(const Op& op, AffineTile tile, const std::vector<int64_t>& from);
   static bool is_shape_op(OpCode code);
-  // Adds `b` times `sign` to `to`. If only one of the two varies along a dimension, the sum has that one's wrap there.
-  // Returns false if both vary along a dimension and their wraps differ.
+  // Adds sign * b to `to`. If only one of the two tiles varies along a dimension, the sum has the wrap of that tile in
+  // this dimension. Returns false if both tiles vary along a dimension in which their wraps differ.
   static bool add(AffineTile& to, const AffineTile& b, const Polynomial& sign);
 
   const Kernel& kernel_;
@@ -64,7 +64,7 @@ class IndexAnalysis {
   std::optional<Polynomial> carried(ValueId argument) const;
 
   std::unordered_map<ValueId, std::pair<const Op*, size_t>> carried_;  // by argument: its `for` and its position there
-  mutable std::set<ValueId> open_;                                     // values under analysis, as themselves
+  mutable std::set<ValueId> open_;                                     // values under analysis; each stands for itself
   struct Known {
     std::unordered_map<ValueId, Polynomial> scalars;
     std::unordered_map<ValueId, std::optional<AffineTile>> tiles;

@@ -14,12 +14,12 @@ namespace heddle::lang::cpu {
 // the number of independent accumulators of a reduction along the extent; several accumulators let operations overlap.
 std::string vector_width(int64_t extent);
 int results_at_once(int64_t extent);
-// Adds a loop over the vectors of a row to the text of that row.
+// Adds a loop over the vectors of a row to `row`, the code for that row.
 void add_loop(Writer& row, const Lanes& lanes, int64_t extent);
 
 // Writes loops over the elements of tiles. Each sink (an op whose operands must be computed right away) has one loop.
-// The loop also computes the pending values (values not computed yet) that the sink needs, and stores those of them
-// that later ops need and that are worth a buffer.
+// The loop also computes the pending values (values not computed yet) that the sink needs. Of these values, it stores
+// those that later ops need and that are worth a buffer.
 class Loops {
  public:
   explicit Loops(State& state) : state_(state) {}
@@ -49,12 +49,12 @@ class Loops {
   const std::string& buffer(Writer& out, ValueId value);
   // Writes element e of the value to buffer[e * scale + shift].
   void write_to(Writer& out, ValueId value, const std::string& buffer, int64_t scale = 1, int64_t shift = 0);
-  // True if the sink is the last op that needs the elements of a value, and the value is of the sink's own region. The
-  // sink may then overwrite the elements.
+  // True if the sink is the last op that needs the elements of a value, and the value is defined in the sink's own
+  // region. The sink may then overwrite the elements.
   bool is_last_use(ValueId value) const;
 
-  // Loads that have not been written yet and that later ops, or the regions of the sink, need. flush_loads() writes
-  // these loads before memory changes.
+  // Adds a load for which no code has been written yet, and which later ops or the regions of the sink need.
+  // flush_loads() writes the code of these loads before memory changes.
   void add_load(ValueId value) { loads_.push_back(value); }
   const std::vector<ValueId>& loads() const { return loads_; }
   void set_loads(std::vector<ValueId> loads) { loads_ = std::move(loads); }
@@ -66,7 +66,7 @@ class Loops {
 
  private:
   bool is_unused_from(ValueId value, int now, std::set<ValueId>& seen) const;
-  // `unneeded` collects values known not to be needed. They stay unneeded while `kept` grows.
+  // `unneeded` collects values known not to be needed. They are still not needed when values are added to `kept`.
   bool needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& unneeded) const;
   std::vector<ValueId> worth_keeping(const Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
                                      const std::vector<ValueId>& kept) const;

@@ -13,7 +13,7 @@ namespace heddle::lang::cpu {
 
 using codegen::Writer;
 
-// The location of a value. A pending value has none: the loop of each op that needs the value computes it again.
+// The location of a value. A pending value has no location: the loop of each op that needs the value computes it again.
 struct Held {
   enum class Kind : uint8_t { kPending, kScalar, kBuffer };
   Kind kind = Kind::kPending;
@@ -54,13 +54,13 @@ class State {
     set(value, {Held::Kind::kBuffer, std::move(name), owned});
   }
   // changes(): the number of set_scalar() and set_buffer() calls so far. undo_to(): restores the locations that all
-  // values had after that number of calls.
+  // values had after the first `changes` of these calls.
   size_t changes() const { return replaced_.size(); }
   void undo_to(size_t changes);
   // The values that set_scalar() set after the first `changes` calls, each listed once.
   std::vector<ValueId> scalars_since(size_t changes) const;
 
-  // The cost of computing a pending value again: operations per element, counted back to values with a location. A load
+  // The number of operations per element that it takes to compute a pending value from values with a location. A load
   // alone is expensive enough to justify a buffer.
   int cost(ValueId value) const;
   bool has_load(ValueId value) const;  // true if computing the value reads memory outside of buffers

@@ -8,8 +8,9 @@
 #include "lang/ir/kernel.h"
 
 // Chooses the layout of every tile of a kernel. Tiles that are combined elementwise or carried by a loop share one
-// layout. If they include accumulators of a product, it is the tensor-core layout. Otherwise it is the layout that
-// suits their loads and stores, else the layout of the values computed from them.
+// layout. If these tiles include accumulators of a product, the shared layout is the tensor-core layout. Otherwise it
+// is the layout that suits the loads and stores of these tiles, or else the layout of the values computed from these
+// tiles.
 namespace heddle::lang::cuda {
 
 // How a product is computed.
@@ -39,11 +40,13 @@ struct AssignOptions {
 
 Assignment assign_layouts(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options);
 
-// The number of elements that one access through a pointer moves in this layout. `element` is their size in bytes.
+// The number of elements that one access through a pointer moves in this layout. `element` is the size of an element in
+// bytes.
 int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t element);
 
-// True if each thread's registers hold runs of 16 bytes of consecutive elements whose address may not be a multiple of
-// 8. Loads then shift the bytes into position. `element` is the size of an element in bytes.
+// True if each thread's registers hold runs of 16 bytes of consecutive elements, and the addresses of these runs are
+// not known to be multiples of 8. Loads then shift the bytes into position. `element` is the size of an element in
+// bytes.
 bool is_shifted(const Layout& layout, const AxisFacts& facts, int64_t element);
 
 // The number of elements along the last dimension that one access to a window of a view moves. `offsets` is the

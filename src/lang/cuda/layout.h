@@ -17,7 +17,8 @@ constexpr int64_t power_of_two_from(int64_t n) {
 
 enum class Part : uint8_t { kRegister, kLane, kWarp };
 
-// As in the tile library: `size` values with distance `stride` along dimension `dim`. -1: along no dimension.
+// A digit of a layout, as in the tile library. It has `size` values. Each step of the digit moves `stride` elements
+// along dimension `dim`. If `dim` is -1, the digit does not move along any dimension.
 struct Digit {
   Part part = Part::kRegister;
   int64_t size = 1;
@@ -37,7 +38,7 @@ struct Layout {
   int64_t threads() const { return 32 * size(Part::kWarp); }
   int64_t elements() const;
   int64_t coordinate(Part part, int64_t number, int dim) const;
-  // The number of registers, from register 0, that hold consecutive elements along `dim`. It divides registers().
+  // The number of registers, counted from register 0, that hold consecutive elements along `dim`. Divides registers().
   int64_t run(int dim) const;
   bool fits(int dim) const;  // true if no digit along `dim` exceeds the shape
   bool replicated() const;   // true if several threads hold the same element
@@ -52,8 +53,8 @@ bool same_threads(const Layout& a, const Layout& b);
 // The blocked layout: `vector` neighbouring elements along order[0] are in the registers of a thread. Lanes and warps
 // follow along order[0], order[1], ... Registers hold the remaining elements of the tile.
 Layout blocked(const std::vector<int64_t>& shape, const std::vector<int>& order, int64_t vector, int64_t warps);
-// The number of warps along the last two dimensions of a shape. mma() is the layout of tensor-core accumulators in
-// these two dimensions. A leading dimension is in registers.
+// The number of warps along each of the last two dimensions. mma() returns the layout of tensor-core accumulators
+// in these two dimensions. The elements along a leading dimension are in the registers of one thread.
 struct WarpGrid {
   int64_t m = 1, n = 1;
 };
@@ -63,7 +64,7 @@ std::string mma_type(const std::vector<int64_t>& shape, WarpGrid grid, int64_t w
 // The layout of the accumulators of warpgroup products. A warpgroup's block has 64 rows and all columns of the tile.
 Layout warpgroup(const std::vector<int64_t>& shape, int64_t warps);
 std::string warpgroup_type(const std::vector<int64_t>& shape, int64_t warps);
-// Adds a leading batch dimension to a layout. Its index is the slowest digit of the registers.
+// Adds a leading batch dimension to a layout. The batch index is the slowest digit of the registers.
 Layout batched(const Layout& one, int64_t batch);
 
 Layout slice(const Layout& of, int axis);

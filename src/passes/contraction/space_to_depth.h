@@ -4,8 +4,8 @@
 
 namespace heddle::passes {
 
-// Rewrites convolutions whose pixels are not a multiple of 16 bytes, the size of a GPU load (3 channels of a picture,
-// 51 of a sensor), so that pixels become a multiple of 16 bytes. Adds zero channels. If the strides allow it, joins
+// Rewrites convolutions so that the size of a pixel becomes a multiple of 16 bytes, the size of a GPU load. Examples
+// are images with 3 channels and sensor data with 51 channels. Adds zero channels. If the strides allow it, joins
 // neighbouring pixels into one pixel with more channels. Padding becomes part of the image, so that a row of a window
 // is contiguous in memory.
 //

@@ -13,7 +13,7 @@ namespace heddle::passes {
 
 class Emitter;
 
-// A node that is about to be emitted. Its values belong to the target graph.
+// A node that is about to be emitted. Its operands are values of the target graph.
 struct Match {
   Emitter& e;
   ir::Op op;
@@ -65,8 +65,8 @@ class Emitter {
   DType dtype(ir::ValueId v) { return graph().dtype(v); }
   int64_t count(ir::ValueId v) { return element_count(shape(v)); }
 
-  // The value of a constant whose elements are all equal; else nullopt. Looks through broadcasts and reshapes. Does not
-  // search large constants.
+  // If `v` is a constant whose elements are all equal, returns their value; otherwise nullopt. Looks through broadcasts
+  // and reshapes. Returns nullopt for large constants, which would take long to search.
   std::optional<double> splat(ir::ValueId v);
   // True if a value is a constant or a broadcast of one.
   bool is_constant(ir::ValueId v);

@@ -5,8 +5,8 @@
 
 namespace heddle::passes {
 
-// Marks products and quotients that feed a decision (ir/analysis/decisions.h) as `rounded`. Kernels round the marked
-// results to their type before adding them to anything, and divide exactly.
+// Marks products and quotients that feed a decision (ir/analysis/decisions.h) as `rounded`. Kernels round a marked
+// result to its type before they add it to another value, and they do not approximate a marked quotient.
 ir::Graph keep_roundings(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -33,7 +33,8 @@ struct GpuStats {
 std::vector<std::pair<std::string, std::string>> facts_of(const GpuStats& stats);
 
 // Collects GPU activity of this process through CUPTI. Only one collector can exist at a time, since CUPTI serves one
-// client per process. In a forked child the collector is empty, since the child has neither its threads nor the GPU.
+// client per process. In a forked child the collector is empty, since the child has neither the collector's threads nor
+// access to the GPU.
 class GpuCollector {
  public:
   struct Options {
@@ -44,8 +45,9 @@ class GpuCollector {
     size_t most_bytes = size_t{160} << 20;  // limit of the data kept between two calls of take()
   };
 
-  // Starts the collection. Call this before capturing CUDA graphs whose operations need contexts. Throws kDevice with
-  // the remedy if CUPTI cannot be loaded, is used by another tool, or lacks the permission.
+  // Starts the collection. CUDA graphs whose operations need calling contexts must be captured after this call. Throws
+  // kDevice with the remedy if CUPTI cannot be loaded, if another tool uses CUPTI, or if this process lacks the
+  // permission to use CUPTI.
   static std::unique_ptr<GpuCollector> start(Options options);
   ~GpuCollector();  // calls stop()
   GpuCollector(const GpuCollector&) = delete;
@@ -53,12 +55,12 @@ class GpuCollector {
 
   // Returns the operations that arrived since the last call, ordered by start time. Holds back about the last 300 ms,
   // since operations that began earlier may still arrive. After flush(), take() returns all operations that have ended.
-  // Both may be called from any thread, but not from Options::context.
+  // flush() and take() may be called from any thread, but not from Options::context.
   std::vector<GpuOperation> take();
   void flush();
   // Ends the collection; take() then returns the remaining operations. The device should be idle, since operations
   // still running are not recorded. Waits until calls of Options::context have returned, so the caller must hold no
-  // lock that they need.
+  // lock that these calls need.
   GpuStats stop();
   GpuStats stats() const;
 

@@ -30,7 +30,7 @@ class ThreadRing {
  public:
   static ThreadRing* make();  // uses mmap(); never freed, since a handler may still use it. Throws kOutOfMemory.
 
-  // Starts recording a thread that has no timer yet. `counted`: the CPU time that the thread has used so far.
+  // Starts recording a thread that has no timer yet. `counted`: the CPU time that this thread has used so far.
   void begin(int of_thread, std::string of_name, int64_t counted);
   // Records a sample. Called on the thread, in its signal handler.
   void take(const PythonRuntime& python, uint64_t program_counter);

@@ -10,8 +10,8 @@
 
 namespace heddle::runtime {
 
-// The state of a run: memory, a stream, and the plan bound to these and captured as graphs. At most one run uses it at
-// a time. A plan that consists only of kernels is one graph.
+// The state of a run: memory, a stream, and the plan, which is bound to both and captured as CUDA graphs. At most one
+// run uses a state at a time. A plan that consists only of kernels is captured as one graph.
 class CudaRunState {
  public:
   CudaRunState(CudaCode& code, const Plan& plan, const Interpreter* interpreter, ThreadPool& pool, OutputPool& outputs);

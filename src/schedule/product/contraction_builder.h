@@ -29,7 +29,7 @@ MicroLimits micro_limits(const Target& target);
 // The number of columns in a panel of packed weights: one or two vectors, whichever leaves fewer columns unused.
 int64_t panel_width(const Target& target, DType compute, int64_t columns);
 
-// The result of a prologue as a view of the value from outside of the group that the prologue reads.
+// The result of a prologue as a view of the value that the prologue reads from outside of the group.
 struct View {
   ir::ValueId value = 0;
   bool affine = false;
@@ -51,7 +51,7 @@ class ContractionBuilder {
   ConfigSource* configs() const { return configs_; }
   bool for_any_extents() const { return configs_ != nullptr && configs_->for_any_extents(); }
   // If kernels should also support other extents, inserts common(c) in front of the candidates, where c is the first
-  // one (the choice of the cost model). A choice that a tuner measured is not changed.
+  // candidate (the choice of the cost model). A choice that a tuner measured is not changed.
   std::vector<Config> for_extents(std::vector<Config> candidates, const std::function<Config(Config)>& common) const;
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
@@ -63,9 +63,9 @@ class ContractionBuilder {
   uint32_t input(ir::ValueId value, const Packing& packing = {});
   uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
 
-  // The expression of an operand of the anchor at the indices `at`, through the prologue. The value from outside of the
-  // group that the prologue reads becomes an operand of the kernel. If `outside` is given, the value is stored there
-  // and read as buffer 0 instead.
+  // The expression of an operand of the anchor at the indices `at`, through the prologue. The value that the prologue
+  // reads from outside of the group becomes an operand of the kernel. If `outside` is given, this value is instead
+  // stored in *outside and read as buffer 0.
   ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
   View view_of(ir::ValueId operand);
   // Makes the epilogue use the value `as` in place of `value`.
@@ -87,7 +87,7 @@ class ContractionBuilder {
   using Coordinates =
       std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
   void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
-  // As make_epilogue(), for `interleaved` neighbouring columns that are neighbouring results of a row
+  // Like make_epilogue(), if each group of `interleaved` columns holds neighbouring results of one row
   // (Epilogue::interleaved). There are `rows` rows with `results` results each, and `columns` groups of columns.
   // Returns false if the results do not have this layout.
   bool make_interleaved_epilogue(int64_t interleaved, int64_t rows, int64_t results, int64_t columns,

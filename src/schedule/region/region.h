@@ -28,8 +28,8 @@ struct Region {
   std::set<ir::ValueId> pending;  // roots that no kernel computes yet
   std::set<ir::ValueId> made;
   std::set<ir::ValueId> cut;  // values that one kernel stores for another to load
-  // Values that must be loaded by the kernels that use them, rather than computed there: a kernel would become too
-  // large or compute them too often. Maps each value to the number of its boundary (cuts_for_size()).
+  // Values that kernels must load instead of computing them: otherwise a kernel would become too large or would compute
+  // the values too often. Maps each value to the index of its boundary (cuts_for_size()).
   std::map<ir::ValueId, uint32_t> apart;
   std::vector<std::vector<ir::NodeId>> users;
   Sources sources;
@@ -50,7 +50,8 @@ struct RegionMapping {
 };
 
 // The result of mapping a set of roots to one kernel. Without a mapping, one kernel cannot compute these roots: earlier
-// kernels must then compute the values in `cuts`. If `cuts` is empty, too, the roots do not belong together.
+// kernels must then compute the values in `cuts`. If there is no mapping and `cuts` is empty, the roots do not belong
+// together.
 struct MapResult {
   std::shared_ptr<const RegionMapping> mapping;
   std::set<ir::ValueId> cuts;
@@ -64,7 +65,7 @@ struct MapResult {
 };
 
 // Returns, for a reduction, the cheapest values to store in place of its result: the values after the elementwise
-// operations on the result and before it is broadcast. Empty if the reduction or one of its consumers is a root.
+// operations on the result and before the broadcast. Empty if the reduction or one of its consumers is a root.
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 
 // Roots that may become one kernel, with their expressions and the result of mapping them.
@@ -99,11 +100,11 @@ class RegionBackend {
   // True if it may be worthwhile to compute `other` in the same kernel as `roots`. This is a cheap check before
   // joins().
   virtual bool may_join(const std::vector<ir::ValueId>& roots, ir::ValueId other, const MapResult& now) = 0;
-  // True if the kernel `wider`, which also computes `other`, is at least as good as `now` and a separate kernel for
-  // `other`.
+  // True if the kernel `wider`, which also computes `other`, is at least as good as `now` together with a separate
+  // kernel for `other`.
   virtual bool joins(const Candidate& now, const Candidate& wider, ir::ValueId other) = 0;
-  // A reduction to split into `parts`, whose partial reductions then share the reads of another kernel. shares_read()
-  // looks for such a reduction among the other roots.
+  // A reduction to split into `parts`. The partial reductions then share the reads of a kernel that reads the same
+  // data. shares_read() looks for such a reduction among the other roots.
   struct Split {
     ir::ValueId value;
     int64_t parts;

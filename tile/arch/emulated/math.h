@@ -125,7 +125,7 @@ HEDDLE_F2(float, max, float, float, fmaxf(x, y))
 HEDDLE_F2(double, min, double, double, fmin(x, y))
 HEDDLE_F2(double, max, double, double, fmax(x, y))
 
-// Functions that are fast or explicitly rounded on a GPU.
+// CUDA intrinsics. On a GPU, they are fast approximations or have an explicit rounding mode.
 HEDDLE_F1(float, __expf, float, expf(x))
 HEDDLE_F1(float, __exp10f, float, exp10f(x))
 HEDDLE_F1(float, __logf, float, logf(x))

@@ -74,9 +74,9 @@ __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, v
       : "memory");
 }
 
-// im2col load. Loads, for consecutive windows of a convolution, the pixels under one tap, as rows. The images are
-// (channels, width, height, image). The map gives the number of windows and the number of channels. The first tap of
-// the first window is at (x, y) of `image`. The channels start at `channel`.
+// An im2col load. For consecutive windows of a convolution, loads the pixel under one tap of each window as a row. The
+// images are (channels, width, height, image). The map gives the number of windows and the number of channels to load.
+// The first tap of the first window is at (x, y) of `image`. The channels start at `channel`.
 __device__ inline void load_windows(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x,
                                     int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, CacheHint keep) {
   asm volatile(

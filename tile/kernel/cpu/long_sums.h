@@ -5,7 +5,8 @@
 
 namespace heddle::tile::detail {
 
-// The memory of these sums. Each tile has `elements` elements; the used elements are at its start, in whole vectors.
+// Memory for the sums and their rounding errors. Each micro tile has room for `elements` elements. The elements in use
+// are at the start of this room, in whole vectors.
 template <typename T>
 struct LongSums {
   T *sums, *errors;

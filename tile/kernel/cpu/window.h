@@ -54,7 +54,7 @@ requires(!Op::kLong) TILE_INLINE
   }
 }
 
-// As above, for sums over long windows: adds partial sums of kLongSum taps with compensation. For a single pixel,
+// The overload for sums over long windows. Adds partial sums of kLongSum taps with compensation. For a single pixel,
 // neighbouring taps are added to separate accumulators, so that an addition does not wait for the previous one.
 template <int W, int Pixels, typename T, typename Op, typename N>
 requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],

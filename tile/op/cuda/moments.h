@@ -20,12 +20,12 @@ struct moments_of {
   }
   template <typename T>
   TILE_INLINE static moment<T> apply(moment<T> a, moment<T> b) {
-    // If both means are equal, the result is exactly this mean, even if one set is empty.
+    // If the two means are equal, the result is exactly their value, even if one set is empty.
     const T n = a.n + b.n, share = a.n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(1), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }
-  // Combines the moments of `Lanes` neighbouring lanes. If all threads of a warp have the same number of values, no
-  // division is needed and the numbers are not exchanged.
+  // Combines the moments of `Lanes` neighbouring lanes. If all threads of a warp have equally many values, no division
+  // is needed and the counts are not exchanged.
   template <int Lanes, typename T>
   TILE_INLINE static moment<T> over_lanes(moment<T> x) {
     if (__all_sync(0xffffffffu, x.n == __shfl_sync(0xffffffffu, x.n, 0))) {
@@ -59,7 +59,7 @@ TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& squares) 
   sum.v = m.mean * m.n;
   squares.v = m.squares;
 }
-// As above, for a known number N of values.
+// Splits the moments of N values into the three sums of moment_sums.
 template <int64_t N, typename T>
 TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& drift, vec<T, 1>& squares) {
   const moment_sums<T> s(m, T(N));

@@ -10,8 +10,8 @@
 
 namespace heddle::codegen {
 
-// The text of a product's operand: the type that the kernel names. The base has the definition of a generated struct
-// and the bytes of one object of this type.
+// The text of a product's operand: the name of the operand's C++ type. The base class has the definition of this type
+// if the type is a generated struct, and the bytes of one object of the type.
 struct OperandText : CudaFunctor {
   std::string type;  // "OperandA", "tile::cuda::Image<tile::half, 2, 8, true, false, false>"
 };

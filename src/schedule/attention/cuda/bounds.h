@@ -11,9 +11,9 @@ namespace heddle::schedule {
 // plain (without a mask). Also sets the range of key lengths for which the bounds are valid.
 void set_bounds(tile::AttentionArgs& args, const AttentionDesc& attention, int64_t tile_m, int64_t tile_n);
 
-// Returns a text such as ", 28 of 64 tiles of keys left out, 8 masked" for the kernel's reason. The numbers are for one
-// head and follow from the bounds of set_bounds(). Returns "" if all scores are plain, or if the numbers depend on a
-// length that is only known at run time.
+// Returns a text to append to the reason for the kernel's configuration, such as ", 28 of 64 tiles of keys left out, 8
+// masked". The numbers are for one head and follow from the bounds of set_bounds(). Returns "" if all scores are plain,
+// or if the numbers depend on a length that is only known at run time.
 std::string tiles_text(const AttentionDesc& attention, int64_t tile_m, int64_t tile_n);
 
 }  // namespace heddle::schedule

@@ -13,8 +13,8 @@ namespace heddle::schedule {
 // rows, columns and tiles in 32 bits.
 std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node);
 
-// The reason why it would be slow to store a value at a placement: it reduces the alignment of the value's rows. Empty
-// if it would not be slow.
+// The reason why storing a value at a placement would be slow: the placement reduces the alignment of the value's rows.
+// Empty if storing would not be slow.
 std::string cuda_placement_cost(const ir::TensorType& type, const ir::Placement& place);
 
 // Schedule contraction groups on a GPU. schedule_contraction() calls these functions for GPU targets.
@@ -23,7 +23,8 @@ ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder);
 ScheduledGroup schedule_cuda_conv(ContractionBuilder& builder);
 ScheduledGroup schedule_cuda_window(ContractionBuilder& builder);
 
-// A contraction as a product, for kernels that compute several contractions. `builder` has its operands and epilogue.
+// A contraction as a product, for kernels that compute several contractions. `builder` has the contraction's operands
+// and epilogue.
 struct CudaProduct {
   ContractionBuilder builder;
   Product product;
@@ -48,20 +49,21 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 // Chooses the configuration and completes the kernel. The builder must contain operands and epilogue.
 ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations);
 
-// Like finish_cuda_gemm(), for windows. `coordinates` is as in ContractionBuilder::make_epilogue().
+// Like finish_cuda_gemm(), for windows. `coordinates` has the same meaning as in ContractionBuilder::make_epilogue().
 ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
                                   const ContractionBuilder::Coordinates& coordinates);
 
 // The launch of a window kernel, with one thread per work item. The epilogue's arguments are not included.
 CudaLaunch plan_launch(const WindowDesc& window, const Config& config);
 
-// Sets the types in which a product multiplies a node's operands. These are the operands' types if both are the same
-// 16-bit float or both are 8-bit integers; otherwise both are `compute`.
+// Sets the types in which a product multiplies a node's two operands. If both operands have the same 16-bit float type,
+// or both have 8-bit integer types, these are the operands' own types. Otherwise both types are `compute`.
 void set_multiply(Product& product, const ir::Graph& graph, const ir::Node& node, DType compute);
-// Makes the loop variables (batch, line, k) of an operand with `lines` lines that is computed element by element.
+// Creates the loop variables (batch, line, k) of an operand that is computed element by element and has `lines` lines.
 std::vector<Index> loops_of(OperandView& operand, Product& product, int64_t lines);
 
-// Packs the elements of `source` (n: rows; outer and inner: k) as rows of `pitch` elements, per group. Padding is zero.
+// Returns the packing of the elements of `source` as rows of `pitch` elements, per group. Dimension n of the source is
+// the row; outer and inner are k. Padding is zero.
 Packing rows_packing(const tile::PanelSource& source, int64_t offset, int64_t pitch);
 
 }  // namespace heddle::schedule

@@ -1,10 +1,10 @@
 // O = softmax(scores(Q K^T)) V on sm_80 and later. The scores never leave registers. Each warp has 16 or 32 rows of Q.
 // It multiplies them by a tile of keys (mma.sync), updates the running maximum and sum of each row, and multiplies the
 // exponentials, directly from registers, by V. All warps load tiles of K and V into shared memory (cp.async). The next
-// keys are loaded while exponentials are computed, and the values during the product with the keys.
+// tile of keys is loaded while exponentials are computed. The values are loaded during the product with the keys.
 //
 // Batches of at most 16 rows (a decoding step) are limited by memory bandwidth. For these, all warps have the same
-// rows, and each of kKeyWarps warps processes its own tiles of keys, with its own ring, for which no other warp waits.
+// rows. Each of the kKeyWarps warps processes separate tiles of keys in a separate ring, for which no other warp waits.
 // At the end, the warps add up their sums in shared memory.
 //
 // Scores, masks and units are as in sm90.h. A block has one unit. Q, K and V are operands as in sm80::gemm, so they may
@@ -16,7 +16,7 @@
 //     using In = tile::half;                       // or bfloat: Q, K, V and O; for f32 cuda::tf32 or cuda::tf32x2
 //     static constexpr int kConsumers = 2;         // rows of Q / 64
 //     static constexpr int kTileN = 64;            // keys per tile: 16, 32, 64 or 128
-//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K; of a panel. Rounded up to multiples of 16
+//     static constexpr int kDepth = 64, kWidth = 64;  // columns of Q and K and of a panel, padded to multiples of 16
 //     static constexpr int kPanels = 1;            // panels into which the columns of V and O are divided
 //     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory; at least 2 per warp
 //                                                  // with kKeyWarps
@@ -25,7 +25,7 @@
 //
 // The configuration also has the fields kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of
 // sm90.h. The unit also provides the functors and the epilogue that are described in sm90.h. Keys may be stored in
-// pages (pages.h). Then the batches of K and V are pages and, within each page, heads.
+// pages (pages.h). A batch of K and V is then a head of a page.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -41,12 +41,13 @@ struct AttentionTraits {
   static constexpr bool kFewRows = Config::kKeyWarps > 0;
   static constexpr int kTileM = kFewRows ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   static constexpr int kTileN = Config::kTileN;
-  static constexpr int kElement = sizeof(typename Config::In), kStep = 32 / kElement;  // in bytes; k of an instruction
+  static constexpr int kElement = sizeof(typename Config::In), kStep = 32 / kElement;  // in bytes; k of one mma
   static constexpr int kBlocksM = kFewRows ? 1 : attention_blocks_m(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kThreads =
       kFewRows ? 32 * Config::kKeyWarps : mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
   static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth, kElement);
-  // f32 operands are split into two parts. Tiles with values that cannot be split are multiplied by FMA.
+  // f32 operands are split into two parts. If a tile has values that cannot be split, FMA instructions compute its
+  // product.
   static constexpr bool kSplitsNumbers = is_same<typename Config::In, cuda::tf32x2>;
   static constexpr bool kKeepsQueries = !kSplitsNumbers && attention_keeps_queries(Config::kDepth, kBlocksM, kElement);
   static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
@@ -69,21 +70,21 @@ __device__ inline void multiply_block(float* acc, const uint32_t (&a)[4], const 
   }
 }
 
-// As multiply_block(), by FMA, for f32.
+// Does the same as multiply_block() with FMA instructions, for f32.
 __device__ inline void multiply_block_by_fma(float* acc, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
   multiply_by_fma(reinterpret_cast<float(&)[1][2][4]>(*acc), reinterpret_cast<const uint32_t(&)[1][4]>(a),
                   reinterpret_cast<const uint32_t(&)[2][2]>(b));
 }
 
-// A block's work on its unit: the rings, and the registers of a warp for its rows.
+// The work of a block on its unit: the rings of the block, and the registers that a warp uses for its rows.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Pages>
 class AttentionBlock {
   using In = typename Config::In;
   using Traits = AttentionTraits<Config>;
   static constexpr int kBlocksM = Traits::kBlocksM, kStages = Config::kStages;
   static constexpr int kStepsOfDepth = Config::kDepth / Traits::kStep, kStepsOfKeys = Traits::kTileN / Traits::kStep;
-  // There are kRings rings. kLoaders threads load the tiles of a ring. Warps with their own keys process the tiles in
-  // round-robin order.
+  // There are kRings rings. kLoaders threads load the tiles of a ring. If each warp has separate keys, the tiles are
+  // assigned to the warps in round-robin order.
   static constexpr int kRings = Traits::kFewRows ? Config::kKeyWarps : 1, kLoaders = Traits::kThreads / kRings;
   using Role = AttentionRole;
   using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, Role::kQ>;
@@ -168,8 +169,8 @@ class AttentionBlock {
   }
   // Waits for the oldest copies in flight, those of `tile`. Loads alternate between tiles of keys and tiles of values,
   // so that a constant number of copies is in flight. After the wait, the copies by the ring's other threads have also
-  // arrived, and these threads have finished their earlier reads. Returns true if the tile must be multiplied by FMA.
-  // Each thread checks its own copies before the barrier.
+  // arrived, and these threads have finished their earlier reads. Returns true if FMA instructions must compute the
+  // product with this tile. For this, each thread checks the values that it copied before it waits at the barrier.
   template <typename Operand>
   __device__ static bool wait(const uint8_t* tile) {
     wait_copies<2 * kStages - 2>();

@@ -23,8 +23,8 @@ struct PipelineState {
   }
 };
 
-// The sequence of work units of one cluster of blocks. First come tiles (or parts of their k) with a fixed stride. With
-// stream-K, the block's share of the tiles from number args.whole on follows.
+// The sequence of work units of one cluster of blocks. The first units are tiles (or parts of tiles along k), at a
+// fixed stride. With stream-K, the block's share of the tiles args.whole, args.whole + 1, ... follows.
 template <typename Config>
 struct PersistentTileScheduler {
   static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
@@ -47,7 +47,7 @@ struct PersistentTileScheduler {
     return args.tiles_m * args.tiles_n * args.splits * args.batch;
   }
   // The index of a block among the blocks that share tiles. A block waits only for sums of blocks with higher indices,
-  // which started earlier. So some block always makes progress, even if few blocks run at the same time.
+  // which started earlier. So at least one block always makes progress, even if few blocks run at the same time.
   __device__ static int32_t stream_number() {
     return static_cast<int32_t>(gridDim.x) - 1 - static_cast<int32_t>(blockIdx.x);
   }
@@ -91,10 +91,11 @@ struct PersistentTileScheduler {
   }
 };
 
-// A flag between warps of different blocks. raise_flag() makes values that the lanes wrote before visible to the warp
-// that calls take_flag(). take_flag() waits for the flag and resets it.
+// A flag between warps of different blocks. take_flag() waits for the flag and resets it. All values that the lanes
+// wrote before raise_flag() are then visible to the warp that called take_flag().
 //
-// The lane that accesses the flag also executes the fence, because the memory model combines a fence and an access only
+// The lane that accesses the flag also executes the fence: in the memory model, a fence and an access to a flag
+// synchronise only if one thread executes both. __syncwarp() extends the order to the other lanes.
 // within one thread. __syncwarp() extends the order to the other lanes.
 __device__ inline void raise_flag(uint32_t* flag) {
   __syncwarp();

@@ -7,7 +7,8 @@
 
 namespace heddle::tile::cuda {
 
-// A matrix as lines of contiguous elements. A line is a row, or a step of k if memory is contiguous along rows.
+// A matrix as lines of contiguous elements. If memory is contiguous along k, a line is a row. If memory is contiguous
+// along the row index, a line contains the elements of all rows at one k.
 template <typename T>
 struct MatrixLines {
   const T* data;

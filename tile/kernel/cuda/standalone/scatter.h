@@ -1,9 +1,9 @@
 // Scatters: copies of a tensor in which some elements are replaced by updates or combined with updates. If an element
-// has several updates, they are applied in row-major order: one thread owns an element of the result and applies all of
-// its updates in order. So results are the same in every run, and no block waits for another. Negative indices count
-// from the end. Indices out of range are clamped, so that nothing outside is written. With `kDrop`, updates with
-// negative indices or indices out of range are skipped instead. With `kInPlace`, y already holds the tensor, and
-// elements without an update are not accessed.
+// has several updates, they are applied in row-major order: one thread owns the element and applies all of the
+// element's updates in order. So results are the same in every run, and no block waits for another. Negative indices
+// count from the end. Indices out of range are clamped, so that nothing outside of the tensor is written. With `kDrop`,
+// updates with negative indices or indices out of range are skipped instead. With `kInPlace`, y already holds the
+// tensor, and elements without an update are not accessed.
 #pragma once
 
 #include "tile/core/cuda_standalone.h"
@@ -23,7 +23,7 @@ __device__ inline void combine_into(T* to, const T* update) {
   }
 }
 
-// Returns a / b. Divides in 32 bits if both fit, since a 64-bit division takes three times as long.
+// Returns a / b. Divides in 32 bits if a and b fit, since a 64-bit division takes three times as long.
 __device__ inline int64_t quotient(int64_t a, int64_t b) {
   if ((a | b) >> 32 == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
   return a / b;
@@ -32,7 +32,8 @@ __device__ inline int64_t quotient(int64_t a, int64_t b) {
 // For every element of `indices`, at (i0, ..., i, ...): y[i0, ..., index, ...] <- updates[i0, ..., i, ...]. `index` is
 // the element's value, in place of the coordinate i along the axis of the scatter. Along every other dimension, the
 // extent of `indices` is at most that of the data. A thread reads all indices of one column along the axis and applies
-// the updates of its rows, one of 2^args.shares interleaved shares. Neighbouring threads have neighbouring columns.
+// the updates of the rows that it owns. The rows of y are divided into 2^args.shares interleaved shares, and a thread
+// owns one share. Neighbouring threads have neighbouring columns.
 template <typename Combine, typename T, typename I, bool kInPlace = false, bool kDrop = false>
 __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   const int64_t number = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
@@ -109,8 +110,8 @@ class ScatterBlock {
     }
     __syncwarp();  // other lanes apply updates to elements that this lane copied
   }
-  // Applies the update of each lane: lane l has update `number` + l for its row `row`, or no update if `row` is -1.
-  // Called by whole warps.
+  // Lane l passes the row of update `number` + l as `row`, or -1 if it has no update. Applies the updates whose rows
+  // the warp owns. Called by whole warps.
   __device__ void apply(int64_t number, int64_t row) const {
     const bool mine = row >= first_ && row < first_ + rows_;
     for (uint32_t left = __ballot_sync(~0u, mine); left != 0; left &= left - 1) {
@@ -129,8 +130,8 @@ class ScatterBlock {
 };
 
 // y[index tuple i, :] <- updates[i, :] for every tuple i. A warp checks 32 tuples at a time, one per lane. If a tuple
-// is in the rows of the warp, all lanes together apply the columns of its update. Blocks have whole warps, and dynamic
-// shared memory for kScatterChunk row numbers.
+// refers to a row that the warp owns, all lanes together apply the columns of the tuple's update. Blocks have whole
+// warps, and dynamic shared memory for kScatterChunk row indices.
 template <typename Combine, typename T, typename I, bool kInPlace = false>
 __device__ inline void scatter_nd(const ScatterNdArgs& args) {
   extern __shared__ __align__(16) uint8_t raw_shared[];

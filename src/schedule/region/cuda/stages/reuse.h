@@ -4,8 +4,8 @@
 
 namespace heddle::schedule {
 
-// Two of the steps that turn the expressions of a kernel into stages. The table in stages.cc gives the purpose of each
-// step.
+// Two of the passes that turn the expressions of a kernel into stages. The table in stages.cc gives the purpose of each
+// pass.
 void store_shared_columns(CudaDrafts& k);
 void keep_between_stages(CudaDrafts& k);
 
