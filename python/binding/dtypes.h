@@ -9,7 +9,7 @@
 
 namespace heddle::python {
 
-// Both return nullopt if the other side has no equivalent type.
+// Convert types from and to DLPack. dtype_of() and dlpack_type() return nullopt if there is no equivalent type.
 std::optional<DType> dtype_of(const dlpack::DataType& type);
 std::optional<dlpack::DataType> dlpack_type(DType type);
 

@@ -34,13 +34,14 @@ class Backend {
   virtual std::unique_ptr<RegionBackend> region(Region& region) const = 0;
   // Merges kernels of a stitch group that region() leaves separate.
   virtual ScheduledGroup bundled(ScheduledGroup group, const Target& target) const = 0;
-  // Sets the blocks, the tasks and the reason in the configuration of a standalone kernel. The reason begins with
-  // `what`, a description of the kernel. `seconds` is the predicted time for moving the kernel's operands.
+  // For a standalone kernel, sets three members of `config`: the blocks, the tasks and the reason for this choice. The
+  // reason begins with `what`, a description of the kernel. `seconds` is the predicted time for moving the kernel's
+  // operands.
   virtual void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;
-  // The reason why a contraction group would be slower if it read or stored `value` inside the memory of another value,
-  // at `place`; empty if it would not be slower.
+  // A group may read or store `value` at `place`, inside the memory of another value. Returns the reason why this would
+  // make a contraction group slower; empty if it would not.
   virtual std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
                                      const ir::Placement& place, const Target& target) const = 0;
   virtual const AttentionBackend& attention() const = 0;

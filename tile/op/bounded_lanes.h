@@ -1,6 +1,6 @@
-// Loops over vectors whose masks have bounds: lane i of a row is set if i is less than the bound. The body is compiled
-// in three forms: for vectors within all bounds, where the masks are constant true; for vectors beyond all bounds,
-// where the masked code is removed; and for vectors in between.
+// Loops over vectors whose masks have bounds: lane i of a mask is set if i is less than the mask's bound. The body is
+// compiled in three forms: for vectors within all bounds, where the masks are constant true; for vectors beyond all
+// bounds, where the masked code is removed; and for vectors in between.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -11,7 +11,8 @@ struct all_lanes {};
 struct some_lanes {};
 struct no_lanes {};
 
-// The bounds of several masks together. Lanes [0, all) are set in every mask. Lanes >= `any` are set in no mask.
+// Bounds that several masks have in common. Lanes below `all` are set in every mask. Lanes from `any` on are set in no
+// mask.
 struct lane_bounds {
   int64_t all = 0, any = 0;
 };

@@ -32,9 +32,9 @@ struct LinedLibrary {
   std::vector<std::string> units;
 };
 LinedLibrary compile_lined_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache = true);
-// The kernels that launch any of `symbols`, compiled again with line tables and without the other kernels of their
-// unit. The line tables refer to `text` as the file kernel.cu. `relaxed`: kernels that spill registers may use more
-// registers; pass the choice that compile_cubins() made.
+// The kernels to which launches refer by any of `symbols`, compiled again with line tables and without the other
+// kernels of their unit. The line tables refer to `text` as the file kernel.cu. `relaxed`: kernels that spill registers
+// may use more registers; pass the choice that compile_cubins() made.
 struct LinedCubin {
   std::string bytes;
   std::string text;

@@ -31,8 +31,8 @@ class ProgramContexts {
   // Returns the number of the calling thread's context. Must not be called in a signal handler. For a stack that the
   // thread had before, a call costs a stack walk and two lookups. A thread without Python frames, such as one of
   // autograd's, gets the frames of the last Python thread that called here(), if that thread is in backward(). The
-  // program's ranges are placed above the frames, operators below them. In backward(), the path to the call of the
-  // gradient's forward operator is placed between frames and operators.
+  // program's ranges are placed above the frames, and operators are placed below the frames. In backward(), the path to
+  // the call of the gradient's forward operator is placed between frames and operators.
   uint64_t here();
 
   // Returns the node of a stack, below the root. Omits frames that only forward a call, unless `all_frames` is set. The

@@ -19,8 +19,9 @@ struct AttentionValues {
 // `form`.
 AttentionDesc describe_attention(AttentionForm& form, const AttentionValues& values);
 
-// Scores, sinks and lengths are values of stores that write no memory. Such a store needs an operand only because the
-// operand has the value's type. Sets the operand of these stores to the kernel's result. Requires the epilogue.
+// In a description, the score, the sink and the length are each the value of a store that is not executed. The operand
+// of such a store only specifies the type of the value. Sets this operand to the kernel's result. `attention` must
+// already have its epilogue.
 void name_result(AttentionDesc& attention);
 
 }  // namespace heddle::schedule

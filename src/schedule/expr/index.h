@@ -87,7 +87,7 @@ class IndexPool {
   size_t atom_count() const { return atoms_.size(); }
   bool reads_values(AtomId id) const { return atoms_[id].reads_values; }
   bool reads_values(const Index& a) const;
-  // Returns the number of atoms in the text of an index, without sharing; saturated.
+  // Returns the number of atoms in the text of an index. Repeated atoms are counted each time. The number saturates.
   uint32_t size(const Index& a) const;
   // Replaces variables as in `with`, and replaces the expressions of dynamic atoms by the results of `expr`.
   Index substitute(const Index& a, const std::map<VarId, Index>& with, const std::function<ExprId(ExprId)>& expr);

@@ -23,8 +23,8 @@ struct ExternalRef {
 // in messages.
 ExternalRef external_ref(const TensorProto& tensor, const std::string& where);
 
-// Calls visit(tensor) for every tensor of a model. These are the initialisers, the values and indices of sparse
-// initialisers, and the tensors in attributes: of the main graph, of nested graphs at any depth, and of functions.
+// Calls visit(tensor) for every tensor of a model. The tensors are the initialisers, the values and indices of sparse
+// initialisers, and the tensors in attributes. Visits the main graph, nested graphs at any depth, and functions.
 void for_each_tensor(const ModelProto& model, const std::function<void(const TensorProto&)>& visit);
 
 // Returns the files that the tensors of a model name. They are part of the model's content, like its own file. Visits

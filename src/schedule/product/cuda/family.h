@@ -21,7 +21,7 @@ namespace heddle::schedule {
 // is higher, since they compete for bandwidth.
 double overlapped_us(std::initializer_list<double> us);
 
-// True if adjacent elements of a row of D are not adjacent in memory, in the first stored result.
+// True if adjacent elements of a row of D are not adjacent in the memory of the first stored result.
 bool stores_apart(const Epilogue& epilogue);
 
 // A GPU product with its epilogue and operands: the data that kernel families and code generation use.
@@ -41,7 +41,7 @@ struct ProductTask {
 // The number of bytes that the epilogue loads from matrices, per element of D.
 int epilogue_read_bytes(const ProductTask& task);
 
-// The text of an operand in the text of a problem (Problem::text).
+// The description of an operand in the text of a problem (Problem::text).
 std::string view_text(const OperandView& operand);
 
 // A configuration for a product, or the reason why it cannot run.
@@ -96,9 +96,9 @@ struct CudaInstance {
   std::vector<Helper> helpers;
 };
 
-// The operands whose text describes their lines (rows or columns that are contiguous in memory). kNone: no operand.
-// kShifted: operands whose lines may start at any element (OperandView::shifted()), for kernels that shift them. kAll:
-// every operand.
+// The operands that a kernel's text describes by their lines (rows or columns that are contiguous in memory). kNone: no
+// operand. kShifted: operands whose lines may start at any element (OperandView::shifted()), for kernels that shift
+// them. kAll: every operand.
 enum class LinesOf : uint8_t { kNone, kShifted, kAll };
 
 // A family of kernels for products: its interface to the scheduler and to code generation.
@@ -120,7 +120,7 @@ class Family {
   virtual CudaInstance instance(const ProductTask& task, const Config& config) const = 0;
 };
 
-// All families; and the family of a configuration.
+// cuda_families() returns all families. cuda_family_of() returns the family of a configuration.
 std::span<const Family* const> cuda_families();
 const Family& cuda_family_of(const Config& config);
 
