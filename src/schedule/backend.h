@@ -20,7 +20,8 @@ class Backend {
 
   // --- Supported operators -------------------------------------------------------------------------------------------
 
-  // The reason why a contraction or window has no kernel although a template exists; empty if it has a kernel.
+  // The reason why a contraction or window has no kernel although there is a kernel template for its op; empty if it
+  // has a kernel.
   virtual std::string contraction_obstacle(const ir::Graph& graph, const ir::Node& node) const = 0;
   // The largest k that a top-k selection supports.
   virtual int64_t most_selected() const = 0;
@@ -34,9 +35,8 @@ class Backend {
   virtual std::unique_ptr<RegionBackend> region(Region& region) const = 0;
   // Merges kernels of a stitch group that region() leaves separate.
   virtual ScheduledGroup bundled(ScheduledGroup group, const Target& target) const = 0;
-  // For a standalone kernel, sets three members of `config`: the blocks, the tasks and the reason for this choice. The
-  // reason begins with `what`, a description of the kernel. `seconds` is the predicted time for moving the kernel's
-  // operands.
+  // Sets the choice, the tasks and the reason of `config` for a standalone kernel. The reason begins with `what`, a
+  // description of the kernel. `seconds` is the predicted time for moving the kernel's operands.
   virtual void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;

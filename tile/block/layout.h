@@ -1,6 +1,6 @@
 // The mapping of a tile's elements to the registers of the threads of a block. The index of a register, a lane or a
-// warp is written in mixed radix. Each digit is a step along one dimension of the tile. A digit without a dimension
-// means that several threads hold the same elements.
+// warp is written in mixed radix. Each digit is a step along one dimension of the tile. A lane or warp digit without a
+// dimension means that several threads hold the same elements.
 //
 //   using Rows = Layout<dims<64, 48>,        // the shape
 //                       reg<4, 1, 1>,        // 4 registers: neighbours along dimension 1
@@ -168,7 +168,7 @@ struct Layout {
     });
     return number;
   }
-  // The stride above `stride` along Axis: `stride` times the size of the digit that has this stride.
+  // The next larger stride along Axis: `stride` times the size of the digit that has stride `stride`.
   template <int Axis>
   TILE_HD static constexpr int next_stride(int stride) {
     return stride * ((D::dim == Axis && D::stride == stride ? D::size : 1) * ... * 1);

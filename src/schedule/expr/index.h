@@ -18,7 +18,7 @@ using AtomId = uint32_t;  // an indivisible term of an index, interned in an Ind
 using ExprId = uint32_t;  // a scalar expression, interned in an ExprPool
 
 // An integer expression over loop variables in canonical form: constant + sum of coefficient * atom. Atoms are in
-// ascending order and no coefficient is zero. Indices of one pool that compare equal are equal functions.
+// ascending order and no coefficient is zero. Two indices of one pool that compare equal denote the same function.
 struct Index {
   int64_t constant = 0;
   std::vector<std::pair<AtomId, int64_t>> terms;

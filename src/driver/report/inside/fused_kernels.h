@@ -38,8 +38,8 @@ class FusedKernels {
   bool empty() const { return kernels_.empty(); }
   size_t steps();  // the number of steps that run a fused kernel
   std::map<std::string, FusedKernel>& all() { return kernels_; }
-  // of() returns the fused kernel that an outermost step runs; of_symbol() the kernel that plan steps call `symbol`.
-  // Both return null if there is no such kernel.
+  // of() returns the fused kernel that an outermost step runs. of_symbol() returns the fused kernel that plan steps
+  // call `symbol`. Both return null if there is no such kernel.
   FusedKernel* of(size_t step);
   FusedKernel* of_symbol(const std::string& symbol);
 
