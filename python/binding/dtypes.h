@@ -13,8 +13,8 @@ namespace heddle::python {
 std::optional<DType> dtype_of(const dlpack::DataType& type);
 std::optional<dlpack::DataType> dlpack_type(DType type);
 
-// Converts a format of the buffer protocol: "f", "<q", "?". Returns nullopt unless the format is a single number in
-// native byte order.
+// Converts a format of the buffer protocol: "f", "<q", "?". Returns nullopt unless the format describes a single number
+// in native byte order.
 std::optional<DType> dtype_of_format(std::string_view format, size_t item_bytes);
 // True if a format of the buffer protocol (">f", "!i") is not in native byte order.
 bool is_byte_swapped(std::string_view format, size_t item_bytes);

@@ -27,8 +27,8 @@ inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRel
 
 }  // namespace detail
 
-// A barrier for all threads of the block. For other blocks, all writes before the barrier become visible before any
-// write after it.
+// A barrier for all threads of the block. Other blocks see all writes before the barrier before they see any write
+// after the barrier.
 TILE_INLINE void sync_memory() {
   detail::fence<Scope::kDevice>();
   sync();

@@ -37,7 +37,8 @@ TILE_INLINE int64_t within(some_lanes, N n, int64_t bound) {
   return smaller(int64_t(n), bound);
 }
 
-// Calls f.operator()<W>(i, n, form) for the vectors of lanes [0, end). `form` is all_lanes, some_lanes or no_lanes.
+// Calls f.operator()<W>(i, n, form) for each vector of the lanes [0, end). The vector has n lanes, from lane i on; n is
+// less than W only in the last vector. `form` is all_lanes, some_lanes or no_lanes.
 template <int W, int64_t end, typename F>
 TILE_INLINE void for_bounded_lanes(lane_bounds bounds, const F& f) {
   constexpr int64_t whole = end / W * W;

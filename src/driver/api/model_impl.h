@@ -18,8 +18,8 @@ struct FromCache {
   bool plan = false, kernels = false;
 };
 
-// A model compiled for one combination of input shapes, values of shape-deciding inputs, and set of inputs that the
-// caller passes.
+// A model compiled for one combination of three things: the inputs that the caller passes, the shapes of the inputs,
+// and the values of those inputs that determine shapes.
 struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;

@@ -17,8 +17,8 @@
 namespace heddle::profile {
 
 // Assigns numbers to the contexts of a program. A context is a stack of Python frames, recorded in a thread or in a
-// signal handler, with the thread's ranges and operators. The names of a code object are read when it is first seen,
-// its lines when a tree is made.
+// signal handler, with the thread's ranges and operators. The names of a code object are read when the code object is
+// first seen. Its lines are read when a tree is made.
 class ProgramContexts {
  public:
   explicit ProgramContexts(PythonRuntime python);

@@ -7,7 +7,8 @@
 //   template <typename Visit> void lines(int64_t batch, int64_t row, int64_t col, const Visit& visit) const
 // that calls visit(pointer) for the elements at (row, col) of those operands and results whose columns are contiguous
 // in memory. These elements are prefetched while the products are summed. (Rows of results are far apart in memory, so
-// hardware prefetchers do not find them. Fetching each row when it is needed costs 3 to 6% of a product of K = 768.)
+// hardware prefetchers do not find them. Fetching each row when it is needed costs 3 to 6% of the time of a product
+// with K = 768.)
 #pragma once
 
 #include "tile/core/shape.h"

@@ -40,8 +40,8 @@ namespace detail {
 
 // The number of rows that are addressed from one pointer. x86 can add an index times 1, 2, 4 or 8 to a pointer. With
 // the stride, three times and five times the stride as indices, a pointer to a row also reaches the next six rows. So
-// 14 rows take two pointers and three indices of the 15 registers. With a pointer for every three rows, GCC ran out of
-// registers and kept pointers and a vector of B on the stack; a loop of 13 rows became 5% slower.
+// 14 rows occupy five of the 15 registers: two pointers and three indices. With a pointer for every three rows, GCC ran
+// out of registers and kept pointers and a vector of B on the stack; a loop of 13 rows became 5% slower.
 inline constexpr int kRowsPerBase = 7;
 
 template <int Row>

@@ -114,8 +114,8 @@ class Family {
   // Returns the configurations to try for a product.
   virtual std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const = 0;
   // Returns the launches of one product: "gemm", launches before it ("gemm_repack", "gemm_copies") and launches after
-  // it ("gemm_reduce"). Code generation then adds the arguments of generated operands to "gemm". It appends the
-  // arguments of the epilogue to the last launch. There are no launches if D is empty.
+  // it ("gemm_reduce"). Code generation then adds the arguments of generated operands to "gemm", and the arguments of
+  // the epilogue to the last launch. There are no launches if D is empty.
   virtual KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const = 0;
   virtual CudaInstance instance(const ProductTask& task, const Config& config) const = 0;
 };

@@ -1,8 +1,8 @@
-// D = epilogue(A B) on sm_90a, for problems limited by memory or latency: D has a short side, or is small altogether.
+// D = epilogue(A B) on sm_90a, for problems limited by memory or latency: D has few rows, few columns, or few elements.
 // Every block computes one tile and exits. The blocks of a cluster split k. Each block adds up the partial sums of some
-// rows of the tile and finishes these rows. The host has done all divisions, and all warps take part in requesting the
-// first tiles of the ring, so that these loads are in flight 0.3 us after the block begins. Then one warp loads, and
-// one or two warpgroups multiply.
+// rows of the tile and finishes these rows. The host has done all divisions, and all warps help to request the first
+// tiles of the ring. So these loads are in flight 0.3 us after the block begins. Then one warp loads, and one or two
+// warpgroups multiply.
 //
 // A generated unit provides a configuration with named fields,
 //
