@@ -9,12 +9,12 @@
 
 namespace heddle::python {
 
-// Both return nullopt if the other side has no equivalent type.
+// Convert types from and to DLPack. dtype_of() and dlpack_type() return nullopt if there is no equivalent type.
 std::optional<DType> dtype_of(const dlpack::DataType& type);
 std::optional<dlpack::DataType> dlpack_type(DType type);
 
-// Converts a format of the buffer protocol: "f", "<q", "?". Returns nullopt unless the format is a single number in
-// native byte order.
+// Converts a format of the buffer protocol: "f", "<q", "?". Returns nullopt unless the format describes a single number
+// in native byte order.
 std::optional<DType> dtype_of_format(std::string_view format, size_t item_bytes);
 // True if a format of the buffer protocol (">f", "!i") is not in native byte order.
 bool is_byte_swapped(std::string_view format, size_t item_bytes);

@@ -8,7 +8,7 @@
 
 namespace heddle::python {
 
-// Returns a path as the bytes of the file system, which need not be valid UTF-8.
+// Converts a Python path to the bytes that the file system uses. These need not be valid UTF-8.
 std::string path_of(nanobind::handle path);
 
 // Convert to a Python string. path_object() converts a path as os.fsdecode() does. text_object() converts text that may

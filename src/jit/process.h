@@ -15,8 +15,8 @@ struct ProcessResult {
 // started for another reason. If the work is cancelled, kills the program and throws Cancelled.
 ProcessResult run_process(const std::vector<std::string>& arguments, const std::string& scratch);
 
-// Kills the programs that run_process() is waiting for. Those calls of run_process() then never return. Intended for a
-// process that is about to end by a signal and deletes the files that the programs were writing.
+// Kills the programs that run_process() is waiting for. The waiting calls of run_process() then never return. Intended
+// for a process that is about to end by a signal and deletes the files that the programs were writing.
 void end_processes();
 
 }  // namespace heddle::jit

@@ -10,8 +10,8 @@
 
 namespace heddle::ops {
 
-// Runs and checks candidate kernels for a product on a GPU. The candidates are compiled in parallel. Each one runs as a
-// CUDA graph of its own, with a cold L2.
+// Runs and checks candidate kernels for a product on a GPU. The candidates are compiled in parallel. Each candidate
+// runs as a separate CUDA graph, with a cold L2.
 class GemmTrial : public tune::Trial {
  public:
   struct Options {

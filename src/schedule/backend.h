@@ -20,7 +20,8 @@ class Backend {
 
   // --- Supported operators -------------------------------------------------------------------------------------------
 
-  // The reason why a contraction or window has no kernel although a template exists; empty if it has a kernel.
+  // The reason why a contraction or window has no kernel although there is a kernel template for its op; empty if it
+  // has a kernel.
   virtual std::string contraction_obstacle(const ir::Graph& graph, const ir::Node& node) const = 0;
   // The largest k that a top-k selection supports.
   virtual int64_t most_selected() const = 0;
@@ -34,13 +35,13 @@ class Backend {
   virtual std::unique_ptr<RegionBackend> region(Region& region) const = 0;
   // Merges kernels of a stitch group that region() leaves separate.
   virtual ScheduledGroup bundled(ScheduledGroup group, const Target& target) const = 0;
-  // Sets the blocks, the tasks and the reason in the configuration of a standalone kernel. The reason begins with
-  // `what`, a description of the kernel. `seconds` is the predicted time for moving the kernel's operands.
+  // Sets the choice, the tasks and the reason of `config` for a standalone kernel. The reason begins with `what`, a
+  // description of the kernel. `seconds` is the predicted time for moving the kernel's operands.
   virtual void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;
-  // The reason why a contraction group would be slower if it read or stored `value` inside the memory of another value,
-  // at `place`; empty if it would not be slower.
+  // A group may read or store `value` at `place`, inside the memory of another value. Returns the reason why this would
+  // make a contraction group slower; empty if it would not.
   virtual std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
                                      const ir::Placement& place, const Target& target) const = 0;
   virtual const AttentionBackend& attention() const = 0;

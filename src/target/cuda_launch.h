@@ -9,7 +9,8 @@
 
 namespace heddle {
 
-// The input pixels of one tap of a convolution's windows, for the im2col mode of TMA. Pairs are (width, height).
+// The input pixels that one tap reads in all windows of a convolution, for the im2col mode of TMA. Pairs are (width,
+// height).
 struct TensorMapWindows {
   std::array<uint64_t, 2> size{};   // of an image, in pixels
   uint64_t line = 0;                // bytes from one line of pixels to the next; a multiple of 16
@@ -20,9 +21,9 @@ struct TensorMapWindows {
 };
 
 // An operand of TMA, as plain data. It is a rank-3 tensor (inner, row, batch) cut into boxes, or a rank-4 tensor if the
-// extent of `outer` is not 0. With `windows`, the tensor is (channel, pixel of a line, image). A box then contains
-// box[0] channels of one pixel of each of box[1] consecutive windows. Windows are numbered consecutively through all
-// images.
+// extent of `outer` is not 0. With `windows`, the tensor is (channel, pixel of a line, image). A box then contains one
+// pixel of each of box[1] consecutive windows, with box[0] channels per pixel. Windows are numbered consecutively
+// through all images.
 struct TensorMapDesc {
   enum class Element : uint8_t { kBits8, kBits16, kBits32, kTf32 };
   Element element = Element::kBits16;

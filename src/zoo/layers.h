@@ -6,10 +6,9 @@
 
 #include "zoo/graph_builder.h"
 
-// The layers of neural networks over GraphBuilder, each written as PyTorch's exporters write it. Random weights
-// preserve the magnitude of activations: `gain` is the root mean square of a layer's output divided by that of its
-// input. Use kRelu before a rectifier, which halves the mean square, and a value below 1 at the end of a residual
-// branch.
+// Layers of neural networks, built with GraphBuilder. Each layer has the form that PyTorch's exporters write. Random
+// weights are scaled so that `gain` is the root mean square of a layer's output divided by that of its input. Use kRelu
+// before a rectifier, which halves the mean square, and a value below 1 at the end of a residual branch.
 namespace heddle::zoo {
 
 inline constexpr double kRelu = std::numbers::sqrt2;

@@ -1,4 +1,4 @@
-// Atomic updates of memory by tiles, and by the whole block for a scalar.
+// Atomic updates of memory: one per element of a tile, or a single one by the whole block for a scalar.
 #pragma once
 
 #include "tile/block/memory.h"
@@ -27,8 +27,8 @@ inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRel
 
 }  // namespace detail
 
-// A barrier for all threads of the block. For other blocks, all writes before the barrier become visible before any
-// write after it.
+// A barrier for all threads of the block. Other blocks see all writes before the barrier before they see any write
+// after the barrier.
 TILE_INLINE void sync_memory() {
   detail::fence<Scope::kDevice>();
   sync();
@@ -36,7 +36,7 @@ TILE_INLINE void sync_memory() {
 
 namespace detail {
 
-// Atomically replaces *p by `wanted` if it equals `expected`, for elements of any size. Returns the old value.
+// Atomically replaces *p by `wanted` if *p equals `expected`. Returns the old value. Elements may have any size.
 template <typename T>
 TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
   if constexpr (sizeof(T) == 8) {
@@ -133,7 +133,7 @@ concept is_native = requires(T* p, T x) {
 }
 &&(is_same<T, int32_t> || is_same<T, uint32_t> || is_same<T, int64_t> || is_same<T, uint64_t> || is_float<T>);
 
-// True if F::native() takes exactly type T, rather than a type to which T would be converted.
+// True if F::native() has a parameter of exactly type T, so that T need not be converted to another type.
 template <typename F, typename T>
 constexpr bool has_native() {
   if constexpr (is_native<F, T>) {

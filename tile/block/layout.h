@@ -1,6 +1,6 @@
-// The mapping of a tile's elements to the registers of the threads of a block. The numbers of registers, lanes and
-// warps are written in mixed radix. Each digit is a step along one dimension of the tile. A digit without a dimension
-// means that several threads hold the same elements.
+// The mapping of a tile's elements to the registers of the threads of a block. The index of a register, a lane or a
+// warp is written in mixed radix. Each digit is a step along one dimension of the tile. A lane or warp digit without a
+// dimension means that several threads hold the same elements.
 //
 //   using Rows = Layout<dims<64, 48>,        // the shape
 //                       reg<4, 1, 1>,        // 4 registers: neighbours along dimension 1
@@ -11,12 +11,12 @@
 //                       reg<3, 1, 16>>;      // and 3 groups of 4 columns in each row
 //
 // The parameters of a digit are its size, dimension and stride. The digits of a kind (registers, lanes or warps) form
-// the number, with the fastest digit first. Sizes need not be powers of two, but the sizes of the lanes' digits
-// multiply to 32. If digits reach beyond the shape, the elements outside exist only in registers: loads fill them with
-// zeros; stores and reductions ignore them.
+// the index, with the fastest digit first. Sizes need not be powers of two, but the product of the sizes of the lane
+// digits must be 32. If digits reach beyond the shape, the elements outside exist only in registers: loads fill them
+// with zeros; stores and reductions ignore them.
 //
-// Along each dimension, the stride of a digit is the product of the sizes of the lower digits. So each element is in
-// exactly one register of a thread.
+// Among the digits of one dimension, of any kind, the stride of a digit is the product of the sizes of the digits with
+// smaller strides. So a thread never holds an element in two registers.
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -54,7 +54,8 @@ using warp = digit<Part::kWarp, Size, Dim, Stride>;
 
 inline constexpr int kMaxRank = 8;
 
-// The coordinates of an element in a tile, or one contribution to them. Contributions are added.
+// The coordinates of an element in a tile, or an offset. The coordinates are the sum of the offsets of the element's
+// register, lane and warp.
 struct Place {
   int at[kMaxRank] = {};
 };
@@ -75,7 +76,7 @@ TILE_HD constexpr void each_of(F f) {
   (of_part<P, D>(below, f), ...);
 }
 
-// The contribution of number `n`, written in the digits of part `P`, to coordinate `dim`.
+// The offset along dimension `dim` of the register, lane or warp (part `P`) with index `n`.
 template <Part P, typename... D>
 TILE_HD constexpr int coordinate(int n, int dim) {
   int sum = 0;
@@ -96,12 +97,13 @@ struct Layout {
   static_assert(kLanes == 32, "the digits of lanes multiply to 32");
   static_assert(kRank <= kMaxRank);
 
-  // The contributions of a register, a lane and a warp to an element's coordinates.
+  // The offsets of a register, a lane and a warp along dimension `dim`.
   TILE_HD static constexpr int of_register(int r, int dim) { return detail::coordinate<Part::kRegister, D...>(r, dim); }
   TILE_HD static constexpr int of_lane(int l, int dim) { return detail::coordinate<Part::kLane, D...>(l, dim); }
   TILE_HD static constexpr int of_warp(int w, int dim) { return detail::coordinate<Part::kWarp, D...>(w, dim); }
 
-  // The contribution of this thread, computed at run time. The contributions of registers are compile-time constants.
+  // The offset of this thread: the sum of the offsets of its lane and warp. It is computed at run time, whereas the
+  // offsets of registers are compile-time constants.
   TILE_INLINE static Place here() { return of_thread(int(threadIdx.x)); }
   TILE_HD static constexpr Place of_thread(int thread) {
     Place p;
@@ -124,7 +126,7 @@ struct Layout {
     }
     return true;
   }
-  // True if register r of the thread with contribution `here` holds an element of the tile.
+  // True if register r of the thread with offset `here` holds an element of the tile.
   TILE_HD static constexpr bool inside(const Place& here, int r) {
     bool all = true;
     for (int d = 0; d < kRank; ++d) all = all && inside(here, r, d);
@@ -134,7 +136,8 @@ struct Layout {
     return fits(dim) || here.at[dim] + of_register(r, dim) < Shape::at(dim);
   }
 
-  // The register whose contribution equals that of register r of From, a layout in which threads hold equal elements.
+  // The register with the same offset as register r of the layout From. Each thread must hold the same elements in both
+  // layouts.
   template <typename From>
   TILE_HD static constexpr int register_at(int r) {
     int number = 0;
@@ -155,7 +158,8 @@ struct Layout {
     });
     return number;
   }
-  // The number of register r after setting its digits along Axis with a stride below `stride` to 0.
+  // The index that results from the index r of a register if its digits along Axis with strides below `stride` are set
+  // to 0.
   template <int Axis>
   TILE_HD static constexpr int rounded(int r, int stride) {
     int number = 0;
@@ -164,7 +168,7 @@ struct Layout {
     });
     return number;
   }
-  // The stride above `stride` along Axis: `stride` times the size of the digit that has this stride.
+  // The next larger stride along Axis: `stride` times the size of the digit that has stride `stride`.
   template <int Axis>
   TILE_HD static constexpr int next_stride(int stride) {
     return stride * ((D::dim == Axis && D::stride == stride ? D::size : 1) * ... * 1);
@@ -217,8 +221,9 @@ template <typename D, int Dim>
 using digit_on = digit < D::part,
       D::size, Dim, Dim<0 ? 0 : D::stride>;
 
-// A digit after removing dimension Axis. For registers along Axis, the digit has size 1. Lanes and warps along Axis
-// then hold the same elements. `Behind` is added to the numbers of later dimensions.
+// The digit that replaces D in the layout after a reduction along Axis. A register digit along Axis gets size 1. The
+// lanes or warps of another digit along Axis then hold the same elements. `Behind` is added to the indices of the
+// dimensions after Axis.
 template <typename D, int Axis, int Behind>
 using without = digit<D::part, D::dim == Axis && D::part == Part::kRegister ? 1 : D::size,
                       D::dim == Axis ? -1 : (D::dim > Axis ? D::dim + Behind : D::dim), D::dim == Axis ? 0 : D::stride>;
@@ -268,7 +273,7 @@ template <typename L, typename Order>
 struct permute;
 template <typename Shape, typename... D, int... Order>
 struct permute<Layout<Shape, D...>, dims<Order...>> {
-  // The new number of dimension `dim`.
+  // The new index of dimension `dim`.
   static constexpr int to(int dim) {
     for (int i = 0; i < int(sizeof...(Order)); ++i) {
       if (dims<Order...>::at(i) == dim) return i;
@@ -294,10 +299,10 @@ struct with_shape<Layout<Old, D...>, Shape> {
 
 }  // namespace detail
 
-// The layout after a reduction along Axis.
+// The layout of the result of a reduction along Axis, without dimension Axis.
 template <typename L, int Axis>
 using slice_t = typename detail::slice<L, Axis>::type;
-// The layout after a reduction along Axis that keeps Axis with length 1.
+// The layout of the result of a reduction along Axis, in which dimension Axis has length 1.
 template <typename L, int Axis>
 using squeeze_t = typename detail::squeeze<L, Axis>::type;
 // The layout with a new dimension of length 1 before dimension Axis.
@@ -306,7 +311,7 @@ using expand_t = typename detail::expand<L, Axis>::type;
 // The layout with permuted dimensions: dimension i of the result is dimension Order[i] of L.
 template <typename L, int... Order>
 using permute_t = typename detail::permute<L, dims<Order...>>::type;
-// The layout with a new last dimension of two neighbouring registers.
+// The layout with a new last dimension of length 2, whose two elements are in neighbouring registers of a thread.
 template <typename L>
 using join_t = typename detail::join<L>::type;
 // The layout with the same digits and a different shape.

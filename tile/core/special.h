@@ -6,8 +6,8 @@
 
 namespace heddle::tile::special {
 
-// Bessel functions of the C library, declared under our own names. The library's header declares more names, and not
-// all compilers know these functions as builtins.
+// The Bessel functions of the C library. They are declared here because including the library's header would declare
+// further names. They are not called as builtins because some compilers lack these builtins.
 double j0(double) __asm__("j0");
 double j1(double) __asm__("j1");
 double y0(double) __asm__("y0");
@@ -41,7 +41,8 @@ inline double cosine(double x) {
   return __builtin_cos(kPi * x);
 }
 
-// Returns the Bessel function I0 (order 0) or I1 by its series in powers of x / 2. All terms are positive.
+// Returns the Bessel function I0 (order 0) or I1 (order 1) of x by its series in powers of x / 2. All terms are
+// positive.
 inline double bessel_series(double x, int order) {
   const double quarter = x * x / 4;
   double term = order == 0 ? 1 : x / 2, sum = term;

@@ -1,6 +1,6 @@
-// Loops over vectors whose masks have bounds: lane i of a row is set if i is less than the bound. The body is compiled
-// in three forms: for vectors within all bounds, where the masks are constant true; for vectors beyond all bounds,
-// where the masked code is removed; and for vectors in between.
+// Loops over vectors whose masks have bounds: lane i of a mask is set if i is less than the mask's bound. The body is
+// compiled in three forms: for vectors within all bounds, where the masks are constant true; for vectors beyond all
+// bounds, where the masked code is removed; and for vectors in between.
 #pragma once
 
 #include "tile/op/lanes.h"
@@ -11,7 +11,8 @@ struct all_lanes {};
 struct some_lanes {};
 struct no_lanes {};
 
-// The bounds of several masks together. Lanes [0, all) are set in every mask. Lanes >= `any` are set in no mask.
+// Bounds that several masks have in common. Lanes below `all` are set in every mask. Lanes from `any` on are set in no
+// mask.
 struct lane_bounds {
   int64_t all = 0, any = 0;
 };
@@ -36,7 +37,8 @@ TILE_INLINE int64_t within(some_lanes, N n, int64_t bound) {
   return smaller(int64_t(n), bound);
 }
 
-// Calls f.operator()<W>(i, n, form) for the vectors of lanes [0, end). `form` is all_lanes, some_lanes or no_lanes.
+// Calls f.operator()<W>(i, n, form) for each vector of the lanes [0, end). The vector has n lanes, from lane i on; n is
+// less than W only in the last vector. `form` is all_lanes, some_lanes or no_lanes.
 template <int W, int64_t end, typename F>
 TILE_INLINE void for_bounded_lanes(lane_bounds bounds, const F& f) {
   constexpr int64_t whole = end / W * W;

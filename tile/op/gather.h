@@ -77,7 +77,7 @@ TILE_INLINE vec<int32_t, W> splat_first(vec<int32_t, W> a, indices<I...>) {
 template <int W, int Vectors, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> gather_near(const T* p, const int32_t* index, int64_t limit, N n) {
   if constexpr (W == detail::kPermuted && is_same<T, float>) {
-    // Near the end of the readable memory, the last `Vectors` vectors contain all of these elements.
+    // Near the end of the readable memory, the last `Vectors` vectors contain all elements that are to be gathered.
     const int64_t last = limit - Vectors * W;
     if (last >= 0) {
       const vec<int32_t, W> at = detail::positions<W>(index, n);

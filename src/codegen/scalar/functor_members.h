@@ -21,8 +21,8 @@ class FunctorMembers {
       : pool_(pool), operands_(operands) {}
 
   // Call this before any use(). Makes the text address each operand relative to the smallest constant offset in
-  // `stores` and in the loads of `values`, so that functors for other slices have the same text. The code that fills in
-  // the members must add that offset, begin_of(operand), to their pointers.
+  // `stores` and in the loads of `values`, so that functors for other slices of the operands have the same text. The
+  // code that fills in the members must add that offset, begin_of(operand), to their pointers.
   void begin_at_slices(const std::vector<schedule::ExprId>& values,
                        const std::vector<std::pair<uint32_t, schedule::Index>>& stores);
   // begin_of() returns the offset, in elements, of the pointer to an operand. from_begin() makes the position `at` in
@@ -50,8 +50,9 @@ class FunctorMembers {
   }
   bool marked() const { return marked_; }
 
-  // Returns the alignment, in elements, of lane 0's position in an operand whose lanes are contiguous along `lane`. It
-  // is the largest power of two, at most 16 bytes long, that divides the position whenever it divides `lane`.
+  // Returns the alignment, in elements, of lane 0's position in an operand whose lanes are contiguous along `lane`. The
+  // alignment is the largest power of two, at most 16 bytes, that divides the position for all values of `lane` that it
+  // divides.
   int alignment(uint32_t operand, const schedule::Index& at, schedule::VarId lane) const;
 
  private:

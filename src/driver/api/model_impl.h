@@ -13,22 +13,22 @@
 
 namespace heddle {
 
-// Records which results came from the cache: the plan, or the kernels for the plan.
+// Records whether the plan came from the cache, and whether the kernels of the plan came from it.
 struct FromCache {
   bool plan = false, kernels = false;
 };
 
-// A model compiled for one combination of input shapes, values of shape-deciding inputs, and set of inputs that the
-// caller passes.
+// A model compiled for one combination of three things: the inputs that the caller passes, the shapes of the inputs,
+// and the values of those inputs that determine shapes.
 struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;
   FromCache from_cache;
-  // The positions of the plan's inputs, and of its text inputs, in Model::Impl::ports().
+  // The index in Model::Impl::ports() of each input of the plan (`inputs`) and of each text input (`texts`).
   std::vector<size_t> inputs, texts;
 };
 
-// The values that a run passes, one for each of Model::Impl::ports(). Null: the port's default.
+// The inputs of a run, one for each of Model::Impl::ports(). A null pointer selects the port's default.
 using GivenInputs = std::vector<const Tensor*>;
 
 // Returns the plan of a model file, from the cache or newly compiled. `file` receives the path of the cache file that
@@ -64,13 +64,13 @@ class Model::Impl {
 
   // The variant that load() made.
   const ModelVariant& primary() const { return *primary_; }
-  // The kept variants for other shapes, most recently used first.
+  // The variants for shapes other than the primary's, most recently used first.
   std::vector<std::shared_ptr<const ModelVariant>> variants() const {
     const std::lock_guard lock(mutex_);
     return {others_.begin(), others_.end()};
   }
   int threads() const { return pool_->threads(); }
-  // The options. If they contain ranges of extents, the shapes are those of the largest extents.
+  // The options. If they contain ranges of extents, their shapes have the largest extents of these ranges.
   const CompileOptions& options() const { return options_; }
   // Waits until background compilation has finished. Then the kernels for CompileOptions::ranges exist, and every shape
   // has its best plan.

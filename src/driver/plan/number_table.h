@@ -17,15 +17,15 @@ namespace heddle::driver {
 // - It depends on the batch, as seen in plans of other batches that were watched along with a plan of the model. The
 //   model's kernels then get forms. The arguments of a form are exactly the numbers that depend on the batch. A kernel
 //   of any shape that fits a form uses that form.
-// - If the kernel fits no form: the number has been seen with two different values.
+// - The kernel fits no form, and the number has been seen with two different values.
 class NumberTable : public codegen::NumberChoice {
  public:
   std::vector<bool> arguments(const codegen::NumberedText& kernel, bool outer_is_free) override;
   // Changes whenever some kernels get more arguments than before.
   uint64_t version() const { return version_; }
 
-  // The kernels of one plan that share a pattern: the numbers of each kernel, in the order in which the kernels were
-  // written.
+  // The kernels of one plan that share a pattern. `numbers` has the numbers of each kernel, in the order in which the
+  // kernels were written.
   struct Watched {
     codegen::NumberedText kernel;  // the first of these kernels
     bool outer_is_free = false;
@@ -36,8 +36,8 @@ class NumberTable : public codegen::NumberChoice {
   // only.
   void watch();
   Plan watched();
-  // Gives forms to those kernels of `plan` that fit no form yet, by comparing them with the same kernels in `others`,
-  // which are plans of other batches. Returns true if any kernel needed a new form.
+  // Gives forms to those kernels of `plan` that fit no form yet, by comparing them with the corresponding kernels in
+  // `others`, which are plans for other batches. Returns true if any kernel needed a new form.
   bool learn(const Plan& plan, const std::vector<const Plan*>& others);
 
  private:

@@ -14,7 +14,7 @@ struct Elementwise {
   struct Leaf {
     enum class Kind : uint8_t { kSelf, kTensor, kNumber };  // kSelf: the value that the kernel stores
     Kind kind = Kind::kNumber;
-    size_t operand = 0;  // kTensor: the number of a program operand
+    size_t operand = 0;  // kTensor: the index of a program operand
     Element element = Element::kF32;
     // kTensor: position i reads element i / divide % modulo, or i / divide if modulo is 0.
     int64_t divide = 1, modulo = 0;
@@ -24,7 +24,7 @@ struct Elementwise {
     OpCode code = OpCode::kAdd;
     Attributes attributes;
     Element element = Element::kF32;
-    std::vector<size_t> operands;  // each is the number of a leaf, or the number of leaves plus the number of a node
+    std::vector<size_t> operands;  // each: the index of a leaf, or the number of leaves plus the index of a node
   };
   std::vector<Leaf> leaves;
   std::vector<Node> nodes;  // the last node is the result
@@ -36,7 +36,7 @@ struct Elementwise {
 std::string inline_at_loads(Program& program, size_t index, const Elementwise& value);
 
 // Applies the computation `value` to everything that the program's kernels store to result `index`. The result's type
-// becomes `stored`. Returns like inline_at_loads().
+// becomes `stored`. The return value is that of inline_at_loads().
 std::string inline_at_stores(Program& program, size_t index, const Elementwise& value, Element stored);
 
 }  // namespace heddle::lang

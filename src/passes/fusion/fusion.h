@@ -26,7 +26,7 @@ struct FusionOptions {
   FusionPolicy policy = FusionPolicy::kStitch;
   FusionRules rules = {};
   // True if a node can be compiled as a member of a group. The driver sets this to schedule::can_compile. If empty, all
-  // nodes can that are memory-bound or that contraction templates compute (ir::is_anchor).
+  // memory-bound nodes and all nodes that contraction templates compute (ir::is_anchor) can be members.
   std::function<bool(const ir::Node& node, std::string* reason)> can_compile = {};
   // Finds the attention whose last product is `product`. `may_view` tells whether a layout change may be fused into the
   // kernel of its reader. If the nodes only resemble an attention, `reason` receives the difference. The driver sets

@@ -7,8 +7,8 @@ namespace heddle::passes {
 
 // Unrolls a reduction of a few terms whose result is reduced again, for example a sum over the branches of a network
 // that is then summed over pixels. A kernel is mapped to the second reduction. If the first reduction were a loop
-// inside it, each of its results would need a separate pass over the data, in which neighbouring threads read elements
-// that are not adjacent.
+// inside this kernel, each result of the first reduction would need a separate pass over the data. In such a pass,
+// neighbouring threads read elements that are not adjacent.
 ir::Graph unroll_reductions(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -17,8 +17,8 @@
 namespace heddle::profile {
 
 // Assigns numbers to the contexts of a program. A context is a stack of Python frames, recorded in a thread or in a
-// signal handler, with the thread's ranges and operators. The names of a code object are read when it is first seen,
-// its lines when a tree is made.
+// signal handler, with the thread's ranges and operators. The names of a code object are read when the code object is
+// first seen. Its lines are read when a tree is made.
 class ProgramContexts {
  public:
   explicit ProgramContexts(PythonRuntime python);
@@ -31,8 +31,8 @@ class ProgramContexts {
   // Returns the number of the calling thread's context. Must not be called in a signal handler. For a stack that the
   // thread had before, a call costs a stack walk and two lookups. A thread without Python frames, such as one of
   // autograd's, gets the frames of the last Python thread that called here(), if that thread is in backward(). The
-  // program's ranges are placed above the frames, operators below them. In backward(), the path to the call of the
-  // gradient's forward operator is placed between frames and operators.
+  // program's ranges are placed above the frames, and operators are placed below the frames. In backward(), the path to
+  // the call of the gradient's forward operator is placed between frames and operators.
   uint64_t here();
 
   // Returns the node of a stack, below the root. Omits frames that only forward a call, unless `all_frames` is set. The

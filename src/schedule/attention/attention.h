@@ -19,12 +19,12 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
-// A number per batch, known only at run time, with which masks compare keys: for example the number of keys of a
-// sequence.
+// A number per batch that is known only at run time. Masks compare the indices of keys with this number. An example is
+// the number of keys of a sequence.
 struct KeyLength {
   Epilogue value;  // described like AttentionDesc::scores, but independent of row and key
-  // The ranges of keys, as in AttentionDesc::ranges, for numbers in [first, last]. Boxes are adjacent and ascending.
-  // For numbers outside all boxes, every key is computed and no score is plain.
+  // `ranges` are the ranges of keys, as in AttentionDesc::ranges, if the number is in [first, last]. Boxes are adjacent
+  // and ascending. For numbers outside all boxes, every key is computed and no score is plain.
   struct Box {
     int64_t first, last;
     std::vector<KeyRange> ranges;
@@ -32,8 +32,8 @@ struct KeyLength {
   std::vector<Box> boxes;
 };
 
-// Keys and values in pages of a pool. Entry i of a sequence's row in the page table is the number of the page with keys
-// [i * keys, (i + 1) * keys) of the sequence.
+// Keys and values in pages of a pool. Each sequence has a row in the page table. Entry i of the row is the index of the
+// page that holds keys [i * keys, (i + 1) * keys) of the sequence.
 struct KeyPages {
   int64_t keys = 0, pool = 0;  // keys per page; pages in the pool
   uint32_t table = 0;          // the operand that is the page table
@@ -55,22 +55,23 @@ struct AttentionDesc {
   OperandView q, k, v;
   std::optional<KeyPages> pages;
   // A plain score is a product times `scale`. If `scaled`, all scores are plain. Otherwise `scores` computes the
-  // scores: the value of its only store is the score, and nothing is written to memory. `ranges` then gives, for each
-  // 64 rows, the keys whose scores are plain nevertheless.
+  // scores. The only store of `scores` has the score as its value and is not executed. `ranges` then gives, for each
+  // block of 64 rows, the keys whose scores are plain.
   bool scaled = true;
   double scale = 1;
   std::vector<KeyRange> ranges;
   Epilogue scores;
   std::optional<KeyLength> length;  // may leave fewer keys than `ranges`, which hold for any length
-  // An extra score per row that belongs to no key, described like `scores`. It is added to the sum of the softmax, but
-  // contributes no value.
+  // An extra score for each row, described like `scores`. The extra score belongs to no key. Its exponential is added
+  // to the sum of the softmax. It has no row of V.
   std::optional<Epilogue> sink;
   bool zero_if_empty = false;  // result of rows whose scores are all minus infinity: 0 if set, else NaN
   Epilogue epilogue;           // applied to O
 
-  // True if tensor cores split f32 operands into two tf32 parts and multiply them by three tf32 products.
+  // True if f32 operands are split into two tf32 parts, so that tensor cores need three tf32 products per f32 product.
   bool splits_f32() const { return type == DType::kF32 && !tf32; }
-  // True if K is contiguous along its depth, V along its width. Q is always contiguous along its depth.
+  // k_along_depth(): K is contiguous along its depth. v_along_width(): V is contiguous along its width. Q is always
+  // contiguous along its depth.
   bool k_along_depth() const { return k.k == 1; }
   bool v_along_width() const { return v.k != 1 || n == 1; }
   // Returns the number of keys at equal strides in k and v: the keys of a page, or all keys.

@@ -6,14 +6,14 @@
 
 namespace heddle::schedule {
 
-// Two contractions as one kernel. The second contraction multiplies the result of the first, which stays on the chip.
-// `first.epilogue` has one store, which stores that result. The operand of this store, and the corresponding operand of
-// `second`, only specify the type of the result.
+// Two contractions as one kernel. The result of the first contraction stays on the chip and is an operand of the
+// second. `first.epilogue` has one store, whose value is this result. The operand of the store, and the corresponding
+// operand of `second`, only specify the type of the result.
 struct CudaBackToBackDesc {
   ContractionDesc first, second;
 };
 
-// Predicted times of two contractions, in us.
+// Predicted times of two contractions as one kernel and as two kernels, in us.
 struct BackToBackTimes {
   double one_kernel = 0, two_kernels = 0;
 };

@@ -5,7 +5,7 @@
 
 namespace heddle::schedule {
 
-// Calls `next(value)` for each expression that an index is computed from, in order, also inside divisions.
+// Calls `next(value)` for each expression from which an index is computed, including those inside divisions, in order.
 template <typename Next>
 void for_each_dynamic(const IndexPool& indices, const Index& index, const Next& next) {
   if (!indices.reads_values(index)) return;

@@ -18,7 +18,7 @@ using AtomId = uint32_t;  // an indivisible term of an index, interned in an Ind
 using ExprId = uint32_t;  // a scalar expression, interned in an ExprPool
 
 // An integer expression over loop variables in canonical form: constant + sum of coefficient * atom. Atoms are in
-// ascending order and no coefficient is zero. Indices of one pool that compare equal are equal functions.
+// ascending order and no coefficient is zero. Two indices of one pool that compare equal denote the same function.
 struct Index {
   int64_t constant = 0;
   std::vector<std::pair<AtomId, int64_t>> terms;
@@ -87,7 +87,7 @@ class IndexPool {
   size_t atom_count() const { return atoms_.size(); }
   bool reads_values(AtomId id) const { return atoms_[id].reads_values; }
   bool reads_values(const Index& a) const;
-  // Returns the number of atoms in the text of an index, without sharing; saturated.
+  // Returns the number of atoms in the text of an index. Repeated atoms are counted each time. The number saturates.
   uint32_t size(const Index& a) const;
   // Replaces variables as in `with`, and replaces the expressions of dynamic atoms by the results of `expr`.
   Index substitute(const Index& a, const std::map<VarId, Index>& with, const std::function<ExprId(ExprId)>& expr);

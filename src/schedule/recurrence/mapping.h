@@ -12,7 +12,7 @@ namespace heddle::schedule {
 std::optional<RecurrentMapping> map_recurrence(const RecurrentDesc& desc, int loops, const CudaTarget& target,
                                                std::string* why);
 
-// Packs the matrix columns of a product into the layout of the threads: f32[block of the cluster][step of
+// Packs the matrix columns of a product in the order in which the threads read them: f32[block of the cluster][step of
 // k][sum][thread].
 Tensor pack_shares(const RecurrentDesc& desc, const RecurrentPhase& phase, const RecurrentProduct& product);
 

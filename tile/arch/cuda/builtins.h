@@ -1,5 +1,5 @@
-// Compiler builtins that the tile library uses and NVRTC lacks, under their usual names. When an emulator compiles the
-// same text for the host, the host's compiler provides them.
+// Defines the compiler builtins that the tile library uses and NVRTC lacks, under their usual names. When an emulator
+// compiles the same text for the host, the host's compiler provides these builtins.
 #pragma once
 
 #include "tile/core/types.h"

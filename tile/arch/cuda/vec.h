@@ -78,7 +78,7 @@ TILE_INLINE vec<T, W> iota(T start = T(0)) {
   return r;
 }
 
-// ---- Operators. Integers wrap. Division by zero gives 0, and so does its remainder.
+// ---- Operators. Integer arithmetic wraps. The quotient and the remainder of a division by zero are 0.
 
 namespace detail {
 
@@ -269,7 +269,7 @@ TILE_INLINE vec<To, W> bit_cast(vec<T, W> a) {
   return map_lanes_to<To>(a, [](T x) -> To { return __builtin_bit_cast(To, x); });
 }
 // Converts each lane. Float to integer truncates toward zero. Conversions of floats to 8 or 16 bits go through int32_t,
-// and to uint32_t through int64_t: the result is the low bits of that integer.
+// and to uint32_t through int64_t: the result is the low bits of the intermediate integer.
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> convert(vec<T, W> a) {
   return map_lanes_to<To>(a, [](T x) -> To {

@@ -24,8 +24,8 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define __grid_constant__
 #define __constant__ static
 #define __align__(n) __attribute__((aligned(n)))
-// For `extern __shared__ T name[]`. No unit defines the symbol; the emulator resolves references to it to the block's
-// shared memory. Static shared variables do not compile.
+// For `extern __shared__ T name[]`. No unit defines the symbol. The emulator makes references to the symbol refer to
+// the block's shared memory. Static shared variables do not compile.
 #define __shared__ __attribute__((weak))
 
 #define threadIdx (::heddle_emulated_thread->thread_index)

@@ -21,7 +21,8 @@ inline int __syncthreads_count(int predicate, HEDDLE_PLACE) {
 inline void __syncwarp(unsigned mask = 0xffffffffu, HEDDLE_PLACE) {
   heddle_emulated_api->collect(heddle::emulated::Collective::kSync, mask, 0, place);
 }
-// Loops that wait for another thread's store usually contain a fence or a sleep, so these let other threads run.
+// Loops that wait for another thread's store usually contain a fence or a sleep, so fences and sleeps let other threads
+// run.
 inline void __threadfence(HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
 }
@@ -139,8 +140,8 @@ HEDDLE_REDUCE(__reduce_or_sync, unsigned, a | b)
 HEDDLE_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 #undef HEDDLE_REDUCE
 
-// ---- Atomics. Exchange and compare-and-swap implement locks, so other threads may run before them. A loop may wait
-// for the value that an update reads without changing it, so other threads may run after such an update.
+// ---- Atomics. Locks use exchange and compare-and-swap, so other threads may run before these operations. A loop that
+// waits for a value may read it by an update that leaves it unchanged, so other threads may run after such an update.
 
 namespace heddle::emulated {
 

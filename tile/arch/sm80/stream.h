@@ -42,8 +42,8 @@ __device__ inline T load_here(const T* p) {
   return __builtin_bit_cast(T, words);
 }
 
-// Stores N words by one instruction. The address must be aligned to the size of all words. (The compiler often splits
-// the store of a structure into one store per element.)
+// Stores N words with one instruction. The address must be aligned to the total size of the words. (The compiler often
+// splits the store of a structure into one store per element.)
 template <int N>
 __device__ inline void store_words(void* p, const uint32_t (&words)[N]) {
   static_assert(N == 2 || N == 4);

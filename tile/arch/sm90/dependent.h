@@ -9,7 +9,8 @@
 //
 // An early kernel must not use ld.global.nc for memory that any launch writes, since ld.global.nc requires memory to be
 // constant while the kernel runs. The early kernel's blocks start before the previous kernel has written its results.
-// They share an L1 with older kernels that may have read the old contents, so ld.global.nc may return stale lines.
+// These blocks share an L1 with older kernels that may have read the old contents, so ld.global.nc may return stale
+// lines.
 #pragma once
 
 namespace heddle::tile::sm90 {

@@ -7,7 +7,8 @@
 //   template <typename Visit> void lines(int64_t batch, int64_t row, int64_t col, const Visit& visit) const
 // that calls visit(pointer) for the elements at (row, col) of those operands and results whose columns are contiguous
 // in memory. These elements are prefetched while the products are summed. (Rows of results are far apart in memory, so
-// hardware prefetchers do not find them. Fetching each row when it is needed costs 3 to 6% of a product of K = 768.)
+// hardware prefetchers do not find them. Fetching each row when it is needed costs 3 to 6% of the time of a product
+// with K = 768.)
 #pragma once
 
 #include "tile/core/shape.h"
@@ -84,7 +85,7 @@ struct CopiedA {
 
 // ---- Forms of B. panel() returns panel number `panel` of a batch: its `nr` columns for the given steps of k.
 
-// Packed in advance as [batch][panel][k][NR]. Batch strides are in elements of the packed form, and 0 in dimensions
+// B, packed in advance as [batch][panel][k][NR]. Batch strides are in elements of the packed form, and 0 in dimensions
 // that the operand does not have.
 template <typename T, typename TB>
 struct PackedB {
@@ -99,7 +100,7 @@ struct PackedB {
   }
 };
 
-// Packed by the task that needs the panel, from memory with any strides and storage type.
+// B in memory with any strides and storage type. The task that needs a panel packs this panel.
 template <typename T, typename TB>
 struct StridedB {
   Strided<TB> at;
@@ -126,12 +127,12 @@ struct StridedB {
   }
 
  private:
-  // From this distance between rows (in elements) on, reading in place would miss the TLB, since each row is on its own
+  // If rows are at least this many elements apart, reading in place would miss the TLB, since each row is on a separate
   // page.
   static constexpr int64_t kDirectStride = 2048 / int64_t(sizeof(T));
 };
 
-// Computed by a functor (prologue)
+// B, computed by a functor (prologue)
 //   template <int W, typename N> vec<T, W> operator()(int64_t batch, int64_t k, int64_t col, N n) const
 // that returns B[k][col .. col + n - 1].
 template <typename T, typename F>
@@ -174,15 +175,15 @@ TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batc
   }
 }
 
-// True if the epilogue has a member kAlongRows. Its lanes are then along rows: operator()(acc, batch, row, col, n)
-// receives rows row .. row + n - 1 of column col. Use this if neighbouring rows of the results are contiguous in
-// memory.
+// True if the epilogue has a member kAlongRows. The lanes of a vector are then different rows of one column:
+// operator()(acc, batch, row, col, n) receives rows row .. row + n - 1 of column col. Use this if neighbouring rows of
+// the results are contiguous in memory.
 template <typename Epilogue>
 inline constexpr bool kAlongRows = requires {
   Epilogue::kAlongRows;
 };
 
-// Does the same as finish_tile() for an epilogue along rows. Supports any number of rows of NV vectors each.
+// Does the same as finish_tile() for an epilogue with kAlongRows. Supports any number of rows. Each row has NV vectors.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
                                    const Epilogue& from) {
@@ -206,9 +207,9 @@ TILE_INLINE void finish_along_rows(const T* c, int64_t rows, int64_t row, int64_
   }
 }
 
-// The number of neighbouring columns that an epilogue along rows receives as neighbouring results of a row: the
-// epilogue's kInterleaved, a power of two. In a convolution, these columns are the phases of a transposed convolution
-// or the pixels to which one pixel is expanded.
+// The number of neighbouring columns that an epilogue with kAlongRows receives as neighbouring results of one row. It
+// is the epilogue's kInterleaved, a power of two, or 1 if there is no such member. The columns are the phases of a
+// transposed convolution, or the pixels to which a convolution expands one pixel.
 template <typename Epilogue>
 inline constexpr int kInterleaved = 1;
 template <typename Epilogue>
@@ -217,7 +218,8 @@ requires requires {
 }
 inline constexpr int kInterleaved<Epilogue> = Epilogue::kInterleaved;
 
-// True if each of these kInterleaved columns has its own panel. The panels of the same channels are then consecutive.
+// True if each of the kInterleaved columns of a channel is in a separate panel. The panels with columns of the same
+// channels are then consecutive.
 template <typename Epilogue>
 inline constexpr bool kPanelPhases = requires {
   Epilogue::kPanelPhases;
@@ -229,7 +231,7 @@ struct ResultRow {
 };
 
 // Passes vectors of neighbouring results of a row to the epilogue. Vector r[l] has the results of channel `channel` + l
-// from `x` on. Only the first `channels` of the N vectors are passed. Results from `end` on do not exist.
+// from position `x` on. Only the first `channels` of the N vectors are passed. Results from `end` on do not exist.
 template <int N, typename T, int W, typename Epilogue>
 TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int64_t x, int64_t end, int64_t channel,
                                int64_t channels, const Epilogue& epilogue) {
@@ -251,9 +253,9 @@ TILE_INLINE void store_results(const vec<T, W> (&r)[N], const ResultRow& at, int
   });
 }
 
-// Does the same as finish_along_rows() for an interleaving epilogue, for `pixels` pixels of a row from `pixel` on. The
-// epilogue's `batch` is at.row, its `row` is the index of the result in that row, and its `col` counts groups of
-// columns.
+// Does the same as finish_along_rows() for an epilogue with kInterleaved > 1. Processes `pixels` pixels of a row, from
+// `pixel` on. The epilogue's `batch` is at.row. Its `row` is the index of the result in the row of results, and its
+// `col` is the index of a group of kInterleaved columns.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, const ResultRow& at, int64_t col,
                                     int64_t columns, const Epilogue& from) {
@@ -273,8 +275,8 @@ TILE_INLINE void finish_interleaved(const T* c, int64_t pixels, int64_t pixel, c
   }
 }
 
-// Does the same as finish_interleaved() if each phase has its own panel. The accumulators of the panels are `phase`
-// elements apart. `columns` is the number of columns of one panel.
+// Does the same as finish_interleaved() if kPanelPhases is set. The accumulators of the panels are `phase` elements
+// apart. `columns` is the number of columns of one panel.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_phases(const T* c, int64_t phase, int64_t pixels, int64_t pixel, const ResultRow& at,
                                int64_t channel, int64_t columns, const Epilogue& from) {
@@ -301,7 +303,8 @@ inline constexpr int64_t kAskingRows = 4;
 template <typename T, int NV>
 class TileLines {
  public:
-  // Collects the lines of a tile with `steps` steps of k, and returns how many of them to prefetch at a time.
+  // Collects the cache lines of a tile with `steps` steps of k. Returns the lines, and how many of them to prefetch at
+  // a time.
   template <typename Epilogue>
   TILE_INLINE Ahead find(const Epilogue& from, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t steps) {
     int64_t count = 0;
@@ -329,8 +332,8 @@ class TileLines {
 
 namespace detail {
 
-// Neighbouring rows of a product, with their prepared rows of A. They are split into `tiles` micro tiles: first `tall`
-// tiles of micro.rows rows, then tiles with one row fewer.
+// A block of neighbouring rows of C, with the prepared rows of A. The block is split into `tiles` micro tiles: first
+// `tall` tiles of micro.rows rows, then tiles with one row fewer.
 template <typename T>
 struct GemmRows {
   int64_t batch, row, tiles, tall;
@@ -431,7 +434,7 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
 }
 
 // Computes all columns of `count` rows of a batch. The rows are split into micro tiles of micro.rows rows and tiles
-// with one row fewer. Scratch: as for gemm() with a block of this many rows.
+// with one row fewer. Scratch: as for gemm() with a block of `count` rows.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm_rows(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
                void* scratch, int64_t batch, int64_t row, int64_t count) {

@@ -28,8 +28,8 @@ struct MicroA {
   const int64_t* skips = nullptr;
 };
 
-// Memory to prefetch while a micro tile is computed, because it is needed when the tile is finished: `each` cache lines
-// every kAheadSteps steps of k.
+// The cache lines that will be needed when a micro tile is finished. They are prefetched while the tile is computed:
+// `each` lines every kAheadSteps steps of k.
 struct Ahead {
   const void* const* lines = nullptr;
   int64_t count = 0, each = 0;
@@ -38,10 +38,10 @@ inline constexpr int kAheadSteps = 16;
 
 namespace detail {
 
-// How many rows are addressed from one pointer. x86 can add an index times 1, 2, 4 or 8 to a pointer. With the stride,
-// three times and five times the stride as indices, a pointer reaches the six rows after its own. So 14 rows take two
-// pointers and three indices of the 15 registers. With a pointer for every three rows, GCC ran out of registers and
-// kept pointers and a vector of B on the stack; a loop of 13 rows became 5% slower.
+// The number of rows that are addressed from one pointer. x86 can add an index times 1, 2, 4 or 8 to a pointer. With
+// the stride, three times and five times the stride as indices, a pointer to a row also reaches the next six rows. So
+// 14 rows occupy five of the 15 registers: two pointers and three indices. With a pointer for every three rows, GCC ran
+// out of registers and kept pointers and a vector of B on the stack; a loop of 13 rows became 5% slower.
 inline constexpr int kRowsPerBase = 7;
 
 template <int Row>
@@ -52,8 +52,8 @@ TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5)
 
 }  // namespace detail
 
-// The number of consecutive steps of k that have separate accumulators, so that a tile of few rows does not wait for
-// its own additions. A multiply-add has a latency of four cycles, and two start per cycle.
+// The number of consecutive steps of k that have separate accumulators, so that the additions of a tile with few rows
+// need not wait for each other. A multiply-add has a latency of four cycles, and two start per cycle.
 constexpr int micro_chains(int accumulators) {
   return accumulators <= 2 ? 4 : accumulators <= 4 ? 2 : 1;
 }
@@ -114,7 +114,7 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
 }
 
 // The micro-kernels of a problem. `tall` and `low` are for tiles of `rows` and `rows - 1` rows; the narrow_ versions
-// are one vector wide. They are function pointers, so the calling code is the same for every tile height.
+// are one vector wide. All four are function pointers, so the calling code is the same for every tile height.
 template <typename T, typename TB>
 struct MicroKernels {
   using Function = void (*)(MicroA<T> op, const TB* b, int64_t b_stride, T* c, Ahead ahead);
@@ -135,8 +135,8 @@ constexpr MicroKernels<T, TB> micro_kernels() {
   return kernels;
 }
 
-// Combines `wide` with the single-vector kernels of `narrow`, which must have the same tile height, for problems that
-// have tiles of both widths.
+// For problems that have tiles of both widths. Combines the kernels of `wide` with the single-vector kernels of
+// `narrow`. The tile heights of `wide` and `narrow` must be equal.
 template <typename T, typename TB>
 constexpr MicroKernels<T, TB> with_narrow(const MicroKernels<T, TB>& wide, const MicroKernels<T, TB>& narrow) {
   return {wide.rows, wide.tall, wide.low, narrow.tall, narrow.low};

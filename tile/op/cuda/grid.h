@@ -53,8 +53,8 @@ struct grid_packet {
 }  // namespace detail
 
 // A group of `Blocks` consecutive blocks that exchange results. The packets of the group take `Quads` quads of memory
-// in total. `memory` must be zero before the kernel, and it is zero again after the kernel. In the 128 bytes before the
-// packets is the number of blocks that have departed.
+// in total. `memory` must be zero before the kernel, and it is zero again after the kernel. The 128 bytes before the
+// packets hold the number of blocks that have departed.
 template <int Blocks, int Quads>
 struct grid_cta_group {
   static constexpr int kHead = 128, kBytes = kHead + Quads * 16;
@@ -63,8 +63,8 @@ struct grid_cta_group {
 
   TILE_INLINE explicit grid_cta_group(uint8_t* all) : memory(all + blockIdx.x / Blocks * kBytes) {}
   TILE_INLINE sm80::Quad* packets() const { return reinterpret_cast<sm80::Quad*>(memory + kHead); }
-  // To be called after the last exchange of a block, when all its threads have read the packets of the other blocks.
-  // Later writes cannot change values that were already read, so no memory ordering is needed.
+  // A block must call this after its last exchange, when all threads of the block have read the packets of the other
+  // blocks. Later writes cannot change values that were already read, so no memory ordering is needed.
   TILE_INLINE void depart() {
     if (threadIdx.x == 0) departed = atomicAdd(reinterpret_cast<uint32_t*>(memory), 1u);
   }
@@ -76,10 +76,10 @@ struct grid_cta_group {
   }
 };
 
-// Combines running results of columns over a cta_group. On entry, the first `Columns` threads of each block hold the
-// results over the block's rows. On return, they hold the results over the rows of all blocks of the cta_group.
-// `packets` are Blocks * Columns packets, which a kernel may use only once. `shared` has one element per thread and may
-// be reused after the next barrier.
+// Combines the running results of each column over all blocks of a cta_group. On entry, the first `Columns` threads of
+// each block hold the results over the block's rows. On return, they hold the results over the rows of all blocks of
+// the cta_group. `packets` are Blocks * Columns packets, which a kernel may use only once. `shared` has one element per
+// thread and may be reused after the next barrier.
 template <typename C, int Threads, int Columns, int Blocks, typename A>
 TILE_INLINE void grid_columns(A& own, sm80::Quad* packets, uint8_t* shared) {
   using Element = decltype(element_of(own, 0));

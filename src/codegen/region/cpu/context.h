@@ -25,7 +25,7 @@ struct StitchContext {
   int64_t unroll = 1;      // the number of vectors of a row that the current stage reduces at once
   bool long_sums = false;  // True if the current stage has long row sums, which call settle() from time to time.
 
-  // The text of a number that depends on the kernel's shape, in marks if the text is marked (numbers.h). Use
+  // The text of a number that depends on the kernel's shape, between marks if the text is marked (numbers.h). Use
   // any_number() if the number is 0 or 1 for some shapes but not for all.
   std::string number(int64_t value) const;
   std::string any_number(int64_t value) const;
@@ -38,10 +38,10 @@ struct StitchContext {
   std::string value(schedule::ExprId e, DType dtype);
 
   int64_t extent(schedule::VarId v) const { return body.pool.indices.extent(v); }
-  // The bounds of a loop: `range`, a range of the whole variable, clipped to the block of this iteration.
+  // The bounds of a loop over `range`, clipped to the values of `v` in this iteration of the kernel.
   std::pair<std::string, std::string> bounds(schedule::VarId v, schedule::Range range) const;
   std::pair<std::string, std::string> bounds(schedule::VarId v) const { return bounds(v, {0, extent(v) - 1}); }
-  // The number of values of a variable in this iteration.
+  // The number of values that a variable takes in this iteration of the kernel.
   std::string count_of(schedule::VarId v) const;
 
   void open_loop(schedule::VarId v, const std::string& lo, const std::string& hi);

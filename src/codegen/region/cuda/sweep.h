@@ -16,8 +16,8 @@ class CudaSweepWriter {
   std::function<void()> between;
 
   void write(const schedule::CudaStage& stage);
-  // Writes the code after the serial loop: the whole block, as one team, combines the results that its teams carried
-  // through the loop.
+  // Writes the code after the serial loop. In this code, the whole block, as one team, combines the results that the
+  // teams of the block carried through the loop.
   void write_after(const schedule::CudaStage& stage);
 
  private:

@@ -28,9 +28,9 @@ struct FusedKernel {
   double memory = 0;                     // samples of waits for memory, assigned to no line
 };
 
-// The kernels of a model that compute several model nodes, with a map from source lines to nodes. The map is found by
-// emitting the kernels again, with the choices of the tuner and the cost model. A kernel that was compiled with other
-// options has a different symbol and is left out.
+// The kernels of a model that compute several model nodes. Each kernel has a map from source lines to nodes. The maps
+// are found by emitting the kernels again, with the choices of the tuner and the cost model. A kernel that was compiled
+// with other options has a different symbol and is left out.
 class FusedKernels {
  public:
   FusedKernels(const CompiledModel& model, const Target& target);
@@ -38,12 +38,13 @@ class FusedKernels {
   bool empty() const { return kernels_.empty(); }
   size_t steps();  // the number of steps that run a fused kernel
   std::map<std::string, FusedKernel>& all() { return kernels_; }
-  // of() returns the fused kernel that an outermost step runs; of_symbol() the kernel that plan steps call `symbol`.
-  // Both return null if there is no such kernel.
+  // of() returns the fused kernel that an outermost step runs. of_symbol() returns the fused kernel that plan steps
+  // call `symbol`. Both return null if there is no such kernel.
   FusedKernel* of(size_t step);
   FusedKernel* of_symbol(const std::string& symbol);
 
-  // Adds samples to the nodes of line `at`. They count as `elsewhere` if `at` is nullopt or the line has no node.
+  // Adds samples to the nodes of line `at`. The samples count as `elsewhere` if `at` is nullopt or the line has no
+  // node.
   void count(FusedKernel& kernel, const std::optional<TextLine>& at, double samples = 1) const;
   // For each plan step: the share of time of each node in the step's group. Shares sum to 1. A step's entry is empty if
   // it has fewer than 100 samples, or if many of its samples cannot be assigned to a node. Samples of waits for memory

@@ -23,12 +23,12 @@ struct ExternalRef {
 // in messages.
 ExternalRef external_ref(const TensorProto& tensor, const std::string& where);
 
-// Calls visit(tensor) for every tensor of a model. These are the initialisers, the values and indices of sparse
-// initialisers, and the tensors in attributes: of the main graph, of nested graphs at any depth, and of functions.
+// Calls visit(tensor) for every tensor of a model. The tensors are the initialisers, the values and indices of sparse
+// initialisers, and the tensors in attributes. Visits the main graph, nested graphs at any depth, and functions.
 void for_each_tensor(const ModelProto& model, const std::function<void(const TensorProto&)>& visit);
 
-// Returns the files that the tensors of a model name. They are part of the model's content, like its own file. Visits
-// the same tensors and fields as the importer.
+// Returns the names of the files that hold data of a model's tensors. These files are part of the model's content, like
+// the model file itself. Visits the same tensors and fields as the importer.
 std::set<std::string> external_locations(const ModelProto& model);
 
 enum class DataLinks : bool { kRefuse, kFollow };

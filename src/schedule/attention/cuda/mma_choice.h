@@ -15,7 +15,7 @@ std::vector<Config> few_rows_candidates(const AttentionDesc& attention, const Cu
 
 // True if a configuration is for one of the mma.sync kernels (sm80.h).
 bool is_by_warps(const CudaAttentionConfig& config);
-// The number of threads and the bytes of shared memory of a block of such a kernel.
+// For a block of an mma.sync kernel: the number of threads, and the size of the shared memory in bytes.
 int mma_threads(const AttentionDesc& attention, const CudaAttentionConfig& config);
 int mma_shared_bytes(const AttentionDesc& attention, const CudaAttentionConfig& config);
 

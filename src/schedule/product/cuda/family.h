@@ -21,7 +21,7 @@ namespace heddle::schedule {
 // is higher, since they compete for bandwidth.
 double overlapped_us(std::initializer_list<double> us);
 
-// True if adjacent elements of a row of D are not adjacent in memory, in the first stored result.
+// True if adjacent elements of a row of D are not adjacent in the memory of the first stored result.
 bool stores_apart(const Epilogue& epilogue);
 
 // A GPU product with its epilogue and operands: the data that kernel families and code generation use.
@@ -41,7 +41,7 @@ struct ProductTask {
 // The number of bytes that the epilogue loads from matrices, per element of D.
 int epilogue_read_bytes(const ProductTask& task);
 
-// The text of an operand in the text of a problem (Problem::text).
+// The description of an operand in the text of a problem (Problem::text).
 std::string view_text(const OperandView& operand);
 
 // A configuration for a product, or the reason why it cannot run.
@@ -96,9 +96,9 @@ struct CudaInstance {
   std::vector<Helper> helpers;
 };
 
-// The operands whose text describes their lines (rows or columns that are contiguous in memory). kNone: no operand.
-// kShifted: operands whose lines may start at any element (OperandView::shifted()), for kernels that shift them. kAll:
-// every operand.
+// The operands that a kernel's text describes by their lines (rows or columns that are contiguous in memory). kNone: no
+// operand. kShifted: operands whose lines may start at any element (OperandView::shifted()), for kernels that shift
+// them. kAll: every operand.
 enum class LinesOf : uint8_t { kNone, kShifted, kAll };
 
 // A family of kernels for products: its interface to the scheduler and to code generation.
@@ -114,13 +114,13 @@ class Family {
   // Returns the configurations to try for a product.
   virtual std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const = 0;
   // Returns the launches of one product: "gemm", launches before it ("gemm_repack", "gemm_copies") and launches after
-  // it ("gemm_reduce"). Code generation then adds the arguments of generated operands to "gemm". It appends the
-  // arguments of the epilogue to the last launch. There are no launches if D is empty.
+  // it ("gemm_reduce"). Code generation then adds the arguments of generated operands to "gemm", and the arguments of
+  // the epilogue to the last launch. There are no launches if D is empty.
   virtual KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const = 0;
   virtual CudaInstance instance(const ProductTask& task, const Config& config) const = 0;
 };
 
-// All families; and the family of a configuration.
+// cuda_families() returns all families. cuda_family_of() returns the family of a configuration.
 std::span<const Family* const> cuda_families();
 const Family& cuda_family_of(const Config& config);
 

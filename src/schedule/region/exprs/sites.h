@@ -18,15 +18,15 @@ struct ReductionSite {
 Combine combine_of(const ir::Node& node);
 std::vector<int64_t> reduced_dims(const ir::Node& node);
 
-// The index at which a reduction reads its operand. Dimensions `dims` get the indices `reduced`; the other dimensions
-// get `kept`, in order.
+// Returns the indices at which a reduction reads its operand: `reduced` in the dimensions `dims`, and `kept` in the
+// other dimensions, each in order.
 std::vector<Index> operand_index(const std::vector<int64_t>& dims, const std::vector<Index>& kept,
                                  const std::vector<Index>& reduced);
 
 // The number of reductions that must finish one after another before a value is known.
 int level_of(const ExprPool& pool, const std::vector<ReductionSite>& sites, ExprId value);
-// result_of() is the result of a reduction as an expression; result_of_nothing() is the result of a reduction over no
-// elements.
+// result_of() returns the result of a reduction as an expression. result_of_nothing() returns the result of a reduction
+// over no elements.
 ExprId result_of(ExprPool& pool, const ReductionSite& site, DType dtype);
 ExprId result_of_nothing(ExprPool& pool, Combine combine, DType dtype);
 

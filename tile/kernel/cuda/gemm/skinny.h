@@ -33,8 +33,9 @@ struct SkinnyTraits {
   static constexpr bool kAlongK = kWidthK >= kWidthRow;
   static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements per load
   static constexpr int kThreads = 32 * Config::kWarps, kUnrolled = 8;
-  // If memory is contiguous along k, a warp computes kRows rows, and a tile of k has one load of every lane. If it is
-  // contiguous along rows, a lane loads adjacent rows, and a warp processes every kWarps-th k.
+  // If memory is contiguous along k, a warp computes kRows wide rows, and every lane does one load per wide row in a
+  // tile of k. If memory is contiguous along rows, a lane loads adjacent wide rows, and a warp processes every
+  // kWarps-th k.
   static constexpr int kTileN = kAlongK ? Config::kWarps * Config::kRows : 32 * kWidth;
   static constexpr int kTileK = kAlongK ? 32 * kWidth : Config::kWarps * kUnrolled;
   static constexpr int kSharedBytes = kAlongK ? 0 : Config::kWarps * kTileN * static_cast<int>(sizeof(In));
@@ -107,8 +108,8 @@ __device__ inline T sum_of_lanes(T x) {
   return x;
 }
 
-// Passes n sums to the epilogue or stores them as partial sums. v[0..n) are adjacent elements of a row of D or of the
-// partial sums.
+// Passes the sums v[0..n) to the epilogue or, with GemmStore::kPartial, stores them as partial sums. The sums are
+// adjacent elements of a row of D.
 template <typename Config, typename T, int W, typename Epilogue>
 __device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&v)[W],
                                      int row, int col, int n) {
@@ -120,8 +121,9 @@ __device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit,
   }
 }
 
-// Returns the wide row that belongs to sum r of a warp's sums. `first` is the warp's first column of D. If the epilogue
-// gates, the first sums of all pairs precede the second sums.
+// Returns the index of the wide row from which a warp computes its sum r. `first` is the warp's first column of D
+// (first row if kSwapped). If the epilogue gates, a column of D has a pair of sums. The first sums of all pairs then
+// precede the second sums.
 template <typename Epilogue, int Rows>
 __device__ inline int wide_row(int first, int r) {
   if constexpr (Gates<Epilogue>::value) {
@@ -131,7 +133,7 @@ __device__ inline int wide_row(int first, int r) {
   }
 }
 
-// Passes a warp's sums of row m to the epilogue. `first` is the warp's first column of D.
+// Passes a warp's sums for row m of D to the epilogue. `first` is the warp's first column of D.
 template <typename Config, typename T, int Rows, typename Epilogue>
 __device__ inline void finish_row(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&sums)[Rows],
                                   int m, int first) {
@@ -149,8 +151,8 @@ __device__ inline void finish_row(const GemmArgs& args, const GemmUnit& unit, co
   }
 }
 
-// For memory that is contiguous along k. Consecutive lanes load consecutive elements along k. A warp computes kRows
-// wide rows at a time.
+// Used if memory is contiguous along k. Consecutive lanes load consecutive elements along k. A warp computes kRows rows
+// of the operand `wide` at a time.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                    const Epilogue& epilogue) {
@@ -205,8 +207,8 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   }
 }
 
-// For memory that is contiguous along rows. Consecutive lanes load consecutive wide rows. Warps process different k in
-// round-robin order.
+// Used if memory is contiguous along rows. Consecutive lanes load consecutive rows of the operand `wide`. Warps process
+// different k in round-robin order.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                       const Epilogue& epilogue) {
@@ -235,8 +237,8 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
     }
   }
 
-  // Adds the sums of the warps in order. Each thread then has the sums of one wide row, or of a pair of wide rows,
-  // with all rows of `Few`.
+  // Adds the sums of all warps in the order of the warps. Each thread then has the products of one wide row, or of a
+  // pair of wide rows, with all rows of `Few`.
   constexpr int kPair = kColumnsOfPair<Epilogue>;
   static_assert(kPair == 1 || !Config::kSwapped);
   In total[kFew], other[kFew];

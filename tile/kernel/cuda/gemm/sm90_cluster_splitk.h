@@ -1,8 +1,8 @@
-// D = epilogue(A B) on sm_90a, for problems limited by memory or latency: D has a short side, or is small altogether.
+// D = epilogue(A B) on sm_90a, for problems limited by memory or latency: D has few rows, few columns, or few elements.
 // Every block computes one tile and exits. The blocks of a cluster split k. Each block adds up the partial sums of some
-// rows of the tile and finishes these rows. The host has done all divisions, and all warps take part in requesting the
-// first tiles of the ring, so that these loads are in flight 0.3 us after the block begins. Then one warp loads, and
-// one or two warpgroups multiply.
+// rows of the tile and finishes these rows. The host has done all divisions, and all warps help to request the first
+// tiles of the ring. So these loads are in flight 0.3 us after the block begins. Then one warp loads, and one or two
+// warpgroups multiply.
 //
 // A generated unit provides a configuration with named fields,
 //
@@ -73,8 +73,8 @@ struct ClusterSplitKTraits {
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr bool kSplit = is_same<In, tf32x2>;  // two tf32 parts per element; the consumers split both operands
   static constexpr int kArrivingBytes = kABytes + kBBytes, kStageBytes = kArrivingBytes + (kSplit ? kBBytes : 0);
-  // The number of independent sums. An instruction on few columns has more latency than work, and independent sums need
-  // not wait for each other.
+  // The number of partial sums per element of D. With few columns, an instruction is bound by its latency. Instructions
+  // on different partial sums need not wait for each other.
   static constexpr int kChains = kSplit ? 1 : kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
   // The rows and columns of the tile in D, and the rows of the tile that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
@@ -83,7 +83,7 @@ struct ClusterSplitKTraits {
   static constexpr int kSlice = kSliceRows * kPitch;
   static constexpr int kAddends = kClusterK;
   static constexpr int kClasses = Config::kClasses;
-  // The most neighbouring elements of a row per call of the epilogue that leave no thread without work.
+  // The maximum number of neighbouring elements of a row per call of the epilogue such that every thread has work.
   static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
                                      : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
                                                                                                    : 4;
@@ -140,9 +140,9 @@ __device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* t
   }
 }
 
-// A source of k-tiles: here, boxes of two tensor maps. place(i) returns the position of this block's k-tile number `i`
-// in the operands. advance() moves a position to this block's next k-tile. load() requests the tile of A, of B or of
-// both.
+// A source of k-tiles that loads boxes through two tensor maps. place(i) returns the position of this block's k-tile
+// number `i` in the operands. advance() moves a position to this block's next k-tile. load() requests the tile of A, of
+// B or of both.
 template <typename Config>
 struct ClusterSplitKBoxes {
   using Traits = ClusterSplitKTraits<Config>;
@@ -173,8 +173,8 @@ template <typename Config>
 using ClusterSplitKAccumulators =
     typename ClusterSplitKTraits<Config>::Acc[ClusterSplitKTraits<Config>::kBlocksM][Config::kTileN / 2];
 
-// Clears the `bytes` bytes before the rows of A in the first k-tile. They may have any content, even NaN. `rows` is the
-// address of this warpgroup's rows.
+// Zeroes the first `bytes` bytes of each row of A in the first k-tile. These bytes precede the actual row and may have
+// any content, even NaN. `rows` is the address of this warpgroup's rows.
 template <typename Config>
 __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) {
   for (int row = threadIdx.x % 128; row < ClusterSplitKTraits<Config>::kRowsPerGroup; row += 128) {
@@ -197,7 +197,7 @@ __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) 
 }
 
 // Multiplies all `count` k-tiles of this block. A stage is released only if a later load needs it. `front` is the
-// number of bytes before the rows of A in the first k-tile.
+// number of bytes that precede each row of A in the first k-tile.
 template <typename Config>
 __device__ inline void cluster_splitk_multiply(
     ClusterSplitKAccumulators<Config> (&acc)[ClusterSplitKTraits<Config>::kChains],
@@ -311,7 +311,7 @@ __device__ inline void cluster_splitk_multiply_split(float (&acc)[Config::kTileN
   }
 }
 
-// Writes the sums of the tile to shared memory in the row order of D.
+// Writes the sums of the tile to shared memory as rows of D.
 template <typename Config>
 __device__ inline void cluster_splitk_lay(const ClusterSplitKAccumulators<Config>& acc,
                                           const ClusterSplitKShared<Config>& shared, int32_t group) {

@@ -1,12 +1,12 @@
 // Products of f32 on tensor cores. A number is split into the sum of two tf32 numbers: the number rounded to 11 bits,
-// and the remainder, of which the instruction reads 11 bits. Of the four products of such parts, the product of the two
-// low parts is omitted, since it is below 2^-22 of the whole. Tensor cores truncate sums that ordinary arithmetic
-// rounds. So each instruction starts with a zero accumulator, and ordinary arithmetic adds its result (Ootomo and
-// Yokota, Recovering single precision accuracy from Tensor Cores, 2022).
+// and the remainder, of which the instruction reads 11 bits. Of the four products of the parts of two numbers, the
+// product of the two remainders is omitted, since it is below 2^-22 of the whole. Tensor cores truncate sums that
+// ordinary arithmetic rounds. So each instruction starts with a zero accumulator, and ordinary arithmetic adds its
+// result (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022).
 //
-// The parts of NaN are NaN. FMA instructions multiply numbers whose parts, products or sums of products would leave the
-// range of tf32 although they are in the range of f32. These are infinities, whose remainder would be NaN, and very
-// large or very small numbers.
+// The parts of NaN are NaN. Some numbers are multiplied by FMA instructions instead: infinities, whose remainder would
+// be NaN, and very large or very small numbers, whose parts, products or sums of products would leave the range of
+// tf32.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"

@@ -22,7 +22,7 @@
 
 namespace heddle::tile::cuda {
 
-// The outputs of one thread, with the current row of its image and of its filter.
+// The outputs of one thread, with the current row of the thread's image and of the filter for this image.
 template <typename Config>
 struct PlanarRow {
   using X = typename Config::X;
@@ -38,7 +38,7 @@ struct PlanarRow {
   int32_t x, width;  // position of the first vector; width of the image
   const Filter* filter;
 
-  // Processes the next kCount taps.
+  // Processes the next kCount taps of the filter row.
   template <int kCount>
   __device__ inline void fold() {
     constexpr int kPixels = Config::kLead + (kAcross - 1) * kStride + (kCount - 1) * kDilation + 1;

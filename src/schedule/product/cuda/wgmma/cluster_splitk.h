@@ -9,7 +9,7 @@ namespace heddle::schedule {
 
 // Configurations of tile/kernel/cuda/gemm/sm90_cluster_splitk.h. cluster_configs() returns those that a resolved
 // problem may use. reject() returns the reason why a configuration cannot run; "" if it can. predict_us() returns the
-// predicted time, and shared_bytes() the shared memory of a block.
+// predicted time. shared_bytes() returns the size of the shared memory of a block.
 std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& problem, const CudaTarget& target);
 std::string reject(const ClusterSplitKConfig& config, const WgmmaProblem& problem, const CudaTarget& target);
 double predict_us(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
@@ -18,7 +18,7 @@ int shared_bytes(const WgmmaProblem& problem, const ClusterSplitKConfig& config)
 // Returns the launch of the product, without its tensor maps.
 CudaLaunch cluster_launch(const WgmmaProblem& problem, const ClusterSplitKConfig& config, int workspace);
 
-// The number of blocks, and the k-tiles per block.
+// The number of blocks, and the number of k-tiles per block.
 struct ClusterBlocks {
   int64_t blocks, each;
 };
