@@ -9,8 +9,8 @@ namespace heddle::codegen {
 
 // Kernels that differ only in extents can share one kernel that takes the extents as arguments. To find such kernels, a
 // text is first written with marks around every number that need not be a compile-time constant. The text without these
-// numbers is the kernel's pattern; a pattern and its numbers define a kernel. Kernels with one pattern may share a text
-// in which some numbers are arguments, if the remaining numbers are equal.
+// numbers is the kernel's pattern; a pattern and its numbers define a kernel. If kernels have the same pattern, some of
+// the numbers can become arguments. The kernels then share a text if all other numbers are equal.
 
 // Selects the numbers to mark. kPlaces: the offsets at which the kernel's part of each operand begins. kAll: every
 // number that may be an argument.

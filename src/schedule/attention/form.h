@@ -19,7 +19,7 @@ struct AttentionForm {
   ir::NodeId scores_product = 0, values_product = 0;
   ir::ValueId weights = 0;  // the operand of the second product that is multiplied by V
 
-  // A batch dimension with its strides in elements. If heads share an operand, its stride is 0.
+  // A batch dimension with its strides in elements. The stride of an operand that all heads share is 0.
   struct Batch {
     int64_t extent, q, k, v;
     int64_t table = 0;

@@ -24,7 +24,7 @@ struct LocalGraph {
   std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
 };
 
-// Copies a graph. To replace a node, its user emits other nodes into `to`.
+// Copies a graph. To replace a node, the caller emits other nodes into `to`.
 class GraphCopier {
  public:
   explicit GraphCopier(LocalGraph& local);
@@ -50,8 +50,8 @@ class Sources {
 
   // True if `root` is computed from `value`. Always false if `value` has only one element.
   bool depends(ir::ValueId root, ir::ValueId value);
-  // True if `other` and one of `roots` are computed from a common value, which a single kernel would read only once,
-  // or if one of the two is computed from the other.
+  // True if `other` and one of `roots` are both computed from some value that a single kernel would read only once, or
+  // if one of them is computed from the other.
   bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
   void clear() { known_.clear(); }
 

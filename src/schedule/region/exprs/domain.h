@@ -19,7 +19,7 @@ struct IterationDomain {
   std::vector<VarId> vars;
 };
 
-// Makes a new variable for each extent of a domain.
+// Creates a new variable for each extent of a domain.
 void make_vars(IndexPool& indices, IterationDomain& domain);
 // Splits the extent of each variable in `factors` by the given factor. Afterwards, the caller makes new variables.
 void split_by(IterationDomain& domain, const std::map<VarId, int64_t>& factors);
