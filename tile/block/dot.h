@@ -251,9 +251,9 @@ TILE_INLINE void copy_run(E* to, const T* from, May may) {
 
 }  // namespace detail
 
-// Starts to copy the elements that a tile of pointers addresses to an operand in shared memory, V neighbouring elements
-// at a time. Elements whose mask is false become zero. The copies belong to the thread's current group
-// (sm80::commit_copies).
+// Starts to copy the elements that the pointers in tile `p` refer to into the shared memory of an operand, V
+// neighbouring elements at a time. Elements whose mask is false become zero. The copies belong to the thread's current
+// group (sm80::commit_copies).
 template <typename O, int RowDim, int V, typename T, typename L, typename M>
 TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, const M& mask) {
   constexpr int kDepthDim = 1 - RowDim;

@@ -187,7 +187,7 @@ TILE_HD constexpr int few_rows_sums_bytes(int width) {
   return 32 * attention_partial_floats(width) * static_cast<int>(sizeof(float));
 }
 // True if a warp with `blocks_m` 16-row blocks keeps Q in registers. Otherwise the warp loads Q again for each tile of
-// keys. Split f32 (elements in two parts) always loads Q again, whatever this returns.
+// keys. Split f32 (elements in two parts) always loads Q again, whatever this function returns.
 TILE_HD constexpr bool attention_keeps_queries(int depth, int blocks_m, int element) {
   return depth * blocks_m * element <= 256;
 }

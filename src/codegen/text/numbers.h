@@ -26,8 +26,8 @@ std::string marked(std::string_view type, int64_t bits, std::string_view literal
 // A number that selects an expression. `literal` is the expression for this value. If the number becomes an argument,
 // the text is instead `chosen`, an expression that selects at run time. In it, "{}" stands for the argument.
 std::string choice(int64_t value, std::string_view literal, std::string_view chosen);
-// A placeholder line, later replaced by declarations of the arguments that are used up to the next such line. They are
-// elements of the array `from`.
+// A placeholder line. It is later replaced by declarations of the arguments that are used between this line and the
+// next placeholder line. The arguments are elements of the array `from`.
 std::string argument_line(std::string_view from);
 // The array of arguments as a kernel operand on a CPU.
 std::string argument_array(size_t operand);
@@ -52,7 +52,8 @@ std::string with_arguments(std::string_view text, const std::vector<bool>& argum
 class NumberChoice {
  public:
   virtual ~NumberChoice() = default;
-  // `outer_is_free`: the kernel is not measurably slower with the numbers flagged in NumberedText::outer as arguments.
+  // `outer_is_free`: true if arguments in place of the numbers flagged in NumberedText::outer do not make the kernel
+  // measurably slower.
   virtual std::vector<bool> arguments(const NumberedText& kernel, bool outer_is_free) = 0;
 };
 

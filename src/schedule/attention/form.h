@@ -43,8 +43,8 @@ struct AttentionForm {
   int64_t rows = 1, keys = 1, depth = 1, width = 1;
   Operand q, k, v;
 
-  // The pool of the expressions in `softmax`: the scores and sinks. In them, local variable 0 is the product of Q and
-  // K, and loads refer to ir values.
+  // The pool of the expressions in `softmax`: the scores and sinks. In these expressions, local variable 0 is the
+  // product of Q and K, and loads refer to ir values.
   ExprPool scores;
   VarId batch_var = 0, row_var = 0, outer_var = 0, key_var = 0;
   SoftmaxForm softmax;
