@@ -62,8 +62,8 @@ struct AttentionArgs {
   // The bounds are valid for lengths in this range. For other lengths, all keys are used, and no score is plain.
   int32_t least_length, most_length;
   AttentionPlace q, k, v;
-  // The divisors are the number of splits, of units in a section (without splits), of batches in a section, and of
-  // batches in the last section.
+  // The divisors are the number of splits, the number of units in a section (without splits), the number of batches in
+  // a section, and the number of batches in the last section.
   GemmDivisor by_splits, by_section, by_batches, by_last;
 };
 static_assert(sizeof(AttentionArgs) == 304);
