@@ -62,7 +62,7 @@ class Family {
 
 // Returns the family of an object's class. Throws kInvalidInput, naming `where`, if the object is not an array.
 const Family& family_of(nanobind::handle object, const std::string& where);
-// NumPy's family. It makes the results of calls that pass no array.
+// NumPy's family. It creates the results of calls that pass no array.
 const Family& numpy_family();
 
 // The DLPack C exchange API of an array class; null if the class has no API of the supported version.

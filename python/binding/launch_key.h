@@ -24,7 +24,7 @@ class LaunchKey {
   LaunchKey& operator=(const LaunchKey&) = delete;
 
   // Adds the argument of the next parameter. Returns false if the words cannot represent the argument; the launch then
-  // has no key. `by_value`: the words also depend on the value of a number.
+  // has no key. With `by_value`, if the argument is a number, the words also depend on its value.
   bool add_argument(PyObject* value, bool by_value = false);
   bool add_constant(PyObject* value);
   bool add_absent() { return add(kAbsent, 0); }

@@ -21,7 +21,7 @@ class Backend {
                                    const Target& target, Marks marks) const = 0;
   virtual KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc,
                                  const Target& target, bool marked) const = 0;
-  // True if the kernel can take numbers in its text, such as sizes and strides, as arguments instead.
+  // True if numbers such as sizes and strides can be arguments of the kernel instead of literals in its text.
   virtual bool takes_arguments(const schedule::KernelDesc& desc) const = 0;
 };
 

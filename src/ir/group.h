@@ -13,7 +13,7 @@ enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
   kAttention,    // product, softmax of values computed from it, product; the anchor is the second product
-  kBackToBack,   // two contractions, the second reads the result of the first; the anchor is the second
+  kBackToBack,   // two contractions; the second, which is the anchor, reads the result of the first
   kControl,      // a loop or an if, whose bodies are themselves grouped
   kTile,         // the kernels of a tile-language program; the anchor is the node that calls it
   kReference,    // the reference evaluator runs it

@@ -17,8 +17,8 @@ struct EmbeddedHeader {
 std::span<const EmbeddedHeader> embedded_headers();
 Hash128 headers_hash();
 
-// Makes the folder `root` contain every embedded header with exactly its text. Writes only missing and changed files.
-// Throws kFile.
+// Ensures that the folder `root` contains every embedded header with exactly the embedded text. Writes only missing and
+// changed files. Throws kFile.
 void materialise_headers(const std::string& root);
 
 }  // namespace heddle::jit

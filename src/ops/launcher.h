@@ -12,7 +12,8 @@
 namespace heddle::ops {
 
 // A sequence of kernel launches whose operand addresses change from call to call. A call copies a prepared block of
-// arguments, fills in the addresses and enqueues the kernels. It allocates nothing and handles no text. Thread-safe.
+// arguments, fills in the addresses and enqueues the kernels. It allocates no memory and processes no text.
+// Thread-safe.
 class Launcher {
  public:
   // `module` must outlive the launcher.

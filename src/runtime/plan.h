@@ -39,7 +39,7 @@ struct KernelStep {
   int64_t scratch_bytes = 0;  // per thread
 };
 
-// A sequence of GPU launches. Operand numbers in a launch are indices into `operands`; the number after the last one
+// A sequence of GPU launches. Operand numbers in a launch are indices into `operands`; the number operands.size()
 // refers to the run's counters. The counters are `counter_bytes` bytes that are zero before and after the step.
 struct CudaStep {
   std::vector<CudaLaunch> launches;
@@ -100,7 +100,7 @@ struct Port {
   Shape shape;
   uint32_t buffer;
   int64_t index_bound = 0;                   // if the input holds indices: the smallest indexed extent; 0: unknown
-  std::optional<int64_t> branch_value = {};  // for an input that decides branches: its value in runs on made-up data
+  std::optional<int64_t> branch_value = {};  // for an input that decides branches: its value in runs on generated data
 };
 
 // An input whose value determined shapes when the model was compiled. A run must pass this value.

@@ -39,7 +39,7 @@ struct by_tf32 {
   using Sum = float;
   static constexpr int pieces = 1;
 };
-// Multiplies f32 by three tf32 products. The relative error of a product is at most 2^-21.
+// Computes each product of f32 elements as the sum of three tf32 products. The relative error is at most 2^-21.
 struct by_tf32x3 {
   using In = cuda::tf32;
   using Sum = float;
@@ -59,7 +59,7 @@ struct by_thread {
   static constexpr int pieces = 1;
 };
 
-// The extents of sums of by_thread. Threads read only elements inside M x N, so operands need no padding.
+// The shape of the sums for by_thread. Threads read only elements inside M x N, so operands need no padding.
 template <int M, int N>
 struct by_plain {
   static constexpr int kCoveredM = M, kCoveredN = N;
@@ -72,7 +72,7 @@ inline constexpr bool is_by_thread = false;
 template <typename T>
 inline constexpr bool is_by_thread<by_thread<T>> = true;
 
-// Returns value number `piece` of those that sum to x.
+// Splits x into By::pieces values whose sum is x, and returns the value with index `piece`.
 template <typename By, typename T>
 TILE_INLINE typename By::In piece_of(T x, int piece) {
   using In = typename By::In;
@@ -148,8 +148,8 @@ struct SharedOperand {
   }
 };
 
-// A first operand that a warp holds in registers as the sums of another product (mma_layout with one warp along the
-// columns). Two blocks of 8 columns are one step of k.
+// The left operand of a product, held by a warp in registers. Its layout is that of the sums of another product
+// (mma_layout with one warp along the columns). Two blocks of 8 columns are one step of k.
 template <typename In, typename L>
 struct HeldOperand {
   static_assert(sizeof(In) == 2);
@@ -251,9 +251,9 @@ TILE_INLINE void copy_run(E* to, const T* from, May may) {
 
 }  // namespace detail
 
-// Starts to copy the elements that a tile of pointers addresses to an operand in shared memory, V neighbouring elements
-// at a time. Elements whose mask is false become zero. The copies belong to the thread's current group
-// (sm80::commit_copies).
+// Starts to copy the elements that the pointers in tile `p` refer to into the shared memory of an operand, V
+// neighbouring elements at a time. Elements whose mask is false become zero. The copies belong to the thread's current
+// group (sm80::commit_copies).
 template <typename O, int RowDim, int V, typename T, typename L, typename M>
 TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, const M& mask) {
   constexpr int kDepthDim = 1 - RowDim;
@@ -276,9 +276,9 @@ constexpr int dot_bytes() {
 }
 
 // Returns c + a b. `Sums` is the mma_layout of the rows and columns of c, which must be the layout of c. With
-// by_thread, `Sums` is by_plain, and c may have any layout. A batch dimension must be the first dimension, and only the
-// outermost register digits of each tile may number it. The products of a batch pass through shared memory one after
-// another.
+// by_thread, `Sums` is by_plain, and c may have any layout. A batch dimension must be the first dimension. In each
+// tile, only the outermost register digits may index the batch dimension. The products of a batch pass through shared
+// memory one after another.
 template <typename By, typename Sums, typename T, typename U, typename Acc, typename La, typename Lb, typename Lc,
           typename S>
 TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>& b, const Tile<Acc, Lc>& c) {

@@ -17,8 +17,8 @@ TILE_INLINE auto expand(const Tile<T, L>& x) {
   return rename<expand_t<L, Axis>>(x);
 }
 
-// Repeats x along dimension Axis, where x has length 1. To is the layout of the result. The layout of x must be To with
-// Axis squeezed.
+// Repeats x along dimension Axis, in which x must have length 1. To is the layout of the result. Each thread must hold
+// the same elements in the layout of x as in squeeze_t<To, Axis>, which is To with length 1 along Axis.
 template <typename To, int Axis, typename T, typename L>
 TILE_INLINE Tile<T, To> broadcast(const Tile<T, L>& x) {
   static_assert(same_threads<L, squeeze_t<To, Axis>>(), "convert to squeeze_t<To, Axis> first");
@@ -85,7 +85,7 @@ TILE_INLINE void lay_down(T* shared, const Tile<T, L>& x) {
     if (mine) shared[row_major<typename L::shape>(p)] = x.v[r];
   });
 }
-// Returns a tile in which register r, at position p, is element f(r, p) of `shared` (a row-major index).
+// Returns a tile whose register r, which holds the element at position p, is shared[f(r, p)].
 template <typename To, typename T, typename F>
 TILE_INLINE Tile<T, To> pick_up(const T* shared, F f) {
   Tile<T, To> y{};

@@ -7,8 +7,8 @@
 
 namespace heddle::tile {
 
-// Maps a batch number (for example, the number of a head of an image) to a coordinate in one of the two outer
-// dimensions of an operand's tensor map: batch / a % b. If the operand does not have that dimension, b is 1.
+// Maps a batch index (for example, the index of a head of an image) to a coordinate in one of the two outer dimensions
+// of an operand's tensor map: batch / a % b. If the operand does not have that dimension, b is 1.
 struct AttentionCoordinate {
   GemmDivisor by, by_extent;  // divisors a and b
   int32_t extent;             // b
@@ -41,8 +41,8 @@ struct AttentionBound {
 // unit of work at a time: a row tile of a batch, or one of `splits` parts of that tile's keys.
 //
 // If V and O have more columns than a block can hold, their columns are divided into panels (Config::kPanels). Each
-// panel of a batch then counts as a batch of its own; the panels of a batch are numbered consecutively. Their units
-// compute the product of Q and K again.
+// panel of a batch then counts as a separate batch; the panels of a batch have consecutive batch indices. The units of
+// every panel compute the product of Q and K again.
 //
 // Units are ordered by sections of batches. Within a section, the units of the first row tile (`descending`: the last)
 // of every batch come first, then those of the next row tile of every batch, and so on.
@@ -59,10 +59,12 @@ struct AttentionArgs {
   int32_t descending;
   float factor, scale;  // plain scores = factor * products; scale = factor * log2(e)
   AttentionBound first, plain_first, plain_last, last;
-  int32_t least_length, most_length;  // valid lengths for the bounds; for others, all keys count, none as plain
+  // The bounds are valid for lengths in this range. For other lengths, all keys are used, and no score is plain.
+  int32_t least_length, most_length;
   AttentionPlace q, k, v;
-  GemmDivisor by_splits, by_section, by_batches, by_last;  // by splits; by units of a section without splits; by
-                                                           // batches of a section, of the last section
+  // The divisors are the number of splits, the number of units in a section (without splits), the number of batches in
+  // a section, and the number of batches in the last section.
+  GemmDivisor by_splits, by_section, by_batches, by_last;
 };
 static_assert(sizeof(AttentionArgs) == 304);
 
@@ -92,18 +94,18 @@ TILE_HD constexpr int attention_partial_floats(int width) {
 // by a counter of finished splits for every 64 rows.
 inline constexpr int kAttentionWalkCounters = 2;
 
-// A unit of work, which the producer warp passes to the consumers. It covers the key tiles [first, last); those in
-// [plain_first, plain_last) have plain scores. If a batch has fewer key tiles than there are splits, some splits have
-// no tiles.
+// A unit of work, which the producer warp passes to the consumers. It covers the key tiles [first, last). In the tiles
+// [plain_first, plain_last), all scores are plain: the product times a factor, without a mask. If a batch has fewer key
+// tiles than there are splits, some splits have no tiles.
 struct alignas(16) AttentionUnit {
   int32_t number, batch, row, split;  // number < 0: no further unit
   int32_t first, plain_first, plain_last, last;
   int32_t column;  // the panel's first column in V and O
 };
 
-// Registers per thread: when the kernel starts (from the 65,536 of an SM, in multiples of 8), then in the producer
-// warpgroup, which releases most of its registers, and in the consumers. The producer needs more registers if it gets
-// units from a counter (`asks`).
+// Registers per thread: `entry` when the kernel starts, then `producer` in the producer warpgroup and `consumer` in the
+// consumers. All three are multiples of 8, and the registers of all threads must fit in the 65,536 of an SM. The
+// producer releases most of its registers, but needs more of them if it gets units from a counter (`asks`).
 struct AttentionBudget {
   int entry, producer, consumer;
 };
@@ -185,12 +187,12 @@ TILE_HD constexpr int few_rows_sums_bytes(int width) {
   return 32 * attention_partial_floats(width) * static_cast<int>(sizeof(float));
 }
 // True if a warp with `blocks_m` 16-row blocks keeps Q in registers. Otherwise the warp loads Q again for each tile of
-// keys. Split f32 (elements in two parts) always loads Q again, whatever this returns.
+// keys. Split f32 (elements in two parts) always loads Q again, whatever this function returns.
 TILE_HD constexpr bool attention_keeps_queries(int depth, int blocks_m, int element) {
   return depth * blocks_m * element <= 256;
 }
-// mma_attention_q_bytes(): bytes of Q's tile, which also stages the results before they are stored. The functions
-// below: bytes of all shared memory.
+// mma_attention_q_bytes() returns the size in bytes of Q's tile, which also stages the results before they are stored.
+// The functions below return the size of all shared memory in bytes.
 TILE_HD constexpr int mma_attention_q_bytes(int tile_m, int depth, int width, int element) {
   const int pieces = (width * element + kGemmRowBytes - 1) / kGemmRowBytes;
   const int q = tile_m * depth * element, o = tile_m * pieces * kGemmRowBytes;

@@ -17,8 +17,8 @@ struct ScatterArgs {
   int64_t count;  // updates per column
 };
 
-// One of the dimensions that number the columns of a ScatterElements (all dimensions except the scatter axis). Columns
-// with an index of at least `indexed` in this dimension have no updates.
+// One of the dimensions that index the columns of a ScatterElements (all dimensions except the scatter axis). A column
+// has no updates if its index in this dimension is `indexed` or greater.
 struct ScatterDim {
   int64_t extent, indexed, stride, index_stride;  // strides of the updates and of the indices, in elements
 };
@@ -29,7 +29,7 @@ struct ScatterElementsArgs {
   int64_t threads;           // outer * 2^shares * inner
   int64_t step, index_step;  // strides along a column: of the updates, and of the indices
   int32_t shares;
-  int32_t inner_dims, dims;  // entries of `dim`: first those of `inner`, last dimension first; in total
+  int32_t inner_dims, dims;  // entries of `dim`: of `inner` (these come first); in total
   int32_t unused;
   ScatterDim dim[kScatterMostDims];
 };
@@ -42,7 +42,7 @@ struct ScatterNdArgs {
   int32_t depth, unused;
   int64_t extent[kScatterMostDims];
 };
-inline constexpr int kScatterChunk = 512;  // tuples per pass: a block keeps their row numbers in shared memory
+inline constexpr int kScatterChunk = 512;  // tuples per pass: a block keeps their row indices in shared memory
 
 // Arguments of the selection kernel. It selects the first k elements of each column of x, and stores their values and
 // positions. x has the shape [outer][n][inner], the results [outer][k][inner]. Each block processes one column.
@@ -53,7 +53,7 @@ struct SelectArgs {
   void* list;  // k elements per column in global memory, if k > kSelectTile
   int64_t n, k, inner;
 };
-inline constexpr int kSelectTile = 2048;  // elements sorted in shared memory at a time; smaller columns at once
+inline constexpr int kSelectTile = 2048;  // maximum number of elements sorted in shared memory at a time
 // Bytes of shared memory that follow the tile: counts by digit, counts by warp, and four other numbers.
 inline constexpr int kSelectCountBytes = 4 * (256 + 32 + 4);
 // The size of a key with its position, for elements of `element` bytes.

@@ -168,7 +168,8 @@ struct arg_accumulator {
   }
 };
 
-// Updates best values and their positions in memory. Each lane has an independent result.
+// Updates the best values in `best` and their positions in `where`; both are arrays in memory. Each lane has an
+// independent result.
 template <bool Max, bool Last, int W, typename T, typename N>
 TILE_INLINE void arg_columns(T* best, int64_t* where, vec<T, W> v, vec<int64_t, W> position, N n) {
   arg_accumulator<Max, Last, T, int64_t, W> a;

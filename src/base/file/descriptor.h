@@ -28,12 +28,12 @@ class Descriptor {
   int fd_;
 };
 
-// Throws kFile with a message such as "opening the file failed: ...". `action` is the first part, "opening the file".
-// `error` is an errno value, whose text is the second part.
+// Throws kFile with a message such as "opening the file failed: ...". `action` is the beginning, such as "opening the
+// file". `error` is an errno value; its text is the end of the message.
 [[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {});
 
-// True if `path` still refers to the open file `fd`: other processes may have replaced or removed the file. A symbolic
-// link at `path` is not followed.
+// True if `path` still refers to the open file `fd`. False, for example, if another process has replaced or removed the
+// file. A symbolic link at `path` is not followed.
 bool is_named(int fd, const std::string& path);
 
 }  // namespace heddle

@@ -22,7 +22,7 @@ class GatherEmitter : public AddressEmitter {
   std::optional<std::string> gather(schedule::ExprId load);
 
  private:
-  // Such an index as a sum: `shared` is the same for all lanes, `lanes` differs by lane.
+  // An index of lane_index() as a sum: `shared` is the same for all lanes, `lanes` differs by lane.
   struct LanePositions {
     schedule::Index shared;
     std::string lanes;

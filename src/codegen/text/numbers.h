@@ -9,8 +9,8 @@ namespace heddle::codegen {
 
 // Kernels that differ only in extents can share one kernel that takes the extents as arguments. To find such kernels, a
 // text is first written with marks around every number that need not be a compile-time constant. The text without these
-// numbers is the kernel's pattern; a pattern and its numbers define a kernel. Kernels with one pattern may share a text
-// in which some numbers are arguments, if the remaining numbers are equal.
+// numbers is the kernel's pattern; a pattern and its numbers define a kernel. If kernels have the same pattern, some of
+// the numbers can become arguments. The kernels then share a text if all other numbers are equal.
 
 // Selects the numbers to mark. kPlaces: the offsets at which the kernel's part of each operand begins. kAll: every
 // number that may be an argument.
@@ -26,8 +26,8 @@ std::string marked(std::string_view type, int64_t bits, std::string_view literal
 // A number that selects an expression. `literal` is the expression for this value. If the number becomes an argument,
 // the text is instead `chosen`, an expression that selects at run time. In it, "{}" stands for the argument.
 std::string choice(int64_t value, std::string_view literal, std::string_view chosen);
-// A placeholder line, later replaced by declarations of the arguments that are used up to the next such line. They are
-// elements of the array `from`.
+// A placeholder line. It is later replaced by declarations of the arguments that are used between this line and the
+// next placeholder line. The arguments are elements of the array `from`.
 std::string argument_line(std::string_view from);
 // The array of arguments as a kernel operand on a CPU.
 std::string argument_array(size_t operand);
@@ -52,7 +52,8 @@ std::string with_arguments(std::string_view text, const std::vector<bool>& argum
 class NumberChoice {
  public:
   virtual ~NumberChoice() = default;
-  // `outer_is_free`: the kernel is not measurably slower with the numbers flagged in NumberedText::outer as arguments.
+  // `outer_is_free`: true if arguments in place of the numbers flagged in NumberedText::outer do not make the kernel
+  // measurably slower.
   virtual std::vector<bool> arguments(const NumberedText& kernel, bool outer_is_free) = 0;
 };
 

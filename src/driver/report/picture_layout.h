@@ -8,8 +8,8 @@ namespace heddle::driver {
 
 // Computes the positions of a picture's boxes and the routes of its edges. A box's layer is the length of the longest
 // path to the box. If there are many layers, they are folded into columns that are read alternately downwards and
-// upwards. In a network whose second half reads results of the first half (a UNet), both ends of such an edge are then
-// at about the same height.
+// upwards. In some networks (UNet), the second half reads results of the first half. An edge from one half to the other
+// then begins and ends at about the same height.
 //
 // An edge to the next layer is a curve. All other edges run in the gaps between layers and in lanes beside the columns,
 // which contain no boxes. All edges from one box share a lane.

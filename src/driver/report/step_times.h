@@ -21,8 +21,8 @@ struct StepTimes {
   int64_t runs = 0;
   double waiting = 0;          // Contention::waiting() during the runs (CPU only)
   std::vector<Slice> one_run;  // from time_by_records(): the slices of a run of median length
-  // The following fields need the device's records. With them, `steps` counts each instant once, for the step that
-  // began first.
+  // The following fields need the device's records. If there are records, the times in `steps` do not overlap: an
+  // instant at which several steps run counts only for the step that began first.
   std::vector<int64_t> kernels;   // for each step: recorded time of its kernels; empty: unknown
   std::vector<int64_t> launches;  // for each step: number of kernel launches; empty: unknown
   bool by_order = false;          // operations were matched by order: CUPTI did not distinguish the nodes of graphs
@@ -43,8 +43,8 @@ uint64_t step_context();
 StepTimes time_by_records(const runtime::Executor& executor, const std::vector<Tensor>& inputs,
                           profile::GpuCollector& collector);
 
-// Assigns the operations of a CUDA-graph run to plan steps by matching them, in start order, with a run without graphs.
-// Returns false if the runs differ in the number or names of operations.
+// Assigns the operations of a CUDA-graph run to plan steps by matching them, in start order, with the operations of a
+// run without graphs. Returns false if the runs differ in the number or names of operations.
 bool tie_by_order(std::vector<profile::GpuOperation>& run, const std::vector<profile::GpuOperation>& without_graphs);
 
 // Computes the times from records. `runs` has the operations of each run, in start order.

@@ -121,7 +121,7 @@ std::vector<size_t> topological_order(const std::vector<NodeProto>& nodes);
 std::vector<std::string_view> free_names(const GraphProto& graph);
 
 // Throws kLimit if expanding the model's functions would give too many nodes or nesting levels. Throws kMalformedModel
-// if a function calls itself. Both are computed without expanding.
+// if a function calls itself. Expands no function for these checks.
 void check_expansion(const ModelState& state);
 
 // Throws kUnsupportedOperator if some nodes have no handler; the error lists all of them. Otherwise throws

@@ -19,17 +19,19 @@ struct Allocation {
 
 // Memory of this process as seen by programs that run one after another. If `allocations` is not empty, each access
 // must be inside one of them. With `races`, it is an error if two programs access the same cell and one of them writes
-// it. There are two exceptions: both accesses are atomic, or the later program did an acquiring atomic before its
-// access.
+// it. There are two exceptions: both accesses are atomic, or the later program executed an atomic operation with
+// acquire semantics before its access.
 class Memory {
  public:
   Memory(const Kernel& kernel, std::vector<Allocation> allocations, bool races);
 
   void enter_program(std::array<int64_t, 3> program);
-  // Sets the op that makes the following accesses. In these, `lane` is the index of an element in the op's tile.
+  // Sets the op that performs the following accesses. Their argument `lane` is the index of an element in the op's
+  // tile.
   void enter_op(const Op& op) { op_ = &op; }
 
-  // `is_volatile`: the value may come from another program. The load then counts as an acquiring atomic.
+  // `is_volatile`: the value may come from another program. The load then counts as an atomic operation with acquire
+  // semantics.
   Cell load(uint64_t address, Element element, size_t lane, bool is_volatile = false);
   void store(uint64_t address, Element element, Cell value, size_t lane);
   // Replaces the value at `address` by update(old value) and returns the old value. Call check() first.

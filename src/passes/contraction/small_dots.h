@@ -6,8 +6,8 @@
 namespace heddle::passes {
 
 // For a GPU: rewrites products of a long matrix and a small constant matrix as sums of products of elements. Examples
-// are mixing the heads of an attention, or converting a few channels. Such a product is memory-bound. As a sum, one
-// kernel computes it together with the adjacent memory-bound ops.
+// are products that mix the heads of an attention or convert a few channels. Such a product is memory-bound. Once it is
+// a sum, one kernel can compute it together with the adjacent memory-bound ops.
 ir::Graph small_dots(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -8,8 +8,8 @@
 namespace heddle::passes {
 
 // Rewrites outputs that share the memory of an input (Graph::Port::alias) and differ from it in only some elements.
-// They become scatters `in_place`, whose kernels write only the changed elements. Besides scatters, the pass recognises
-// these outputs:
+// Each becomes a scatter with the attribute `in_place`, whose kernel writes only the changed elements. Besides
+// scatters, the pass recognises these outputs:
 //   select(position == where, new, input), if `where` and `new` are constant along a dimension (a static key cache);
 //   concat(input[:k], new, input[k + n:]) along a dimension;
 //   a scatter of slices between transposes, the exported form of index_copy_ and index_put_.

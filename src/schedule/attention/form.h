@@ -19,7 +19,7 @@ struct AttentionForm {
   ir::NodeId scores_product = 0, values_product = 0;
   ir::ValueId weights = 0;  // the operand of the second product that is multiplied by V
 
-  // A batch dimension with its strides in elements. If heads share an operand, its stride is 0.
+  // A batch dimension with its strides in elements. The stride of an operand that all heads share is 0.
   struct Batch {
     int64_t extent, q, k, v;
     int64_t table = 0;
@@ -43,8 +43,8 @@ struct AttentionForm {
   int64_t rows = 1, keys = 1, depth = 1, width = 1;
   Operand q, k, v;
 
-  // The pool of the expressions in `softmax`: the scores and sinks. In them, local variable 0 is the product of Q and
-  // K, and loads refer to ir values.
+  // The pool of the expressions in `softmax`: the scores and sinks. In these expressions, local variable 0 is the
+  // product of Q and K, and loads refer to ir values.
   ExprPool scores;
   VarId batch_var = 0, row_var = 0, outer_var = 0, key_var = 0;
   SoftmaxForm softmax;

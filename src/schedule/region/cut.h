@@ -24,7 +24,7 @@ struct LocalGraph {
   std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
 };
 
-// Copies a graph. To replace a node, its user emits other nodes into `to`.
+// Copies a graph. To replace a node, the caller emits other nodes into `to`.
 class GraphCopier {
  public:
   explicit GraphCopier(LocalGraph& local);
@@ -50,8 +50,8 @@ class Sources {
 
   // True if `root` is computed from `value`. Always false if `value` has only one element.
   bool depends(ir::ValueId root, ir::ValueId value);
-  // True if `other` and one of `roots` are computed from a common value, which a single kernel would read only once,
-  // or if one of the two is computed from the other.
+  // True if `other` and one of `roots` are both computed from some value that a single kernel would read only once, or
+  // if one of them is computed from the other.
   bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
   void clear() { known_.clear(); }
 
@@ -65,9 +65,11 @@ class Sources {
   std::map<ir::ValueId, std::vector<ir::ValueId>> known_;
 };
 
-// Returns the cheapest values to store in place of `value`, for use by later kernels. These are the last values with
-// the same number of elements that elementwise and reshape nodes compute from `value` alone, before a broadcast or
-// another reduction. Returns an empty set if one of these values is in `roots`.
+// Returns the cheapest values to store in place of `value`, for use by later kernels. Starting at `value`, the function
+// follows elementwise and reshape nodes whose results have as many elements as `value`. It does not follow a node that
+// also depends on `value` through another kind of node, such as a broadcast or a reduction. Returns the values on these
+// paths (including `value`) that a node outside the paths uses. Returns an empty set if any value on the paths is in
+// `roots`.
 std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
                                ir::ValueId value, const std::set<ir::ValueId>& roots);
 

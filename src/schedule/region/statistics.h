@@ -19,11 +19,11 @@ struct Deviation {
 };
 std::optional<Deviation> find_deviation(const ir::Graph& graph, ir::NodeId id);
 
-// Splits the rows into `parts` equal runs, sums each run around its own mean, and combines the sums. `parts` must
-// divide the number of rows.
+// Splits the rows into `parts` ranges of equal length, sums each range around its own mean, and combines the sums.
+// `parts` must divide the number of rows.
 void split_deviation(LocalGraph& local, const Deviation& deviation, int64_t parts);
 
-// Splits the statistics of large columns, which do not stay on the chip.
+// Splits the statistics of columns that are too large to stay in on-chip memory.
 void split_statistics(LocalGraph& local, const CudaTarget& cuda);
 
 }  // namespace heddle::schedule

@@ -13,8 +13,9 @@ namespace heddle::schedule {
 
 std::string_view to_string(Scheme scheme);
 
-// One dimension of the grid, divided into blocks of `block` values. If block = 1, an iteration of the grid fixes the
-// variable. Otherwise the loops of the iteration's stages cover the range [k * block, min((k + 1) * block, extent)).
+// One dimension of the grid, divided into blocks of `block` values. If block = 1, the variable is constant in each
+// iteration of the grid. Otherwise the loops of the iteration's stages cover the range [k * block, min((k + 1) * block,
+// extent)).
 struct GridDim {
   VarId var;
   int64_t block = 1;
@@ -117,8 +118,8 @@ struct Stage {
   std::vector<Piece> pieces;
 };
 
-// The part of a kernel description that is the same for all targets, for kernels over memory-bound nodes: a grid of
-// independent iterations.
+// The part of a kernel's description that is the same for all targets. The kernel computes memory-bound nodes in a grid
+// of independent iterations.
 struct RegionDesc {
   ExprPool pool;
   std::vector<GridDim> grid;

@@ -101,7 +101,7 @@ __device__ inline uint32_t cluster_rank() {
   return rank;
 }
 // Copies shared memory from `from` to the offset of `to` in block `block` of the cluster, which may be this block. The
-// bytes count on that block's barrier at the offset of `full`. All pointers are to this block's shared memory;
+// barrier at the offset of `full` in that block counts the bytes. All pointers are to this block's shared memory;
 // addresses and `bytes` are multiples of 16. The destination block must have started, and this block must not exit
 // until the bytes have arrived.
 __device__ inline void copy_to_block(void* to, const void* from, uint32_t bytes, Barrier& full, uint32_t block) {
@@ -127,8 +127,8 @@ __device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait;" ::: "memory");
 }
 
-// Sets the registers per thread of a warpgroup: warpgroup_reg_dealloc() releases registers, warpgroup_reg_alloc() waits
-// for released ones and takes them. All four warps of the warpgroup must execute the call.
+// Sets the registers per thread of a warpgroup. warpgroup_reg_dealloc() releases registers. warpgroup_reg_alloc() waits
+// until enough registers have been released. All four warps of the warpgroup must execute the call.
 template <int Registers>
 __device__ inline void warpgroup_reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));

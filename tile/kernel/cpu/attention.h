@@ -6,7 +6,7 @@
 // element times kScale:
 //   template <int W, typename N>
 //   vec<float, W> operator()(vec<float, W> acc, int64_t batch, int64_t row, int64_t col, N n) const
-// `col` is the key. `Sink` returns the score of an additional key of each row, which has no value:
+// `col` is the key. Each row may have one additional key without a value; `Sink` returns the score of this key:
 //   vec<float, 1> operator()(int64_t batch, int64_t row) const
 // The epilogue is that of gemm() (tile/kernel/cpu/gemm.h).
 #pragma once
@@ -201,7 +201,7 @@ class Attention {
     }
   }
 
-  // Returns the greatest score of a row. Computes scores that are not plain before.
+  // Returns the greatest score of a row. First computes the scores that are not plain.
   TILE_INLINE float greatest(bool plain, int64_t i, int64_t rows, int64_t row, Part keys) {
     if constexpr (!Config::kScaled) {
       if (!plain) return make_scores(i, rows, row, keys);
@@ -316,7 +316,7 @@ class Attention {
 //   kScaled: all scores are plain. A plain score is the product times kScale, which is positive.
 //   kRanges: `ranges` gives, for every kAttentionRows rows, their keys and which of these keys have plain scores.
 //     Otherwise `ranges` is null.
-//   kZeroIfEmpty: a row whose scores are all minus infinity gives 0; otherwise NaN.
+//   kZeroIfEmpty: if true, the result of a row whose scores are all minus infinity is 0; if false, it is NaN.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Epilogue>
 void attention(const MicroKernels<float, float>& micro, const AttentionShape& shape, const AttentionKeys* ranges,
                const AttentionOperand<Q>& q, const AttentionOperand<K>& k, const AttentionOperand<V>& v,

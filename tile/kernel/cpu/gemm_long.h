@@ -1,6 +1,6 @@
 // gemm() for long k. Sums s.block_k steps of k at a time in registers, and then adds these partial sums to compensated
-// sums in scratch: the rounding error of a plain sum grows with the square root of its number of terms. A block of A
-// and of B stays in the caches meanwhile.
+// sums in scratch: the rounding error of a plain sum grows with the square root of its number of terms. Meanwhile, a
+// block of A and a block of B stay in the caches.
 #pragma once
 
 #include "tile/kernel/cpu/gemm.h"
@@ -10,7 +10,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Adds the products of `steps` of these rows with panels [panel0, panel1) to the sums, one micro tile after another.
+// Multiplies the steps `steps` of a block of rows of A by panels [panel0, panel1) of B. Adds the products to the sums,
+// one micro tile after another.
 template <int NV, bool NarrowTail, typename T, typename TB, typename B>
 TILE_INLINE void gemm_steps(const MicroKernels<T, TB>& micro, const GemmShape& s, const GemmRows<T>& block, const B& b,
                             Steps steps, int64_t panel0, int64_t panel1, T* c, T* b_scratch, const LongSums<T>& sums) {

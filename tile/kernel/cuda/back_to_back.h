@@ -132,7 +132,7 @@ class InnerFragments<Config, W1, false> {  // in shared memory: one tile for eac
 };
 
 // Converts the accumulators to D0, one pair at a time, and puts them into `inner`. Columns beyond the end of D0 are set
-// to zero, whatever values A has. Rows beyond its end are undefined.
+// to zero, even if A contains NaN or infinity. Rows beyond the end of D0 are undefined.
 template <typename Traits, typename Inner, typename Between>
 __device__ inline void hand_on(Inner& inner, const float (&acc)[Traits::kBlocksM][Traits::kBlocksN0][4],
                                const Between& between, const BackToBackArgs& args, int batch, int row, int column) {

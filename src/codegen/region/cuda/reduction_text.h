@@ -9,7 +9,8 @@
 
 namespace heddle::codegen {
 
-// Return names and tile types for the reductions of one pass over a tile.
+// The following functions return type names and variable names in the text of a reduction. value_type() is the type of
+// a value, combiner() the functor that combines two values.
 std::string value_type(const schedule::CudaReduction& r);
 std::string combiner(const schedule::CudaReduction& r);
 // Returns the type in which a thread accumulates a reduction over vectors of `width` elements.

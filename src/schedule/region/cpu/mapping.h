@@ -7,8 +7,8 @@ namespace heddle::schedule {
 // The parallel structure of a CPU kernel.
 struct Mapping : RegionMapping {
   bool packed = false;  // `transposed` is short and not blocked; a vector holds several rows along it
-  // Set if whole rows, contiguous along the vector variable, are gathered: the variable that selects the row. The
-  // positions and weights of a block of rows are computed together.
+  // The variable that selects the row, if the kernel gathers whole rows that are contiguous along the vector variable.
+  // The positions and weights of a block of rows are then computed together.
   std::optional<VarId> rows;
   int64_t tasks = 1;
 };

@@ -12,13 +12,13 @@
 
 namespace heddle::schedule {
 
-// The parallel structure of a GPU kernel. The variable `serial` counts as fixed.
+// The parallel structure of a GPU kernel. `fixed` includes the variable `serial`.
 struct CudaMapping : RegionMapping, CudaShape {};
 
 // Registers per thread reserved in a serial loop, not counting those for values that the thread keeps.
 inline constexpr int64_t kSerialReserve = 48;
 
-// `carry`: a variable that some reductions reduce over may become the serial loop of a block.
+// `carry`: allows a variable that some reductions reduce over to become the serial loop of a block.
 MapResult map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
                    bool carry, ForcedMapping forced = ForcedMapping::kNone);
 

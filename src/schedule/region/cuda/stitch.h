@@ -41,7 +41,7 @@ struct CudaReduction {
     kGroup,    // over a row's columns: the results of the rows go to scratch
     kColumn,   // over a column's rows: the results of the columns go to scratch
     kThread,   // over the rows of a thread's only column: the result stays in registers
-    kCarried,  // each point over the iterations of the serial loop, then over the teams of the block
+    kCarried,  // for each point: over the iterations of the serial loop, then over the teams of the block
   };
   Over over = Over::kTeam;
   std::optional<uint32_t> scratch;  // buffer id

@@ -19,7 +19,7 @@ struct IterationDomain {
   std::vector<VarId> vars;
 };
 
-// Makes a new variable for each extent of a domain.
+// Creates a new variable for each extent of a domain.
 void make_vars(IndexPool& indices, IterationDomain& domain);
 // Splits the extent of each variable in `factors` by the given factor. Afterwards, the caller makes new variables.
 void split_by(IterationDomain& domain, const std::map<VarId, int64_t>& factors);
@@ -32,8 +32,8 @@ std::optional<std::pair<size_t, size_t>> run_of(std::span<const int64_t> extents
 
 // Returns the variables of the domain that index a smaller tensor: consecutive variables whose extents multiply to the
 // tensor's element count. All matches are correct; the function returns the outermost match, which keeps the tensor's
-// reductions parallel. If `by_dims`, it also accepts variables with the extents of the tensor's dimensions that are not
-// consecutive. Returns nullopt if there is no match.
+// reductions parallel. If `by_dims`, it also accepts variables that are not consecutive but whose extents are those of
+// the tensor's dimensions. Returns nullopt if there is no match.
 std::optional<std::vector<VarId>> place_on(const IterationDomain& domain, const Shape& shape, bool by_dims);
 
 // Returns the variables that index a partial result of shape `shape`. Dimensions 0 to `part_dim` (the dimension of the

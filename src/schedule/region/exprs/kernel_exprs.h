@@ -76,7 +76,7 @@ class KernelExprs {
   const KernelContext& context_;
   std::vector<ir::ValueId> values_;
   std::vector<RootTarget> targets_;
-  bool by_dims_ = false;  // smaller roots use the variables whose extents equal their dimensions
+  bool by_dims_ = false;  // a smaller root uses the variables whose extents equal the root's dimensions
   std::map<ExtraKey, IterationDomain> extra_;
   Inliner* inliner_ = nullptr;
   std::map<std::pair<ir::ValueId, std::vector<Index>>, uint32_t> site_ids_;

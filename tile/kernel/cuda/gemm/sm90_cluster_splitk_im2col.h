@@ -1,7 +1,7 @@
-// tile/kernel/cuda/gemm/sm90_cluster_splitk.h for convolutions. TMA gathers the pixels under one tap, for a range of
-// windows, as rows of A (see sm90_im2col.h). The index k is (tap, channel); the channels of each tap fill whole
-// k-tiles. The k-tiles are distributed cyclically over the blocks of a cluster. B holds the filters as rows of
-// channels, with one batch per tap.
+// The kernel of tile/kernel/cuda/gemm/sm90_cluster_splitk.h, for convolutions. For one filter tap and a range of
+// windows, TMA gathers the pixels that the tap multiplies (see sm90_im2col.h). These pixels become rows of A. The index
+// k is (tap, channel); the channels of each tap fill whole k-tiles. The k-tiles are distributed cyclically over the
+// blocks of a cluster. B holds the filters as rows of channels, with one batch per tap.
 //
 // Config is that of sm90_cluster_splitk.h with 16-bit operands contiguous along k, kSwapped = false and kClasses = 1.
 // Batches are groups of channels. If there are several groups, each has whole k-tiles, and the filters of the groups

@@ -10,7 +10,7 @@
 
 namespace heddle::tile::sm90 {
 
-// The position in D of piece `piece` of the part of a tile that belongs to warp `warp`.
+// The position in D of piece `piece` of warp `warp`. Each warp stores a part of the tile, divided into pieces.
 template <typename Config>
 struct PiecePlace {
   int32_t row, col;
@@ -116,8 +116,8 @@ struct ResidualPipeline<Config, true> {
       }
     }
   }
-  // Switches to the last tile of the other warpgroup: its tile number `tile`. All pieces of this tile have already been
-  // requested.
+  // Switches to the last tile of the other warpgroup. `tile` is the number of tiles that the other warpgroup had before
+  // this one. All pieces of this last tile have already been requested.
   __device__ void join(int32_t tile) {
     static_assert(kPieces == kPlaces);
     warp_ ^= 4;

@@ -8,9 +8,10 @@
 namespace heddle::tile::sm80 {
 
 // The byte offset of element (row, k) of a tile. With AlongK, the tile is stored as rows of TileK elements. Otherwise
-// it is stored as strips of at most 128 bytes of rows, with one line per k. Pieces of 16 bytes are swizzled so that
-// reads of fragments have no bank conflicts. Such a read loads one piece from each of eight rows (or lines). For 32-bit
-// elements that are contiguous along rows, it loads eight rows of four lines, which must have at least 64 bytes.
+// it is stored in strips, which span at most 128 bytes along the rows and have one line per k. Pieces of 16 bytes are
+// swizzled so that reads of fragments have no bank conflicts. Such a read loads one piece from each of eight rows (or
+// lines). For 32-bit elements that are contiguous along rows, it loads eight rows of four lines; a line must then have
+// at least 64 bytes.
 template <typename T, int Rows, int TileK, bool AlongK>
 struct SwizzledTile {
   static constexpr bool kAlongK = AlongK;
@@ -73,8 +74,8 @@ class FragmentReader {
  private:
   static constexpr bool kMatrices = AlongK || sizeof(In) == 2;
 
-  // Returns the offset of a block and step. Both set only bits that are zero in the lane's offset before swizzling,
-  // so xor adds them and keeps the swizzle.
+  // Returns the offset of a block and step. The block and the step set only bits that are zero in the lane's offset
+  // before swizzling, so xor adds these bits and keeps the swizzle.
   __device__ static uint32_t place(uint32_t at, int block, int step) {
     if constexpr (AlongK) {
       return (at ^ static_cast<uint32_t>(step * 32)) + block * 16 * Tile::kPitch;

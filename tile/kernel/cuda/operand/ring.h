@@ -16,8 +16,8 @@ namespace heddle::tile::cuda {
 //   }
 //   ring.drain();                               // the shared memory can be used for other purposes
 //
-// The last reads of a stage may be before the step() that leaves it. Reads into registers may instead follow the step()
-// that makes the stage current.
+// All reads of a stage must come before the step() that leaves the stage. Directly after a step(), a thread may load
+// the first elements of the new stage into registers, before it multiplies the last elements of the previous stage.
 template <int Stages, typename LoaderA, typename LoaderB>
 class Ring {
  public:

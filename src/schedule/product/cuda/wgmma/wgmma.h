@@ -20,7 +20,7 @@ struct WgmmaWindows {
 
 // A matrix of 16-bit elements that the epilogue reads at the positions of D. `row` is the row stride in elements.
 struct WgmmaResidual {
-  uint32_t operand = 0;  // number of the kernel's operand
+  uint32_t operand = 0;  // index of the operand in the kernel
   int64_t offset = 0, row = 0, batch = 0;
 };
 
@@ -36,13 +36,13 @@ struct WgmmaProblem {
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // stride of batches; 0: dense
   // Offset of the operand's first element in its buffer. The buffer is aligned to 16 bytes.
   int64_t offset_a = 0, offset_b = 0, offset_d = 0;
-  // Batches have two dimensions; the inner one has `heads` entries. If step_a or step_b is not 0, the heads of that
-  // operand are inside its rows, with this stride in elements. stride_* is then the stride of the outer dimension. A
-  // step of tile::kGemmOneForAll means that all batches share the operand.
+  // Batches have two dimensions; the inner one has `heads` entries. If step_a (or step_b) is not 0, the heads of A (or
+  // B) are inside the rows of the operand, and the step is the stride between heads in elements. stride_a (or stride_b)
+  // is then the stride of the outer dimension. A step of tile::kGemmOneForAll means that all batches share the operand.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // only the epilogue writes D
   bool reduces = false;          // the epilogue reduces neighbouring elements
-  bool gated = false;            // each pair of columns of B makes one column of D (Epilogue::Gate)
+  bool gated = false;            // each pair of columns of B gives one column of D (Epilogue::Gate)
   bool heavy_epilogue = false;   // the epilogue holds many values at a time, not counting `residual`
   std::optional<WgmmaResidual> residual{};
   int read_bytes = 0;    // bytes per element of D that the epilogue reads from matrices, including `residual`
@@ -92,7 +92,8 @@ int most_stages(C config, const WgmmaProblem& problem, int64_t limit, int most =
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
 
 // True if only one or two blocks read each tile of A (with `is_a`, else of B), and the operand is so large that the L2
-// should keep other data instead. A and B are the kernel's operands, which are swapped if the configuration is.
+// should keep other data instead. A and B are the operands of the kernel. If the configuration is swapped, the kernel's
+// A is the problem's B, and the kernel's B is the problem's A.
 bool streams_operand(const WgmmaProblem& problem, const WgmmaConfig& config, bool is_a);
 bool streams_operand(const WgmmaProblem& problem, const ClusterSplitKConfig& config, bool is_a);
 
@@ -122,14 +123,15 @@ int64_t joined_of(const WgmmaProblem& problem);
 std::string reject_copies(const WgmmaProblem& problem);
 std::string reject_partial_sums(const WgmmaProblem& problem, int splits);
 
-// The numbers of the operands in the kernels of one problem.
+// The indices of the operands in the kernels of one problem.
 struct WgmmaOperands {
   static constexpr int kA = 0, kB = 1, kD = 2, kWorkspace = 3, kCounters = 4, kResidual = 5;
 };
 KernelLaunches make_launches(const WgmmaProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
 KernelLaunches make_launches(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
 
-// A product as a problem for wgmma. nullopt, with the reason in `why`, if the kernels cannot compute it.
+// These functions describe a product as a problem for wgmma. They return nullopt, and set `why` to the reason, if the
+// kernels cannot compute the product.
 //   - wgmma_problem(): TMA loads the operands. D is the epilogue's first result if TMA can write that matrix. Otherwise
 //     only the epilogue stores (epilogue_stores).
 //   - wgmma_gather_problem(): threads load the operands. Requires types that wgmma multiplies.
@@ -140,7 +142,7 @@ std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::s
 
 std::span<const Family* const> wgmma_families();
 
-// The data from which the kernel text of a configuration is made.
+// The data from which the kernel text of a configuration is generated.
 CudaInstance instance_of(const WgmmaProblem& problem, const WgmmaConfig& config);
 CudaInstance instance_of(const WgmmaProblem& problem, const ClusterSplitKConfig& config);
 
