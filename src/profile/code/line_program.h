@@ -18,7 +18,7 @@ struct LineProgram {
   // A source line, with the numbers that the line program uses.
   struct Line {
     uint64_t file, line;
-    uint64_t inlined_at;  // of inlined code (NVIDIA's compilers): index from 1 of the call's line; 0: not inlined
+    uint64_t inlined_at;  // for inlined code (NVIDIA's compilers): 1 + index of the call's line; 0: not inlined
   };
   // Code from `begin` to `end`, as addresses in the object.
   struct Row {

@@ -66,7 +66,7 @@ class ViewFamily : public Family {
   KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
   CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
-  // The functions above for a TileProblem. Partial sums are in the kernel's operand number `workspace`.
+  // Do the same as the functions above, for a TileProblem. Partial sums are in the kernel's operand number `workspace`.
   virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const CudaTarget& target) const = 0;
   virtual KernelLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
                                      int workspace) const = 0;
