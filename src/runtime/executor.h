@@ -12,8 +12,8 @@
 
 namespace heddle::runtime {
 
-// Runs a plan. Thread-safe: each run takes a state (arena, scratch, pointers) from a free list. The free list grows to
-// the largest number of concurrent runs.
+// Runs a plan. Thread-safe: each run uses a state (arena, scratch, pointers) from a free list. The number of states
+// grows to the largest number of concurrent runs.
 class Executor {
  public:
   virtual ~Executor() = default;

@@ -26,7 +26,7 @@ struct LineProgram {
     size_t line;        // index into `lines`
     uint32_t sequence;  // number, from 0, of the row's sequence; addresses restart in each sequence
   };
-  std::vector<std::string> files;  // file names without folders, numbered as in rows and call sites; "": no such file
+  std::vector<std::string> files;  // file names without folders, indexed by Line::file and call sites; "": no such file
   std::vector<Row> rows;
   std::vector<Line> lines;  // all lines that the program wrote, even those without code
   uint32_t sequences = 0;

@@ -78,7 +78,7 @@ struct RecurrentMapping {
   int width(int64_t length) const;
   int share(int64_t length) const;
   int64_t pitch(int64_t length) const { return int64_t{share(length)} * lanes; }
-  // The bytes of both buffers of a vector. Lanes read pieces of full width, so the rows are padded.
+  // The bytes of a vector's two buffers. Lanes read pieces of full width, so the rows are padded.
   int64_t vector_bytes(int64_t length) const { return (2 * rows * pitch(length) * 4 + 15) / 16 * 16; }
   int units(int64_t of_phase) const { return static_cast<int>((of_phase + cluster - 1) / cluster); }  // per block
 };

@@ -38,7 +38,7 @@ struct AttentionRegisters {
 };
 
 // Computes scores from products, for a thread's rows `row` and `row` + 8 and for the tile's columns, which begin at
-// `col`. `Inside`: all these keys exist.
+// `col`. `Inside`: the tile has no columns after the last key.
 template <bool Inside, typename Config, typename Scores>
 __device__ inline void apply_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
                                     int32_t batch, int32_t row, int32_t col) {
