@@ -18,8 +18,8 @@ namespace heddle {
 
 }  // namespace heddle
 
-// Checks an internal invariant of Heddle. The failure message says that it is a bug in Heddle. Errors of the user are
-// reported with fail() instead.
+// Checks an internal invariant of Heddle. If the check fails, the error message says that Heddle has a bug. Errors of
+// the user are reported with fail() instead.
 #define HEDDLE_CHECK(condition, ...)                                                           \
   do {                                                                                         \
     if (!(condition)) [[unlikely]]                                                             \

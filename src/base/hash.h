@@ -24,8 +24,8 @@ inline Hash128 hash_text(std::string_view text) {
 // The result does not depend on `threads`, but differs from that of hash_bytes().
 Hash128 hash_large(const void* data, size_t bytes, int threads);
 
-// hash_large() of a file's content. The file is read through small buffers. It is not mapped, since a mapping would
-// count as memory of this process. Throws kFile.
+// Returns hash_large() of a file's content. The file is read through small buffers. It is not mapped, since a mapping
+// would count as memory of this process. Throws kFile.
 Hash128 hash_file(const std::string& path, int threads);
 Hash128 hash_file(int fd, const std::string& path, int threads);  // `fd` is open for reading
 

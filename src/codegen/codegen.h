@@ -16,7 +16,7 @@ struct KernelText {
   std::string symbol;
   std::vector<std::string> includes;  // "tile/kernel/cpu/gemm.h"
   std::string text;
-  // Set for a text that every library may contain: the declaration that texts using it start with. Else "".
+  // For a text that several libraries may contain: the declaration at the start of each text that uses it. Else "".
   std::string declaration = {};
   // For each number of the text, in the order of numbers_of(): true if it is a kernel argument. Empty if none is.
   std::vector<bool> as_arguments = {};
@@ -47,7 +47,7 @@ struct KernelSource : KernelText {
   std::vector<int64_t> arguments;
 };
 
-// Writes the source of a kernel. On a GPU, `choice` may make arguments of the numbers that `marks` selects, in kernels
+// Writes the source of a kernel. On a GPU, `choice` may turn numbers that `marks` selects into arguments, in kernels
 // of memory-bound nodes. Without `choice`, all numbers are literals.
 KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice = nullptr,
                   Marks marks = Marks::kAll);

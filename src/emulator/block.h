@@ -38,11 +38,11 @@ struct Thread : emulated::ThreadInfo {
   Block* owner = nullptr;
   Warp* warp = nullptr;
   Wait wait = Wait::kReady;
-  uint32_t detail = 0;  // number of the barrier or mask of the lanes
+  uint32_t detail = 0;  // what the thread waits for: the number of a barrier, or a mask of lanes
   uint32_t result = 0;  // of the barrier that the thread waited at
   uint32_t cluster_phase = 0;
   uint32_t copy_group = 0, store_group = 0;  // the number of the copy group that is not committed yet
-  uint64_t async_fences = 0;                 // value of the block's counter when this thread last waited for stores
+  uint64_t async_fences = 0;                 // value of Block::async_fences when this thread last waited for stores
   Place place{};
 };
 
@@ -57,7 +57,7 @@ struct Copy {
 struct Product {
   emulated::WgmmaCall call;
   std::array<void*, 128> sums;             // accumulators of each thread of the warpgroup
-  std::array<const uint32_t*, 128> words;  // A's registers of each thread, if A is in registers
+  std::array<const uint32_t*, 128> words;  // each thread's registers that contain A, if A is in registers
   uint32_t warps = 0;                      // the number of warps that have issued it
 };
 
@@ -129,7 +129,8 @@ struct Block : emulated::BlockInfo {
   bool waited = false;              // a thread has waited for the preceding launch
   bool unfenced_init = false;       // an mbarrier has been initialised after the last fence.mbarrier_init
 
-  // Called when a thread resumes. True if the block does more than poll memory in a loop with a few barriers.
+  // Called when a thread resumes. True if threads have resumed so often since the last poll that the block does more
+  // than poll memory in a loop with a few barriers.
   bool works() { return ++resumed_since_poll > 64 * threads.size(); }
   // Poisons `bytes` bytes of shared memory and writes the red zones around it. `base` is its 32-bit address.
   void set_shared(uint32_t bytes, uint32_t base);

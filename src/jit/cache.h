@@ -57,8 +57,9 @@ class Cache {
   // key.
   static std::optional<std::string_view> payload_of(EntryKind kind, const Hash128& key, std::string_view bytes);
 
-  // Files that have their own format and checksums: plans. open() returns null if there is no usable file. prepare()
-  // creates the folder and removes abandoned temporary files from it; it returns false if the cache is unusable.
+  // For plans, which are files with their own format and checksums. open() returns null if there is no usable file.
+  // prepare() creates the folder and removes abandoned temporary files from it; it returns false if the cache is
+  // unusable.
   std::string path_of(EntryKind kind, const Hash128& key) const;
   std::shared_ptr<const MappedFile> open(EntryKind kind, const Hash128& key) const;
   bool prepare(EntryKind kind) const;
@@ -74,19 +75,20 @@ class Cache {
   // $HEDDLE_CACHE_GB in bytes; 20 GB if the variable is not set.
   static uint64_t default_limit();
 
-  // True if stamp_plan() was called for exactly this file (same inode, size and date) since the machine booted. The
-  // plan's checksums then need not be verified again. For a plan of gigabytes, that would take longer than the rest of
-  // the load.
+  // True if stamp_plan() was called for exactly this file (same inode, size and date) since the machine booted. Then
+  // the plan's checksums need not be verified again. For a plan of several gigabytes, verification would take longer
+  // than the rest of the load.
   bool is_stamped(const Hash128& key) const;
   void stamp_plan(const Hash128& key) const;
 
-  // Returns the path of a folder for files of another kind, and creates the folder if it is missing. Returns "" if the
-  // cache is unusable.
+  // Returns the path of the subfolder `name`, for files that are not cache entries. Creates the folder if it is
+  // missing. Returns "" if the cache is unusable.
   std::string subfolder(std::string_view name) const;
   // The folder for the temporary folders (TempDir) of this user's compilations. "" if the cache is unusable or its disk
-  // has no room for them.
+  // has no room for these folders.
   std::string scratch_folder() const;
-  // Says why writing to the folder may fail: the disk is full or has no free inodes. "" if neither is the case.
+  // Returns the reason why a write to the folder may fail: a full disk, or no free inodes. "" if there is no such
+  // reason.
   std::string lack_of_room() const;
 
   CacheInfo info() const;

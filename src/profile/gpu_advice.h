@@ -9,14 +9,14 @@ namespace heddle::profile {
 
 // Reports that the GPU is idle for more than a tenth of the time because the host launches too late.
 std::vector<Advice> waits_for_host(const Profile& profile);
-// Reports calls in which the host waits for the GPU, in a synchronisation or in a small copy to the host, and launches
-// further work only afterwards. The total gain is the time in which the GPU waits for the host, but at most the time of
-// these waits. It is divided among the calls in proportion to their waits.
+// Reports calls in which the host waits for the GPU (in a synchronisation or in a small copy to the host) and launches
+// further work only afterwards. The total gain is the time in which the GPU waits for the host, but at most the time
+// that the host waits in these calls. The gain is divided among the calls in proportion to the host's waits.
 std::vector<Advice> synchronisation(const Profile& profile);
 // Reports that the host repeatedly allocates or frees GPU memory and launches further work only afterwards. The gain is
-// the time in which the GPU waits for this, if that is more than a twentieth of the run.
+// the time in which the GPU waits for these allocations and frees, if that is more than a twentieth of the run.
 std::vector<Advice> memory_churn(const Profile& profile);
-// Reports copies from or to pageable memory. The gain is the time by which these copies exceed page-locked copies.
+// Reports copies from or to pageable memory. The gain is the time that page-locked memory would save in these copies.
 std::vector<Advice> pageable_copy(const Profile& profile);
 // Reports kernels that only change layout or type, if they take more than a twentieth of the time.
 std::vector<Advice> layout_and_casts(const Profile& profile);

@@ -13,9 +13,9 @@ namespace heddle::profile {
 bool is_rank(const std::pair<std::string, std::string>& fact);
 
 // Returns advice on the load balance between the ranks of one program. `merged` is the merge() of their profiles. The
-// advice gives the time of the slowest rank beyond the mean, on the row that differs most. Collectives are excluded,
-// because other ranks only wait in them for the slowest rank. Empty if the difference is less than a twentieth of the
-// slowest rank's time.
+// advice gives the difference between the slowest rank's time and the mean, on the deepest row that has most of this
+// difference. Collectives are excluded, because other ranks only wait in them for the slowest rank. Empty if the
+// difference is less than a twentieth of the slowest rank's time.
 std::vector<Advice> load_imbalance(std::span<const Profile> ranks, const Profile& merged);
 
 // Merges the profiles of the processes of one program, and adds advice on the whole program. Compares ranks with each

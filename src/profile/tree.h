@@ -24,7 +24,7 @@ struct Metric {
 };
 
 namespace metrics {
-// GKER is the sum of the recorded kernel times. GBUSY counts the time when several kernels overlap only once.
+// GKER is the sum of the recorded kernel times. GBUSY counts each instant only once, even if several kernels overlap.
 inline const Metric kGpuBusy{"GBUSY", "ns", "GPU busy"};
 inline const Metric kGpuKernels{"GKER", "ns", "GPU kernels"};
 inline const Metric kGpuMemset{"GMSET", "ns", "GPU memsets"};

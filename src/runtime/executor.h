@@ -12,8 +12,8 @@
 
 namespace heddle::runtime {
 
-// Runs a plan. Thread-safe: each run takes a state (arena, scratch, pointers) from a free list. The free list grows to
-// the largest number of concurrent runs.
+// Runs a plan. Thread-safe: each run uses a state (arena, scratch, pointers) from a free list. The number of states
+// grows to the largest number of concurrent runs.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -25,8 +25,8 @@ class Executor {
   // Returns tensors in the order of Plan::outputs, owned by the caller.
   //
   // If `into` is not empty, the outputs are stored in its tensors, which must have the plan's dtypes and byte sizes. A
-  // tensor of `into` must not overlap other memory, except that an output aliased to an input may start at the input's
-  // first byte. Throws kOutOfMemory, kDevice, or the exception of a reference step.
+  // tensor of `into` must not overlap an input or another output. There is one exception: an output that is aliased to
+  // an input may start at the first byte of this input. Throws kOutOfMemory, kDevice, or what a reference step throws.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
                                   std::span<const Tensor> into = {}) const = 0;
 

@@ -30,8 +30,8 @@ class Memory {
   virtual double least_seconds(double bytes, const Target& target) const = 0;
 
  protected:
-  // Returns the number of bytes that the cache cannot save. The cache may already hold its size of data when a kernel
-  // begins, and may still hold its size of results when the kernel ends.
+  // Returns how many of `bytes` bytes must move between the cache and memory. Up to `cache` bytes of data may be in the
+  // cache already when a kernel begins, and up to `cache` bytes of results may still be there when it ends.
   static double beyond(double bytes, double cache) { return std::max(0.0, bytes - 2 * cache); }
 };
 
@@ -39,11 +39,11 @@ const Memory& cpu_memory();
 const Memory& cuda_memory();
 const Memory& memory_of(const Target& target);  // in backend.cc
 
-// Returns the largest number of bytes that caches keep between runs.
+// Returns the largest number of bytes that caches can keep between runs.
 double cached_bytes(const Target& target);
-// Returns the least time to load or store `bytes` bytes of distinct data.
+// Returns the least time, in seconds, to load or store `bytes` bytes of distinct data.
 double least_seconds(double bytes, const Target& target);
-// Returns the least time to load or store `bytes` bytes of data that are not in a cache.
+// Returns the least time, in seconds, to load or store `bytes` bytes of data that are not in a cache.
 double memory_seconds(double bytes, const Target& target);
 // Returns the least time, in seconds, of vector arithmetic that costs `cycles` (in units of ir::OpCost).
 double arithmetic_seconds(double cycles, const CpuTarget& cpu);

@@ -8,9 +8,9 @@
 
 namespace heddle {
 
-// The measurements of `heddle devices --calibrate`. There is one file per device, in $HEDDLE_DEVICES if set, else in
-// $XDG_CONFIG_HOME/heddle/devices, else in ~/.config/heddle/devices. Target detection uses them (Target::host_cpu(),
-// cuda_devices()).
+// The measurements of `heddle devices --calibrate`. Target detection uses these measurements (Target::host_cpu(),
+// cuda_devices()). Each device has one file, in $HEDDLE_DEVICES if that variable is set, else in
+// $XDG_CONFIG_HOME/heddle/devices, else in ~/.config/heddle/devices.
 struct CpuRates {
   double ghz = 0;                  // of one core under load
   double fma_bytes_per_cycle = 0;  // bytes of vectors that one core can multiply and add per cycle
@@ -25,7 +25,7 @@ std::string cpu_name();
 // CPU.
 double measured_ghz();
 
-// Returns the path of a device's file. Empty if the user has no folder for calibration files.
+// Returns the path of a device's calibration file, or "" if the user has no folder for such files.
 std::string calibration_path(std::string_view device);
 
 // Returns the calibration of a device, or nullopt if it has no file. A file that is damaged or has impossible values is

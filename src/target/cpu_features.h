@@ -11,9 +11,9 @@ struct CpuFeatures {
   bool zen = false;          // AMD's families 17h and 19h, Zen 1 to 4
 };
 
-// Returns the features of this machine, from CPUID. Does not use __builtin_cpu_supports(), since it depends on the
-// compiler's run-time library, and the library of zig, which builds the wheels, reports no feature at all. All features
-// are false on machines other than x86-64.
+// Returns the features of this machine, from CPUID. Does not use __builtin_cpu_supports(), because that function
+// depends on the compiler's run-time library. The library of zig, which builds the wheels, reports no feature at all.
+// On machines other than x86-64, all features are false.
 const CpuFeatures& cpu_features();
 
 }  // namespace heddle

@@ -1,6 +1,7 @@
 // Operations of tile-language programs on a CPU, in addition to vectors and their loops: masked accesses, numbers of
-// every storage type, reductions with any combination, atomics. src/lang/cpu generates the code that uses them. The
-// type of an i1 value is mask<4, W>. A pointer is represented by its address, and a narrow float by a rounded float.
+// every storage type, reductions with any combining function, atomics. src/lang/cpu generates the code that uses them.
+// The type of an i1 value is mask<4, W>. A pointer is represented by its address, and a narrow float by a rounded
+// float.
 #pragma once
 
 #include "tile/core/cpu_program.h"
@@ -168,7 +169,8 @@ TILE_INLINE void store_at(vec<int64_t, W> address, vec<compute_t<T>, W> v, mask<
 }
 
 // Loads elements first, first + 1, ... of a dimension with `size` elements and stride `stride`. p is the address of
-// element 0. Elements outside the dimension are `padding`. `inside`: all other indices are valid.
+// element 0. Elements outside the dimension are `padding`. `inside`: the indices of all other dimensions are valid;
+// otherwise all elements are `padding`.
 template <int W, typename T, typename N>
 TILE_INLINE vec<compute_t<T>, W> load_window(const T* p, int64_t stride, int64_t first, int64_t size, bool inside, N n,
                                              compute_t<T> padding) {
@@ -375,9 +377,9 @@ void round_buffer(float* p, int64_t count) {
                     [&]<int W>(int64_t i, auto n) { put(p + i, round_storage<S, true>(fetch<W>(p + i, n)), n); });
 }
 
-// Converts an operand of a scaled product to floats. A has rows x k elements and rows x k / 32 scales. B has rows (a
-// batch) x k x columns elements and (rows x columns) x k / 32 scales. A byte holds two f4e2m1 elements that are
-// neighbours along k, the first one in the low bits.
+// Converts an operand of a scaled product to floats. A has rows x k elements and rows x (k / 32) scales. B is a batch
+// of `rows` matrices; each has k x columns elements and columns x (k / 32) scales. A byte holds two f4e2m1 elements
+// that are neighbours along k, the first one in the low bits.
 template <typename S, bool IsA, typename T>
 void unpack_scaled(float* to, const T* from, const uint8_t* scales, int64_t rows, int64_t k, int64_t columns) {
   for (int64_t r = 0; r < rows; ++r) {

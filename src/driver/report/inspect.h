@@ -27,7 +27,7 @@ struct RunEstimate {
   int64_t arena_bytes = 0;                // intermediate values
   int64_t port_bytes = 0;                 // inputs and outputs
   size_t kernels = 0;
-  double floor_seconds = 0;  // lower bound for one run with the options' threads, from memory and arithmetic
+  double floor_seconds = 0;  // lower bound for one run with the threads of the options, from memory and arithmetic
   std::string target;
 };
 
@@ -56,8 +56,8 @@ ModelSummary inspect_model(const std::string& path, const CompileOptions& option
 
 // Draws the nodes of an ONNX model as an SVG, with the types that the model declares. Nodes that Heddle does not
 // support are red. Repeated layers are drawn once. In a model with many nodes, each module is drawn as one box, unless
-// `modules` keeps the modules open. If node names reveal no modules, a box is a run of nodes instead. For textual IR,
-// use draw_svg(). Throws the errors of inspect_model(), and kInvalidArgument for a plan.
+// `modules` keeps the modules open. If node names reveal no modules, a box is a sequence of consecutive nodes. For
+// textual IR, use draw_svg(). Throws the errors of inspect_model(), and kInvalidArgument for a plan.
 std::string draw_model_svg(const std::string& path, const CompileOptions& options, Modules modules = Modules::kFolded);
 
 }  // namespace heddle::driver

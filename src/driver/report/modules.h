@@ -37,8 +37,8 @@ struct FoldedItems {
   std::vector<size_t> times() const;
 };
 
-// Chooses the boxes of a diagram. Items with equal `signatures` do equal work. If kFolded and more than 60 boxes would
-// be shown, the boxes are modules, or sections of the sequence if modules give too many boxes.
+// Chooses the boxes of a diagram. Items with equal `signatures` do equal work. If `modules` is kFolded and more than 60
+// boxes would be shown, the boxes are modules, or sections of the sequence if modules give too many boxes.
 FoldedItems fold_items(const std::vector<std::string>& names, const std::vector<std::vector<size_t>>& reads,
                        const std::vector<std::string>& signatures, Modules modules);
 

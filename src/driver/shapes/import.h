@@ -11,11 +11,12 @@ namespace heddle::driver {
 // True if a model file holds textual IR: its name ends in .hir.
 bool is_ir_file(const std::string& path);
 
-// The import options among the options of a compilation.
+// Returns those options of a compilation that apply to the import.
 onnx::ImportOptions import_options(const CompileOptions& options);
 
-// A hash of the programs that the caller's operators produce for this model with these shapes. It is part of the
-// identity of the model's plans. If there are such operators, imports the model and throws the errors of the import.
+// Returns a hash of the programs that the caller's operators produce for this model with these shapes. The hash is part
+// of the identity of the model's plans. If the caller has operators and the model is an ONNX model, imports the
+// model and throws the errors of the import.
 Hash128 operators_hash(const std::string& path, const CompileOptions& options);
 
 // Replaces inputs by the constants that CompileOptions::constants gives for their names. Throws kInvalidInput if a

@@ -23,7 +23,7 @@ struct FailingBranch;
 struct Body {
   std::shared_ptr<ir::Graph> graph;   // outputs not marked yet: the caller chooses their names and order
   std::vector<Value> outputs;         // outputs of the ONNX subgraph, as values of `graph`
-  std::vector<ir::ValueId> captured;  // outer values for the parameters after the formal inputs
+  std::vector<ir::ValueId> captured;  // the outer value of each parameter after the formal inputs
 };
 
 // The interface that the handler of an operator uses to lower one node.
@@ -44,7 +44,7 @@ class NodeContext {
   [[noreturn]] void invalid(std::string why) const { fail(ErrorCode::kInvalidNode, std::move(why)); }
   [[noreturn]] void unsupported(std::string why) const { fail(ErrorCode::kUnsupportedOperator, std::move(why)); }
 
-  // Attributes. A wrong type is kInvalidNode. Accessors without a default require the attribute unless noted.
+  // Attributes. Throw kInvalidNode for a wrong type and, unless noted or given a default, for a missing attribute.
   bool has_attr(std::string_view name) const { return attr(name) != nullptr; }
   const AttributeProto* attr(std::string_view name) const;  // resolves attributes of functions; null if absent
   int64_t attr_int(std::string_view name) const;
@@ -74,9 +74,9 @@ class NodeContext {
   void replace_input(size_t i, Value value) { inputs_.at(i) = std::move(value); }
   std::vector<ir::ValueId> tensors() const;  // all inputs, which must be tensors
 
-  // The value of an input, or with constant_of() of any value, folded by the reference evaluator. If it depends on
-  // model inputs, these are specialised: the import restarts with their values, or throws kUnknownShape with their
-  // names. try_constant() returns nullopt instead of specialising. The value of a kStrings input is its text.
+  // Values of inputs (constant_of(): of any value), computed by the reference evaluator. If a value depends on model
+  // inputs, the import restarts with their values as constants, or throws kUnknownShape with their names.
+  // try_constant() returns nullopt instead. The constant of a kStrings input is its text.
   Tensor constant(size_t i) const;
   std::optional<Tensor> try_constant(size_t i) const;
   Tensor constant_of(ir::ValueId v) const;
@@ -90,14 +90,14 @@ class NodeContext {
   size_t output_count() const { return node_.outputs.size(); }
   bool wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
   void set(size_t i, Value value);
-  // The extent of dimension `dim` of an output, as the model declares it: a number, or a symbol whose value comes from
-  // the options' shapes or from a guess. Otherwise nullopt.
+  // Returns the extent of dimension `dim` of an output, as the model declares it: a number, or a symbol whose value
+  // comes from the options' shapes or from a guess. Returns nullopt if there is neither.
   std::optional<int64_t> declared_extent(size_t output, size_t dim) const;
   const std::vector<Value>& outputs() const { return outputs_; }
 
-  // Subgraphs. The names of enclosing scopes that `graph` and its subgraphs read, in order of first use.
+  // Subgraphs. Returns the names of enclosing scopes that `graph` and its subgraphs read, in order of first use.
   std::vector<std::string> captured_names(const GraphProto& graph) const;
-  // Imports a subgraph into the graph that is being built. `inputs` are the values of the subgraph's inputs. For
+  // Imports a subgraph into the graph that is being built. `inputs` are the values of the subgraph's inputs. Used for
   // unrolled loops and for branches with a constant condition.
   std::vector<Value> inline_graph(const GraphProto& graph, std::span<const Value> inputs);
   // Imports a subgraph as a separate graph. Its parameters are the formal inputs, with types `inputs`, followed by one

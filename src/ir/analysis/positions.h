@@ -6,12 +6,12 @@
 
 namespace heddle::ir {
 
-// True if kernels compute the op from positions as fast as they would load its result. This holds for elementwise ops
-// that are not costly, and for divisions and remainders.
+// True if a kernel can compute an element of the op's result as fast as it could load the element. This holds for
+// elementwise ops that are not costly, and for divisions and remainders.
 bool is_cheap(Op op);
 
-// For each value, true if it depends only on positions. Cheap ops and layout changes compute it from iotas and from
-// constants whose elements are all equal. Such a value needs no memory, whatever its size.
+// For each value, true if its elements depend only on their positions. Such a value is computed, by cheap ops and
+// layout changes, from iotas and from constants whose elements are all equal. It needs no memory, whatever its size.
 std::vector<bool> of_positions(const Graph& graph);
 
 }  // namespace heddle::ir

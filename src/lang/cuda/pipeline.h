@@ -36,7 +36,7 @@ struct StagedLoad {
   std::vector<Read> reads;
   std::string element;         // type of its elements
   int64_t bytes = 0;           // of one slot
-  std::optional<BoxLoad> box;  // set if TMA can make the load
+  std::optional<BoxLoad> box;  // set if TMA can perform the load
   bool shifted = false;        // the load goes to registers and is shifted into place there
 };
 

@@ -6,7 +6,7 @@
 
 namespace heddle::lang {
 
-// The op being checked. The rules below check types of its operands and results.
+// The op that is being checked. The rules below check the types of the op's operands and results.
 class RuleContext {
  public:
   RuleContext(const Kernel& kernel, const Op& op) : kernel_(kernel), op_(op) {}
@@ -26,9 +26,9 @@ class RuleContext {
   void expect_results(size_t count) const;
   void expect_operand(size_t i, const Type& type) const;
   void expect_result(const Type& type, size_t i = 0) const;
-  // The axis in attribute `name`. Must be below `rank`.
+  // Returns the axis that attribute `name` contains. Fails unless the axis is at least 0 and below `rank`.
   int axis(int rank, std::string_view name = "axis") const;
-  // Checks that region i takes values of the types `arguments` and yields values of the types `yields`.
+  // Checks that region i has arguments of the types `arguments` and yields values of the types `yields`.
   void expect_region(size_t i, const std::vector<Type>& arguments, const std::vector<Type>& yields) const;
   const Op& terminator(size_t region, OpCode code) const;
 

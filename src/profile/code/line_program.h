@@ -18,7 +18,7 @@ struct LineProgram {
   // A source line, with the numbers that the line program uses.
   struct Line {
     uint64_t file, line;
-    uint64_t inlined_at;  // of inlined code (NVIDIA's compilers): index from 1 of the call's line; 0: not inlined
+    uint64_t inlined_at;  // for inlined code (NVIDIA's compilers): 1 + index of the call's line; 0: not inlined
   };
   // Code from `begin` to `end`, as addresses in the object.
   struct Row {
@@ -26,7 +26,7 @@ struct LineProgram {
     size_t line;        // index into `lines`
     uint32_t sequence;  // number, from 0, of the row's sequence; addresses restart in each sequence
   };
-  std::vector<std::string> files;  // file names without folders, numbered as in rows and call sites; "": no such file
+  std::vector<std::string> files;  // file names without folders, indexed by Line::file and call sites; "": no such file
   std::vector<Row> rows;
   std::vector<Line> lines;  // all lines that the program wrote, even those without code
   uint32_t sequences = 0;

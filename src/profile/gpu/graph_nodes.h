@@ -7,7 +7,7 @@
 namespace heddle::profile {
 
 // Maps nodes of CUDA graphs to the contexts in which they were added. The upper half of a node id is the id of the
-// node's graph. In a profiling record, it is the id of the executable graph. Thread-safe.
+// node's graph or, in a profiling record, the id of the executable graph. Thread-safe.
 class GraphNodes {
  public:
   // Adds a node unless it is already known. add() and copy() return false if there are too many nodes.

@@ -17,7 +17,7 @@ struct GpuOperation {
   Sync sync = Sync::kUnknown;                 // for a synchronisation
   bool pageable = false;                      // True for a copy from or to host memory that is not page-locked.
 
-  // Nanoseconds since 1970. Both are 0 if the times are unknown. An allocation or a free has only a start time.
+  // The start and end in nanoseconds since 1970. 0: unknown. An allocation or a free has only a start time.
   uint64_t start = 0, end = 0;
   uint64_t launched = 0;  // the time of the host's request; 0: unknown
   // The value of Options::context on the requesting thread during the request. 0: none.

@@ -30,8 +30,8 @@ struct MemoryPiece {
 };
 bool read_pieces(std::span<const MemoryPiece> pieces);
 
-// Reads memory for one stack walk. Each read also fetches the bytes at the addresses below, where the callers' frames
-// are.
+// Reads memory for one walk of a Python stack. Each read also fetches the bytes just below the address, because the
+// callers' frames are there.
 class NearbyMemory {
  public:
   bool read(uint64_t address, void* to, size_t bytes);

@@ -12,8 +12,8 @@
 
 namespace heddle::runtime {
 
-// A plan bound to the memory of one run: the work for a CUDA stream, with all addresses resolved, and the host steps
-// between that work. Short loops of known length are unrolled.
+// A plan that is bound to the memory of one run. It consists of work for a CUDA stream, with all addresses resolved,
+// and of host steps in between. Short loops of known length are unrolled.
 
 struct CudaCopy {
   uint64_t to = 0, from = 0;
@@ -33,7 +33,7 @@ struct CudaAction {
 };
 void enqueue(const CudaContext& context, const CudaCopy& copy, CudaDriver::Handle stream);
 
-// Enqueues the actions on a stream in order. Kernels that support programmatic dependent launch begin before the
+// Enqueues the actions on a stream in order. Kernels that support programmatic dependent launch may begin before the
 // previous kernel ends.
 void enqueue_actions(const CudaContext& context, std::span<const CudaAction> actions, CudaDriver::Handle stream);
 
@@ -47,7 +47,7 @@ struct CudaSegment {
 struct CudaValue {
   uint64_t device = 0;
   const Tensor* constant = nullptr;  // a constant on the host; it is copied to the device on demand
-  const void* known = nullptr;       // a host copy that never changes, of a value that is not a constant
+  const void* known = nullptr;       // for a value that is not a constant: a host copy that never changes
   int input = -1;                    // the port of an input of the caller; it is copied to the device on demand
 
   const void* host() const { return constant != nullptr ? constant->data() : known; }
@@ -75,7 +75,8 @@ struct CudaProgram {
 };
 
 // A loop that is not unrolled: it is too long, or its length or condition is only known at run time. Each state of the
-// loop has a fixed address. The body reads the state at this address, and the state's new value is copied to it.
+// loop has a fixed address. The body reads the state at this address. After each iteration, the new value of the state
+// is copied to the address.
 struct CudaLoop {
   struct Stacked {
     uint64_t from = 0, to = 0;

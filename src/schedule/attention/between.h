@@ -12,18 +12,18 @@
 
 namespace heddle::schedule {
 
-// The nodes from which a value is computed by views, elementwise nodes and reductions, up to the nearest products. Also
-// the subset of these nodes that depends on one selected product.
+// The nodes from which a value is computed. The search passes through views, elementwise nodes and reductions, and ends
+// at products and at nodes of other kinds. Also the subset of the found nodes that depends on one selected product.
 class NodesBetween {
  public:
   explicit NodesBetween(const ir::Graph& graph) : graph_(graph) {}
 
-  // Collects all nodes between `value` and the nearest products. Returns false if there are too many.
+  // Collects the nodes from which `value` is computed. Returns false if there are too many.
   bool look_above(ir::ValueId value);
   // For each node, true if look_above() on its value would find an exponential.
   static std::vector<bool> find_exponentials(const ir::Graph& graph);
-  // The products among the collected nodes on which exponentials depend, the last product first. Other products are
-  // ignored: residual sums in a deep network lead to many of them.
+  // Those of the collected products on which exponentials depend, the last product first. Other products are ignored:
+  // residual sums in a deep network lead to many of them.
   std::vector<ir::NodeId> products() const;
   // Selects one of the collected products and finds the nodes that depend on it.
   void set_product(ir::NodeId product);
@@ -46,8 +46,8 @@ class NodesBetween {
 // Builds expressions for the values between two products, at one batch, row and key. Loads refer to graph values.
 class KeyExprs {
  public:
-  // `reads`: true for values to load instead of compute. `first`: the position of the first key if the dimension is
-  // longer than the keys.
+  // `reads`: true for values to load instead of compute. `first`: the position of the first key in a dimension that has
+  // more elements than there are keys.
   KeyExprs(const NodesBetween& nodes, std::function<bool(ir::ValueId)> reads, int64_t first)
       : nodes_(nodes), graph_(nodes.graph()), reads_(std::move(reads)), first_(first), inliner_(graph_, pool) {
     inliner_.set_binding([this](ir::ValueId v, const std::vector<Index>& at) { return bind(v, at); });
@@ -64,7 +64,7 @@ class KeyExprs {
 
   // The expression of a value at an index. Throws kUnsupportedOperator.
   ExprId at(ir::ValueId value, const std::vector<Index>& index) { return inliner_.at(value, index); }
-  // The position of the key in a dimension of `extent` elements, which may be longer than the keys.
+  // The position of the key in a dimension of `extent` elements, of which there may be more than keys.
   Index key_in(int64_t extent);
 
  private:

@@ -29,7 +29,7 @@ class ConfigSource {
 
   virtual ~ConfigSource() = default;
 
-  // Returns one of the candidates, with its own reason, or nullopt to use the cost model's choice.
+  // Returns one of the candidates, or nullopt to use the cost model's choice. May change Config::reason.
   virtual std::optional<Config> choose(const Problem& problem, const Candidates& candidates) = 0;
   // True if kernels should also support other extents. A few kinds of kernels are then preferred to the best kernel for
   // each problem.

@@ -27,12 +27,11 @@ int64_t compile_weight(const ExprPool& pool, const std::vector<ExprId>& roots);
 std::map<ExprId, double> statements(const ExprPool& pool, ExprId root);
 
 // Chooses values of a group's graph to pass between kernels through memory, so that no kernel's compile weight exceeds
-// kMostWeight. Maps each value to the number of its boundary. Values on one boundary depend on each other or are
-// similar, so they are passed together.
+// kMostWeight. Maps each chosen value to the number of a boundary between kernels. Values with the same boundary depend
+// on each other or are similar, so they are passed together.
 std::map<ir::ValueId, uint32_t> cuts_for_size(const ir::Graph& graph);
 
-// True if a kernel may store the value for another kernel to load, instead of the other kernel computing the value
-// itself.
+// True if one kernel may store the value for other kernels to load. Otherwise each kernel computes the value itself.
 bool can_be_handed_over(const ir::Graph& graph, ir::ValueId value);
 
 }  // namespace heddle::schedule

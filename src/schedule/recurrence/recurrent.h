@@ -11,13 +11,14 @@
 
 namespace heddle::schedule {
 
-// A loop of known length as a single kernel that runs all steps (docs/design/cuda/recurrence.md). The loop body
-// consists of products of rows by constant matrices and of elementwise ops.
+// A loop with a known number of steps, as a single kernel that runs all of these steps
+// (docs/design/cuda/recurrence.md). The loop body consists of products of rows by constant matrices and of elementwise
+// ops.
 //
 // Every value of the body is a row-major matrix of `rows` rows; element (row, unit) depends on row `row` only. A step
-// is a sequence of phases. For every (row, unit), a phase computes some sums (elements of products), and from these
-// sums its results. A result is stored in up to three locations: registers of the unit (a state of the next step), a
-// vector that later products read, and memory.
+// is a sequence of phases. For every (row, unit), a phase computes some sums (elements of products) and then computes
+// its results from these sums. A result is stored in up to three locations: registers of the unit (a state of the next
+// step), a vector that later products read, and memory.
 
 // The left-hand operand of products: a row of `length` elements for each row of the loop, rounded to `dtype`.
 struct RecurrentVector {
@@ -27,7 +28,7 @@ struct RecurrentVector {
   bool operator==(const RecurrentVector&) const = default;
 };
 
-// For every unit of a phase, a product with column unit + offset of a constant matrix.
+// A sum that a phase computes for each of its units: the product of a vector and column (unit + offset) of `matrix`.
 struct RecurrentSum {
   Tensor matrix;            // [length, columns]
   bool transposed = false;  // true: `matrix` is [columns, length]
@@ -38,15 +39,15 @@ struct RecurrentSum {
 struct RecurrentProduct {
   uint32_t vector = 0;
   std::vector<RecurrentSum> sums;
-  uint32_t operand = 0;  // operand number of the packed weights, pack_shares()
+  uint32_t operand = 0;  // operand number of the weights, which pack_shares() packs
 };
 
 struct RecurrentResult {
   ExprId value = 0;
   DType dtype = DType::kF32;              // the type that the value is rounded to
-  std::vector<uint32_t> states;           // numbers of the states that the result updates and that expressions read
+  std::vector<uint32_t> states;           // numbers of those states that the result updates and expressions read
   std::vector<uint32_t> vectors;          // numbers of the vectors that the result is an element of
-  std::vector<uint32_t> stacked, finals;  // operands that receive all steps in sequence; only the last step
+  std::vector<uint32_t> stacked, finals;  // operands that receive the results of all steps; of the last step
   Index place, place_of_step;             // indices of the element in `finals` and in `stacked`
   bool operator==(const RecurrentResult&) const = default;
 };
@@ -77,7 +78,7 @@ struct RecurrentMapping {
   int width(int64_t length) const;
   int share(int64_t length) const;
   int64_t pitch(int64_t length) const { return int64_t{share(length)} * lanes; }
-  // The bytes of both buffers of a vector. Lanes read pieces of full width, so the rows are padded.
+  // The bytes of a vector's two buffers. Lanes read pieces of full width, so the rows are padded.
   int64_t vector_bytes(int64_t length) const { return (2 * rows * pitch(length) * 4 + 15) / 16 * 16; }
   int units(int64_t of_phase) const { return static_cast<int>((of_phase + cluster - 1) / cluster); }  // per block
 };
@@ -100,8 +101,8 @@ struct RecurrentDesc {
 // The launch of the kernel, without the kernel's symbol.
 CudaLaunch plan_launch(const RecurrentDesc& desc, size_t operands);
 
-// Schedules independent loops as one kernel. Returns nullopt, with the reason in `why`, if a loop does not have this
-// form, if the loops differ, or if separate launches for every step of the body are expected to be faster.
+// Schedules independent loops as one kernel. Returns nullopt, with the reason in `why`, if RecurrentDesc cannot
+// describe a loop, if the loops differ, or if separate launches for every step of the body are expected to be faster.
 std::optional<ScheduledGroup> schedule_recurrence(const ir::Graph& graph, const std::vector<ir::NodeId>& loops,
                                                   const Target& target, std::string* why);
 

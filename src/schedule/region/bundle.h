@@ -16,7 +16,7 @@ struct CpuBundleDesc {
     std::shared_ptr<const CpuStitchDesc> body;
     std::vector<Operand> operands;
     Config config;
-    std::vector<uint32_t> from;  // for each operand of the part: the number of the bundle's operand
+    std::vector<uint32_t> from;  // for each operand of the part: the number of this operand in the bundle
   };
   std::vector<Part> parts;
   bool in_a_row = false;
@@ -28,8 +28,9 @@ inline Place place_of(const Binding& b) {
   return {b.kind, b.kind == Binding::Kind::kValue ? b.value : b.workspace};
 }
 
-// Joins the CPU kernels of a stitch group. Joins all kernels in a row if each is one task, and they are short or there
-// is only one thread. Otherwise joins kernels side by side if they have the same depth in the dependency graph.
+// Joins the CPU kernels of a stitch group. If each kernel is one task, and if the kernels are short or there is only
+// one thread, joins all of them in a row. Otherwise joins kernels side by side if they have the same depth in the
+// dependency graph.
 ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target);
 
 }  // namespace heddle::schedule

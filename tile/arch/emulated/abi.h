@@ -86,10 +86,10 @@ struct Api {
   void (*fail)(const char* text);
   // Ends the launch because an access used an address that is not a multiple of `alignment` bytes.
   void (*misaligned)(uint64_t address, uint32_t alignment, Place place);
-  // Lets other threads run. For loops that wait for a value in memory.
+  // Lets other threads run. Called in loops that wait for a value in memory.
   void (*poll)(Place place);
-  // Called after an access to memory that other threads may poll. `bits` is the value that the access read, and
-  // `changed` says whether it changed the value.
+  // Called after an access to memory that other threads may poll. `bits` is the value that the access read. `changed`:
+  // the access changed the value.
   void (*saw)(const void* address, uint64_t bits, bool changed);
   // A barrier of the block for `threads` threads (0: all threads), with the number `id`. Returns the combination of the
   // predicates according to `mode`.

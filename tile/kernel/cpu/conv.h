@@ -98,15 +98,16 @@ struct CopiedX {
 
 namespace detail {
 
-// The contiguous segments of A, in the order of the filter, in the form of MicroA.
+// The contiguous segments of A along k, in the order of the filter elements, as MicroA expects them.
 struct ConvSegments {
   const int64_t* offsets = nullptr;
   const int64_t* skips = nullptr;
   int64_t count = 0, length = 0;
 };
 
-// Returns the segments of the window's taps in a box. If the pixels of a window line are contiguous in memory, they
-// form one segment. Writes two numbers for each segment (offset and skip) to `numbers`.
+// Returns the segments of A for those taps of the window that are in `box`. If the pixels of a window line are
+// contiguous in memory, a segment is a line; otherwise it is a tap. Writes to `numbers` the offset of each segment in
+// A, and its skip: the number of steps of k that B has before the segment and that A does not use.
 template <typename T>
 inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, const ConvTaps& box, int64_t* numbers) {
   const bool joined = w.pixel == s.c && s.dilation[2] == 1;
@@ -130,7 +131,7 @@ inline ConvTaps all_taps(const ConvShape& s) {
   return {{0, 0, 0}, {int32_t(s.kernel[0]), int32_t(s.kernel[1]), int32_t(s.kernel[2])}};
 }
 
-// Returns the segments of all taps of the window.
+// Returns the segments of A for all taps of the window.
 template <typename T>
 inline ConvSegments conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t* numbers) {
   ConvSegments made = conv_segments(s, w, all_taps(s), numbers);
@@ -148,9 +149,9 @@ struct ConvRows {
   int64_t n, g, od, oh, rows;
   ConvWindow<T> window;
   const ConvTaps* taps;  // the boxes of taps of the panels of all groups; null: all panels use all taps
-  int64_t* numbers;      // scratch memory for the numbers of segments
+  int64_t* numbers;      // scratch memory for the offsets and skips of segments
   ConvSegments segments;
-  // Returns the segments of a panel. Panels with different `phase` use separate parts of the scratch memory.
+  // Returns the segments of A for a panel. Panels with different `phase` use separate parts of the scratch memory.
   TILE_INLINE ConvSegments of_panel(const ConvShape& s, int64_t panel, int64_t phase) const {
     return taps == nullptr ? segments : conv_segments(s, window, taps[panel], numbers + 2 * phase * s.taps());
   }
@@ -160,7 +161,7 @@ struct ConvRows {
     const int64_t last = first + (rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1];
     return s.lhs_dilation[1] == 1 && (first < 0 || last >= s.in[1]);
   }
-  // Returns the segments of a panel for output row y of the block, without window lines in the padding.
+  // Returns the segments of A for a panel and output row y of the block. Window lines in the padding are left out.
   ConvSegments of_row(const ConvShape& s, int64_t panel, int64_t phase, int64_t y) const {
     ConvTaps box = taps == nullptr ? all_taps(s) : taps[panel];
     const int64_t at = (oh + y) * s.stride[1] - s.low[1];
@@ -177,8 +178,8 @@ template <typename Epilogue>
 requires kPanelPhases<Epilogue>
 inline constexpr int kPhases<Epilogue> = kInterleaved<Epilogue>;
 
-// Computes output row `y` of the block for an epilogue along rows, with kPhases panels that start at `bp`. `columns` is
-// the number of remaining columns of each phase.
+// Computes output row `y` of the block for an epilogue that runs along rows. `bp` points to kPhases consecutive panels.
+// `columns` is the number of remaining columns of each phase.
 template <int NV, bool Narrow, typename T, typename TB, typename Epilogue>
 TILE_INLINE void conv_row_along(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
                                 const ConvSegments* segments, int64_t y, const TB* bp, int64_t nr, int64_t col,

@@ -1,5 +1,5 @@
-// Loads for generated kernels, with a hint on the use of the data: data kept in registers in its memory format, data
-// that is never read again, or data that is read again soon.
+// Loads for generated kernels. The data stays in registers in its memory format. Some loads carry a cache hint: the
+// data is never read again, or it is read again soon.
 #pragma once
 
 #include "tile/arch/sm80/stream.h"

@@ -19,7 +19,7 @@ TILE_INLINE T across(vec<T, W> a) {
   return a[0];
 }
 
-// ---- Running results of a thread
+// ---- Accumulators of a thread
 
 template <typename C, typename T, int W>
 struct accumulator {
@@ -48,7 +48,8 @@ struct compensated_sum {
   TILE_INLINE T row() const { return across<sum_of>(part); }
 };
 
-// Access to the lanes of running results of any kind.
+// element_of() returns element i of an accumulator, and set_element() replaces it. An element is a number or, for
+// example, a best<>.
 template <typename A>
 TILE_INLINE auto element_of(const A& a, int i) {
   return a.part[i];
@@ -190,7 +191,7 @@ requires(Threads <= 32) TILE_INLINE T team_reduce(T x) {
 
 namespace detail {
 
-// The lanes of running results, as stored in shared memory.
+// The elements of an accumulator, as stored in shared memory.
 template <typename A>
 struct alignas(sizeof(element_of(A(), 0)) * A::width > 8 ? 16 : sizeof(element_of(A(), 0)) * A::width) column_vector {
   using Element = decltype(element_of(A(), 0));
@@ -214,7 +215,7 @@ struct alignas(sizeof(element_of(A(), 0)) * A::width > 8 ? 16 : sizeof(element_o
 
 }  // namespace detail
 
-// Combines columns of running results over groups of rows. On entry, thread `lane` < Columns * Groups of the team holds
+// Combines accumulators of columns over groups of rows. On entry, thread `lane` < Columns * Groups of the team holds
 // column lane % Columns of group lane / Columns. On return, the threads of the first group hold the columns combined
 // over all groups. `shared` belongs to the team, is 16-byte aligned, and may be reused after the next barrier.
 template <typename C, int Team, int Columns, int Groups, typename A>

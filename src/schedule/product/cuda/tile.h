@@ -13,9 +13,9 @@ namespace heddle::schedule {
 // Products D[b] = epilogue(A[b] B[b]) by kernels that read operands through views.
 //
 // These kernels support all devices from sm_80 on, and any element type, layout, alignment and size:
-// tile/kernel/cuda/gemm/sm80.h, tile/kernel/cuda/gemm/simt.h, tile/kernel/cuda/gemm/skinny.h. For small sides from
-// sm_90 on, tile/kernel/cuda/gemm/unaligned.h supports operands with any alignment that are contiguous along k. If all
-// sides are small, tile/kernel/cuda/gemm/direct.h can be used.
+// tile/kernel/cuda/gemm/sm80.h, tile/kernel/cuda/gemm/simt.h, tile/kernel/cuda/gemm/skinny.h. From sm_90 on,
+// tile/kernel/cuda/gemm/unaligned.h supports products with a small m or n whose operands are contiguous along k, with
+// any alignment. For products with only a few loads per lane, there is tile/kernel/cuda/gemm/direct.h.
 struct TileProblem {
   // The element types of A and B in the multiplication: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers. The
   // types of A and B are equal, except that kI8 and kU8 may be mixed.
@@ -66,7 +66,7 @@ class ViewFamily : public Family {
   KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
   CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
-  // The functions above for a TileProblem. Partial sums are in the kernel's operand number `workspace`.
+  // Do the same as the functions above, for a TileProblem. Partial sums are in the kernel's operand number `workspace`.
   virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const CudaTarget& target) const = 0;
   virtual KernelLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
                                      int workspace) const = 0;

@@ -32,8 +32,8 @@ std::optional<CtaGroup> cta_group_for_columns(const CudaTarget& target, int64_t 
 
 // Chooses the cluster for reductions of columns of which only the results are needed. A cluster reduces `segment`
 // neighbouring columns, in vectors of `vector` elements. Returns nullopt if `segment` does not divide `columns`, if
-// `vector` does not divide `segment`, or if no block size fits: each thread keeps its columns, and a block needs enough
-// work.
+// `vector` does not divide `segment`, if each block would have too little work, or if a block would need too many
+// threads. (Each thread keeps the same columns for all rows.)
 std::optional<CtaGroup> cta_group_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                            int64_t segment, int vector);
 

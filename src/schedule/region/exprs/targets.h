@@ -15,8 +15,8 @@ struct KernelContext {
   const ir::Graph& graph;
   std::function<bool(ir::ValueId)> is_input;       // an earlier kernel computed the value, so this kernel loads it
   std::function<bool(ir::ValueId)> must_be_input;  // an earlier kernel must compute the value
-  // For a reduction that is split into parts: the dimension of the parts. Its results may be on any variables of a
-  // larger root.
+  // For a reduction that is split into parts: the dimension of the parts. A root with more elements may also compute
+  // the results of such a reduction, on any of the root's variables.
   std::function<std::optional<size_t>(ir::ValueId)> part_dim = {};
   // Allows a separate root for each part of a concatenation (or of a cast of one), if the parts are reductions or
   // depend on reductions. Parts with the same iteration space are then computed together.
@@ -36,12 +36,14 @@ struct RootTarget {
   const ir::Node* scatter = nullptr;
 };
 
-// True if a scatter may be a root that stores at the scatter's indices. The scatter must be in place. It must have one
-// update per column, so that updates do not collide. Neighbouring elements must remain neighbours.
+// True if a scatter may be a root that stores at the scatter's indices. The scatter must be in place. The scatter must
+// have one update per column, so that updates do not collide. Elements that are neighbours in the updates must be
+// neighbours in the result.
 bool scatters_one_row(const KernelContext& context, const ir::Node& node);
 
-// The destination of the update at index `at` of a scatter for which scatters_one_row() holds. If the scatter drops
-// updates outside the tensor, `value` becomes a selection of the old value for these; `load_old` loads it.
+// Returns the destination of the update at index `at` of a scatter for which scatters_one_row() holds. If the scatter
+// drops updates outside the tensor, replaces `value` by a select that yields the old value for such updates. `load_old`
+// loads the old value.
 Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const ir::Node& scatter,
                  const std::vector<Index>& at, const std::function<ExprId(const std::vector<Index>&)>& load_old,
                  ExprId& value);

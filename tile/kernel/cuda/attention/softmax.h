@@ -1,4 +1,5 @@
-// Softmax by four warps over the products of 64 rows with a tile of keys, in registers (sm80.h, sm90.h).
+// Softmax of attention scores in registers, for sm80.h and sm90.h. Four warps process the products of 64 rows and a
+// tile of keys.
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -24,20 +25,20 @@ inline constexpr int key_warps<Config> = Config::kKeyWarps;
 template <typename Config>
 inline constexpr int kKeysOfStep = 32 / static_cast<int>(sizeof(typename Config::In));
 
-// A thread's registers: the scores `s` of 64 rows, 16 per warp (in the layout of Mma and Wgmma), the results `o`, and
-// the scores as an operand of the second product, `p`.
+// The registers of one of the threads that process 64 rows; each warp has 16 of these rows. `s`: scores, in the layout
+// of Mma and Wgmma. `o`: results. `p`: the scores as an operand of the second product.
 template <typename Config>
 struct AttentionRegisters {
   float s[Config::kTileN / 2];
   float o[Config::kWidth / 2];
   uint32_t p[Config::kTileN / kKeysOfStep<Config>][4];
-  // For each of the thread's two rows: the maximum of all scores so far; the sum over the thread's own columns; and the
-  // factor that rescales the sums over earlier keys.
+  // For each of the thread's two rows: the maximum of all scores so far; the sum of the exponentials in the columns of
+  // this thread; and the factor that rescales the sums over earlier keys.
   float max[2], sum[2], fade[2];
 };
 
 // Computes scores from products, for a thread's rows `row` and `row` + 8 and for the tile's columns, which begin at
-// `col`. `Inside`: all these keys exist.
+// `col`. `Inside`: the tile has no columns after the last key.
 template <bool Inside, typename Config, typename Scores>
 __device__ inline void apply_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
                                     int32_t batch, int32_t row, int32_t col) {
@@ -56,7 +57,7 @@ __device__ inline void apply_scores(AttentionRegisters<Config>& r, const Attenti
   }
 }
 
-// Sets scores of keys that do not exist, after the last key, to minus infinity.
+// Sets the scores of positions after the last key to minus infinity.
 template <typename Config>
 __device__ inline void cut_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, int32_t col) {
   const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4);

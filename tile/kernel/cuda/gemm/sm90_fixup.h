@@ -22,7 +22,7 @@ __device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32
   return sums + group * (Traits::kRowsPerGroup * Config::kTileN) + threadIdx.x % 128;
 }
 
-// Stores the accumulators of a tile for the block that computes the beginning of the tile, and raises a flag.
+// Stores the accumulators of a tile for the block that computes the first part of k of this tile, and raises a flag.
 template <typename Config>
 __device__ inline void store_partials(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
   const int32_t block = PersistentTileScheduler<Config>::stream_number();
@@ -64,8 +64,8 @@ inline constexpr bool kSharesLast =
     is_same<typename GemmTraits<Config>::Acc, float> && GemmTraits<Config>::kPieces % 2 == 0 &&
     (!GemmTraits<Config>::kResidual || GemmTraits<Config>::kResidualPieces == GemmTraits<Config>::kResidualPlaces);
 
-// The exchange of half of the accumulators. Each thread stores four contiguous sums; neighbouring threads use
-// contiguous memory.
+// Passes half of the accumulators to the other warpgroup. Each thread stores its sums in groups of four; the groups of
+// neighbouring threads are contiguous.
 template <typename Config>
 struct HalfOfSums {
   static constexpr int kRow = Config::kTileN / 2, kFirst = GemmTraits<Config>::kBlocksM * kRow / 2;

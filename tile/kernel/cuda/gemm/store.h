@@ -38,10 +38,13 @@ inline constexpr bool kInitsAccumulators =
     Config::kStore == GemmStore::kTma && !Config::kSwapped && sizeof(typename Config::Out) == 2 &&
     is_same<Acc, float> && InSteps<Epilogue>::inits;
 
-// Applies the epilogue to a pair of accumulators that are neighbours in the kernel's own row `m`. With swapped operands
-// the pair is in one column of D. Results of pairs outside D are undefined and not read. If the epilogue only returns
-// values, it is called for these pairs, too, with the position of the last pair of D: a branch around each pair costs
-// more than the epilogue. `Inside`: the columns are known to be in D. `residual`: additional arguments of the epilogue.
+// Applies the epilogue to two neighbouring accumulators in row `m` of the kernel's result. If operands are swapped,
+// this result is the transpose of D, so the pair is in one column of D.
+//
+// For pairs outside D, the results are undefined and must not be read. An epilogue without side effects is called even
+// for these pairs, with the nearest position in D, because a branch around each pair would cost more than the epilogue.
+//
+// `Inside`: the columns are known to be in D. `residual`: additional arguments of the epilogue.
 template <bool Swapped, bool Inside = false, typename T, typename Epilogue, typename... Residual>
 __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n,
                                   const Residual&... residual) {
@@ -63,7 +66,7 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
 }
 
 // Sets v to accumulators 2 h and 2 h + 1 of matrix j, which has 8 columns of D. (m, n) is the position of the pair in
-// D. If the epilogue gates, combines the accumulators of two matrices.
+// D. If the epilogue has a gate, matrix j is computed from matrices 2 j and 2 j + 1 of `acc`.
 template <bool Inside = false, typename T, int Sums, typename Acc, typename Epilogue>
 __device__ inline void take_pair(T (&v)[2], const Acc (&acc)[Sums], int j, int h, const Epilogue& epilogue,
                                  const GemmArgs& args, int batch, int m, int n) {
@@ -79,8 +82,9 @@ __device__ inline void take_pair(T (&v)[2], const Acc (&acc)[Sums], int j, int h
   }
 }
 
-// Loads 16 rows and 64 columns of 16-bit elements as fragments of accumulators. pair[j][h] corresponds to accumulators
-// 2 h and 2 h + 1 of the 8 columns from 8 j on. In shared memory, rows have 128 bytes and are swizzled.
+// Loads 16 rows and 64 columns of 16-bit elements from shared memory, as fragments of accumulators. pair[j][h]
+// corresponds to accumulators 2 h and 2 h + 1 of the 8 columns from 8 j on. In shared memory, rows have 128 bytes and
+// are swizzled.
 __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* from) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -93,10 +97,10 @@ __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* fro
   }
 }
 
-// Loads pieces of a residual matrix of 16-bit elements as accumulator fragments. A piece has 16 rows and 64 columns. It
-// is read by 16-byte loads and redistributed through shared memory, because loads of pairs in fragment order would
-// touch eight cache lines per access. Used by a whole warp. Across: the number of pieces side by side; the next pieces
-// are 64 rows further down.
+// Loads pieces of a residual matrix of 16-bit elements as accumulator fragments. A piece has 16 rows and 64 columns. A
+// whole warp loads it with 16-byte accesses and redistributes it through shared memory, because loads of pairs in
+// fragment order would touch eight cache lines per access. Piece p is at row 64 * (p / Across) and column 64 * (p %
+// Across), relative to the warp's first piece.
 template <int Across, typename Epilogue>
 class ResidualPieces {
  public:
@@ -158,8 +162,8 @@ struct ChoosePieces<true, Across, Epilogue> {
 template <bool Residual, int Across, typename Epilogue>
 using PiecesOf = typename ChoosePieces<Residual, Across, Epilogue>::type;
 
-// A thread's elements of a finished piece, before they are written to shared memory. For each 8 x 8 matrix: pairs
-// rounded to 16 bits, or values.
+// A thread's elements of a finished piece, before they are written to shared memory. Each 8 x 8 matrix has pairs of
+// values. If `Out` has 16 bits, a pair is already rounded and packed into one word.
 template <int Matrices, typename Out, typename Value>
 struct MadePiece {
   using Pair = Value[2];
@@ -216,9 +220,10 @@ struct PieceRange {
   int32_t first, last;
 };
 
-// Keeps ptxas from moving computations that depend on accumulators ahead of this point. Otherwise it would start on a
-// later piece before the current piece is stored, and TMA would be idle. ptxas moves nothing into a loop, and it does
-// not know that this loop runs only once. `number` must be above 0 and different at each call site.
+// Keeps ptxas from moving computations that depend on accumulators ahead of this point. Otherwise ptxas would start on
+// a later piece before the current piece is stored, and TMA would be idle. This function is a loop: ptxas moves nothing
+// into a loop, and it does not know that this loop runs only once. `number` must be above 0 and different at each call
+// site.
 template <int Blocks, int Sums, typename Acc>
 __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& args, int number) {
 #pragma unroll 1
@@ -233,9 +238,9 @@ __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& arg
 }
 
 // Stores the pieces [pieces.first, pieces.last) by TMA, each through one of the warp's staging buffers. `row` is the
-// first of the warp's 16 rows in the first block of 64 rows; `col` is the first column of D. The map's box is a piece
-// of gemm_piece(): {bytes / sizeof(Out), 16, 1}. With Brought::kBrings, the staging buffer of a piece already holds
-// that piece of the first matrix that the epilogue reads (`brought`).
+// first of the warp's 16 rows in the first block of 64 rows; `col` is the first column of D. The box of the tensor map
+// is a piece as gemm_piece() defines it: {bytes / sizeof(Out), 16, 1}. With Brought::kBrings, the staging buffer of a
+// piece already holds the same piece of the first matrix that the epilogue reads (`brought`).
 template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
 __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, int batch, int row, int col,

@@ -1,5 +1,6 @@
-// f32 tiles in shared memory for wgmma on two tf32 parts (tile/kernel/cuda/operand/split_tf32.h). The rows of a tile
-// are 128 bytes of k, swizzled as TMA does. A tile of B is split in shared memory; A is split in registers.
+// Multiplication by wgmma of f32 tiles in shared memory, with each number split into two tf32 parts
+// (tile/kernel/cuda/operand/split_tf32.h). Each row of a tile has 128 bytes along k and is swizzled as by TMA. A tile
+// of B is split in shared memory; A is split in registers.
 #pragma once
 
 #include "tile/arch/sm80/ldmatrix.h"
@@ -49,7 +50,7 @@ __device__ inline bool split_tile(uint8_t* tile, uint8_t* low) {
   return by_fma;
 }
 
-// The 16 rows of A that a warp multiplies, from row `first` of the tile on.
+// The 16 rows of A that a warp multiplies. They begin with row `first` of the tile.
 class SplitRows {
  public:
   __device__ explicit SplitRows(uint32_t first)

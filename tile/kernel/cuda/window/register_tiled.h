@@ -13,8 +13,8 @@
 //     static constexpr int kWidth = 4;          // divides the number of channels
 //     static constexpr int kWindow[2] = {3, 3}, kStride[2] = {1, 1};
 //     static constexpr int kDown = 4, kAcross = 4;
-//     // The numbers of rows and columns at the beginning and end of a thread's pixels that may be outside the image.
-//     // All others are inside.
+//     // Of a thread's rows [0] and columns [1] of pixels, the first kBefore and the last kAfter may be outside the
+//     // image. All others are inside.
 //     static constexpr int kBefore[2] = {1, 1}, kAfter[2] = {1, 1};
 //     static constexpr bool kWhole[2] = {true, true};  // kDown divides the output rows, kAcross the output columns
 //     static constexpr bool kPacked = true;            // the layout of the filters is [tap][channel]
@@ -36,7 +36,8 @@ struct SlideTile {
   static constexpr int kRows = (Config::kDown - 1) * Config::kStride[0] + Config::kWindow[0];
   static constexpr int kColumns = (Config::kAcross - 1) * Config::kStride[1] + Config::kWindow[1];
 
-  // The kWidth channels of a pixel in their memory format, as an array of the widest words that divide their size.
+  // The kWidth channels of a pixel in their memory format, as an array of words. A word is as wide as possible, but its
+  // size must divide the size of the channels.
   static constexpr int kBytes = W * int(sizeof(X));
   using Word = uint_t<kBytes % 4 == 0 ? 4 : kBytes % 2 == 0 ? 2 : 1>;
   using Pixel = Neighbours<Word, kBytes / int(sizeof(Word))>;
@@ -49,7 +50,7 @@ struct SlideTile {
   }
 
   const X* image;  // points to the thread's channels in pixel 0 of the image
-  const X* next;   // points to the row of the next load, if that row is inside
+  const X* next;   // points to the row of the next load, if that row is in the image
   int64_t pitch;   // distance of rows, in elements
   int32_t from_y, height;
   int32_t offset[kColumns];
