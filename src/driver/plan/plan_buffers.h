@@ -16,8 +16,8 @@ namespace heddle::driver {
 
 // The buffers of the plan of one graph. A value's buffer is added with the step that computes the value. Buffers in the
 // arena get their offsets at the end (place()), when all lifetimes are known. A value that is stored inside another
-// value (ir/analysis/placement.h) uses that value's buffer, which is added with the first value stored in it. Buffers
-// are identified by their indices in Plan::buffers.
+// value (ir/analysis/placement.h) uses the buffer of the enclosing value. This buffer is added with the first value
+// that is stored in it. Buffers are identified by their indices in Plan::buffers.
 class PlanBuffers {
  public:
   PlanBuffers(const ir::Graph& graph, BuildContext& context, BuiltPlan& built);
