@@ -40,8 +40,8 @@ class PlanBuffers {
   uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type);
   // Adds a constant buffer with a table of numbers that a kernel reads.
   uint32_t add_numbers(const std::vector<int64_t>& numbers);
-  // Returns the buffer of a constant operand in the packing that its kernel needs. Each packing of a value is made
-  // once.
+  // Returns the buffer of a constant operand in the packing that its kernel needs. Each packing of a value is created
+  // only once.
   uint32_t packed_constant(ir::ValueId value, const schedule::Packing& packing);
 
   void make_in_port(ir::ValueId value, uint32_t port) { port_of_[value] = port; }

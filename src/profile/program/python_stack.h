@@ -13,9 +13,9 @@ namespace heddle::profile {
 
 // A Python frame as sampled. Names are looked up later.
 struct PythonFrame {
-  uint64_t code = 0;  // addresses of the code object,
-  uint64_t file = 0;  // its file name and its line table; these tell apart code objects that reuse an address
-  uint64_t lines = 0;
+  uint64_t code = 0;         // address of the code object
+  uint64_t file = 0;         // address of its file name; with `lines`, distinguishes code objects that reuse an address
+  uint64_t lines = 0;        // address of its line table
   int32_t first_line = 0;    // first line of the code object
   int32_t instruction = 0;   // byte offset of the current instruction
   uint64_t first_local = 0;  // the object in the first local variable: `self` in a method
@@ -71,8 +71,8 @@ std::string text_of(const PythonObject& object, const uint8_t* content);
 struct PythonCode {
   std::string name, file;
   int64_t first_line = 0;
-  std::vector<uint8_t> lines;    // line table of PEP 626 in the encoding of PEP 657,
-  bool lines_are_pairs = false;  // or in that of CPython 3.10
+  std::vector<uint8_t> lines;    // line table (PEP 626), encoded as in PEP 657
+  bool lines_are_pairs = false;  // true: encoded as in CPython 3.10 instead
 
   int64_t line_of(int32_t instruction) const;  // first_line if the table has no entry
 };
