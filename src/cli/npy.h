@@ -13,8 +13,8 @@ namespace heddle::cli {
 // Reads a tensor. Throws kFile if the file cannot be read, and kInvalidInput if it is not .npy or has a type that
 // Heddle lacks.
 Tensor read_npy(const std::string& path);
-// Converts a tensor read from a file to `wanted`, if .npy files store `wanted` as integers and `stored` has that
-// integer type. The bits stay the same. Otherwise returns `stored`.
+// Changes the type of a tensor that was read from a file: returns the bits of `stored` with the type `wanted`, if .npy
+// files store `wanted` as integers and `stored` has that integer type. Otherwise returns `stored`.
 Tensor as_dtype(const Tensor& stored, DType wanted);
 // Writes a tensor to an .npy file. Throws kFile if it cannot be written, and kUnsupportedType for text.
 void write_npy(const std::string& path, const Tensor& tensor);

@@ -8,7 +8,8 @@ namespace heddle::emulator {
 
 uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);
 
-// Runs once with the values of all lanes, after all lanes have arrived and before any lane continues.
+// An action runs once per collective operation, after all lanes have arrived and before any lane continues. `lanes` has
+// the values of all lanes.
 using Action = void (*)(Scheduler& s, const uint64_t* lanes, Place place);
 emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64_t value, Place place,
                             Action action = nullptr);

@@ -18,7 +18,7 @@ struct TensorMap {
   uint64_t strides[5];  // in bytes, one per dimension
   uint16_t box[5];      // in elements
   uint16_t element_strides[5];
-  int32_t type;  // the driver's number of the element type
+  int32_t type;  // the driver's code for the element type
   // For im2col maps (kWindows) only: the lower and upper corners of the pixel box, for width and height. The extents of
   // `box` are then channels and pixels.
   int16_t first[2], last[2];

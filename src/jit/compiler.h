@@ -31,8 +31,8 @@ struct Recipe {
   std::vector<std::string> link_flags = {};
   std::function<void(size_t unit)> compiled = {};  // called after each unit is compiled, on the thread that compiled it
   size_t shared = 0;  // Other libraries contain the first `shared` units too, so their objects are cached separately.
-  // If true, compile() also makes a second copy of the library with line tables and caches it (compile_lined()). The
-  // library that compile() returns has no line tables.
+  // If true, compile() also compiles a second copy of the library, with line tables, and caches this copy for
+  // compile_lined(). The library that compile() returns has no line tables.
   bool lines = false;
   bool loads_here = true;  // False if dlopen() fails until src/emulator/driver/module.h has added missing symbols.
 };
@@ -53,8 +53,8 @@ CompiledLibrary compile(const std::vector<std::string>& units, const CpuTarget& 
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
                         const Symbols& symbols = {});
 
-// Returns the library that compile() makes from these arguments, with identical code, plus line tables. Takes the
-// library from the cache or compiles it. The line tables name each unit by the file name unit_file(unit).
+// Returns a library with the same code as the library that compile() returns for these arguments, but with line tables.
+// Reads the library from the cache or compiles it. The line tables name each unit by the file name unit_file(unit).
 std::string compile_lined(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
                           const Symbols& symbols = {});
 std::string unit_file(std::string_view unit);

@@ -1,7 +1,7 @@
 // Loads and stores of tiles, through a pointer for each element or through a window (a box of a tensor with strides and
 // bounds). `V` is the vector length: each group of V consecutive registers, beginning with registers 0 to V - 1, is
-// contiguous in memory and aligned to the size of the group. A group is one access if all of its elements are accessed,
-// and single accesses otherwise.
+// contiguous in memory and aligned to the size of the group. A group is accessed at once if all of its elements are to
+// be accessed. Otherwise, its elements are accessed one by one.
 #pragma once
 
 #include "tile/arch/sm80/global.h"
@@ -114,7 +114,7 @@ struct always {
 };
 
 // of_thread() returns the address of the thread's first element. of_register() returns the offset of another register's
-// element from the first one.
+// element from the thread's first element.
 template <typename T, int Rank>
 TILE_INLINE T* of_thread(T* p, const int64_t (&stride)[Rank], const Place& here) {
 #pragma unroll
@@ -191,8 +191,8 @@ TILE_INLINE Piece shifted(const Piece& low, const Piece& high, uint32_t shift) {
 
 }  // namespace detail
 
-// Loads in flight, of groups of V elements (16 bytes) that may begin at any element. For each group, holds the two
-// aligned 16-byte pieces that contain it, not yet shifted.
+// Loads in flight. Groups of V elements (16 bytes) are loaded, which need not be aligned to 16 bytes. For each group,
+// holds the two aligned 16-byte pieces that contain the group; shifted() extracts the group from them.
 template <typename T, typename L, int V>
 struct Pieces {
   static_assert(V * sizeof(T) == 16 && sizeof(T) == 2 && L::kRegisters % V == 0);
@@ -395,8 +395,8 @@ TILE_INLINE Window<T, Rank, Checked> window(const View<T, Rank>& v, const int64_
   return window<Checked>(v.p, v.extent, v.stride, start);
 }
 
-// row_pointers() returns the addresses of the rows that a tile of row numbers selects, in columns from `column` on.
-// row_mask() returns a mask of the addresses that are inside the tensor.
+// row_pointers() returns the addresses of elements in the rows whose indices are in the tile `rows`, from column
+// `column` on. row_mask() returns a mask of the elements that are inside the tensor.
 template <typename T, typename L>
 TILE_INLINE Tile<T*, L> row_pointers(const View<T, 2>& v, const Tile<int32_t, L>& rows, int64_t column) {
   const auto columns = iota<L, 1, int64_t>(column);

@@ -1,6 +1,6 @@
 // Products by the warpgroup's matrix instruction (sm_90a). Operands are 16-bit floats in shared memory; the first
-// operand may also be in registers. Stores and copies to operands by other threads are visible after
-// wait_for_operands().
+// operand may also be in registers. After wait_for_operands(), the instruction sees what other threads have stored or
+// copied to the operands.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -32,8 +32,8 @@ struct SwizzledOperand {
   static constexpr int kBytes = (AlongK ? (Depth + 63) / 64 : kStrips) * kStripBytes;
   static_assert(kSize == 2 && Depth % 16 == 0);
 
-  // Returns the index of an element, in elements. Indices cannot be added under a swizzle, so `row` and `k` must be the
-  // complete coordinates.
+  // Returns the index of element (row, k) in the operand's memory, in elements. Indices cannot be added under a
+  // swizzle, so `row` and `k` must be the complete coordinates.
   TILE_HD static constexpr int at(int row, int k) {
     const int bytes = AlongK ? k / 64 * kStripBytes + row * 128 + k % 64 * kSize
                              : row / 64 * kStripBytes + k * 128 + row % 64 * kSize;

@@ -18,8 +18,8 @@ struct BackToBackArgs {
 };
 static_assert(sizeof(BackToBackArgs) == 32);
 
-// The number of columns of D0 that a tile of W1 spans. This is the width of the widest swizzle that divides `columns0`,
-// a multiple of 16. `element` is the size of an element in bytes.
+// The number of columns of D0 that a tile of W1 spans. It is the width, in elements, of the widest swizzle whose width
+// divides `columns0`. `columns0` must be a multiple of 16. `element` is the size of an element in bytes.
 TILE_HD constexpr int back_to_back_slice(int columns0, int element) {
   for (int bytes = kGemmRowBytes; bytes > 32; bytes /= 2) {
     if (columns0 * element % bytes == 0) return bytes / element;
@@ -32,10 +32,11 @@ struct BackToBackTile {
   int tile_m, columns0, tile_k, tile_n, warps_m, warps_n, stages;
   bool in_registers;
 };
-// The layout of shared memory in bytes. The ring of the first product is at 0. Later, D0 (unless it is in registers)
-// and the staging buffers of D1 reuse the ring's memory. All of W1 follows.
+// The layout of shared memory, in bytes. The ring of the first product begins at offset 0. After that product, D0
+// (unless it is in registers) and the staging buffers of D1 reuse the ring's memory. The whole of W1 is stored after
+// this memory.
 struct BackToBackShared {
-  int inner, staging, weights, total;  // total size; offsets of D0 (`inner`), the staging buffers and W1
+  int inner, staging, weights, total;  // offsets of D0 (`inner`), of the staging buffers and of W1; total size
 };
 TILE_HD constexpr BackToBackShared back_to_back_shared(const BackToBackTile& t, int steps, int element) {
   const int ring = t.stages * (t.tile_m + t.columns0) * t.tile_k * element;

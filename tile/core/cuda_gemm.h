@@ -18,16 +18,16 @@ enum class GemmStore : int32_t {
   kPartial,   // stores f32 (or s32) sums of one part of k, for gemm_reduce()
 };
 
-// A reducing epilogue reduces this many neighbouring columns of a row to one value, or this many neighbouring rows of a
-// column.
+// The number of neighbours that a reducing epilogue reduces to one value: neighbouring columns of a row, or
+// neighbouring rows of a column.
 inline constexpr int kGemmPartialColumns = 32, kGemmPartialRows = 16;
 
-// For gated products, which combine two columns of A B to one column of D. Of every 16 columns of B, the first 8 and
-// the last 8 form 8 pairs. An epilogue combines the two sums of each pair. In the fragments of every instruction, one
-// thread holds both sums of a pair.
+// A gated product combines two columns of A B into one column of D. Of every 16 columns of B, the first 8 and the last
+// 8 form 8 pairs. An epilogue combines the two sums of each pair. In the fragments of every instruction, one thread
+// holds both sums of a pair.
 inline constexpr int kGemmGateColumns = 8;
-// Returns the column of B with the first sum of the pair for a column of D. The second sum is kGemmGateColumns columns
-// later.
+// Returns the column of B that gives the first sum of the pair for column `column` of D. The second sum is given by the
+// column of B that is kGemmGateColumns columns later.
 TILE_HD constexpr int gemm_gate_column(int column) {
   return column / kGemmGateColumns * 2 * kGemmGateColumns + column % kGemmGateColumns;
 }
@@ -63,15 +63,17 @@ struct GemmArgs {
   void* d;                 // D, for kRows
   int64_t d_row, d_batch;  // strides of D; kEpilogue: of the first result if it is a matrix, else 0
   // Batches have two dimensions. `heads` is the extent of the inner dimension (1: there is none). a_step and b_step are
-  // the operand's stride between heads, in elements; heads are offsets within contiguous rows of the operand. A step of
-  // 0 means that one stride covers all batches. kGemmOneForAll means that all batches share the operand.
+  // the strides of A and B between heads, in elements. The heads of an operand are at offsets within its contiguous
+  // rows. A step of 0 means that one stride covers all batches. kGemmOneForAll means that all batches share the
+  // operand.
   int32_t heads, a_step, b_step;
   int32_t zero;                                                           // always 0, unknown to the compiler
   GemmDivisor by_tiles, by_splits, by_heads, by_band, by_group, by_last;  // set by set_divisors()
 };
 static_assert(sizeof(GemmArgs) == 168);
 
-// Sets, from the counts, the divisors with which blocks compute their tiles. Requires at least one tile.
+// Computes the divisors from the other members. Blocks use the divisors to find their tiles. Requires at least one
+// tile.
 TILE_HD constexpr void set_divisors(GemmArgs& args) {
   if (args.raster_group > args.tiles_m) args.raster_group = args.tiles_m;
   const int32_t last = args.tiles_m % args.raster_group;  // height of the last band of tiles
@@ -101,7 +103,7 @@ struct GemmReduceArgs {
   int32_t rows, columns, batch, splits;
   const void* partial;
   int64_t p_row, p_batch, p_split;
-  int32_t lanes;  // threads that divide the parts of 4 columns: 1 or kGemmReduceLanes
+  int32_t lanes;  // number of threads that add the parts of the same 4 columns: 1 or kGemmReduceLanes
   int32_t unused;
 };
 static_assert(sizeof(GemmReduceArgs) == 56);
@@ -126,8 +128,9 @@ struct GemmRepackArgs {
 };
 inline constexpr int kGemmRepackThreads = 256, kGemmRepackChunks = 4;  // per block; per thread
 
-// Arguments for copying a small operand once for each class of the other operand's rows. A class has the rows with the
-// same offset modulo 16 bytes (tile/kernel/cuda/operand/misaligned_copies.h). Sizes and strides are in bytes.
+// Arguments for copying a small operand once for each class of the other operand's rows. A class consists of the rows
+// whose offsets are equal modulo 16 bytes (tile/kernel/cuda/operand/misaligned_copies.h). Sizes and strides are in
+// bytes.
 struct GemmClassCopiesArgs {
   const void* from;
   void* to;                       // [class][row][chunk]
@@ -145,7 +148,7 @@ TILE_HD constexpr uint32_t gemm_class_skip(uint32_t skip, uint32_t number, uint3
 
 inline constexpr int kGemmRowBytes = 128;       // bytes of k in one row of a stage, for all types: the widest swizzle
 inline constexpr int kGemmNeighbours = 8;       // columns of D per call of an epilogue that stores them
-inline constexpr int kGemmStagingBytes = 2048;  // of each of a warp's two buffers, if it stores no pieces
+inline constexpr int kGemmStagingBytes = 2048;  // bytes of each of a warp's two buffers, if the warp stores no pieces
 
 // A piece is the part of D that a warp stores at once: 16 rows with `bytes` bytes each. Consecutive pieces use the
 // `buffers` buffers in rotation. Stores of 16 bytes to each of eight rows have no bank conflicts, because rows are
@@ -184,10 +187,10 @@ TILE_HD constexpr int gemm_staging_bytes(GemmStore store, bool swapped, int tile
   return piece.buffers * piece.buffer_bytes();
 }
 
-// For a residual matrix with 16-bit elements, which the epilogue reads. The residual is loaded in pieces of 16 rows and
-// 128 bytes. A warp has gemm_residual_pieces() pieces per tile and gemm_residual_places() staging buffers. Pieces i, i
-// + gemm_residual_places(), ... use the same buffer. A piece is loaded into the buffer from which the corresponding
-// piece of D is later stored.
+// The next functions are for a residual matrix with 16-bit elements, which the epilogue reads. The residual is loaded
+// in pieces of 16 rows and 128 bytes. A warp has gemm_residual_pieces() pieces per tile and gemm_residual_places()
+// staging buffers. Pieces i, i + gemm_residual_places(), ... use the same buffer. A piece is loaded into the buffer
+// from which the corresponding piece of D is later stored.
 TILE_HD constexpr int gemm_residual_pieces(int tile_m, int tile_n, int consumers, bool ping_pong) {
   return tile_m / (ping_pong ? 1 : consumers) / 64 * (tile_n / 64);
 }
@@ -212,8 +215,8 @@ TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, 
   return 1024 + ring + staging + stages * 16 + 16;
 }
 
-// For products of f32 numbers that are split in two parts (tile/kernel/cuda/gemm/sm90_3xtf32.h). Returns the bytes for
-// the low parts of B and, for each stage, a barrier and a word per warp that splits numbers.
+// For products of f32 numbers that are split into two parts (tile/kernel/cuda/gemm/sm90_3xtf32.h). Returns the bytes
+// for the low parts of B and, for each stage, a barrier and a word per warp that splits numbers.
 inline constexpr int kGemmSplitWarps = 4;
 TILE_HD constexpr int gemm_split_bytes(int tile_n, int stages) {
   return stages * (gemm_operand_bytes(tile_n, true) + 8 + 4 * kGemmSplitWarps) + 16;
@@ -232,12 +235,13 @@ struct ClusterSplitKArgs {
   void* partial;           // for kPartial, as in GemmArgs
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;
-  uint32_t skip, skip_step;  // parameters of gemm_class_skip(), if A's rows are of several classes
+  uint32_t skip, skip_step;  // parameters of gemm_class_skip(), if A's rows belong to several classes
 };
 static_assert(sizeof(ClusterSplitKArgs) == 64);
 
-// If the blocks of a cluster divide the k of a tile (tile/kernel/cuda/gemm/sm90_cluster_splitk.h), each block adds the
-// sums of this many rows of D and applies the epilogue to them.
+// Returns the number of rows of D that a block finishes if the blocks of a cluster divide the k of a tile
+// (tile/kernel/cuda/gemm/sm90_cluster_splitk.h). The block adds the partial sums of these rows and applies the
+// epilogue.
 TILE_HD constexpr int cluster_splitk_slice(int rows, int parts) {
   return (rows + parts - 1) / parts;
 }
@@ -247,7 +251,7 @@ TILE_HD constexpr int cluster_splitk_pitch(int columns, bool swapped) {
   return (columns + 31) / 32 * 32 + (swapped ? 4 : 8);
 }
 // Returns the bytes of the ring of stages. After the main loop, the same memory holds the sums of the tile in the order
-// of D. `split`: f32 in two parts.
+// of D. `split`: f32 operands are split into two parts.
 TILE_HD constexpr int cluster_splitk_ring_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
                                                 int parts, bool swapped, bool split) {
   const int of_b = gemm_operand_bytes(tile_n, b_k_major);
@@ -295,9 +299,9 @@ TILE_HD constexpr int cluster_splitk_half_of_threads(bool split) {
 inline constexpr int kGemmHalfOfShared = 113 << 10;
 
 // Returns the number of stages whose copies are in flight when threads request the next stage. A stage of the ring
-// becomes free when the next stage is multiplied, so copies into the ring can have all but two stages in flight.
-// `shifted` is the number of operands that are first copied as unaligned words (load_shifted.h) and need no space in
-// the ring yet. `rows` is the number of rows of both tiles.
+// becomes free when the next stage is multiplied, so the copies of at most stages - 2 stages of the ring can be in
+// flight. `shifted` is the number of operands that are first copied as unaligned words (load_shifted.h); such copies
+// need no space in the ring. `rows` is the sum of the numbers of rows of the two operands' tiles.
 TILE_HD constexpr int gemm_stages_behind(int stages, int shifted, int rows) {
   if (shifted == 0) return stages > 3 ? 2 : 1;
   const int wanted = rows <= 96 ? 6 : rows <= 160 ? 4 : 2;
@@ -340,8 +344,8 @@ TILE_HD constexpr Range gemm_part(const GemmArgs& args, int32_t split) {
   return {first, first + each + (split < more ? 1 : 0)};
 }
 
-// Returns unit number `unit` of tiles_m * tiles_n * splits * batch, for kernels in which each block computes its own
-// tile. If Splits is false, args.splits must be 1.
+// Returns unit number `unit`. There are tiles_m * tiles_n * splits * batch units, with tiles of tile_m x tile_n
+// elements. If Splits is false, args.splits must be 1.
 template <bool Splits = true>
 TILE_HD constexpr GemmUnit gemm_unit(const GemmArgs& args, int32_t unit, int32_t tile_m, int32_t tile_n) {
   const int32_t tiles = args.tiles_m * args.tiles_n, outer = args.by_tiles.divide(unit);

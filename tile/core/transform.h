@@ -242,7 +242,7 @@ TILE_HD constexpr auto offset(By by) {
   return detail::on_length<Offset>(by);
 }
 
-// low = at. Fixes the index of a lower dimension, so there is no upper dimension.
+// low = at. Holds the index of a lower dimension constant, so there is no upper dimension.
 template <typename Length, typename At>
 struct Freeze : tuple<Length, At> {
   static constexpr int kLower = 1, kUpper = 0;

@@ -26,7 +26,7 @@ struct WinogradShape {
   int64_t batch = 1, c = 0, o = 0;
   int64_t pixel = 0;  // stride between input pixels, in elements; 0: c
   int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0}, dilation[2] = {1, 1};
-  int64_t block_tiles = 1;          // output tiles per task, which are the rows of its products; split by split_rows()
+  int64_t block_tiles = 1;          // output tiles per task, the rows of the task's products; split by split_rows()
   int64_t row_tiles = 0, tall = 0;  // result of split_rows(block_tiles)
   int64_t block_panels = 1;         // panels of filters per task
 

@@ -45,8 +45,8 @@ class AddressEmitter {
   const Names& names() const { return names_; }
   void set_lanes(std::optional<Lanes> lanes) { lanes_ = std::move(lanes); }
   void set_style(Style style) { style_ = std::move(style); }
-  // From now on, puts marks (numbers.h) around numbers that need not be compile-time constants, except those that have
-  // a variable in names().
+  // From now on, puts marks (numbers.h) around numbers that need not be compile-time constants, except numbers for
+  // which names() has a variable.
   void mark_numbers() { marked_ = true; }
   bool has_lanes() const { return lanes_.has_value(); }
 
@@ -77,7 +77,8 @@ class AddressEmitter {
   bool has_wide_local(schedule::ExprId e) const;
   const std::string& width(bool wide) const;
   std::string extent(int64_t value) const;
-  // The text of a load: a vector if the load is wide (its index must then be affine in the lane), or one element.
+  // The text of a load. A wide load loads a vector; its index must be affine in the lane index. Any other load loads
+  // one element.
   std::string load(schedule::ExprId load);
   // The statement that stores a vec of the current width.
   std::string store(const std::string& buffer, const schedule::Index& at, const std::string& value, bool stream);

@@ -16,8 +16,8 @@ class ScalarEmitter final : public GatherEmitter {
  public:
   ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out);
 
-  // Sets the value that is stored next, in a 16-bit type. This value, and operands of it whose errors hardly change the
-  // result, may use short, less exact forms of functions. nullopt: the next value is not rounded.
+  // Sets the value that is stored next, in a 16-bit type. Shorter, less exact forms of functions may be used for this
+  // value, and for those of its operands whose errors hardly change the result. nullopt: the next value is not rounded.
   void set_rounded(std::optional<schedule::ExprId> value) { rounded_ = value; }
   // Values written between push_scope() and pop_scope() are forgotten at pop_scope(), because their C++ scope ends.
   void push_scope() { scopes_.emplace_back(); }

@@ -34,9 +34,9 @@ class Writer {
   void declare(std::string_view type, const std::string& name, std::string_view value) {
     lines_.push_back({fmt::format("const {} {} = {};", type, name, value), depth_, name, "", ""});
   }
-  // Adds "const auto NAME = VALUE;  // COMMENT". The value must have no side effects. If its only use is one use in the
-  // next statement, the value is inlined there as long as that statement stays short; the line then has both comments.
-  // Returns the name.
+  // Adds "const auto NAME = VALUE;  // COMMENT". Returns the name. The value must have no side effects. A value that is
+  // used exactly once, in the next statement, is inlined there if the statement stays short; the line then has both
+  // comments.
   std::string value(std::string name, std::string value, std::string comment) {
     lines_.push_back(
         {fmt::format("const auto {} = {};", name, value), depth_, name, std::move(value), std::move(comment)});

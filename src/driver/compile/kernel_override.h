@@ -10,8 +10,9 @@
 namespace heddle::driver {
 
 // Returns $HEDDLE_KERNEL_OVERRIDE: a folder of edited kernel files (driver/compile/kernel_file.h) that are compiled
-// instead of the generated texts. Returns nullopt if the variable is unset or empty. Plans built while it is set are
-// not stored in the plan cache. The keys of the caches of libraries and cubins contain the compiled text.
+// instead of the generated texts. Returns nullopt if the variable is unset or empty. Plans that are built while the
+// variable is set are not stored in the plan cache. The caches of libraries and cubins are used as usual, because their
+// keys contain the compiled text.
 std::optional<std::string> override_folder();
 
 // Reads the edited files of a folder that are named after kernels for this target. Returns them by symbol. Throws kFile

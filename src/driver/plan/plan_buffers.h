@@ -16,8 +16,8 @@ namespace heddle::driver {
 
 // The buffers of the plan of one graph. A value's buffer is added with the step that computes the value. Buffers in the
 // arena get their offsets at the end (place()), when all lifetimes are known. A value that is stored inside another
-// value (ir/analysis/placement.h) uses that value's buffer, which is added with the first value stored in it. Buffers
-// are identified by their indices in Plan::buffers.
+// value (ir/analysis/placement.h) uses the buffer of the enclosing value. This buffer is added with the first value
+// that is stored in it. Buffers are identified by their indices in Plan::buffers.
 class PlanBuffers {
  public:
   PlanBuffers(const ir::Graph& graph, BuildContext& context, BuiltPlan& built);
@@ -40,8 +40,8 @@ class PlanBuffers {
   uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type);
   // Adds a constant buffer with a table of numbers that a kernel reads.
   uint32_t add_numbers(const std::vector<int64_t>& numbers);
-  // Returns the buffer of a constant operand in the packing that its kernel needs. Each packing of a value is made
-  // once.
+  // Returns the buffer of a constant operand in the packing that its kernel needs. Each packing of a value is created
+  // only once.
   uint32_t packed_constant(ir::ValueId value, const schedule::Packing& packing);
 
   void make_in_port(ir::ValueId value, uint32_t port) { port_of_[value] = port; }

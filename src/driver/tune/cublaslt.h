@@ -18,7 +18,7 @@ class CublasLt {
 
   // Prepares the algorithms that cuBLASLt's heuristics return for an unbatched problem: at most 32, with a workspace of
   // 64 MiB. The problem must be resolved (ops::resolve()). `operands` begins with A, B and D. If cuBLASLt does not
-  // support the problem, there are no algorithms.
+  // support the problem, the result has no algorithms.
   struct Problem;
   std::shared_ptr<Problem> prepare(const ops::GemmProblem& problem, const std::vector<uint64_t>& operands);
   static int algorithms(const Problem& problem);

@@ -97,7 +97,8 @@ class ModelFile {
   Imported import(const ImportOptions& options);
 
   // Returns the shapes that the model declares for the inputs that a caller with these options passes. Inputs of
-  // unknown rank are omitted. A symbolic extent is -1, and the entry of `symbols` is its symbol, or "" if it has none.
+  // unknown rank are omitted. If the model does not give the number of an extent, the extent is -1, and the entry of
+  // `symbols` is its symbol ("" if it has no symbol).
   struct InputDims {
     std::string name;
     Shape extents;

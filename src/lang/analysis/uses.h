@@ -6,8 +6,8 @@
 
 namespace heddle::lang {
 
-// The definition and the users of each value of a kernel, and a numbering of its ops. An op has a smaller number than
-// the ops of its regions, which have smaller numbers than the ops after it.
+// The definition and the users of each value of a kernel, and a numbering of its ops. Ops are numbered in pre-order: an
+// op, then the ops of its regions, then the next op.
 class Uses {
  public:
   explicit Uses(const Kernel& kernel);

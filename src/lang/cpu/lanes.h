@@ -31,7 +31,7 @@ class Lanes {
   std::string first_address(ValueId pointers, const Coords& coords) { return at(pointers, first_lane(coords)).name; }
   std::optional<std::string> lane_count(ValueId mask, const Coords& coords);
   std::string active_mask(ValueId mask, bool masked, const Coords& coords);
-  // An element's position in a row-major tile: the offset of lane 0, as text, and the stride between lanes.
+  // Positions of a vector's elements in a row-major tile: the offset of lane 0, as text, and the stride between lanes.
   struct Place {
     std::string offset;
     int64_t stride = 0;

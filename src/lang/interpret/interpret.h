@@ -22,8 +22,8 @@ struct InterpretOptions {
 
 // Runs a verified kernel for each program of the grid, one after another. The interpreter defines the meaning of the
 // tile IR. Floats are computed in double and rounded to their type after each op. A matrix product is rounded once,
-// after its sum. Throws kValueOutOfRange with the location in the user's file, the program and the element. Throws
-// kUnsupportedOperator for ops that only a GPU can run.
+// after its sum. For an error such as a failed assertion, throws kValueOutOfRange with the location in the user's file,
+// the program and the element. Throws kUnsupportedOperator for ops that only a GPU can run.
 void interpret(const Kernel& kernel, std::array<int64_t, 3> grid, std::span<const Argument> arguments,
                const InterpretOptions& options = {});
 

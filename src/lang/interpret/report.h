@@ -10,8 +10,8 @@
 // Messages of kernels. They are the same on every device.
 namespace heddle::lang {
 
-// Returns the place of an op for messages: "softmax.py:9: `load` in program (1, 0, 0), element 7". element = -1 omits
-// the element.
+// Returns the location of an op, for messages: "softmax.py:9: `load` in program (1, 0, 0), element 7". element = -1
+// omits the element.
 std::string program_place(const Kernel& kernel, const Op& op, const std::array<int64_t, 3>& program,
                           int64_t element = -1);
 

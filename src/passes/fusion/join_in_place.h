@@ -12,7 +12,8 @@ namespace heddle::passes {
 // Lets kernels write the operands of a stored concatenation directly into its memory (ir::joins_in_place()), so that no
 // kernel copies them. An operand that cannot be written there is copied: by the kernel that computes it if that kernel
 // can store it twice, else by a separate kernel. If the operands of one concatenation are a contiguous subsequence of
-// another's, the smaller one is a view of the larger one. Runs last, because it needs the groups of the plan.
+// the operands of another, the smaller concatenation becomes a view of the larger one. Runs last, because it needs the
+// groups of the plan.
 ir::Graph join_in_place(const ir::Graph& graph, const PassContext& context);
 
 // Finds the obstacles to concatenating in place, given the groups of a graph.
@@ -23,7 +24,8 @@ class JoinObstacles {
 
   // True if a kernel stores the concatenation, or if the concatenation is in place.
   bool is_stored(ir::NodeId concat) const;
-  // Returns the reason why the kernel that contains a concatenation should copy its operands. Empty if there is none.
+  // Returns the reason why the operands of a concatenation should be copied by the kernel that contains the
+  // concatenation. Empty if there is none.
   std::string of_concat(ir::NodeId concat) const;
   // Returns the reason why a value cannot be computed directly at `place` in a concatenation. Empty if there is none.
   std::string of_part(ir::ValueId value, ir::NodeId concat, const ir::Placement& place) const;

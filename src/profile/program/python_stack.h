@@ -13,9 +13,9 @@ namespace heddle::profile {
 
 // A Python frame as sampled. Names are looked up later.
 struct PythonFrame {
-  uint64_t code = 0;  // addresses of the code object,
-  uint64_t file = 0;  // its file name and its line table; these tell apart code objects that reuse an address
-  uint64_t lines = 0;
+  uint64_t code = 0;         // address of the code object
+  uint64_t file = 0;         // address of its file name; with `lines`, distinguishes code objects that reuse an address
+  uint64_t lines = 0;        // address of its line table
   int32_t first_line = 0;    // first line of the code object
   int32_t instruction = 0;   // byte offset of the current instruction
   uint64_t first_local = 0;  // the object in the first local variable: `self` in a method
@@ -27,8 +27,8 @@ struct PythonFrame {
 // interrupted the thread while it changed its frames, the list may be incomplete. Takes no lock, allocates nothing, and
 // may be called in a signal handler.
 size_t walk_python(const PythonRuntime& python, std::span<PythonFrame> to);
-// Like walk_python(), for a thread that is in C code called from Python, not in a signal handler. Its frames do not
-// change, so they are read directly, without system calls.
+// Like walk_python(), for calls from C code that Python called, outside of signal handlers. The frames of the calling
+// thread do not change then, so they are read directly, without system calls.
 size_t walk_resting_python(const PythonRuntime& python, std::span<PythonFrame> to);
 // Like walk_python(), for another thread, given its PyThreadState. That thread must be waiting: a running thread may
 // change its frames.
@@ -43,7 +43,8 @@ struct WaitingStack {
   uint64_t cframe = 0, top = 0;  // address where the interpreter stores the innermost frame, and address of that frame
   std::vector<Piece> pieces;
 };
-// Locates the frames of a waiting thread. In the result, `thread` is 0 if they occupy too much memory to read at once.
+// Locates the frames of a waiting thread. In the result, `thread` is 0 if the frames occupy too much memory to read at
+// once.
 WaitingStack find_waiting_stack(const PythonRuntime& python, uint64_t thread);
 // Computes a hash of the frames' code objects and instructions. This costs one system call, while a walk costs many.
 // Returns false if the frames have moved.
@@ -70,12 +71,13 @@ std::string text_of(const PythonObject& object, const uint8_t* content);
 struct PythonCode {
   std::string name, file;
   int64_t first_line = 0;
-  std::vector<uint8_t> lines;    // line table of PEP 626 in the encoding of PEP 657,
-  bool lines_are_pairs = false;  // or in that of CPython 3.10
+  std::vector<uint8_t> lines;    // line table (PEP 626), encoded as in PEP 657
+  bool lines_are_pairs = false;  // true: encoded as in CPython 3.10 instead
 
   int64_t line_of(int32_t instruction) const;  // first_line if the table has no entry
 };
-// May be called in any thread while the code object exists. Returns false if it no longer exists.
+// Reads the description of a frame's code object. May be called in any thread. Returns false if the code object no
+// longer exists.
 bool read_code(const PythonRuntime& python, const PythonFrame& frame, PythonCode* to);
 
 }  // namespace heddle::profile

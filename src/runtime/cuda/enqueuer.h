@@ -10,9 +10,10 @@
 
 namespace heddle::runtime {
 
-// Enqueues runs of a plan on a stream of the caller, in memory of the caller. Never waits for the device. If addresses
-// repeat, each run from the second on is the launch of one CUDA graph. If the caller captures the stream, the plan's
-// kernels become nodes of the caller's graph. Thread-safe.
+// Enqueues runs of a plan on a stream of the caller, in memory of the caller. Never waits for the device. The first run
+// with a set of addresses enqueues the plan's actions one by one; each later run with the same addresses launches a
+// single CUDA graph. If the caller captures the stream, the plan's kernels become nodes of the caller's graph.
+// Thread-safe.
 class CudaEnqueuer {
  public:
   // Throws kUnsupportedOperator for a plan whose runs need the host.

@@ -26,15 +26,16 @@ int64_t summed_steps(DType compute, int64_t k);
 // The heights of micro tiles that shared kernels support, in descending order. For any number of rows, there is a
 // height h in the list such that the rows can be divided into micro tiles of h and h - 1 rows.
 std::vector<int64_t> common_heights(const Target& target);
-// Returns the configuration of a product or direct convolution with a common micro-tile height h. This is the largest h
-// for which `rows` can be divided into micro tiles of h and h - 1 rows. If `rows` is 1, returns `config`.
+// Returns `config`, of a product or direct convolution, with its micro-tile height replaced by a common height h: the
+// largest h for which `rows` can be divided into micro tiles of h and h - 1 rows. If `rows` is 1, returns `config`
+// unchanged.
 Config with_common_height(Config config, int64_t rows, const Target& target);
-// Returns the configuration with panels of two vectors. The last panel may be narrow, so that the kernel supports any
+// Returns `config` with panels that are two vectors wide. The last panel may be narrow, so that the kernel supports any
 // number of columns.
 Config with_wide_panels(Config config, const Target& target, DType compute);
 
-// Returns the configuration (a convolution whose vector lanes are pixels) with as many pixels per micro tile as fit in
-// registers. The kernel then supports any number of pixels per row.
+// Returns `config` with as many pixels per micro tile as fit in registers. `config` must be for a convolution whose
+// vector lanes are pixels. The kernel then supports any number of pixels per row.
 Config with_widest_tile(Config config, DType compute, const Target& target);
 
 // Choose block sizes by the cost model and set `reason`.

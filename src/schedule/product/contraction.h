@@ -35,7 +35,7 @@ struct Epilogue {
     uint32_t operand;
     std::string kind;  // "sum", "prod", "max", "min"
     bool rows;         // True: groups of neighbours in a column. False: groups of neighbours in a row.
-    Index at;          // the result's index; here `row` (or an unsplit `col`) is the number of the group
+    Index at;          // the result's index; here `row` (or an unsplit `col`) is the index of the group
     ExprId value;      // the value to reduce
   };
   // GPU only: set if the columns of B form pairs (ir/analysis/gated_product.h) and each pair gives one column of D.
@@ -49,9 +49,9 @@ struct Epilogue {
   VarId batch = 0, row = 0, col_outer = 0, col = 0;
   int64_t split = 0;        // the extent of `col`: all columns if they are not split
   bool along_rows = false;  // True: lanes run along `row`. False: lanes run along `col`.
-  // Convolutions on a CPU only: the number of neighbouring columns that are neighbouring results of a row. If it is
-  // above 1, `batch` is the index of a row of outputs, `row` the index of a result in that row (with the extents
-  // `results`), and `col` the index of a group of columns.
+  // Convolutions on a CPU only: the number of neighbouring columns whose values are neighbouring results in a row of
+  // outputs. If this number is above 1, `batch` is the index of a row of outputs, `row` the index of a result in that
+  // row (with the extents `results`), and `col` the index of a group of columns.
   int64_t interleaved = 1;
   bool panel_phases = false;  // True if each of the interleaved columns has separate panels.
   std::array<int64_t, 2> results = {0, 0};
@@ -63,7 +63,8 @@ struct Epilogue {
 
   // The values of the stores, of the reductions, and of the gate.
   std::vector<ExprId> values() const;
-  // True if a vector may have elements that satisfy the bounds and elements that do not, so that it is stored in part.
+  // True if a vector may have both elements that satisfy the bounds and elements that do not. Only a part of such a
+  // vector is stored.
   bool bounds_lanes() const;
   VarId lane() const { return along_rows ? row : col; }
 };

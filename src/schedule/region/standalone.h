@@ -15,7 +15,7 @@ struct StandaloneDesc {
   ir::Op op;
   DType dtype, index_dtype;  // types of the data and of a scatter's indices
   Shape data, indices;       // for a scatter of elements, `indices` has the extents of the updates
-  Shape index;               // for a scatter of elements: extents of the index tensor, as in `indices` or 1
+  Shape index;               // for a scatter of elements: extents of the index tensor, each as in `indices` or 1
   int64_t dim = 0, k = 0;
   bool largest = true;
   std::string reduction;  // for a scatter: "none", "add", "mul", "max" or "min"
@@ -24,9 +24,9 @@ struct StandaloneDesc {
   // and the result.
   bool in_place = false;
 
-  // The number of parts that can be processed independently. For a scatter of elements, a part is a row of the first
-  // dimension (or all data, if the scatter is along this dimension). For a scatter of slices, it is a column of the
-  // slices. For a selection, it is a whole column.
+  // The number of parts that can be processed independently. For a scatter of elements, a part is the data at one index
+  // of the first dimension, or all data if the scatter is along this dimension. For a scatter of slices, a part is the
+  // data at one position within the slices. For a selection, a part is a column along `dim`.
   int64_t parts() const;
   // The data as [outer][rows][inner]. An update or a selection works on the rows of a column. Elements that are moved
   // together count as one element of at most 16 bytes.
@@ -34,8 +34,8 @@ struct StandaloneDesc {
     int64_t outer, rows, inner, updates, bytes;
   };
   Columns columns() const;
-  // For each dimension of the updates: the stride, in elements, from one index to the next. 0 if all updates along the
-  // dimension share one index.
+  // For each dimension of the updates, returns the stride of the index tensor, in elements. The stride is 0 if all
+  // updates along the dimension share one index.
   Shape index_strides() const;
   bool operator==(const StandaloneDesc&) const = default;
 };
@@ -44,15 +44,16 @@ struct StandaloneDesc {
 // scratch memory, which has limited size.
 inline constexpr int64_t kMostSelectedOnCpu = 1 << 20;
 
-// Sets the choice, the number of tasks and the reason of a configuration (Backend::map()).
+// For Backend::map(): sets the choice in a configuration, its number of tasks, and the text that explains it
+// (`reason`).
 void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                     const CpuTarget& cpu);
 void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const CudaTarget& cuda);
 
 // The reason why a scatter or selection has no kernel on the target; "" if it has one.
 std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);
-// The kernel of a node whose operands are available. Returns nullopt if other kernels must compute some operands first.
-// `make_first` is then called with each of these operands and the reason.
+// The kernel of a node whose operands are available. If other kernels must compute some operands first, calls
+// `make_first` with each of these operands and the reason, and returns nullopt.
 std::optional<ScheduledKernel> standalone_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
                                                  const std::function<bool(ir::ValueId)>& is_input,
                                                  const std::function<void(ir::ValueId, const std::string&)>& make_first,

@@ -12,7 +12,7 @@
 
 namespace heddle::tile::sm80 {
 
-// Mma<A, B>::issue(d, a, b) for half, bfloat, cuda::tf32, any combination of int8_t and uint8_t, and from sm_89 on
+// Mma<A, B>::issue(d, a, b) for half, bfloat, cuda::tf32, any combination of int8_t and uint8_t, and, from sm_89 on,
 // cuda::e4m3 and cuda::e5m2. Sums are float; sums of integers are int32_t and wrap. kK is the number of elements of k
 // per instruction.
 template <typename A, typename B = A>

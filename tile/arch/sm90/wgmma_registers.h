@@ -1,8 +1,8 @@
 // The matrix instruction of a warpgroup with A in registers: D (64 x N) += A (64 x 16) B (N x 16, in shared memory). A
 // lane holds four words of A; each word has two neighbours along k. Word i is in row 16 * warp + lane / 4 + 8 * (i %
-// 2), and its first k is 2 * (lane % 4) + 8 * (i / 2). Packed accumulators of 16 columns have the same layout. The
-// instruction may read the words until the warpgroup has waited for it. For tf32, a word is one element, and word i has
-// k = lane % 4 + 4 * (i / 2).
+// 2). The k index of the word's first element is 2 * (lane % 4) + 8 * (i / 2). Packed accumulators of 16 columns have
+// the same layout. The instruction may read the words until the warpgroup has waited for the instruction. For tf32, a
+// word is one element, and word i has k = lane % 4 + 4 * (i / 2).
 #pragma once
 
 #include "tile/arch/sm90/wgmma.h"

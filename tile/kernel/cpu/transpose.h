@@ -8,8 +8,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// Interleaves runs of Run lanes from a and b. With High = 0, the first run of each pair of runs of a and b; with
-// High = 1, the second run.
+// Interleaves runs of Run lanes from a and b. Of each pair of runs of a and b, uses the first run if High is 0, and the
+// second run if High is 1.
 template <int Run, int High, typename T, int W, int... I>
 TILE_INLINE vec<T, W> interleave(vec<T, W> a, vec<T, W> b, indices<I...>) {
   // In each pair of runs of the result, the first run is from a and the second run is from b.
@@ -125,8 +125,8 @@ void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT s
   }
 }
 
-// copy_matrix() to rows of `width` elements, a whole number of vectors. In each row, the elements after the first
-// `cols` are undefined.
+// Like copy_matrix(), for a destination with rows of `width` elements. `width` is a multiple of the vector length. In
+// each row, the elements after the first `cols` are undefined.
 template <typename T, typename S>
 void copy_padded(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src, int64_t row, int64_t col,
                  int64_t rows, int64_t cols) {

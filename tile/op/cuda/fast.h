@@ -23,9 +23,9 @@ TILE_INLINE float tanh(float x) {
 
 namespace detail {
 
-// 1 / (1 + 2^x), with a relative error of at most 2^-19; 2^-120 if x > 120. The reciprocal starts from a linear guess
-// based on the bits and takes two Newton steps. It does not use the special-function unit, which is busy with e^x and
-// computes only an eighth of an operation per cycle.
+// 1 / (1 + 2^x). The relative error is at most 2^-19. For x > 120, the result is 2^-120. The reciprocal starts from a
+// linear guess based on the bits and takes two Newton steps. It does not use the special-function unit, which is busy
+// with e^x and computes only an eighth of an operation per cycle and lane.
 TILE_INLINE float logistic2(float x) {
   const float y = 1.0f + cuda::exp2_approx(cuda::min_or_nan(x, 120.0f));
   float r = __uint_as_float(0x7ef311c7u - __float_as_uint(y));

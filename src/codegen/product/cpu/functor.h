@@ -81,8 +81,8 @@ std::string initialisers(const schedule::KernelDesc& desc, const FunctorMembers&
 // Creates an emitter for the body of a functor's member function. The body is still empty.
 ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out);
 
-// True if lanes run along the rows (kAlongRows in tile/kernel/cpu/gemm.h). This is the case if results of neighbouring
-// rows are adjacent in memory and results of neighbouring columns are not.
+// True if the lanes of a vector are consecutive rows of one column (kAlongRows in tile/kernel/cpu/gemm.h). This is the
+// case if results of neighbouring rows are adjacent in memory and results of neighbouring columns are not.
 bool runs_along_rows(const schedule::Epilogue& e);
 
 // write_epilogue() and write_scores() write a functor and return its members. write_epilogue() writes the epilogue of a

@@ -7,8 +7,8 @@
 namespace heddle::codegen {
 
 // A thread's position in its iteration over a stage's elements. The iteration is a nest of an outer and an inner loop.
-// Holds the position in each of the two as an expression, the condition under which the position is valid ("": always),
-// and the range of the stage's loops that it covers.
+// For each of these two loops, holds the position as an expression, the condition under which the position is valid
+// ("": always), and the range [first, last) of the stage's loops over which it iterates.
 struct Point {
   std::string outer, inner, outer_valid, inner_valid;
   // The names of the step counters of the outer and inner loop, and the name or expression of the position in the outer

@@ -14,7 +14,8 @@ class ResultWriter {
 
   // Reduces over all points of the sweep. Every thread gets the result.
   void finish_team(const schedule::CudaStage& stage, const schedule::CudaReduction& r);
-  // finish_group() reduces over the columns of a row, finish_column() over the rows of a column. Results go to scratch.
+  // finish_group() reduces over the columns of a row, finish_column() over the rows of a column. Results are stored in
+  // scratch buffers.
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   // Reduces over the teams of a block after a serial loop. In the generated code, the result for step k of `layout` is

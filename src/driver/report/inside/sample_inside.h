@@ -25,7 +25,8 @@ using RunSteps = std::function<void(const std::function<void(int64_t step)>& nex
 
 // Recompiles the model's CPU kernels with line tables (g++ -g1). Then calls `run` repeatedly for `seconds`, while a
 // sampler is active; `run` executes the plan's original kernels. The line tables apply to the original kernels only if
-// both machine codes are equal. Otherwise there are no shares, and why_none says so. Throws what `run` throws.
+// the recompiled kernels have the same machine code. Otherwise the result has no shares, and why_none gives the reason.
+// Throws what `run` throws.
 InsideShares sample_inside(const CompiledModel& model, const Target& target, double seconds, const RunSteps& run);
 
 }  // namespace heddle::driver

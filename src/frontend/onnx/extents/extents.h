@@ -13,20 +13,22 @@
 
 namespace heddle::onnx {
 
-// The meaning of an extent that the model does not fix, guessed from its position and name.
+// The meaning of an extent that the model leaves open. The meaning is guessed from the position and the name of the
+// extent.
 enum class ExtentRole : uint8_t { kBatch, kChannels, kHeight, kWidth, kSequence, kSamples, kOther };
 
-// An extent that is fixed by neither the model nor the options. All dimensions with one symbol are one extent.
+// An extent that neither the model nor the options specify. All dimensions with the same symbol have one extent.
 struct OpenExtent {
-  std::string key;     // the symbol, or for example "x[2]" for a dimension without one
+  std::string key;     // the symbol, or for example "x[2]" for a dimension without a symbol
   std::string symbol;  // "" if the extent has none
   std::string input;   // the first input with this extent
   int dim = 0;
   ExtentRole role = ExtentRole::kOther;
-  int64_t partner = -1;  // for a height, the width (for a width, the height) if the model fixes it; else -1
+  int64_t partner = -1;  // the width that belongs to a height, or vice versa; -1 if the model leaves it open
 };
 
-// The symbolic extents of a model's inputs: those fixed by shapes in the options, and those still open.
+// The symbolic extents of a model's inputs: those that the shapes in the options determine, and those that are still
+// open.
 class Extents {
  public:
   // `model` must outlive this object.
@@ -34,12 +36,14 @@ class Extents {
 
   const std::vector<OpenExtent>& open() const { return open_; }
 
-  // The value of dimension `i` of an input that the model does not fix. It comes from the shapes in the options, else
-  // from `guesses` (by key); the default is 1. The symbol may also be a sum, product or quotient of such symbols.
+  // The extent of dimension `i` of an input, for a dimension that the model leaves open. The extent comes from the
+  // shapes in the options, or else from `guesses` (by key); the default is 1. The symbol of the dimension may also be a
+  // sum, product or quotient of symbols.
   int64_t value(const std::string& input, size_t i, const Dimension& dim,
                 const std::map<std::string, int64_t>& guesses) const;
-  // The extent of dimension `dim` of any value. It comes from the model, or is the value of the dimension's symbol in
-  // the options' shapes or the guesses. nullopt if none of these has it.
+  // The extent of dimension `dim` of an output or an intermediate value. It is the number that the model gives, or else
+  // the value that the options' shapes or the guesses give to the dimension's symbol. Returns nullopt if the extent is
+  // in none of these.
   std::optional<int64_t> declared(std::string_view value, size_t dim,
                                   const std::map<std::string, int64_t>& guesses) const;
   // The key of an input's dimension; "" if the dimension is not open.
@@ -52,7 +56,7 @@ class Extents {
   static std::string key_of(const std::string& input, size_t i, const Dimension& dim);
 
  private:
-  bool known(const Dimension& dim) const;  // true if the options fix the extent
+  bool known(const Dimension& dim) const;  // true if the options determine the extent
   std::optional<int64_t> evaluate(std::string_view text, const std::map<std::string, int64_t>& guesses) const;
   void learn(const ModelProto& model, const ImportOptions& options);
 

@@ -16,7 +16,7 @@ namespace heddle::onnx {
 // borrows it.
 class TensorLoader {
  public:
-  // For a single tensor without external data. `owner` keeps the bytes alive that the proto refers to.
+  // For a single tensor without external data. `owner` keeps alive the bytes that the proto refers to.
   explicit TensorLoader(std::shared_ptr<const void> owner) : owner_(std::move(owner)), folder_("") {}
   // For the tensors of a model, with external data in `folder`. The tensors' bytes are charged to `budget`, which must
   // outlive this object.

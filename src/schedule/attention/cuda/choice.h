@@ -6,8 +6,8 @@
 
 namespace heddle::schedule {
 
-// Configurations of the warpgroup kernels: every tile size that fits into registers and shared memory, lowest predicted
-// time first, at most `most`. May be empty.
+// Returns at most `most` configurations of the warpgroup kernels, in ascending order of their predicted times. Their
+// tiles fit into registers and shared memory. The result may be empty.
 std::vector<Config> attention_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
 
 }  // namespace heddle::schedule

@@ -5,7 +5,7 @@
 
 namespace heddle::schedule {
 
-// The facts about an attention that, besides the configuration, the kernel's text depends on.
+// Facts about an attention on which the kernel's text depends, in addition to the configuration.
 struct AttentionVariant {
   bool scores, plain;  // some tiles get their scores from the functor; some tiles have plain scores
   bool ragged;         // the last tile of keys is not full

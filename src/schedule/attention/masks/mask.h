@@ -12,9 +12,9 @@ namespace heddle::schedule {
 // operand, and null for other operands.
 //
 // Sets `scale` to the factor of plain scores, and sets `ranges`. A range excludes a key only if this does not change
-// any result: the key's scores are minus infinity, or so far below every plain score that their exponentials are zero,
-// and each row has a plain score. Products are assumed to be finite, and scores to be within 4096 of zero. Masks of
-// -10000, or of the lowest value of a type, are far below these scores.
+// any result. This holds in two cases: the key's scores are minus infinity; or each row has a plain score, and the
+// key's scores are so far below every plain score that their exponentials are zero. Products are assumed to be finite,
+// and scores to be within 4096 of zero. Masks of -10000, or of the lowest value of a type, are far below these scores.
 //
 // If a mask leaves each row a contiguous range of keys whose ends are linear in the row, the mask becomes two
 // comparisons (row_mask.h), whatever its form in the model.

@@ -8,7 +8,8 @@
 
 namespace heddle::tile::cuda {
 
-// A block has 128 threads. Block (x, y) computes columns 8 * y .. 8 * y + 7 (of a panel) for the x-th group of 64 rows.
+// A block has 128 threads. Block (x, y) computes columns 8 * y to 8 * y + 7 of a panel of O, for the x-th group of 64
+// rows.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void attention_combine(const AttentionArgs& args, const Sink& sink, const Epilogue& epilogue) {
   const auto rows = static_cast<int32_t>(blockIdx.x), thread = static_cast<int32_t>(threadIdx.x);

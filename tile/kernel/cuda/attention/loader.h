@@ -13,8 +13,8 @@ using cuda::attention_unit;
 using cuda::first_column;
 using cuda::has_keys;
 
-// Iterates over the units of a block. Consecutive units have a fixed stride, or (kDynamic) the block claims the next
-// unclaimed unit each time, which balances units of different lengths. Called by one thread.
+// Iterates over the units of a block. If kDynamic, the block claims the next unclaimed unit each time, which balances
+// units of different lengths. Otherwise, the numbers of its units have a constant stride. Called by one thread.
 template <typename Config>
 class AttentionWalk {
  public:
@@ -120,8 +120,8 @@ class KeyLoader<Config, cuda::NoPages> {
 };
 
 // Fills the buffers of Q and the rings of K and V; runs in one thread. Tiles are loaded from the last one to the first
-// one. The keys of a tile are loaded before the values of the tile after it, because the keys' slot becomes free
-// earlier and their product is needed earlier.
+// one. The keys of tile t - 1 are loaded before the values of tile t, because the slot for the keys becomes free
+// earlier and the product with the keys is needed earlier.
 template <typename Config, typename Length, typename Pages>
 __device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
                                   const AttentionArgs& args, const Length& length, const Pages& pages,

@@ -1,4 +1,4 @@
-// Tiles of attention's operands in shared memory, and the layout of shared memory (sm90.h).
+// Tiles of attention's operands in shared memory, and the layout of shared memory. For sm90.h.
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
@@ -27,7 +27,8 @@ struct AttentionTile {
       }
     }
   }
-  // The descriptor of the operand from depth element 16 * step on. `at` is the shared address of the tile.
+  // Returns the matrix descriptor of the part of the operand that begins at depth element 16 * step. `at` is the
+  // address of the tile in shared memory.
   __device__ static uint64_t operand(uint32_t at, int step) {
     if constexpr (!AlongDepth) {
       return make_smem_descriptor(at, false, kPieces.piece_bytes()) + step * ((16 * kGemmRowBytes) >> 4);
@@ -54,8 +55,8 @@ struct AttentionTraits {
   // the softmax, when the product with the values has completed.
   static constexpr bool kScalesFirst = Config::kWidth > 128;
   // True for wide heads: values of a unit are kept in uniform registers (of_warp() in sm90.h). Wide heads have many
-  // matrix descriptors, which would otherwise occupy ordinary registers across tiles. This delays the start of a unit;
-  // shorter heads, whose units may also be short, do not gain that time back.
+  // matrix descriptors, which would otherwise occupy ordinary registers across tiles. Uniform registers delay the start
+  // of a unit. Narrower heads, whose units may also be short, do not gain this time back.
   static constexpr bool kUniform = Config::kDepth > 128 || Config::kWidth > 128;
   static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
   static_assert(sizeof(typename Config::In) == 2);

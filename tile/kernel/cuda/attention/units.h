@@ -29,7 +29,7 @@ __device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, con
 }
 
 // Sets the batch, rows and columns of a unit. `place` is the unit's number, not counting splits of the keys. Returns
-// the number of the tile of rows.
+// the index of the tile of rows.
 template <typename Config>
 __device__ inline int32_t set_rows(AttentionUnit& u, const AttentionArgs& args, int32_t place) {
   const int32_t section = args.by_section.divide(place), rest = place - section * args.section * args.tiles_m;

@@ -32,7 +32,7 @@ __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, con
   }
 }
 
-// Adds all parts. `shared`: the lanes of a warp share the parts, and the first lane gets the sums.
+// Adds all parts. If `shared`, the parts are divided among the lanes of a warp, and the first lane gets the sums.
 template <typename Acc, int W>
 __device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, bool shared,
                                      int lane) {
@@ -46,8 +46,8 @@ __device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args,
 }
 
 // Adds the parts of k in order and applies the epilogue. Each group of 4 columns is processed by `args.lanes` threads,
-// in a grid-stride loop. Several lanes share the parts, because a single thread with many parts would wait for one load
-// after another.
+// in a grid-stride loop. If there are many parts, they are divided among several lanes, because a single thread would
+// wait for one load after another.
 template <typename Acc, typename Epilogue>
 __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
   constexpr int W = 4, kPair = kColumnsOfPair<Epilogue>;

@@ -33,9 +33,9 @@ struct CudaDrafts : RegionDrafts {
 
   bool is_carried(const ReductionSite& i) const;
   int64_t steps_of(const ThreadLayout& s) const { return desc->outer_steps(s) * desc->inner_steps(s); }
-  // Effects of `bytes_of_team` more bytes of shared memory for each thread group. shared_with() returns the resulting
-  // shared memory of a block. fits_shared() is true if a block can have that much. displaces_block() is true if only
-  // one block then fits on an SM instead of two.
+  // These functions give the effects of `bytes_of_team` more bytes of shared memory for each thread group.
+  // shared_with() returns the resulting bytes of shared memory per block. fits_shared() is true if a block can have
+  // this size. displaces_block() is true if only one block then fits on an SM instead of two.
   int64_t shared_with(int64_t bytes_of_team) const;
   bool fits_shared(int64_t bytes_of_team) const;
   bool displaces_block(int64_t bytes_of_team) const;
@@ -45,11 +45,13 @@ struct CudaDrafts : RegionDrafts {
   // True for a load of an operand whose address varies over the iterations of the grid, and for every load of an
   // operand if the grid has only one iteration. Data that all iterations share stays in the L1 instead.
   bool is_streamed(ExprId e) const;
-  // Returns the loads of operands with affine indices that no guard covers and that depend on every loop in `least`.
+  // Returns the loads of operands that have an affine index, are not under a guard, and depend on every loop in
+  // `least`.
   std::vector<ExprId> plain_loads(const CudaDraft& d, uint64_t least) const;
 
-  // new_keep() makes a value that each thread keeps for its own points of a sweep. read_kept() replaces the value by
-  // the kept one in all sweeps with the same layout, from draft `begin` on.
+  // new_keep() describes a copy of the value of `e` that each thread keeps for its own points of a sweep. read_kept()
+  // makes sweeps read this copy instead of computing the value: all sweeps with the given layout, from draft `begin`
+  // on.
   CachedValue new_keep(ExprId e) { return {e, next_local++, pool[e].dtype}; }
   ExprId kept_value(const ThreadLayout& layout, const CachedValue& keep);
   void read_kept(size_t begin, const ThreadLayout& layout, const CachedValue& keep);

@@ -1,4 +1,4 @@
-// The emulator's replacement of tile/arch/sm80/cvt.h.
+// The emulator's replacement for tile/arch/sm80/cvt.h.
 #pragma once
 
 #include <stdint.h>

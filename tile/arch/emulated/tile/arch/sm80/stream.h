@@ -1,4 +1,4 @@
-// The emulator's replacement of tile/arch/sm80/stream.h.
+// The emulator's replacement for tile/arch/sm80/stream.h.
 #pragma once
 
 namespace heddle::tile::sm80 {
