@@ -35,7 +35,8 @@ class Family {
 
   // Returns a description of the array `object`, without a copy. The caller may use the array on `stream`; that use is
   // ordered after the work that produces the array. `where` names the array in error messages ("input x"). Throws
-  // kInvalidInput if the object is not an array of numbers, and kUnsupportedType.
+  // kInvalidInput if the object is not an array of numbers, and kUnsupportedType if Heddle has no type for its
+  // elements.
   virtual Array view(nanobind::handle object, const std::string& where, void* stream) const = 0;
   // view() for an array that will be written to. Also throws kInvalidInput if the array's memory is read-only.
   Array view_to_write(nanobind::handle object, const std::string& where, void* stream) const;

@@ -16,9 +16,9 @@ bool calls_tile_program(const Node& node);
 std::string print_types(const std::vector<TensorType>& types);
 std::optional<std::vector<TensorType>> parse_types(std::string_view text);
 
-// Evaluates nodes that call a tile program. The evaluator is a global function pointer, because the tile language is a
-// layer above this folder and passes evaluate nodes at many depths of the call stack. The driver sets the pointer
-// before it imports a model or runs a plan. Null: not set.
+// Evaluates nodes that call a tile program. The evaluator is a global function pointer for two reasons: this folder may
+// not include the tile language, and nodes are evaluated by compiler passes at many depths of the call stack. The
+// driver sets the pointer before it imports a model or runs a plan. Null: not set.
 using TileEvaluator = std::vector<Array> (*)(const EvalContext&);
 void set_tile_evaluator(TileEvaluator evaluator);
 TileEvaluator tile_evaluator();

@@ -13,8 +13,8 @@ std::vector<Advice> waits_for_host(const Profile& profile);
 // further work only afterwards. The total gain is the time in which the GPU waits for the host, but at most the time
 // that the host waits in these calls. The gain is divided among the calls in proportion to the host's waits.
 std::vector<Advice> synchronisation(const Profile& profile);
-// Reports that the host repeatedly allocates or frees GPU memory and launches further work only afterwards. The gain is
-// the time in which the GPU waits for these allocations and frees, if that is more than a twentieth of the run.
+// Reports repeated allocations and frees of GPU memory if the host launches further work only afterwards. The gain is
+// the time for which the GPU waits for them. They are reported only if the gain is at least a twentieth of the run.
 std::vector<Advice> memory_churn(const Profile& profile);
 // Reports copies from or to pageable memory. The gain is the time that page-locked memory would save in these copies.
 std::vector<Advice> pageable_copy(const Profile& profile);

@@ -25,7 +25,8 @@ void for_each_cpu_number(Model& model, F&& visit) {
 #undef HEDDLE_NUMBER
 }
 
-// A machine with a file in target/models/cpu. Its numbers are used for `isa` and wider instruction sets.
+// A machine with a file in target/models/cpu. The numbers in this file are also used for other machines, usually with
+// instruction set `isa` or a wider one (model_of()).
 struct KnownCpu {
   std::string_view name;
   CpuIsa isa = CpuIsa::kPortable;

@@ -12,9 +12,9 @@ namespace heddle {
 // and at most the number that __launch_bounds__(threads) implies. The default is correct for any kernel.
 int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_bytes, int most_registers = 256);
 
-// For a launch whose blocks wait for each other (a cooperative grid or clusters): the reason why blocks that wait for
-// each other might not all run at the same time on an idle device, so that their barrier would never complete. Empty if
-// they all run. Other work on the device does not matter, since clusters and cooperative grids start as a whole.
+// Checks a launch whose blocks wait for each other (a cooperative grid, or the blocks of a cluster). If an idle device
+// cannot run these blocks at the same time, their barrier never completes; returns the reason. Returns "" if it can.
+// Other work on the device does not matter, since clusters and cooperative grids start as a whole.
 std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target);
 
 // True if the device can run all blocks of a launch at the same time, with `registers` registers per thread.

@@ -14,8 +14,8 @@ namespace heddle {
 // compare kinds, and each of them handles every kind. All other code asks a backend, or asks Target for its features.
 enum class TargetKind : uint8_t { kCpu, kCuda };
 
-// Returns the argument that belongs to `kind`. A new kind does not compile until it has a case and a parameter here.
-// The new parameter then breaks every caller until the caller has a value for the new kind, too.
+// Returns the argument that belongs to `kind`. The code does not compile with a new kind until the kind has a case and
+// a parameter here. Then no caller compiles until it passes a value for the new kind, too.
 template <typename T>
 const T& of_kind(TargetKind kind, const T& cpu, const T& cuda) {
   switch (kind) {

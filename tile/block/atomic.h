@@ -27,8 +27,8 @@ inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRel
 
 }  // namespace detail
 
-// A barrier for all threads of the block. Other blocks see all writes before the barrier before they see any write
-// after the barrier.
+// A barrier for all threads of the block that also orders their writes for other blocks: a block that sees a write made
+// after the barrier also sees all writes made before it.
 TILE_INLINE void sync_memory() {
   detail::fence<Scope::kDevice>();
   sync();

@@ -173,7 +173,8 @@ struct Layout {
   TILE_HD static constexpr int next_stride(int stride) {
     return stride * ((D::dim == Axis && D::stride == stride ? D::size : 1) * ... * 1);
   }
-  // Calls f(digit, below) for the digits of part P along Axis.
+  // Calls f(digit, below) for the digits of part P along Axis, except digits of size 1. `below` is the product of the
+  // sizes of the part's preceding digits, along any axis.
   template <Part P, int Axis, typename F>
   TILE_INLINE static void each_digit(F f) {
     detail::each_of<P, D...>([&](auto d, int below) {

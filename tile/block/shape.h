@@ -85,7 +85,8 @@ TILE_INLINE void lay_down(T* shared, const Tile<T, L>& x) {
     if (mine) shared[row_major<typename L::shape>(p)] = x.v[r];
   });
 }
-// Returns a tile whose register r, which holds the element at position p, is shared[f(r, p)].
+// Loads a tile from shared memory. The register r that holds the tile's element at position p is loaded from the
+// address shared + f(r, p).
 template <typename To, typename T, typename F>
 TILE_INLINE Tile<T, To> pick_up(const T* shared, F f) {
   Tile<T, To> y{};
@@ -116,7 +117,7 @@ TILE_INLINE Tile<T, To> cat(S shared, const Tile<T, A>& a, const Tile<T, B>& b) 
   return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
 }
 
-// Returns the slice of x from `start` on along Axis. The length of the slice is that of To along Axis.
+// Returns the slice of x along Axis that begins at `start`. To is the layout of the slice, and so gives its length.
 template <typename To, int Axis, typename T, typename L, typename S>
 TILE_INLINE Tile<T, To> extract(S shared, const Tile<T, L>& x, int start) {
   T* memory = shared.template begin<T>();

@@ -103,9 +103,10 @@ struct alignas(16) AttentionUnit {
   int32_t column;  // the panel's first column in V and O
 };
 
-// Registers per thread: `entry` when the kernel starts, then `producer` in the producer warpgroup and `consumer` in the
-// consumers. All three are multiples of 8, and the registers of all threads must fit in the 65,536 of an SM. The
-// producer releases most of its registers, but needs more of them if it gets units from a counter (`asks`).
+// Registers per thread. Every thread has `entry` registers when the kernel starts. Then the producer warpgroup changes
+// to `producer` and the consumer warpgroups change to `consumer`. All three are multiples of 8, and the registers of
+// all threads must fit in the 65,536 of an SM. The producer needs few registers. It keeps more of them if it gets its
+// units of work from a counter (`asks`).
 struct AttentionBudget {
   int entry, producer, consumer;
 };

@@ -159,8 +159,9 @@ struct ConvShape {
   // In a copied line, pixels are ordered by their index modulo the stride. Vector loads may read beyond the end of a
   // line; this is the number of extra elements.
   static constexpr int64_t kPlanarSlack = 128;
-  // The number of output rows computed together if their windows share input lines. Rows beyond the end of a block read
-  // lines beyond the copied ones.
+  // The number of output rows that are computed together if their windows share input lines. The last rows computed
+  // together may lie beyond the end of the block. Their results are dropped, but their windows read lines after the
+  // copied ones, so the buffer has space for these lines.
   static constexpr int64_t kPlanarRows = 4;
   constexpr int64_t phase_elements(int64_t element_bytes) const {
     const int64_t slack = 64 / element_bytes;

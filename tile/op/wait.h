@@ -20,9 +20,10 @@ TILE_INLINE uint_t<sizeof(T)> bits_now(vec<int64_t, 1> address) {
   return __atomic_load_n(reinterpret_cast<const uint_t<sizeof(T)>*>(address.v), __ATOMIC_ACQUIRE);
 }
 
-// Watches a loop that reads data written by other programs. An iteration that reads the same values as the previous
-// iteration counts as waiting. The thread then pauses and, after many such iterations, also yields. If these iterations
-// also pass the same values to the next iteration, the thread reports to the launcher, which detects endless waits.
+// Watches a loop that reads data written by other programs. An iteration that reads the same values as the previous one
+// counts as waiting. The thread pauses in such an iteration; after many of them in a row, it yields instead. If the
+// loop-carried values do not change either, the thread also reports to the launcher that it waits. The launcher detects
+// endless waits.
 class spin_watch {
  public:
   // saw() and changed() record the values that this iteration has read, and carries() the values that it passes to the

@@ -52,8 +52,8 @@ std::string with_arguments(std::string_view text, const std::vector<bool>& argum
 class NumberChoice {
  public:
   virtual ~NumberChoice() = default;
-  // `outer_is_free`: true if arguments in place of the numbers flagged in NumberedText::outer do not make the kernel
-  // measurably slower.
+  // `outer_is_free`: true if the kernel does not become measurably slower when the numbers flagged in
+  // NumberedText::outer are passed as arguments.
   virtual std::vector<bool> arguments(const NumberedText& kernel, bool outer_is_free) = 0;
 };
 

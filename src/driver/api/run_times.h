@@ -17,8 +17,8 @@ struct RunTimes {
   double waiting = 0;  // Contention::waiting() over all runs
   double floor = 0;
   int threads = 1;
-  // Set on a GPU only: the device time of a run without copies from and to the host, and the device memory in use.
-  // `device_cold` is the device time if L2 holds no operands at the start.
+  // Set on a GPU only: the device time of a run, excluding copies from and to the host, and the device memory in use.
+  // `device_cold` is the median device time if L2 holds no operands at the start of a run.
   double device_p10 = 0, device_p50 = 0, device_p90 = 0, device_cold = 0;
   uint64_t device_bytes = 0;
 };

@@ -15,7 +15,8 @@ namespace heddle::driver {
 using CompileTexts = std::function<CompiledModel(const CompileOptions&)>;
 std::vector<CompileOptions> learn_batch(Session& session, const CompileOptions& options, const CompileTexts& compile);
 
-// True if the shapes of `options` differ from those of `known`, a plan of the same model, only in the batch.
+// `known` is a plan of the same model. True if the shapes of `options` have another batch size than those of `known`,
+// and there is no other difference.
 bool differs_in_batch(const runtime::Plan& known, const CompileOptions& options);
 
 }  // namespace heddle::driver

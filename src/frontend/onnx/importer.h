@@ -60,8 +60,8 @@ struct FailingBranch {
 struct Imported {
   ir::Graph graph;
   std::vector<OutputInfo> outputs;
-  // Inputs whose values became part of the graph; a run must pass exactly these values. They remain parameters of the
-  // graph, except for text inputs. Text inputs are always specialised and are never in the graph.
+  // Inputs that were specialised: the graph depends on their values, and a run must pass exactly these values. Numeric
+  // inputs in this list are still parameters of the graph. Text inputs are always specialised and are never parameters.
   std::vector<std::string> specialised_inputs;
   std::vector<AssumedDim> assumed;
   std::string guess;  // `assumed` as text, by Extents::describe()

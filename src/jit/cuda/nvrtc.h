@@ -39,7 +39,7 @@ enum class Lines : uint8_t { kNone, kWritten };
 // (CudaTarget::architecture()). Units for an emulated GPU are compiled by the host's compiler (cuda/emulated.h). Looks
 // in the user's cache first unless `use_cache` is false. If kernels spill, compiles the unit again with relaxed launch
 // bounds, except with kAcceptAtOnce. Throws kNoCompiler. Throws kCompilerFailed, with the log, if the unit does not
-// compile or `slow` refuses it. Thread-safe.
+// compile, or if a kernel is slow (Slow) and `slow` is kRefuse. Thread-safe.
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache,
                             Slow slow = Slow::kRefuse, Lines lines = Lines::kNone);
 
@@ -53,9 +53,9 @@ int64_t spilled_bytes(std::string_view log, const std::set<std::string>& kernels
 std::string find_defect(std::string_view log);
 
 // Returns `unit` with relaxed launch bounds. For the kernels that spill according to `log`, __launch_bounds__(threads)
-// and __launch_bounds__(threads, blocks) become __launch_bounds__(threads, 1). Returns the text unchanged if nothing
-// can be relaxed. Without the 1, the compiler limits registers to leave room for more blocks, and spills a few bytes to
-// stay below that limit.
+// and __launch_bounds__(threads, blocks) become __launch_bounds__(threads, 1). With other bounds, the compiler limits
+// registers to leave room for more blocks, and spills a few bytes to stay below that limit. Returns the text unchanged
+// if nothing can be relaxed.
 std::string relax_bounds(const std::string& unit, std::string_view log);
 
 }  // namespace heddle::jit

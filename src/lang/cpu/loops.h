@@ -53,8 +53,8 @@ class Loops {
   // region. The sink may then overwrite the elements.
   bool is_last_use(ValueId value) const;
 
-  // Adds a load for which no code has been written yet, and which later ops or the regions of the sink need.
-  // flush_loads() writes the code of these loads before memory changes.
+  // Adds a load that has no code yet. Later ops or the regions of the sink may need its value. flush_loads() writes the
+  // code of the loads that are still needed; it must run before code that changes memory is written.
   void add_load(ValueId value) { loads_.push_back(value); }
   const std::vector<ValueId>& loads() const { return loads_; }
   void set_loads(std::vector<ValueId> loads) { loads_ = std::move(loads); }
@@ -71,7 +71,7 @@ class Loops {
   std::vector<ValueId> worth_keeping(const Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
                                      const std::vector<ValueId>& kept) const;
   void keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords, const std::vector<ValueId>& values);
-  // `written`: true if the sink itself no longer needs the elements of its operands.
+  // `written`: true if the sink no longer needs the elements of its operands (as after written()).
   void materialise(Writer& out, ValueId value, bool written = false);
   void prepare(Writer& out, ValueId value, std::set<ValueId>& seen);
   void prepare_operands(Writer& out, const Op& op, std::set<ValueId>& seen);

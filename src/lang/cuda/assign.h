@@ -7,10 +7,10 @@
 #include "lang/cuda/layout.h"
 #include "lang/ir/kernel.h"
 
-// Chooses the layout of every tile of a kernel. Tiles that are combined elementwise or carried by a loop share one
-// layout. If these tiles include accumulators of a product, the shared layout is the tensor-core layout. Otherwise it
-// is the layout that suits the loads and stores of these tiles, or else the layout of the values computed from these
-// tiles.
+// Chooses the layout of every tile of a kernel. Tiles that are combined elementwise or carried by a loop form a set and
+// share one layout. If the set includes accumulators of a product, the layout is that of the accumulators. Any other
+// set gets a layout that avoids conversions from or to a set whose layout is already known. If there is none, the
+// layout suits the widest load or store of the set. A set without loads and stores gets a default layout.
 namespace heddle::lang::cuda {
 
 // How a product is computed.

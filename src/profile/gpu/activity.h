@@ -11,7 +11,7 @@
 
 namespace heddle::profile {
 
-// Counts of the problems in a buffer, and the overhead of CUPTI.
+// The number of problems of each kind in a buffer, and the time that CUPTI itself took.
 struct ActivityCounts {
   uint64_t unknown_times = 0, unknown_kinds = 0, malformed = 0;
   uint64_t overhead_ns = 0;  // time that CUPTI itself took

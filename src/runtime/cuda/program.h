@@ -27,8 +27,9 @@ struct CudaAction {
   std::variant<CudaBoundLaunch, CudaCopy, CudaZeros> what;
   size_t step = 0;  // the index of the step in the outermost plan
 
-  // Enqueues the action on a stream. `behind_kernel`: the previous work on the stream is a kernel launch, so a kernel
-  // of this action may begin before the previous kernel ends.
+  // Enqueues the action on a stream. `behind_kernel`: true if the previous work on the stream is a kernel launch that
+  // the action may overlap. If the action is a kernel that supports programmatic dependent launch, it may then begin
+  // before the previous kernel ends.
   void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 };
 void enqueue(const CudaContext& context, const CudaCopy& copy, CudaDriver::Handle stream);

@@ -74,7 +74,8 @@ struct AttentionDesc {
   // contiguous along its depth.
   bool k_along_depth() const { return k.k == 1; }
   bool v_along_width() const { return v.k != 1 || n == 1; }
-  // Returns the number of keys at equal strides in k and v: the keys of a page, or all keys.
+  // Returns the number of consecutive keys that are evenly spaced in memory, both in k and in v: the keys of a page, or
+  // all keys if there are no pages.
   int64_t keys_in_line() const { return pages ? pages->keys : n; }
 };
 

@@ -55,7 +55,8 @@ class Chain {
   std::vector<ChainAxes::Id> loops() const;
   ir::ValueId weights() const { return values_dot().inputs[problem_.weights]; }
   std::vector<Index> weights_at(IndexPool& pool, const std::vector<Index>& axes) const;
-  // Returns the index in each dimension of the second product's result, given an index for each axis, including kWidth.
+  // Returns the position in the second product's result, as one index per dimension. `axes` has an index for each axis,
+  // including kWidth.
   std::vector<Index> result_at(IndexPool& pool, const std::vector<Index>& axes) const;
   // True if a value that the scores depend on (other than the product) is read from memory instead of being computed.
   bool is_read(ir::ValueId value) const;

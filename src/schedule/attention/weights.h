@@ -96,8 +96,8 @@ class KeyAlgebra {
   std::optional<ExprId> sink_of(const KeyWeight& term, const KeyWeight& rows);
   void leaves(ExprId id, double factor, Leaves& to);
   ExprId total(const Leaves& terms);
-  // `holds` true: returns true if the condition holds only in rows without any key. `holds` false: returns true if the
-  // condition fails only in such rows.
+  // Returns true if `condition` has the value `holds` only in rows without any key. `weight` is the attention weight
+  // that the condition guards; it is NaN in such rows.
   bool is_empty_row(ExprId condition, bool holds, ExprId weight);
   bool is_minus_infinity(ExprId id) const;
   bool is_score(ExprId id, ExprId weight);

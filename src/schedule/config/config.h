@@ -95,7 +95,8 @@ struct CpuConvConfig {
   bool operator==(const CpuConvConfig&) const = default;
 };
 
-// A Winograd convolution F(4x4, 3x3). `tiles` and `tile_n`: 4x4 tiles and filters (columns) per block.
+// A Winograd convolution F(4x4, 3x3). `tiles`: the number of output tiles (4x4) per block. `tile_n`: the number of
+// filters per block.
 struct CpuWinogradConfig {
   static constexpr std::string_view kName = "winograd";
   int64_t tiles = 0, tile_n = 0, micro_m = 0, micro_n = 0;
@@ -242,7 +243,8 @@ struct WgmmaGatherConfig : WgmmaConfig {
   static constexpr std::string_view kName = "wgmma_gather";
 };
 
-// wgmma for products with small sides. The blocks of a cluster divide the k of a tile.
+// wgmma for products in which D has few rows, few columns or few elements. The blocks of a cluster compute one tile of
+// D together: they split its sum over k.
 struct ClusterSplitKConfig {
   static constexpr std::string_view kName = "cluster_splitk";
   int tile_m = 64, tile_n = 64, consumers = 1;

@@ -38,9 +38,9 @@ struct Epilogue {
     Index at;          // the result's index; here `row` (or an unsplit `col`) is the index of the group
     ExprId value;      // the value to reduce
   };
-  // GPU only: set if the columns of B form pairs (ir/analysis/gated_product.h) and each pair gives one column of D.
-  // Locals 1 and 2 are the sums of a pair; the accumulator (local 0) is computed from these sums. `col` is a column of
-  // D.
+  // Combines the two columns of a pair. Only for GPUs, if the columns of B form pairs (ir/analysis/gated_product.h) and
+  // each pair gives one column of D. In `value`, locals 1 and 2 are the accumulated sums of the pair's first and second
+  // column. The result of `value` is the accumulator (local 0 of the other expressions). `col` is a column of D.
   struct Gate {
     ExprId value;
     DType sums;

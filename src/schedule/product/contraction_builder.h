@@ -63,9 +63,9 @@ class ContractionBuilder {
   uint32_t input(ir::ValueId value, const Packing& packing = {});
   uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
 
-  // The expression of an operand of the anchor at the indices `at`, through the prologue. The value that the prologue
-  // reads from outside of the group becomes an operand of the kernel. If `outside` is given, this value is instead
-  // stored in *outside and read as buffer 0.
+  // Returns the expression for the element at indices `at` of an operand of the anchor. The ops of the prologue are
+  // inlined into it. Each value that they read from outside of the group becomes an operand of the kernel. If `outside`
+  // is not null, the value's id is instead stored in *outside, and the expression reads the value as buffer 0.
   ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
   View view_of(ir::ValueId operand);
   // Makes the epilogue use the value `as` in place of `value`.

@@ -15,10 +15,11 @@ namespace heddle::schedule {
 // (docs/design/cuda/recurrence.md). The loop body consists of products of rows by constant matrices and of elementwise
 // ops.
 //
-// Every value of the body is a row-major matrix of `rows` rows; element (row, unit) depends on row `row` only. A step
-// is a sequence of phases. For every (row, unit), a phase computes some sums (elements of products) and then computes
-// its results from these sums. A result is stored in up to three locations: registers of the unit (a state of the next
-// step), a vector that later products read, and memory.
+// Every value of the body is a row-major matrix of `rows` rows. A unit is one of its columns, as in the hidden units of
+// an RNN. Element (row, unit) depends on row `row` only. A step is a sequence of phases. For every (row, unit), a phase
+// computes some sums (elements of products) and then computes its results from these sums. A result is stored in up to
+// three locations: registers of the threads that compute the unit (if it is a state of the next step), a vector that
+// later products read, and memory.
 
 // The left-hand operand of products: a row of `length` elements for each row of the loop, rounded to `dtype`.
 struct RecurrentVector {

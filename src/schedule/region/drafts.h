@@ -16,8 +16,9 @@
 
 namespace heddle::schedule {
 
-// The target-independent part of building a kernel's stages: the loops of one grid iteration, and the scratch positions
-// of results. The constructor moves the kernel's expressions into the description `begun`, which later steps extend.
+// The target-independent data for building a kernel's stages: the loops of one grid iteration, and the positions of
+// results in scratch memory. The constructor moves the kernel's expressions into `begun`, a description that later
+// steps complete.
 struct RegionDrafts {
   RegionDrafts(KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped, RegionDesc& begun);
 

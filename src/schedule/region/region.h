@@ -117,8 +117,8 @@ class RegionBackend {
   virtual ScheduledGroup finish(ScheduledGroup group) { return group; }
 
  protected:
-  // Maps the expressions to a kernel. `carries`: a variable over which some reductions reduce must become a serial
-  // loop.
+  // Maps the expressions to a kernel. `carries`: true if one of the variables that some reductions run over must become
+  // a serial loop (GPU only).
   virtual MapResult map(KernelExprs& exprs, const Frontier& frontier, bool carries) = 0;
 
   Region& region_;

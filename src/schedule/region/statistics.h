@@ -23,7 +23,8 @@ std::optional<Deviation> find_deviation(const ir::Graph& graph, ir::NodeId id);
 // `parts` must divide the number of rows.
 void split_deviation(LocalGraph& local, const Deviation& deviation, int64_t parts);
 
-// Splits the statistics of columns that are too large to stay in on-chip memory.
+// Splits the statistics of large tensors with split_deviation(), so that more blocks compute them. Statistics are not
+// split if the kernel keeps the columns in on-chip memory for an output that needs their elements again.
 void split_statistics(LocalGraph& local, const CudaTarget& cuda);
 
 }  // namespace heddle::schedule

@@ -140,8 +140,9 @@ HEDDLE_REDUCE(__reduce_or_sync, unsigned, a | b)
 HEDDLE_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 #undef HEDDLE_REDUCE
 
-// ---- Atomics. Locks use exchange and compare-and-swap, so other threads may run before these operations. A loop that
-// waits for a value may read it by an update that leaves it unchanged, so other threads may run after such an update.
+// ---- Atomics. The emulator runs one thread at a time. It lets other threads run before an exchange or a
+// compare-and-swap, since locks use these operations. It also lets them run after any other update that does not change
+// the value (such as adding 0), since a loop may wait by reading the value in this way.
 
 namespace heddle::emulated {
 

@@ -35,7 +35,7 @@ struct AttentionOperand {
   }
 };
 
-// The `Scores` type if all scores are plain.
+// The `Scores` type if all scores are plain (elements of Q K^T times kScale), so that no functor is called.
 struct PlainScores {};
 // The `Sink` type if rows have no additional score.
 struct NoSink {};

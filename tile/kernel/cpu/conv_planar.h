@@ -26,9 +26,9 @@ TILE_INLINE void copy_line(const TX* TILE_RESTRICT in, int64_t width, int64_t at
   for (; i < span; i += W) store(out + i, zero<T, W>());
 }
 
-// Copies pixels as copy_line() does, but sorts them by their phase, their position modulo the stride: pixel at + i is
-// stored in out[i % stride * phase + i / stride]. `places`: the number of phases to copy. It is 1 if windows are one
-// pixel wide, since only the first phase is read then.
+// Copies pixels as copy_line() does, but groups them by phase. The phase of pixel `at + i` is i % stride. Each phase
+// has `phase` elements of `out`, so the pixel is stored in out[i % stride * phase + i / stride]. `places`: the number
+// of phases that are needed. It is 1 if windows are one pixel wide, since then only the first phase is read.
 template <typename T, typename TX>
 TILE_INLINE void copy_phases(const TX* TILE_RESTRICT in, int64_t width, int64_t at, int64_t span, int64_t stride,
                              int64_t places, int64_t phase, T* TILE_RESTRICT out) {

@@ -44,9 +44,9 @@ struct DirectA {
   }
 };
 
-// The left operand computed row by row into scratch by a functor (prologue)
+// The left operand, computed row by row into scratch by a functor (the prologue). The functor's operator returns the n
+// elements A[row][k .. k + n - 1], where n is at most W:
 //   template <int W, typename N> vec<T, W> operator()(int64_t batch, int64_t row, int64_t k, N n) const
-// that returns A[row][k .. k + n - 1].
 template <typename T, typename F>
 struct ComputedA {
   F element;

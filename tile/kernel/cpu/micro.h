@@ -7,7 +7,7 @@
 namespace heddle::tile {
 
 // Register budget. With 32 registers, 14 x 2 accumulators leave room for two vectors of B and one of A. With 16
-// registers, 6 x 2 accumulators do.
+// registers, 6 x 2 accumulators leave the same room.
 inline constexpr int kMicroRows = TILE_AVX512 ? 14 : 6;
 inline constexpr int kMicroVectors = 2;
 
@@ -38,10 +38,10 @@ inline constexpr int kAheadSteps = 16;
 
 namespace detail {
 
-// The number of rows that are addressed from one pointer. x86 can add an index times 1, 2, 4 or 8 to a pointer. With
-// the stride, three times and five times the stride as indices, a pointer to a row also reaches the next six rows. So
-// 14 rows occupy five of the 15 registers: two pointers and three indices. With a pointer for every three rows, GCC ran
-// out of registers and kept pointers and a vector of B on the stack; a loop of 13 rows became 5% slower.
+// The number of rows that are addressed from one pointer. x86 can add an index times 1, 2, 4 or 8 to a pointer. If
+// three registers hold 1, 3 and 5 times the stride as indices, a pointer to a row also reaches the next six rows. So 14
+// rows occupy only five of the 15 registers: two pointers and three indices. A pointer for every three rows was slower.
+// GCC ran out of registers and kept pointers and a vector of B on the stack; a loop of 13 rows became 5% slower.
 inline constexpr int kRowsPerBase = 7;
 
 template <int Row>

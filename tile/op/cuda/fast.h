@@ -110,8 +110,8 @@ __device__ inline uint32_t pack_relu(float low, float high) {
   return cuda::pack_relu<T>(low, high);
 }
 
-// gelu(x) of both arguments, packed. In f16, the error is at most |x| 2^-9.8, including rounding. x is rounded to f16
-// first, and the remaining computation processes both values at once.
+// gelu(x) of both arguments, rounded to T and packed. If T is half, the arguments are rounded to f16 first, and the
+// remaining computation processes both values at once. The error is then at most |x| 2^-9.8, including rounding.
 template <typename T>
 __device__ inline uint32_t pack_gelu(float low, float high) {
   if constexpr (is_same<T, half>) {

@@ -104,9 +104,9 @@ struct single_column<moment<T>> {
   TILE_INLINE vec<T, 1> drifting_squares() const { return {moment_sums<T>(part[0]).squares}; }
 };
 
-// The moments of a thread's values, separately for each lane. The accumulator adds differences from the thread's first
-// value. This value differs from the mean by no more than the total deviation, so with n values the error is at most n
-// units in the last place.
+// The moments of a thread's values, separately for each lane. To avoid cancellation, the accumulator adds the values'
+// differences from the thread's first value. The square of the difference between this value and the mean is at most
+// the sum of squared deviations. So with n values, the relative error of that sum is at most n units in the last place.
 template <typename T, int W>
 struct moments_accumulator {
   static constexpr int width = W;

@@ -46,8 +46,8 @@ class Sizes {
     for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
     return fmt::format("{}", fmt::join(texts, ", "));
   }
-  // Writes an extent or stride of a batch. Marked texts do not fold the values 0 and 1 here, since other shapes have
-  // other values in the same place.
+  // Writes an extent or stride of a batch. In form kMarked, 0 and 1 are also marked instead of becoming literals, since
+  // this extent or stride has other values for other shapes.
   std::string of_batch(int64_t value) { return marked() ? (*this)(value) : folded(value); }
   template <size_t N>
   std::string batch(const int64_t (&values)[N]) {

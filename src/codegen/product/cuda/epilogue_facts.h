@@ -8,8 +8,8 @@
 
 namespace heddle::codegen {
 
-// Facts for writing a GPU epilogue: the computation of the results from the accumulators, and the memory layout of
-// results and loads along the columns.
+// What the code generator must know to write a GPU epilogue: how the results are computed from the accumulators, and
+// how results and loads are laid out in memory along the columns.
 class EpilogueFacts {
  public:
   EpilogueFacts(const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,

@@ -25,8 +25,8 @@ struct StitchContext {
   int64_t unroll = 1;      // the number of vectors of a row that the current stage reduces at once
   bool long_sums = false;  // True if the current stage has long row sums, which call settle() from time to time.
 
-  // The text of a number that depends on the kernel's shape, between marks if the text is marked (numbers.h). Use
-  // any_number() if the number is 0 or 1 for some shapes but not for all.
+  // Returns the text of a number that depends on the kernel's shape. If the kernel is written with marks (numbers.h),
+  // the number stands between marks. Use any_number() if the number is 0 or 1 for some shapes but not for all.
   std::string number(int64_t value) const;
   std::string any_number(int64_t value) const;
   const std::string& buffer(uint32_t id) const { return emitter.names().buffers[id]; }

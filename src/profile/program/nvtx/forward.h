@@ -13,8 +13,8 @@ namespace heddle::profile {
 // same sequence number. Only the latest kMost operators are kept, which is more than a training step has.
 class ForwardOperators {
  public:
-  // Records the operators that are active on a thread. `stack` is the number of the call stack that called the
-  // operators.
+  // Records the operators that are active on a thread. `stack` is the ID of the call stack from which the operators
+  // were called.
   void remember(std::span<const Range> ranges, uint64_t stack) {
     const std::lock_guard lock(mutex_);
     for (const Range& range : ranges) {
@@ -24,8 +24,8 @@ class ForwardOperators {
     }
   }
 
-  // Returns the number of the call stack that called a forward operator; 0 if unknown. The operator is that of the
-  // outermost range with a sequence number.
+  // Returns the ID of the call stack from which a forward operator was called, or 0 if it is unknown. The outermost of
+  // `ranges` that has a sequence number identifies the operator.
   uint64_t stack_of(std::span<const Range> ranges) const {
     const std::lock_guard lock(mutex_);
     for (const Range& range : ranges) {

@@ -24,7 +24,8 @@ int64_t handed_over_bytes(const CudaStitchDesc& body, const ThreadLayout& layout
 
 KernelLaunches plan_launches(const CudaStitchDesc& body, size_t operands);
 KernelLaunches plan_launches(const StandaloneDesc& desc, const Config& config, size_t operands);
-// The kernel has one argument, which contains the pointers in the order of the kernel's text.
+// Plans the launch of a bundle. Its kernel has one argument, an array of pointers to the `operands` operands. The code
+// generator chooses the order of the pointers.
 KernelLaunches plan_launches(const CudaBundleDesc& bundle, size_t operands);
 
 }  // namespace heddle::schedule

@@ -29,7 +29,7 @@ __device__ inline void sync_group(int group) {
 template <typename Config, int Threads = 128>
 class AttentionParts {
  public:
-  // `rows`: the index of the group among all groups.
+  // `rows`: the index of the group of rows among all groups.
   __device__ AttentionParts(const AttentionArgs& args, int32_t rows)
       : AttentionParts(args.partial + static_cast<int64_t>(rows) * args.splits * kFloats * Threads, args.splits) {}
   __device__ AttentionParts(float* floats, int32_t splits) : splits_(splits), floats_(floats) {}
@@ -182,7 +182,8 @@ class AttentionParts {
 
 // Writes a group's sums over one part of the keys to global memory. The last block to do so adds the sums of all parts,
 // in the order of the parts, into its registers `r` and returns true; the other blocks return false. `told` is shared
-// memory with one word per group. `left` is the number of valid rows from the group's first row on.
+// memory with one word per group. Through this word, one thread tells the others how many parts were already finished.
+// `left` is the number of rows from the group's first row to the last row of Q.
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
                                  int32_t* told, int group, int32_t left) {

@@ -76,7 +76,8 @@ __device__ inline void multiply_block_by_fma(float* acc, const uint32_t (&a)[4],
                   reinterpret_cast<const uint32_t(&)[2][2]>(b));
 }
 
-// The work of a block on its unit: the rings of the block, and the registers that a warp uses for its rows.
+// Computes a block's unit of work. Manages the rings of the block; the caller provides the registers in which a warp
+// keeps its rows.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Pages>
 class AttentionBlock {
   using In = typename Config::In;

@@ -184,8 +184,9 @@ class AttentionGroup {
     wgmma_commit();
   }
 
-  // Applies the scores and exponentials to the first tile, which may be plain or not. If any tile uses the functor, the
-  // first tile uses it, too.
+  // Computes the scores of the first tile and their exponentials from the products. A plain tile needs no functor: its
+  // scores are products times args.factor. But if the kernel has a functor for other tiles, the first tile uses it as
+  // well, plain or not.
   __device__ void soften_first(Registers& r, const AttentionUnit& unit, int32_t row, int32_t col) const {
     const bool inside = !Config::kRagged || col + Traits::kTileN <= args_.n;
     if constexpr (Config::kScores) {

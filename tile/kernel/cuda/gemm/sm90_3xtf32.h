@@ -33,8 +33,8 @@ __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>
   }
 }
 
-// Computes acc += A B over `k_tiles` k-tiles of the ring, at least one. `row`: the first row of this warpgroup in the
-// tile of A.
+// Computes acc += A B over the next `k_tiles` (at least one) k-tiles of the ring. `row`: the first row of this
+// warpgroup in the tile of A.
 template <typename Config>
 __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const GemmShared<Config>& shared,
                                       int32_t k_tiles, uint32_t row, PipelineState<Config::kStages>& at) {

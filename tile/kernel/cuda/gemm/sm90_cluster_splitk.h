@@ -1,33 +1,35 @@
 // D = epilogue(A B) on sm_90a, for problems limited by memory or latency: D has few rows, few columns, or few elements.
 // Every block computes one tile and exits. The blocks of a cluster split k. Each block adds up the partial sums of some
-// rows of the tile and finishes these rows. The host has done all divisions, and all warps help to request the first
-// tiles of the ring. So these loads are in flight 0.3 us after the block begins. Then one warp loads, and one or two
-// warpgroups multiply.
+// rows of the tile and finishes these rows.
 //
-// A generated unit provides a configuration with named fields,
+// With tensor maps, a block starts fast: the host has precomputed all integer divisions, and all warps help to request
+// the first tiles of the ring. These loads are in flight 0.3 us after the block begins. Afterwards one warp loads, and
+// one or two warpgroups multiply. Loading the first tile takes most of a microsecond. A single thread issues the later
+// TMA loads, which takes a tenth of a microsecond per k-tile. With views, 128 threads load all tiles instead.
+//
+// A generated unit provides an epilogue that stores D, as for gemm_reduce(), and a configuration with named fields:
 //
 //   struct Config {
-//     using In = tile::half;                      // half, bfloat; only along k: tf32, tf32x2, e4m3, e5m2, int8_t
+//     using In = tile::half;                      // half or bfloat; if both operands are contiguous along k, also
+//                                                 // tf32, tf32x2, e4m3, e5m2 or int8_t
 //     static constexpr int kTileM = 64, kTileN = 16, kStages = 8;
 //     static constexpr int kConsumers = 1;        // warpgroups that multiply, side by side along m
-//     static constexpr int kClusterK = 4;            // blocks of a cluster, which split k
+//     static constexpr int kClusterK = 4;         // blocks of a cluster, which split k
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
 //     static constexpr bool kViews = false;       // operands are views (load.h), not tensor maps
-//     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, so the L2 evicts it first
-//     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so it is
-//                                                                   // loaded while the preceding kernel still runs
-//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, if k is split beyond the cluster
-//     static constexpr int kClasses = 8;          // 1 if the rows of A are aligned to 16 bytes. Else a tile has every
-//                                                 // kClasses-th row of A (a class): these rows have the same
-//                                                 // misalignment. The class's map of A begins at the preceding
-//                                                 // multiple of 16 bytes, and B's batches are shifted copies of B
-//                                                 // (tile/kernel/cuda/operand/misaligned_copies.h)
+//     // Tensor maps only: the operand is read once, so the L2 evicts it first.
+//     static constexpr bool kStreamA = true, kStreamB = false;
+//     // Tensor maps only: no launch writes the operand, so it is loaded while the preceding kernel still runs.
+//     static constexpr bool kConstantA = false, kConstantB = true;
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;  // or kPartial, if k is split beyond the cluster
+//     static constexpr int kClasses = 8;          // the number of classes of rows of A
 //   };
 //
-// and an epilogue that stores D, as for gemm_reduce(). With a tensor map, loading the first tile takes most of a
-// microsecond, and the one thread that issues TMA loads needs a tenth of a microsecond per k-tile. With views, 128
-// threads load at once.
+// kClasses is 1 if the rows of A are aligned to 16 bytes. Otherwise class i has the rows i, i + kClasses, ... of A. The
+// rows of a class have the same misalignment, and all rows of a tile belong to one class. The tensor map of a class
+// begins at the multiple of 16 bytes before its first row. To compensate, each class has a copy of B that is shifted
+// along k. The copies are the batches of B (tile/kernel/cuda/operand/misaligned_copies.h).
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"

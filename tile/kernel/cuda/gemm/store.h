@@ -162,8 +162,8 @@ struct ChoosePieces<true, Across, Epilogue> {
 template <bool Residual, int Across, typename Epilogue>
 using PiecesOf = typename ChoosePieces<Residual, Across, Epilogue>::type;
 
-// A thread's elements of a finished piece, before they are written to shared memory. Each 8 x 8 matrix has pairs of
-// values. If `Out` has 16 bits, a pair is already rounded and packed into one word.
+// A thread's elements of a finished piece, before they are written to shared memory: one pair of neighbours from each
+// 8 x 8 matrix. If `Out` has 16 bits, each pair is already rounded and packed into one word.
 template <int Matrices, typename Out, typename Value>
 struct MadePiece {
   using Pair = Value[2];
