@@ -125,11 +125,11 @@ constexpr Pass kConvPhases{"conv_phases", "transposed convolutions as dense ones
 constexpr Pass kSpaceToDepth{"space_to_depth", "images with pixels of whole 16 bytes (GPU)", space_to_depth,
                              has_conv_on_tensor_cores};
 
-constexpr Pass kFiltersLast{"filters_last", "filters that are no constants with the channels last (GPU)", filters_last,
+constexpr Pass kFiltersLast{"filters_last", "computed filters with the channels last (GPU)", filters_last,
                             has_conv_on_tensor_cores};
 
-constexpr Pass kKnownScatters{"scatter_to_select", "scatters with constant indices as selections among loads (GPU)",
-                              scatter_to_select,
+constexpr Pass kKnownScatters{"scatter_to_select",
+                              "scatters with known indices or one update a row as selections (GPU)", scatter_to_select,
                               has_where<&TargetTraits::selects_for_scatters, Op::kScatterElements, Op::kScatterNd>};
 
 bool has_alias(const ir::Graph& graph, const PassContext&) {

@@ -305,6 +305,16 @@ class Gradients(Backend):
                 return F.interpolate(F.avg_pool2d(F.max_pool2d(x, 3, 2, 1), 2, ceil_mode=True), scale_factor=2)
         self.check_gradients(Net(), torch.randn(2, 4, 17, 15, requires_grad=True))
 
+    def test_gradients_of_pools_that_overlap_leave_pixels_out_or_are_dilated(self):
+        class Pools(torch.nn.Module):
+            def forward(self, x, volume):
+                made = [F.max_pool2d(x, *window) for window in ((3, 2, 1), (3, 1, 1), (2, 3), (3, 2, 0, 2), ((3, 1), (1, 2)), (7, 1, 3))]
+                made += [F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.max_pool3d(volume, (3, 2, 1), (2, 1, 1), (1, 0, 0))]
+                return torch.cat([one.flatten() for one in made])
+        # Few values, so that windows have several maxima.
+        x, volume = torch.randint(-3, 4, (2, 3, 13, 16)).float(), torch.randint(-3, 4, (1, 2, 7, 5, 4)).float()
+        self.check_gradients(Pools(), x.requires_grad_(), volume.requires_grad_())
+
     def test_a_transformer_is_compiled_to_kernels(self):
         class Block(torch.nn.Module):
             def __init__(self, width=16, heads=2):

@@ -146,7 +146,8 @@ bool is_constant(Emitter& e, ValueId v) {
   return e.is(v, Op::kConstant);
 }
 
-// Filters that are computed are widened in each run, which images that are so many times larger pay for.
+// Constant filters are widened when the model is compiled. Computed filters are widened in each run, so the image must
+// be so much larger that their cost does not matter.
 bool may_widen(Emitter& e, ValueId filters, ValueId image) {
   constexpr int64_t kLarger = 8;
   return is_constant(e, filters) || kLarger * e.count(filters) <= e.count(image);

@@ -241,18 +241,13 @@ ValueId in_rows(LocalGraph& local, const ir::Node& node, ValueId x, int64_t rows
   const DType dtype = graph.dtype(x);
   const bool wide = widens(graph, x, node.attrs.text("kind"));
   if (wide) x = graph.emit(Op::kCast, {x}, {{"to", DType::kF32}}, node.origins);
-  const Shape shape = graph.shape(x);
-  const std::vector<int64_t> dims = node.attrs.ints("dims");
+  const auto [merged, dims] = with_joined_runs(graph.shape(x), node.attrs.ints("dims"));
   const std::string kind = node.attrs.text("kind");
-  const auto d = static_cast<size_t>(*std::min_element(dims.begin(), dims.end()));
-  int64_t extent = 1;
-  for (int64_t dim : dims) extent *= shape[static_cast<size_t>(dim)];
+  const auto d = static_cast<size_t>(dims.at(0));
+  const int64_t extent = merged[d];
   const auto emit = [&](Op op, std::vector<ValueId> inputs, ir::Attrs attrs) {
     return graph.emit(op, std::move(inputs), std::move(attrs), node.origins);
   };
-  Shape merged(shape.begin(), shape.begin() + static_cast<int64_t>(d));
-  merged.push_back(extent);
-  merged.insert(merged.end(), shape.begin() + static_cast<int64_t>(d + dims.size()), shape.end());
   const ValueId whole = emit(Op::kReshape, {x}, {{"shape", merged}});
   const int64_t length = extent / rows, covered = length * rows;
   const auto slice = [&](int64_t start, int64_t limit) {

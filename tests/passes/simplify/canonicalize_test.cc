@@ -423,7 +423,7 @@ TEST(Canonicalize, ConstantConditionsSelect) {
 }
 
 // The gradient of 1x1 filters: batch and channels have changed places.
-TEST(Canonicalize, AConvolutionOfOnePlaceIsAProduct) {
+TEST(Canonicalize, AConvolutionWithOneOutputPixelIsAProduct) {
   canonical(R"(graph(%x: f32[3,2,9,7], %w: f32[5,2,5,4]) {
       %y = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [2,2], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
       return "y" = %y

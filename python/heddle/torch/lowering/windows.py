@@ -12,7 +12,7 @@ from heddle.torch.shapes import inverse
 
 aten = torch.ops.aten
 _MOST_PLACES = 64  # of a window whose maximum is found place by place
-_MOST_WINDOWS = 25  # around an element that looks for its positions in each of them
+_MOST_WINDOWS = 25  # over an element; beyond it gradients are scattered
 
 
 def _windows(kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], x: Value,
@@ -81,7 +81,7 @@ def max_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[in
     windows = _windows(kernel, stride, padding, dilation, x, gradient.shape)
     around = [-(-((k - 1) * d + 1) // s) for k, d, s in zip(*(windows[name] for name in ("window", "dilations", "strides")))]
     if math.prod(around) <= _MOST_WINDOWS:
-        return _looked_for(c, gradient, x, windows, around, positions, len(kernel))
+        return _gathered_gradient(c, gradient, x, windows, around, positions, len(kernel))
     lead = list(x.shape[:-len(kernel)])
     plane, taken = math.prod(x.shape[-len(kernel):]), math.prod(gradient.shape[-len(kernel):])
     zeros = c.writer.constant(0, x.dtype, [*lead, plane])
@@ -98,8 +98,8 @@ def _flat_positions(c: Context, shape: Sequence[int], rank: int) -> Value:
     return flat
 
 
-def _looked_for(c: Context, gradient: Value, x: Value, windows: dict, around: Sequence[int], positions: Value, rank: int) -> Value:
-    """Each element adds up the gradients of the windows around it that have its position: no scatter."""
+def _gathered_gradient(c: Context, gradient: Value, x: Value, windows: dict, around: Sequence[int], positions: Value, rank: int) -> Value:
+    """Each element sums the gradients of those windows over it whose maximum is at its position. This needs no scatter."""
     own, total = _flat_positions(c, x.shape, rank), c.writer.constant(0, wide(x.dtype), x.shape)
     values = _repeated(c, c.cast(gradient, wide(x.dtype)), windows, around, x.shape, 0)
     taken = _repeated(c, positions, windows, around, x.shape, -1)
@@ -114,7 +114,7 @@ def _looked_for(c: Context, gradient: Value, x: Value, windows: dict, around: Se
 
 
 def _repeated(c: Context, x: Value, windows: dict, around: Sequence[int], extents: Sequence[int], outside: int) -> Value:
-    """x of each window, beginning in front of the first one that an element may lie in, as often as the strides are long."""
+    """The value of each window, repeated `stride` times along each dimension and padded to all windows over an element."""
     low = [number - 1 for number in around]
     last = [(extent - 1 + padding) // stride for extent, padding, stride in zip(extents, windows["low"], windows["strides"])]
     high = [max(0, at + 1 - extent) for at, extent in zip(last, x.shape)]

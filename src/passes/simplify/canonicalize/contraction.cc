@@ -164,9 +164,9 @@ Result conv_pad(const Match& m) {
   return m.e.emit(Op::kConv, {pad.inputs[0], m.in[1]}, attrs);
 }
 
-// A convolution of several pixels whose windows have one place is a product over channels and pixels: the gradient of
-// 1x1 filters sums over all pixels of a batch.
-Result conv_of_one_place(const Match& m) {
+// A convolution with one output pixel and several input pixels is a product that sums over channels and pixels. The
+// gradient of 1x1 filters has this form.
+Result conv_of_one_pixel(const Match& m) {
   const bool last = m.attrs.text("layout") == "nhwc";
   const Shape x = m.e.shape(m.in[0]), w = m.e.shape(m.in[1]);
   if (m.attrs.integer("groups") != 1 || m.attrs.has("filters") || m.e.count(m.in[0]) * m.e.count(m.in[1]) == 0)
@@ -227,7 +227,7 @@ std::span<const Rule> contraction_rules() {
       {Op::kDot, "dot_batches", dot_batches},
       {Op::kDot, "dot_scale", dot_scale},
       {Op::kConv, "conv_pad", conv_pad},
-      {Op::kConv, "conv_of_one_place", conv_of_one_place},
+      {Op::kConv, "conv_of_one_pixel", conv_of_one_pixel},
       {Op::kWindowReduce, "window_pad", window_pad},
   };
   return kRules;

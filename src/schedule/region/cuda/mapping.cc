@@ -267,8 +267,9 @@ void choose_turns(const KernelExprs& exprs, const CudaTarget& cuda, double total
   if (narrow && mapping.turns == 1 && iterations > 8 * teams * cuda.sms) mapping.turns = 2;
 }
 
-// What neighbouring lanes take that read down columns: each reads a sector for one element of it.
-double seconds_of_lanes_apart(int64_t columns, int64_t element, double bytes, const CudaTarget& cuda) {
+// The extra time of uncoalesced loads: neighbouring lanes read different rows of a column, and each reads a whole
+// sector for one element.
+double uncoalesced_seconds(int64_t columns, int64_t element, double bytes, const CudaTarget& cuda) {
   constexpr int64_t kSectorBytes = 32;
   const int64_t times = std::min(kSectorBytes / element, columns);
   return static_cast<double>(times - 1) * bytes / (cuda.model.chip.copy_tbps * 1e12);
@@ -361,7 +362,7 @@ class CudaMapper {
     };
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
     if ((bytes() > most || !many) && cut_single_results(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
-    if (bytes() > most) return map_rows(seconds_of_lanes_apart(extent(v), widest_element(exprs_), work_.bytes, cuda_));
+    if (bytes() > most) return map_rows(uncoalesced_seconds(extent(v), widest_element(exprs_), work_.bytes, cuda_));
     fix_others(bit(v));
     if (alone) {
       add_blocked(mapping_, exprs_.pool.indices, v, vector);
