@@ -1,6 +1,9 @@
 #include "schedule/region/bundle.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "ir/builder.h"
 #include "tests/codegen/harness.h"
@@ -20,7 +23,7 @@ Target cpu_of(int threads = 2) {
 }
 
 ScheduledGroup schedule_stitched(const ir::Graph& graph, const StitchOptions& options = {},
-                            const Target& target = cpu_of()) {
+                                 const Target& target = cpu_of()) {
   return schedule(graph, testing::whole_graph(graph), target, nullptr, options);
 }
 
@@ -45,6 +48,37 @@ TEST(StitchSchedule, RowsAndColumnsOfLargeDataShareOneRead) {
     EXPECT_LT(group.kernels[0].stitch.bytes_moved + group.kernels[1].stitch.bytes_moved, 1.1 * compulsory);
     ASSERT_EQ(group.boundaries.size(), 1u);
     EXPECT_NE(group.boundaries[0].reason.find("share one read"), std::string::npos) << group.boundaries[0].reason;
+  }
+}
+
+// The gradient of a bias beside what it is a sum of. Each row is written once, by the warp that adds it to its columns.
+TEST(StitchSchedule, RowsWithoutReductionsCarryTheirColumns) {
+  for (const int64_t columns : {96, 768, 3072}) {
+    ir::Graph graph;
+    Builder b(graph);
+    const ValueId x = graph.parameter("x", {DType::kF32, {64, 56, 56, columns}}),
+                  y = graph.parameter("y", {DType::kF32, {64, 56, 56, columns}});
+    const ValueId z = b.add(x, y);
+    graph.output("z", z);
+    graph.output("sum", b.reduce("sum", z, {0, 1, 2}));
+    const ScheduledGroup group = schedule_stitched(graph, {}, Target::cuda_h200());
+    ASSERT_EQ(group.kernels.size(), 2u) << columns;
+    EXPECT_EQ(group.kernels[0].stitch.mapping.rfind(fmt::format("{} points an iteration", columns), 0), 0u)
+        << group.kernels[0].stitch.mapping;
+    EXPECT_LT(group.kernels[0].stitch.bytes_moved, 1.1 * 3 * 4 * 64 * 56 * 56 * static_cast<double>(columns));
+  }
+}
+
+TEST(StitchSchedule, RowsInAnotherOrderThanTheirColumnsAreAlone) {
+  ir::Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kBF16, {64, 28, 28, 192}});
+  graph.output("y", b.transpose(x, {3, 1, 2, 0}));
+  graph.output("sum", b.reduce("sum", b.cast(x, DType::kF32), {0, 1, 2}));
+  for (const ScheduledKernel& kernel : schedule_stitched(graph, {}, Target::cuda_h200()).kernels) {
+    const auto outputs = std::count_if(kernel.desc.operands.begin(), kernel.desc.operands.end(),
+                                       [](const Operand& o) { return o.role == Operand::Role::kOutput; });
+    EXPECT_EQ(outputs, 1) << kernel.stitch.mapping;
   }
 }
 

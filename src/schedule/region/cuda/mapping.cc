@@ -8,14 +8,13 @@
 #include "base/divide.h"
 #include "schedule/region/cuda/cta_group.h"
 #include "schedule/region/cuda/thread_group.h"
+#include "schedule/region/cuda/variables.h"
 #include "schedule/region/cuda/vector_length.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kTile = 32;                  // of a transposed block in both directions, in elements of 4 bytes
-constexpr int64_t kCudaTileMinimum = 8;        // dimensions shorter than this are not worth a transposition
 constexpr int64_t kRowThreads = 128;           // of a block that has several rows, or
 constexpr int64_t kFewRowThreads = 64;         // where they are long enough
 constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread,
@@ -63,107 +62,6 @@ bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, co
   }
   result.reason = fmt::format("{} columns do not fill {} SMs", exprs.volume(parallel), sms);
   return !result.cuts.empty();
-}
-
-bool is_local_of(const KernelExprs& exprs, ExprId e, const std::set<uint32_t>& ids) {
-  return exprs.pool[e].kind == Expr::Kind::kLocal && ids.count(exprs.pool[e].id) != 0;
-}
-
-// A variable that some reductions reduce, alone, while all else keeps it: their running results stay in registers
-// while the others' rows go by.
-std::optional<VarId> serial_variable(const KernelExprs& exprs, uint64_t parallel) {
-  std::optional<VarId> found;
-  uint64_t candidates = exprs.all_root_vars() & ~parallel;
-  for (VarId v = 0; v < 64; ++v) {
-    if (!(candidates >> v & 1)) continue;
-    std::set<uint32_t> carried;
-    bool rows = false, good = true;
-    for (const ReductionSite& i : exprs.sites) {
-      if (i.reduced == bit(v) && i.node->op == ir::Op::kReduce) {
-        carried.insert(i.local);
-      } else {
-        good = good && (i.kept & bit(v));
-        rows = true;
-      }
-    }
-    if (!good || carried.empty()) continue;
-    for (const Root& root : exprs.roots) {
-      bool uses = false;
-      rows = rows || (vars_of(root) & bit(v)) != 0;
-      visit_exprs(exprs.pool, {root.expr}, [&](ExprId e) { uses = uses || is_local_of(exprs, e, carried); });
-      good = good && uses != ((vars_of(root) & bit(v)) != 0);
-    }
-    for (const ReductionSite& i : exprs.sites) {
-      visit_exprs(exprs.pool, {i.operand}, [&](ExprId e) { good = good && !is_local_of(exprs, e, carried); });
-    }
-    if (good && rows) found = v;
-  }
-  return found;
-}
-
-std::vector<Store> stores_of(const KernelExprs& exprs, const ir::Graph& graph) {
-  std::vector<Store> all;
-  for (size_t k = 0; k < exprs.roots.size(); ++k) {
-    const Root& root = exprs.roots[k];
-    all.push_back({static_cast<uint32_t>(exprs.inputs.size() + k), graph.dtype(root.value), root.at, root.expr});
-  }
-  return all;
-}
-
-// The variable along which most bytes lie side by side.
-std::optional<VarId> vector_variable(const KernelExprs& exprs, const ir::Graph& graph, std::optional<VarId> serial) {
-  std::optional<VarId> vector;
-  std::map<VarId, double> weight;
-  const auto access = [&](const Index& index, double bytes) {
-    for (const auto& [id, c] : index.terms) {
-      const Atom& atom = exprs.pool.indices.atom(id);
-      if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
-    }
-  };
-  visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
-    const Expr& expr = exprs.pool[id];
-    if (expr.kind != Expr::Kind::kLoad) return;
-    access(expr.index, static_cast<double>(exprs.volume(exprs.pool.vars(id)) * size_of(expr.dtype)));
-  });
-  for (const Store& s : stores_of(exprs, graph)) {
-    // A store with a stride costs more than a load with one: it also reads the line. Where nothing is reduced, what
-    // jumps along the vector may still lie side by side for neighbouring threads, which serves loads only.
-    const double factor = exprs.sites.empty() ? 3 : 1.5;
-    access(s.at, factor * static_cast<double>(exprs.volume(exprs.pool.vars(s.at)) * size_of(s.dtype)));
-  }
-  double most = 0;
-  for (const auto& [var, bytes] : weight) {
-    if (bytes >= most && exprs.pool.indices.extent(var) > 1 && serial != var) {
-      most = bytes;
-      vector = var;
-    }
-  }
-  if (!vector && !exprs.domain.vars.empty()) vector = exprs.domain.vars.back();
-  return vector;
-}
-
-// A variable along which loads lie side by side while they jump along the vector variable.
-std::optional<VarId> most_transposed_variable(const KernelExprs& exprs, VarId vector, uint64_t parallel) {
-  std::map<VarId, int64_t> votes;
-  visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
-    const Expr& expr = exprs.pool[id];
-    if (expr.kind != Expr::Kind::kLoad || stride_along(exprs.pool, expr.index, vector).value_or(1) <= 1) return;
-    for (const auto& [atom_id, c] : expr.index.terms) {
-      const Atom& atom = exprs.pool.indices.atom(atom_id);
-      if (atom.kind != Atom::Kind::kVar || c != 1 || atom.id == vector || !(parallel & bit(atom.id))) continue;
-      if (exprs.pool.indices.extent(atom.id) >= kCudaTileMinimum)
-        votes[atom.id] += static_cast<int64_t>(size_of(expr.dtype));
-    }
-  });
-  const auto best = std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
-  if (best == votes.end() || exprs.pool.indices.extent(vector) < kCudaTileMinimum) return std::nullopt;
-  // Few elements along the vector: where neighbouring threads lie along the loads, these need no tile.
-  const auto other =
-      std::find_if(exprs.domain.vars.rbegin(), exprs.domain.vars.rend(), [&](VarId v) { return v != vector; });
-  if (exprs.pool.indices.extent(vector) < kTile && *other == best->first &&
-      exprs.pool.indices.extent(best->first) >= kTile)
-    return std::nullopt;
-  return best->first;
 }
 
 // Bytes of shared memory for what a column reduces to several values.
@@ -290,6 +188,10 @@ class CudaMapper {
     if (!result_.cuts.empty() || repeats_roots(exprs_, parallel_, result_)) return std::move(result_);
     work_ = result_.work = work_of(exprs_, graph_, target_.cpu);
     mapping_.vector = vector_variable(exprs_, graph_, mapping_.serial);
+    if (mapping_.serial) {
+      if (!mapping_.vector || !can_carry(exprs_, *mapping_.serial, *mapping_.vector)) return std::move(result_);
+      parallel_ &= ~bit(*mapping_.vector);
+    }
     if (mapping_.vector && exprs_.sites.empty()) {
       mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
     }
@@ -323,17 +225,14 @@ class CudaMapper {
   void map_points() {
     if (mapping_.transposed) {
       fix_others(bit(*mapping_.vector) | bit(*mapping_.transposed));
-      int64_t widest = 1;
-      for (const InputOperand& leaf : exprs_.inputs) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
-      const int64_t side = widest <= 2 ? 2 * kTile : kTile;
+      const int64_t side = widest_element(exprs_) <= 2 ? 2 * kTile : kTile;
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.transposed, side);
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, side);
       mapping_.team = mapping_.threads = 256;
       mapping_.reason = "tiles through shared memory";
       return;
     }
-    const bool tail = exprs_.domain.vars.size() == 1;
-    const int vector = vector_of_kernel(tail);
+    const int vector = vector_of_kernel(exprs_.domain.vars.size() == 1);
     if (mapping_.vector) {
       fix_others(bit(*mapping_.vector));
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, vector);
@@ -503,8 +402,7 @@ class CudaMapper {
   void pass_over(int64_t elements) {
     extra_seconds_ += passes_again(exprs_, mapping_.fixed) * static_cast<double>(elements) /
                       (cuda_.model.chip.exponentials_per_us * 1e6);
-    const int levels = levels_of(exprs_);
-    extra_seconds_ += 2e-6 * levels * cuda_.model.chip.cluster_barrier_us;
+    extra_seconds_ += 2e-6 * levels_of(exprs_) * cuda_.model.chip.cluster_barrier_us;
   }
 
   // What so many blocks take to move everything, at `gbps` of a SM that has work.
