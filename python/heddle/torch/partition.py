@@ -1,7 +1,8 @@
 """Divides a graph of ATen operators into parts that are compiled, and operators between them that PyTorch runs.
 
 The work is linear in the nodes. A node belongs to the earliest part that comes behind everything it reads, so there are as
-many parts as operators of PyTorch follow each other, plus one.
+many parts as operators of PyTorch follow each other, plus one. Tensors that are made of next to nothing, such as the masks of
+dropout, belong to the first part that reads them, so that no memory holds them before.
 """
 import operator
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
@@ -10,6 +11,9 @@ import torch
 from torch.fx import Graph, Node
 
 from heddle.torch.random import SEEDS
+
+
+_LITTLE = 16  # times as many elements are made as are read
 
 
 class Part(NamedTuple):
@@ -75,13 +79,33 @@ def _is_random(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
+def _put_before_readers(inside: List[Node], level: Dict[Node, int]) -> None:
+    """Raises the levels of nodes that read little and make much to that of the first node that reads them."""
+    generated: Set[Node] = set()
+    for node in inside:
+        made = _elements(node)
+        if made and all(one in generated or _elements(one) * _LITTLE <= made for one in node.all_input_nodes if is_tensor(one)):
+            generated.add(node)
+    for node in reversed(inside):
+        readers = [level[user] for user in node.users if user.op == "call_function" and user in level]
+        if node in generated and readers:
+            level[node] = max(level[node], min(readers))
+
+
+def _elements(node: Node) -> int:
+    """Of one tensor of known shape; 0: it is none."""
+    value = node.meta.get("val")
+    count = value.numel() if isinstance(value, torch.Tensor) else 0
+    return count if isinstance(count, int) else 0
+
+
 def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool]) -> Division:
     """Divides a graph. `why_not` gives the reason why a node cannot be compiled, "" if it can. `is_known` says whether the
     shapes of the arguments decide a number of the graph."""
     outputs = {node for node in graph.output_node().all_input_nodes}
     views = _views_of_inputs(graph, outputs)
     level: Dict[Node, int] = {}
-    parts: Dict[int, List[Node]] = {}
+    inside: List[Node] = []
     others: Dict[int, List[Fallback]] = {}
     outside: Set[Node] = set()  # what PyTorch computes
     writes, fallbacks, last_random = [], [], 0
@@ -102,7 +126,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         reason = "" if is_item(node) else why_not(node) if is_tensor(node) else "its value depends on data"
         if not reason:
             level[node] = max(behind, default=0)
-            parts.setdefault(level[node], []).append(node)
+            inside.append(node)
             continue
         level[node] = max((level[one] for one in node.all_input_nodes), default=0)
         if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
@@ -114,6 +138,10 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
             continue
         fallbacks.append(Fallback(node, reason))
         others.setdefault(level[node], []).append(fallbacks[-1])
+    _put_before_readers(inside, level)
+    parts: Dict[int, List[Node]] = {}
+    for node in inside:
+        parts.setdefault(level[node], []).append(node)
     steps: List[Any] = []
     wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
     for now in range(-1, max([*parts, *others, 0]) + 1):

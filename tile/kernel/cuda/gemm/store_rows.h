@@ -38,12 +38,23 @@ __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece,
   constexpr int W = kGemmNeighbours, kGroups = Columns / W;
   const int lane = threadIdx.x % 32;
   const bool shifts = columns % W != 0;  // if false, the epilogue expects 8 columns at each call
+  if (!shifts) {
+#pragma unroll 2
+    for (int i = lane; i < Rows * kGroups; i += 32) {
+      const int r = i / kGroups, c = i % kGroups * W;
+      if (row + r >= rows || column + c >= columns) continue;
+      Acc v[W];
+      cuda::load_row<4>(v, &piece.at(r, c), W);
+      epilogue(v, batch, row + r, column + c, W);
+    }
+    return;
+  }
   const auto first_of = [&](int r) {
-    return shifts ? static_cast<int>(-(batch * args.d_batch + (row + r) * args.d_row + column) & (W - 1)) : 0;
+    return static_cast<int>(-(batch * args.d_batch + (row + r) * args.d_row + column) & (W - 1));
   };
   // First the groups of 8 columns, then the remainders at both ends of each row.
 #pragma unroll 1
-  for (int i = lane; i < Rows * (kGroups + (shifts ? 2 : 0)); i += 32) {
+  for (int i = lane; i < Rows * (kGroups + 2); i += 32) {
     const bool whole = i < Rows * kGroups;
     const int edge = i - Rows * kGroups, r = whole ? i / kGroups : edge / 2;
     const int first = first_of(r);

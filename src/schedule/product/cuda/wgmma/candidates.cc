@@ -125,6 +125,8 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget
   if (std::string why = reject_reductions(c, p); !why.empty()) return why;
   if (std::string why = reject_copies(p); !why.empty()) return why;
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
+  if (p.by_rows && (c.stream_k || c.tile_n % 32 != 0))
+    return "the epilogue accesses rows in pieces of 32 columns or more";
   constexpr int kMostStreamed = 112;
   if (p.split && c.stream_k && c.tile_n > kMostStreamed) return "sums of other blocks exceed the registers";
   if (p.split && (c.ping_pong || c.tile_m != 64 * c.consumers || c.tile_n > 128 || c.tile_n % 16 != 0)) {

@@ -96,6 +96,21 @@ bool holds_many_values(const Epilogue& e, std::optional<ExprId> residual) {
   return false;
 }
 
+// Whether an epilogue stores several results, or reads several matrices of narrow elements beside `residual`. Sums then
+// pass through shared memory, so that rows of all these are accessed as whole vectors. An access by fragments would
+// touch eight lines of memory for at most 128 bytes.
+bool is_by_rows(const ProductTask& task, std::optional<ExprId> residual) {
+  const Epilogue& e = task.epilogue;
+  int narrow = 0;
+  for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
+    const Expr& load = e.pool[id];
+    if (load.kind != Expr::Kind::kLoad || residual == id || size_of(task.operands[load.id].dtype) > 2) continue;
+    const auto place = affine_place(e, load.index);
+    narrow += place && (*place)[1] != 0 && (*place)[2] == 1 ? 1 : 0;
+  }
+  return e.reductions.empty() && !e.gate && (e.stores.size() > 1 || narrow > 1);
+}
+
 // What wgmma multiplies, and the first result as a matrix.
 std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why) {
   const Product& d = task.product;
@@ -139,7 +154,10 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
     p.residual = {epilogue.pool[*residual].id, beside[3], beside[1], beside[0]};
   }
   p.heavy_epilogue = holds_many_values(epilogue, residual);
-  if (p.epilogue_stores) {
+  if (!p.epilogue_stores && is_by_rows(task, residual)) {
+    p.epilogue_stores = p.by_rows = true;
+    p.residual.reset();
+  } else if (p.epilogue_stores) {
     p.out = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
   }
   if (matrix) {
