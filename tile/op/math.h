@@ -244,6 +244,18 @@ TILE_INLINE vec<float, W> erf(vec<float, W> x) {
   return c * p / q;
 }
 
+// Complementary error function, 8 ulp. The rounding error of a large x^2 would become a relative error of the factor
+// e^(-x^2). So x^2 is the sum of the exact square of the upper bits of x and a small rest.
+template <int W>
+TILE_INLINE vec<float, W> erfc(vec<float, W> x) {
+  const vec<float, W> z = abs(x), t = 1.f / fma(z, splat<W>(0.5f), splat<W>(1.f));
+  const vec<float, W> c = detail::clamp(z, 0.f, 11.f), upper = bit_cast<float>(bit_cast<int32_t>(c) & -4096);
+  const vec<float, W> p = detail::poly(t, -1.26551223f, 1.00002368f, 0.37409196f, 0.09678418f, -0.18628806f,
+                                       0.27886807f, -1.13520398f, 1.48851587f, -0.82215223f, 0.17087277f);
+  const vec<float, W> y = t * exp(p - (c - upper) * (c + upper)) * exp(-(upper * upper));
+  return select(x < zero<float, W>(), 2.f - y, y);
+}
+
 namespace detail {
 
 // Up to this limit of |x|, the argument reduction of sine and cosine is precise enough. For larger |x|, they call the C
