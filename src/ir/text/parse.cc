@@ -123,14 +123,13 @@ class Parser : private TokenReader {
       fail(op_name, fmt::format("{} has {} results, {} are named", op_name.text, outputs.size(), results.size()));
     }
     if (!types.empty() && types.size() != outputs.size()) {
-      fail(op_name,
-              fmt::format("{} has {} results, {} types are given", op_name.text, outputs.size(), types.size()));
+      fail(op_name, fmt::format("{} has {} results, {} types are given", op_name.text, outputs.size(), types.size()));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       define(names, results[i], outputs[i]);
       if (types.empty() || graph.type(outputs[i]) == types[i]) continue;
       fail(op_name, fmt::format("the type of %{} is {}, not {}", results[i].text, to_string(graph.type(outputs[i])),
-                                   to_string(types[i])));
+                                to_string(types[i])));
     }
   }
 
@@ -221,8 +220,7 @@ class Parser : private TokenReader {
     const int64_t given = static_cast<int64_t>(reals.size() + integers.size());
     const int64_t count = element_count(shape);
     if (given != count && given != 1) {
-      fail(start,
-              fmt::format("{} values are given for the {} elements of {}", given, count, heddle::to_string(shape)));
+      fail(start, fmt::format("{} values are given for the {} elements of {}", given, count, heddle::to_string(shape)));
     }
     if (given == 1 && count > 1) reserve_fill(start, static_cast<size_t>(count), size_of(dtype));
     if (count == 0) return Tensor(dtype, std::move(shape));

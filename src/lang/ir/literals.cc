@@ -127,8 +127,7 @@ Attributes parse_attributes(TokenReader& in) {
   in.expect('{');
   in.list('}', [&] {
     const Token name = in.expect(Token::Kind::kName, "the name of an attribute");
-    if (attributes.find(name.text) != nullptr)
-      in.fail(name, fmt::format("attribute {} stands twice", name.text));
+    if (attributes.find(name.text) != nullptr) in.fail(name, fmt::format("attribute {} stands twice", name.text));
     in.expect('=');
     attributes.set(name.text, parse_attribute(in));
   });

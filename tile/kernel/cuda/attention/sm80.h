@@ -23,9 +23,9 @@
 //     static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each warp has its own rows
 //   };
 //
-// The configuration also has the fields kScores, kSplit, kRagged, kZeroIfEmpty and kLength of
-// sm90.h. The unit also provides the functors and the epilogue that are described in sm90.h. Keys may be stored in
-// pages (pages.h). A batch of K and V is then a head of a page.
+// The configuration also has the fields kScores, kSplit, kRagged, kZeroIfEmpty and kLength of sm90.h. The unit also
+// provides the functors and the epilogue that are described in sm90.h. Keys may be stored in pages (pages.h). A batch of
+// K and V is then a head of a page.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"

@@ -16,8 +16,8 @@
 //     static constexpr bool kConstantA = false, kConstantB = true;  // no kernel writes the operand, so its first tiles
 //                                                 // are loaded while the preceding kernel still runs
 //     static constexpr bool kWholeColumns = true; // the number of columns of D is a multiple of kTileN
-//     static constexpr bool kReadOnceA = false, kReadOnceB = false;  // the operand is read once: the L2 evicts it
-//     first static constexpr auto kStore = tile::GemmStore::kTma;
+//     static constexpr bool kReadOnceA = false, kReadOnceB = false;  // the L2 evicts the operand first
+//     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
 // and an epilogue. It is called with up to W neighbouring elements of a row of D: v[0..n) are columns [col, col + n).
