@@ -1,6 +1,7 @@
 #include "ir/op.h"
 
 #include <array>
+#include <vector>
 
 namespace heddle::ir {
 namespace {
@@ -38,6 +39,17 @@ std::optional<Op> parse_op(std::string_view name) {
     if (e.name == name && (e.users & kGraph) != 0 && e.op_class != OpClass::kTileIr) return static_cast<Op>(i);
   }
   return std::nullopt;
+}
+
+std::span<const Op> elementwise_ops() {
+  static const std::vector<Op> ops = [] {
+    std::vector<Op> found;
+    for (size_t i = 0; i < kOps.size(); ++i) {
+      if ((kOps[i].users & kGraph) != 0 && is_elementwise(static_cast<Op>(i))) found.push_back(static_cast<Op>(i));
+    }
+    return found;
+  }();
+  return ops;
 }
 
 OpClass class_of(Op op) {

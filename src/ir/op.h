@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "heddle/dtype.h"
@@ -65,6 +66,7 @@ struct OpCost {
 
 std::string_view to_string(Op op);
 std::optional<Op> parse_op(std::string_view name);  // graph ops only
+std::span<const Op> elementwise_ops();              // of graphs
 OpClass class_of(Op op);
 OpCost cost_of(Op op);
 unsigned types_of(Op op);

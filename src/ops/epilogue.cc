@@ -1,7 +1,11 @@
 #include "ops/epilogue.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "base/check.h"
 #include "ir/analysis/partial_reduction.h"
@@ -18,121 +22,57 @@ using Node = Expression::Node;
 
 constexpr std::string_view kAccumulator = "x";
 
-// Expressions of one floating type, and conditions.
-class Builder {
- public:
-  Builder(schedule::ExprPool& pool, DType type) : pool_(pool), type_(type) {}
-
-  ExprId number(double value) { return pool_.constant(type_, value); }
-  ExprId op(Op op, std::vector<ExprId> args) { return make(op, std::move(args), type_); }
-  ExprId condition(Op op, std::vector<ExprId> args) { return make(op, std::move(args), DType::kBool); }
-  ExprId make(Op op, std::vector<ExprId> args, DType dtype) {
-    Expr e{Expr::Kind::kOp, dtype};
-    e.op = op;
-    e.args = std::move(args);
-    return pool_.add(std::move(e));
-  }
-  ExprId cast(ExprId x, DType to) { return pool_[x].dtype == to ? x : make(Op::kCast, {x}, to); }
-  ExprId add(ExprId x, ExprId y) { return op(Op::kAdd, {x, y}); }
-  ExprId sub(ExprId x, ExprId y) { return op(Op::kSub, {x, y}); }
-  ExprId mul(ExprId x, ExprId y) { return op(Op::kMul, {x, y}); }
-  ExprId mul(ExprId x, double y) { return mul(x, number(y)); }
-  ExprId clamp(ExprId x, ExprId low, ExprId high) { return op(Op::kMin, {op(Op::kMax, {x, low}), high}); }
-  ExprId sigmoid(ExprId x) { return op(Op::kDiv, {number(1), add(number(1), op(Op::kExp, {op(Op::kNeg, {x})}))}); }
-  // log(1 + e^x) without overflow.
-  ExprId softplus(ExprId x) {
-    return add(op(Op::kMax, {x, number(0)}), op(Op::kLog1p, {op(Op::kExp, {op(Op::kNeg, {op(Op::kAbs, {x})})})}));
-  }
-  ExprId positive(ExprId x) { return condition(Op::kGt, {x, number(0)}); }
-  ExprId select(ExprId c, ExprId x, ExprId y) { return op(Op::kSelect, {c, x, y}); }
-
- private:
-  schedule::ExprPool& pool_;
-  const DType type_;
-};
-
-using Args = std::vector<ExprId>;
-
-struct Function {
-  size_t arguments;
-  ExprId (*make)(Builder& b, const Args& x);
-};
-
-template <Op kOp>
-ExprId plain(Builder& b, const Args& x) {
-  return b.op(kOp, x);
-}
-template <Op kOp>
-ExprId compare(Builder& b, const Args& x) {
-  return b.condition(kOp, x);
-}
-
-// By name. Operators have names that no text can call.
-const std::map<std::string, Function, std::less<>>& functions() {
-  static const std::map<std::string, Function, std::less<>> table = {
-      {"+", {2, plain<Op::kAdd>}},
-      {"-", {2, plain<Op::kSub>}},
-      {"*", {2, plain<Op::kMul>}},
-      {"/", {2, plain<Op::kDiv>}},
-      {"<", {2, compare<Op::kLt>}},
-      {"<=", {2, compare<Op::kLe>}},
-      {">", {2, compare<Op::kGt>}},
-      {">=", {2, compare<Op::kGe>}},
-      {"==", {2, compare<Op::kEq>}},
-      {"!=", {2, compare<Op::kNe>}},
-// Functions of the tile IR alone have no text in kernels of products.
-#define HEDDLE_EPILOGUE_kTile(enumerator, name)
-#define HEDDLE_EPILOGUE_kGraph(enumerator, name) {name, {1, plain<Op::enumerator>}},
-#define HEDDLE_EPILOGUE_kBoth HEDDLE_EPILOGUE_kGraph
-#define HEDDLE_FUNCTION(enumerator, name, users, ...) HEDDLE_EPILOGUE_##users(enumerator, name)
+// The operations of the table by name; those that C++ writes with a sign, by that sign.
+const std::map<std::string, Op, std::less<>>& operations() {
+  static const auto table = [] {
+    std::map<std::string, Op, std::less<>> all = {{"select", Op::kSelect}};
+    const auto add = [&](Op op, const char* name, unsigned users, std::string_view text) {
+      if ((users & ir::kGraph) != 0) all.emplace(text.starts_with("tile::") ? name : text, op);
+    };
+#define HEDDLE_FUNCTION(enumerator, name, users, ...) add(Op::enumerator, name, ir::users, "tile::");
+#define HEDDLE_BINARY_FUNCTION(enumerator, name, users, text, ...) add(Op::enumerator, name, ir::users, text);
+#define HEDDLE_COMPARISON(enumerator, name, sign, ...) add(Op::enumerator, name, ir::kBoth, #sign);
 #include "ir/ops.def"
-#undef HEDDLE_EPILOGUE_kTile
-#undef HEDDLE_EPILOGUE_kGraph
-#undef HEDDLE_EPILOGUE_kBoth
-      {"max", {2, plain<Op::kMax>}},
-      {"min", {2, plain<Op::kMin>}},
-      {"pow", {2, plain<Op::kPow>}},
-      {"select", {3, [](Builder& b, const Args& x) { return b.select(x[0], x[1], x[2]); }}},
-      {"clamp", {3, [](Builder& b, const Args& x) { return b.clamp(x[0], x[1], x[2]); }}},
-      {"square", {1, [](Builder& b, const Args& x) { return b.mul(x[0], x[0]); }}},
-      {"relu",
-       {1,
-        [](Builder& b, const Args& x) {
-          return b.op(Op::kMax, {x[0], b.number(0)});
-        }}},
-      {"relu6", {1, [](Builder& b, const Args& x) { return b.clamp(x[0], b.number(0), b.number(6)); }}},
-      {"leaky_relu",
-       {2, [](Builder& b, const Args& x) { return b.select(b.positive(x[0]), x[0], b.mul(x[0], x[1])); }}},
-      {"elu",
-       {2, [](Builder& b,
-              const Args& x) { return b.select(b.positive(x[0]), x[0], b.mul(x[1], b.op(Op::kExpm1, {x[0]}))); }}},
-      {"sigmoid", {1, [](Builder& b, const Args& x) { return b.sigmoid(x[0]); }}},
-      {"silu", {1, [](Builder& b, const Args& x) { return b.mul(x[0], b.sigmoid(x[0])); }}},
-      {"softplus", {1, [](Builder& b, const Args& x) { return b.softplus(x[0]); }}},
-      {"mish", {1, [](Builder& b, const Args& x) { return b.mul(x[0], b.op(Op::kTanh, {b.softplus(x[0])})); }}},
-      {"gelu",
-       {1,
-        [](Builder& b, const Args& x) {
-          const ExprId phi = b.add(b.op(Op::kErf, {b.mul(x[0], 0.70710678118654752)}), b.number(1));
-          return b.mul(b.mul(x[0], 0.5), phi);
-        }}},
-      {"gelu_tanh",
-       {1,
-        [](Builder& b, const Args& x) {
-          const ExprId cube = b.mul(b.mul(x[0], x[0]), b.mul(x[0], 0.044715));
-          const ExprId t = b.op(Op::kTanh, {b.mul(b.add(x[0], cube), 0.79788456080286536)});
-          return b.mul(b.mul(x[0], 0.5), b.add(t, b.number(1)));
-        }}},
-      {"hardsigmoid",
-       {1, [](Builder& b,
-              const Args& x) { return b.mul(b.clamp(b.add(x[0], b.number(3)), b.number(0), b.number(6)), 1.0 / 6); }}},
-      {"hardswish",
-       {1,
-        [](Builder& b, const Args& x) {
-          return b.mul(b.mul(x[0], b.clamp(b.add(x[0], b.number(3)), b.number(0), b.number(6))), 1.0 / 6);
-        }}},
+    return all;
+  }();
+  return table;
+}
+
+// A function that is defined by an expression of its arguments, which are named x, y and z.
+struct Derived {
+  size_t arguments;
+  const char* text;
+};
+
+const std::map<std::string, Derived, std::less<>>& derived_functions() {
+  static const std::map<std::string, Derived, std::less<>> table = {
+      {"clamp", {3, "min(max(x, y), z)"}},
+      {"elu", {2, "select(x > 0, x, y * expm1(x))"}},
+      {"gelu", {1, "x * 0.5 * (erf(x * 0.70710678118654752) + 1)"}},
+      {"gelu_tanh", {1, "x * 0.5 * (tanh((x + x * x * (x * 0.044715)) * 0.79788456080286536) + 1)"}},
+      {"hardsigmoid", {1, "clamp(x + 3, 0, 6) * 0.16666666666666666"}},
+      {"hardswish", {1, "x * clamp(x + 3, 0, 6) * 0.16666666666666666"}},
+      {"leaky_relu", {2, "select(x > 0, x, x * y)"}},
+      {"mish", {1, "x * tanh(softplus(x))"}},
+      {"relu", {1, "max(x, 0)"}},
+      {"relu6", {1, "clamp(x, 0, 6)"}},
+      {"sigmoid", {1, "1 / (1 + exp(-x))"}},
+      {"silu", {1, "x * sigmoid(x)"}},
+      {"softplus", {1, "max(x, 0) + log1p(exp(-abs(x)))"}},  // does not overflow
+      {"square", {1, "x * x"}},
   };
   return table;
+}
+
+// nullopt if there is no such function.
+std::optional<size_t> arguments_of(const std::string& function) {
+  if (const auto found = derived_functions().find(function); found != derived_functions().end()) {
+    return found->second.arguments;
+  }
+  const auto found = operations().find(function);
+  if (found == operations().end()) return std::nullopt;
+  const ir::OpClass op_class = class_of(found->second);
+  return op_class == ir::OpClass::kUnary ? 1 : op_class == ir::OpClass::kBinary ? 2 : 3;
 }
 
 bool is_readable(DType dtype) {
@@ -141,62 +81,82 @@ bool is_readable(DType dtype) {
          dtype == DType::kI32;
 }
 
+// Writes expressions in one floating type.
 class Lowering {
  public:
-  Lowering(const Expression& text, const GemmProblem& problem, DType type, LoweredEpilogue& result)
-      : text_(text), problem_(problem), result_(result), build_(result.epilogue.pool, type), type_(type) {}
+  Lowering(const GemmProblem& problem, DType type, LoweredEpilogue& result)
+      : problem_(problem), result_(result), type_(type) {}
 
-  ExprId run(ExprId accumulator) {
-    accumulator_ = build_.cast(accumulator, type_);
-    return lower(text_.root(), false);
+  ExprId run(const std::string& text) {
+    const Expression expression = Expression::parse(text);
+    return lower({expression, nullptr}, expression.root(), false);
   }
+  ExprId accumulator() { return cast(result_.epilogue.pool.local(result_.epilogue.accumulator, 0), type_); }
+  ExprId cast(ExprId x, DType to) { return result_.epilogue.pool[x].dtype == to ? x : make(Op::kCast, {x}, to); }
 
  private:
-  ExprId lower(size_t at, bool condition) {
-    const Node& node = text_[at];
-    ExprId e = 0;
-    if (node.kind == Node::Kind::kNumber) {
-      e = build_.number(node.number);
-    } else if (node.kind == Node::Kind::kName) {
-      e = node.name == kAccumulator ? accumulator_ : operand(at);
-    } else {
-      e = call(at);
-    }
+  // A text, and its arguments if it defines a function.
+  struct Scope {
+    const Expression& text;
+    const std::vector<ExprId>* arguments;
+  };
+
+  ExprId make(Op op, std::vector<ExprId> args, DType dtype) {
+    Expr e{Expr::Kind::kOp, dtype};
+    e.op = op;
+    e.args = std::move(args);
+    return result_.epilogue.pool.add(std::move(e));
+  }
+
+  ExprId lower(const Scope& scope, size_t at, bool condition) {
+    const Node& node = scope.text[at];
+    const ExprId e = node.kind == Node::Kind::kNumber ? result_.epilogue.pool.constant(type_, node.number)
+                     : node.kind == Node::Kind::kName ? named(scope, at)
+                                                      : call(scope, at);
     const bool is_condition = result_.epilogue.pool[e].dtype == DType::kBool;
     if (is_condition && !condition) {
-      text_.refuse(at, "a condition stands where a value belongs", "Write select(condition, value, value)");
+      scope.text.refuse(at, "a condition stands where a value belongs", "Write select(condition, value, value)");
     }
     if (!is_condition && condition) {
-      text_.refuse(at, "a value stands where a condition belongs", "Compare it, for example select(x > 0, x, 0)");
+      scope.text.refuse(at, "a value stands where a condition belongs", "Compare it, for example select(x > 0, x, 0)");
     }
     return e;
   }
 
-  ExprId call(size_t at) {
-    const Node& node = text_[at];
-    const auto found = functions().find(node.name);
-    if (found == functions().end()) {
-      text_.refuse(at, fmt::format("there is no function \"{}\"", node.name), "There are " + epilogue_functions());
+  ExprId call(const Scope& scope, size_t at) {
+    const Node& node = scope.text[at];
+    const auto arguments = arguments_of(node.name);
+    if (!arguments) {
+      scope.text.refuse(at, fmt::format("there is no function \"{}\"", node.name), "There are " + epilogue_functions());
     }
-    if (node.args.size() != found->second.arguments) {
-      text_.refuse(at,
-                   fmt::format("{} takes {} argument{}, not {}", node.name, found->second.arguments,
-                               found->second.arguments == 1 ? "" : "s", node.args.size()),
-                   "");
+    if (node.args.size() != *arguments) {
+      scope.text.refuse(at,
+                        fmt::format("{} takes {} argument{}, not {}", node.name, *arguments, *arguments == 1 ? "" : "s",
+                                    node.args.size()),
+                        "");
     }
-    Args args;
-    for (size_t i = 0; i < node.args.size(); ++i) args.push_back(lower(node.args[i], node.name == "select" && i == 0));
-    return found->second.make(build_, args);
+    std::vector<ExprId> args;
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      args.push_back(lower(scope, node.args[i], node.name == "select" && i == 0));
+    }
+    if (const auto derived = derived_functions().find(node.name); derived != derived_functions().end()) {
+      const Expression text = Expression::parse(derived->second.text);
+      return lower({text, &args}, text.root(), false);
+    }
+    const Op op = operations().at(node.name);
+    return make(op, std::move(args), ir::is_comparison(op) ? DType::kBool : type_);
   }
 
-  ExprId operand(size_t at) {
-    const Node& node = text_[at];
+  ExprId named(const Scope& scope, size_t at) {
+    const std::string& name = scope.text[at].name;
+    if (scope.arguments != nullptr) return scope.arguments->at(static_cast<size_t>(name[0] - 'x'));
+    if (name == kAccumulator) return accumulator();
     for (size_t i = 0; i < problem_.operands.size(); ++i) {
-      if (problem_.operands[i].name == node.name) return build_.cast(load(i), type_);
+      if (problem_.operands[i].name == name) return cast(load(i), type_);
     }
     std::string known = "x (the accumulator)";
     for (const Operand& operand : problem_.operands) known += ", " + operand.name;
-    text_.refuse(at, fmt::format("there is no operand \"{}\"", node.name), "There are " + known);
+    scope.text.refuse(at, fmt::format("there is no operand \"{}\"", name), "There are " + known);
   }
 
   ExprId load(size_t i) {
@@ -211,12 +171,9 @@ class Lowering {
     return e.pool.load(o.dtype, kFirstOperand + static_cast<uint32_t>(i), index);
   }
 
-  const Expression& text_;
   const GemmProblem& problem_;
   LoweredEpilogue& result_;
-  Builder build_;
   const DType type_;
-  ExprId accumulator_ = 0;
 };
 
 // Elements of a reduction's result.
@@ -273,11 +230,12 @@ void check_operands(const std::vector<Operand>& operands, int64_t columns) {
 }  // namespace
 
 std::string epilogue_functions() {
-  std::string list;
-  for (const auto& [name, function] : functions()) {
-    if (name[0] >= 'a' && name[0] <= 'z') list += (list.empty() ? "" : ", ") + name;
+  std::set<std::string> names;
+  for (const auto& [name, op] : operations()) {
+    if (name[0] >= 'a' && name[0] <= 'z') names.insert(name);
   }
-  return list + "; + - * / and comparisons";
+  for (const auto& [name, function] : derived_functions()) names.insert(name);
+  return fmt::format("{}; + - * / and comparisons", fmt::join(names, ", "));
 }
 
 const char* kind_name(Reduction::Kind kind) {
@@ -301,21 +259,18 @@ LoweredEpilogue lower_epilogue(const GemmProblem& p, DType accumulator) {
                      {Role::kOutput, p.out, {p.batch, p.m, p.n}, {}}};
   for (const Operand& o : p.operands) result.operands.push_back({Role::kInput, o.dtype, {extent_of(o, p)}, {}});
   const DType type = accumulator == DType::kF64 ? DType::kF64 : DType::kF32;
-  ExprId value = e.pool.local(accumulator, 0);
-  if (!p.epilogue.empty()) value = Lowering(Expression::parse(p.epilogue), p, type, result).run(value);
+  Lowering lowering(p, type, result);
+  const ExprId value = p.epilogue.empty() ? e.pool.local(accumulator, 0) : lowering.run(p.epilogue);
   const schedule::Index at = indices.add(
       indices.add(indices.scale(indices.var(e.batch), p.stride_d), indices.scale(indices.var(e.row), p.ldd)),
       indices.var(e.col));
-  e.stores.push_back({kOperandD, at, Builder(e.pool, type).cast(value, p.out)});
+  e.stores.push_back({kOperandD, at, lowering.cast(value, p.out)});
   for (const Reduction& r : p.reductions) {
     check_reduction(r, p, accumulator);
     const bool rows = r.over == Reduction::Over::kRows;
     const Shape shape = shape_of(r, p);
     const schedule::Index line = indices.add(indices.scale(indices.var(e.batch), shape[1]), indices.var(e.row));
-    ExprId reduced = value;
-    if (!r.expression.empty()) {
-      reduced = Lowering(Expression::parse(r.expression), p, type, result).run(e.pool.local(accumulator, 0));
-    }
+    const ExprId reduced = r.expression.empty() ? value : lowering.run(r.expression);
     e.reductions.push_back({static_cast<uint32_t>(result.operands.size()), kind_name(r.kind), rows,
                             indices.add(indices.scale(line, shape[2]), indices.var(e.col)), reduced});
     result.operands.push_back({Role::kOutput, DType::kF32, shape, {}});

@@ -131,7 +131,7 @@ const schedule::ContractionDesc& ResolvedGemm::contraction() const {
   return *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
 }
 const Product& ResolvedGemm::gemm() const {
-  return std::get<Product>(contraction().problem);
+  return *contraction().get<Product>();
 }
 
 std::string ResolvedGemm::text() const {

@@ -27,13 +27,6 @@ std::vector<std::vector<NodeId>> children_of(const CallingContextTree& tree) {
   return children;
 }
 
-Row& row_of(std::vector<Row>& rows, FrameId frame) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.frame == frame; });
-  if (found != rows.end()) return *found;
-  rows.emplace_back(frame, 0, 0);
-  return rows.back();
-}
-
 }  // namespace
 
 Row::~Row() {
@@ -58,27 +51,6 @@ Row top_down(const CallingContextTree& tree, size_t metric) {
   root.push_back(std::move(rows[0]));
   sort_rows(root);
   return std::move(root[0]);
-}
-
-std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int depth) {
-  const std::vector<int64_t>& own = tree.own(metric);
-  std::vector<Row> rows(tree.frames().size());
-  for (NodeId node = 0; node < tree.size(); ++node) {
-    if (own[node] == 0) continue;
-    Row* row = &rows[tree.frame_id(node)];
-    row->frame = tree.frame_id(node);
-    row->own += own[node];
-    row->inclusive += own[node];
-    NodeId at = node;
-    for (int i = 0; i < depth && at != 0; ++i) {
-      at = tree.parent(at);
-      row = &row_of(row->children, tree.frame_id(at));
-      row->inclusive += own[node];
-    }
-  }
-  std::erase_if(rows, [](const Row& row) { return row.inclusive == 0; });
-  sort_rows(rows);
-  return rows;
 }
 
 std::vector<Row> flat(const CallingContextTree& tree, size_t metric) {

@@ -24,10 +24,6 @@ struct Row {
 
 // The tree from callers to callees. The inclusive value of the root is the metric's total.
 Row top_down(const CallingContextTree& tree, size_t metric);
-// A row for each frame that has an own value; the row's `inclusive` is the sum of the frame's own values. The row's
-// children are the callers of the frame, and each has the part of this sum that arose in its calls. The `inclusive`
-// values of the rows sum to the metric's total. `depth`: the maximum number of levels of callers.
-std::vector<Row> bottom_up(const CallingContextTree& tree, size_t metric, int depth = 64);
 // A row per frame. If a frame calls itself, directly or through other frames, its inclusive value counts everything
 // below the outermost call once. Own values sum to the total.
 std::vector<Row> flat(const CallingContextTree& tree, size_t metric);

@@ -29,10 +29,10 @@ KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const C
       },
       [&](const StandaloneDesc& standalone) { return plan_launches(standalone, config, operands); },
       [&](const ContractionDesc& contraction) {
-        if (const auto* window = std::get_if<WindowDesc>(&contraction.problem)) {
+        if (const auto* window = contraction.get<WindowDesc>()) {
           return KernelLaunches{{plan_launch(*window, config)}};
         }
-        const ProductTask task{std::get<Product>(contraction.problem), contraction.epilogue, desc.operands};
+        const ProductTask task{*contraction.get<Product>(), contraction.epilogue, desc.operands};
         return cuda_family_of(config).launches(task, config, target);
       },
       [](const auto&) { return KernelLaunches{}; });  // of a CPU, and TileDesc: who wrote it has them

@@ -80,9 +80,9 @@ TEST(Stitch, SwitchesGiveTheSame) {
 
 TEST(Stitch, EveryUnary) {
   Batch batch;
-  for (Op op :
-       {Op::kNeg, Op::kAbs, Op::kSign, Op::kFloor, Op::kCeil, Op::kRound, Op::kTrunc, Op::kExp, Op::kExp2, Op::kExpm1,
-        Op::kSin, Op::kCos, Op::kTan, Op::kAtan, Op::kSinh, Op::kCosh, Op::kTanh, Op::kAsinh, Op::kErf}) {
+  for (Op op : {Op::kNeg,  Op::kAbs,  Op::kSign,  Op::kFloor, Op::kCeil, Op::kRound, Op::kTrunc,
+                Op::kExp,  Op::kExp2, Op::kExpm1, Op::kSin,   Op::kCos,  Op::kTan,   Op::kAtan,
+                Op::kSinh, Op::kCosh, Op::kTanh,  Op::kAsinh, Op::kErf,  Op::kErfc}) {
     for (DType dtype : {DType::kF32, DType::kF64, DType::kF16}) {
       batch.add(
           std::string(ir::to_string(op)) + std::string(to_string(dtype)),
@@ -90,7 +90,7 @@ TEST(Stitch, EveryUnary) {
           dtype == DType::kF32 ? 1e-4 : 0);
     }
   }
-  for (Op op : {Op::kSqrt, Op::kRsqrt, Op::kLog, Op::kLog1p, Op::kAsin, Op::kAcos, Op::kAtanh, Op::kAcosh}) {
+  for (Op op : {Op::kSqrt, Op::kRsqrt, Op::kLog, Op::kLog1p, Op::kLog2, Op::kAsin, Op::kAcos, Op::kAtanh, Op::kAcosh}) {
     batch.add(
         std::string(ir::to_string(op)),
         [&](Builder& b) {

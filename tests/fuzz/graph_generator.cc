@@ -22,6 +22,7 @@ ValueId make_unary(State& s, Op op, ValueId x) {
   ir::Builder& g = s.builder();
   switch (op) {
     case Op::kLog:
+    case Op::kLog2:
     case Op::kSqrt:
     case Op::kRsqrt:
       return g.unary(op, g.binary(Op::kAdd, g.unary(Op::kAbs, x), 0.25));
@@ -48,10 +49,10 @@ ValueId make_unary(State& s, Op op, ValueId x) {
 
 void add_unary(State& s) {
   static const std::vector<Op> real_ops = {
-      Op::kNeg,   Op::kAbs,      Op::kSign,  Op::kFloor, Op::kCeil,  Op::kRound, Op::kTrunc, Op::kSqrt,  Op::kRsqrt,
-      Op::kExp,   Op::kExp2,     Op::kExpm1, Op::kLog,   Op::kLog1p, Op::kSin,   Op::kCos,   Op::kTan,   Op::kAsin,
-      Op::kAcos,  Op::kAtan,     Op::kSinh,  Op::kCosh,  Op::kTanh,  Op::kAsinh, Op::kAcosh, Op::kAtanh, Op::kErf,
-      Op::kIsNan, Op::kSoftsign, Op::kNeg,   Op::kExp,   Op::kTanh,  Op::kErf,   Op::kSqrt};
+      Op::kNeg,   Op::kAbs,  Op::kSign,  Op::kFloor,    Op::kCeil,  Op::kRound, Op::kTrunc, Op::kSqrt,  Op::kRsqrt,
+      Op::kExp,   Op::kExp2, Op::kExpm1, Op::kLog,      Op::kLog1p, Op::kLog2,  Op::kErfc,  Op::kSin,   Op::kCos,
+      Op::kTan,   Op::kAsin, Op::kAcos,  Op::kAtan,     Op::kSinh,  Op::kCosh,  Op::kTanh,  Op::kAsinh, Op::kAcosh,
+      Op::kAtanh, Op::kErf,  Op::kIsNan, Op::kSoftsign, Op::kNeg,   Op::kExp,   Op::kTanh,  Op::kErf,   Op::kSqrt};
   static const std::vector<Op> int_ops = {Op::kNeg, Op::kAbs, Op::kSign, Op::kNot};
   const ValueId x = s.any();
   const DType dtype = s.builder().dtype(x);

@@ -44,9 +44,9 @@ TEST(Elementwise, UnaryMatchesLibm) {
       {Op::kTan, std::tan, -1.5, 1.5},   {Op::kAsin, std::asin, -1, 1},   {Op::kAcos, std::acos, -1, 1},
       {Op::kAtan, std::atan, -9, 9},     {Op::kSinh, std::sinh, -5, 5},   {Op::kCosh, std::cosh, -5, 5},
       {Op::kTanh, std::tanh, -5, 5},     {Op::kAsinh, std::asinh, -9, 9}, {Op::kAcosh, std::acosh, 1, 9},
-      {Op::kAtanh, std::atanh, -.9, .9}, {Op::kErf, std::erf, -4, 4},     {Op::kSqrt, std::sqrt, 0, 9},
-      {Op::kFloor, std::floor, -9, 9},   {Op::kCeil, std::ceil, -9, 9},   {Op::kTrunc, std::trunc, -9, 9},
-      {Op::kAbs, std::fabs, -9, 9}};
+      {Op::kAtanh, std::atanh, -.9, .9}, {Op::kErf, std::erf, -4, 4},     {Op::kErfc, std::erfc, -4, 9},
+      {Op::kLog2, std::log2, .1, 9},     {Op::kSqrt, std::sqrt, 0, 9},    {Op::kFloor, std::floor, -9, 9},
+      {Op::kCeil, std::ceil, -9, 9},     {Op::kTrunc, std::trunc, -9, 9}, {Op::kAbs, std::fabs, -9, 9}};
   for (const Case& item : cases) {
     const Array x = random_array(DType::kF64, {3, 0x2001}, static_cast<uint64_t>(item.op), item.low, item.high);
     const Array y = eval_op(item.op, {x})[0];

@@ -194,6 +194,12 @@ class Graphs(Backend):
         for options in (REFERENCE, {}):
             self.check(lambda x: (torch.exp2(x), 2 ** x), torch.linspace(-20, 20, 43), options=options)
 
+    def test_complement_of_the_error_function_keeps_its_digits(self):
+        x = torch.linspace(-4, 9, 53)
+        for options in (REFERENCE, {}):
+            compiled = self.compiled(torch.erfc, options)
+            torch.testing.assert_close(compiled(x), torch.erfc(x.double()).float(), rtol=1e-6, atol=0)
+
     def test_operators_that_stay_with_pytorch_run_between_the_parts(self):
         def function(x):
             return torch.view_as_real(torch.fft.fft(x + 1)).sum(-1) * 2

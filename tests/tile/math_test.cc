@@ -50,6 +50,8 @@ TEST(Math, FloatFunctionsStayWithinTheirBounds) {
   EXPECT_ACCURATE(log1p, -0.9f, 2, 3);
   EXPECT_ACCURATE(tanh, -10, 10, 6);
   EXPECT_ACCURATE(erf, -5, 5, 7);
+  EXPECT_ACCURATE(erfc, -5, 9, 8);
+  EXPECT_ACCURATE(log2, 0, 100, 3);
   EXPECT_ACCURATE(sin, -100, 100, 3);
   EXPECT_ACCURATE(cos, -100, 100, 3);
   EXPECT_ACCURATE(sqrt, 0, 9, 0.5);

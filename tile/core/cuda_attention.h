@@ -37,6 +37,23 @@ struct AttentionBound {
   }
 };
 
+// The source of the scores of a tile of keys. Plain scores are products times AttentionArgs::factor.
+enum class AttentionScores : int32_t {
+  kPlain,     // all scores are plain
+  kComputed,  // a functor computes all scores
+  kMixed,     // the functor computes the scores of some tiles
+};
+// Whether a unit has only a part of the keys, and what adds the results of the parts.
+enum class AttentionSplit : int32_t {
+  kNone,
+  kLastBlock,  // the last block of each group of rows adds the parts
+  kCombine,    // attention_combine() (combine.h) adds the parts
+};
+template <typename Config>
+inline constexpr bool kComputesScores = Config::kScores != AttentionScores::kPlain;
+template <typename Config>
+inline constexpr bool kSplitsKeys = Config::kSplit != AttentionSplit::kNone;
+
 // Arguments of O = softmax(scores(Q K^T)) V for each batch. Q has m rows; K and V have n rows. A block processes one
 // unit of work at a time: a row tile of a batch, or one of `splits` parts of that tile's keys.
 //

@@ -18,6 +18,26 @@ enum class GemmStore : int32_t {
   kPartial,   // stores f32 (or s32) sums of one part of k, for gemm_reduce()
 };
 
+// How the warpgroups and blocks of the sm_90a kernel divide the work.
+enum class GemmSchedule : int32_t {
+  kCooperative,  // the warpgroups of a block divide the rows of a tile
+  kPingPong,     // two warpgroups, each with tiles of its own
+  kStreamK,      // cooperative; blocks also divide the k-tiles of the last tiles
+};
+// What the sm_90a kernel makes of a tile of sums, if not a tile of D from the sums alone.
+enum class GemmForm : int32_t {
+  kPlain,
+  kSwapped,   // the kernel computes the transpose of D
+  kGated,     // the epilogue combines pairs of sums
+  kResidual,  // the epilogue also reads a matrix of 16-bit elements, which TMA loads
+};
+template <typename Config>
+inline constexpr bool kPingPong = Config::kSchedule == GemmSchedule::kPingPong;
+template <typename Config>
+inline constexpr bool kStreamK = Config::kSchedule == GemmSchedule::kStreamK;
+template <typename Config>
+inline constexpr bool kSwapped = Config::kForm == GemmForm::kSwapped;
+
 // The number of neighbours that a reducing epilogue reduces to one value: neighbouring columns of a row, or
 // neighbouring rows of a column.
 inline constexpr int kGemmPartialColumns = 32, kGemmPartialRows = 16;

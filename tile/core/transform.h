@@ -23,13 +23,39 @@
 
 namespace heddle::tile {
 
+namespace detail {
+
+// The members that most transforms share. `Value`: the numbers of the transform, or tuples of them.
+template <int Lower, int Upper, bool Linear, typename... Value>
+struct Transform : tuple<Value...> {
+  static constexpr int kLower = Lower, kUpper = Upper;
+  static constexpr bool kLinear = Linear, kPredicated = false;
+
+  template <typename Index>
+  TILE_HD constexpr bool valid(const Index*, const Index*) const {
+    return true;
+  }
+  TILE_HD constexpr bool consistent() const { return true; }
+};
+template <int Lower, int Upper, bool Linear, typename... Number>
+struct PlainTransform : Transform<Lower, Upper, Linear, Number...> {
+  static constexpr bool kStatic = (is_constant<Number> && ...), kWide = any_wide<Number...>;
+};
+// A transform whose lower index advances as the upper index does.
+template <typename... Number>
+struct Shift : PlainTransform<1, 1, true, Number...> {
+  template <typename Index>
+  TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
+    low_step[0] = step[0];
+    low[0] += step[0];
+  }
+};
+
+}  // namespace detail
+
 // low = up
 template <typename Length>
-struct PassThrough : tuple<Length> {
-  static constexpr int kLower = 1, kUpper = 1;
-  static constexpr bool kLinear = true;
-  static constexpr bool kPredicated = false, kStatic = is_constant<Length>, kWide = any_wide<Length>;
-
+struct PassThrough : detail::Shift<Length> {
   TILE_HD constexpr Length length() const { return get<0>(*this); }
   template <int>
   TILE_HD constexpr auto upper_length() const {
@@ -39,16 +65,6 @@ struct PassThrough : tuple<Length> {
   TILE_HD constexpr void lower(const Index* up, Index* low) const {
     low[0] = up[0];
   }
-  template <typename Index>
-  TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
-    low_step[0] = step[0];
-    low[0] += step[0];
-  }
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
-  }
-  TILE_HD constexpr bool consistent() const { return true; }
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int, Merged&) const {
     low[0] = up[0];
@@ -86,12 +102,7 @@ TILE_HD constexpr auto pass_through() {
 
 // low = up - left. Upper indices whose lower index is outside the lower dimension are invalid.
 template <typename Length, typename Left, typename Right>
-struct Pad : tuple<Length, Left, Right> {
-  static constexpr int kLower = 1, kUpper = 1;
-  static constexpr bool kLinear = true;
-  static constexpr bool kStatic = is_constant<Length> && is_constant<Left> && is_constant<Right>;
-  static constexpr bool kWide = any_wide<Length, Left, Right>;
-
+struct Pad : detail::Shift<Length, Left, Right> {
   TILE_HD constexpr Length length() const { return get<0>(*this); }
   TILE_HD constexpr Left left() const { return get<1>(*this); }
   TILE_HD constexpr Right right() const { return get<2>(*this); }
@@ -109,11 +120,6 @@ struct Pad : tuple<Length, Left, Right> {
   template <typename Index>
   TILE_HD constexpr void lower(const Index* up, Index* low) const {
     low[0] = up[0] - static_cast<Index>(left());
-  }
-  template <typename Index>
-  TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
-    low_step[0] = step[0];
-    low[0] += step[0];
   }
   template <typename Index>
   TILE_HD constexpr bool valid(const Index*, const Index* low) const {
@@ -150,12 +156,7 @@ TILE_HD constexpr auto right_pad(Right right) {
 
 // low = begin + up * step, for `count` upper indices.
 template <typename Length, typename Begin, typename Count, typename Step>
-struct Slice : tuple<Length, Begin, Count, Step> {
-  static constexpr int kLower = 1, kUpper = 1;
-  static constexpr bool kLinear = true;
-  static constexpr bool kPredicated = false, kWide = any_wide<Length, Begin, Count, Step>;
-  static constexpr bool kStatic = is_constant<Length> && is_constant<Begin> && is_constant<Count> && is_constant<Step>;
-
+struct Slice : detail::PlainTransform<1, 1, true, Length, Begin, Count, Step> {
   TILE_HD constexpr Length length() const { return get<0>(*this); }
   TILE_HD constexpr Begin begin() const { return get<1>(*this); }
   TILE_HD constexpr Count count() const { return get<2>(*this); }
@@ -172,10 +173,6 @@ struct Slice : tuple<Length, Begin, Count, Step> {
   TILE_HD constexpr void update(const Index*, const Index* up_step, Index* low, Index* low_step) const {
     low_step[0] = up_step[0] * static_cast<Index>(step());
     low[0] += low_step[0];
-  }
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
   }
   TILE_HD constexpr bool consistent() const {
     if (count() <= 0) return count() == 0;
@@ -202,11 +199,8 @@ TILE_HD constexpr auto slice(Begin begin, Count count) {
 // low = up + by. The length does not change. Upper indices whose lower index is outside the lower dimension are
 // invalid.
 template <typename Length, typename By>
-struct Offset : tuple<Length, By> {
-  static constexpr int kLower = 1, kUpper = 1;
-  static constexpr bool kLinear = true;
-  static constexpr bool kPredicated = true, kStatic = is_constant<Length> && is_constant<By>;
-  static constexpr bool kWide = any_wide<Length, By>;
+struct Offset : detail::Shift<Length, By> {
+  static constexpr bool kPredicated = true;
 
   TILE_HD constexpr Length length() const { return get<0>(*this); }
   TILE_HD constexpr By by() const { return get<1>(*this); }
@@ -219,15 +213,9 @@ struct Offset : tuple<Length, By> {
     low[0] = up[0] + static_cast<Index>(by());
   }
   template <typename Index>
-  TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
-    low_step[0] = step[0];
-    low[0] += step[0];
-  }
-  template <typename Index>
   TILE_HD constexpr bool valid(const Index*, const Index* low) const {
     return low[0] >= 0 && low[0] < static_cast<Index>(length());
   }
-  TILE_HD constexpr bool consistent() const { return true; }
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged&) const {
     const Fact distance = fact<Values>(by());
@@ -244,12 +232,7 @@ TILE_HD constexpr auto offset(By by) {
 
 // low = at. Holds the index of a lower dimension constant, so there is no upper dimension.
 template <typename Length, typename At>
-struct Freeze : tuple<Length, At> {
-  static constexpr int kLower = 1, kUpper = 0;
-  static constexpr bool kLinear = true;
-  static constexpr bool kPredicated = false, kStatic = is_constant<Length> && is_constant<At>;
-  static constexpr bool kWide = any_wide<Length, At>;
-
+struct Freeze : detail::PlainTransform<1, 0, true, Length, At> {
   TILE_HD constexpr Length length() const { return get<0>(*this); }
   TILE_HD constexpr At at() const { return get<1>(*this); }
   template <typename Index>
@@ -259,10 +242,6 @@ struct Freeze : tuple<Length, At> {
   template <typename Index>
   TILE_HD constexpr void update(const Index*, const Index*, Index*, Index* low_step) const {
     low_step[0] = 0;
-  }
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
   }
   TILE_HD constexpr bool consistent() const { return at() >= 0 && at() < length(); }
   template <bool Values>
@@ -279,10 +258,8 @@ TILE_HD constexpr auto freeze(At at) {
 
 // Adds upper dimensions without lower dimensions (broadcast): all indices of these dimensions access the same elements.
 template <typename... Length>
-struct Replicate : tuple<tuple<Length...>> {
-  static constexpr int kLower = 0, kUpper = sizeof...(Length);
-  static constexpr bool kLinear = true;
-  static constexpr bool kPredicated = false, kStatic = (is_constant<Length> && ...), kWide = any_wide<Length...>;
+struct Replicate : detail::Transform<0, sizeof...(Length), true, tuple<Length...>> {
+  static constexpr bool kStatic = (is_constant<Length> && ...), kWide = any_wide<Length...>;
 
   TILE_HD constexpr tuple<Length...> lengths() const { return get<0>(*this); }
   template <int I>
@@ -293,11 +270,6 @@ struct Replicate : tuple<tuple<Length...>> {
   TILE_HD constexpr void lower(const Index*, Index*) const {}
   template <typename Index>
   TILE_HD constexpr void update(const Index*, const Index*, Index*, Index*) const {}
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
-  }
-  TILE_HD constexpr bool consistent() const { return true; }
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes*, Lanes*, int, Merged&) const {
     return true;

@@ -56,10 +56,10 @@ TILE_HD constexpr bool divide_exactly(int64_t& number, int64_t by) {
 template <typename Low, typename Lengths, typename Strides>
 struct Embed;
 template <typename Low, typename... Length, typename... Stride>
-struct Embed<Low, tuple<Length...>, tuple<Stride...>> : tuple<Low, tuple<Length...>, tuple<Stride...>> {
+struct Embed<Low, tuple<Length...>, tuple<Stride...>>
+    : detail::Transform<1, sizeof...(Length), true, Low, tuple<Length...>, tuple<Stride...>> {
+  using Embed::Transform::kUpper;
   static_assert(sizeof...(Length) == sizeof...(Stride), "a stride for each length");
-  static constexpr int kLower = 1, kUpper = sizeof...(Length);
-  static constexpr bool kLinear = true, kPredicated = false;
   static constexpr bool kStatic =
       detail::bound_is_constant<Low> && (is_constant<Length> && ...) && (is_constant<Stride> && ...);
   static constexpr bool kWide = detail::bound_is_wide<Low> || any_wide<Length...> || any_wide<Stride...>;
@@ -83,10 +83,6 @@ struct Embed<Low, tuple<Length...>, tuple<Stride...>> : tuple<Low, tuple<Length.
   TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
     low_step[0] = dot(step);
     low[0] += low_step[0];
-  }
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
   }
   TILE_HD constexpr detail::Range range() const { return range(detail::make_indices<kUpper>{}); }
   TILE_HD constexpr bool consistent() const {
@@ -170,11 +166,10 @@ TILE_HD constexpr auto unmerge(Length... lengths) {
 // Merges several lower dimensions into one index; the last dimension is the fastest. If the index is negative or beyond
 // the end, the first dimension gets the excess, so that steps in both directions carry correctly.
 template <typename... Length>
-struct Merge : tuple<tuple<Length...>> {
-  static constexpr int kLower = sizeof...(Length), kUpper = 1;
-  static constexpr bool kLinear = false;
+struct Merge : detail::Transform<sizeof...(Length), 1, false, tuple<Length...>> {
+  using Merge::Transform::kLower;
   static_assert(kLower >= 1 && kLower <= Merged::kMaxDigits);
-  static constexpr bool kPredicated = false, kStatic = (is_constant<Length> && ...), kWide = any_wide<Length...>;
+  static constexpr bool kStatic = (is_constant<Length> && ...), kWide = any_wide<Length...>;
 
   TILE_HD constexpr tuple<Length...> lengths() const { return get<0>(*this); }
   template <int>
@@ -203,10 +198,6 @@ struct Merge : tuple<tuple<Length...>> {
     add_digits(digits, carry, low, low_step, detail::make_indices<kLower - 1>{});
     low_step[0] = digits[0] + carry;
     low[0] += low_step[0];
-  }
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
   }
   // True if the lengths' product is representable as an index.
   TILE_HD constexpr bool consistent() const { return consistent(detail::make_indices<kLower>{}); }
@@ -303,12 +294,7 @@ TILE_HD constexpr auto merge() {
 
 // low = up mod the lower length. Used for rings of buffers, and for broadcasts by repetition.
 template <typename Low, typename Length>
-struct Modulo : tuple<Low, Length> {
-  static constexpr int kLower = 1, kUpper = 1;
-  static constexpr bool kLinear = false;
-  static constexpr bool kPredicated = false, kStatic = is_constant<Low> && is_constant<Length>;
-  static constexpr bool kWide = any_wide<Low, Length>;
-
+struct Modulo : detail::PlainTransform<1, 1, false, Low, Length> {
   TILE_HD constexpr Low modulus() const { return get<0>(*this); }
   TILE_HD constexpr Length length() const { return get<1>(*this); }
   template <int>
@@ -327,10 +313,6 @@ struct Modulo : tuple<Low, Length> {
     low_step[0] = next - low[0];
     low[0] = next;
   }
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
-  }
   TILE_HD constexpr bool consistent() const { return modulus() > 0 || length() == 0; }
   template <bool Values>
   TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged&) const {
@@ -347,12 +329,7 @@ TILE_HD constexpr auto modulo(Length length) {
 // (row, column) -> (row, column ^ (row mod columns)). The number of columns is a power of two. The elements of one
 // column are distributed over all columns, and so over all banks of shared memory.
 template <typename Rows, typename Columns>
-struct Xor : tuple<Rows, Columns> {
-  static constexpr int kLower = 2, kUpper = 2;
-  static constexpr bool kLinear = false;
-  static constexpr bool kPredicated = false, kStatic = is_constant<Rows> && is_constant<Columns>;
-  static constexpr bool kWide = any_wide<Rows, Columns>;
-
+struct Xor : detail::PlainTransform<2, 2, false, Rows, Columns> {
   TILE_HD constexpr Rows rows() const { return get<0>(*this); }
   TILE_HD constexpr Columns columns() const { return get<1>(*this); }
   template <int I>
@@ -376,10 +353,6 @@ struct Xor : tuple<Rows, Columns> {
       low_step[i] = next[i] - low[i];
       low[i] = next[i];
     }
-  }
-  template <typename Index>
-  TILE_HD constexpr bool valid(const Index*, const Index*) const {
-    return true;
   }
   TILE_HD constexpr bool consistent() const { return is_power_of_two(columns()); }
   // If all row indices are multiples of a power of two, the low bits of the column index do not change.
@@ -420,9 +393,7 @@ TILE_HD constexpr auto xor_swizzle() {
 template <typename Low, typename Length, typename Table>
 struct Indexing;
 template <typename Low, typename Length, typename Entry>
-struct Indexing<Low, Length, const Entry*> : tuple<Low, Length, const Entry*> {
-  static constexpr int kLower = 1, kUpper = 1;
-  static constexpr bool kLinear = false;
+struct Indexing<Low, Length, const Entry*> : detail::Transform<1, 1, false, Low, Length, const Entry*> {
   static constexpr bool kPredicated = true, kStatic = false, kWide = any_wide<Low, Length>;
 
   TILE_HD constexpr Low bound() const { return get<0>(*this); }

@@ -7,20 +7,10 @@
 
 namespace heddle::tile {
 
-#define TILE_FUNCTION_UNARY(NAME, LIBRARY)                                    \
-  template <typename T, int W>                                                \
-  TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                   \
-    if constexpr (is_same<T, float>) {                                        \
-      return map_lanes(a, [](float x) { return __builtin_##LIBRARY##f(x); }); \
-    } else {                                                                  \
-      return map_lanes(a, [](double x) { return __builtin_##LIBRARY(x); });   \
-    }                                                                         \
-  }
-TILE_FUNCTION_UNARY(log10, log10)
-TILE_FUNCTION_UNARY(cbrt, cbrt)
-TILE_FUNCTION_UNARY(erfc, erfc)
-TILE_FUNCTION_UNARY(round_away, round)
-#undef TILE_FUNCTION_UNARY
+template <typename T, int W>
+TILE_INLINE vec<T, W> round_away(vec<T, W> a) {
+  return map_lanes(a, [](T x) -> T { return __builtin_round(x); });
+}
 
 // These functions are computed in double and rounded once.
 #define TILE_FUNCTION_DOUBLE(NAME, FUNCTION)                                      \
@@ -100,14 +90,6 @@ TILE_FUNCTION_BINARY(remainder)
 template <typename T, int W>
 TILE_INLINE vec<T, W> exp10(vec<T, W> x) {
   return map_lanes(x, [](T v) { return T(__builtin_pow(10.0, double(v))); });
-}
-template <int W>
-TILE_INLINE vec<float, W> log2(vec<float, W> x) {
-  return log(x) * 1.44269504f;
-}
-template <int W>
-TILE_INLINE vec<double, W> log2(vec<double, W> x) {
-  return map_lanes(x, [](double v) { return __builtin_log2(v); });
 }
 
 }  // namespace heddle::tile

@@ -97,12 +97,8 @@ TILE_INLINE void put_stream(T* p, V v, index_constant<V::width>) {
   constexpr int bytes = V::width * int(sizeof(T));
   if constexpr (bytes % 16 == 0) {
     if (reinterpret_cast<uintptr_t>(p) % (bytes < kVectorBytes ? bytes : kVectorBytes) == 0) {
-      if constexpr (is_same<T, half>) {
-        return stream_aligned(reinterpret_cast<uint16_t*>(p), detail::narrow_half(v));
-      } else if constexpr (is_same<T, bfloat>) {
-        return stream_aligned(reinterpret_cast<uint16_t*>(p), detail::narrow_bfloat(v));
-      } else if constexpr (is_same<T, typename V::element>) {
-        return stream_aligned(p, v);
+      if constexpr (is_same<T, typename V::element> || !is_same<T, detail::bits_t<T>>) {
+        return stream_aligned(reinterpret_cast<detail::bits_t<T>*>(p), detail::narrow<T>(v));
       }
     }
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
+#include "tile/core/elementary.h"
 #include "tile/op/arith.h"
 
 namespace heddle::tile {
@@ -73,7 +74,6 @@ TILE_INLINE vec<float, W> log_tail(vec<float, W> f) {
 
 }  // namespace detail
 
-// These functions have no vector form and call the C library, since models rarely use them or use them in double.
 #define TILE_LIBM_BOTH(NAME)                                               \
   template <typename T, int W>                                             \
   TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                \
@@ -83,15 +83,7 @@ TILE_INLINE vec<float, W> log_tail(vec<float, W> f) {
       return map_lanes(a, [](double x) { return __builtin_##NAME(x); });   \
     }                                                                      \
   }
-TILE_LIBM_BOTH(tan)
-TILE_LIBM_BOTH(asin)
-TILE_LIBM_BOTH(acos)
-TILE_LIBM_BOTH(atan)
-TILE_LIBM_BOTH(sinh)
-TILE_LIBM_BOTH(cosh)
-TILE_LIBM_BOTH(asinh)
-TILE_LIBM_BOTH(acosh)
-TILE_LIBM_BOTH(atanh)
+TILE_ELEMENTARY_LANES(TILE_LIBM_BOTH)
 #undef TILE_LIBM_BOTH
 
 #define TILE_LIBM_DOUBLE(NAME)                                         \
@@ -99,14 +91,7 @@ TILE_LIBM_BOTH(atanh)
   TILE_INLINE vec<double, W> NAME(vec<double, W> a) {                  \
     return map_lanes(a, [](double x) { return __builtin_##NAME(x); }); \
   }
-TILE_LIBM_DOUBLE(exp)
-TILE_LIBM_DOUBLE(expm1)
-TILE_LIBM_DOUBLE(log)
-TILE_LIBM_DOUBLE(log1p)
-TILE_LIBM_DOUBLE(tanh)
-TILE_LIBM_DOUBLE(erf)
-TILE_LIBM_DOUBLE(sin)
-TILE_LIBM_DOUBLE(cos)
+TILE_ELEMENTARY_VECTORS(TILE_LIBM_DOUBLE)
 #undef TILE_LIBM_DOUBLE
 
 template <typename T, int W>
@@ -170,6 +155,13 @@ TILE_INLINE vec<float, W> exp(vec<float, W> x) {
   return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
 }
 
+// 2^x, 1 ulp.
+template <int W>
+TILE_INLINE vec<float, W> exp2(vec<float, W> x) {
+  const vec<float, W> c = detail::clamp(x, -151.f, 129.f), n = round_even(c), r = (c - n) * 0.693147181f;
+  return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
+}
+
 // e^x for x <= 0, for sums of exponentials. 1 ulp for x >= -86; 0 for smaller x.
 template <int W>
 TILE_INLINE vec<float, W> exp_nonpositive(vec<float, W> x) {
@@ -212,6 +204,12 @@ TILE_INLINE vec<float, W> log(vec<float, W> x) {
   return select(x >= zero<float, W>(), y, splat<W>(__builtin_nanf("")));
 }
 
+// Logarithm to base 2, 3 ulp.
+template <int W>
+TILE_INLINE vec<float, W> log2(vec<float, W> x) {
+  return log(x) * 1.44269504f;
+}
+
 // log(1 + x), 3 ulp.
 template <int W>
 TILE_INLINE vec<float, W> log1p(vec<float, W> x) {
@@ -244,6 +242,18 @@ TILE_INLINE vec<float, W> erf(vec<float, W> x) {
   const vec<float, W> q = detail::poly(t, 1.f, 0.502410521774470f, 0.114257539637569f, 0.0149974415017732f,
                                        0.00116521355874947f, 3.80040958133686e-5f);
   return c * p / q;
+}
+
+// Complementary error function, 8 ulp. The rounding error of a large x^2 would become a relative error of the factor
+// e^(-x^2). So x^2 is the sum of the exact square of the upper bits of x and a small rest.
+template <int W>
+TILE_INLINE vec<float, W> erfc(vec<float, W> x) {
+  const vec<float, W> z = abs(x), t = 1.f / fma(z, splat<W>(0.5f), splat<W>(1.f));
+  const vec<float, W> c = detail::clamp(z, 0.f, 11.f), upper = bit_cast<float>(bit_cast<int32_t>(c) & -4096);
+  const vec<float, W> p = detail::poly(t, -1.26551223f, 1.00002368f, 0.37409196f, 0.09678418f, -0.18628806f,
+                                       0.27886807f, -1.13520398f, 1.48851587f, -0.82215223f, 0.17087277f);
+  const vec<float, W> y = t * exp(p - (c - upper) * (c + upper)) * exp(-(upper * upper));
+  return select(x < zero<float, W>(), 2.f - y, y);
 }
 
 namespace detail {
@@ -338,17 +348,6 @@ TILE_INLINE vec<float, W> pow(vec<float, W> a, vec<float, W> b) {
 template <typename T, int W>
 TILE_INLINE vec<T, W> pow(vec<T, W> a, vec<T, W> b) requires(!is_float<T>) {
   return pow_int(a, b);
-}
-
-// 2^x, 1 ulp.
-template <int W>
-TILE_INLINE vec<float, W> exp2(vec<float, W> x) {
-  const vec<float, W> c = detail::clamp(x, -151.f, 129.f), n = round_even(c), r = (c - n) * 0.693147181f;
-  return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
-}
-template <int W>
-TILE_INLINE vec<double, W> exp2(vec<double, W> x) {
-  return map_lanes(x, [](double v) { return __builtin_exp2(v); });
 }
 
 }  // namespace heddle::tile

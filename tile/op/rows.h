@@ -71,29 +71,9 @@ TILE_INLINE void columns_to_rows(vec<T, W> (&r)[P]) {
   });
 }
 
-// The type that is used to move elements of a storage type: an integer type for 16-bit floats.
-template <typename S>
-struct moved {
-  using type = S;
-};
-template <>
-struct moved<half> {
-  using type = uint16_t;
-};
-template <>
-struct moved<bfloat> {
-  using type = uint16_t;
-};
-
 template <typename T, typename S, int W>
-TILE_INLINE vec<T, W> from_bits(vec<typename moved<S>::type, W> v) {
-  if constexpr (is_same<S, half>) {
-    return widen_half(v);
-  } else if constexpr (is_same<S, bfloat>) {
-    return widen_bfloat(v);
-  } else {
-    return convert<T>(v);
-  }
+TILE_INLINE vec<T, W> from_bits(vec<bits_t<S>, W> v) {
+  return convert<T>(widen<S>(v));
 }
 
 // A vector of the first P elements of W / P rows, one row after another. Rows are `step` elements apart in memory.
@@ -135,7 +115,7 @@ constexpr bool is_power(int n) {
 // each part is read completely, even beyond the end of the row.
 template <int L, int First, typename T, typename S>
 TILE_INLINE void load_columns(T* dst, int64_t width, const S* src, int64_t stride) {
-  using M = typename moved<S>::type;
+  using M = bits_t<S>;
   constexpr int W = row_lanes<T>, P = row_part(L - First, W), kept = L - First < P ? L - First : P;
   const M* from = reinterpret_cast<const M*>(src) + First;
   vec<T, W> r[P];
@@ -179,7 +159,7 @@ TILE_INLINE void store_columns(T* dst, const T* src, int64_t width) {
 template <int L, typename T, typename S>
 __attribute__((noinline)) void load_rows(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src,
                                          int64_t stride, int64_t count, int64_t readable) {
-  using M = typename detail::moved<S>::type;
+  using M = detail::bits_t<S>;
   constexpr int W = detail::row_lanes<T>;
   constexpr int room = (L + W) * W;  // parts of rows are read completely, even beyond the end of a row
   M edge[room];

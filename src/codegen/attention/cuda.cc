@@ -26,6 +26,7 @@ std::string in_text(const AttentionDesc& a) {
 }
 
 std::string config_text(const AttentionDesc& a, const CudaAttentionConfig& c) {
+  constexpr const char* kScores[] = {"kPlain", "kComputed", "kMixed"};
   const schedule::AttentionVariant variant = schedule::variant_of(a, c);
   return fmt::format(
              "struct Config {{\n"
@@ -40,11 +41,15 @@ std::string config_text(const AttentionDesc& a, const CudaAttentionConfig& c) {
                             c.stages, c.q_stages, c.blocks, a.k_along_depth(), a.v_along_width(), variant.one_tile,
                             c.dynamic)) +
          fmt::format(
-             "  static constexpr bool kScores = {}, kPlain = {}, kRagged = {};\n"
-             "  static constexpr bool kSplit = {}, kZeroIfEmpty = {}, kSink = {}, kLength = {}, kCombines = {};\n"
+             "  static constexpr auto kScores = tile::AttentionScores::{};\n"
+             "  static constexpr auto kSplit = tile::AttentionSplit::{};\n"
+             "  static constexpr bool kRagged = {}, kZeroIfEmpty = {}, kLength = {};\n"
              "{}}};\n",
-             variant.scores, variant.plain, variant.ragged, c.splits > 1, a.zero_if_empty, a.sink.has_value(),
-             a.length.has_value(), c.combines,
+             kScores[static_cast<int>(variant.scores)],
+             c.combines     ? "kCombine"
+             : c.splits > 1 ? "kLastBlock"
+                            : "kNone",
+             variant.ragged, a.zero_if_empty, a.length.has_value(),
              a.pages ? fmt::format("  static constexpr int kPage = {};\n", a.pages->keys) : "");
 }
 

@@ -35,7 +35,7 @@ OperandReport operand_report(const ir::Graph& graph, const schedule::Operand& op
 bool moves_memory(const schedule::ScheduledKernel& kernel) {
   if (kernel.config.get<schedule::CpuGemvConfig>() != nullptr) return true;
   const auto contraction = kernel.desc.get<schedule::ContractionDesc>();
-  const auto* window = contraction != nullptr ? std::get_if<schedule::WindowDesc>(&contraction->problem) : nullptr;
+  const auto* window = contraction != nullptr ? contraction->get<schedule::WindowDesc>() : nullptr;
   return window != nullptr && !window->filters;
 }
 

@@ -72,7 +72,7 @@ OpSchema describe(Op op) {
 
 std::vector<OpSchema> make_table() {
   std::vector<OpSchema> table;
-  for (int op = 0; op <= static_cast<int>(Op::kSelect); ++op) table.push_back(describe(static_cast<Op>(op)));
+  for (const Op op : elementwise_ops()) table.push_back(describe(op));
   return table;
 }
 

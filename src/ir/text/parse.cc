@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "ir/reference/scalar.h"
-#include "ir/text/lexer.h"
 #include "ir/text/text.h"
+#include "ir/text/token_reader.h"
 
 namespace heddle::ir {
 namespace {
@@ -16,50 +16,18 @@ namespace {
 constexpr int kMaxDepth = 32;
 constexpr size_t kMaxFillBytes = size_t{256} << 20;
 
-class Parser {
+class Parser : private TokenReader {
  public:
-  explicit Parser(std::string_view text) : lexer_(text) { take(); }
+  using TokenReader::TokenReader;
 
   Graph run() {
     Graph graph = parse_graph(0);
-    if (token_.kind != Token::Kind::kEnd) expected("the end of the text");
+    if (token().kind != Token::Kind::kEnd) expected("the end of the text");
     return graph;
   }
 
  private:
   using Names = std::unordered_map<std::string, ValueId>;
-
-  Token take() {
-    Token taken = std::move(token_);
-    token_ = lexer_.next();
-    return taken;
-  }
-  [[noreturn]] void expected(std::string_view what) const {
-    fail_at(token_, fmt::format("expected {}, found {}", what, describe(token_)));
-  }
-  bool at(char punctuation) const { return token_.kind == Token::Kind::kPunctuation && token_.text[0] == punctuation; }
-  bool at_name(std::string_view name) const { return token_.kind == Token::Kind::kName && token_.text == name; }
-  bool accept(char punctuation) {
-    if (!at(punctuation)) return false;
-    take();
-    return true;
-  }
-  void expect(char punctuation) {
-    if (!accept(punctuation)) expected(fmt::format("'{}'", punctuation));
-  }
-  Token expect(Token::Kind kind, std::string_view what) {
-    if (token_.kind != kind) expected(what);
-    return take();
-  }
-  // `item` once per element of a comma-separated list up to the closing character.
-  template <typename F>
-  void list(char close, F item) {
-    if (accept(close)) return;
-    do {
-      item();
-    } while (accept(','));
-    expect(close);
-  }
 
   // Runs what the graph itself may refuse, and says where in the text that was.
   template <typename F>
@@ -68,15 +36,15 @@ class Parser {
       return action();
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInternal || error.code() == ErrorCode::kInvalidIr) throw;
-      fail_at(token, error.where().empty() ? error.why() : error.where() + ": " + error.why());
+      fail(token, error.where().empty() ? error.why() : error.where() + ": " + error.why());
     }
   }
 
   Graph parse_graph(int depth) {
-    if (depth > kMaxDepth) fail_at(token_, fmt::format("bodies are nested deeper than {}", kMaxDepth));
+    if (depth > kMaxDepth) fail(token(), fmt::format("bodies are nested deeper than {}", kMaxDepth));
     if (!at_name("graph")) expected("'graph'");
     take();
-    if (token_.kind == Token::Kind::kName) take();
+    if (token().kind == Token::Kind::kName) take();
     Graph graph;
     Names names;
     expect('(');
@@ -106,22 +74,22 @@ class Parser {
   // The parameter whose memory the last output shares.
   void parse_alias(Graph& graph, const Names& names) {
     take();
-    const Token name = token_;
+    const Token name = token();
     const ValueId value = use(names);
     const auto& inputs = graph.inputs();
     const auto input =
         std::find_if(inputs.begin(), inputs.end(), [&](const Graph::Port& port) { return port.value == value; });
-    if (input == inputs.end()) fail_at(name, fmt::format("%{} is no parameter", name.text));
+    if (input == inputs.end()) fail(name, fmt::format("%{} is no parameter", name.text));
     located(name, [&] { graph.set_alias(graph.outputs().size() - 1, static_cast<int32_t>(input - inputs.begin())); });
   }
 
   void define(Names& names, const Token& name, ValueId value) {
-    if (!names.emplace(name.text, value).second) fail_at(name, fmt::format("%{} is defined twice", name.text));
+    if (!names.emplace(name.text, value).second) fail(name, fmt::format("%{} is defined twice", name.text));
   }
   ValueId use(const Names& names) {
     const Token name = expect(Token::Kind::kValue, "a value such as %0");
     const auto found = names.find(name.text);
-    if (found == names.end()) fail_at(name, fmt::format("%{} is not defined above", name.text));
+    if (found == names.end()) fail(name, fmt::format("%{} is not defined above", name.text));
     return found->second;
   }
 
@@ -133,8 +101,8 @@ class Parser {
     expect('=');
     const Token op_name = expect(Token::Kind::kName, "the name of a primitive");
     const std::optional<Op> op = parse_op(op_name.text);
-    if (!op) fail_at(op_name, fmt::format("there is no primitive named {}", op_name.text));
-    if (*op == Op::kParameter) fail_at(op_name, "parameters stand in the head of the graph");
+    if (!op) fail(op_name, fmt::format("there is no primitive named {}", op_name.text));
+    if (*op == Op::kParameter) fail(op_name, "parameters stand in the head of the graph");
     std::vector<ValueId> operands;
     if (accept('(')) list(')', [&] { operands.push_back(use(names)); });
     Attrs attrs;
@@ -152,17 +120,16 @@ class Parser {
         located(op_name, [&] { return graph.add(*op, std::move(operands), std::move(attrs), std::move(origins)); });
     const std::vector<ValueId>& outputs = graph.node(id).outputs;
     if (outputs.size() != results.size()) {
-      fail_at(op_name, fmt::format("{} has {} results, {} are named", op_name.text, outputs.size(), results.size()));
+      fail(op_name, fmt::format("{} has {} results, {} are named", op_name.text, outputs.size(), results.size()));
     }
     if (!types.empty() && types.size() != outputs.size()) {
-      fail_at(op_name,
-              fmt::format("{} has {} results, {} types are given", op_name.text, outputs.size(), types.size()));
+      fail(op_name, fmt::format("{} has {} results, {} types are given", op_name.text, outputs.size(), types.size()));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
       define(names, results[i], outputs[i]);
       if (types.empty() || graph.type(outputs[i]) == types[i]) continue;
-      fail_at(op_name, fmt::format("the type of %{} is {}, not {}", results[i].text, to_string(graph.type(outputs[i])),
-                                   to_string(types[i])));
+      fail(op_name, fmt::format("the type of %{} is {}, not {}", results[i].text, to_string(graph.type(outputs[i])),
+                                to_string(types[i])));
     }
   }
 
@@ -176,12 +143,12 @@ class Parser {
   TensorType parse_type() {
     const Token name = expect(Token::Kind::kName, "a type such as f32[2,3]");
     const std::optional<DType> dtype = parse_dtype(name.text);
-    if (!dtype) fail_at(name, fmt::format("there is no element type named {}", name.text));
+    if (!dtype) fail(name, fmt::format("there is no element type named {}", name.text));
     return {*dtype, parse_shape()};
   }
 
   Shape parse_shape() {
-    const Token start = token_;
+    const Token start = token();
     Shape shape = parse_ints();
     located(start, [&] { return element_count(shape); });
     return shape;
@@ -190,19 +157,8 @@ class Parser {
   Ints parse_ints() {
     Ints values;
     expect('[');
-    list(']', [&] { values.push_back(parse_integer<int64_t>()); });
+    list(']', [&] { values.push_back(integer()); });
     return values;
-  }
-
-  template <typename T>
-  T parse_integer() {
-    const Token token = expect(Token::Kind::kNumber, "an integer");
-    T value = 0;
-    const char* begin = token.text.data() + (token.text[0] == '+' ? 1 : 0);
-    const char* end = token.text.data() + token.text.size();
-    const auto [stop, error] = std::from_chars(begin, end, value);
-    if (error != std::errc() || stop != end) fail_at(token, fmt::format("{} is not an integer", token.text));
-    return value;
   }
 
   double parse_real() {
@@ -214,29 +170,29 @@ class Parser {
     const char* begin = token.text.data() + (token.text[0] == '+' ? 1 : 0);
     const char* end = token.text.data() + token.text.size();
     const auto [stop, error] = std::from_chars(begin, end, value);
-    if (error != std::errc() || stop != end) fail_at(token, fmt::format("{} is not a number", token.text));
+    if (error != std::errc() || stop != end) fail(token, fmt::format("{} is not a number", token.text));
     return value;
   }
 
   void parse_attr(Attrs& attrs, int depth) {
     const Token name = expect(Token::Kind::kName, "the name of an attribute");
-    if (attrs.has(name.text)) fail_at(name, fmt::format("attribute {} is given twice", name.text));
+    if (attrs.has(name.text)) fail(name, fmt::format("attribute {} is given twice", name.text));
     expect('=');
     attrs.set(name.text, parse_attr_value(depth));
   }
 
   Attr parse_attr_value(int depth) {
-    if (token_.kind == Token::Kind::kString) return take().text;
+    if (token().kind == Token::Kind::kString) return take().text;
     if (at('[')) return parse_ints();
     if (at_name("graph")) return std::make_shared<const Graph>(parse_graph(depth + 1));
-    if (token_.kind == Token::Kind::kNumber) {
-      const bool real = token_.text.find_first_of(".eEin") != std::string::npos;
-      return real ? Attr(parse_real()) : Attr(parse_integer<int64_t>());
+    if (token().kind == Token::Kind::kNumber) {
+      const bool real = token().text.find_first_of(".eEin") != std::string::npos;
+      return real ? Attr(parse_real()) : Attr(integer());
     }
     if (at_name("inf") || at_name("nan")) return parse_real();
     const Token name = expect(Token::Kind::kName, "the value of an attribute");
     const std::optional<DType> dtype = parse_dtype(name.text);
-    if (!dtype) fail_at(name, fmt::format("{} is no value of an attribute", name.text));
+    if (!dtype) fail(name, fmt::format("{} is no value of an attribute", name.text));
     if (!at('[')) return *dtype;
     return parse_tensor(name, *dtype);
   }
@@ -244,7 +200,7 @@ class Parser {
   Tensor parse_tensor(const Token& start, DType dtype) {
     Shape shape = parse_shape();
     if (at_name("dense")) {
-      fail_at(token_, "this constant was printed without its elements (max_constant_elements), it cannot be read back");
+      fail(token(), "this constant was printed without its elements (max_constant_elements), it cannot be read back");
     }
     expect('{');
     if (dtype == DType::kString) {
@@ -264,8 +220,7 @@ class Parser {
     const int64_t given = static_cast<int64_t>(reals.size() + integers.size());
     const int64_t count = element_count(shape);
     if (given != count && given != 1) {
-      fail_at(start,
-              fmt::format("{} values are given for the {} elements of {}", given, count, heddle::to_string(shape)));
+      fail(start, fmt::format("{} values are given for the {} elements of {}", given, count, heddle::to_string(shape)));
     }
     if (given == 1 && count > 1) reserve_fill(start, static_cast<size_t>(count), size_of(dtype));
     if (count == 0) return Tensor(dtype, std::move(shape));
@@ -279,26 +234,24 @@ class Parser {
 
   void reserve_fill(const Token& start, size_t count, size_t size) {
     if (count > (kMaxFillBytes - filled_) / size) {
-      fail_at(start, fmt::format("constants filled with one value are limited to {} MiB", kMaxFillBytes >> 20));
+      fail(start, fmt::format("constants filled with one value are limited to {} MiB", kMaxFillBytes >> 20));
     }
     filled_ += count * size;
   }
 
   int64_t parse_element(DType dtype) {
-    const Token token = token_;
+    const Token given = token();
     if (dtype == DType::kBool && (at_name("true") || at_name("false"))) return take().text == "true";
-    if (dtype == DType::kU64) return static_cast<int64_t>(parse_integer<uint64_t>());
-    const auto value = parse_integer<int64_t>();
+    if (dtype == DType::kU64) return static_cast<int64_t>(integer<uint64_t>());
+    const auto value = integer();
     const int bits = dtype == DType::kBool ? 1 : bits_of(dtype);
     const bool is_signed = is_signed_int(dtype);
     const int64_t high = is_signed ? static_cast<int64_t>((uint64_t{1} << (bits - 1)) - 1) : (int64_t{1} << bits) - 1;
     const int64_t low = is_signed ? -high - 1 : 0;
-    if (value < low || value > high) fail_at(token, fmt::format("{} does not fit {}", value, to_string(dtype)));
+    if (value < low || value > high) fail(given, fmt::format("{} does not fit {}", value, to_string(dtype)));
     return value;
   }
 
-  Lexer lexer_;
-  Token token_;
   size_t filled_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "lang/ir/parse.h"
 
+#include <limits>
 #include <unordered_map>
 
 #include "base/near_miss.h"
@@ -12,9 +13,9 @@ namespace {
 // Regions within regions: bounds the recursion that a hostile text can cause.
 constexpr int kMaxDepth = 64;
 
-class Parser : private TokenReader {
+class Parser : private ir::TokenReader {
  public:
-  explicit Parser(std::string_view text) : TokenReader(text) {}
+  explicit Parser(std::string_view text) : TokenReader(text, "docs/design/tile-language.md") {}
 
   Kernel run() {
     expect_name("tile_ir");
@@ -33,9 +34,17 @@ class Parser : private TokenReader {
   }
 
  private:
+  // Reads an integer from 0 to 2^31 - 1.
+  int small(std::string_view what) {
+    const Token number = token();
+    const int64_t value = integer(what);
+    if (value < 0 || value > std::numeric_limits<int>::max()) fail(number, fmt::format("{} is no {}", value, what));
+    return static_cast<int>(value);
+  }
+
   void parse_file() {
     take();
-    const Token& number = token();
+    const Token number = token();
     if (small("number of a file") != static_cast<int>(kernel_.files.size())) {
       fail(number, fmt::format("files are numbered from 0, this one is {}", kernel_.files.size()));
     }
@@ -65,7 +74,7 @@ class Parser : private TokenReader {
   }
 
   ValueId operand() {
-    const Token& name = expect(Token::Kind::kValue, "a value");
+    const Token name = expect(Token::Kind::kValue, "a value");
     const auto found = names_.find(name.text);
     if (found == names_.end()) {
       std::vector<std::string_view> known(scope_.begin(), scope_.end());
@@ -166,7 +175,7 @@ class Parser : private TokenReader {
   }
 
   // Whether values that stand here are the results of the next op: "%a, %b =".
-  bool starts_results() const {
+  bool starts_results() {
     size_t i = 0;
     while (token(i).kind == Token::Kind::kValue && is(i + 1, ',')) i += 2;
     return token(i).kind == Token::Kind::kValue && is(i + 1, '=');
@@ -208,7 +217,7 @@ class Parser : private TokenReader {
     expect('@');
     std::vector<Frame> chain;
     do {
-      const Token& where = token();
+      const Token where = token();
       Frame frame;
       frame.file = small("number of a file");
       if (frame.file >= static_cast<int>(kernel_.files.size()))

@@ -145,9 +145,4 @@ std::string print(const Kernel& kernel) {
   return Printer(kernel).run();
 }
 
-std::string print_number(const Attribute& value, const Type& type) {
-  if (is_float(type.element) && !type.pointer) return float_text(value.number);
-  return attribute_text(value);
-}
-
 }  // namespace heddle::lang

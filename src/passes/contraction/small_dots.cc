@@ -6,6 +6,7 @@
 #include "ir/builder.h"
 #include "ir/rewrite.h"
 #include "passes/contraction/dot_side.h"
+#include "passes/rewrite/view.h"
 
 namespace heddle::passes {
 namespace {
@@ -16,14 +17,6 @@ constexpr int64_t kFew = 16;
 constexpr int64_t kLong = 64;
 
 // A matrix that is computed may be the few queries or keys of an attention, which is one kernel for itself.
-bool is_constant(const ir::Graph& graph, ValueId v) {
-  const Node* node = &graph.producer(v);
-  while (node->op == Op::kCast || node->op == Op::kReshape || node->op == Op::kTranspose) {
-    node = &graph.producer(node->inputs[0]);
-  }
-  return node->op == Op::kConstant;
-}
-
 bool is_small(const ir::Graph& graph, const Node& node) {
   const DType dtype = graph.dtype(node.inputs[0]);
   const bool is_real = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
@@ -32,7 +25,7 @@ bool is_small(const ir::Graph& graph, const Node& node) {
   const auto [few, many] = std::minmax({a.lines(), x.lines()});
   const size_t small = a.lines() == few ? 0 : 1;
   return a.terms() <= kFew && few <= kFew && many >= kLong && a.terms() * few > 0 &&
-         is_constant(graph, node.inputs[small]);
+         is_constant_view(graph, node.inputs[small]);
 }
 
 // [batch][lines of a][lines of x][terms], of which the last are summed.

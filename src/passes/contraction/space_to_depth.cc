@@ -6,6 +6,7 @@
 #include "base/divide.h"
 #include "ir/reference/scalar.h"
 #include "passes/rewrite/emitter.h"
+#include "passes/rewrite/view.h"
 
 namespace heddle::passes {
 namespace {
@@ -141,16 +142,11 @@ ValueId widen_filters(Emitter& e, ValueId w, const Widening& wide, size_t first)
   return joined(e, padded(e, w, Ints(shape.size(), 0), high), wide, 2 + first, 1);
 }
 
-bool is_constant(Emitter& e, ValueId v) {
-  while (e.is(v, Op::kCast) || e.is(v, Op::kReshape) || e.is(v, Op::kTranspose)) v = e.def(v).inputs[0];
-  return e.is(v, Op::kConstant);
-}
-
 // Constant filters are widened when the model is compiled. Computed filters are widened in each run, so the image must
 // be so much larger that their cost does not matter.
 bool may_widen(Emitter& e, ValueId filters, ValueId image) {
   constexpr int64_t kLarger = 8;
-  return is_constant(e, filters) || kLarger * e.count(filters) <= e.count(image);
+  return is_constant_view(e.graph(), filters) || kLarger * e.count(filters) <= e.count(image);
 }
 
 bool serves(Emitter& e, const std::vector<ValueId>& in, const Node& node, const Shape& y) {

@@ -274,9 +274,9 @@ std::vector<Rule> make_sinking_rules() {
       {Op::kReshape, "through_reshape", through_reshape},
       {Op::kReduce, "merge_through_reduce", merge_through_reduce},
   };
-  for (int op = 0; op <= static_cast<int>(Op::kSelect); ++op) {
-    rules.push_back({static_cast<Op>(op), "through_elementwise", through_elementwise});
-    rules.push_back({static_cast<Op>(op), "merge_through_elementwise", merge_through_elementwise});
+  for (const Op op : ir::elementwise_ops()) {
+    rules.push_back({op, "through_elementwise", through_elementwise});
+    rules.push_back({op, "merge_through_elementwise", merge_through_elementwise});
   }
   return rules;
 }

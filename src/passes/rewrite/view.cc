@@ -93,4 +93,12 @@ std::optional<StridedView> apply(const StridedView& view, const ir::Node& node) 
   }
 }
 
+bool is_constant_view(const ir::Graph& graph, ir::ValueId v) {
+  const ir::Node* node = &graph.producer(v);
+  while (node->op == Op::kCast || node->op == Op::kReshape || node->op == Op::kTranspose) {
+    node = &graph.producer(node->inputs[0]);
+  }
+  return node->op == Op::kConstant;
+}
+
 }  // namespace heddle::passes

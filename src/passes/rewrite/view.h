@@ -18,4 +18,7 @@ struct StridedView {
 // The view after applying a transpose, reshape, broadcast, slice or reverse node. nullopt if strides cannot express it.
 std::optional<StridedView> apply(const StridedView& view, const ir::Node& node);
 
+// True if a value is a constant that may have been cast, reshaped or transposed.
+bool is_constant_view(const ir::Graph& graph, ir::ValueId v);
+
 }  // namespace heddle::passes

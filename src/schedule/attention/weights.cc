@@ -43,42 +43,30 @@ std::optional<double> KeyFacts::number(ExprId id) const {
 
 bool KeyFacts::varies(ExprId id) {
   if (pool_.vars(id) >> key_ & 1) return true;
-  const auto make = [&](ExprId of) {
+  return made_once(pool_, varies_, id, [&](ExprId of) {
     const Expr& e = pool_[of];
-    const bool product = e.kind == Expr::Kind::kLocal && e.id == 0;
-    varies_[of] = product || std::any_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return varies_.at(arg); });
-  };
-  ExprWalk(pool_).run(
-      id, [&](ExprId of) { return !varies_.contains(of); }, make);
-  return varies_.at(id);
+    const auto has = [&](ExprId arg) { return varies_.at(arg); };
+    return (e.kind == Expr::Kind::kLocal && e.id == 0) || std::any_of(e.args.begin(), e.args.end(), has);
+  });
 }
 
 bool KeyFacts::reduces(ExprId id) {
-  const auto make = [&](ExprId of) {
+  return made_once(pool_, reduces_, id, [&](ExprId of) {
     const Expr& e = pool_[of];
-    const bool reduction = e.kind == Expr::Kind::kLocal && e.id != 0;
-    reduces_[of] = reduction || std::any_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return reduces_.at(arg); });
-  };
-  ExprWalk(pool_).run(
-      id, [&](ExprId of) { return !reduces_.contains(of); }, make);
-  return reduces_.at(id);
+    const auto has = [&](ExprId arg) { return reduces_.at(arg); };
+    return (e.kind == Expr::Kind::kLocal && e.id != 0) || std::any_of(e.args.begin(), e.args.end(), has);
+  });
 }
 
 ExprId KeyFacts::in_f32(ExprId id) {
-  const auto make = [&](ExprId of) {
+  return made_once(pool_, in_f32_, id, [&](ExprId of) {
     Expr e = pool_[of];
     for (ExprId& arg : e.args) arg = in_f32_.at(arg);
     const bool wide = is_float(e.dtype) && size_of(e.dtype) > 1;
-    if (wide && e.kind == Expr::Kind::kOp && e.op == Op::kCast && is_float(pool_[e.args[0]].dtype)) {
-      in_f32_[of] = e.args[0];
-      return;
-    }
+    if (wide && e.kind == Expr::Kind::kOp && e.op == Op::kCast && is_float(pool_[e.args[0]].dtype)) return e.args[0];
     if (wide && e.kind != Expr::Kind::kLoad && e.kind != Expr::Kind::kRandom) e.dtype = DType::kF32;
-    in_f32_[of] = pool_.add(std::move(e));
-  };
-  ExprWalk(pool_).run(
-      id, [&](ExprId of) { return !in_f32_.contains(of); }, make);
-  return in_f32_.at(id);
+    return pool_.add(std::move(e));
+  });
 }
 
 std::optional<KeyWeight> KeyAlgebra::weight(ExprId id) {

@@ -45,7 +45,7 @@ Config for_rows(const CpuLink& link, const Counts& counts, const Target& target)
     c.rows = most;
     config.choice = c;
   } else if (const auto* winograd = config.get<CpuWinogradConfig>()) {
-    const tile::WinogradShape& s = std::get<WinogradDesc>(link.body().problem).shape;
+    const tile::WinogradShape& s = link.body().get<WinogradDesc>()->shape;
     CpuWinogradConfig c = *winograd;
     c.tiles = ceil_div(most, tile::kWinogradOut) * s.tiles_x();
     c.micro_m = tile::split_rows(c.tiles, limit).mr;

@@ -20,7 +20,7 @@ constexpr double kCachedRate = 1.25;
 constexpr double kRowByRow = 2;
 
 bool is_dense_window(const CpuLink& link) {
-  const auto* const conv = std::get_if<ConvDesc>(&link.body().problem);
+  const auto* const conv = link.body().get<ConvDesc>();
   return conv != nullptr && conv->shape.taps() > 1;
 }
 
@@ -69,23 +69,17 @@ double CpuChainCosts::window_cycles(const WindowDesc& window, int64_t rows) cons
 double CpuChainCosts::link_cycles(const CpuLink& link, const Config& config, int64_t rows) const {
   const ContractionDesc& c = link.body();
   const int64_t pixels = rows * link.pixels;
-  double cycles = 0;
-  int64_t channels = 0;
-  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
-    cycles = gemm_cycles(*gemm, config.as<CpuGemmConfig>(), pixels), channels = gemm->shape.n;
-  } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
-    cycles = conv_cycles(*conv, config.as<CpuConvConfig>(), rows), channels = conv->shape.groups * conv->shape.o;
-  } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
-    cycles = winograd_cycles(*winograd, config.as<CpuWinogradConfig>(), rows), channels = winograd->shape.o;
-  } else {
-    const auto& window = std::get<WindowDesc>(c.problem);
-    cycles = window_cycles(window, rows), channels = window.shape.c;
-  }
+  const double cycles = c.visit(
+      [&](const GemmDesc& gemm) { return gemm_cycles(gemm, config.as<CpuGemmConfig>(), pixels); },
+      [&](const ConvDesc& conv) { return conv_cycles(conv, config.as<CpuConvConfig>(), rows); },
+      [&](const WinogradDesc& winograd) { return winograd_cycles(winograd, config.as<CpuWinogradConfig>(), rows); },
+      [&](const WindowDesc& window) { return window_cycles(window, rows); }, [](const auto&) { return 0.0; });
   double epilogue = cpu_.model.access_cycles;
   std::vector<ExprId> results;
   for (const auto& store : c.epilogue.stores) results.push_back(store.value);
   visit_exprs(c.epilogue.pool, results, [&](ExprId e) { epilogue += node_cycles(c.epilogue.pool, e); });
-  return cycles + micro_.vectors(pixels * channels) * epilogue;
+  const DType stored = link.desc.operands.at(c.epilogue.stores.at(0).operand).dtype;
+  return cycles + micro_.vectors(rows * link.rows.row_bytes / static_cast<int64_t>(size_of(stored))) * epilogue;
 }
 
 double CpuChainCosts::weight_bytes(const CpuLink& link) const {

@@ -19,26 +19,27 @@ struct Map {
   int64_t all_pixels() const { return images * rows * pixels; }
 };
 
-Map map_of(const ContractionDesc& c) {
-  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
-    return {gemm->shape.batches(), gemm->shape.m, 1, gemm->shape.n, false};
-  }
-  if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
-    const tile::ConvShape& s = conv->shape;
-    if (conv->planar) refuse_back_to_back("a convolution has channels first");
-    if (s.out[0] != 1 || s.kernel[0] != 1) refuse_back_to_back("a convolution has three dimensions");
-    return {s.batch, s.out[1], s.out[2], s.groups * s.o, true};
-  }
-  if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
-    const tile::WinogradShape& s = winograd->shape;
-    if (s.dilation[0] != 1) refuse_back_to_back("the rows of a dilated convolution are made out of order");
-    return {s.batch, s.out[0], s.out[1], s.o, true};
-  }
-  if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
-    const tile::WindowShape& s = window->shape;
-    if (s.out[0] != 1 || s.in[0] != 1) refuse_back_to_back("a window has three dimensions");
-    return {s.batch, s.out[1], s.out[2], s.c, true};
-  }
+Map map_of(const GemmDesc& gemm) {
+  return {gemm.shape.batches(), gemm.shape.m, 1, gemm.shape.n, false};
+}
+Map map_of(const ConvDesc& conv) {
+  const tile::ConvShape& s = conv.shape;
+  if (conv.planar) refuse_back_to_back("a convolution has channels first");
+  if (s.out[0] != 1 || s.kernel[0] != 1) refuse_back_to_back("a convolution has three dimensions");
+  return {s.batch, s.out[1], s.out[2], s.groups * s.o, true};
+}
+Map map_of(const WinogradDesc& winograd) {
+  const tile::WinogradShape& s = winograd.shape;
+  if (s.dilation[0] != 1) refuse_back_to_back("the rows of a dilated convolution are made out of order");
+  return {s.batch, s.out[0], s.out[1], s.o, true};
+}
+Map map_of(const WindowDesc& window) {
+  const tile::WindowShape& s = window.shape;
+  if (s.out[0] != 1 || s.in[0] != 1) refuse_back_to_back("a window has three dimensions");
+  return {s.batch, s.out[1], s.out[2], s.c, true};
+}
+template <typename Problem>
+Map map_of(const Problem&) {
   refuse_back_to_back("its weights are no constants");
 }
 
@@ -89,7 +90,7 @@ class Linker {
       const auto body = kernel.desc.get<ContractionDesc>();
       if (body == nullptr) refuse_back_to_back("a part of it is no contraction");
       bodies_.push_back(*body);
-      maps_.push_back(map_of(bodies_.back()));
+      maps_.push_back(body->visit([](const auto& problem) { return map_of(problem); }));
     }
     for (size_t i = 0; i + 1 < kernels_.size(); ++i) connect(i);
     place_rows();
@@ -115,12 +116,12 @@ class Linker {
         refuse_back_to_back("the rows that the second one multiplies are not those that the first one makes");
       }
       read_from_scratch(*gemm, maps_[i].channels);
-    } else if (const auto* window = std::get_if<WindowDesc>(&next.problem)) {
+    } else if (const auto* window = next.get<WindowDesc>()) {
       const tile::WindowShape& s = window->shape;
       read.rows = s.in[1], read.pixels = s.in[2];
       const StoredMap dense{0, s.in[1] * s.in[2] * s.c, s.c, 1};
       // Winograd's form makes four rows at a time.
-      const bool by_four = std::holds_alternative<WinogradDesc>(bodies_[i].problem);
+      const bool by_four = bodies_[i].get<WinogradDesc>() != nullptr;
       if (by_four || s.c != maps_[i].channels || !agree(maps_[i], made, read, dense)) {
         refuse_back_to_back("the image that the second one reads is not what the first one makes");
       }
@@ -160,7 +161,7 @@ class Linker {
       Map before;
       if (i > 0) {
         like = &maps_[i - 1];
-      } else if (const auto* window = std::get_if<WindowDesc>(&bodies_[1].problem)) {
+      } else if (const auto* window = bodies_[1].get<WindowDesc>()) {
         before.rows = window->shape.in[1], before.pixels = window->shape.in[2];
         like = &before;
       }
@@ -176,7 +177,7 @@ class Linker {
     rows.rows = maps_[i].rows;
     const auto element = static_cast<int64_t>(size_of(stored_type(i)));
     rows.row_bytes = maps_[i].pixels * maps_[i].channels * element;
-    if (const auto* window = std::get_if<WindowDesc>(&bodies_[i].problem)) {
+    if (const auto* window = bodies_[i].get<WindowDesc>()) {
       const tile::WindowShape& s = window->shape;
       rows.kernel = s.kernel[1], rows.stride = s.stride[1], rows.dilation = s.dilation[1], rows.low = s.low[1];
     }

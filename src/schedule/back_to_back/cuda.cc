@@ -232,8 +232,8 @@ int64_t BackToBackTasks::steps(const CudaBackToBackConfig& c) const {
 }
 
 BackToBackTasks tasks_of(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands) {
-  return {{std::get<Product>(desc.first.problem), desc.first.epilogue, operands},
-          {std::get<Product>(desc.second.problem), desc.second.epilogue, operands}};
+  return {{*desc.first.get<Product>(), desc.first.epilogue, operands},
+          {*desc.second.get<Product>(), desc.second.epilogue, operands}};
 }
 
 KernelLaunches plan_launches(const CudaBackToBackDesc& desc, const std::vector<Operand>& operands,

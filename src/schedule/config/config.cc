@@ -132,8 +132,10 @@ std::string name_of(const Config& config) {
 }
 
 std::string tile_name(const Config& config) {
-  return std::visit([](const auto& c) { return print(c, [](auto& of, auto&& f) { of.tile(of, f); }); },
-                    ChoiceReader::read(config.choice));
+  const auto members = [](auto& of, auto&& f) {
+    if constexpr (requires { of.tile(of, f); }) of.tile(of, f);
+  };
+  return std::visit([&](const auto& c) { return print(c, members); }, ChoiceReader::read(config.choice));
 }
 
 std::optional<Choice> parse_choice(std::string_view name) {

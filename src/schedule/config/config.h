@@ -11,8 +11,9 @@
 namespace heddle::schedule {
 
 // The choices for a kernel. Each family of kernels has one struct, whose kName is the name of the family. `fields`
-// passes each member and its name to a visitor. Printing, parsing and reflection use only `fields`. `tile` passes only
-// the members that define the tile. The fastest configurations of a problem rarely differ in these members.
+// passes each member and its name to a visitor. Printing, parsing and reflection use only `fields`. `tile`, if
+// there is one, passes only the members that define the tile. The fastest configurations of a problem rarely differ in
+// these members.
 //
 // "splits" is the number of parts of k. A second kernel adds the sums of the parts in order.
 
@@ -20,7 +21,6 @@ namespace heddle::schedule {
 struct NoChoice {
   std::string name;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto&, auto&&) {}
   bool operator==(const NoChoice&) const = default;
 };
@@ -30,7 +30,6 @@ struct LoopConfig {
   static constexpr std::string_view kName = "";
   int64_t lanes = 1;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("lanes", c.lanes); }
   bool operator==(const LoopConfig&) const = default;
 };
@@ -40,7 +39,6 @@ struct ScatterElementsConfig {
   static constexpr std::string_view kName = "scatter_elements";
   int64_t sharers = 1, threads = 0;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("sharers", c.sharers), f("threads", c.threads); }
   bool operator==(const ScatterElementsConfig&) const = default;
 };
@@ -51,7 +49,6 @@ struct ScatterSlicesConfig {
   static constexpr int64_t kThreads = 256;  // threads per block
   int64_t rows = 0, columns = 0;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("rows", c.rows), f("columns", c.columns); }
   bool operator==(const ScatterSlicesConfig&) const = default;
 };
@@ -61,7 +58,6 @@ struct SelectConfig {
   static constexpr std::string_view kName = "topk";
   int64_t threads = 0;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("threads", c.threads); }
   bool operator==(const SelectConfig&) const = default;
 };
@@ -128,7 +124,6 @@ struct CudaWindowConfig {
   static constexpr int64_t kThreads = 256;  // threads per block
   int64_t channels = 0;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("channels", c.channels); }
   bool operator==(const CudaWindowConfig&) const = default;
 };
@@ -140,7 +135,6 @@ struct RegisterTiledWindowConfig {
   static constexpr int64_t kThreads = 128;  // threads per block
   int64_t channels = 0, down = 1, across = 1;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("channels", c.channels), f("down", c.down), f("across", c.across); }
   bool operator==(const RegisterTiledWindowConfig&) const = default;
 };
@@ -152,7 +146,6 @@ struct RegisterRingWindowConfig {
   static constexpr int64_t kThreads = 128;  // threads per block
   int64_t channels = 0, across = 1;
 
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("channels", c.channels), f("across", c.across); }
   bool operator==(const RegisterRingWindowConfig&) const = default;
 };
@@ -167,7 +160,6 @@ struct PlanarWindowConfig {
   // The number of pixels in the first load that precede the thread's first pixel, if a row has `low` pixels of padding.
   int64_t lead(int64_t low) const { return (vector - low % vector) % vector; }
   int64_t width() const { return across < 8 ? across : 8; }  // outputs per call of the epilogue
-  static void tile(auto&, auto&&) {}
   static void fields(auto& c, auto&& f) { f("across", c.across), f("taps", c.taps), f("vector", c.vector); }
   bool operator==(const PlanarWindowConfig&) const = default;
 };
@@ -370,17 +362,18 @@ struct CudaBackToBackConfig {
 };
 
 // Expands F(C) for each struct C above except NoChoice.
-#define HEDDLE_CONFIG_FAMILIES(F)                                                                                 \
-  F(LoopConfig)                                                                                                   \
-  F(ScatterElementsConfig)                                                                                        \
-  F(ScatterSlicesConfig)                                                                                          \
-  F(SelectConfig)                                                                                                 \
-  F(CpuGemmConfig)                                                                                                \
-  F(CpuGemvConfig) F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig)                   \
-      F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig)       \
-          F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
-              F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
-                  F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)    \
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                                \
+  F(LoopConfig)                                                                                                  \
+  F(ScatterElementsConfig)                                                                                       \
+  F(ScatterSlicesConfig)                                                                                         \
+  F(SelectConfig)                                                                                                \
+  F(CpuGemmConfig)                                                                                               \
+  F(CpuGemvConfig)                                                                                               \
+  F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig) F(RegisterTiledWindowConfig)      \
+      F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig)             \
+          F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig) \
+              F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) F(SimtConfig)         \
+                  F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)                 \
                       F(CudaBackToBackConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. The class is not a

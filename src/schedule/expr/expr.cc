@@ -68,18 +68,17 @@ Index ExprPool::substitute(const Index& index, const std::map<VarId, Index>& wit
 ExprId ExprPool::substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs) {
   std::map<ExprId, ExprId> made = exprs;
   const auto now = [&](ExprId of) { return made.at(of); };
-  const auto make = [&](ExprId of) {
-    Expr e = exprs_[of];
-    for (ExprId& arg : e.args) arg = now(arg);
-    e.index = indices.substitute(e.index, with, now);
-    const ExprId result = e.kind == Expr::Kind::kGuard ? guard(e.index, e.lo, e.hi, e.args[0], e.args[1]) : add(e);
-    if (const std::string* text = description(of)) describe(result, *text);
-    made.emplace(of, result);
-  };
-  ExprWalk(*this, Follow::kAll)
-      .run(
-          id, [&](ExprId of) { return !made.contains(of); }, make);
-  return made.at(id);
+  return made_once(
+      *this, made, id,
+      [&](ExprId of) {
+        Expr e = exprs_[of];
+        for (ExprId& arg : e.args) arg = now(arg);
+        e.index = indices.substitute(e.index, with, now);
+        const ExprId result = e.kind == Expr::Kind::kGuard ? guard(e.index, e.lo, e.hi, e.args[0], e.args[1]) : add(e);
+        if (const std::string* text = description(of)) describe(result, *text);
+        return result;
+      },
+      Follow::kAll);
 }
 
 ExprId ExprPool::guard(Index index, int64_t lo, int64_t hi, ExprId then, ExprId otherwise) {

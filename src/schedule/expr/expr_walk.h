@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+
 #include "base/dag_walk.h"
 #include "schedule/expr/expr.h"
 
@@ -63,6 +65,17 @@ class ExprWalk {
   const Follow follow_;
   DagWalk walk_;
 };
+
+// The value of make(e) for `root`. `made` keeps the values of all expressions below it; make(e) finds those of e's
+// operands there.
+template <typename T, typename Make>
+const T& made_once(const ExprPool& pool, std::map<ExprId, T>& made, ExprId root, const Make& make,
+                   Follow follow = Follow::kArguments) {
+  ExprWalk(pool, follow)
+      .run(
+          root, [&](ExprId e) { return !made.contains(e); }, [&](ExprId e) { made[e] = make(e); });
+  return made.at(root);
+}
 
 // Calls f once for each expression reachable from `roots`, including through the indices of loads.
 void visit_exprs(const ExprPool& pool, const std::vector<ExprId>& roots, const std::function<void(ExprId)>& f);

@@ -132,19 +132,42 @@ Index IndexPool::offset(const Index& a, int64_t value) {
   return r;
 }
 
+namespace {
+
+// a = k * quotient + rest. The rest keeps the terms whose coefficients k does not divide.
+struct Divided {
+  Index quotient, rest;
+};
+
+Divided divide_terms(const Index& a, int64_t k) {
+  Divided parts{{floor_div(a.constant, k), {}}, {floor_mod(a.constant, k), {}}};
+  for (const auto& [atom, c] : a.terms) {
+    const bool exact = c % k == 0;
+    (exact ? parts.quotient : parts.rest).terms.push_back({atom, exact ? c / k : c});
+  }
+  return parts;
+}
+
+// floor(a / g) for a g that divides all coefficients.
+Index divide_all(const Index& a, int64_t g) {
+  Index reduced{floor_div(a.constant, g), {}};
+  for (const auto& [atom, c] : a.terms) reduced.terms.push_back({atom, c / g});
+  return reduced;
+}
+
+int64_t common_divisor(const Index& a, int64_t k) {
+  for (const auto& term : a.terms) k = std::gcd(k, term.second);
+  return k;
+}
+
+}  // namespace
+
 // a = g * first + second with second in [0, g), for some g > 1 that divides k.
 std::optional<std::tuple<int64_t, Index, Index>> IndexPool::split_off(const Index& a, int64_t k) const {
   for (const auto& term : a.terms) {
     const int64_t g = std::gcd(k, term.second);
     if (g == 1 || g == k) continue;
-    Index first{floor_div(a.constant, g), {}}, second{floor_mod(a.constant, g), {}};
-    for (const auto& [atom, c] : a.terms) {
-      if (c % g == 0) {
-        first.terms.push_back({atom, c / g});
-      } else {
-        second.terms.push_back({atom, c});
-      }
-    }
+    auto [first, second] = divide_terms(a, g);
     const Range r = range(second);
     if (r.lo >= 0 && r.hi < g) return std::tuple(g, std::move(first), std::move(second));
   }
@@ -154,27 +177,14 @@ std::optional<std::tuple<int64_t, Index, Index>> IndexPool::split_off(const Inde
 Index IndexPool::div(const Index& a, int64_t k) {
   HEDDLE_CHECK(k >= 1);
   if (k == 1) return a;
-  // a = k * quotient + rest, where rest keeps the terms whose coefficients k does not divide.
-  Index quotient{floor_div(a.constant, k), {}}, rest{floor_mod(a.constant, k), {}};
-  for (const auto& [atom, c] : a.terms) {
-    if (c % k == 0) {
-      quotient.terms.push_back({atom, c / k});
-    } else {
-      rest.terms.push_back({atom, c});
-    }
-  }
+  auto [quotient, rest] = divide_terms(a, k);
   const Range r = range(rest);
   if (floor_div(r.lo, k) == floor_div(r.hi, k)) {
     quotient.constant += floor_div(r.lo, k);
     return quotient;
   }
-  int64_t g = k;
-  for (const auto& term : rest.terms) g = std::gcd(g, term.second);
-  if (g > 1) {  // floor((g*x + c) / k) = floor((x + floor(c/g)) / (k/g))
-    Index reduced{floor_div(rest.constant, g), {}};
-    for (const auto& [atom, c] : rest.terms) reduced.terms.push_back({atom, c / g});
-    return add(quotient, div(reduced, k / g));
-  }
+  // floor((g*x + c) / k) = floor((x + floor(c/g)) / (k/g))
+  if (const int64_t g = common_divisor(rest, k); g > 1) return add(quotient, div(divide_all(rest, g), k / g));
   if (const auto parts = split_off(rest, k)) {
     return add(quotient, div(std::get<1>(*parts), k / std::get<0>(*parts)));
   }
@@ -191,18 +201,12 @@ Index IndexPool::div(const Index& a, int64_t k) {
 Index IndexPool::mod(const Index& a, int64_t k) {
   HEDDLE_CHECK(k >= 1);
   if (k == 1) return {};
-  Index rest{floor_mod(a.constant, k), {}};
-  for (const auto& [atom, c] : a.terms) {
-    if (c % k != 0) rest.terms.push_back({atom, c});
-  }
+  const Index rest = divide_terms(a, k).rest;
   const Range r = range(rest);
   if (floor_div(r.lo, k) == floor_div(r.hi, k)) return offset(rest, -k * floor_div(r.lo, k));
-  int64_t g = k;
-  for (const auto& term : rest.terms) g = std::gcd(g, term.second);
-  if (g > 1) {  // (g*x + c) mod k = g * ((x + floor(c/g)) mod (k/g)) + c mod g
-    Index reduced{floor_div(rest.constant, g), {}};
-    for (const auto& [atom, c] : rest.terms) reduced.terms.push_back({atom, c / g});
-    return offset(scale(mod(reduced, k / g), g), floor_mod(rest.constant, g));
+  if (const int64_t g = common_divisor(rest, k); g > 1) {
+    // (g*x + c) mod k = g * ((x + floor(c/g)) mod (k/g)) + c mod g
+    return offset(scale(mod(divide_all(rest, g), k / g), g), floor_mod(rest.constant, g));
   }
   if (const auto parts = split_off(rest, k)) {
     const auto& [factor, first, second] = *parts;

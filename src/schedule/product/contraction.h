@@ -140,6 +140,17 @@ struct ContractionDesc {
   DType compute = DType::kF32;  // f32, f64, i32, i64
   std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc, Product> problem;
   Epilogue epilogue;  // for all problems except PackDesc
+
+  // The problem if its type is Problem, else null.
+  template <typename Problem>
+  const Problem* get() const {
+    return std::get_if<Problem>(&problem);
+  }
+  // Calls the one of `functions` that accepts the problem's type.
+  template <typename... Functions>
+  auto visit(Functions... functions) const {
+    return std::visit(Overloaded<Functions...>{std::move(functions)...}, problem);
+  }
 };
 
 // Schedules one contraction group as kernels. passes/fusion/README.md specifies the groups. `configs` has the same

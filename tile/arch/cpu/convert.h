@@ -157,16 +157,56 @@ TILE_INLINE bfloat to_bfloat(float f) {
   return {detail::narrow_bfloat(vec<float, 1>{f}).v};
 }
 
+namespace detail {
+
+// The type of the bits of T in memory.
+template <typename T>
+struct bits_type {
+  using type = T;
+};
+template <>
+struct bits_type<half> {
+  using type = uint16_t;
+};
+template <>
+struct bits_type<bfloat> {
+  using type = uint16_t;
+};
+template <typename T>
+using bits_t = typename bits_type<T>::type;
+
+// Convert between elements of type T in memory and the type in which they are computed.
+template <typename T, int W>
+TILE_INLINE vec<compute_t<T>, W> widen(vec<bits_t<T>, W> a) {
+  if constexpr (is_same<T, half>) {
+    return widen_half(a);
+  } else if constexpr (is_same<T, bfloat>) {
+    return widen_bfloat(a);
+  } else {
+    return a;
+  }
+}
+template <typename T, int W>
+TILE_INLINE vec<bits_t<T>, W> narrow(vec<compute_t<T>, W> a) {
+  if constexpr (is_same<T, half>) {
+    return narrow_half(a);
+  } else if constexpr (is_same<T, bfloat>) {
+    return narrow_bfloat(a);
+  } else {
+    return a;
+  }
+}
+
+}  // namespace detail
+
 // Rounds each lane to the precision of a 16-bit storage type. With this between fused operations, their result is the
 // same as if each intermediate value were stored in that type.
 template <typename Storage, int W>
 TILE_INLINE vec<float, W> round_to(vec<float, W> a) {
-  if constexpr (is_same<Storage, half>) {
-    return detail::widen_half(detail::narrow_half(a));
-  } else if constexpr (is_same<Storage, bfloat>) {
-    return detail::widen_bfloat(detail::narrow_bfloat(a));
-  } else {
+  if constexpr (is_same<Storage, detail::bits_t<Storage>>) {
     return a;
+  } else {
+    return detail::widen<Storage>(detail::narrow<Storage>(a));
   }
 }
 

@@ -124,48 +124,24 @@ TILE_INLINE void store_raw_n(T* p, vec<T, W> a, int64_t n) {
 // load() loads W consecutive elements; store() stores them.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load(const T* p) {
-  if constexpr (is_same<T, half>) {
-    return detail::widen_half(detail::load_raw<W, uint16_t>(p));
-  } else if constexpr (is_same<T, bfloat>) {
-    return detail::widen_bfloat(detail::load_raw<W, uint16_t>(p));
-  } else {
-    return detail::load_raw<W, T>(p);
-  }
+  return detail::widen<T>(detail::load_raw<W, detail::bits_t<T>>(p));
 }
 
 template <typename T, int W>
 TILE_INLINE void store(T* p, vec<compute_t<T>, W> a) {
-  if constexpr (is_same<T, half>) {
-    detail::store_raw(p, detail::narrow_half(a));
-  } else if constexpr (is_same<T, bfloat>) {
-    detail::store_raw(p, detail::narrow_bfloat(a));
-  } else {
-    detail::store_raw(p, a);
-  }
+  detail::store_raw(p, detail::narrow<T>(a));
 }
 
 // load_n() loads the first n elements (0 <= n <= W) and sets the other lanes to zero. store_n() stores the first n
 // lanes. Memory after the n elements is not accessed.
 template <int W, typename T>
 TILE_INLINE vec<compute_t<T>, W> load_n(const T* p, int64_t n) {
-  if constexpr (is_same<T, half>) {
-    return detail::widen_half(detail::load_raw_n<W>(reinterpret_cast<const uint16_t*>(p), n));
-  } else if constexpr (is_same<T, bfloat>) {
-    return detail::widen_bfloat(detail::load_raw_n<W>(reinterpret_cast<const uint16_t*>(p), n));
-  } else {
-    return detail::load_raw_n<W>(p, n);
-  }
+  return detail::widen<T>(detail::load_raw_n<W>(reinterpret_cast<const detail::bits_t<T>*>(p), n));
 }
 
 template <typename T, int W>
 TILE_INLINE void store_n(T* p, vec<compute_t<T>, W> a, int64_t n) {
-  if constexpr (is_same<T, half>) {
-    detail::store_raw_n(reinterpret_cast<uint16_t*>(p), detail::narrow_half(a), n);
-  } else if constexpr (is_same<T, bfloat>) {
-    detail::store_raw_n(reinterpret_cast<uint16_t*>(p), detail::narrow_bfloat(a), n);
-  } else {
-    detail::store_raw_n(p, a, n);
-  }
+  detail::store_raw_n(reinterpret_cast<detail::bits_t<T>*>(p), detail::narrow<T>(a), n);
 }
 
 namespace detail {
@@ -189,13 +165,7 @@ TILE_INLINE vec<T, W> lanes_by(F at) {
 // them from a temporary array would have to wait until the narrow stores to the array have left the store buffer.
 template <int W, typename T, typename F>
 TILE_INLINE vec<compute_t<T>, W> load_each(F at) {
-  if constexpr (is_same<T, half>) {
-    return widen_half(lanes_by<uint16_t, W, 0>([&](int i) { return *(const uint16_t*)at(i); }));
-  } else if constexpr (is_same<T, bfloat>) {
-    return widen_bfloat(lanes_by<uint16_t, W, 0>([&](int i) { return *(const uint16_t*)at(i); }));
-  } else {
-    return lanes_by<T, W, 0>([&](int i) { return *at(i); });
-  }
+  return widen<T>(lanes_by<bits_t<T>, W, 0>([&](int i) { return *(const bits_t<T>*)at(i); }));
 }
 
 // The even lanes of a (0, 2, 4, ...), followed by the odd lanes of b (1, 3, 5, ...).

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tile/arch/emulated/abi.h"
+#include "tile/core/elementary.h"
 #include "tile/core/rounded.h"
 #include "tile/core/special.h"
 
@@ -27,12 +28,9 @@
     return NAME##f(x, y);                   \
   }
 // clang-format off
-HEDDLE_UNARY(acos) HEDDLE_UNARY(acosh) HEDDLE_UNARY(asin) HEDDLE_UNARY(asinh) HEDDLE_UNARY(atan) HEDDLE_UNARY(atanh)
-HEDDLE_UNARY(cbrt) HEDDLE_UNARY(ceil) HEDDLE_UNARY(cos) HEDDLE_UNARY(cosh) HEDDLE_UNARY(erf) HEDDLE_UNARY(erfc)
-HEDDLE_UNARY(exp) HEDDLE_UNARY(exp2) HEDDLE_UNARY(expm1) HEDDLE_UNARY(fabs) HEDDLE_UNARY(floor) HEDDLE_UNARY(lgamma)
-HEDDLE_UNARY(log) HEDDLE_UNARY(log10) HEDDLE_UNARY(log1p) HEDDLE_UNARY(log2) HEDDLE_UNARY(logb)
-HEDDLE_UNARY(nearbyint) HEDDLE_UNARY(rint) HEDDLE_UNARY(round) HEDDLE_UNARY(sin) HEDDLE_UNARY(sinh)
-HEDDLE_UNARY(sqrt) HEDDLE_UNARY(tan) HEDDLE_UNARY(tanh) HEDDLE_UNARY(tgamma) HEDDLE_UNARY(trunc)
+TILE_ELEMENTARY(HEDDLE_UNARY)
+HEDDLE_UNARY(ceil) HEDDLE_UNARY(fabs) HEDDLE_UNARY(floor) HEDDLE_UNARY(lgamma) HEDDLE_UNARY(logb) HEDDLE_UNARY(nearbyint)
+HEDDLE_UNARY(rint) HEDDLE_UNARY(round) HEDDLE_UNARY(sqrt) HEDDLE_UNARY(tgamma) HEDDLE_UNARY(trunc)
 HEDDLE_BINARY(atan2) HEDDLE_BINARY(copysign) HEDDLE_BINARY(fdim) HEDDLE_BINARY(fmax) HEDDLE_BINARY(fmin)
 HEDDLE_BINARY(fmod) HEDDLE_BINARY(hypot) HEDDLE_BINARY(nextafter) HEDDLE_BINARY(pow) HEDDLE_BINARY(remainder)
 HEDDLE_C(double, float, j0, HEDDLE_ONE) HEDDLE_C(double, float, j1, HEDDLE_ONE)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
+#include "tile/core/elementary.h"
 #include "tile/op/arith.h"
 #include "tile/op/index.h"
 
@@ -19,24 +20,7 @@ namespace heddle::tile {
       }                                     \
     });                                     \
   }
-TILE_UNARY(exp)
-TILE_UNARY(exp2)
-TILE_UNARY(expm1)
-TILE_UNARY(log)
-TILE_UNARY(log1p)
-TILE_UNARY(sin)
-TILE_UNARY(cos)
-TILE_UNARY(tan)
-TILE_UNARY(asin)
-TILE_UNARY(acos)
-TILE_UNARY(atan)
-TILE_UNARY(sinh)
-TILE_UNARY(cosh)
-TILE_UNARY(tanh)
-TILE_UNARY(asinh)
-TILE_UNARY(acosh)
-TILE_UNARY(atanh)
-TILE_UNARY(erf)
+TILE_ELEMENTARY(TILE_UNARY)
 #undef TILE_UNARY
 
 #define TILE_TWO(NAME)                                   \

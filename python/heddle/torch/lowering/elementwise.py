@@ -22,8 +22,8 @@ def _add_unary(name: str, op: str, to_float: bool = True) -> None:
     TABLE[getattr(aten, name).default] = lower
 
 
-for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-              "tanh", "asinh", "acosh", "atanh", "erf"):
+for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log1p", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+              "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc"):
     _add_unary(_name, _name)
 for _name in ("neg", "abs", "sign", "floor", "ceil", "trunc", "round"):
     _add_unary(_name, _name, to_float=False)
@@ -39,22 +39,10 @@ def round_decimals(c: Context, x: Value, *, decimals: int = 0) -> Value:
     return c.binary(back, c.unary("round", c.binary(to, x, scale)), scale)
 
 
-def _add_log(name: str, base: float) -> None:
-    @rounded_once
-    def lower(c: Context, x: Value) -> Value:
-        return c.binary("mul", c.unary("log", _float(c, x)), 1 / math.log(base))
-    TABLE[getattr(aten, name).default] = lower
-
-
-_add_log("log2", 2)
-_add_log("log10", 10)
-
-
-@lowers(aten.erfc.default)
+@lowers(aten.log10.default)
 @rounded_once
-def erfc(c: Context, x: Value) -> Value:
-    x = _float(c, x)
-    return c.binary("sub", c.writer.constant(1, x.dtype, x.shape), c.unary("erf", x))
+def log10(c: Context, x: Value) -> Value:
+    return c.binary("mul", c.unary("log", _float(c, x)), 1 / math.log(10))
 
 
 @lowers(aten.reciprocal.default)

@@ -382,40 +382,41 @@ void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
   e.out.close();
 }
 
+bool is_large(double results, int64_t terms) {
+  return terms >= kDeep && results * static_cast<double>(terms) >= kLargeWork;
+}
+
 // Whether kernels of this problem in other sizes are to be the same.
 bool is_large(const ContractionDesc& c) {
   using Form = GemmOperand::Form;
-  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
-    const tile::GemmShape& s = gemm->shape;
-    const double results = static_cast<double>(s.batches()) * static_cast<double>(s.m * s.n);
-    return gemm->a.form != Form::kComputed && gemm->b.form != Form::kComputed && s.k >= kDeep &&
-           results * static_cast<double>(s.k) >= kLargeWork;
-  }
-  if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
-    if (conv->planar) return false;
-    const tile::ConvShape& s = conv->shape;
-    const double results = static_cast<double>(s.batch * s.out[0] * s.out[1] * s.out[2] * s.groups * s.o);
-    return s.k() >= kDeep && results * static_cast<double>(s.k()) >= kLargeWork;
-  }
-  return false;
+  return c.visit(
+      [](const GemmDesc& gemm) {
+        const tile::GemmShape& s = gemm.shape;
+        return gemm.a.form != Form::kComputed && gemm.b.form != Form::kComputed &&
+               is_large(static_cast<double>(s.batches()) * static_cast<double>(s.m * s.n), s.k);
+      },
+      [](const ConvDesc& conv) {
+        const tile::ConvShape& s = conv.shape;
+        const int64_t results = s.batch * s.out[0] * s.out[1] * s.out[2] * s.groups * s.o;
+        return !conv.planar && is_large(static_cast<double>(results), s.k());
+      },
+      [](const auto&) { return false; });
 }
 
 void emit_problem(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config,
                   const Target& target) {
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
-  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
-    emit_gemm(e, desc, c, *gemm, config.as<CpuGemmConfig>(), target, lanes);
-  } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem); conv != nullptr && conv->planar) {
-    emit_planar(e, desc, c, *conv, config.as<CpuPlanarConfig>(), lanes);
-  } else if (conv != nullptr) {
-    emit_conv(e, desc, c, *conv, config.as<CpuConvConfig>(), target, lanes);
-  } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
-    emit_winograd(e, desc, c, *winograd, config.as<CpuWinogradConfig>(), target, lanes);
-  } else if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
-    emit_window(e, desc, c, *window);
-  } else {
-    emit_pack(e, desc, std::get<PackDesc>(c.problem));
-  }
+  c.visit([&](const GemmDesc& gemm) { emit_gemm(e, desc, c, gemm, config.as<CpuGemmConfig>(), target, lanes); },
+          [&](const ConvDesc& conv) {
+            if (conv.planar) return emit_planar(e, desc, c, conv, config.as<CpuPlanarConfig>(), lanes);
+            emit_conv(e, desc, c, conv, config.as<CpuConvConfig>(), target, lanes);
+          },
+          [&](const WinogradDesc& winograd) {
+            emit_winograd(e, desc, c, winograd, config.as<CpuWinogradConfig>(), target, lanes);
+          },
+          [&](const WindowDesc& window) { emit_window(e, desc, c, window); },
+          [&](const PackDesc& pack) { emit_pack(e, desc, pack); },
+          [](const schedule::Product&) { HEDDLE_CHECK(false, "a product of a GPU"); });
 }
 
 Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target,
@@ -449,7 +450,7 @@ std::string calling(const KernelText& shared, const Emission& e, const KernelDes
 }  // namespace
 
 bool sizes_are_free(const ContractionDesc& c) {
-  return is_large(c) || std::holds_alternative<WinogradDesc>(c.problem);
+  return is_large(c) || c.get<WinogradDesc>() != nullptr;
 }
 
 LinkText emit_link(Writer& out, const KernelDesc& desc, const ContractionDesc& contraction,

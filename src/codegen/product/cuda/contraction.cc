@@ -63,8 +63,8 @@ KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const
 }  // namespace
 
 KernelSource emit_cuda_contraction(const KernelPlan& plan, const ContractionDesc& c) {
-  if (const auto* gemm = std::get_if<Product>(&c.problem)) return gemm_source(plan, c, *gemm);
-  return cuda_window_source(plan, c, std::get<WindowDesc>(c.problem));
+  if (const auto* gemm = c.get<Product>()) return gemm_source(plan, c, *gemm);
+  return cuda_window_source(plan, c, *c.get<WindowDesc>());
 }
 
 }  // namespace heddle::codegen

@@ -34,8 +34,14 @@ std::string values(const char* type, const List& list) {
   return fmt::format("  static constexpr {} {};\n", type, fmt::join(texts, ", "));
 }
 
+// A member of Config that is one of several named values.
+template <typename Enum>
+std::string choice(const char* member, std::optional<Enum> value, std::initializer_list<const char*> names) {
+  if (!value) return "";
+  return fmt::format("  static constexpr auto {}::{};\n", member, names.begin()[static_cast<int>(*value)]);
+}
+
 std::string config_text(const CudaInstance& i) {
-  constexpr const char* kStores[] = {"kTma", "kRows", "kEpilogue", "kPartial"};
   std::string text =
       fmt::format("struct Config{} {{\n", i.defaults.empty() ? "" : fmt::format(" : tile::{}", i.defaults));
   std::vector<std::string> types;
@@ -44,9 +50,9 @@ std::string config_text(const CudaInstance& i) {
   }
   text += fmt::format("  {}\n", fmt::join(types, " "));
   for (const auto& line : i.sizes) text += values("int", line);
-  if (i.store) {
-    text += fmt::format("  static constexpr auto kStore = tile::GemmStore::{};\n", kStores[static_cast<int>(*i.store)]);
-  }
+  text += choice("kSchedule = tile::GemmSchedule", i.schedule, {"kCooperative", "kPingPong", "kStreamK"});
+  text += choice("kForm = tile::GemmForm", i.form, {"kPlain", "kSwapped", "kGated", "kResidual"});
+  text += choice("kStore = tile::GemmStore", i.store, {"kTma", "kRows", "kEpilogue", "kPartial"});
   return text + values("bool", i.flags) + "};\n";
 }
 

@@ -85,6 +85,18 @@ void set_buffers(SinkContext& c, const Op& op, const std::vector<std::string>& b
   for (size_t i = 0; i < buffers.size(); ++i) c.state.set_buffer(op.results[i], buffers[i]);
 }
 
+// The numbers of elements before an axis and behind it.
+struct Around {
+  int64_t outer = 1, stride = 1;
+};
+Around around(const std::vector<int64_t>& shape, size_t axis) {
+  Around sizes;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (d != axis) (d < axis ? sizes.outer : sizes.stride) *= shape[d];
+  }
+  return sizes;
+}
+
 // ---- Reductions
 
 void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
@@ -183,8 +195,7 @@ void scan(SinkContext& c, const Op& op) {
   const std::string combine = c.state.fresh(op.results[0]) + "combine";
   write_combination(c, *c.out, combine, op.regions[0]);
   const std::vector<std::string> buffers = result_buffers(c, op);
-  int64_t stride = 1, outer = 1;
-  for (size_t d = 0; d < shape.size(); ++d) (d < axis ? outer : d > axis ? stride : outer) *= d == axis ? 1 : shape[d];
+  const auto [outer, stride] = around(shape, axis);
   const int64_t extent = shape[axis], before = reverse ? stride : -stride;
   std::vector<std::string> values, sums;
   for (size_t i = 0; i < op.operands.size(); ++i) {
@@ -220,11 +231,7 @@ void sort(SinkContext& c, const Op& op) {
   const std::string buffer = c.state.new_buffer(op.results[0]);
   c.loops.write_to(*c.out, op.operands[0], buffer);
   add_place(c, op);
-  int64_t stride = 1, outer = 1;
-  for (size_t d = 0; d < type.shape.size(); ++d) {
-    if (d < axis) outer *= type.shape[d];
-    if (d > axis) stride *= type.shape[d];
-  }
+  const auto [outer, stride] = around(type.shape, axis);
   // A mask that is set is -1.
   const bool descending = (op.attributes.integer("descending") != 0) != is_mask(type);
   Writer lines;

@@ -387,9 +387,9 @@ std::vector<Rule> make_rules() {
       {Op::kSelect, "select_not", select_not},
   };
   rules.insert(rules.end(), std::begin(table), std::end(table));
-  for (int op = 0; op <= static_cast<int>(Op::kSelect); ++op) {
-    rules.push_back({static_cast<Op>(op), "under_broadcast", under_broadcast});
-    rules.push_back({static_cast<Op>(op), "reshape_last", reshape_last});
+  for (const Op op : ir::elementwise_ops()) {
+    rules.push_back({op, "under_broadcast", under_broadcast});
+    rules.push_back({op, "reshape_last", reshape_last});
   }
   return rules;
 }

@@ -74,10 +74,11 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
 }  // namespace
 
 AttentionVariant variant_of(const AttentionDesc& a, const CudaAttentionConfig& c) {
-  AttentionVariant variant{!a.scaled, a.scaled, a.n % c.tile_n != 0, true};
+  using Scores = tile::AttentionScores;
+  AttentionVariant variant{a.scaled ? Scores::kPlain : Scores::kComputed, a.n % c.tile_n != 0, true};
   const auto add = [&](const std::vector<KeyRange>& ranges) {
     for (const KeyTiles& t : key_tiles(a, ranges, c.tile_m(), c.tile_n)) {
-      variant.plain = variant.plain || t.plain_first < t.plain_last;
+      if (!a.scaled && t.plain_first < t.plain_last) variant.scores = Scores::kMixed;
       variant.one_tile = variant.one_tile && t.last - t.first == 1;
     }
   };

@@ -7,9 +7,9 @@ namespace heddle::schedule {
 
 // Facts about an attention on which the kernel's text depends, in addition to the configuration.
 struct AttentionVariant {
-  bool scores, plain;  // some tiles get their scores from the functor; some tiles have plain scores
-  bool ragged;         // the last tile of keys is not full
-  bool one_tile;       // no row has more than one tile of keys
+  tile::AttentionScores scores;
+  bool ragged;    // the last tile of keys is not full
+  bool one_tile;  // no row has more than one tile of keys
 };
 AttentionVariant variant_of(const AttentionDesc& attention, const CudaAttentionConfig& config);
 

@@ -40,7 +40,7 @@ int epilogue_read_bytes(const ProductTask& task) {
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
   constexpr double kThread = 256;  // operations of one SM in a cycle
   double rate = kThread;
-  if (const auto* d = std::get_if<Product>(&desc.problem)) {
+  if (const auto* d = desc.get<Product>()) {
     const double tensor = target.model.chip.tensor_per_cycle * 2 * 2;
     const auto bytes = static_cast<double>(size_of(d->multiply_a));
     rate = d->on_tensor_cores() ? tensor / bytes / (d->splits_f32() ? 3 : 1) : kThread * 4 / std::max(bytes, 4.0);

@@ -87,6 +87,8 @@ struct CudaInstance {
   std::vector<std::vector<std::pair<const char*, int64_t>>> sizes;  // {{"kTileM", 128}, ...}, one line each
   std::vector<std::pair<const char*, bool>> flags;                  // only flags that differ from the defaults
   std::optional<tile::GemmStore> store;                             // set only if it differs from the default
+  std::optional<tile::GemmSchedule> schedule;                       // likewise
+  std::optional<tile::GemmForm> form;                               // likewise
   std::vector<Argument> arguments;                                  // all except the epilogue
   bool multiplies = true;                                           // false: k is 0, so all sums are 0
   bool partial = false;                                             // stores partial sums over k for a second kernel

@@ -27,14 +27,8 @@ constexpr int64_t kRegistersOfSm = 65536;  // of an SM
 // Instructions of a load but for its conversions, of an epilogue for each element, of a store, and of all else.
 constexpr double kWindowLoad = 4.5, kWindowEpilogue = 3.5, kWindowStore = 3, kWindowOverhead = 60;
 
-// A configuration of tile/kernel/cuda/window/register_tiled.h.
-struct Slide {
-  int64_t width = 1, down = 1, across = 1;
-  double cycles = kNever;
-};
-
 // Cycles of a SM, or infinity where a thread would need too many registers or too long a text.
-double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget& target) {
+double slide_cycles(const WindowDesc& desc, const RegisterTiledWindowConfig& slide, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   const int64_t taps = s.kernel[1] * s.kernel[2], outputs = slide.down * slide.across;
@@ -43,29 +37,29 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
   const int64_t words = std::max<int64_t>(element / 4, 1);  // registers of a folded value
 
   constexpr int64_t kMostSteps = 1300, kMostRegisters = 168, kAddresses = 40, kAhead = 2;
-  if (outputs * taps * slide.width > kMostSteps) return kNever;
+  if (outputs * taps * slide.channels > kMostSteps) return kNever;
   const int64_t open = std::min(slide.down, ceil_div(s.kernel[1], s.stride[1]));  // rows of outputs under way
   const int64_t filters = !desc.filters ? 0 : slide.down > 1 ? taps : s.kernel[2];
-  const int64_t raw = (kAhead + 1) * columns * std::max<int64_t>(slide.width * element / 4, 1);
-  const int64_t registers = (open * slide.across + filters + 1) * slide.width * words + raw + kAddresses;
+  const int64_t raw = (kAhead + 1) * columns * std::max<int64_t>(slide.channels * element / 4, 1);
+  const int64_t registers = (open * slide.across + filters + 1) * slide.channels * words + raw + kAddresses;
   if (registers > kMostRegisters) return kNever;
 
   // Issue: loads, conversions, folding, epilogues; a thread alone waits for its own instructions; loads wait for each
   // other as the registers of resident threads allow. Fitted to 170 measured configurations.
   constexpr double kEfficiency = 0.79, kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
   const auto& model = target.model.window;
-  const auto each = static_cast<double>(slide.width), pixels = static_cast<double>(rows * columns);
+  const auto each = static_cast<double>(slide.channels), pixels = static_cast<double>(rows * columns);
   const double taps_loaded = static_cast<double>(desc.filters ? taps : 0) * (kWindowLoad + each);
   const double folded =
       static_cast<double>(outputs) * (each * (static_cast<double>(taps * words) + kWindowEpilogue) + kWindowStore);
   const double instructions = kWindowOverhead + pixels * (kWindowLoad + each) + taps_loaded + folded;
   const auto threads = static_cast<double>(s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) *
-                                           (s.c / slide.width)) /
+                                           (s.c / slide.channels)) /
                        target.sms;  // of one SM
   const double issue = threads / kLanes * instructions / kSchedulers / kEfficiency;
   // What rows share comes from the L2, what columns share mostly from the L1.
   const double moved = threads *
-                       static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) /
+                       static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.channels * element) /
                        model.l2_per_cycle;
   constexpr int64_t kMostBlocks = 16;
   const auto resident = static_cast<double>(kThreads * std::min(kRegistersOfSm / (registers * kThreads), kMostBlocks));
@@ -75,32 +69,27 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
          kAlone * instructions;
 }
 
-// A configuration of tile/kernel/cuda/window/register_ring.h.
-struct Ring {
-  int64_t width = 1, across = 1;
-  double cycles = kNever;
-};
-
-double ring_cycles(const WindowDesc& desc, const Ring& ring, const CudaTarget& target) {
+double ring_cycles(const WindowDesc& desc, const RegisterRingWindowConfig& ring, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   const int64_t words = std::max<int64_t>(element / 4, 1), pixels = s.stride[2] * (ring.across - 1) + 1;
   constexpr int64_t kMostSteps = 1300, kMostRegisters = 208, kOther = 90, kAhead = 4;
   const int64_t slots = round_up(pixels, kAhead);
-  if (2 * slots * ring.across * ring.width > kMostSteps) return kNever;
-  const int64_t registers =
-      (ring.across + slots) * ring.width * words + kAhead * std::max<int64_t>(ring.width * element / 4, 1) + kOther;
+  if (2 * slots * ring.across * ring.channels > kMostSteps) return kNever;
+  const int64_t registers = (ring.across + slots) * ring.channels * words +
+                            kAhead * std::max<int64_t>(ring.channels * element / 4, 1) + kOther;
   if (registers > kMostRegisters) return kNever;
 
-  const auto each = static_cast<double>(ring.width), across = static_cast<double>(ring.across);
+  const auto each = static_cast<double>(ring.channels), across = static_cast<double>(ring.across);
   const auto rows = static_cast<double>(s.kernel[1]), taps = static_cast<double>(s.kernel[2]);
   const double entering = taps + static_cast<double>(pixels + kAhead - 1);  // pixels of a row
   const double tap = (desc.filters ? kWindowLoad + each : 0) + across * each * static_cast<double>(words);
   const double instructions = kWindowOverhead +
                               rows * (kWindowOverhead / 4 + entering * (kWindowLoad + each) + taps * tap) +
                               across * (each * kWindowEpilogue + kWindowStore);
-  const auto threads = static_cast<double>(s.batch * s.out[1] * ceil_div(s.out[2], ring.across) * (s.c / ring.width)) /
-                       target.sms;  // of one SM
+  const auto threads =
+      static_cast<double>(s.batch * s.out[1] * ceil_div(s.out[2], ring.across) * (s.c / ring.channels)) /
+      target.sms;  // of one SM
   // Pixels are asked for four taps ahead, so that a scheduler has an instruction to issue as often as it has warps:
   // measured with eleven configurations.
   constexpr double kMostEfficiency = 0.79, kEfficiencyOfWarp = 0.055, kSchedulers = 4, kLanes = 32;
@@ -184,48 +173,53 @@ bool takes_width(const WindowDesc& desc, int64_t width) {
   return begins && width * element <= kCopyBytes;
 }
 
+// Adds a configuration, unless it needs too many registers or too long a text.
+void add_config(std::vector<Config>& list, Config config, double cycles, const CudaTarget& target) {
+  if (cycles == kNever) return;
+  config.predicted_us = cycles / (target.model.chip.clock_ghz * 1e3);
+  config.reason += fmt::format(", {:.1f} us predicted", config.predicted_us);
+  list.push_back(std::move(config));
+}
+
 // Configurations of tile/kernel/cuda/window/register_tiled.h, none where the kernel does not apply.
-std::vector<Slide> slides(const WindowDesc& desc, const CudaTarget& target) {
+void add_slides(std::vector<Config>& list, const WindowDesc& desc, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
-  std::vector<Slide> list;
   for (const int64_t width : {8, 4, 2, 1}) {
     if (!takes_width(desc, width)) continue;
     for (const int64_t down : {1, 2, 4, 7}) {
       for (const int64_t across : {1, 2, 4, 7}) {
         if (down >= 2 * s.out[1] || across >= 2 * s.out[2]) continue;
-        Slide slide = {width, down, across};
-        slide.cycles = slide_cycles(desc, slide, target);
-        if (slide.cycles < kNever) list.push_back(slide);
+        const RegisterTiledWindowConfig slide{width, down, across};
+        Config config{slide};
+        config.reason = fmt::format("{} channels of {}x{} outputs a thread", width, down, across);
+        add_config(list, std::move(config), slide_cycles(desc, slide, target), target);
       }
     }
   }
-  return list;
 }
 
 // The same of tile/kernel/cuda/window/register_ring.h, for windows long enough that pixels serve several turns.
-std::vector<Ring> rings(const WindowDesc& desc, const CudaTarget& target) {
+void add_rings(std::vector<Config>& list, const WindowDesc& desc, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
-  std::vector<Ring> list;
   constexpr int64_t kLeastTaps = 5;
-  if (s.kernel[2] < kLeastTaps) return list;
+  if (s.kernel[2] < kLeastTaps) return;
   for (const int64_t width : {8, 4, 2, 1}) {
     if (!takes_width(desc, width)) continue;
     for (const int64_t across : {4, 8, 12, 16}) {
       if (across >= 2 * s.out[2]) continue;
-      Ring ring = {width, across};
-      ring.cycles = ring_cycles(desc, ring, target);
-      if (ring.cycles < kNever) list.push_back(ring);
+      const RegisterRingWindowConfig ring{width, across};
+      Config config{ring};
+      config.reason = fmt::format("{} channels of {} outputs a thread, pixels in a ring", width, across);
+      add_config(list, std::move(config), ring_cycles(desc, ring, target), target);
     }
   }
-  return list;
 }
 
 // The same of tile/kernel/cuda/window/planar.h: vectors as wide as rows allow, as many taps as registers hold.
-std::vector<Config> planar_configs(const WindowDesc& desc, const CudaTarget& target) {
+void add_planar(std::vector<Config>& list, const WindowDesc& desc, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   constexpr int64_t kMostPixels = 64;
-  std::vector<Config> list;
   for (const int64_t across : {16, 8, 4, 2, 1}) {
     if (across > 1 && across >= 2 * s.out[2]) continue;
     PlanarWindowConfig planar{across, s.kernel[2], kCopyBytes / element};
@@ -239,35 +233,20 @@ std::vector<Config> planar_configs(const WindowDesc& desc, const CudaTarget& tar
       planar.taps = std::max<int64_t>(fit / step() * step(), 1);
     }
     Config config{planar};
-    config.predicted_us = planar_cycles(desc, planar, target) / (target.model.chip.clock_ghz * 1e3);
-    config.reason =
-        fmt::format("{} outputs of a row a thread, {} taps at a time, {} pixels a load, {:.1f} us predicted", across,
-                    planar.taps, planar.vector, config.predicted_us);
-    if (config.predicted_us < kNever) list.push_back(std::move(config));
+    config.reason = fmt::format("{} outputs of a row a thread, {} taps at a time, {} pixels a load", across,
+                                planar.taps, planar.vector);
+    add_config(list, std::move(config), planar_cycles(desc, planar, target), target);
   }
-  return list;
 }
 
 // Every configuration, the model's pick first, and last one output of as many channels as 16 bytes hold and their
 // number divides.
 std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& target) {
-  std::vector<Config> configs = desc.rows ? planar_configs(desc, target) : std::vector<Config>{};
-  const auto add = [&](Config config, double cycles) {
-    config.predicted_us = cycles / (target.model.chip.clock_ghz * 1e3);
-    config.reason += fmt::format(", {:.1f} us predicted", config.predicted_us);
-    configs.push_back(std::move(config));
-  };
+  std::vector<Config> configs;
+  if (desc.rows) add_planar(configs, desc, target);
   if (!desc.rows && knows_window(desc)) {
-    for (const Slide& slide : slides(desc, target)) {
-      Config config{RegisterTiledWindowConfig{slide.width, slide.down, slide.across}};
-      config.reason = fmt::format("{} channels of {}x{} outputs a thread", slide.width, slide.down, slide.across);
-      add(std::move(config), slide.cycles);
-    }
-    for (const Ring& ring : rings(desc, target)) {
-      Config config{RegisterRingWindowConfig{ring.width, ring.across}};
-      config.reason = fmt::format("{} channels of {} outputs a thread, pixels in a ring", ring.width, ring.across);
-      add(std::move(config), ring.cycles);
-    }
+    add_slides(configs, desc, target);
+    add_rings(configs, desc, target);
   }
   std::stable_sort(configs.begin(), configs.end(),
                    [](const Config& a, const Config& b) { return a.predicted_us < b.predicted_us; });

@@ -1,4 +1,4 @@
-// Combines the partial results of split attention, which are in memory (Config::kCombines of sm80.h, sm90.h), and
+// Combines the partial results of split attention, which are in memory (AttentionSplit::kCombine), and
 // passes O to the epilogue. Many blocks combine each group of 64 rows. Without this kernel, the last attention block of
 // the group would read all parts alone.
 #pragma once

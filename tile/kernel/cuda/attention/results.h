@@ -273,7 +273,7 @@ __device__ inline float row_factor(float sum, float max, const AttentionArgs& ar
                                    int32_t row) {
   sum += __shfl_xor_sync(0xffffffffu, sum, 1);
   sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-  if constexpr (Config::kSink) {
+  if constexpr (!is_same<Sink, NoSink>) {
     float score[1] = {0};
     sink(score, batch, row < args.m ? row : args.m - 1, 0, 1);
     const float base = max == -__builtin_inff() ? 0.0f : max;  // 0 for a row without visible keys

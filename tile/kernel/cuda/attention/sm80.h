@@ -23,9 +23,9 @@
 //     static constexpr int kKeyWarps = 0;          // warps that have the same 16 rows; 0: each warp has its own rows
 //   };
 //
-// The configuration also has the fields kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of
-// sm90.h. The unit also provides the functors and the epilogue that are described in sm90.h. Keys may be stored in
-// pages (pages.h). A batch of K and V is then a head of a page.
+// The configuration also has the fields kScores, kSplit, kRagged, kZeroIfEmpty and kLength of sm90.h. The unit also
+// provides the functors and the epilogue that are described in sm90.h. Keys may be stored in pages (pages.h). A batch of
+// K and V is then a head of a page.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
@@ -305,11 +305,12 @@ class AttentionBlock {
   __device__ void soften(Registers (&r)[kBlocksM], int32_t tile) const {
     const int32_t col = tile * Traits::kTileN;
     const bool inside = !Config::kRagged || col + Traits::kTileN <= args_.n;
-    const bool plain = !Config::kScores || (Config::kPlain && tile >= unit_.plain_first && tile < unit_.plain_last);
+    const bool plain = !kComputesScores<Config> || (Config::kScores == AttentionScores::kMixed &&
+                                                    tile >= unit_.plain_first && tile < unit_.plain_last);
 #pragma unroll
     for (int i = 0; i < kBlocksM; ++i) {
       const int32_t first = unit_.row + row(i) + static_cast<int32_t>(threadIdx.x) % 32 / 4;
-      if constexpr (Config::kScores) {
+      if constexpr (kComputesScores<Config>) {
         if (!plain && inside) cuda::apply_scores<true>(r[i], args_, scores_, unit_.batch, first, col);
         if (!plain && !inside) cuda::apply_scores<false>(r[i], args_, scores_, unit_.batch, first, col);
       }
@@ -352,17 +353,17 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
   block.run(r);
   if constexpr (Config::kKeyWarps > 0) {
     cuda::add_warps<Config, Config::kKeyWarps>(r[0], raw_shared + AttentionTraits<Config>::kQBytes);
-    if ((!Config::kSplit || Config::kCombines) && threadIdx.x >= 32) return;
+    if (Config::kSplit != AttentionSplit::kLastBlock && threadIdx.x >= 32) return;
   }
 #pragma unroll
   for (int i = 0; i < kBlocksM; ++i) {
     const int group = Block::group(i);
     const int32_t row = unit.row + Block::row(i);
-    if constexpr (Config::kSplit && Config::kCombines) {
+    if constexpr (Config::kSplit == AttentionSplit::kCombine) {
       cuda::store_part<Config>(r[i], args, unit, group, row + static_cast<int32_t>(threadIdx.x) % 32 / 4);
       continue;
     }
-    if constexpr (Config::kSplit) {
+    if constexpr (Config::kSplit == AttentionSplit::kLastBlock) {
       auto* told = reinterpret_cast<int32_t*>(raw_shared + Block::kToldAt);
       const int32_t left = args.m - unit.row - kAttentionGroupRows * group;
       if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left)) continue;

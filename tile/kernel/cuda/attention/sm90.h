@@ -22,21 +22,18 @@
 //     static constexpr int kBlocks = 1;            // resident blocks per SM
 //     static constexpr bool kKAlongDepth = true;   // K is contiguous along its depth; else along keys
 //     static constexpr bool kVAlongWidth = true;   // V is contiguous along its width; else along keys
-//     static constexpr bool kScores = false;       // the functor computes the scores of some tiles
-//     static constexpr bool kPlain = true;         // the scores of some tiles are products times args.factor
+//     static constexpr auto kScores = tile::AttentionScores::kPlain;  // where the scores of tiles come from
+//     static constexpr auto kSplit = tile::AttentionSplit::kNone;      // whether a unit has only a part of the keys
 //     static constexpr bool kRagged = false;       // the last tile of keys is not full
 //     static constexpr bool kOneTile = false;      // no unit has more than one tile of keys
 //     static constexpr bool kDynamic = false;      // blocks claim units from a counter
-//     static constexpr bool kSplit = false;        // a unit has only a part of the keys
 //     static constexpr bool kZeroIfEmpty = false;  // rows whose scores are all minus infinity give 0, else NaN
-//     static constexpr bool kSink = false;         // each row has an additional score that belongs to no key
-//     static constexpr bool kCombines = false;     // attention_combine() will follow (combine.h) and sum the parts
 //     static constexpr bool kLength = false;       // the keys of a batch depend on a number in memory
 //   };
 //
-// and these functors: `scores` for the scores (used with kScores); `sink` for the score that belongs to no key and is
-// only added to the sum of its row (with kSink, else cuda::NoSink); `length` for the batch's number (with kLength, else
-// cuda::NoLength); and an epilogue that stores rows of O:
+// and these functors: `scores` for the scores (not used with kPlain); `sink` for a row's score that belongs to no key
+// and is only added to the sum of the row (cuda::NoSink if there is none); `length` for the batch's number (with
+// kLength, else cuda::NoLength); and an epilogue that stores rows of O:
 //
 //   scores(v, batch, row, col, n)    float v[2]: products of a row of Q with n <= 2 keys from `col` on; set to scores
 //   sink(v, batch, row, 0, 1)        float v[1]: set to the row's score
@@ -130,7 +127,7 @@ class AttentionGroup {
     bool first = true;
     if constexpr (!Config::kOneTile) {
       --tile;
-      if constexpr (Config::kScores && Config::kPlain) {
+      if constexpr (Config::kScores == AttentionScores::kMixed) {
         // Processes the masked tiles on the right, then the plain tiles, then the masked tiles on the left.
         int32_t stop = unit.plain_last;
         for (;;) {
@@ -143,7 +140,7 @@ class AttentionGroup {
         }
       } else {
 #pragma unroll 1
-        for (; tile >= unit.first; --tile, first = false) step<!Config::kScores>(r, unit, q, row, tile, first);
+        for (; tile >= unit.first; --tile, first = false) step<!kComputesScores<Config>>(r, unit, q, row, tile, first);
       }
     }
     shared_.v_full[at_v_.stage].wait(at_v_.phase);
@@ -189,7 +186,7 @@ class AttentionGroup {
   // well, plain or not.
   __device__ void soften_first(Registers& r, const AttentionUnit& unit, int32_t row, int32_t col) const {
     const bool inside = !Config::kRagged || col + Traits::kTileN <= args_.n;
-    if constexpr (Config::kScores) {
+    if constexpr (kComputesScores<Config>) {
       if (inside) {
         apply_scores<true>(r, args_, scores_, unit.batch, row, col);
       } else {
@@ -197,7 +194,7 @@ class AttentionGroup {
       }
     }
     if (!inside) cut_scores<Config>(r, args_, col);
-    exponentiate<!Config::kScores>(r, args_);
+    exponentiate<!kComputesScores<Config>>(r, args_);
   }
 
   // Multiplies Q by a tile of keys. This product overlaps with the product of the previous tile's exponentials and
@@ -248,10 +245,10 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
     uint8_t* q = shared.q + at_q.stage * Traits::kQBytes;
     group.run(r, unit, shared_address(q) + group.group() * kAttentionGroupRows * kGemmRowBytes, row + lane_row);
     bool has_results = true;
-    if constexpr (Config::kSplit && Config::kCombines) {
+    if constexpr (Config::kSplit == AttentionSplit::kCombine) {
       store_part<Config>(r, args, unit, group.group(), row + lane_row);
       has_results = false;
-    } else if constexpr (Config::kSplit) {
+    } else if constexpr (Config::kSplit == AttentionSplit::kLastBlock) {
       has_results =
           add_parts<Config>(r, args, unit, shared.told, group.group(), args.m - unit.row - 64 * group.group());
     }

@@ -49,13 +49,13 @@ __device__ inline AttentionUnit attention_unit(const AttentionArgs& args, const 
   u.number = number;
   int32_t place = number;
   u.split = 0;
-  if constexpr (Config::kSplit) {
+  if constexpr (kSplitsKeys<Config>) {
     place = args.by_splits.divide(number);
     u.split = number - place * args.splits;
   }
   const int32_t tile = set_rows<Config>(u, args, place);
   set_keys<Config>(u, args, length, tile);
-  if constexpr (Config::kSplit) {
+  if constexpr (kSplitsKeys<Config>) {
     const int32_t count = u.last - u.first, first = u.first;
     u.first = first + args.by_splits.divide(count * u.split);
     u.last = first + args.by_splits.divide(count * (u.split + 1));
@@ -76,7 +76,7 @@ __device__ inline int32_t first_column(const AttentionUnit& unit) {
 // True if the unit has keys. If a sequence has fewer tiles of keys than splits, some units have none.
 template <typename Config>
 __device__ inline bool has_keys(const AttentionUnit& unit) {
-  if constexpr (Config::kSplit && Config::kLength) return unit.first < unit.last;
+  if constexpr (kSplitsKeys<Config> && Config::kLength) return unit.first < unit.last;
   return true;
 }
 

@@ -9,20 +9,14 @@
 //     using Out = tile::half;                     // half, bfloat, float, int32_t
 //     static constexpr int kTileM = 128, kTileN = 256, kStages = 4;
 //     static constexpr int kConsumers = 2;        // the number of warpgroups that multiply
-//     static constexpr bool kPingPong = false;    // true: each consumer has its own tile; false: consumers divide the
-//                                                 // rows of a tile
+//     static constexpr auto kSchedule = tile::GemmSchedule::kCooperative;  // kStreamK: not with clusters or kPartial
+//     static constexpr auto kForm = tile::GemmForm::kPlain;  // kResidual: only with kTma, not with kStreamK
 //     static constexpr int kClusterM = 2, kClusterN = 1;
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
-//     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
-//     static constexpr bool kStream = false;      // stream-K; not with clusters, ping-pong or kPartial
 //     static constexpr bool kConstantA = false, kConstantB = true;  // no kernel writes the operand, so its first tiles
 //                                                 // are loaded while the preceding kernel still runs
 //     static constexpr bool kWholeColumns = true; // the number of columns of D is a multiple of kTileN
-//     static constexpr bool kStreamA = false, kStreamB = false;  // the operand is read once: the L2 evicts it first
-//     static constexpr bool kResidual = false;    // TMA loads the residual, a matrix of 16-bit elements that the
-//                                                 // epilogue reads; only with kTma, not with kSwapped
-//     static constexpr bool kGated = false;       // the epilogue combines pairs of sums (fragments_to_rows.h); not
-//                                                 // with kSwapped
+//     static constexpr bool kReadOnceA = false, kReadOnceB = false;  // the L2 evicts the operand first
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
@@ -111,16 +105,16 @@ constexpr CacheHint cache_hint_of(bool streams) {
 // operand loads. The idle warps of the producer warpgroup run this function.
 template <typename Config, typename Epilogue>
 __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmShared<Config>& shared) {
-  constexpr int32_t kRows = Config::kSwapped ? Config::kTileN : Config::kTileM;
-  constexpr int32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
+  constexpr int32_t kRows = kSwapped<Config> ? Config::kTileN : Config::kTileM;
+  constexpr int32_t kColumns = kSwapped<Config> ? Config::kTileM : Config::kTileN;
   constexpr int32_t kThreads = 96;
-  const int32_t rows = Config::kSwapped ? args.n : args.m, columns = Config::kSwapped ? args.m : args.n;
+  const int32_t rows = kSwapped<Config> ? args.n : args.m, columns = kSwapped<Config> ? args.m : args.n;
   PipelineState<Config::kStages> at;
   for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
     shared.empty[at.stage].wait_briefly(at.phase ^ 1);
     at.skip(unit.k.last - unit.k.first);
-    const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+    const int32_t row = kSwapped<Config> ? unit.n : unit.m, col = kSwapped<Config> ? unit.m : unit.n;
     const int32_t some = columns - col < kColumns ? columns - col : kColumns;
     for (int32_t r = row + static_cast<int32_t>(threadIdx.x) - 32; r < row + kRows && r < rows; r += kThreads) {
       epilogue.matrices([&](const auto* from) { prefetch_global(from, static_cast<uint32_t>(some) * sizeof(*from)); },
@@ -134,12 +128,12 @@ __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& a
 // the consumers would stall on loads of the vectors, since memory is busy with the tiles of the ring.
 template <typename Config, typename Epilogue>
 __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& args) {
-  constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
-  const int32_t columns = Config::kSwapped ? args.m : args.n;
+  constexpr uint32_t kColumns = kSwapped<Config> ? Config::kTileM : Config::kTileN;
+  const int32_t columns = kSwapped<Config> ? args.m : args.n;
   uint32_t read = 0;
   for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
-    const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+    const int32_t row = kSwapped<Config> ? unit.n : unit.m, col = kSwapped<Config> ? unit.m : unit.n;
     epilogue.vectors(
         [&](const auto* from) {
           const uint32_t at = threadIdx.x % 32 * (32 / sizeof(*from));
@@ -200,13 +194,13 @@ __device__ inline PipelineState<Config::kStages> gemm_produce(const TensorMap& m
   const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
     if constexpr (Config::kConstantA == decltype(constants)::value) {
       load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN,
-                   cache_hint_of(Config::kStreamA)>(map_a, shared.full[stage], shared.a + stage * Traits::kABytes,
-                                                    a.row, a.k + k * Traits::kTileK, a.batch, walk.rank);
+                   cache_hint_of(Config::kReadOnceA)>(map_a, shared.full[stage], shared.a + stage * Traits::kABytes,
+                                                      a.row, a.k + k * Traits::kTileK, a.batch, walk.rank);
     }
     if constexpr (Config::kConstantB == decltype(constants)::value) {
       load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM,
-                   cache_hint_of(Config::kStreamB)>(map_b, shared.full[stage], shared.b + stage * Traits::kBBytes,
-                                                    b.row, b.k + k * Traits::kTileK, b.batch, walk.rank);
+                   cache_hint_of(Config::kReadOnceB)>(map_b, shared.full[stage], shared.b + stage * Traits::kBBytes,
+                                                      b.row, b.k + k * Traits::kTileK, b.batch, walk.rank);
     }
   };
   PipelineState<Traits::kStages> at;
@@ -246,7 +240,7 @@ __device__ inline void init_accumulators(GemmAccumulators<Config>& acc, const Ep
     float v[2] = {0, 0};  // the initial values of a part of k that does not begin at k = 0
     const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
     const bool inside = Config::kWholeColumns || column < args.n;
-    if (!Config::kStream || unit.k.first == 0)
+    if (!kStreamK<Config> || unit.k.first == 0)
       epilogue.accumulator_init(v, unit.batch, 0, inside ? column : args.n - 2, 2);
 #pragma unroll
     for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
@@ -323,7 +317,7 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
     before = at.stage;
     at.step();
   } while (++k < k_tiles);
-  if (Config::kPingPong && threadIdx.x % 32 == 0) shared.turn[1 - group].arrive();
+  if (kPingPong<Config> && threadIdx.x % 32 == 0) shared.turn[1 - group].arrive();
   wgmma_wait<0>();
   pin_all<Config>(acc);
   release_stage<Config>(shared.empty[before]);
@@ -340,11 +334,11 @@ __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)
   const int32_t col = unit.n / kPair;
   if constexpr (Config::kStore == GemmStore::kPartial) {
     auto* to = static_cast<typename GemmTraits<Config>::Acc*>(args.partial) + unit.split * args.p_split;
-    store_partial<Config::kSwapped, N>(acc, args, to + unit.batch * args.p_batch, row, unit.n);
+    store_partial<kSwapped<Config>, N>(acc, args, to + unit.batch * args.p_batch, row, unit.n);
   } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
-    store_epilogue<Config::kSwapped, N / kPair>(acc, epilogue, args, staging, unit.batch, row, col);
+    store_epilogue<kSwapped<Config>, N / kPair>(acc, epilogue, args, staging, unit.batch, row, col);
   } else if constexpr (Config::kStore == GemmStore::kRows) {
-    store_any_rows<Config::kSwapped, N / kPair, Out>(acc, epilogue, args, staging, unit.batch, row, col);
+    store_any_rows<kSwapped<Config>, N / kPair, Out>(acc, epilogue, args, staging, unit.batch, row, col);
   } else {
     store_columns<N, Out>(acc, epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
   }
@@ -356,9 +350,9 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
                                   const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
                                   int32_t row, const PieceRange& pieces, Brought& brought) {
   constexpr int kBlocks = GemmTraits<Config>::kBlocksM;
-  static_assert(Config::kStore == GemmStore::kPartial || cuda::Gates<Epilogue>::value == Config::kGated);
+  static_assert(Config::kStore == GemmStore::kPartial || cuda::Gates<Epilogue>::value == GemmTraits<Config>::kGated);
   if constexpr (cuda::Reduces<Epilogue>::value) {
-    static_assert(Config::kStore != GemmStore::kPartial && !Config::kSwapped);
+    static_assert(Config::kStore != GemmStore::kPartial && !kSwapped<Config>);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
       const auto sums = [&](int j, int h, int i) -> auto& {
@@ -368,7 +362,7 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
     }
     if (!cuda::Reduces<Epilogue>::stores) return;
   }
-  if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
+  if constexpr (Config::kStore == GemmStore::kTma && !kSwapped<Config>) {
     store_rows<kBlocks, Config::kTileN, typename Config::Out, Config::kWholeColumns>(
         acc, epilogue, args, map_d, staging, unit.batch, row, unit.n / cuda::kColumnsOfPair<Epilogue>, pieces, brought);
   } else {
@@ -386,7 +380,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
                                     const GemmShared<Config>& shared, int32_t group,
                                     [[maybe_unused]] const TensorMap* residual = nullptr) {
   using Traits = GemmTraits<Config>;
-  const int32_t warp = warp_of_block() % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
+  const int32_t warp = warp_of_block() % 4, first_row = kPingPong<Config> ? 0 : group * Traits::kRowsPerGroup;
   uint8_t* staging = shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
   ResidualPipeline<Config, Traits::kResidual> brought(residual, shared);
   uint32_t turn = 0;
@@ -402,7 +396,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   grid_dependency_wait();
   for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
-    const bool mine = !Config::kPingPong || number % 2 == group;
+    const bool mine = !kPingPong<Config> || number % 2 == group;
     // True if this is the block's last tile and each warpgroup stores one half of it. The warpgroups then pass sums
     // through the ring. This requires at least as many k-tiles as stages: the last tile has then refilled every stage,
     // and a stage is refilled only after the other warpgroup has read it.
@@ -423,7 +417,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       // A wait on a barrier can only distinguish the current phase from the next phase, so a warpgroup must not start
       // to wait for a stage while an earlier phase of the stage is incomplete. Therefore the warpgroups alternate. The
       // first warpgroup does not wait before its first tile.
-      if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
+      if constexpr (kPingPong<Config>) shared.turn[group].wait((number / 2 + group + 1) & 1);
       if constexpr (Traits::kSplit) {
 #pragma unroll
         for (int i = 0; !kInitsAccumulator && i < Config::kTileN / 2; ++i) acc[0][i] = 0;
@@ -442,7 +436,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       brought.join(number / 2);
       pieces.first = pieces.last / 2;
     }
-    if constexpr (Config::kStream) {
+    if constexpr (kStreamK<Config>) {
       if (unit.k.first > 0) {
         store_partials<Config>(acc, args, group);
         continue;
@@ -466,7 +460,7 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
     shared.empty[stage].init(Traits::kReaders);
     if constexpr (Traits::kSplit) shared.split[stage].init(kGemmSplitWarps);
   }
-  if constexpr (Config::kPingPong) {
+  if constexpr (kPingPong<Config>) {
     for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // one arrival per warp
   }
   fence_barrier_init();
@@ -502,7 +496,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   constexpr bool kPrefetchRows =
       Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kResidual;
   constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value &&
-                          !(Config::kPingPong && kInitsAccumulators<Config, Epilogue, typename Traits::Acc>);
+                          !(kPingPong<Config> && kInitsAccumulators<Config, Epilogue, typename Traits::Acc>);
   constexpr bool kLight = LightLoads && !kPrefetchRows;
   if (threadIdx.x < 128) {
     if constexpr (kMoveRegisters) warpgroup_reg_dealloc<kLight ? 24 : 40>();
@@ -556,7 +550,7 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
                             const GemmArgs& args, const Epilogue& epilogue, const TensorMap* residual = nullptr) {
   // Loads need more registers if an operand is not k-major, since it is loaded in strips, or if a unit of work has only
   // a part of k.
-  constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
+  constexpr bool kWholeTiles = !kStreamK<Config> && Config::kStore != GemmStore::kPartial;
   constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
   gemm_with<Config, kLightLoads>(
       map_a, map_b, map_d, args, epilogue,

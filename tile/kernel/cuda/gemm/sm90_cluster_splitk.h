@@ -19,7 +19,7 @@
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
 //     static constexpr bool kViews = false;       // operands are views (load.h), not tensor maps
 //     // Tensor maps only: the operand is read once, so the L2 evicts it first.
-//     static constexpr bool kStreamA = true, kStreamB = false;
+//     static constexpr bool kReadOnceA = true, kReadOnceB = false;
 //     // Tensor maps only: no launch writes the operand, so it is loaded while the preceding kernel still runs.
 //     static constexpr bool kConstantA = false, kConstantB = true;
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;  // or kPartial, if k is split beyond the cluster
@@ -57,7 +57,7 @@ using cuda::NoEpilogue;
 struct ClusterSplitKDefaults {
   static constexpr int kClasses = 1;
   static constexpr bool kSwapped = false, kViews = false, kAKMajor = true, kBKMajor = true;
-  static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
+  static constexpr bool kConstantA = false, kConstantB = false, kReadOnceA = false, kReadOnceB = false;
   static constexpr auto kStore = GemmStore::kEpilogue;
 };
 
@@ -161,11 +161,11 @@ struct ClusterSplitKBoxes {
     uint8_t* to = shared.ring + stage * Traits::kStageBytes;
     const int32_t k = at * Traits::kTileK;
     if constexpr (WithA) {
-      load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.row, k,
-                                                                                    unit.batch);
+      load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kReadOnceA>(map_a, full, to, unit.row, k,
+                                                                                      unit.batch);
     }
     if constexpr (WithB) {
-      load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(
+      load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kReadOnceB>(
           map_b, full, to + Traits::kABytes, unit.n, k, Traits::kClasses > 1 ? unit.number : unit.batch);
     }
   }

@@ -60,7 +60,7 @@ __device__ inline void load_partials(GemmAccumulators<Config>& acc, const GemmAr
 // only for epilogues that compute something.
 template <typename Config, typename Epilogue>
 inline constexpr bool kSharesLast =
-    Config::kPingPong&& Config::kStore == GemmStore::kTma && !Config::kSwapped && InSteps<Epilogue>::costly &&
+    kPingPong<Config>&& Config::kStore == GemmStore::kTma && !kSwapped<Config> && InSteps<Epilogue>::costly &&
     is_same<typename GemmTraits<Config>::Acc, float> && GemmTraits<Config>::kPieces % 2 == 0 &&
     (!GemmTraits<Config>::kResidual || GemmTraits<Config>::kResidualPieces == GemmTraits<Config>::kResidualPlaces);
 

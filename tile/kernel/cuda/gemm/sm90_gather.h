@@ -25,7 +25,7 @@ struct ViewLoaders {
       cuda::TileLoader<A, In, Tile<Traits::kTileM, Config::kAKMajor>, Traits::kTileM, Traits::kTileK, kThreads>;
   using LoaderB =
       cuda::TileLoader<B, In, Tile<Traits::kTileN, Config::kBKMajor>, Traits::kTileN, Traits::kTileK, kThreads>;
-  static_assert(Traits::kCluster == 1 && !Config::kSwapped && !Config::kStream && Traits::kStages >= 3);
+  static_assert(Traits::kCluster == 1 && !kSwapped<Config> && !kStreamK<Config> && Traits::kStages >= 3);
   static_assert((Config::kAKMajor || Traits::kTileM % 64 == 0) && (Config::kBKMajor || Traits::kTileN % 64 == 0));
 };
 
@@ -151,7 +151,7 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
       shared.full[stage].init(kLoaders);
       shared.empty[stage].init(Traits::kReaders);
     }
-    if constexpr (Config::kPingPong) {
+    if constexpr (kPingPong<Config>) {
       for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
     }
     fence_barrier_init();

@@ -16,7 +16,7 @@ struct PiecePlace {
   int32_t row, col;
   __device__ PiecePlace(const GemmUnit& unit, int32_t warp, int32_t piece) {
     constexpr int kAcross = Config::kTileN / 64;
-    const int32_t group_row = Config::kPingPong ? 0 : warp / 4 * GemmTraits<Config>::kRowsPerGroup;
+    const int32_t group_row = kPingPong<Config> ? 0 : warp / 4 * GemmTraits<Config>::kRowsPerGroup;
     row = unit.m + group_row + piece / kAcross * 64 + warp % 4 * 16;
     col = unit.n + piece % kAcross * 64;
   }
@@ -61,12 +61,12 @@ __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, c
     ++k;
   };
   wait_for_k_tile();
-  for (int32_t group = 0; group < (Config::kPingPong ? 2 : 1) && walk.valid(); ++group, walk.next()) {
+  for (int32_t group = 0; group < (kPingPong<Config> ? 2 : 1) && walk.valid(); ++group, walk.next()) {
     const GemmUnit unit = walk.get();
 #pragma unroll 1
     for (int32_t piece = 0; piece < Traits::kResidualPlaces; ++piece) {
       wait_for_k_tile();
-      const bool mine = warp < 4 * Traits::kConsumers && (!Config::kPingPong || warp / 4 == group);
+      const bool mine = warp < 4 * Traits::kConsumers && (!kPingPong<Config> || warp / 4 == group);
       if (mine) bring_piece<Config>(map, shared, unit, warp, piece);
       __syncwarp();
     }
@@ -104,7 +104,7 @@ struct ResidualPipeline<Config, true> {
     this_ = walk.get();
     PersistentTileScheduler<Config> ahead = walk;
     ahead.next();
-    if (Config::kPingPong) ahead.next();
+    if (kPingPong<Config>) ahead.next();
     has_next_ = ahead.valid();
     if (has_next_) next_ = ahead.get();
     // Prefetches the pieces for which there is no staging buffer yet. They are loaded while the tile is being stored.

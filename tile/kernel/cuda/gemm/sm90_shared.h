@@ -16,10 +16,11 @@ __device__ inline int32_t warp_of_block() {
 // The default values of a configuration's fields.
 struct GemmDefaults {
   static constexpr int kClusterM = 1, kClusterN = 1;
-  static constexpr bool kPingPong = false, kStream = false, kSwapped = false;
   static constexpr bool kAKMajor = true, kBKMajor = true;
-  static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
-  static constexpr bool kWholeColumns = false, kResidual = false, kGated = false;
+  static constexpr bool kConstantA = false, kConstantB = false, kReadOnceA = false, kReadOnceB = false;
+  static constexpr bool kWholeColumns = false;
+  static constexpr auto kSchedule = GemmSchedule::kCooperative;
+  static constexpr auto kForm = GemmForm::kPlain;
   static constexpr auto kStore = GemmStore::kTma;
 };
 
@@ -34,35 +35,35 @@ struct GemmTraits {
   static constexpr int kThreads = 128 * (kConsumers + kOthers);
   static constexpr int kTileK = kGemmRowBytes / sizeof(In);
   static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
-  static constexpr int kRowsPerGroup = Config::kPingPong ? kTileM : kTileM / kConsumers;
+  static constexpr int kRowsPerGroup = kPingPong<Config> ? kTileM : kTileM / kConsumers;
   static constexpr int kBlocksM = kRowsPerGroup / 64;  // the number of 64-row wgmma blocks per warpgroup
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr int kStripBytes = kTileK * kGemmRowBytes;
-  static constexpr int kStoredN = Config::kGated ? kTileN / 2 : kTileN;  // the columns of D per tile
+  static constexpr bool kGated = Config::kForm == GemmForm::kGated, kResidual = Config::kForm == GemmForm::kResidual;
+  static constexpr int kStoredN = kGated ? kTileN / 2 : kTileN;  // the columns of D per tile
   static constexpr int kPieces =
       kBlocksM * kStoredN * static_cast<int>(sizeof(typename Config::Out)) /
       gemm_piece(kStoredN, sizeof(typename Config::Out)).bytes;  // pieces per warp and tile, with GemmStore::kTma
-  static constexpr bool kResidual = Config::kResidual;
-  static constexpr int kResidualPieces = gemm_residual_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
-  static constexpr int kResidualPlaces = gemm_residual_places(kTileM, kTileN, kConsumers, Config::kPingPong);
+  static constexpr int kResidualPieces = gemm_residual_pieces(kTileM, kTileN, kConsumers, kPingPong<Config>);
+  static constexpr int kResidualPlaces = gemm_residual_places(kTileM, kTileN, kConsumers, kPingPong<Config>);
   static constexpr int kStagingBytes =
-      kResidual ? gemm_residual_bytes(kTileM, kTileN, kConsumers, Config::kPingPong)
-                : gemm_staging_bytes(Config::kStore, Config::kSwapped, kStoredN, sizeof(typename Config::Out));
+      kResidual ? gemm_residual_bytes(kTileM, kTileN, kConsumers, kPingPong<Config>)
+                : gemm_staging_bytes(Config::kStore, kSwapped<Config>, kStoredN, sizeof(typename Config::Out));
   static constexpr int kSharedBytes =
       gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
       (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kResidual ? kGemmResidualBarrierBytes : 0);
   // The number of arrivals that free a stage. In every block of the cluster, each warpgroup that reads the stage
   // arrives once. With kSplit, each warp arrives, since its threads read the stage themselves.
-  static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
-  static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
+  static constexpr int kReaders = (kPingPong<Config> ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
+  static_assert(kRowsPerGroup % 64 == 0 && kTileN % (kSwapped<Config> ? 16 : 8) == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
-  static_assert(!kResidual || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
+  static_assert(!kResidual || (Config::kStore == GemmStore::kTma && !kStreamK<Config> &&
                                sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
-  static_assert(!Config::kPingPong || kConsumers == 2);
-  static_assert(!Config::kGated || (!Config::kSwapped && !kResidual && kTileN % (2 * kGemmGateColumns) == 0));
-  static_assert(!kSplit || (!Config::kPingPong && kBlocksM == 1 && kTileN <= 128 && kTileN % 16 == 0));
-  static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
+  static_assert(!kPingPong<Config> || kConsumers == 2);
+  static_assert(!kGated || kTileN % (2 * kGemmGateColumns) == 0);
+  static_assert(!kSplit || (!kPingPong<Config> && kBlocksM == 1 && kTileN <= 128 && kTileN % 16 == 0));
+  static_assert(!kStreamK<Config> || (kCluster == 1 && Config::kStore != GemmStore::kPartial));
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
 };
 

@@ -35,7 +35,7 @@ struct InnerStep {
 // True if accumulators are initialised with the epilogue's accumulator_init().
 template <typename Config, typename Epilogue, typename Acc>
 inline constexpr bool kInitsAccumulators =
-    Config::kStore == GemmStore::kTma && !Config::kSwapped && sizeof(typename Config::Out) == 2 &&
+    Config::kStore == GemmStore::kTma && !kSwapped<Config> && sizeof(typename Config::Out) == 2 &&
     is_same<Acc, float> && InSteps<Epilogue>::inits;
 
 // Applies the epilogue to two neighbouring accumulators in row `m` of the kernel's result. If operands are swapped,

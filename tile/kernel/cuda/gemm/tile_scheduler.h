@@ -38,7 +38,7 @@ struct PersistentTileScheduler {
     unit = static_cast<int32_t>(blockIdx.x) / kCluster;
     step = static_cast<int32_t>(gridDim.x) / kCluster;
     count = units(args);
-    if constexpr (Config::kStream) {
+    if constexpr (kStreamK<Config>) {
       share = stream_share(streamed(args), static_cast<int32_t>(gridDim.x), stream_number());
       count = args.whole;
     }
@@ -56,18 +56,18 @@ struct PersistentTileScheduler {
     return static_cast<int64_t>(units(args) - args.whole) * args.k_tiles;
   }
 
-  __device__ bool valid() const { return unit < count || (Config::kStream && share.first < share.last); }
+  __device__ bool valid() const { return unit < count || (kStreamK<Config> && share.first < share.last); }
   // Without stream-K: true if this is the last unit.
   __device__ bool last() const { return unit + step >= count; }
   __device__ void next() {
-    if (!Config::kStream || unit < count) {
+    if (!kStreamK<Config> || unit < count) {
       unit += step;
     } else {
       share.first += segment().last - segment().first;
     }
   }
   __device__ GemmUnit get() const {
-    if (Config::kStream && unit >= count) {
+    if (kStreamK<Config> && unit >= count) {
       GemmUnit streamed = place(args.whole + static_cast<int32_t>(share.first / args.k_tiles));
       streamed.k = segment();
       return streamed;
@@ -96,7 +96,6 @@ struct PersistentTileScheduler {
 //
 // The lane that accesses the flag also executes the fence: in the memory model, a fence and an access to a flag
 // synchronise only if one thread executes both. __syncwarp() extends the order to the other lanes.
-// within one thread. __syncwarp() extends the order to the other lanes.
 __device__ inline void raise_flag(uint32_t* flag) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) {

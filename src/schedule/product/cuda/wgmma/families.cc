@@ -214,13 +214,16 @@ CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   i.cluster = c.cluster_m * c.cluster_n;
   i.types.push_back({"Out", p.out, false});
   add_size(i, "kClusterM", c.cluster_m), add_size(i, "kClusterN", c.cluster_n);
-  add_flag(i, "kPingPong", c.ping_pong), add_flag(i, "kStream", c.stream_k), add_flag(i, "kSwapped", c.swapped);
+  if (c.ping_pong || c.stream_k)
+    i.schedule = c.ping_pong ? tile::GemmSchedule::kPingPong : tile::GemmSchedule::kStreamK;
+  if (c.swapped) i.form = tile::GemmForm::kSwapped;
+  if (p.gated && store != GemmStore::kPartial) i.form = tile::GemmForm::kGated;
+  if (loads_residual(p, c)) i.form = tile::GemmForm::kResidual;
   add_layouts(i, p, c);
   add_flag(i, "kConstantA", c.swapped ? p.constant_b : p.constant_a);
   add_flag(i, "kConstantB", c.swapped ? p.constant_a : p.constant_b);
-  add_flag(i, "kStreamA", streams_operand(p, c, true)), add_flag(i, "kStreamB", streams_operand(p, c, false));
-  add_flag(i, "kWholeColumns", !c.swapped && p.n % c.tile_n == 0), add_flag(i, "kResidual", loads_residual(p, c));
-  add_flag(i, "kGated", p.gated && store != GemmStore::kPartial);
+  add_flag(i, "kReadOnceA", streams_operand(p, c, true)), add_flag(i, "kReadOnceB", streams_operand(p, c, false));
+  add_flag(i, "kWholeColumns", !c.swapped && p.n % c.tile_n == 0);
   if (store != GemmStore::kTma) i.store = store;
   i.partial = store == GemmStore::kPartial;
   i.returned = store == GemmStore::kTma || store == GemmStore::kRows;
@@ -254,7 +257,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   add_size(i, "kClasses", classes);
   add_flag(i, "kSwapped", c.swapped), add_flag(i, "kViews", p.views);
   add_layouts(i, p, c);
-  add_flag(i, "kStreamA", streams_operand(p, c, true)), add_flag(i, "kStreamB", streams_operand(p, c, false));
+  add_flag(i, "kReadOnceA", streams_operand(p, c, true)), add_flag(i, "kReadOnceB", streams_operand(p, c, false));
   add_flag(i, "kConstantA", p.classed || (c.swapped ? p.constant_b : p.constant_a));
   add_flag(i, "kConstantB", c.swapped ? p.constant_a : p.constant_b);
   i.partial = c.splits > 1;
