@@ -19,8 +19,8 @@ template <typename Combine, typename T, int V>
 struct Combined {
   using Element = compute_t<T>;
   vec<Element, V> x;
-  static __device__ Combined load_from(const T* from) { return {load<V>(from)}; }
-  static __device__ Combined read(const Element* from) { return {load<V>(from)}; }
+  static __device__ Combined load_from(const T* from) { return {load<V, V>(from)}; }
+  static __device__ Combined read(const Element* from) { return {load<V, V>(from)}; }
   __device__ void write(Element* to) const { store<V>(to, x); }
   __device__ void add(const Combined& later) {
     x = map_lanes(x, later.x, [](auto a, auto b) { return Combine::apply(a, b); });

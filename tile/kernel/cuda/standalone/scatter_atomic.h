@@ -36,7 +36,7 @@ __device__ inline void scatter_add(const ScatterUpdatesArgs& args) {
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
       row[k] = e + k < args.common.count ? row_of(e + k) : -1;
-      if (row[k] >= 0) update[k] = load<V>(updates + (e + k) * args.common.inner);
+      if (row[k] >= 0) update[k] = load<V, V>(updates + (e + k) * args.common.inner);
     }
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {

@@ -49,8 +49,8 @@ __device__ inline void scatter_begin(const ScatterUpdatesArgs& args, int64_t num
 #pragma unroll 4
   for (int64_t i = number; i < packets; i += threads) to[i] = kCopies ? from[i] : value;
   for (int64_t i = packets * 16 + number; i < args.bytes; i += threads) {
-    reinterpret_cast<uint8_t*>(to)[i] =
-        kCopies ? reinterpret_cast<const uint8_t*>(from)[i] : reinterpret_cast<const uint8_t*>(&value)[i % 16];
+    reinterpret_cast<uint8_t*>(to)[i] = kCopies ? reinterpret_cast<const uint8_t*>(from)[i]
+                                                : static_cast<uint8_t>(args.common.fill[0] >> (8 * (i % 8)));
   }
 }
 

@@ -140,7 +140,7 @@ __device__ inline void scatter_combine_rows(const ScatterUpdatesArgs& args) {
   using Value = Combined<Combine, T, V>;
   extern __shared__ __align__(16) uint8_t raw_shared[];
   const int64_t inner = args.common.inner, count = args.common.count;
-  constexpr int kColumns = kScatterStripColumns * V, kAhead = 8;
+  constexpr int kColumns = kScatterStripColumns * V, kAhead = 4;
   const int64_t blocks = (inner + kColumns - 1) / kColumns, run = quotient(blockIdx.x, blocks);
   const auto* list = static_cast<const ScatterEntry*>(args.merged);
   const int64_t first = run * Run, next = first + Run;
