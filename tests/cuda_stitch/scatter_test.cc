@@ -24,7 +24,7 @@ Target machine_of_many_updates() {
   return target;
 }
 
-enum class From : uint8_t { kData, kValue };
+enum class Begin : uint8_t { kData, kValue };
 enum class At : uint8_t { kAnywhere, kOneRow };
 
 struct Slices {
@@ -32,14 +32,14 @@ struct Slices {
   DType dtype = DType::kF32;
   std::string reduction = "add";
   bool unordered = false;
-  From from = From::kValue;
+  Begin begin = Begin::kValue;
   At at = At::kAnywhere;
   DType index = DType::kI64;
 };
 
 std::string name_of(const Slices& s) {
   return fmt::format("{} [{},{}] {} updates {}{}{}{} {}", to_string(s.dtype), s.rows, s.inner, s.updates, s.reduction,
-                     s.unordered ? " unordered" : "", s.from == From::kData ? " of data" : "",
+                     s.unordered ? " unordered" : "", s.begin == Begin::kData ? " of data" : "",
                      s.at == At::kOneRow ? " of one row" : "", to_string(s.index));
 }
 
@@ -51,7 +51,7 @@ ir::Attrs attrs_of(const std::string& reduction, bool unordered) {
 
 void build(Builder& b, const Slices& s) {
   const Shape data = {s.rows, s.inner};
-  const ValueId x = s.from == From::kData ? input(b, "x", s.dtype, data) : b.full(s.dtype, data, 2);
+  const ValueId x = s.begin == Begin::kData ? input(b, "x", s.dtype, data) : b.full(s.dtype, data, 2);
   const ValueId at = s.at == At::kOneRow ? b.full(s.index, {s.updates, 1}, static_cast<double>(s.rows / 2))
                                          : input(b, "at", s.index, {s.updates, 1});
   const ValueId u = input(b, "u", s.dtype, {s.updates, s.inner});
@@ -87,7 +87,7 @@ TEST(CudaScatter, NumbersOfUpdates) {
     for (const int64_t updates : {1, 7, 8, 9, 33, 4096, 4097, 9000}) {
       for (const int64_t rows : {int64_t{1}, int64_t{3}, int64_t{200}, 2 * updates}) {
         Slices s{rows, 2, updates};
-        s.unordered = unordered, s.from = rows == 3 ? From::kData : From::kValue;
+        s.unordered = unordered, s.begin = rows == 3 ? Begin::kData : Begin::kValue;
         add(batch, s, kOfSums);
       }
     }
@@ -101,7 +101,7 @@ TEST(CudaScatter, TypesAndReductions) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kF64, DType::kI8, DType::kU8, DType::kI32,
                               DType::kI64, DType::kU64}) {
       Slices s{21, dtype == DType::kF64 ? 6 : 12, 300, dtype, reduction};
-      s.from = is_float(dtype) ? From::kData : From::kValue;
+      s.begin = is_float(dtype) ? Begin::kData : Begin::kValue;
       s.index = dtype == DType::kI8 ? DType::kI32 : DType::kI64;
       // Each of some 15 sums of the reference is rounded to the type.
       add(batch, s, dtype == DType::kF16 ? 0.02 : dtype == DType::kBF16 ? 0.2 : 0);

@@ -78,18 +78,24 @@ int64_t map_selection_to_cuda(Config& config, const StandaloneDesc& desc) {
   return c.threads;
 }
 
-// Every task looks at all updates. Rows are contiguous, so tasks have whole rows, except that as many tasks as there
-// are threads share each row: a row may have all updates.
-void map_slices_to_cpu(Config& config, const StandaloneDesc& desc, int64_t tasks, int64_t threads) {
+// Tasks have whole rows, which are contiguous, and share rows only if there are fewer rows than threads. Every task
+// reads all indices. So beyond one for each thread, there are only as many tasks as read few bytes compared with those
+// that are moved.
+void map_slices_to_cpu(Config& config, const StandaloneDesc& desc, int64_t tasks, double seconds,
+                       const CpuTarget& cpu) {
+  constexpr double kMostRead = 0.125;
   constexpr int64_t kLeastBytes = 256;  // of a row for each task
   const StandaloneDesc::Columns columns = desc.columns();
+  const double read = static_cast<double>(element_count(desc.indices)) * static_cast<double>(size_of(desc.index_dtype));
+  const double moved = seconds * cpu.copy_gbps * 1e9;
+  tasks = std::min(tasks, std::max<int64_t>(cpu.threads, static_cast<int64_t>(kMostRead * moved / read)));
   const int64_t inner = desc.parts(), bytes = inner * static_cast<int64_t>(size_of(desc.dtype));
   ScatterSlicesConfig c;
-  c.columns = ceil_div(inner, std::clamp<int64_t>(bytes / kLeastBytes, 1, std::min(threads, tasks)));
-  const int64_t across = ceil_div(inner, c.columns);
-  c.rows = ceil_div(columns.rows, std::clamp<int64_t>(tasks / across, 1, columns.rows));
+  c.rows = ceil_div(columns.rows, std::min(tasks, columns.rows));
+  const int64_t down = ceil_div(columns.rows, c.rows);
+  c.columns = down >= cpu.threads ? inner : ceil_div(inner, std::clamp<int64_t>(bytes / kLeastBytes, 1, tasks / down));
   config.choice = c;
-  config.tasks = across * ceil_div(columns.rows, c.rows);
+  config.tasks = down * ceil_div(inner, c.columns);
 }
 
 }  // namespace
@@ -106,7 +112,7 @@ void map_standalone(Config& config, const StandaloneDesc& desc, const std::strin
   }
   config.predicted_us = 1e6 * seconds / static_cast<double>(std::min<int64_t>(tasks, cpu.threads));
   if (desc.op == Op::kScatterNd) {
-    map_slices_to_cpu(config, desc, tasks, cpu.threads);
+    map_slices_to_cpu(config, desc, tasks, seconds, cpu);
   } else {
     config.choice = NoChoice{std::string(ir::to_string(desc.op))};
     config.tasks = std::min(desc.parts(), tasks);

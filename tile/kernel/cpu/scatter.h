@@ -126,11 +126,20 @@ void scatter_nd(const T* TILE_RESTRICT data, const T* fill, const I* TILE_RESTRI
     for (int64_t r = row_begin; r < row_end; r = whole ? row_end : r + 1) {
       detail::begin_part(data, fill, out, r * inner + column, whole ? (row_end - r) * inner : columns);
     }
-    for (int64_t i = 0; i < tuples; ++i) {
-      int64_t row = 0;
-      for (int d = 0; d < Depth; ++d) row = row * shape[d] + wrap_index(indices[i * Depth + d], shape[d]);
-      if (row < row_begin || row >= row_end) continue;
-      detail::combine_row<Combine>(out + row * inner + column, updates + i * inner + column, columns);
+    // Tuples of other blocks are left out without a branch, which would be mispredicted.
+    constexpr int kTogether = 256;
+    int64_t to[kTogether], from[kTogether];
+    for (int64_t begin = 0; begin < tuples; begin += kTogether) {
+      int count = 0;
+      for (int64_t i = begin; i < tuples && i < begin + kTogether; ++i) {
+        int64_t row = 0;
+        for (int d = 0; d < Depth; ++d) row = row * shape[d] + wrap_index(indices[i * Depth + d], shape[d]);
+        to[count] = row, from[count] = i;
+        count += int(row >= row_begin) & int(row < row_end);
+      }
+      for (int k = 0; k < count; ++k) {
+        detail::combine_row<Combine>(out + to[k] * inner + column, updates + from[k] * inner + column, columns);
+      }
     }
   }
 }
