@@ -19,7 +19,7 @@
 #   RIVALS, ROWS     of models and the stitch suite ("torch xla"); more options for bench/rows_gpu.py
 #   TEST_DATA        folder of scripts/fetch_test_data.py: its trained models are verified, too
 # Leaves a log of each stage, gemm_<type>.jsonl (one object per shape), epilogues_<type>.jsonl, models_<precision>.jsonl (one
-# per model), layers.json, transposed.json, attention.json, stitch.json, rows.json and ablation_<precision>.json in the output folder.
+# per model), layers.json, transposed.json, attention.json, scatters.json, stitch.json, rows.json and ablation_<precision>.json in the output folder.
 # Exit status 1 where a test, a sanitizer or a verification failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -143,6 +143,9 @@ if wanted layers; then
   python3 bench/layers_gpu.py --heddle "$heddle" --output "$out/layers.json" || status=1
   python3 bench/transposed_conv.py --heddle "$heddle" --output "$out/transposed.json" || status=1
   python3 bench/attention_gpu.py --heddle "$heddle" --rivals cudnn flash --candidates 6 --output "$out/attention.json" || status=1
+  if [ -d "$build/python/heddle" ]; then
+    PYTHONPATH=$build/python python3 bench/scatters_gpu.py --output "$out/scatters.json" || status=1
+  fi
 fi
 
 if wanted models; then

@@ -57,6 +57,48 @@ TEST(Separate, ScatterNd) {
 }
 
 // Both orders, every k, ties (small integers), columns that are not contiguous.
+// Large enough for several tasks: rows and columns are divided, and the elements of a vector. Into data or one value.
+TEST(Separate, LargeScatters) {
+  Batch batch;
+  for (const bool fills : {false, true}) {
+    const auto begin = [fills](Builder& b, const Shape& shape) {
+      return fills ? b.full(DType::kF32, shape, 3) : input(b, "x", DType::kF32, shape);
+    };
+    for (const auto& [data, indices, updates, dim] :
+         std::vector<std::tuple<Shape, Shape, Shape, int64_t>>{{{700, 301}, {90, 301}, {90, 301}, 0},
+                                                               {{700, 301}, {90, 1}, {90, 290}, 0},
+                                                               {{3, 701, 130}, {3, 50, 1}, {3, 50, 130}, 1},
+                                                               {{220000}, {900}, {900}, 0}}) {
+      batch.add(
+          fmt::format("elements {} {}{}", heddle::to_string(data), heddle::to_string(indices), fills ? " filled" : ""),
+          [&](Builder& b) {
+            const ValueId at = input(b, "at", DType::kI64, indices);
+            b.graph().output("y",
+                             b.emit(Op::kScatterElements, {begin(b, data), at, input(b, "u", DType::kF32, updates)},
+                                    {{"dim", dim}, {"reduction", std::string("add")}}));
+          },
+          2e-5, data[static_cast<size_t>(dim)]);
+    }
+    for (const auto& [rows, inner, updates, limit] :
+         std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>>{{701, 300, 90, 701},
+                                                                     {20000, 11, 300, 20000},
+                                                                     {220000, 1, 500, 220000},
+                                                                     {3, 70001, 20, 3},
+                                                                     {700, 300, 200, 1}}) {
+      batch.add(
+          fmt::format("slices {} {} at {}{}", rows, inner, limit, fills ? " filled" : ""),
+          [&](Builder& b) {
+            const ValueId at = input(b, "at", DType::kI64, {updates, 1});
+            b.graph().output(
+                "y", b.emit(Op::kScatterNd, {begin(b, {rows, inner}), at, input(b, "u", DType::kF32, {updates, inner})},
+                            {{"reduction", std::string("add")}}));
+          },
+          2e-5, limit);
+    }
+  }
+  batch.run();
+}
+
 TEST(Separate, TopK) {
   Batch batch;
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kF64, DType::kI64, DType::kI8, DType::kU32, DType::kU8}) {

@@ -77,6 +77,37 @@ TEST_F(CudaModelTest, NormalisationsOfEqualValuesAreZero) {
       {{{4, 768}, {1}}, {{3, 4099}, {1}}, {{600, 12}, {0}}, {{40, 70}, {1}}, {{4, 1000}, {1}, "f16"}}, options_);
 }
 
+// Many updates of few rows, in the memory of the input: indices count from the end, too, and those out of range are
+// clamped. Updates that are not marked `unordered` give the same bits in every run.
+TEST_F(CudaModelTest, ManyUpdatesAreAddedInPlace) {
+  std::vector<int64_t> at(9000);
+  std::mt19937 draw(1);
+  for (int64_t& index : at) index = std::uniform_int_distribution<int64_t>(-50, 50)(draw);
+  const std::map<std::string, Tensor> updates = {{"at", Tensor::of<int64_t>(DType::kI64, {9000, 1}, at)},
+                                                 {"u", random_floats({9000, 5}, 2)}};
+  for (const bool unordered : {false, true}) {
+    write_file(path("m.hir"),
+               fmt::format("graph(%x: f32[40,5], %at: i64[9000,1], %u: f32[9000,5]) {{\n%y = scatter_nd(%x, "
+                           "%at, %u) {{reduction = \"add\"{}}}\nreturn \"y\" = %y }}",
+                           unordered ? ", unordered = 1" : ""));
+    CompileOptions shared = options_;
+    shared.alias = {{"y", "x"}};
+    const Model in_place = Model::load(path("m.hir"), shared), apart = Model::load(path("m.hir"), options_);
+    const Model cpu = Model::load(path("m.hir"));
+    Tensor x = random_floats({40, 5}, 1), wanted = random_floats({40, 5}, 1);
+    for (int step = 0; step < 3; ++step) {
+      auto inputs = updates;
+      inputs["x"] = x;
+      const Tensor other = apart.run(inputs)[0], got = in_place.run_into(inputs, {{"y", x}})[0];
+      EXPECT_EQ(got.data(), x.data());
+      if (!unordered) EXPECT_EQ(std::memcmp(got.data(), other.data(), got.bytes()), 0);
+      inputs["x"] = wanted;
+      wanted = cpu.run(inputs)[0];
+      expect_near(got, wanted, 1e-3f);
+    }
+  }
+}
+
 // Runs the tests of this binary that `filter` names in another process; wait() gives its exit code.
 class OtherProcess {
  public:

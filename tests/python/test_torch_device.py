@@ -147,6 +147,23 @@ class Device(test_torch_backend.Backend):
         del y
         self.assertEqual(torch.cuda.memory_allocated(), before)
 
+    def test_sums_by_index(self):
+        """In any order; under deterministic algorithms, all runs have the same bits."""
+        def gradient(at, updates):
+            return torch.zeros(3000, updates.shape[1], device="cuda").index_add(0, at, updates)
+        for width, rows in ((1, 3000), (64, 3000), (769, 3000), (64, 1)):
+            at, updates = torch.randint(rows, (20000,), device="cuda"), torch.randn(20000, width, device="cuda")
+            want = torch.zeros(3000, width, device="cuda", dtype=torch.float64).index_add(0, at, updates.double())
+            torch.testing.assert_close(self.compiled(gradient)(at, updates).double(), want, rtol=1e-4, atol=1e-2)
+            try:
+                torch.use_deterministic_algorithms(True)
+                compiled = self.compiled(gradient)
+                results = [compiled(at, updates) for _ in range(3)]
+            finally:
+                torch.use_deterministic_algorithms(False)
+            torch.testing.assert_close(results[0].double(), want, rtol=1e-4, atol=1e-2)
+            self.assertTrue(all(torch.equal(results[0], other) for other in results[1:]))
+
     def test_dropout_trains_and_follows_the_seed(self):
         module, tokens = self.Text(0.3).cuda(), torch.randint(0, 100, (2, 17), device="cuda")
         compiled = self.compiled(module)

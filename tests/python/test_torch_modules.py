@@ -238,6 +238,48 @@ class Whole(test_torch_backend.Backend):
             self.assertEqual(len(side_by_side(part, part.inputs)), 10 if (count, rows) == (5, 3) else 0)
 
 
+class Sums(test_torch_backend.Backend):
+    def functions(self):
+        """Of indices and updates, by name."""
+        rows = lambda at, u: torch.zeros(50, u.shape[1], dtype=u.dtype)
+        return {"index_add": lambda at, u: rows(at, u).index_add(0, at, u),
+                "index_put": lambda at, u: rows(at, u).index_put((at,), u, accumulate=True),
+                "scatter_add": lambda at, u: rows(at, u).scatter_add(0, at[:, None].expand(*u.shape), u),
+                "embedding": lambda at, u: torch.ops.aten.embedding_dense_backward(u, at, 50, 7, False)}
+
+    def test_sums_by_index_are_those_in_float64(self):
+        """Also of 16-bit numbers, of which eager rounds every sum."""
+        at, u = torch.randint(50, (1000,)), torch.randn(1000, 5)
+        for name, function in self.functions().items():
+            for dtype in (torch.float32, torch.bfloat16, torch.float16):
+                with self.subTest(name, dtype=dtype):
+                    updates = u.to(dtype)
+                    got = self.compiled(function)(at, updates)
+                    torch.testing.assert_close(got, function(at, updates.double()).to(dtype))
+
+    def test_sums_are_in_any_order_unless_algorithms_are_to_be_deterministic(self):
+        from heddle.torch.hir import Writer
+
+        texts, text = [], Writer.text
+
+        def noted(writer, *arguments):
+            texts.append(text(writer, *arguments))
+            return texts[-1]
+        at, u = torch.randint(50, (20,)), torch.randn(20, 5)
+        with mock.patch.object(Writer, "text", noted):
+            for name, function in self.functions().items():
+                compiled = self.compiled(function)
+                for deterministic in (False, True):  # a change compiles the graph again
+                    with self.subTest(name, deterministic=deterministic):
+                        try:
+                            torch.use_deterministic_algorithms(deterministic)
+                            texts.clear()
+                            compiled(at, u)
+                        finally:
+                            torch.use_deterministic_algorithms(False)
+                        self.assertEqual(["unordered = 1" in one for one in texts], [not deterministic])
+
+
 class Numbers(test_torch_backend.Backend):
     def test_numbers_that_a_module_writes(self):
         def write(x):

@@ -6,16 +6,19 @@
 
 namespace heddle::tile {
 
-// Common arguments of the scatter kernels. y has the shape [outer][rows][inner]. It is a copy of `data` in which
-// updates replace some rows or are combined with them.
+// Common arguments of the scatter kernels. y has the shape [outer][rows][inner]. It is a copy of `data`, or has the
+// same value everywhere, except that updates replace some rows or are combined with them.
 struct ScatterArgs {
   const void* data;
   const void* indices;
   const void* updates;
   void* y;
   int64_t rows, inner;
-  int64_t count;  // updates per column
+  int64_t count;     // updates per column
+  uint64_t fill[2];  // the bits of that value, repeated
 };
+// What y holds before the updates: a copy of `data`, the value `fill`, or, for a scatter in place, its own old content.
+enum class ScatterFrom { kData, kValue, kPlace };
 
 // One of the dimensions that index the columns of a ScatterElements (all dimensions except the scatter axis). A column
 // has no updates if its index in this dimension is `indexed` or greater.
@@ -43,6 +46,30 @@ struct ScatterNdArgs {
   int64_t extent[kScatterMostDims];
 };
 inline constexpr int kScatterChunk = 512;  // tuples per pass: a block keeps their row indices in shared memory
+
+// Arguments of the scatters that are divided by updates instead of rows of y. `outer` is 1: of a scatter of slices, a
+// row is what a tuple of `dims` indices selects; of a scatter of elements, it is one element of y, and every update is
+// one element. A launch that copies or fills y comes first.
+struct ScatterStep {
+  int64_t extent;  // of the indexed data (slices); of the updates (elements)
+  // Of elements: from one update to the next along this dimension, in y and in the indices. Along the axis of the
+  // scatter, the index decides and `stride` is 0.
+  int64_t stride, index_stride;
+};
+struct ScatterUpdatesArgs {
+  ScatterArgs common;
+  int64_t bytes;                     // of y
+  int64_t axis_extent, axis_stride;  // of elements: of y along the axis of the scatter
+  void* list;                        // entries in the order of their rows, one per update; first sorted in chunks
+  void* merged;                      // the sorted list, if there are several chunks; else the same as `list`
+  void* partials;                    // two per run and column
+  int32_t dims, unused;
+  ScatterStep dim[kScatterMostDims];  // of slices: in order; of elements: last dimension first
+};
+inline constexpr int kScatterSortThreads = 1024, kScatterSortChunk = 4096;
+inline constexpr int kScatterEntryBytes = 8;                         // a row and the number of an update
+inline constexpr int kScatterMergeWarps = 8;                         // which share the chunks
+inline constexpr int kScatterStrips = 8, kScatterStripColumns = 32;  // of a block that adds partial results
 
 // Arguments of the selection kernel. It selects the first k elements of each column of x, and stores their values and
 // positions. x has the shape [outer][n][inner], the results [outer][k][inner]. Each block processes one column.

@@ -271,10 +271,19 @@ std::span<const OpSchema> indexing_schemas() {
       {Op::kScatterElements,
        3,
        3,
-       {{"dim", kInt}, {"reduction", kText}, {"drop", kInt, false}, {"in_place", kInt, false}},
+       {{"dim", kInt},
+        {"reduction", kText},
+        {"drop", kInt, false},
+        {"in_place", kInt, false},
+        {"unordered", kInt, false}},
        infer_scatter_elements,
        eval_scatter_elements},
-      {Op::kScatterNd, 3, 3, {{"reduction", kText}, {"in_place", kInt, false}}, infer_scatter_nd, eval_scatter_nd},
+      {Op::kScatterNd,
+       3,
+       3,
+       {{"reduction", kText}, {"in_place", kInt, false}, {"unordered", kInt, false}},
+       infer_scatter_nd,
+       eval_scatter_nd},
   };
   return table;
 }

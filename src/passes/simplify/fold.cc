@@ -228,22 +228,30 @@ std::optional<ValueId> as_broadcast(ir::Rewriter& r, const Tensor& value) {
 }
 
 // Loops, branches, contractions and scatters read buffers: their constant operands are stored, however plain they are.
+// Scatters into a constant of one value do not read it.
 class Storage {
  public:
   explicit Storage(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)) {}
 
-  bool is_stored(ValueId v) const {
-    return std::any_of(readers_[v].begin(), readers_[v].end(),
-                       [&](ir::NodeId id) { return !ir::is_memory_bound(graph_.node(id).op); });
+  bool is_stored(ValueId v, const Tensor& value) const {
+    return std::any_of(readers_[v].begin(), readers_[v].end(), [&](ir::NodeId id) {
+      const Node& reader = graph_.node(id);
+      return !ir::is_memory_bound(reader.op) && !(scatters_into(reader, v) && ir::is_splat(value));
+    });
   }
-  // A broadcast of a constant that is to be a constant itself.
-  bool to_store(const Node& node) const {
+  // A broadcast of the constant `small` that is to be a constant itself.
+  bool to_store(const Node& node, const Tensor& small) const {
     constexpr int64_t kMost = 1 << 22;
-    return node.op == Op::kBroadcast && is_stored(node.outputs[0]) &&
+    return node.op == Op::kBroadcast && is_stored(node.outputs[0], small) &&
            element_count(graph_.shape(node.outputs[0])) <= kMost;
   }
 
  private:
+  static bool scatters_into(const Node& node, ValueId v) {
+    const bool scatters = node.op == Op::kScatterElements || node.op == Op::kScatterNd;
+    return scatters && std::count(node.inputs.begin() + 1, node.inputs.end(), v) == 0;
+  }
+
   const ir::Graph& graph_;
   const std::vector<std::vector<ir::NodeId>> readers_;
 };
@@ -275,13 +283,12 @@ ir::Graph fold(const ir::Graph& graph, const PassContext& context) {
   const Storage storage(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     const auto emit = [&](const Tensor& value, ValueId v) {
-      const auto wide = storage.is_stored(v) ? std::nullopt : as_broadcast(r, value);
+      const auto wide = storage.is_stored(v, value) ? std::nullopt : as_broadcast(r, value);
       return wide ? *wide : r.constant(value);
     };
     if (node.op == Op::kConstant) return std::vector{emit(node.attrs.tensor("value"), node.outputs[0])};
-    if (storage.to_store(node)) {
-      const Tensor* small = r.target().constant_of(r(node.inputs[0]));
-      if (small == nullptr) return std::nullopt;
+    const Tensor* small = node.op == Op::kBroadcast ? r.target().constant_of(r(node.inputs[0])) : nullptr;
+    if (small != nullptr && storage.to_store(node, *small)) {
       return std::vector{r.constant(gather_view(*small, *apply(StridedView::dense(small->shape()), node)))};
     }
     const auto values = Folder(r.target(), context.folded).run(graph, node, r(node.inputs));

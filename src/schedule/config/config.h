@@ -43,7 +43,7 @@ struct ScatterElementsConfig {
   bool operator==(const ScatterElementsConfig&) const = default;
 };
 
-// A scatter of slices. `rows` and `columns`: rows and columns per warp.
+// A scatter of slices. `rows` and `columns`: rows and columns per warp, or per task of a CPU.
 struct ScatterSlicesConfig {
   static constexpr std::string_view kName = "scatter_nd";
   static constexpr int64_t kThreads = 256;  // threads per block
@@ -51,6 +51,30 @@ struct ScatterSlicesConfig {
 
   static void fields(auto& c, auto&& f) { f("rows", c.rows), f("columns", c.columns); }
   bool operator==(const ScatterSlicesConfig&) const = default;
+};
+
+// A scatter that adds with atomic operations, divided by updates. `vector`: neighbouring columns per thread. `run`:
+// consecutive updates per thread.
+struct ScatterAtomicConfig {
+  static constexpr std::string_view kName = "scatter_atomic";
+  static constexpr int64_t kThreads = 256;  // threads per block
+  int64_t vector = 1, run = 1;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("vector", c.vector), f("run", c.run); }
+  bool operator==(const ScatterAtomicConfig&) const = default;
+};
+
+// A scatter whose updates are sorted by row. `vector`: neighbouring columns per thread. `run`: sorted updates per
+// thread.
+struct ScatterSortedConfig {
+  static constexpr std::string_view kName = "scatter_sorted";
+  static constexpr int64_t kThreads = 256;  // threads per block that combines updates
+  int64_t vector = 1, run = 8;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("vector", c.vector), f("run", c.run); }
+  bool operator==(const ScatterSortedConfig&) const = default;
 };
 
 // A top-k selection. `threads`: threads per block. A block processes one column.
@@ -362,19 +386,21 @@ struct CudaBackToBackConfig {
 };
 
 // Expands F(C) for each struct C above except NoChoice.
-#define HEDDLE_CONFIG_FAMILIES(F)                                                                                \
-  F(LoopConfig)                                                                                                  \
-  F(ScatterElementsConfig)                                                                                       \
-  F(ScatterSlicesConfig)                                                                                         \
-  F(SelectConfig)                                                                                                \
-  F(CpuGemmConfig)                                                                                               \
-  F(CpuGemvConfig)                                                                                               \
-  F(CpuConvConfig) F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig) F(RegisterTiledWindowConfig)      \
-      F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig)             \
-          F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig) \
-              F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) F(SimtConfig)         \
-                  F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(KReductionConfig)                 \
-                      F(CudaBackToBackConfig)
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                                      \
+  F(LoopConfig)                                                                                                        \
+  F(ScatterElementsConfig)                                                                                             \
+  F(ScatterSlicesConfig)                                                                                               \
+  F(ScatterAtomicConfig)                                                                                               \
+  F(ScatterSortedConfig)                                                                                               \
+  F(SelectConfig)                                                                                                      \
+  F(CpuGemmConfig)                                                                                                     \
+  F(CpuGemvConfig)                                                                                                     \
+  F(CpuConvConfig)                                                                                                     \
+  F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) \
+      F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig)         \
+          F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) \
+              F(MisalignedConfig) F(MmaConfig) F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig)                        \
+                  F(RegisterDirectConfig) F(KReductionConfig) F(CudaBackToBackConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. The class is not a
 // std::variant, because the code that copies and compares so many types would be a tenth of the code of each

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/divide.h"
+#include "ir/reference/scalar.h"
 #include "schedule/backend.h"
 #include "schedule/expr/expr.h"
 #include "schedule/floor.h"
+#include "schedule/region/cuda/scatter.h"
 
 namespace heddle::schedule {
 namespace {
@@ -31,7 +34,7 @@ double bytes_of(const ir::TensorType& type) {
 int64_t StandaloneDesc::parts() const {
   switch (op) {
     case Op::kScatterElements:
-      return dim == 0 ? 1 : data[0];
+      return data[dim == 0 && data.size() > 1 ? 1 : 0];
     case Op::kScatterNd:
       return product(data, static_cast<size_t>(indices.back()), data.size());
     default:
@@ -66,46 +69,33 @@ std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, co
 
 namespace {
 
-constexpr int64_t kFewUpdates = 64;  // of a column: looking at them takes less time than copying
-
-// These return the threads of a block.
-//
-// Threads that share a column: as many as copy at full speed, or fewer where each of them looks at many indices.
-int64_t map_elements_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
-  constexpr int64_t kCopying = 1024, kLooking = 32;  // threads of a SM
-  const StandaloneDesc::Columns columns = desc.columns();
-  const bool few = columns.updates <= kFewUpdates && !desc.in_place;
-  const int64_t wanted = cuda.sms * (few ? kCopying : kLooking), number = columns.outer * columns.inner;
-  ScatterElementsConfig c;
-  while (!desc.in_place && c.sharers < columns.rows && c.sharers * number < wanted) c.sharers *= 2;
-  c.threads = few ? 256 : 64;
-  config.tasks = ceil_div(number * c.sharers, c.threads);
-  config.choice = c;
-  return c.threads;
-}
-
-// All warps look at all updates.
-int64_t map_slices_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
-  constexpr int64_t kWarps = ScatterSlicesConfig::kThreads / 32, kCopying = 32, kLooking = 8;  // warps of a SM
-  constexpr int64_t kMostColumns = 128;
-  const StandaloneDesc::Columns columns = desc.columns();
-  ScatterSlicesConfig c;
-  c.columns = std::min(columns.inner, kMostColumns);
-  const int64_t chunks = ceil_div(columns.inner, c.columns);
-  const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates && !desc.in_place ? kCopying : kLooking);
-  c.rows = ceil_div(columns.rows, std::clamp<int64_t>(wanted / chunks, 1, columns.rows));
-  config.tasks = ceil_div(ceil_div(columns.rows, c.rows) * chunks, kWarps);
-  config.choice = c;
-  return c.kThreads;
-}
-
-// A block has a column.
+// Returns the threads of a block. A block has a column.
 int64_t map_selection_to_cuda(Config& config, const StandaloneDesc& desc) {
   const int64_t n = desc.data[static_cast<size_t>(desc.dim)];
   const SelectConfig c{n <= 64 ? 32 : n <= 512 ? 128 : n <= 2048 ? 512 : 1024};
   config.choice = c;
   config.tasks = desc.parts();
   return c.threads;
+}
+
+// Tasks have whole rows, which are contiguous, and share rows only if there are fewer rows than threads. Every task
+// reads all indices. So beyond one for each thread, there are only as many tasks as read few bytes compared with those
+// that are moved.
+void map_slices_to_cpu(Config& config, const StandaloneDesc& desc, int64_t tasks, double seconds,
+                       const CpuTarget& cpu) {
+  constexpr double kMostRead = 0.125;
+  constexpr int64_t kLeastBytes = 256;  // of a row for each task
+  const StandaloneDesc::Columns columns = desc.columns();
+  const double read = static_cast<double>(element_count(desc.indices)) * static_cast<double>(size_of(desc.index_dtype));
+  const double moved = seconds * cpu.copy_gbps * 1e9;
+  tasks = std::min(tasks, std::max<int64_t>(cpu.threads, static_cast<int64_t>(kMostRead * moved / read)));
+  const int64_t inner = desc.parts(), bytes = inner * static_cast<int64_t>(size_of(desc.dtype));
+  ScatterSlicesConfig c;
+  c.rows = ceil_div(columns.rows, std::min(tasks, columns.rows));
+  const int64_t down = ceil_div(columns.rows, c.rows);
+  c.columns = down >= cpu.threads ? inner : ceil_div(inner, std::clamp<int64_t>(bytes / kLeastBytes, 1, tasks / down));
+  config.choice = c;
+  config.tasks = down * ceil_div(inner, c.columns);
 }
 
 }  // namespace
@@ -120,17 +110,21 @@ void map_standalone(Config& config, const StandaloneDesc& desc, const std::strin
     const auto wanted = static_cast<int64_t>(seconds / (1e-6 * cpu.model.task_us)) + 1;
     tasks = std::clamp<int64_t>(wanted, cpu.threads, 16 * cpu.threads);
   }
-  const int64_t parts = desc.parts();
-  config.choice = NoChoice{std::string(ir::to_string(desc.op))};
-  config.tasks = std::min(parts, tasks);
-  config.reason = fmt::format("{}, {} independent parts", what, parts);
+  config.predicted_us = 1e6 * seconds / static_cast<double>(std::min<int64_t>(tasks, cpu.threads));
+  if (desc.op == Op::kScatterNd) {
+    map_slices_to_cpu(config, desc, tasks, seconds, cpu);
+  } else {
+    config.choice = NoChoice{std::string(ir::to_string(desc.op))};
+    config.tasks = std::min(desc.parts(), tasks);
+  }
+  config.reason = fmt::format("{}, {} tasks", what, config.tasks);
 }
 
 void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const CudaTarget& cuda) {
-  const int64_t threads = desc.op == Op::kTopK              ? map_selection_to_cuda(config, desc)
-                          : desc.op == Op::kScatterElements ? map_elements_to_cuda(config, desc, cuda)
-                                                            : map_slices_to_cuda(config, desc, cuda);
+  const bool selects = desc.op == Op::kTopK;
+  const int64_t threads = selects ? map_selection_to_cuda(config, desc) : map_scatter_to_cuda(config, desc, cuda);
   config.reason = fmt::format("{}, {} blocks of {} threads", what, config.tasks, threads);
+  if (!selects) config.reason += fmt::format(", {}, {:.1f} us predicted", name_of(config), config.predicted_us);
 }
 
 StandaloneDesc::Columns StandaloneDesc::columns() const {
@@ -158,9 +152,24 @@ Shape StandaloneDesc::index_strides() const {
 
 namespace {
 
-// What the kernel reads: of what is written in place, nothing of the data that has no update.
-std::vector<ir::ValueId> values_read(const ir::Node& node) {
-  return {node.inputs.begin() + (ir::is_in_place(node) ? 1 : 0), node.inputs.end()};
+// The bits of the element that a value consists of, if it is a constant of whole bytes with equal elements.
+std::optional<uint64_t> fill_of(const ir::Graph& graph, ir::ValueId v) {
+  const ir::Node* node = &graph.producer(v);
+  while (node->op == Op::kBroadcast || node->op == Op::kReshape || node->op == Op::kTranspose) {
+    node = &graph.producer(node->inputs[0]);
+  }
+  if (node->op != Op::kConstant) return std::nullopt;
+  const Tensor& constant = node->attrs.tensor("value");
+  if (bits_of(constant.dtype()) % 8 != 0 || !ir::is_splat(constant)) return std::nullopt;
+  uint64_t bits = 0;
+  std::memcpy(&bits, constant.data(), size_of(constant.dtype()));
+  return bits;
+}
+
+// What the kernel reads: nothing of data that is written in place or that is one value.
+std::vector<ir::ValueId> values_read(const ir::Graph& graph, const ir::Node& node) {
+  const bool skips = node.op != Op::kTopK && (ir::is_in_place(node) || fill_of(graph, node.inputs[0]));
+  return {node.inputs.begin() + (skips ? 1 : 0), node.inputs.end()};
 }
 
 // What the kernel of a scatter in place moves: indices, and each update in and out.
@@ -177,7 +186,7 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
   ScheduledKernel kernel;
   const double bandwidth = target.copy_bytes_per_second();
   double seconds = 0;
-  const std::vector<ir::ValueId> read = values_read(node);
+  const std::vector<ir::ValueId> read = values_read(graph, node);
   for (const auto* values : {&read, &node.outputs}) {
     const bool input = values == &read;
     for (ir::ValueId v : *values) {
@@ -202,6 +211,8 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
     desc->index_dtype = graph.dtype(node.inputs[1]);
     desc->indices = graph.shape(node.inputs[1]);
     desc->reduction = node.attrs.text("reduction");
+    desc->unordered = node.attrs.has("unordered") && node.attrs.flag("unordered");
+    if (!desc->in_place) desc->fill = fill_of(graph, node.inputs[0]);
     if (node.op == Op::kScatterElements) {
       desc->dim = node.attrs.integer("dim");
       desc->index = std::exchange(desc->indices, graph.shape(node.inputs[2]));
@@ -224,7 +235,7 @@ std::optional<ScheduledKernel> standalone_kernel(const ir::Graph& graph, const i
                                                  const std::function<void(ir::ValueId, const std::string&)>& make_first,
                                                  const std::function<Binding(ir::ValueId)>& binding) {
   // A reshape of what is in memory is in memory.
-  std::vector<ir::ValueId> operands = values_read(node);
+  std::vector<ir::ValueId> operands = values_read(graph, node);
   for (ir::ValueId& v : operands) {
     ir::ValueId under = v;
     while (!is_input(under) && graph.producer(under).op == Op::kReshape) under = graph.producer(under).inputs[0];

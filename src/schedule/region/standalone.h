@@ -20,13 +20,15 @@ struct StandaloneDesc {
   bool largest = true;
   std::string reduction;  // for a scatter: "none", "add", "mul", "max" or "min"
   bool drop = false;      // for a scatter of elements: updates with an index out of range are ignored
-  // For a scatter: the memory of the result already contains the data. The operands are then the indices, the updates
-  // and the result.
+  bool unordered = false;  // for a scatter: updates of one element may be added in any order
+  // For a scatter: the memory of the result already contains the data, or the data is one value, whose bits are `fill`.
+  // In both cases, the operands are the indices, the updates and the result.
   bool in_place = false;
+  std::optional<uint64_t> fill;
 
   // The number of parts that can be processed independently. For a scatter of elements, a part is the data at one index
-  // of the first dimension, or all data if the scatter is along this dimension. For a scatter of slices, a part is the
-  // data at one position within the slices. For a selection, a part is a column along `dim`.
+  // of the first dimension along which nothing is scattered, or one element of a vector. For a scatter of slices, a part
+  // is the data at one position within the slices. For a selection, a part is a column along `dim`.
   int64_t parts() const;
   // The data as [outer][rows][inner]. An update or a selection works on the rows of a column. Elements that are moved
   // together count as one element of at most 16 bytes.

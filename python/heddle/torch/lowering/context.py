@@ -185,6 +185,11 @@ def wide(dtype: str) -> str:
     return "f32" if dtype in ("f16", "bf16") else dtype
 
 
+def any_order() -> Dict[str, int]:
+    """The attribute of a scatter that says that sums may be added in any order, as in eager: atomic operations then add them."""
+    return {} if torch.are_deterministic_algorithms_enabled() else {"unordered": 1}
+
+
 def rounded_once(lowering: Lowering) -> Lowering:
     """For a lowering of several operations: on types of 16 bits they compute in f32, and the result is rounded, as in eager."""
     @functools.wraps(lowering)

@@ -5,7 +5,7 @@ from typing import Any, Optional, Sequence
 import torch
 
 from heddle.torch.hir import Value
-from heddle.torch.lowering.context import Context, Unsupported, count, dim_of, is_float, lowers
+from heddle.torch.lowering.context import Context, Unsupported, any_order, count, dim_of, is_float, lowers, wide
 from heddle.torch.shapes import inverse
 
 aten = torch.ops.aten
@@ -88,8 +88,17 @@ def index_put(c: Context, x: Value, indices: Sequence[Optional[Value]], values: 
     at = _Indexed(c, x, indices)
     updates = c.broadcast(values, [([*at.positions.shape[:-1], *at.kept])[d] for d in at.order])
     front, updates = c.transpose(x, at.perm), c.transpose(updates, inverse(at.order))
-    made = c.emit("scatter_nd", [front, at.positions, updates], x.dtype, front.shape, reduction="add" if accumulate else "none")
+    made = _sum_of_slices(c, front, at.positions, updates) if accumulate else c.emit(
+        "scatter_nd", [front, at.positions, updates], x.dtype, front.shape, reduction="none")
     return c.transpose(made, inverse(at.perm))
+
+
+def _sum_of_slices(c: Context, x: Value, positions: Value, updates: Value) -> Value:
+    """x with updates added at positions [..., n] of its first n dimensions, in f32 for types of 16 bits. The result has their type."""
+    dtype = updates.dtype
+    x, updates = c.cast(x, wide(dtype)), c.cast(updates, wide(dtype))
+    made = c.emit("scatter_nd", [x, positions, updates], x.dtype, x.shape, reduction="add", **any_order())
+    return c.cast(made, dtype)
 
 
 def _scatter(c: Context, x: Value, dim: int, indices: Value, updates: Value, reduction: str) -> Value:
@@ -99,8 +108,11 @@ def _scatter(c: Context, x: Value, dim: int, indices: Value, updates: Value, red
     x, indices, updates = _line(c, x), _line(c, indices), _line(c, updates)
     for d, extent in enumerate(indices.shape):  # PyTorch allows more updates than indices
         updates = c.slice(updates, d, 0, extent)
-    made = c.emit("scatter_elements", [x, indices, updates], x.dtype, x.shape, dim=dim_of(dim, len(x.shape)), reduction=reduction)
-    return c.reshape(made, shape)
+    dtype, order = x.dtype, any_order() if reduction == "add" else {}
+    if reduction == "add":
+        x, updates = c.cast(x, wide(dtype)), c.cast(updates, wide(dtype))
+    made = c.emit("scatter_elements", [x, indices, updates], x.dtype, x.shape, dim=dim_of(dim, len(x.shape)), reduction=reduction, **order)
+    return c.reshape(c.cast(made, dtype), shape)
 
 
 @lowers(aten.scatter.src)
@@ -172,5 +184,4 @@ def embedding_dense_backward(c: Context, gradient: Value, indices: Value, rows: 
     if padding >= 0:
         is_kept = c.broadcast(c.compare("ne", flat, padding), updates.shape)
         updates = c.select(is_kept, updates, c.writer.constant(0, updates.dtype, updates.shape))
-    zeros = c.writer.constant(0, gradient.dtype, [rows, width])
-    return c.emit("scatter_nd", [zeros, flat, updates], gradient.dtype, [rows, width], reduction="add")
+    return _sum_of_slices(c, c.writer.constant(0, wide(gradient.dtype), [rows, width]), flat, updates)

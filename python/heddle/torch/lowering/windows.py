@@ -6,7 +6,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 
 from heddle.torch.hir import Value
-from heddle.torch.lowering.context import Context, Unsupported, count, is_float, lowers, overload_of, wide
+from heddle.torch.lowering.context import Context, Unsupported, any_order, count, is_float, lowers, overload_of, wide
 from heddle.torch.lowering.views import constant_pad, with_zeros
 from heddle.torch.shapes import inverse
 
@@ -84,10 +84,10 @@ def max_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[in
         return _gathered_gradient(c, gradient, x, windows, around, positions, len(kernel))
     lead = list(x.shape[:-len(kernel)])
     plane, taken = math.prod(x.shape[-len(kernel):]), math.prod(gradient.shape[-len(kernel):])
-    zeros = c.writer.constant(0, x.dtype, [*lead, plane])
-    at, updates = c.reshape(positions, [*lead, taken]), c.reshape(gradient, [*lead, taken])
-    made = c.emit("scatter_elements", [zeros, at, updates], x.dtype, zeros.shape, dim=len(lead), reduction="add")
-    return c.reshape(made, x.shape)
+    zeros = c.writer.constant(0, wide(x.dtype), [*lead, plane])
+    at, updates = c.reshape(positions, [*lead, taken]), c.reshape(c.cast(gradient, zeros.dtype), [*lead, taken])
+    made = c.emit("scatter_elements", [zeros, at, updates], zeros.dtype, zeros.shape, dim=len(lead), reduction="add", **any_order())
+    return c.reshape(c.cast(made, x.dtype), x.shape)
 
 
 def _flat_positions(c: Context, shape: Sequence[int], rank: int) -> Value:

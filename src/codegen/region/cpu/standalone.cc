@@ -32,16 +32,23 @@ std::string list(const Shape& shape, const Number& number) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-void write_scatter(const schedule::StandaloneDesc& body, const Number& number, bool marked, Writer& out) {
+void write_scatter(const schedule::StandaloneDesc& body, const schedule::Config& config, const Number& number,
+                   bool marked, Writer& out) {
   const std::string_view storage = marked ? "const" : "static constexpr";
   const bool moved = body.reduction == "none";
   const std::string type = moved ? moved_type(body.dtype) : std::string(storage_type(body.dtype));
   int operand = 0;
-  if (body.in_place) {
-    out.line("const {}* data = nullptr;  // y holds it", type);
+  if (body.in_place || body.fill) {
+    out.line("const {}* data = nullptr;{}", type, body.in_place ? "  // y holds it" : "");
   } else {
     out.line("const auto* data = static_cast<const {}*>(operands[{}]);", type, operand++);
   }
+  if (body.fill) {
+    out.line("const uint64_t bits = {:#x}u;  // of each element before the updates", *body.fill);
+    out.line("{} value;", type);
+    out.line("__builtin_memcpy(&value, &bits, sizeof(value));");
+  }
+  out.line("const {}* fill = {};", type, body.fill ? "&value" : "nullptr");
   out.line("const auto* indices = static_cast<const {}*>(operands[{}]);", storage_type(body.index_dtype), operand++);
   out.line("const auto* updates = static_cast<const {}*>(operands[{}]);", type, operand++);
   out.line("auto* y = static_cast<{}*>(operands[{}]);", type, operand);
@@ -49,14 +56,17 @@ void write_scatter(const schedule::StandaloneDesc& body, const Number& number, b
   if (body.op == Op::kScatterElements) {
     out.line("{} int64_t index_shape[] = {{{}}};", storage, list(body.indices, number));
     out.line("{} int64_t index_stride[] = {{{}}};", storage, list(body.index_strides(), number));
-    out.line("tile::scatter_elements<{}, {}, {}, {}>(data, indices, updates, y, shape, index_shape, index_stride,",
-             scatter_combiner(body.reduction), body.data.size(), body.dim, body.drop);
+    out.line(
+        "tile::scatter_elements<{}, {}, {}, {}>(data, fill, indices, updates, y, shape, index_shape, index_stride,",
+        scatter_combiner(body.reduction), body.data.size(), body.dim, body.drop);
     out.line("                       first, last);");
     return;
   }
   const int64_t depth = body.indices.back();
-  out.line("tile::scatter_nd<{}, {}, {}>(data, indices, updates, y, shape, {}, first, last);",
-           scatter_combiner(body.reduction), body.data.size(), depth, number(element_count(body.indices) / depth));
+  const auto& blocks = config.as<schedule::ScatterSlicesConfig>();
+  out.line("tile::scatter_nd<{}, {}, {}>(data, fill, indices, updates, y, shape, {}, {}, {}, first, last);",
+           scatter_combiner(body.reduction), body.data.size(), depth, number(element_count(body.indices) / depth),
+           number(blocks.rows), number(blocks.columns));
 }
 
 void write_selection(const schedule::StandaloneDesc& body, const Number& number, Writer& out) {
@@ -82,8 +92,8 @@ KernelSource emit_cpu_standalone(const schedule::KernelDesc& desc, const schedul
   Writer out(1);
   if (marked) out.raw(argument_line(argument_array(desc.operands.size())));
   const auto number = [&](int64_t value) { return marked ? codegen::marked(value) : fmt::format("{}", value); };
-  out.line("const int64_t first = begin * {0} / {1}, last = end * {0} / {1};", number(body.parts()),
-           number(config.tasks));
+  const int64_t parts = body.op == Op::kScatterNd ? config.tasks : body.parts();
+  out.line("const int64_t first = begin * {0} / {1}, last = end * {0} / {1};", number(parts), number(config.tasks));
   CpuFunction function{config.reason};
   KernelSource& source = function.source;
   if (body.op == Op::kTopK) {
@@ -92,7 +102,7 @@ KernelSource emit_cpu_standalone(const schedule::KernelDesc& desc, const schedul
     constexpr int64_t kCandidate = 16;  // the widest key with its position
     source.scratch_bytes = body.k * kCandidate;
   } else {
-    write_scatter(body, number, marked, out);
+    write_scatter(body, config, number, marked, out);
     source.includes = {"tile/kernel/cpu/scatter.h"};
   }
   function.body = out.text();

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "schedule/region/cuda/scatter.h"
 #include "target/argument_block.h"
 #include "tile/core/cuda_standalone.h"
 
@@ -47,75 +48,6 @@ CudaLaunch launch_of(const Args& args, int64_t blocks, int64_t threads) {
   launch.block = static_cast<uint32_t>(threads);
   launch.arguments = {argument_bytes(args)};
   return launch;
-}
-
-tile::ScatterArgs common_args(const StandaloneDesc::Columns& columns) {
-  tile::ScatterArgs args{};
-  args.rows = columns.rows, args.inner = columns.inner;
-  args.count = columns.updates;
-  return args;
-}
-
-// The dimensions of the columns, last first; those that both shapes have whole are one with the one before.
-tile::ScatterElementsArgs elements_args(const StandaloneDesc& body, const ScatterElementsConfig& config) {
-  tile::ScatterElementsArgs args{};
-  const StandaloneDesc::Columns columns = body.columns();
-  args.common = common_args(columns);
-  args.threads = columns.outer * config.sharers * columns.inner;
-  while (int64_t{1} << args.shares < config.sharers) ++args.shares;
-  HEDDLE_CHECK(int64_t{1} << args.shares == config.sharers, "{} threads share a column", config.sharers);
-  const auto scattered = static_cast<size_t>(body.dim);
-  const Shape index_strides = body.index_strides();
-  int64_t stride = 1;
-  bool joins = false;
-  for (size_t d = body.data.size(); d-- > 0; stride *= body.indices[d]) {
-    if (d == scattered) {
-      args.step = stride;
-      args.index_step = index_strides[d];
-      args.inner_dims = args.dims;
-      joins = false;
-      continue;
-    }
-    const bool whole = body.indices[d] == body.data[d];
-    if (joins && index_strides[d] == args.dim[args.dims - 1].index_stride * args.dim[args.dims - 1].indexed) {
-      tile::ScatterDim& last = args.dim[args.dims - 1];
-      last.indexed *= body.indices[d];
-      last.extent *= body.data[d];
-    } else {
-      args.dim[args.dims++] = {body.data[d], body.indices[d], stride, index_strides[d]};
-    }
-    joins = whole;
-  }
-  return args;
-}
-
-tile::ScatterNdArgs nd_args(const StandaloneDesc& body, const ScatterSlicesConfig& config) {
-  tile::ScatterNdArgs args{};
-  args.common = common_args(body.columns());
-  args.block_rows = config.rows, args.chunk = config.columns;
-  args.chunks = ceil_div(args.common.inner, args.chunk);
-  args.depth = static_cast<int32_t>(body.indices.back());
-  for (size_t d = 0; d < static_cast<size_t>(args.depth); ++d) args.extent[d] = body.data[d];
-  return args;
-}
-
-KernelLaunches plan_scatter(const StandaloneDesc& desc, const Config& config) {
-  CudaLaunch launch;
-  if (desc.op == ir::Op::kScatterNd) {
-    const auto& c = config.as<ScatterSlicesConfig>();
-    launch = launch_of(nd_args(desc, c), config.tasks, c.kThreads);
-    launch.shared_bytes = static_cast<uint32_t>(tile::kScatterChunk * sizeof(int64_t));
-  } else {
-    const auto& c = config.as<ScatterElementsConfig>();
-    launch = launch_of(elements_args(desc, c), config.tasks, c.threads);
-  }
-  int operand = 0;
-  if (!desc.in_place) launch.pointers.push_back({0, offsetof(tile::ScatterArgs, data), operand++});
-  for (const size_t at :
-       {offsetof(tile::ScatterArgs, indices), offsetof(tile::ScatterArgs, updates), offsetof(tile::ScatterArgs, y)}) {
-    launch.pointers.push_back({0, static_cast<int>(at), operand++});
-  }
-  return {{std::move(launch)}};
 }
 
 KernelLaunches plan_selection(const StandaloneDesc& desc, const Config& config, int own) {
@@ -199,7 +131,7 @@ KernelLaunches plan_launches(const CudaStitchDesc& body, size_t operands) {
 
 KernelLaunches plan_launches(const StandaloneDesc& desc, const Config& config, size_t operands) {
   return desc.op == ir::Op::kTopK ? plan_selection(desc, config, static_cast<int>(operands))
-                                  : plan_scatter(desc, config);
+                                  : plan_scatter(desc, config, static_cast<int>(operands));
 }
 
 KernelLaunches plan_launches(const CudaBundleDesc& bundle, size_t operands) {
