@@ -1,12 +1,20 @@
-"""Heddle in PyTorch: a backend of torch.compile, and operators from compiled models and from kernels.
+"""Heddle in PyTorch: a backend of torch.compile, operators from compiled models and from kernels, and optimisers.
 
 Importing this module does not import torch. Its functions do.
 """
+import importlib
 from typing import Any
 
-from heddle.torch.custom_ops import custom_op, operator
+from heddle.torch.custom_ops import custom_op, import_torch, operator
 
-__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "profile", "verify"]
+__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "optim", "profile", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "optim":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_torch()
+    return importlib.import_module("heddle.torch.optim")
 
 
 def heddle_backend(graph_module: Any, example_inputs: Any, **options: Any) -> Any:
