@@ -152,8 +152,8 @@ class Modules(unittest.TestCase):
             wide(x.double()).backward()
             for one, other in zip(ours.parameters(), wide.parameters()):
                 torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-4, atol=1e-6)
-            with torch.no_grad():
-                torch.testing.assert_close(compiled(x).double(), wide(x.double()), rtol=1e-5, atol=1e-6)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x).double(), wide(x.double()), rtol=1e-5, atol=1e-6)
 
     def test_operators_follow_the_rules_of_torch(self):
         x, weights, states = torch.randn(3, 2, 1, 24), torch.randn(1, 24, 6), torch.randn(2, 1, 2, 6)
