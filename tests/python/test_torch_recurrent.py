@@ -1,6 +1,7 @@
 """Recurrent modules of heddle.torch.prepare(), compared with torch.nn in float64, and their kernels on the emulated GPU."""
 import copy
 import os
+import pickle
 import sys
 import unittest
 
@@ -99,6 +100,8 @@ class Modules(unittest.TestCase):
         optimizer.step()
         self.assertFalse(torch.equal(ours.state_dict()["first.weight_hh_l0"], before["first.weight_hh_l0"]))
         Net().load_state_dict(ours.state_dict())
+        x = torch.randn(2, 4, 6, device=DEVICE)
+        self.assertTrue(torch.equal(pickle.loads(pickle.dumps(ours))(x), ours(x)))
 
     def test_what_stays(self):
         for module in (torch.nn.LSTM(4, 300), torch.nn.LSTM(4, 8, proj_size=3), torch.nn.RNN(4, 8)):

@@ -15,7 +15,8 @@ class _Recurrent(torch.nn.Module):
     def in_place_of(cls, module: torch.nn.RNNBase) -> "_Recurrent":
         made = cls.__new__(cls)
         made.__dict__.update(module.__dict__)
-        made.__dict__.pop("_flat_weights", None)  # which would not follow the parameters
+        for name in ("_flat_weights", "_flat_weight_refs"):  # which would not follow the parameters
+            made.__dict__.pop(name, None)
         return made
 
     def flatten_parameters(self) -> None:
@@ -102,8 +103,7 @@ class GRU(_Recurrent):
 
 
 _REPLACED = {torch.nn.LSTM: LSTM, torch.nn.GRU: GRU}
-# Programs read the recurrent matrix in every step. Beyond this size cuDNN, which divides it among SMs, is expected to be faster.
-_MOST_UNITS = 256
+_MOST_UNITS = 256  # a program reads the recurrent matrix in every step, and two parts of larger ones do not fit into shared memory
 
 
 def prepare(module: torch.nn.Module) -> torch.nn.Module:
