@@ -13,6 +13,7 @@ from heddle.torch.custom_ops import operator
 from heddle.torch.recurrent.kernels import gru_backward_kernel, gru_kernel, lstm_backward_kernel, lstm_kernel
 
 Tensor = torch.Tensor
+_ROWS = 16  # sequences of a program: the least that tensor cores multiply; with 32, the registers of 256 units spill
 _MOST_RESIDENT = 64  # units whose matrix of four gates the registers of a program hold
 
 
@@ -22,13 +23,11 @@ def _launch(kernel: Any, sequence: Tensor, weights: Tensor, batch_first: bool, a
     rows, steps, by_time, by_row = (first, second, 1, second) if batch_first else (second, first, second, 1)
     on_gpu, is_double = weights.device.type == "cuda", weights.dtype == torch.float64
     tf32 = on_gpu and not is_double and torch.backends.cudnn.allow_tf32
-    # More sequences than the SMs can take 16 of each: twice as many share the reading of a matrix.
-    tile_rows = 32 if on_gpu and rows > 1024 else 16
-    kernel[(tile.cdiv(rows, tile_rows), directions)](
-        *arguments, steps, rows, by_time, by_row, DIRECTIONS=directions, UNITS=units, ROWS=tile_rows,
+    kernel[(tile.cdiv(rows, _ROWS), directions)](
+        *arguments, steps, rows, by_time, by_row, DIRECTIONS=directions, UNITS=units, ROWS=_ROWS,
         PART=32 if weights.dtype.itemsize == 2 else 16,  # two parts of four gates of 256 units fit into shared memory
         PRECISION="tf32" if tf32 else "ieee", RESIDENT=on_gpu and units <= _MOST_RESIDENT, WIDE=tl.float64 if is_double else tl.float32,
-        num_warps=tile_rows // 2)
+        num_warps=8)
 
 
 def _lstm(x: Tensor, weights: Tensor, h0: Tensor, c0: Tensor, batch_first: bool,
