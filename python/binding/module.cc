@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "addresses.h"
 #include "base/interface/option.h"
 #include "base/near_miss.h"
 #include "cli/arguments.h"
@@ -56,6 +57,7 @@ NB_MODULE(_core, module) {
   heddle::python::register_model(module);
   heddle::python::register_torch_tensors(module);
   heddle::python::register_graph(module);
+  heddle::python::register_addresses(module);
   heddle::python::register_ops(module);
   heddle::python::register_reference(module);
   heddle::python::register_tile(module);

@@ -1,12 +1,20 @@
-"""Heddle in PyTorch: a backend of torch.compile, and operators from compiled models and from kernels.
+"""Heddle in PyTorch: a backend of torch.compile, operators from compiled models and from kernels, and optimisers.
 
 Importing this module does not import torch. Its functions do.
 """
+import importlib
 from typing import Any
 
-from heddle.torch.custom_ops import custom_op, operator
+from heddle.torch.custom_ops import custom_op, import_torch, operator
 
-__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "profile", "verify"]
+__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "optim", "prepare", "profile", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "optim":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_torch()
+    return importlib.import_module("heddle.torch.optim")
 
 
 def heddle_backend(graph_module: Any, example_inputs: Any, **options: Any) -> Any:
@@ -44,6 +52,18 @@ def export(module: Any, inputs: Any, path: Any, *, keywords: Any = None, **optio
     from heddle.torch.plan_file import export as exported
 
     return exported(module, inputs, path, keywords, options)
+
+
+def prepare(module: Any) -> Any:
+    """Puts modules of Heddle in the place of torch.nn.LSTM and torch.nn.GRU within `module`, and returns it, or its replacement.
+
+    torch.compile breaks its graph at those of torch.nn. Parameters stay the same objects under the same names, so checkpoints
+    and optimisers keep working. A layer runs as a product for all steps and one kernel, with or without torch.compile.
+    Modules with more than 256 hidden units or with `proj_size` stay as they are. Packed sequences are refused.
+    """
+    from heddle.torch.recurrent.modules import prepare as prepared
+
+    return prepared(module)
 
 
 def profile(module: Any, *inputs: Any, seconds: float = 1, **options: Any) -> Any:

@@ -11,7 +11,7 @@ __all__ = ["custom_op", "operator"]
 _libraries: List[Any] = []  # an operator lives as long as its torch.library.Library
 
 
-def _torch() -> Any:
+def import_torch() -> Any:
     try:
         import torch
     except ImportError as reason:
@@ -37,7 +37,7 @@ def custom_op(model: Model, name: str) -> Callable[..., Any]:
 
     Raises heddle.InputError for a name that is none or that exists, and where torch is missing.
     """
-    torch = _torch()
+    torch = import_torch()
     _check_name(torch, name, "heddle.torch.custom_op")
     dtypes = [torch_dtypes(torch)[port.dtype] for port in model.outputs]
     alignment = 1 if model.device == "cpu" else 16
@@ -92,7 +92,7 @@ def operator(fn: Any, name: str, *, mutates: Sequence[str] = (), schema: Optiona
     """
     from heddle.tile.runtime.recording import Recorder, recording
 
-    torch = _torch()
+    torch = import_torch()
     _check_name(torch, name, "heddle.torch.operator")
     schema = schema or _schema_of(torch, fn, set(mutates))
 

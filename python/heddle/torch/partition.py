@@ -25,7 +25,8 @@ class Part(NamedTuple):
 
 
 class Fallback(NamedTuple):
-    """A node that PyTorch runs, and the reason. The reason is "" for views, items and seeds, which compute nothing of the graph's."""
+    """A node that PyTorch runs, and the reason. It is "" for views, items and seeds, which compute nothing of the graph's, and for
+    operators of Heddle's own."""
 
     node: Node
     reason: str
@@ -99,6 +100,10 @@ def _elements(node: Node) -> int:
     return count if isinstance(count, int) else 0
 
 
+def _is_own(node: Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "heddle"
+
+
 def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool]) -> Division:
     """Divides a graph. `why_not` gives the reason why a node cannot be compiled, "" if it can. `is_known` says whether the
     shapes of the arguments decide a number of the graph."""
@@ -135,6 +140,9 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         if node.target is SEEDS:  # before the first part, which reads them
             level[node] = -1
             others.setdefault(-1, []).append(Fallback(node, ""))
+            continue
+        if _is_own(node):
+            others.setdefault(level[node], []).append(Fallback(node, ""))
             continue
         fallbacks.append(Fallback(node, reason))
         others.setdefault(level[node], []).append(fallbacks[-1])

@@ -1,0 +1,1 @@
+"""LSTM and GRU as operators with gradients (heddle.torch.prepare)."""
