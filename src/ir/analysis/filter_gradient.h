@@ -17,8 +17,8 @@ struct FilterGradient {
   std::vector<NodeId> views;        // the layout changes, from the operands up
 };
 
-// Returns nullopt if `conv` is no such convolution. `may_view(view, reader)` tells whether the kernel of the convolution
-// may apply the layout change `view`, which `reader` reads.
+// Returns nullopt if `conv` is no such convolution. `may_view(view, reader)` tells whether the kernel of the
+// convolution may apply the layout change `view`, which `reader` reads.
 std::optional<FilterGradient> filter_gradient(const Graph& graph, NodeId conv,
                                               const std::function<bool(NodeId view, NodeId reader)>& may_view);
 

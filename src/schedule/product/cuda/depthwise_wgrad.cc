@@ -1,9 +1,9 @@
-// The kernel for filter gradients of depthwise convolutions (tile/kernel/cuda/window/depthwise_wgrad.h).
+#include "schedule/product/cuda/depthwise_wgrad.h"
+
 #include <algorithm>
 #include <cstddef>
 
 #include "base/divide.h"
-#include "schedule/product/cuda/family.h"
 #include "schedule/product/cuda/reduce.h"
 #include "schedule/product/cuda/tile.h"
 #include "target/argument_block.h"
@@ -15,7 +15,6 @@ namespace {
 using Wgrad = DepthwiseWgradConfig;
 
 constexpr int kWgradThreads = 192, kWgradBlocks = 2;  // of a block; blocks of an SM
-constexpr int64_t kMostTapSums = 100;                // of a thread
 
 struct Extents {
   int64_t taps_y, taps_x, columns, lines;  // columns: of an image; lines: rows of outputs of all images
@@ -28,6 +27,17 @@ Extents extents_of(const ProductTask& task) {
 int shared_bytes(const ProductTask& task, const Wgrad& c) {
   const Extents e = extents_of(task);
   return static_cast<int>(e.taps_y * e.taps_x * c.width * c.pieces * c.rows * int64_t{sizeof(float)});
+}
+
+// Whether threads with so many channels have too many values (sums, ring, a column of pixels, loads under way) or too
+// long a text: all taps in each turn of the ring. What ptxas compiles without spilling.
+bool too_wide(const ProductTask& task, int64_t width) {
+  constexpr int64_t kMostValues = 142, kMostUnrolled = 1300;
+  const Extents e = extents_of(task);
+  const int64_t stride = task.product.a.image.stride[2], ring = ceil_div(e.taps_x + stride - 1, stride);
+  const int64_t words = ceil_div(width * static_cast<int64_t>(size_of(task.product.multiply_a)), 4);
+  const int64_t values = width * (task.product.m + ring + e.taps_y) + words * (e.taps_y * stride + 1);
+  return values > kMostValues || task.product.m * width * ring > kMostUnrolled;
 }
 
 // The rows of outputs of one part of k, at most.
@@ -54,9 +64,9 @@ double predict_us(const ProductTask& task, const Wgrad& c, const CudaTarget& tar
   const double of_sm = std::min(blocks / target.sms, static_cast<double>(kWgradBlocks)) * threads / kLanes;
   constexpr double kMostEfficiency = 0.8, kEfficiencyOfWarp = 0.25;
   const double efficiency = std::min(kMostEfficiency, kEfficiencyOfWarp * of_sm / kSchedulers);
-  const double cycles = waves * rows *
-                        (std::max(1.0, of_sm) * instructions / kSchedulers / efficiency +
-                         2 * target.model.window.latency_cycles);
+  const double cycles =
+      waves * rows *
+      (std::max(1.0, of_sm) * instructions / kSchedulers / efficiency + 2 * target.model.window.latency_cycles);
   const auto element = static_cast<double>(size_of(p.multiply_a));
   const double bytes = (static_cast<double>(e.columns) * p.a.image.size[1] * p.a.image.images + p.k) *
                        static_cast<double>(p.n) * element;
@@ -78,7 +88,7 @@ class DepthwiseWgradFamily : public Family {
     std::vector<CudaCandidate> found;
     for (const int width : {8, 4, 2, 1}) {
       const int64_t piece_bytes = width * static_cast<int64_t>(size_of(p.multiply_a));
-      if (p.n % width != 0 || piece_bytes > kCopyBytes || (width > 1 && p.m * width > kMostTapSums)) continue;
+      if (p.n % width != 0 || piece_bytes > kCopyBytes || (width > 1 && too_wide(task, width))) continue;
       const int64_t pieces = p.n / width;
       for (const int64_t most : {16, 32, 64}) {
         Wgrad c;
@@ -146,7 +156,8 @@ class DepthwiseWgradFamily : public Family {
 
  private:
   // As many parts as fill the device once or twice, or as a long sum needs.
-  static void add_splits(std::vector<CudaCandidate>& found, const ProductTask& task, Wgrad c, const CudaTarget& target) {
+  static void add_splits(std::vector<CudaCandidate>& found, const ProductTask& task, Wgrad c,
+                         const CudaTarget& target) {
     const Product& p = task.product;
     const Extents e = extents_of(task);
     const int64_t blocks = ceil_div(p.n, int64_t{c.width} * c.pieces);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/depthwise_wgrad.h"
 #include "schedule/product/cuda/long_sums.h"
 
 namespace heddle::schedule {
@@ -47,8 +48,6 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
   }
   return rate * target.model.chip.clock_ghz * 1e9 * target.sms;
 }
-
-const Family& depthwise_wgrad_family();  // depthwise_wgrad.cc
 
 std::span<const Family* const> cuda_families() {
   static const std::vector<const Family*> all = [] {
@@ -140,7 +139,7 @@ namespace {
 
 // Empty: some family that uses it may run the product.
 std::string why_no_wgmma(const ProductTask& task, const CudaTarget& target) {
-  std::string why;
+  std::string why = "no family reads these operands";
   for (const Family* family : cuda_families()) {
     if (!family->uses_wgmma() || !reads_form(*family, task)) continue;
     why = family->refuse(task, target);

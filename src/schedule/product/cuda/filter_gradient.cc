@@ -27,14 +27,20 @@ tile::ConvShape other_convolution(const ir::Graph& graph, const ir::Node& conv, 
   return s;
 }
 
-bool is_depthwise(const tile::ConvShape& s) {
+bool has_depthwise_filters(const tile::ConvShape& s) {
   return s.groups > 1 && s.c == 1 && s.o == 1;
 }
 
+// Products in the text of a depthwise kernel, for each channel of a thread: all taps in each turn of its ring.
+int64_t unrolled(const tile::ConvShape& s) {
+  return s.taps() * ceil_div(s.kernel[2] + s.stride[2] - 1, s.stride[2]);
+}
+
 std::string depthwise_obstacle(const tile::ConvShape& s, DType type) {
-  constexpr int64_t kMostTaps = 49, kMostStride = 4;
+  constexpr int64_t kMostTaps = 49, kMostStride = 4, kMostUnrolled = 1300;
   if (type != DType::kF16 && type != DType::kBF16 && type != DType::kF32) return "a type that is not f32, f16 or bf16";
   if (s.taps() > kMostTaps) return "more taps than a thread has registers for";
+  if (unrolled(s) > kMostUnrolled) return "a text that is too long";
   if (std::max(s.stride[1], s.stride[2]) > kMostStride) return "strides above 4";
   if (s.dilation[1] != 1 || s.dilation[2] != 1) return "dilated filters";
   return {};
@@ -83,7 +89,7 @@ std::string filter_gradient_obstacle(const ir::Graph& graph, const ir::Node& con
   const int64_t image = element_count(graph.shape(gradient.image)),
                 results = element_count(graph.shape(gradient.gradient));
   if (image == 0 || results == 0 || std::max(image, results) > kMost) return "operands beyond 2^31 elements, or empty";
-  return is_depthwise(s) ? depthwise_obstacle(s, type) : dense_obstacle(s, type, target);
+  return has_depthwise_filters(s) ? depthwise_obstacle(s, type) : dense_obstacle(s, type, target);
 }
 
 std::optional<ir::FilterGradient> filter_gradient_of(const ContractionBuilder& builder) {
@@ -104,7 +110,7 @@ ScheduledGroup schedule_cuda_filter_gradient(ContractionBuilder& builder, const 
   const ir::Node& node = builder.anchor();
   const tile::ConvShape s = other_convolution(graph, node, gradient);
   const DType type = graph.dtype(gradient.image);
-  const bool depthwise = is_depthwise(s);
+  const bool depthwise = has_depthwise_filters(s);
   builder.desc().compute = *contraction_compute(type, type, graph.dtype(node.outputs[0]));
   const int64_t pixels = s.batch * s.out[1] * s.out[2], channels = s.groups * s.o;
   // Rows of a dense gradient are padded to whole boxes of channels.

@@ -1,7 +1,7 @@
 // The gradients of the filters of a depthwise convolution over channels-last images in one or two dimensions: for each
 // tap and channel, the sum over all outputs of the output's gradient times the pixel under the tap. A thread has the
-// sums of all taps of kWidth neighbouring channels and walks along rows of pixels. The pixels of one column, a tap's row
-// each, are loaded once; a ring of registers holds the gradients of all outputs whose windows contain the column.
+// sums of all taps of kWidth neighbouring channels and walks along rows of pixels. The pixels of one column, a tap's
+// row each, are loaded once; a ring of registers holds the gradients of all outputs whose windows contain the column.
 // Threads of a block that process the same channels of neighbouring rows share pixels in the L1. At the end, the block
 // adds its threads' sums in order and stores them as one part of k for gemm_reduce() (gemm/splitk_reduce.h), whose
 // matrix has a row for each tap and a column for each channel.
@@ -21,14 +21,14 @@
 
 namespace heddle::tile::cuda {
 
-constexpr int wgrad_floor_div(int a, int b) {
+TILE_HD constexpr int wgrad_floor_div(int a, int b) {
   return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
 template <typename Config>
 struct DepthwiseWgrad {
   using In = typename Config::In;
-  using Piece = Neighbours<In, Config::kWidth>;
+  using Piece = PieceWords<In, Config::kWidth>;
   static constexpr int W = Config::kWidth, kTapsY = Config::kTapsY, kTapsX = Config::kTapsX;
   static constexpr int kStride = Config::kStrideX, kLow = Config::kLowX;
   // A step takes kStride columns of pixels, from column kStride * q on. Tap x of output q + d reads column j of the
@@ -42,7 +42,7 @@ struct DepthwiseWgrad {
   float sums[kTapsY * kTapsX][W];
   float ring[kRing][W];
   Piece pixels[kStride][kTapsY], next;  // of the coming step: pixels, and the gradient that enters the ring
-  const In *row, *gradients;            // the first pixels of the window's rows; the gradients of the outputs
+  int32_t row, gradients;               // the window's first pixel, and the first gradient, of a row of outputs
   uint32_t rows;                        // a bit for each row of the window inside the image
 
   __device__ explicit DepthwiseWgrad(const DepthwiseWgradArgs& of) : args(of) {
@@ -54,28 +54,17 @@ struct DepthwiseWgrad {
   }
 
   __device__ Piece gradient(int32_t output) const {
-    Piece piece;
-#pragma unroll
-    for (int i = 0; i < W; ++i) piece.x[i] = from_float<In>(0.f);
-    if (static_cast<uint32_t>(output) < static_cast<uint32_t>(args.out[1])) {
-      load_row<W>(piece.x, gradients + output * args.channels, W);
-    }
-    return piece;
-  }
-  __device__ void load(int32_t q) {
-    next = gradient(q + kLast);
-#pragma unroll
-    for (int j = 0; j < kStride; ++j) load_column(q, j);
+    const bool inside = static_cast<uint32_t>(output) < static_cast<uint32_t>(args.out[1]);
+    const In* from = static_cast<const In*>(args.gradient) + (gradients + output * args.channels);
+    return inside ? *reinterpret_cast<const Piece*>(from) : Piece{};
   }
   __device__ void load_column(int32_t q, int j) {
-    const int32_t x = q * kStride + j;
+    const int32_t x = q * kStride + j, at = row + x * args.channels, pitch = args.in[1] * args.channels;
+    const uint32_t inside = x < args.in[1] ? rows : 0;
 #pragma unroll
     for (int y = 0; y < kTapsY; ++y) {
-#pragma unroll
-      for (int i = 0; i < W; ++i) pixels[j][y].x[i] = from_float<In>(0.f);
-      if (x < args.in[1] && (rows >> y & 1) != 0) {
-        load_row<W>(pixels[j][y].x, row + (y * args.in[1] + x) * args.channels, W);
-      }
+      const In* from = static_cast<const In*>(args.image) + (at + y * pitch);
+      pixels[j][y] = (inside >> y & 1) != 0 ? *reinterpret_cast<const Piece*>(from) : Piece{};
     }
   }
 
@@ -95,37 +84,35 @@ struct DepthwiseWgrad {
     }
   }
 
-  // One step of each turn of the ring, from kTurn on.
+  // Steps until the ring has turned once or the row ends. The ring is at turn kTurn.
   template <int kTurn = 0>
-  __device__ void turns(int32_t q) {
-    if constexpr (kTurn < kRing) {
-      if (q >= args.steps) return;
-      constexpr int kEnters = (kLast - kFirst + kTurn) % kRing;
+  __device__ void turn(int32_t& q) {
+    constexpr int kEnters = (kLast - kFirst + kTurn) % kRing;
 #pragma unroll
-      for (int i = 0; i < W; ++i) ring[kEnters][i] = to_float(next.x[i]);
-      next = gradient(q + 1 + kLast);
+    for (int i = 0; i < W; ++i) ring[kEnters][i] = to_float(next.element(i));
+    ++q;
+    next = gradient(q + kLast);
 #pragma unroll
-      for (int j = 0; j < kStride; ++j) {
-        float column[kTapsY][W];
+    for (int j = 0; j < kStride; ++j) {
+      float column[kTapsY][W];
 #pragma unroll
-        for (int y = 0; y < kTapsY; ++y) {
+      for (int y = 0; y < kTapsY; ++y) {
 #pragma unroll
-          for (int i = 0; i < W; ++i) column[y][i] = to_float(pixels[j][y].x[i]);
-        }
-        load_column(q + 1, j);  // under way while this one is multiplied
-        multiply<kTurn>(column, j);
+        for (int i = 0; i < W; ++i) column[y][i] = to_float(pixels[j][y].element(i));
       }
-      turns<kTurn + 1>(q + 1);
+      load_column(q, j);  // under way while this one is multiplied
+      multiply<kTurn>(column, j);
+    }
+    if constexpr (kTurn + 1 < kRing) {
+      if (q < args.steps) turn<kTurn + 1>(q);
     }
   }
 
   // Adds the products of one row of outputs.
   __device__ void add_row(int32_t line, int32_t channel) {
     const int32_t image = args.by_rows.divide(line), top = (line - image * args.out[0]) * args.stride_y - args.low_y;
-    gradients = static_cast<const In*>(args.gradient) + static_cast<int64_t>(line) * args.out[1] * args.channels +
-                channel;
-    row = static_cast<const In*>(args.image) +
-          (static_cast<int64_t>(image) * args.in[0] + top) * args.in[1] * args.channels + channel;
+    gradients = line * args.out[1] * args.channels + channel;
+    row = (image * args.in[0] + top) * args.in[1] * args.channels + channel;
     rows = 0;
 #pragma unroll
     for (int y = 0; y < kTapsY; ++y) {
@@ -135,16 +122,21 @@ struct DepthwiseWgrad {
     for (int d = kFirst; d < kLast; ++d) {
       const Piece piece = gradient(d);
 #pragma unroll
-      for (int i = 0; i < W; ++i) ring[d - kFirst][i] = to_float(piece.x[i]);
+      for (int i = 0; i < W; ++i) ring[d - kFirst][i] = to_float(piece.element(i));
     }
-    load(0);
+    next = gradient(kLast);
+#pragma unroll
+    for (int j = 0; j < kStride; ++j) load_column(0, j);
+    int32_t q = 0;
 #pragma unroll 1
-    for (int32_t q = 0; q < args.steps; q += kRing) turns(q);
+    do {
+      turn(q);
+    } while (q < args.steps);
   }
 };
 
-// The kernel. A block has args.pieces * args.rows threads, and shared memory for the sums of all of them. The grid has a
-// block for each piece of the channels along x, and for each part of k along y.
+// The kernel. A block has args.pieces * args.rows threads, and shared memory for the sums of all of them. The grid has
+// a block for each piece of the channels along x, and for each part of k along y.
 template <typename Config>
 __device__ inline void depthwise_wgrad(const DepthwiseWgradArgs& args, const NoEpilogue&) {
   using Thread = DepthwiseWgrad<Config>;
