@@ -87,9 +87,10 @@ class CudaBackend : public Backend {
     map_standalone(config, desc, what, target.cuda);
   }
   ScheduledGroup contraction(ContractionBuilder& builder) const override { return schedule_cuda_contraction(builder); }
-  std::string placement_cost(const ir::Graph& graph, const ir::Group&, ir::ValueId value, const ir::Placement& place,
-                             const Target&) const override {
-    return cuda_placement_cost(graph.type(value), place);
+  std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
+                             const ir::Placement& place, const Target&) const override {
+    std::string why = filter_gradient_placement_obstacle(graph, group, value, place);
+    return why.empty() ? cuda_placement_cost(graph.type(value), place) : why;
   }
   const AttentionBackend& attention() const override { return cuda_attention(); }
   const BackToBackBackend& back_to_back() const override { return cuda_back_to_back(); }

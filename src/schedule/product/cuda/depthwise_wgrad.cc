@@ -88,7 +88,9 @@ class DepthwiseWgradFamily : public Family {
     std::vector<CudaCandidate> found;
     for (const int width : {8, 4, 2, 1}) {
       const int64_t piece_bytes = width * static_cast<int64_t>(size_of(p.multiply_a));
-      if (p.n % width != 0 || piece_bytes > kCopyBytes || (width > 1 && too_wide(task, width))) continue;
+      // A power of two divides all places if it divides the union of their bits.
+      const int64_t places = p.n | p.a.image.pixel | p.b.k | p.a.offset | p.b.offset;
+      if (places % width != 0 || piece_bytes > kCopyBytes || (width > 1 && too_wide(task, width))) continue;
       const int64_t pieces = p.n / width;
       for (const int64_t most : {16, 32, 64}) {
         Wgrad c;
@@ -112,12 +114,14 @@ class DepthwiseWgradFamily : public Family {
     tile::DepthwiseWgradArgs args{};
     args.p_row = sums.row(), args.p_split = sums.part();
     args.channels = static_cast<int32_t>(p.n);
+    args.image_pixel = i.pixel, args.gradient_pixel = static_cast<int32_t>(p.b.k);
     for (int d = 0; d < 2; ++d) args.in[d] = i.size[d + 1], args.out[d] = i.out[d + 1];
     args.stride_y = i.stride[1], args.low_y = i.before[1];
     args.lines = static_cast<int32_t>(e.lines), args.part = static_cast<int32_t>(part_of(e, c));
     args.steps = static_cast<int32_t>(ceil_div(e.columns, int64_t{i.stride[2]}));
     args.pieces = c.pieces, args.rows = c.rows;
     args.by_rows = tile::GemmDivisor::of(i.out[1]);
+    const auto element = static_cast<int64_t>(size_of(p.multiply_a));
     CudaLaunch launch;
     launch.symbol = "gemm";
     launch.block = static_cast<uint32_t>(c.pieces * c.rows);
@@ -126,8 +130,8 @@ class DepthwiseWgradFamily : public Family {
     launch.shared_bytes = static_cast<uint32_t>(shared_bytes(task, c));
     launch.arguments = {argument_bytes(args)};
     launch.pointers = {
-        {0, offsetof(tile::DepthwiseWgradArgs, image), static_cast<int>(p.a.operand)},
-        {0, offsetof(tile::DepthwiseWgradArgs, gradient), static_cast<int>(p.b.operand)},
+        {0, offsetof(tile::DepthwiseWgradArgs, image), static_cast<int>(p.a.operand), p.a.offset * element},
+        {0, offsetof(tile::DepthwiseWgradArgs, gradient), static_cast<int>(p.b.operand), p.b.offset * element},
         {0, offsetof(tile::DepthwiseWgradArgs, partial), task.workspace()},
     };
     KernelLaunches result;

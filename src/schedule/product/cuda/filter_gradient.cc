@@ -64,16 +64,30 @@ std::string dense_obstacle(const tile::ConvShape& s, DType type, const CudaTarge
   return {};
 }
 
-tile::GemmImageArgs image_of(const tile::ConvShape& s) {
+tile::GemmImageArgs image_of(const tile::ConvShape& s, int64_t pixel) {
   const auto i = [](int64_t v) { return static_cast<int32_t>(v); };
   tile::GemmImageArgs a{};
   a.group = s.c;
-  a.images = i(s.batch), a.channels = i(s.c), a.pixel = i(s.c * s.groups);
+  a.images = i(s.batch), a.channels = i(s.c), a.pixel = i(pixel);
   for (size_t d = 0; d < kSpatial; ++d) {
     a.size[d] = i(s.in[d]), a.out[d] = i(s.out[d]), a.window[d] = i(s.kernel[d]);
     a.stride[d] = i(s.stride[d]), a.dilation[d] = i(s.dilation[d]), a.before[d] = i(s.low[d]);
   }
   return a;
+}
+
+std::optional<ir::FilterGradient> gradient_in(const ir::Graph& graph, const ir::Group& group) {
+  const auto inside = [&](ir::NodeId view, ir::NodeId) {
+    return std::find(group.nodes.begin(), group.nodes.end(), view) != group.nodes.end();
+  };
+  return ir::filter_gradient(graph, group.anchor, inside);
+}
+
+std::optional<ImageMemory> memory_of_pixels(const ir::Graph& graph, ir::ValueId value, const ValueMemory& memory) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const Shape& shape = graph.shape(value);
+  if (element_count(memory.shape) > kMost) return std::nullopt;
+  return image_memory(shape, memory, shape.size() - 1);
 }
 
 }  // namespace
@@ -92,17 +106,23 @@ std::string filter_gradient_obstacle(const ir::Graph& graph, const ir::Node& con
   return has_depthwise_filters(s) ? depthwise_obstacle(s, type) : dense_obstacle(s, type, target);
 }
 
+std::string filter_gradient_placement_obstacle(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
+                                               const ir::Placement& place) {
+  const auto found = gradient_in(graph, group);
+  if (!found || (value != found->image && value != found->gradient)) return {};
+  return memory_of_pixels(graph, value, {place.shape, &place}) ? ""
+                                                               : "its pixels would lie at different distances there";
+}
+
 std::optional<ir::FilterGradient> filter_gradient_of(const ContractionBuilder& builder) {
-  const std::vector<ir::NodeId>& nodes = builder.group().nodes;
-  const auto inside = [&](ir::NodeId view, ir::NodeId) {
-    return std::find(nodes.begin(), nodes.end(), view) != nodes.end();
-  };
-  auto found = ir::filter_gradient(builder.graph(), builder.group().anchor, inside);
+  const ir::Graph& graph = builder.graph();
+  const auto found = gradient_in(graph, builder.group());
   if (!found) return found;
-  const bool possible =
-      builder.memory_of(found->image).place == nullptr && builder.memory_of(found->gradient).place == nullptr &&
-      filter_gradient_obstacle(builder.graph(), builder.anchor(), *found, builder.target().cuda).empty();
-  return possible ? found : std::nullopt;
+  for (const ir::ValueId value : {found->image, found->gradient}) {
+    if (!memory_of_pixels(graph, value, builder.memory_of(value))) return std::nullopt;
+  }
+  const std::string why = filter_gradient_obstacle(graph, builder.anchor(), *found, builder.target().cuda);
+  return why.empty() ? found : std::nullopt;
 }
 
 ScheduledGroup schedule_cuda_filter_gradient(ContractionBuilder& builder, const ir::FilterGradient& gradient) {
@@ -121,10 +141,13 @@ ScheduledGroup schedule_cuda_filter_gradient(ContractionBuilder& builder, const 
   p.multiply_a = p.multiply_b = type;
   p.a.form = depthwise ? Form::kChannelWindows : Form::kSummedWindows;
   p.a.dtype = p.b.dtype = type;
-  p.a.image = image_of(s);
+  const ImageMemory image = *memory_of_pixels(graph, gradient.image, builder.memory_of(gradient.image)),
+                    results = *memory_of_pixels(graph, gradient.gradient, builder.memory_of(gradient.gradient));
+  p.a.image = image_of(s, image.pixel);
+  p.a.offset = image.offset, p.b.offset = results.offset;
   p.a.operand = builder.input(gradient.image);
   p.b.operand = builder.input(gradient.gradient);
-  p.b.row = 1, p.b.k = channels, p.b.depth = pixels;
+  p.b.row = 1, p.b.k = results.pixel, p.b.depth = pixels;
   if (p.batch > 1) p.b.batch = {{p.batch, s.o}};
 
   const Shape& y = graph.shape(node.outputs[0]);

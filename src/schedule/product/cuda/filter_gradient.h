@@ -11,6 +11,11 @@ namespace heddle::schedule {
 std::string filter_gradient_obstacle(const ir::Graph& graph, const ir::Node& conv, const ir::FilterGradient& gradient,
                                      const CudaTarget& target);
 
+// The reason why a kernel of a filter gradient cannot read its operand `value` at `place`; empty if it can, or if the
+// group reads no such operand.
+std::string filter_gradient_placement_obstacle(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
+                                               const ir::Placement& place);
+
 // The filter gradient that a group computes from operands where they are in memory; nullopt if it computes none.
 std::optional<ir::FilterGradient> filter_gradient_of(const ContractionBuilder& builder);
 

@@ -55,11 +55,11 @@ struct DepthwiseWgrad {
 
   __device__ Piece gradient(int32_t output) const {
     const bool inside = static_cast<uint32_t>(output) < static_cast<uint32_t>(args.out[1]);
-    const In* from = static_cast<const In*>(args.gradient) + (gradients + output * args.channels);
+    const In* from = static_cast<const In*>(args.gradient) + (gradients + output * args.gradient_pixel);
     return inside ? *reinterpret_cast<const Piece*>(from) : Piece{};
   }
   __device__ void load_column(int32_t q, int j) {
-    const int32_t x = q * kStride + j, at = row + x * args.channels, pitch = args.in[1] * args.channels;
+    const int32_t x = q * kStride + j, at = row + x * args.image_pixel, pitch = args.in[1] * args.image_pixel;
     const uint32_t inside = x < args.in[1] ? rows : 0;
 #pragma unroll
     for (int y = 0; y < kTapsY; ++y) {
@@ -111,8 +111,8 @@ struct DepthwiseWgrad {
   // Adds the products of one row of outputs.
   __device__ void add_row(int32_t line, int32_t channel) {
     const int32_t image = args.by_rows.divide(line), top = (line - image * args.out[0]) * args.stride_y - args.low_y;
-    gradients = line * args.out[1] * args.channels + channel;
-    row = (image * args.in[0] + top) * args.in[1] * args.channels + channel;
+    gradients = line * args.out[1] * args.gradient_pixel + channel;
+    row = (image * args.in[0] + top) * args.in[1] * args.image_pixel + channel;
     rows = 0;
 #pragma unroll
     for (int y = 0; y < kTapsY; ++y) {
