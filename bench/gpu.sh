@@ -142,6 +142,7 @@ fi
 if wanted layers; then
   python3 bench/layers_gpu.py --heddle "$heddle" --output "$out/layers.json" || status=1
   python3 bench/transposed_conv.py --heddle "$heddle" --output "$out/transposed.json" || status=1
+  python3 bench/conv_gradients.py --heddle "$heddle" --output "$out/conv_gradients.json" || status=1
   python3 bench/attention_gpu.py --heddle "$heddle" --rivals cudnn flash --candidates 6 --output "$out/attention.json" || status=1
   if [ -d "$build/python/heddle" ]; then
     PYTHONPATH=$build/python python3 bench/scatters_gpu.py --output "$out/scatters.json" || status=1

@@ -9,6 +9,7 @@
 #include "schedule/floor.h"
 #include "schedule/product/conv.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/filter_gradient.h"
 #include "schedule/product/dot.h"
 #include "schedule/region/bundle.h"
 #include "schedule/region/cpu/backend.h"
@@ -22,6 +23,10 @@ class CpuBackend : public Backend {
   std::string contraction_obstacle(const ir::Graph&, const ir::Node&) const override { return ""; }
   int64_t most_selected() const override { return kMostSelectedOnCpu; }
   bool has_recurrences() const override { return false; }
+  bool reads_filter_gradient(const ir::Graph&, const ir::Node&, const ir::FilterGradient&,
+                             const Target&) const override {
+    return false;
+  }
   bool contractions_by_shape() const override { return true; }
 
   std::unique_ptr<RegionBackend> region(Region& region) const override { return cpu_region(region); }
@@ -67,6 +72,10 @@ class CudaBackend : public Backend {
   }
   int64_t most_selected() const override { return INT64_MAX; }
   bool has_recurrences() const override { return true; }
+  bool reads_filter_gradient(const ir::Graph& graph, const ir::Node& conv, const ir::FilterGradient& gradient,
+                             const Target& target) const override {
+    return filter_gradient_obstacle(graph, conv, gradient, target.cuda).empty();
+  }
   // What else they look at: which operands are constants, how rows are aligned.
   bool contractions_by_shape() const override { return false; }
 
@@ -78,9 +87,10 @@ class CudaBackend : public Backend {
     map_standalone(config, desc, what, target.cuda);
   }
   ScheduledGroup contraction(ContractionBuilder& builder) const override { return schedule_cuda_contraction(builder); }
-  std::string placement_cost(const ir::Graph& graph, const ir::Group&, ir::ValueId value, const ir::Placement& place,
-                             const Target&) const override {
-    return cuda_placement_cost(graph.type(value), place);
+  std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
+                             const ir::Placement& place, const Target&) const override {
+    std::string why = filter_gradient_placement_obstacle(graph, group, value, place);
+    return why.empty() ? cuda_placement_cost(graph.type(value), place) : why;
   }
   const AttentionBackend& attention() const override { return cuda_attention(); }
   const BackToBackBackend& back_to_back() const override { return cuda_back_to_back(); }

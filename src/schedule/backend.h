@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "ir/analysis/filter_gradient.h"
 #include "schedule/attention/attention.h"
 #include "schedule/back_to_back/back_to_back.h"
 #include "schedule/kernel_plan.h"
@@ -27,6 +28,9 @@ class Backend {
   virtual int64_t most_selected() const = 0;
   // True if there are kernels that run all steps of a loop (schedule_recurrence()).
   virtual bool has_recurrences() const = 0;
+  // True if a kernel of the convolution `conv` reads both operands of this filter gradient where they are in memory.
+  virtual bool reads_filter_gradient(const ir::Graph& graph, const ir::Node& conv, const ir::FilterGradient& gradient,
+                                     const Target& target) const = 0;
   // True if the schedule of a contraction group depends only on types, shapes and strides.
   virtual bool contractions_by_shape() const = 0;
 

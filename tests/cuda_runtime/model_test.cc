@@ -406,6 +406,32 @@ TEST_F(CudaModelTest, ExtentsOfZeroAgreeWithTheReference) {
   EXPECT_TRUE(driver::verify(path("empty.hir"), options_, {}, 1).ok);
 }
 
+// Two filter gradients, one of them depthwise, of a convolution's result inside a concatenation.
+TEST_F(CudaModelTest, FilterGradientsOfAPartOfAConcatenation) {
+  write_file(path("g.hir"), R"(graph g(%p: bf16[2,6,7,64], %q: bf16[2,6,7,32], %d: bf16[2,6,7,24], %e: bf16[2,6,7,64]) {
+  %w = constant {value = bf16[64,64,1,1]{0.125}}
+  %v = constant {value = bf16[32,32,1,1]{0.125}}
+  %a = conv(%p, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : bf16[2,6,7,64]
+  %b = conv(%q, %v) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : bf16[2,6,7,32]
+  %c = concat(%b, %a) {dim = 3} : bf16[2,6,7,96]
+  %i = transpose(%a) {perm = [3,1,2,0]} : bf16[64,6,7,2]
+  %f = transpose(%d) {perm = [3,1,2,0]} : bf16[24,6,7,2]
+  %y = conv(%i, %f) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc", filters = "ohwi"} : bf16[64,3,3,24]
+  %1 = transpose(%a) {perm = [1,2,3,0]} : bf16[6,7,64,2]
+  %2 = reshape(%1) {shape = [1,6,7,128]} : bf16[1,6,7,128]
+  %3 = transpose(%e) {perm = [3,1,2,0]} : bf16[64,6,7,2]
+  %z = conv(%2, %3) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 64, layout = "nhwc", filters = "ohwi"} : bf16[1,3,3,64]
+  return "c" = %c, "y" = %y, "z" = %z
+})");
+  const driver::CompiledModel compiled = driver::compile_model(path("g.hir"), options_, false);
+  int gradients = 0;
+  for (const auto& group : compiled.report.groups) {
+    for (const auto& kernel : group.kernels) gradients += kernel.label.starts_with("filter gradient");
+  }
+  EXPECT_EQ(gradients, 2);
+  EXPECT_TRUE(driver::verify(path("g.hir"), options_, {}, 1).ok);
+}
+
 // Kernels that differ in offsets and factors each share a text that is told its numbers.
 TEST_F(CudaModelTest, ManyKernelsThatDifferInNumbers) {
   constexpr int kParts = 2'500, kExtent = 8;

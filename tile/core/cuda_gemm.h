@@ -123,11 +123,10 @@ struct GemmReduceArgs {
   int32_t rows, columns, batch, splits;
   const void* partial;
   int64_t p_row, p_batch, p_split;
-  int32_t lanes;  // number of threads that add the parts of the same 4 columns: 1 or kGemmReduceLanes
+  int32_t lanes;  // number of lanes that add the parts of the same 4 columns: a power of two up to 32
   int32_t unused;
 };
 static_assert(sizeof(GemmReduceArgs) == 56);
-inline constexpr int kGemmReduceLanes = 32;
 
 // Arguments for copying the rows of one operand so that TMA can read them: each row of the copy begins at a multiple of
 // 16 bytes. Sizes and strides are in bytes. `from` is a multiple of 16.

@@ -35,4 +35,20 @@ struct SlideArgs {
 };
 static_assert(sizeof(SlideArgs) == 104);
 
+// The arguments of tile/kernel/cuda/window/depthwise_wgrad.h. All counts of elements are below 2^31.
+struct DepthwiseWgradArgs {
+  const void* image;     // [image][in0][in1][channel]
+  const void* gradient;  // [image][out0][out1][channel]
+  void* partial;         // [part][tap][channel], with the strides p_split and p_row in elements
+  int64_t p_row, p_split;
+  int32_t channels, image_pixel, gradient_pixel;  // the latter: strides between pixels, in elements
+  int32_t in[2], out[2];                          // (rows, columns) of an image and of the outputs
+  int32_t stride_y, low_y;
+  int32_t lines, part;   // rows of outputs of all images, and of one part of k
+  int32_t steps;         // columns of an image divided by the stride, rounded up
+  int32_t pieces, rows;  // threads of a block along the channels and along rows
+  GemmDivisor by_rows;   // divides by out[0]
+};
+static_assert(sizeof(DepthwiseWgradArgs) == 104);
+
 }  // namespace heddle::tile

@@ -480,6 +480,13 @@ ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::F
                          std::string* reason) { return schedule::can_compile(graph, node, target, reason); },
       .find_attention = [&](ir::NodeId product, const passes::FusionOptions::MayView& may_view,
                             std::string* reason) { return attentions.find(product, may_view, reason); },
+      .find_filter_gradient =
+          [&](ir::NodeId conv, const passes::FusionOptions::MayView& may_view) {
+            auto found = ir::filter_gradient(graph, conv, may_view);
+            const auto& backend = schedule::backend_of(target);
+            if (found && !backend.reads_filter_gradient(graph, graph.node(conv), *found, target)) found.reset();
+            return found;
+          },
       .can_attend = [&](const ir::Group& group,
                         std::string* reason) { return schedule::can_attend(graph, group, target, reason); },
       .can_run_back_to_back =

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/analysis/filter_gradient.h"
 #include "ir/analysis/placement.h"
 #include "ir/group.h"
 #include "passes/names.h"
@@ -34,6 +35,9 @@ struct FusionOptions {
   using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;
   std::function<std::optional<ir::Attention>(ir::NodeId product, const MayView& may_view, std::string* reason)>
       find_attention = {};
+  // Finds the operands that the kernel of the convolution `conv`, a filter gradient, reads where they are in memory. The
+  // driver asks ir::filter_gradient and schedule::Backend. If empty, none is found.
+  std::function<std::optional<ir::FilterGradient>(ir::NodeId conv, const MayView& may_view)> find_filter_gradient = {};
   // True if a group of kind kAttention can be one kernel. The driver sets this to schedule::can_attend.
   std::function<bool(const ir::Group& group, std::string* reason)> can_attend = {};
   // True if a group of kind kBackToBack can be one kernel. The driver sets this to schedule::can_run_back_to_back. If

@@ -127,8 +127,26 @@ bool takes_image_view(const ir::Graph& graph, const Node& conv, const Target& ta
          !reads_in_place(conv, w);
 }
 
+// Filter gradients whose kernel reads both operands where they are in memory.
+bool fuse_filter_gradient(FusionContext& c, NodeId conv) {
+  if (!c.options.find_filter_gradient) return false;
+  const auto found = c.options.find_filter_gradient(conv, [&](NodeId view, NodeId reader) {
+    return c.role[view] == Role::kMemory && c.only_read_by(c.graph.node(view).outputs[0], reader);
+  });
+  if (!found || std::any_of(found->views.begin(), found->views.end(),
+                            [&](NodeId view) { return !c.partition.merge(view, conv); })) {
+    return false;
+  }
+  for (const NodeId view : found->views) {
+    c.role[view] = Role::kPrologue;
+    c.decide(true, "prologue", view, conv, "a filter gradient is summed over the pixels where they are");
+  }
+  return true;
+}
+
 void fuse_prologue(FusionContext& context, NodeId anchor, const Target& target) {
   const Node& node = context.graph.node(anchor);
+  if (node.op == Op::kConv && fuse_filter_gradient(context, anchor)) return;
   if (node.op == Op::kConv && takes_image_view(context.graph, node, target))
     fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;

@@ -254,6 +254,10 @@ struct WgmmaConfig {
 struct WgmmaIm2colConfig : WgmmaConfig {
   static constexpr std::string_view kName = "wgmma_im2col";
 };
+// wgmma for the gradients of a convolution's filters: TMA gathers the windows, which are summed.
+struct WgmmaWgradConfig : WgmmaConfig {
+  static constexpr std::string_view kName = "wgmma_wgrad";
+};
 // wgmma, with operands that threads load.
 struct WgmmaGatherConfig : WgmmaConfig {
   static constexpr std::string_view kName = "wgmma_gather";
@@ -368,6 +372,17 @@ struct KReductionConfig {
   bool operator==(const KReductionConfig&) const = default;
 };
 
+// The gradients of the filters of a depthwise convolution. Each thread has the sums of all taps of `width` neighbouring
+// channels. A block has the threads of `pieces` such pieces, for `rows` rows of pixels at a time.
+struct DepthwiseWgradConfig {
+  static constexpr std::string_view kName = "depthwise_wgrad";
+  int width = 1, pieces = 1, rows = 1, splits = 1;
+
+  static void tile(auto& c, auto&& f) { f("width", c.width); }
+  static void fields(auto& c, auto&& f) { tile(c, f), f("pieces", c.pieces), f("rows", c.rows), f("splits", c.splits); }
+  bool operator==(const DepthwiseWgradConfig&) const = default;
+};
+
 // Two successive products by mma.sync. The columns of the first product are divided among `warps_n` warps. The columns
 // of the second product are computed `tile_n` at a time.
 struct CudaBackToBackConfig {
@@ -396,11 +411,13 @@ struct CudaBackToBackConfig {
   F(CpuGemmConfig)                                                                                                     \
   F(CpuGemvConfig)                                                                                                     \
   F(CpuConvConfig)                                                                                                     \
-  F(CpuWinogradConfig) F(CpuPlanarConfig) F(CudaWindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) \
+  F(CpuWinogradConfig)                                                                                                 \
+  F(CpuPlanarConfig) F(CudaWindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig)                      \
       F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig)         \
           F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) \
               F(MisalignedConfig) F(MmaConfig) F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig)                        \
-                  F(RegisterDirectConfig) F(KReductionConfig) F(CudaBackToBackConfig)
+                  F(RegisterDirectConfig) F(KReductionConfig) F(CudaBackToBackConfig) F(WgmmaWgradConfig)              \
+                      F(DepthwiseWgradConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. The class is not a
 // std::variant, because the code that copies and compares so many types would be a tenth of the code of each

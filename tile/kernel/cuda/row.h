@@ -12,6 +12,29 @@ struct alignas(sizeof(T) * W) Neighbours {
   T x[W];
 };
 
+// The elements of one load, as words. The compiler keeps words in registers even if threads extract elements at
+// different positions.
+template <typename T, int W>
+struct alignas(sizeof(T) * W) PieceWords {
+  static constexpr int kBytes = sizeof(T) * W, kWord = kBytes < 4 ? kBytes : 4;
+  using Word = uint_t<kWord>;
+  Word x[kBytes / kWord];
+
+  __device__ T element(int i) const {
+    if constexpr (sizeof(T) >= kWord) {
+      struct Parts {
+        Word x[sizeof(T) / kWord];
+      } parts;
+#pragma unroll
+      for (int j = 0; j < int(sizeof(T)) / kWord; ++j) parts.x[j] = x[i * int(sizeof(T)) / kWord + j];
+      return __builtin_bit_cast(T, parts);
+    } else {
+      const int at = i * int(sizeof(T));
+      return __builtin_bit_cast(T, static_cast<uint_t<sizeof(T)>>(x[at / kWord] >> (8 * (at % kWord))));
+    }
+  }
+};
+
 namespace detail {
 
 // The number of elements in 16 bytes; 1 if W elements have fewer bytes.

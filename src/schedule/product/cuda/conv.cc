@@ -9,6 +9,7 @@
 #include "schedule/floor.h"
 #include "schedule/product/conv_problem.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/filter_gradient.h"
 #include "schedule/product/packing.h"
 
 namespace heddle::schedule {
@@ -251,6 +252,7 @@ CudaProduct cuda_conv_product(const ContractionBuilder& builder) {
 }
 
 ScheduledGroup schedule_cuda_conv(ContractionBuilder& builder) {
+  if (const auto gradient = filter_gradient_of(builder)) return schedule_cuda_filter_gradient(builder, *gradient);
   auto best = std::make_unique<CudaConvForm>(builder, 1);
   const std::vector<int64_t> joins = best->joins();
   // Joined groups multiply many zeros. Without wgmma, to which these hardly matter, the gain has to be larger than what

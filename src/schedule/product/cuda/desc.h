@@ -16,6 +16,10 @@ struct OperandView {
     kMerged,    // rows or k consist of several dimensions with different strides, such as windows of an image
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
     kComputed,  // an expression for each element
+    // A of a filter gradient, in images as above: the windows are k, rows are (tap, channel padded to whole boxes). For
+    // depthwise convolutions, rows are taps, and column n of D multiplies channel n.
+    kSummedWindows,
+    kChannelWindows,
   };
   Form form = Form::kMatrix;
   DType dtype = DType::kF32;  // in memory
@@ -44,7 +48,9 @@ struct OperandView {
   // multiples of 16 bytes.
   bool packed(int64_t lines) const;
 
-  tile::GemmImageArgs image{};  // for kImage
+  tile::GemmImageArgs image{};  // for the forms with windows
+
+  bool sums_windows() const { return form == Form::kSummedWindows || form == Form::kChannelWindows; }
 
   ExprId element = 0;  // for kComputed: an expression over the variables of batch, row (or column) and k
   VarId vars[3] = {0, 0, 0};

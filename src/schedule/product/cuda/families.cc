@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/depthwise_wgrad.h"
 #include "schedule/product/cuda/long_sums.h"
 
 namespace heddle::schedule {
@@ -52,6 +53,7 @@ std::span<const Family* const> cuda_families() {
   static const std::vector<const Family*> all = [] {
     std::vector<const Family*> list(wgmma_families().begin(), wgmma_families().end());
     list.insert(list.end(), view_families().begin(), view_families().end());
+    list.push_back(&depthwise_wgrad_family());
     return list;
   }();
   return all;
@@ -74,6 +76,12 @@ void sort_by_prediction(std::vector<CudaCandidate>& candidates) {
 
 namespace {
 
+// Whether a family reads the windows of A as they are summed, or products have no such windows.
+bool reads_form(const Family& family, const ProductTask& task) {
+  const OperandView& a = task.product.a;
+  return family.summed_windows() == (a.sums_windows() ? std::optional(a.form) : std::nullopt);
+}
+
 // What results take longer whose neighbours lie apart: L2 writes a whole sector for each.
 double apart_us(const ProductTask& task, const CudaTarget& target) {
   constexpr double kSectorBytes = 32;
@@ -89,6 +97,7 @@ double apart_us(const ProductTask& task, const CudaTarget& target) {
 std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTarget& target) {
   std::vector<CudaCandidate> found;
   for (const Family* family : cuda_families()) {
+    if (!reads_form(*family, task)) continue;
     for (CudaCandidate& candidate : family->candidates(task, target)) found.push_back(std::move(candidate));
   }
   reject_long_chains(task, found);
@@ -111,8 +120,9 @@ Config fastest_config(ContractionBuilder& builder, const Product& product) {
 std::string view_text(const OperandView& o) {
   if (o.form == OperandView::Form::kComputed) return "computed";
   std::string text(to_string(o.dtype));
-  if (o.form == OperandView::Form::kImage) {
+  if (o.form == OperandView::Form::kImage || o.sums_windows()) {
     const tile::GemmImageArgs& i = o.image;
+    if (o.sums_windows()) text += o.form == OperandView::Form::kSummedWindows ? " summed" : " summed by channel";
     return text + fmt::format(" image {}x{}x{}x{} window {}x{}x{} stride {}x{}x{}", i.size[0], i.size[1], i.size[2],
                               i.channels, i.window[0], i.window[1], i.window[2], i.stride[0], i.stride[1], i.stride[2]);
   }
@@ -129,9 +139,9 @@ namespace {
 
 // Empty: some family that uses it may run the product.
 std::string why_no_wgmma(const ProductTask& task, const CudaTarget& target) {
-  std::string why;
+  std::string why = "no family reads these operands";
   for (const Family* family : cuda_families()) {
-    if (!family->uses_wgmma()) continue;
+    if (!family->uses_wgmma() || !reads_form(*family, task)) continue;
     why = family->refuse(task, target);
     if (why.empty()) break;
   }

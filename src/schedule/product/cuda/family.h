@@ -111,6 +111,9 @@ class Family {
   virtual std::string_view name() const = 0;  // as in its configurations
   virtual bool uses_wgmma() const { return false; }
   virtual LinesOf lines() const { return LinesOf::kNone; }
+  // The form of A, if it has windows that are summed (OperandView::sums_windows()), that the family reads instead of all
+  // others.
+  virtual std::optional<OperandView::Form> summed_windows() const { return std::nullopt; }
   // Returns why the family has no kernel for a product on a device. An empty string means that it may have one.
   virtual std::string refuse(const ProductTask& task, const CudaTarget& target) const = 0;
   // Returns the configurations to try for a product.

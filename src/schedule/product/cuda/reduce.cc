@@ -13,12 +13,15 @@ namespace {
 
 constexpr int kBlock = 128;
 
-// Groups of 4 neighbours, each of them a thread's or, where that leaves most of the device idle while threads wait for
-// one part after the other, a warp's.
+// The lanes that share the parts of a group of 4 neighbours: as many as have a batch of loads each
+// (tile/kernel/cuda/gemm/splitk_reduce.h), unless one lane for each group fills the device already.
 int lanes_of(int64_t groups, int parts, const CudaTarget& target) {
-  constexpr int kManyParts = 16;
-  const int64_t warps = int64_t{target.sms} * kBlock / tile::kGemmReduceLanes;
-  return parts >= kManyParts && groups <= warps ? tile::kGemmReduceLanes : 1;
+  constexpr int kBatch = 8, kMostLanes = 32, kThreads = 1024;  // of an SM
+  int lanes = 1;
+  while (lanes < kMostLanes && lanes * kBatch < parts && 2 * lanes * groups <= int64_t{target.sms} * kThreads) {
+    lanes *= 2;
+  }
+  return lanes;
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "tile/kernel/cuda/gemm/fragments_to_rows.h"
 #include "tile/kernel/cuda/gemm/simt.h"
 #include "tile/kernel/cuda/operand/load.h"
+#include "tile/kernel/cuda/row.h"
 
 namespace heddle::tile::cuda {
 
@@ -29,29 +30,6 @@ struct KReductionTraits {
   static constexpr int kTileK = kThreads * Config::kWidth;
   static constexpr int kSharedBytes = Config::kWarps * kSums * static_cast<int>(sizeof(In));
   static_assert(kSums <= kThreads);
-};
-
-// The elements of one load, as words. The compiler keeps words in registers even if threads extract elements at
-// different positions.
-template <typename T, int W>
-struct alignas(sizeof(T) * W) PieceWords {
-  static constexpr int kBytes = sizeof(T) * W, kWord = kBytes < 4 ? kBytes : 4;
-  using Word = uint_t<kWord>;
-  Word x[kBytes / kWord];
-
-  __device__ T element(int i) const {
-    if constexpr (sizeof(T) >= kWord) {
-      struct Parts {
-        Word x[sizeof(T) / kWord];
-      } parts;
-#pragma unroll
-      for (int j = 0; j < int(sizeof(T)) / kWord; ++j) parts.x[j] = x[i * int(sizeof(T)) / kWord + j];
-      return __builtin_bit_cast(T, parts);
-    } else {
-      const int at = i * int(sizeof(T));
-      return __builtin_bit_cast(T, static_cast<uint_t<sizeof(T)>>(x[at / kWord] >> (8 * (at % kWord))));
-    }
-  }
 };
 
 // Rows x Width elements of an operand: Width neighbouring elements along k of each row. They are loaded in pieces as

@@ -7,58 +7,69 @@
 
 namespace heddle::tile::cuda {
 
-// Adds every Step-th part of n neighbouring elements in order, starting with part `first`. Rows of partial sums are
-// aligned to 16 bytes.
-template <int Step, typename Acc, int W>
-__device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, int first) {
-  if (n == W) {
-#pragma unroll 8
-    for (int split = first; split < args.splits; split += Step) {
-      struct alignas(16) Four {
-        Acc x[W];
-      };
-      const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
+// Adds the parts first, first + step, ... of W or, unless Whole, of n neighbouring elements in order. The loads of a
+// batch of parts overlap, also of a last batch that is not full: otherwise each of its parts would cost a latency. Rows
+// of partial sums are aligned to 16 bytes.
+template <bool Whole, typename Acc, int W>
+__device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, int first,
+                                 int step) {
+  constexpr int kBatch = 8;
+  struct alignas(16) Piece {
+    Acc x[W];
+  };
+#pragma unroll 1
+  for (int split = first; split < args.splits; split += kBatch * step) {
+    Piece parts[kBatch];
 #pragma unroll
-      for (int c = 0; c < W; ++c) sums[c] += part.x[c];
-    }
-  } else {  // elements beyond the last column were not written
-#pragma unroll 8
-    for (int split = first; split < args.splits; split += Step) {
+    for (int i = 0; i < kBatch; ++i) {
+      const bool wanted = split + i * step < args.splits;
+      const Acc* part = from + (split + i * step) * args.p_split;
+      parts[i] = Piece{};
+      if constexpr (Whole) {
+        if (wanted) parts[i] = *reinterpret_cast<const Piece*>(part);
+      } else {  // elements beyond the last column were not written
 #pragma unroll
-      for (int c = 0; c < W - 1; ++c) {
-        if (c < n) sums[c] += from[split * args.p_split + c];
+        for (int c = 0; c < W - 1; ++c) {
+          if (wanted && c < n) parts[i].x[c] = part[c];
+        }
       }
     }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+#pragma unroll
+      for (int c = 0; c < W; ++c) sums[c] += parts[i].x[c];
+    }
   }
 }
 
-// Adds all parts. If `shared`, the parts are divided among the lanes of a warp, and the first lane gets the sums.
+// Adds all parts. They are divided among `args.lanes` lanes of a warp, of which the first, `lane` 0, gets the sums.
+// Lanes of the same parts are neighbours, so that they read neighbouring columns.
 template <typename Acc, int W>
-__device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, bool shared,
-                                     int lane) {
-  if (!shared) return sum_parts<1>(sums, args, from, n, 0);
-  sum_parts<kGemmReduceLanes>(sums, args, from, n, lane);
+__device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, int lane) {
+  if (n == W) {
+    sum_parts<true>(sums, args, from, n, lane, args.lanes);
+  } else {
+    sum_parts<false>(sums, args, from, n, lane, args.lanes);
+  }
+  for (int lanes = args.lanes / 2; lanes > 0; lanes /= 2) {
 #pragma unroll
-  for (int distance = kGemmReduceLanes / 2; distance > 0; distance /= 2) {
-#pragma unroll
-    for (int c = 0; c < W; ++c) sums[c] += __shfl_xor_sync(0xffffffffu, sums[c], distance);
+    for (int c = 0; c < W; ++c) sums[c] += __shfl_xor_sync(0xffffffffu, sums[c], lanes * (32 / args.lanes));
   }
 }
 
-// Adds the parts of k in order and applies the epilogue. Each group of 4 columns is processed by `args.lanes` threads,
-// in a grid-stride loop. If there are many parts, they are divided among several lanes, because a single thread would
-// wait for one load after another.
+// Adds the parts of k in order and applies the epilogue. Each group of 4 columns is processed by `args.lanes` lanes of
+// a warp, in a grid-stride loop: a single thread would wait for one batch of parts after another.
 template <typename Acc, typename Epilogue>
 __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
   constexpr int W = 4, kPair = kColumnsOfPair<Epilogue>;
-  const bool shared = args.lanes > 1;
-  const int64_t thread = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
-  const int64_t threads = gridDim.x * static_cast<int64_t>(blockDim.x);
-  const int lane = shared ? static_cast<int>(threadIdx.x) % kGemmReduceLanes : 0;
+  const int together = 32 / args.lanes;  // groups of a warp
+  const int64_t warp = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) / 32;
+  const int64_t step = gridDim.x * static_cast<int64_t>(blockDim.x) / args.lanes;
+  const int lane = static_cast<int>(threadIdx.x) % 32 / together;
   const int columns = args.columns / kPair;
   const int64_t groups = (columns + W - 1) / W, count = groups * args.rows * args.batch;
-  const int64_t step = shared ? threads / kGemmReduceLanes : threads;
-  for (int64_t i = shared ? thread / kGemmReduceLanes : thread; i < count; i += step) {
+  for (int64_t first = warp * together; first < count; first += step) {  // all lanes of a warp take part in shuffles
+    const int64_t mine = first + static_cast<int>(threadIdx.x) % together, i = mine < count ? mine : count - 1;
     int64_t line = 0;
     int batch = 0;
     if (count <= 0x7fffffff) {  // 64-bit divisions take three times as long
@@ -73,15 +84,15 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
     const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row;
     Acc sums[W] = {};
     if constexpr (kPair == 2) {
-      const Acc* first = from + gemm_gate_column(col);
+      const Acc* pair = from + gemm_gate_column(col);
       Acc others[W] = {};
-      sum_all_parts(sums, args, first, n, shared, lane);
-      sum_all_parts(others, args, first + kGemmGateColumns, n, shared, lane);
-      if (shared && lane != 0) continue;
+      sum_all_parts(sums, args, pair, n, lane);
+      sum_all_parts(others, args, pair + kGemmGateColumns, n, lane);
+      if (lane != 0 || mine >= count) continue;
       epilogue.gate(sums, others, batch, row, col, n);
     } else {
-      sum_all_parts(sums, args, from + col, n, shared, lane);
-      if (shared && lane != 0) continue;
+      sum_all_parts(sums, args, from + col, n, lane);
+      if (lane != 0 || mine >= count) continue;
     }
     epilogue(sums, batch, row, col, n);
   }

@@ -111,6 +111,13 @@ class Im2colFamily : public WgmmaFamily<C> {
   }
 };
 
+class WgradFamily : public WgmmaFamily<WgmmaWgradConfig> {
+  std::optional<OperandView::Form> summed_windows() const override { return OperandView::Form::kSummedWindows; }
+  std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const override {
+    return wgmma_wgrad_problem(task, why);
+  }
+};
+
 class MisalignedFamily : public WgmmaFamily<MisalignedConfig> {
   std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const override {
     auto p = wgmma_problem(task, why);
@@ -208,8 +215,11 @@ CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   CudaInstance i = common_instance(p, c);
   const GemmStore store = store_of(p, c);
   i.headers = {p.views ? "gemm/sm90_gather.h" : "gemm/sm90.h"};
-  if (p.windows) i.headers.emplace_back("gemm/sm90_im2col.h");
-  i.kernel = p.views ? "sm90::gemm_views" : p.windows ? "sm90::gemm_windows" : "sm90::gemm";
+  if (p.windows) i.headers.emplace_back(p.sums_windows ? "gemm/sm90_wgrad.h" : "gemm/sm90_im2col.h");
+  i.kernel = p.views          ? "sm90::gemm_views"
+             : p.sums_windows ? "sm90::gemm_wgrad"
+             : p.windows      ? "sm90::gemm_windows"
+                              : "sm90::gemm";
   i.defaults = "sm90::GemmDefaults", i.traits = "sm90::GemmTraits";
   i.cluster = c.cluster_m * c.cluster_n;
   i.types.push_back({"Out", p.out, false});
@@ -284,10 +294,11 @@ std::span<const Family* const> wgmma_families() {
   static const TmaFamily<ClusterSplitKConfig> cluster_splitk;
   static const Im2colFamily<WgmmaIm2colConfig> im2col;
   static const Im2colFamily<Im2colSplitKConfig> im2col_splitk;
+  static const WgradFamily wgrad;
   static const GatherFamily<WgmmaGatherConfig, 40> gather;
   static const GatherFamily<GatherSplitKConfig, 0> gather_splitk;
   static const Family* const all[] = {&tma,           &misaligned, &cluster_splitk, &im2col,
-                                      &im2col_splitk, &gather,     &gather_splitk};
+                                      &im2col_splitk, &wgrad,      &gather,         &gather_splitk};
   return all;
 }
 

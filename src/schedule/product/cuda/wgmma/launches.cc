@@ -92,8 +92,8 @@ TensorMapDesc residual_map(const WgmmaProblem& p) {
   return map;
 }
 
-// Of A, a box for each block that loads one of `shares` of a tile's windows.
-TensorMapDesc windows_map(const WgmmaProblem& p, int tile, int shares) {
+// Of A: boxes of so many windows.
+TensorMapDesc windows_map(const WgmmaProblem& p, int in_box) {
   const WgmmaWindows& w = *p.windows;
   const auto element = static_cast<uint64_t>(size_of(p.in));
   const auto pixel = static_cast<uint64_t>(w.pixel) * element;
@@ -106,7 +106,7 @@ TensorMapDesc windows_map(const WgmmaProblem& p, int tile, int shares) {
   TensorMapWindows windows;
   windows.line = static_cast<uint64_t>(w.line) * element;
   map.strides = {pixel, windows.line * static_cast<uint64_t>(w.size[1])};
-  map.box = {static_cast<uint32_t>(tile::kGemmRowBytes / element), static_cast<uint32_t>(tile / shares)};
+  map.box = {static_cast<uint32_t>(tile::kGemmRowBytes / element), static_cast<uint32_t>(in_box)};
   for (size_t d = 0; d < 2; ++d) {
     windows.size[d] = static_cast<uint64_t>(w.size[d]);
     windows.first[d] = static_cast<int32_t>(-w.before[d]);
@@ -226,8 +226,11 @@ CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const Cu
   launch.cluster = static_cast<uint32_t>(cluster);
   launch.block = static_cast<uint32_t>(128 * (c.consumers + (p.split ? 2 : 1)));
   launch.shared_bytes = static_cast<uint32_t>(shared_bytes(p, c));
-  if (p.windows) {
-    launch.maps = {windows_map(p, c.tile_m, c.cluster_n), filters_map(p, c.tile_n, c.cluster_m)};
+  if (p.sums_windows) {
+    const auto depth = static_cast<int>(tile::kGemmRowBytes / element);
+    launch.maps = {windows_map(p, depth / c.cluster_n), operand_map(b, p, c.tile_n, c.cluster_m)};
+  } else if (p.windows) {
+    launch.maps = {windows_map(p, c.tile_m / c.cluster_n), filters_map(p, c.tile_n, c.cluster_m)};
   } else if (!p.views) {
     launch.maps = {operand_map(a, p, c.tile_m, c.cluster_n), operand_map(b, p, c.tile_n, c.cluster_m)};
   }
@@ -299,7 +302,7 @@ KernelLaunches make_launches(const WgmmaProblem& p, const ClusterSplitKConfig& c
   } else {
     const auto [a, b] = add_copies(result, p, c.swapped);
     if (p.windows) {
-      product.maps = {windows_map(p, c.tile_m, 1), filters_map(p, c.tile_n, 1)};
+      product.maps = {windows_map(p, c.tile_m), filters_map(p, c.tile_n, 1)};
       product.arguments.push_back(argument_bytes(windows_args(p)));
     } else if (!p.views) {
       product.maps = {operand_map(a, p, c.tile_m, 1), operand_map(b, p, c.tile_n, 1)};

@@ -212,6 +212,26 @@ void join_lines(WgmmaWindows& w, int64_t depth) {
   w.channels = joined, w.window[0] = 1;
 }
 
+// The windows in TMA's terms; nullopt if its maps cannot describe them.
+std::optional<WgmmaWindows> windows_of(const OperandView& o) {
+  const tile::GemmImageArgs& i = o.image;
+  WgmmaWindows w;
+  w.images = i.images, w.channels = i.channels, w.pixel = i.pixel, w.offset = o.offset;
+  for (size_t at = 0; at < 2; ++at) {
+    const size_t from = 2 - at;
+    w.size[at] = i.size[from], w.out[at] = i.out[from], w.window[at] = i.window[from];
+    w.stride[at] = i.stride[from], w.dilation[at] = i.dilation[from], w.before[at] = i.before[from];
+    constexpr int64_t kMostPlace = 127, kMostStride = 8;
+    const int64_t last = (w.out[at] - 1) * w.stride[at] - w.before[at] - (w.size[at] - 1);
+    if (w.before[at] > kMostPlace || std::abs(last) > kMostPlace || w.stride[at] > kMostStride ||
+        (w.window[at] - 1) * w.dilation[at] > kMostPlace) {
+      return std::nullopt;
+    }
+  }
+  w.line = w.pixel * w.size[0];
+  return w;
+}
+
 }  // namespace
 
 std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::string* why) {
@@ -237,28 +257,31 @@ std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::s
   for (const int64_t place : {int64_t{i.channels}, int64_t{i.pixel}, d.a.offset}) {
     if (place * element % kCopyBytes != 0) return refuse("pixels are no whole 16 bytes long");
   }
-  WgmmaWindows w;
-  w.images = i.images, w.channels = i.channels, w.pixel = i.pixel, w.offset = d.a.offset;
-  for (size_t at = 0; at < 2; ++at) {
-    const size_t from = 2 - at;
-    w.size[at] = i.size[from], w.out[at] = i.out[from], w.window[at] = i.window[from];
-    w.stride[at] = i.stride[from], w.dilation[at] = i.dilation[from], w.before[at] = i.before[from];
-    // What fits into TMA's maps.
-    constexpr int64_t kMostPlace = 127, kMostStride = 8;
-    const int64_t last = (w.out[at] - 1) * w.stride[at] - w.before[at] - (w.size[at] - 1);
-    if (w.before[at] > kMostPlace || std::abs(last) > kMostPlace || w.stride[at] > kMostStride ||
-        (w.window[at] - 1) * w.dilation[at] > kMostPlace) {
-      return refuse("strides, padding or windows beyond TMA's");
-    }
-  }
-  w.line = w.pixel * w.size[0];
-  join_lines(w, depth);
-  p->k = w.window[0] * w.window[1] * ((w.channels + depth - 1) / depth) * depth;
+  std::optional<WgmmaWindows> w = windows_of(d.a);
+  if (!w) return refuse("strides, padding or windows beyond TMA's");
+  join_lines(*w, depth);
+  p->k = w->window[0] * w->window[1] * ((w->channels + depth - 1) / depth) * depth;
   p->ldb = std::max(d.b.row, p->k);  // of the maps only
   p->windows = w;
   *p = p->resolved();
   p->ldb = d.b.row;
   return p;
+}
+
+std::optional<WgmmaProblem> wgmma_wgrad_problem(const ProductTask& task, std::string* why) {
+  const Product& d = task.product;
+  auto p = multiplied(task, why);
+  const auto b = p ? read_by_copies(d.b, d.n, d.k, p->in, why) : std::nullopt;
+  if (!b) return std::nullopt;
+  p->windows = windows_of(d.a);
+  if (!p->windows) {
+    *why = "strides, padding or windows beyond TMA's";
+    return std::nullopt;
+  }
+  p->sums_windows = true;
+  p->a_k_major = false;
+  p->b_k_major = b->k_major, p->ldb = b->leading, p->stride_b = b->stride, p->offset_b = b->offset, p->step_b = b->step;
+  return p->resolved();
 }
 
 }  // namespace heddle::schedule

@@ -53,6 +53,9 @@ struct WgmmaProblem {
   // TMA gathers A (tile/kernel/cuda/gemm/sm90_im2col.h). `k` then counts the elements of the k-tiles of all taps, `lda`
   // is unused, and `ldb` is the number of elements of a filter.
   std::optional<WgmmaWindows> windows{};
+  // With `windows`: they are k, and rows of A are (tap, channel padded to whole boxes)
+  // (tile/kernel/cuda/gemm/sm90_wgrad.h).
+  bool sums_windows = false;
 
   bool shifted_a = false, shifted_b = false;  // with `views`: threads assemble 16-byte pieces from aligned words
   // True if no launch writes the operand during a run (weights). It may then be read before the previous launch ends.
@@ -137,9 +140,11 @@ KernelLaunches make_launches(const WgmmaProblem& problem, const ClusterSplitKCon
 //     only the epilogue stores (epilogue_stores).
 //   - wgmma_gather_problem(): threads load the operands. Requires types that wgmma multiplies.
 //   - wgmma_im2col_problem(): TMA gathers the windows of a convolution.
+//   - wgmma_wgrad_problem(): the same for windows that are summed.
 std::optional<WgmmaProblem> wgmma_problem(const ProductTask& task, std::string* why);
 std::optional<WgmmaProblem> wgmma_gather_problem(const ProductTask& task, std::string* why);
 std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::string* why);
+std::optional<WgmmaProblem> wgmma_wgrad_problem(const ProductTask& task, std::string* why);
 
 std::span<const Family* const> wgmma_families();
 
