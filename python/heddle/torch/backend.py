@@ -10,6 +10,7 @@ from heddle._errors import make
 from heddle._options import did_you_mean, refuse
 from heddle.torch.constants import make_numbers_operators
 from heddle.torch.graph import CompiledGraph, device_of
+from heddle.torch.joint import partitioned
 from heddle.torch.part import line_of
 from heddle.torch.random import seed_random_operators
 
@@ -64,15 +65,6 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     # It takes arguments one by one, and has the mark of the boxed function that it wraps: the minifier would believe it.
     vars(compiled).pop("_boxed_call", None)
     return compiled
-
-
-def partitioned(joint: torch.fx.GraphModule, *arguments: Any, **words: Any) -> Any:
-    """The forward and the backward graph of a joint one."""
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
-    seed_random_operators(joint.graph)
-    joint.recompile()
-    return min_cut_rematerialization_partition(joint, *arguments, **words)
 
 
 def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
