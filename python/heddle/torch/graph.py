@@ -9,7 +9,8 @@ from torch.fx import GraphModule, Node
 from heddle import _core
 from heddle.torch.part import TENSORS, CompiledPart, arguments_of, devices_of, number_of, why_not
 from heddle.torch.partition import Division, Part, divide, is_tensor, is_write
-from heddle.torch.shapes import Bindings, Environment, is_known
+from heddle.torch.segments import may_divide, segments_of
+from heddle.torch.shapes import Bindings, Environment, bytes_of, is_known
 from heddle.torch.weights import MOST_SHAPES, Key, Weights
 
 
@@ -77,6 +78,11 @@ class CompiledGraph:
         self.device = device_of(graph)
         self.division: Division = divide(graph, lambda node: why_not(node, examples, self.device),
                                          lambda node: is_known(node.meta.get("val"), examples))
+        if kind != "inference" and may_divide(self.device):
+            kept = {node for node in self._placeholders if kind == "forward" or node.name.startswith("primals")}
+            self.division = self.division._replace(steps=[
+                one for step in self.division.steps
+                for one in (segments_of(step, lambda node: bytes_of(node, examples), kept) if isinstance(step, Part) else [step])])
         self.results: Sequence[Any] = graph.output_node().args[0]  # type: ignore[assignment]
         made = [node for node in graph.nodes if node.op == "call_function"
                 and (is_tensor(node) or not is_known(node.meta.get("val"), examples))]

@@ -48,7 +48,7 @@ def is_write(node: Node) -> bool:
     return node.target is torch.ops.aten.copy_.default
 
 
-def _is_view(node: Node) -> bool:
+def is_view(node: Node) -> bool:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or not isinstance(node.meta.get("val"), torch.Tensor):
         return False
@@ -61,7 +61,7 @@ def _views_of_inputs(graph: Graph, outputs: Set[Node]) -> List[Node]:
     of_inputs = {node for node in graph.nodes if node.op == "placeholder"}
     views = []
     for node in graph.nodes:
-        if node.op == "call_function" and _is_view(node) and node.args and node.args[0] in of_inputs:
+        if node.op == "call_function" and is_view(node) and node.args and node.args[0] in of_inputs:
             of_inputs.add(node)
             views.append(node)
     needed: Set[Node] = set()
@@ -118,7 +118,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
     wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
     for now in range(-1, max([*parts, *others, 0]) + 1):
         nodes = parts.get(now, [])
-        if nodes and all(_is_view(node) for node in nodes):  # nothing to compute
+        if nodes and all(is_view(node) for node in nodes):  # nothing to compute
             steps += [Fallback(node, "") for node in nodes]
         elif nodes:
             steps.append(_part(nodes, wanted_at_end))
