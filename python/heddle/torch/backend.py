@@ -52,10 +52,12 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     from torch._dynamo.backends.common import aot_autograd
     from heddle.torch.attention import keep_attention_whole, trains
     from heddle.torch.decompositions import table
+    from heddle.torch.large_logits import divide_large_logits
     from heddle.torch.warm_start import caching, compiler
 
     _check(mode, options or {})
     keep_attention_whole(module, inputs)
+    divide_large_logits(module)
     build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
     run = aot_autograd(fw_compiler=compiler("forward", build, _weights), bw_compiler=compiler("backward", build, _weights),
                        inference_compiler=compiler("inference", build, _weights), decompositions=table(trains(inputs)),

@@ -21,7 +21,8 @@ class Part(NamedTuple):
 
 
 class Fallback(NamedTuple):
-    """A node that PyTorch runs, and the reason. The reason is "" for views, items and seeds, which compute nothing of the graph's."""
+    """A node that PyTorch runs, and the reason. The reason is "" for views, items and seeds, which compute nothing of the graph's, and for
+    operators that launch kernels of Heddle."""
 
     node: Node
     reason: str
@@ -75,6 +76,12 @@ def _is_random(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
+def _is_own(node: Node) -> bool:
+    """Whether it launches kernels of Heddle itself (loss.py)."""
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and target.name().startswith("heddle::linear_cross_entropy")
+
+
 def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool]) -> Division:
     """Divides a graph. `why_not` gives the reason why a node cannot be compiled, "" if it can. `is_known` says whether the
     shapes of the arguments decide a number of the graph."""
@@ -108,6 +115,9 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
             level[node] = last_random = max(level[node], last_random)
         outside.add(node)
+        if _is_own(node):
+            others.setdefault(level[node], []).append(Fallback(node, ""))
+            continue
         if node.target is SEEDS:  # before the first part, which reads them
             level[node] = -1
             others.setdefault(-1, []).append(Fallback(node, ""))
