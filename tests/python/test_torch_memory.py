@@ -1,10 +1,12 @@
 """Memory of training steps under torch.compile(backend="heddle"): what is saved for the backward graph, and for how long."""
+import re
 import unittest
 import weakref
 from unittest import mock
 
 import test_torch_backend  # it ends the program where there is no torch
 import torch
+from test_torch_backend import REFERENCE
 from torch.nn import functional as F
 
 import heddle.torch
@@ -79,6 +81,63 @@ class Saved(test_torch_backend.Backend):
         self.assertFalse(wide)
 
 
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = torch.nn.LayerNorm(32), torch.nn.Linear(32, 128), torch.nn.Linear(128, 32)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+class Budget(test_torch_backend.Backend):
+    """options={"memory_budget": bytes}, and the figures of explain()."""
+
+    def setUp(self):
+        super().setUp()
+        self.module, self.x = torch.nn.Sequential(*[Block() for _ in range(4)]), torch.randn(256, 32)
+
+    def told(self, **options):
+        torch._dynamo.reset()
+        return heddle.torch.explain(self.module, self.x, execution="reference", **options)
+
+    def test_explain_knows_memory_before_the_run(self):
+        told = self.told()
+        forward, backward = told["graphs"]
+        self.assertGreater(forward["peak_bytes"], 0)
+        saved = sum(one["bytes"] for one in backward["saved"])
+        self.assertGreaterEqual(backward["peak_bytes"], saved)
+        self.assertTrue(any(one["line"].startswith("test_torch_memory.py:") for one in backward["saved"]))
+        self.assertRegex(str(told), r"(?s)memory: at most .*MB beside parameters.*saved by the forward graph: .* at test_torch_memory.py:")
+
+    def test_peaks_are_those_of_the_steps(self):
+        def function(x):
+            return torch.cdist((x * 2).exp(), x).sum()  # PyTorch runs cdist
+        graph = heddle.torch.explain(function, torch.randn(16, 32))["graphs"][0]
+        values = [16 * 32 * 4, 16 * 16 * 4, 4]
+        self.assertEqual(graph["peak_bytes"] - graph["scratch_bytes"], max(values[0] + values[1], values[1] + values[2]))
+
+    def test_a_budget_computes_more_again(self):
+        before = self.told()
+        peak = max(graph["peak_bytes"] for graph in before["graphs"])
+        after = self.told(memory_budget=peak * 2 // 3)
+        saved = [sum(one["bytes"] for one in told["graphs"][1]["saved"]) for told in (before, after)]
+        self.assertLess(saved[1], saved[0])
+        self.check_gradients(self.module, self.x, options={**REFERENCE, "memory_budget": peak * 2 // 3})
+
+    def test_a_budget_that_is_large_changes_nothing(self):
+        self.assertEqual(self.told()["graphs"], self.told(memory_budget=1 << 40)["graphs"])
+
+    def test_a_budget_that_cannot_be_kept_is_refused_with_the_least_one(self):
+        with self.assertRaises(torch._dynamo.exc.BackendCompilerFailed) as refused:
+            self.told(memory_budget=1)
+        least = int(re.search(r"Give at least (\d+)", str(refused.exception))[1])
+        self.assertTrue(self.told(memory_budget=least))
+        for wrong in (0, -1, True, 0.5, "1 GB"):
+            with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "is no number of bytes"):
+                self.told(memory_budget=wrong)
+
+
 class Segments(test_torch_backend.Backend):
     """On a CPU graphs stay whole; here they do not."""
 
@@ -108,7 +167,7 @@ class Segments(test_torch_backend.Backend):
             self.compiled(module)(torch.randn(24, 32)).square().mean().backward()
         backward = graphs[1]
         self.assertGreater(len(backward.parts), 1)
-        arguments = [torch.randn(node.meta["val"].shape) for node in backward._placeholders]
+        arguments = [torch.randn(node.meta["val"].shape) for node in backward.placeholders]
         owners = [weakref.ref(one) for one in arguments]
         alive = []
         for part in backward.compiled_parts():

@@ -57,6 +57,20 @@ def segments_of(part: Part, bytes_of: Callable[[Node], int], kept: Collection[No
     return _cut(part, [places[i] for i in chosen])
 
 
+def least_peak(part: Part, bytes_of: Callable[[Node], int], kept: Collection[Node]) -> int:
+    """If the part is cut everywhere."""
+    values, count = _values(part, bytes_of, set(kept)), len(part.nodes)
+    places = _places(count, values)
+    peaks = [_peaks_from(start, places, values, count) for start in places[:-1]]
+    return int(_best(len(places), lambda i, j, before: max(before, peaks[i][j - i - 1]))[0])
+
+
+def peak_of(part: Part, bytes_of: Callable[[Node], int], kept: Collection[Node], resident: int) -> int:
+    """Of a part that is compiled whole, beside what is `resident` anyway."""
+    values = _values(part, bytes_of, set(kept))
+    return resident + _peaks_from(0, [0, len(part.nodes)], values, len(part.nodes))[-1]
+
+
 def _is_view(node: Node) -> bool:
     return is_item(node) or is_view(node) or node.target in _RESHAPES
 
