@@ -117,6 +117,14 @@ class LinearCrossEntropy(unittest.TestCase):
         with self.assertRaisesRegex(heddle.InputError, "reduction"):
             heddle.torch.linear_cross_entropy(x, weight, target, reduction="median")
 
+    def test_there_are_no_second_derivatives(self):
+        x, weight, target = torch.randn(5, 3, requires_grad=True), torch.randn(4, 3), torch.randint(4, (5,))
+        for reduction in ("mean", "none"):
+            loss = heddle.torch.linear_cross_entropy(x, weight, target, reduction=reduction).square().sum()
+            gradient, = torch.autograd.grad(loss, x, create_graph=True)
+            with self.assertRaisesRegex(RuntimeError, "once_differentiable"):
+                gradient.sum().backward()
+
     def test_operators_keep_their_contracts(self):
         from heddle.torch.loss import BACKWARD, BY_ROW, SUM
 

@@ -5,6 +5,7 @@ from typing import Any, Callable, List, Optional, Tuple
 import torch
 from torch.fx import GraphModule, Node
 from torch.nn import functional as F
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import heddle.torch
 
@@ -35,6 +36,8 @@ def _replace(node: Node) -> None:
     if source is None or made is None or not _is_large(made) or _changes_mode(source, node):
         return
     names = dict(zip(("input", "weight", "bias"), source.args), **source.kwargs)
+    if any(is_traceable_wrapper_subclass(_example(one)) for one in names.values()):  # a DTensor, say
+        return
     graph = node.graph
     with graph.inserting_before(node):
         rows = names["input"]

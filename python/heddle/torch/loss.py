@@ -7,6 +7,7 @@ the logits again.
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
+from torch.autograd.function import once_differentiable
 
 import heddle.ops
 import heddle.tile as tile
@@ -207,6 +208,7 @@ def _keep_sums(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.dtypes = [None if one is None else one.dtype for one in (inputs[0], inputs[1], inputs[3])]
 
 
+@once_differentiable
 def _of_sum(ctx: Any, gradient: torch.Tensor, *_: Any) -> Tuple[Any, ...]:
     x, weight, bias = ((one * gradient).to(dtype) if is_wanted and dtype is not None else None
                        for one, dtype, is_wanted in zip(ctx.saved_tensors, ctx.dtypes, ctx.wanted))
@@ -218,6 +220,7 @@ def _keep_operands(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.numbers = inputs[4:]
 
 
+@once_differentiable
 def _of_rows(ctx: Any, gradient: torch.Tensor) -> Tuple[Any, ...]:
     x, weight, target, bias = ctx.saved_tensors
     wanted = [ctx.needs_input_grad[i] for i in (0, 1, 3)]

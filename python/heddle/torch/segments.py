@@ -14,7 +14,7 @@ from heddle.torch.partition import Part, is_item, is_tensor, is_view
 from heddle.torch.random import NORMAL, UNIFORM
 
 aten = torch.ops.aten
-_FUSED = {aten._to_copy.default, aten.clone.default, aten.constant_pad_nd.default, aten.full.default, aten.full_like.default,
+_FUSED = {aten._to_copy.default, torch.ops.prims.convert_element_type.default, aten.clone.default, aten.constant_pad_nd.default, aten.full.default, aten.full_like.default,
           aten.scalar_tensor.default, aten.arange.start_step, torch.ops.prims.iota.default, UNIFORM, NORMAL}
 _RESHAPES = {aten._unsafe_view.default, aten.reshape.default, aten.expand.default}
 _REDUCTIONS = {aten.sum.dim_IntList, aten.sum.default, aten.mean.dim, aten.mean.default, aten.amax.default, aten.amin.default,
