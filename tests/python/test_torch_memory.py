@@ -117,6 +117,14 @@ class Budget(test_torch_backend.Backend):
         values = [16 * 32 * 4, 16 * 16 * 4, 4]
         self.assertEqual(graph["peak_bytes"] - graph["scratch_bytes"], max(values[0] + values[1], values[1] + values[2]))
 
+    def test_a_loss_in_chunks_counts_with_its_scratch(self):
+        class Loss(torch.nn.Linear):
+            def forward(self, x, y):
+                return F.cross_entropy(super().forward(x), y)
+        with mock.patch("heddle.torch.large_logits.LARGE", 1):
+            told = heddle.torch.explain(Loss(32, 900), self.x, torch.randint(900, (256,)), execution="reference")
+        self.assertEqual(told["graphs"][0]["scratch_bytes"], 256 * 1024 * 4)  # rows are padded
+
     def test_a_budget_computes_more_again(self):
         before = self.told()
         peak = max(graph["peak_bytes"] for graph in before["graphs"])

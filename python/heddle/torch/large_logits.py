@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 import heddle.torch
 
 LARGE = 64 << 20  # bytes of logits
+_CHUNKS, _LEAST = 4, 128 << 20  # into which they are divided; bytes that are no fewer than these
 _MODES = {torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast, torch._C._set_grad_enabled}
 _CASTS = ("float", "contiguous", "to")
 _RESHAPES = ("view", "reshape", "flatten")
@@ -44,7 +45,8 @@ def _replace(node: Node) -> None:
         for step in steps:
             rows = step(graph, rows)
         loss = graph.call_function(heddle.torch.linear_cross_entropy, (rows, names["weight"], words["target"], names.get("bias")), {
-            name: words[name] for name in ("ignore_index", "reduction", "label_smoothing") if name in words})
+            **{name: words[name] for name in ("ignore_index", "reduction", "label_smoothing") if name in words},
+            "memory_budget": max(made.numel() * made.element_size() // _CHUNKS, _LEAST)})
         loss = graph.call_method("to", (loss, result.dtype))
     for one in (rows, loss):
         one.meta.setdefault("stack_trace", node.meta.get("stack_trace"))

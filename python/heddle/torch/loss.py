@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
+from torch.fx import Node
 
 import heddle.ops
 import heddle.tile as tile
@@ -127,6 +128,13 @@ class Chunks:
         number = max(1, -(-count // max(left // row, _FEWEST_ROWS)))
         self.rows = max(1, min(count, _padded(-(-count // number))))
         self.starts = range(0, count, self.rows)
+        self.bytes = self.rows * row + (sums if self.are_sums_wide else 0)
+
+
+def scratch_of(node: Node) -> int:
+    """Bytes that one of the operators allocates beside its results."""
+    x, weight = (one.meta["val"] for one in node.args[node.target is BACKWARD:][:2])  # type: ignore[union-attr]
+    return Chunks(len(x), weight, x.dtype, node.args[7 + (node.target is BACKWARD)]).bytes  # type: ignore[arg-type]
 
 
 def _padded(extent: int) -> int:

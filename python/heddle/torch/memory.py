@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence, Set
 import torch
 from torch.fx import Graph, Node
 
-from heddle.torch.partition import Part, is_tensor
+from heddle.torch.partition import Part, is_own, is_tensor
 from heddle.torch.segments import may_divide, peak_of, segments_of
 from heddle.torch.shapes import Environment, bytes_of
 
@@ -46,11 +46,22 @@ def peak_of_compiled(graph: "CompiledGraph") -> Peak:
     for i, step in enumerate(graph.division.steps):
         made = step.outputs if isinstance(step, Part) else [step.node]
         alive += sum(bytes_of(node, symbols) for node in made if node in last)
-        model = next(compiled).model if isinstance(step, Part) else None
-        taken = model._core.arena_bytes if model is not None else 0
+        if isinstance(step, Part):
+            model = next(compiled).model
+            taken = model._core.arena_bytes if model is not None else 0
+        else:
+            taken = _scratch_of(step.node)
         peak, scratch = max(peak, alive + taken), max(scratch, taken)
         alive -= ends.get(i, 0)
     return Peak(peak, scratch)
+
+
+def _scratch_of(node: Node) -> int:
+    if not is_own(node):
+        return 0
+    from heddle.torch.loss import scratch_of
+
+    return scratch_of(node)
 
 
 def estimated_peak(graph: Graph, kind: str, symbols: Environment, device: torch.device) -> int:
@@ -62,7 +73,7 @@ def estimated_peak(graph: Graph, kind: str, symbols: Environment, device: torch.
     kept = kept_by_caller(placeholders, kind)
 
     def size(node: Node) -> int:
-        return bytes_of(node, symbols)
+        return bytes_of(node, symbols) + _scratch_of(node)
     parts = segments_of(part, size, kept) if may_divide(device) else [part]
     return max((peak_of(one, size, kept, _resident(parts, i, size, kept)) for i, one in enumerate(parts)), default=0)
 

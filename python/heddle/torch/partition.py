@@ -76,7 +76,7 @@ def _is_random(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
-def _is_own(node: Node) -> bool:
+def is_own(node: Node) -> bool:
     """Whether it launches kernels of Heddle itself (loss.py)."""
     target = node.target
     return isinstance(target, torch._ops.OpOverload) and target.name().startswith("heddle::linear_cross_entropy")
@@ -115,7 +115,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
             level[node] = last_random = max(level[node], last_random)
         outside.add(node)
-        if _is_own(node):
+        if is_own(node):
             others.setdefault(level[node], []).append(Fallback(node, ""))
             continue
         if node.target is SEEDS:  # before the first part, which reads them
