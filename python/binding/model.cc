@@ -339,6 +339,7 @@ void register_model(nb::module_& module) {
       .def_prop_ro("outputs", [](const PyModel& m) { return port_list(m.model().outputs()); })
       .def_prop_ro("device", [](const PyModel& m) { return m.on_gpu() ? fmt::format("cuda:{}", m.device()) : "cpu"; })
       .def_prop_ro("threads", [](const PyModel& m) { return m.model().impl().threads(); })
+      .def_prop_ro("arena_bytes", [](const PyModel& m) { return m.model().impl().primary().plan->arena_bytes; })
       .def_prop_ro("from_cache", [](const PyModel& m) { return m.model().impl().primary().from_cache.plan; })
       .def(
           "run",

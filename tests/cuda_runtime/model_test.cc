@@ -100,7 +100,9 @@ TEST_F(CudaModelTest, ManyUpdatesAreAddedInPlace) {
       inputs["x"] = x;
       const Tensor other = apart.run(inputs)[0], got = in_place.run_into(inputs, {{"y", x}})[0];
       EXPECT_EQ(got.data(), x.data());
-      if (!unordered) EXPECT_EQ(std::memcmp(got.data(), other.data(), got.bytes()), 0);
+      if (!unordered) {
+        EXPECT_EQ(std::memcmp(got.data(), other.data(), got.bytes()), 0);
+      }
       inputs["x"] = wanted;
       wanted = cpu.run(inputs)[0];
       expect_near(got, wanted, 1e-3f);

@@ -7,7 +7,7 @@ from typing import Any
 
 from heddle.torch.custom_ops import custom_op, import_torch, operator
 
-__all__ = ["custom_op", "explain", "export", "heddle_backend", "operator", "optim", "prepare", "profile", "verify"]
+__all__ = ["custom_op", "explain", "export", "heddle_backend", "linear_cross_entropy", "operator", "optim", "prepare", "profile", "verify"]
 
 
 def __getattr__(name: str) -> Any:
@@ -64,6 +64,22 @@ def prepare(module: Any) -> Any:
     from heddle.torch.recurrent.modules import prepare as prepared
 
     return prepared(module)
+
+
+def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None, *, ignore_index: int = -100,
+                         reduction: str = "mean", label_smoothing: float = 0.0, soft_cap: float = 0.0,
+                         memory_budget: Any = None) -> Any:
+    """cross_entropy(linear(input, weight, bias), target), without the logits of all rows in memory at a time.
+
+    `input` is [..., features], `weight` [classes, features], `target` [...]. The logits of a chunk of rows exist at a time, as
+    many as `memory_budget` bytes hold (by default 1 GB), at least 1024 rows. The gradients of `reduction` "mean" and "sum"
+    are computed with the loss. With `soft_cap` logits are soft_cap * tanh(logits / soft_cap). The loss is f32 for types of 16
+    bits. Under autocast operands are cast as by linear(). Raises heddle.InputError for shapes that do not fit, and on a CPU
+    for a target that is no class; on a GPU the loss is NaN then.
+    """
+    from heddle.torch.loss import linear_cross_entropy as computed
+
+    return computed(input, weight, target, bias, ignore_index, reduction, label_smoothing, soft_cap, memory_budget)
 
 
 def profile(module: Any, *inputs: Any, seconds: float = 1, **options: Any) -> Any:

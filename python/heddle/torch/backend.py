@@ -10,6 +10,7 @@ from heddle._errors import make
 from heddle._options import did_you_mean, refuse
 from heddle.torch.constants import make_numbers_operators
 from heddle.torch.graph import CompiledGraph, device_of
+from heddle.torch.joint import partitioned
 from heddle.torch.part import line_of
 from heddle.torch.random import seed_random_operators
 
@@ -17,6 +18,8 @@ _OLDEST = (2, 10)
 # Kernels of a GPU are launched as graphs in each mode, so "reduce-overhead" changes nothing.
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS = {"fallback": ("run", "error"), "execution": ("compiled", "reference"), "weights": ("watched", "fixed", "arguments")}
+
+_BUDGET = "memory_budget"
 
 
 @dataclasses.dataclass(eq=False)  # one within another may have seen the same graphs
@@ -51,28 +54,21 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     from torch._dynamo.backends.common import aot_autograd
     from heddle.torch.attention import keep_attention_whole, trains
     from heddle.torch.decompositions import table
+    from heddle.torch.large_logits import divide_large_logits
     from heddle.torch.warm_start import caching, compiler
 
     _check(mode, options or {})
     keep_attention_whole(module, inputs)
+    divide_large_logits(module)
     build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
     run = aot_autograd(fw_compiler=compiler("forward", build, _weights), bw_compiler=compiler("backward", build, _weights),
                        inference_compiler=compiler("inference", build, _weights), decompositions=table(trains(inputs)),
-                       partition_fn=partitioned, keep_inference_input_mutations=True)
-    with caching(module, build):
+                       partition_fn=partial(partitioned, budget=(options or {}).get("memory_budget")), keep_inference_input_mutations=True)
+    with caching(module, build, options or {}):
         compiled = run(module, inputs)
     # It takes arguments one by one, and has the mark of the boxed function that it wraps: the minifier would believe it.
     vars(compiled).pop("_boxed_call", None)
     return compiled
-
-
-def partitioned(joint: torch.fx.GraphModule, *arguments: Any, **words: Any) -> Any:
-    """The forward and the backward graph of a joint one."""
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
-
-    seed_random_operators(joint.graph)
-    joint.recompile()
-    return min_cut_rematerialization_partition(joint, *arguments, **words)
 
 
 def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
@@ -81,10 +77,15 @@ def _check(mode: Optional[str], options: Dict[str, Any]) -> None:
         refuse("torch.compile", f"torch is {torch.__version__}", "The backend heddle needs 2.10 or later")
     if mode not in (None, *_MODES):
         refuse("torch.compile: mode", f'there is no mode "{mode}"', f"{did_you_mean(str(mode), _MODES)}The modes are {', '.join(_MODES)}")
+    names = [*_OPTIONS, _BUDGET]
     for name, value in options.items():
-        if name not in _OPTIONS:
+        if name not in names:
             refuse("torch.compile: options", f"there is no option {name}",
-                   f"{did_you_mean(name, _OPTIONS)}The options of heddle are {', '.join(_OPTIONS)}")
+                   f"{did_you_mean(name, names)}The options of heddle are {', '.join(names)}")
+        if name == _BUDGET:
+            if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+                refuse(f"torch.compile: options: {name}", f"{value!r} is no number of bytes", "Give a positive integer")
+            continue
         if value not in _OPTIONS[name]:
             refuse(f"torch.compile: options: {name}", f"{value!r} is no value of it", f"It is {' or '.join(_OPTIONS[name])}")
 

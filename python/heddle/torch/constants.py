@@ -9,7 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule
 
-from heddle.torch.random import emit
+from heddle.torch.rewriting import emit
 
 aten = torch.ops.aten
 

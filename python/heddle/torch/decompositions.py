@@ -17,15 +17,17 @@ _MORE = [
     aten.native_batch_norm_backward, aten.native_group_norm, aten.native_group_norm_backward, aten.native_layer_norm,
     aten.native_layer_norm_backward, aten.nll_loss_backward, aten.nll_loss_forward, aten.norm, aten._log_softmax_backward_data,
     aten.sigmoid_backward, aten.silu, aten.silu_backward, aten.smooth_l1_loss, aten.smooth_l1_loss_backward,
-    aten._softmax_backward_data, aten.softplus, aten.softplus_backward, aten.std, aten.std_mean, aten.tanh_backward,
+    aten._log_softmax, aten._softmax, aten._softmax_backward_data, aten.softplus, aten.softplus_backward, aten.std, aten.std_mean, aten.tanh_backward,
     aten.threshold, aten.threshold_backward, aten.upsample_bilinear2d, aten.upsample_nearest1d, aten.upsample_nearest2d,
     aten.xlogy]
 # What has a lowering of its own, which knows more than its parts would tell.
 _WHOLE = [
-    aten._softmax, aten._log_softmax, aten.var_mean, aten.var, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.max_pool2d_with_indices,
+    aten.var_mean, aten.var, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.max_pool2d_with_indices,
     aten._scaled_dot_product_flash_attention_for_cpu, aten.avg_pool2d, aten.convolution_backward, aten.embedding_dense_backward, aten.native_dropout]
-# Where nothing is trained: PyTorch takes longer to trace what an operator is made of than the operator.
-_WHOLE_IN_INFERENCE = [aten._native_batch_norm_legit_no_training, aten.native_layer_norm, aten.gelu, aten.silu, aten.hardswish]
+# Where nothing is trained: PyTorch takes longer to trace what an operator is made of than the operator. With gradients the parts
+# let a softmax be computed again from its statistics.
+_WHOLE_IN_INFERENCE = [
+    aten._softmax, aten._log_softmax, aten._native_batch_norm_legit_no_training, aten.native_layer_norm, aten.gelu, aten.silu, aten.hardswish]
 
 
 def _as_strided_scatter(x: torch.Tensor, source: torch.Tensor, size: Sequence[int], stride: Sequence[int],

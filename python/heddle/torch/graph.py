@@ -7,9 +7,11 @@ import torch
 from torch.fx import GraphModule, Node
 
 from heddle import _core
+from heddle.torch.memory import kept_by_caller
 from heddle.torch.part import TENSORS, CompiledPart, arguments_of, devices_of, number_of, why_not
 from heddle.torch.partition import Division, Part, divide, is_tensor, is_write
-from heddle.torch.shapes import Bindings, Environment, is_known
+from heddle.torch.segments import may_divide, segments_of
+from heddle.torch.shapes import Bindings, Environment, bytes_of, is_known
 from heddle.torch.weights import MOST_SHAPES, Key, Weights
 
 
@@ -70,21 +72,26 @@ class CompiledGraph:
         self.keeps_arguments = False
         self.last_arguments: Optional[List[Any]] = None  # copies, with keeps_arguments
         self._graph = graph
-        self._placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+        self.placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         self._attributes = {node: _attribute(module, str(node.target)) for node in graph.nodes if node.op == "get_attr"}
-        self._bindings = Bindings(self._placeholders)
-        examples = self._bindings.examples
+        self._bindings = Bindings(self.placeholders)
+        self.examples = examples = self._bindings.examples
         self.device = device_of(graph)
         self.division: Division = divide(graph, lambda node: why_not(node, examples, self.device),
                                          lambda node: is_known(node.meta.get("val"), examples))
+        if kind != "inference" and may_divide(self.device):
+            kept = kept_by_caller(self.placeholders, kind)
+            self.division = self.division._replace(steps=[
+                one for step in self.division.steps
+                for one in (segments_of(step, lambda node: bytes_of(node, examples), kept) if isinstance(step, Part) else [step])])
         self.results: Sequence[Any] = graph.output_node().args[0]  # type: ignore[assignment]
         made = [node for node in graph.nodes if node.op == "call_function"
                 and (is_tensor(node) or not is_known(node.meta.get("val"), examples))]
-        self.slots = {node: i for i, node in enumerate([*self._placeholders, *self._attributes, *made])}
+        self.slots = {node: i for i, node in enumerate([*self.placeholders, *self._attributes, *made])}
         self.rest = [*self._attributes.values(), *[None] * len(made)]
         self._programs: "OrderedDict[Key, _Program]" = OrderedDict()  # the last used is the last one
         self._lock = threading.RLock()
-        candidates = [node for i, node in enumerate(self._placeholders) if i in weights]
+        candidates = [node for i, node in enumerate(self.placeholders) if i in weights]
         self._weights = Weights(candidates, self.slots, self.division, self.device, are_fixed) if options is not None else None
         if not len(self._bindings) and not self._weights:
             self._program(())
@@ -125,7 +132,7 @@ class CompiledGraph:
     def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
         """What PyTorch's own operators make of these arguments: all values of the graph."""
         symbols = self._bindings.symbols(self._bindings.key(arguments))
-        values: Dict[Node, Any] = {**self._attributes, **dict(zip(self._placeholders, arguments))}
+        values: Dict[Node, Any] = {**self._attributes, **dict(zip(self.placeholders, arguments))}
         for node in self._graph.nodes:
             if node.op == "call_function" and node in self.slots and not is_write(node):
                 given, words = arguments_of(node, lambda one: values[one] if one in values else number_of(one, symbols))

@@ -13,6 +13,7 @@ from torch.fx import Graph, Node
 from heddle.torch.random import SEEDS
 
 
+_OWN = ("heddle::linear_cross_entropy", "heddle::lstm", "heddle::gru")
 _LITTLE = 16  # times as many elements are made as are read
 
 
@@ -25,8 +26,8 @@ class Part(NamedTuple):
 
 
 class Fallback(NamedTuple):
-    """A node that PyTorch runs, and the reason. It is "" for views, items and seeds, which compute nothing of the graph's, and for
-    operators of Heddle's own."""
+    """A node that PyTorch runs, and the reason. The reason is "" for views, items and seeds, which compute nothing of the graph's, and for
+    operators that launch kernels of Heddle."""
 
     node: Node
     reason: str
@@ -53,7 +54,7 @@ def is_write(node: Node) -> bool:
     return node.target is torch.ops.aten.copy_.default
 
 
-def _is_view(node: Node) -> bool:
+def is_view(node: Node) -> bool:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload) or not isinstance(node.meta.get("val"), torch.Tensor):
         return False
@@ -66,7 +67,7 @@ def _views_of_inputs(graph: Graph, outputs: Set[Node]) -> List[Node]:
     of_inputs = {node for node in graph.nodes if node.op == "placeholder"}
     views = []
     for node in graph.nodes:
-        if node.op == "call_function" and _is_view(node) and node.args and node.args[0] in of_inputs:
+        if node.op == "call_function" and is_view(node) and node.args and node.args[0] in of_inputs:
             of_inputs.add(node)
             views.append(node)
     needed: Set[Node] = set()
@@ -100,8 +101,9 @@ def _elements(node: Node) -> int:
     return count if isinstance(count, int) else 0
 
 
-def _is_own(node: Node) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "heddle"
+def is_own(node: Node) -> bool:
+    """Whether it launches kernels of Heddle itself (loss.py, recurrent/operators.py)."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.name().startswith(_OWN)
 
 
 def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool]) -> Division:
@@ -137,12 +139,12 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
             level[node] = last_random = max(level[node], last_random)
         outside.add(node)
+        if is_own(node):
+            others.setdefault(level[node], []).append(Fallback(node, ""))
+            continue
         if node.target is SEEDS:  # before the first part, which reads them
             level[node] = -1
             others.setdefault(-1, []).append(Fallback(node, ""))
-            continue
-        if _is_own(node):
-            others.setdefault(level[node], []).append(Fallback(node, ""))
             continue
         fallbacks.append(Fallback(node, reason))
         others.setdefault(level[node], []).append(fallbacks[-1])
@@ -154,7 +156,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
     wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
     for now in range(-1, max([*parts, *others, 0]) + 1):
         nodes = parts.get(now, [])
-        if nodes and all(_is_view(node) for node in nodes):  # nothing to compute
+        if nodes and all(is_view(node) for node in nodes):  # nothing to compute
             steps += [Fallback(node, "") for node in nodes]
         elif nodes:
             steps.append(_part(nodes, wanted_at_end))

@@ -11,6 +11,8 @@ from typing import Any, Callable, Dict, List
 import torch
 from torch.fx import Graph, Node
 
+from heddle.torch.rewriting import emit, first_tensor, replace
+
 aten = torch.ops.aten
 # Multipliers and shifts of the hash.
 ROUNDS = ((17, 0xED5AD4BB), (11, 0xAC4C1B51), (15, 0x31848BAB))
@@ -80,21 +82,6 @@ class _Emitter:
 
     def normal(self, size: Any, dtype: torch.dtype) -> Node:
         return self(NORMAL, self._seeds, self._at, size, dtype)
-
-
-def emit(like: Node, target: Any, arguments: Any, words: Any) -> Node:
-    """A node before `like` that says of itself what `like` does, but for its value."""
-    of_node = torch.fx.node.map_arg
-    with _first_tensor(like).fake_mode:
-        value = target(*of_node(tuple(arguments), lambda one: one.meta["val"]), **of_node(words, lambda one: one.meta["val"]))
-    with like.graph.inserting_before(like):
-        node = like.graph.call_function(target, tuple(arguments), words)
-    node.meta = {**like.meta, "val": value}
-    return node
-
-
-def _first_tensor(node: Node) -> Any:
-    return next(one for one in torch.utils._pytree.tree_leaves(node.meta["val"]) if isinstance(one, torch.Tensor))
 
 
 def _size(c: _Emitter, x: Node) -> List[Any]:
@@ -169,27 +156,15 @@ _EXPANSIONS: Dict[Any, Callable[..., Any]] = {
 def seed_random_operators(graph: Graph) -> None:
     """Replaces random operators by functions of seeds. Those with a generator of their own stay."""
     random = [node for node in graph.nodes if node.op == "call_function" and node.target in _EXPANSIONS
-              and node.kwargs.get("generator") is None and _first_tensor(node).dtype in (*BITS, torch.int64, torch.int32)]
-    for device in dict.fromkeys(_first_tensor(node).device for node in random):
-        here = [node for node in random if _first_tensor(node).device == device]
+              and node.kwargs.get("generator") is None and first_tensor(node).dtype in (*BITS, torch.int64, torch.int32)]
+    for device in dict.fromkeys(first_tensor(node).device for node in random):
+        here = [node for node in random if first_tensor(node).device == device]
         seeds = emit(here[0], SEEDS, (len(here), device), {})
         seeds.meta.pop("recompute", None)  # drawn once, even if a checkpoint computes the rest again
         next(node for node in graph.nodes if node.op not in ("placeholder", "get_attr")).prepend(seeds)
         for at, node in enumerate(here):
             made = _EXPANSIONS[node.target](_Emitter(node, seeds, at), *node.args, **node.kwargs)
             if made is not None:
-                _put(made, node)
+                replace(node, made)
         if not seeds.users:
             graph.erase_node(seeds)
-
-
-def _put(made: Any, node: Node) -> None:
-    results = [(made, node.meta["val"], [node])] if isinstance(made, Node) else [
-        (one, value, [user for user in node.users if user.args[1] == i]) for i, (one, value) in enumerate(zip(made, node.meta["val"]))]
-    for one, value, users in results:
-        one.meta["val"] = value  # with its strides
-        for user in users:
-            user.replace_all_uses_with(one)
-            node.graph.erase_node(user)
-    if not isinstance(made, Node):
-        node.graph.erase_node(node)

@@ -1,4 +1,5 @@
 """Concrete numbers of symbolic ones, and layouts of tensors."""
+import math
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import sympy
@@ -22,6 +23,12 @@ def concrete(value: Any, symbols: Environment) -> Any:
     if isinstance(value, torch.SymInt):
         return int(expression)
     return bool(expression) if isinstance(value, torch.SymBool) else float(expression)
+
+
+def bytes_of(node: Node, symbols: Environment) -> int:
+    """Of its tensors as dense ones."""
+    tensors = [one for one in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(one, torch.Tensor)]
+    return sum(math.prod(concrete(extent, symbols) for extent in one.shape) * one.element_size() for one in tensors)
 
 
 def is_known(value: Any, symbols: Environment) -> bool:

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import pathlib
 import threading
-from typing import Any, Callable, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence
 
 import torch
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
@@ -88,9 +88,10 @@ def compiler(kind: str, build: Build, weights_of: Callable[[str], Sequence[int]]
 
 
 @contextlib.contextmanager
-def caching(module: GraphModule, build: Build) -> Iterator[None]:
+def caching(module: GraphModule, build: Build, options: Mapping[str, Any]) -> Iterator[None]:
     """Within it AOTAutograd stores and loads graphs. It stores forward and backward graphs together."""
-    tag = f"{torch.compiler.config.cache_key_tag} heddle {_version()} {_lines(module)}"
+    budget = options.get("memory_budget", "")  # divides them
+    tag = f"{torch.compiler.config.cache_key_tag} heddle {_version()} {budget} {_lines(module)}"
     _builds.append(build)
     try:
         with torch._functorch.config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True), \

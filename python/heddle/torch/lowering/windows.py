@@ -1,18 +1,18 @@
 """Pools and their gradients."""
 import itertools
 import math
-from typing import Any, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 
 from heddle.torch.hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, any_order, count, is_float, lowers, overload_of, wide
 from heddle.torch.lowering.views import constant_pad, with_zeros
+from heddle.torch.pools import MAX_POOL, MAX_POOL_BACKWARD, MOST_PLACES, MOST_WINDOWS, windows_over_an_element
 from heddle.torch.shapes import inverse
 
 aten = torch.ops.aten
-_MOST_PLACES = 64  # of a window whose maximum is found place by place
-_MOST_WINDOWS = 25  # over an element; beyond it gradients are scattered
+_OUTSIDE = 255  # the place of padding, which is none of a window
 
 
 def _windows(kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], x: Value,
@@ -41,37 +41,74 @@ def max_pool(c: Context, x: Value, kernel: Sequence[int], stride: Sequence[int] 
     windows = _windows(_kernel(c, kernel), stride, padding, dilation, x, c.shape)
     if 1 not in c.used:
         return [c.emit("window_reduce", [x], x.dtype, c.shape, kind="max", **windows), None]
-    if math.prod(windows["window"]) > _MOST_PLACES:
-        raise Unsupported(f"the positions of maxima in windows of more than {_MOST_PLACES} places")
+    if math.prod(windows["window"]) > MOST_PLACES:
+        raise Unsupported(f"the positions of maxima in windows of more than {MOST_PLACES} places")
     return _max_and_positions(c, x, windows, len(_kernel(c, kernel)))
 
 
-def _max_and_positions(c: Context, x: Value, windows: dict, rank: int) -> List[Optional[Value]]:
-    """Compares the places of a window one by one: x shifted and with strides, beside its positions in a plane."""
-    flat = _flat_positions(c, x.shape, rank)
+def _max_and_positions(c: Context, x: Value, windows: dict, rank: int, as_places: bool = False) -> List[Optional[Value]]:
+    """Compares the places of a window one by one: x shifted and with strides, beside its positions in a plane, or beside the
+    number of the place in its window."""
+    dtype, outside = ("u8", _OUTSIDE) if as_places else ("i64", -1)
+    flat = c.writer.constant(0, dtype, x.shape) if as_places else _flat_positions(c, x.shape, rank)
     if any(windows["low"]) or any(windows["high"]):
         if not is_float(x):
             raise Unsupported("the positions of maxima of integers in padded windows")
         shape = [low + n + high for low, n, high in zip(windows["low"], x.shape, windows["high"])]
         amounts = {"mode": "constant", "low": windows["low"], "high": windows["high"]}
         x = c.emit("pad", [x, c.writer.constant(-math.inf, x.dtype)], x.dtype, shape, **amounts)
-        flat = c.emit("pad", [flat, c.writer.constant(-1, "i64")], "i64", shape, **amounts)
+        flat = c.emit("pad", [flat, c.writer.constant(outside, dtype)], dtype, shape, **amounts)
     best = where = None
-    for offsets in itertools.product(*[range(extent) for extent in windows["window"]]):
+    for number, offsets in enumerate(itertools.product(*[range(extent) for extent in windows["window"]])):
         value, position = x, flat
         for d, offset in enumerate(offsets):
             start = offset * windows["dilations"][d]
             limit = start + (c.shape[d] - 1) * windows["strides"][d] + 1
             value = c.slice(value, d, start, limit, windows["strides"][d])
             position = c.slice(position, d, start, limit, windows["strides"][d])
+        if as_places:
+            position = c.binary("max", position, number)
         if best is None or where is None:
             best, where = value, position
             continue
         # The last NaN wins, else the first of the largest. Padding gives way to everything.
         is_more = c.binary("or", c.compare("gt", value, best), c.compare("ne", value, value))
-        is_more = c.binary("or", is_more, c.binary("and", c.compare("lt", where, 0), c.compare("ge", position, 0)))
+        gives_way = c.binary("and", c.compare("eq", where, outside), c.compare("ne", position, outside))
+        is_more = c.binary("or", is_more, gives_way)
         best, where = c.select(is_more, value, best), c.select(is_more, position, where)
     return [best, where]
+
+
+@lowers(MAX_POOL)
+def max_pool_with_places(c: Context, x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+                         dilation: Sequence[int], _ceil_mode: bool) -> List[Optional[Value]]:
+    windows = _windows(kernel, stride, padding, dilation, x, c.shape)
+    return _max_and_positions(c, x, windows, len(kernel), as_places=True)
+
+
+@lowers(MAX_POOL_BACKWARD)
+def max_pool_backward_by_places(c: Context, gradient: Value, places: Value, _extents: Sequence[int], kernel: Sequence[int],
+                                stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> Value:
+    x = Value("", gradient.dtype, c.shape)
+    windows = _windows(kernel, stride, padding, dilation, x, gradient.shape)
+    around = windows_over_an_element(windows["window"], windows["strides"], windows["dilations"])
+    return _gathered_gradient(c, gradient, windows, around, places, lambda steps: _place_in_window(c, windows, around, steps), _OUTSIDE)
+
+
+def _place_in_window(c: Context, windows: dict, around: Sequence[int], steps: Sequence[int]) -> Value:
+    """The place of each element in that window over it which `steps` tell; of those that it is not in, none."""
+    total = c.writer.constant(0, "u8", c.shape)
+    for d, extent in enumerate(c.shape):
+        if windows["window"][d] == 1 and windows["strides"][d] == 1:
+            continue
+        inner = math.prod(windows["window"][d + 1:])
+        numbers = []
+        for i in range(extent):
+            behind = (i + windows["low"][d]) % windows["strides"][d] + (around[d] - 1 - steps[d]) * windows["strides"][d]
+            place, rest = divmod(behind, windows["dilations"][d])
+            numbers.append(place * inner if rest == 0 and place < windows["window"][d] else MOST_PLACES)
+        total = c.binary("add", total, c.broadcast(c.writer.numbers(numbers, "u8", [extent]), c.shape, [d]))
+    return total
 
 
 @lowers(aten.max_pool2d_with_indices_backward.default, overload_of(aten, "max_pool3d_with_indices_backward"))
@@ -79,9 +116,10 @@ def max_pool_backward(c: Context, gradient: Value, x: Value, kernel: Sequence[in
                       dilation: Sequence[int], ceil_mode: bool, positions: Value) -> Value:
     kernel = _kernel(c, kernel)
     windows = _windows(kernel, stride, padding, dilation, x, gradient.shape)
-    around = [-(-((k - 1) * d + 1) // s) for k, d, s in zip(*(windows[name] for name in ("window", "dilations", "strides")))]
-    if math.prod(around) <= _MOST_WINDOWS:
-        return _gathered_gradient(c, gradient, x, windows, around, positions, len(kernel))
+    around = windows_over_an_element(windows["window"], windows["strides"], windows["dilations"])
+    if math.prod(around) <= MOST_WINDOWS:
+        own = _flat_positions(c, x.shape, len(kernel))
+        return _gathered_gradient(c, gradient, windows, around, positions, lambda _: own, -1)
     lead = list(x.shape[:-len(kernel)])
     plane, taken = math.prod(x.shape[-len(kernel):]), math.prod(gradient.shape[-len(kernel):])
     zeros = c.writer.constant(0, wide(x.dtype), [*lead, plane])
@@ -98,19 +136,21 @@ def _flat_positions(c: Context, shape: Sequence[int], rank: int) -> Value:
     return flat
 
 
-def _gathered_gradient(c: Context, gradient: Value, x: Value, windows: dict, around: Sequence[int], positions: Value, rank: int) -> Value:
-    """Each element sums the gradients of those windows over it whose maximum is at its position. This needs no scatter."""
-    own, total = _flat_positions(c, x.shape, rank), c.writer.constant(0, wide(x.dtype), x.shape)
-    values = _repeated(c, c.cast(gradient, wide(x.dtype)), windows, around, x.shape, 0)
-    taken = _repeated(c, positions, windows, around, x.shape, -1)
+def _gathered_gradient(c: Context, gradient: Value, windows: dict, around: Sequence[int], marks: Value,
+                       own_of: Callable[[Sequence[int]], Value], outside: int) -> Value:
+    """Each element sums the gradients of those windows over it whose mark is its own in that window. This needs no scatter."""
+    total = c.writer.constant(0, wide(c.dtype), c.shape)
+    values = _repeated(c, c.cast(gradient, wide(c.dtype)), windows, around, c.shape, 0)
+    taken = _repeated(c, marks, windows, around, c.shape, outside)
     for steps in itertools.product(*[range(number) for number in around]):
-        value, position = values, taken
+        value, mark = values, taken
         for d, step in enumerate(steps):
             first = windows["low"][d] + step * windows["strides"][d]
-            value = c.slice(value, d, first, first + x.shape[d])
-            position = c.slice(position, d, first, first + x.shape[d])
-        total = c.binary("add", total, c.select(c.compare("eq", position, own), value, c.writer.constant(0, value.dtype, x.shape)))
-    return c.cast(total, x.dtype)
+            value = c.slice(value, d, first, first + c.shape[d])
+            mark = c.slice(mark, d, first, first + c.shape[d])
+        is_own = c.compare("eq", mark, own_of(steps))
+        total = c.binary("add", total, c.select(is_own, value, c.writer.constant(0, value.dtype, c.shape)))
+    return c.cast(total, c.dtype)
 
 
 def _repeated(c: Context, x: Value, windows: dict, around: Sequence[int], extents: Sequence[int], outside: int) -> Value:

@@ -1,6 +1,7 @@
 // The destination of each update of a scatter, and the launch that copies or fills y before any update.
 #pragma once
 
+#include "tile/kernel/cuda/row.h"
 #include "tile/kernel/cuda/standalone/scatter.h"
 
 namespace heddle::tile::cuda {

@@ -1,0 +1,80 @@
+"""Divides the joint graph of a training step into its forward and its backward graph: what is saved, and what is computed again."""
+from typing import Any, Callable, Dict, Optional
+
+import torch
+from torch.fx import Graph
+from torch.utils.checkpoint import CheckpointPolicy
+
+from heddle._options import refuse
+from heddle.torch.graph import device_of
+from heddle.torch.memory import estimated_peak
+from heddle.torch.pools import keep_places
+from heddle.torch.random import NORMAL, UNIFORM, seed_random_operators
+from heddle.torch.shapes import Bindings
+
+_SHARES = 16  # steps between computing everything again and nothing but what is cheap
+_SAME = (torch.ops.aten.alias.default, torch.ops.aten.detach.default)
+
+
+def partitioned(joint: torch.fx.GraphModule, *arguments: Any, budget: Optional[int] = None, **words: Any) -> Any:
+    """The forward and the backward graph of a joint one. `budget`: bytes that neither may need beside parameters and inputs."""
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    seed_random_operators(joint.graph)
+    _remove_aliases(joint.graph)
+    keep_places(joint.graph)
+    _recompute_random_numbers(joint.graph)
+    joint.recompile()
+
+    def divided(share: float) -> Any:
+        """`share`: of what can be saved instead of being computed again."""
+        with torch._functorch.config.patch(activation_memory_budget=share):
+            return min_cut_rematerialization_partition(joint, *arguments, **words)
+    return divided(1.0) if budget is None else _within(budget, divided)
+
+
+def _within(budget: int, divided: Callable[[float], Any]) -> Any:
+    """The graphs that compute the least again."""
+    found: Dict[int, Any] = {}
+
+    def fits(share: int) -> bool:
+        graphs = divided(share / _SHARES)
+        found[share] = _peak(graphs), graphs
+        return found[share][0] <= budget
+    low, high = 0, _SHARES
+    if fits(high):
+        return found[high][1]
+    if not fits(low):
+        for share in (_SHARES // 4, _SHARES // 2):  # where everything is computed again much exists at a time
+            if fits(share):
+                low = share
+                break
+        else:
+            least = min(peak for peak, _ in found.values())
+            refuse("torch.compile: options: memory_budget", f"a training step needs {least} bytes beside parameters and inputs, the budget is {budget}",
+                   f"Give at least {least}, or a smaller batch")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return found[low][1]
+
+
+def _peak(graphs: Any) -> int:
+    return max(estimated_peak(module.graph, kind, Bindings([node for node in module.graph.nodes if node.op == "placeholder"]).examples,
+                              device_of(module.graph)) for kind, module in zip(("forward", "backward"), graphs))
+
+
+def _remove_aliases(graph: Graph) -> None:
+    """Of values that both an operator of the backward graph and others read: each would be saved beside its source."""
+    for node in list(graph.nodes):
+        if node.target in _SAME and node.args[0].op != "placeholder":
+            node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
+            if not node.users:
+                graph.erase_node(node)
+
+
+def _recompute_random_numbers(graph: Graph) -> None:
+    """The seeds of a graph are some bytes, the masks of its dropouts are as many as its activations."""
+    for node in graph.nodes:
+        if node.target in (UNIFORM, NORMAL):
+            node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
