@@ -59,7 +59,7 @@ __device__ inline PipelineState<Config::kStages> gemm_produce_wgrad(const Tensor
   using Traits = GemmTraits<Config>;
   constexpr int kShares = Config::kClusterN, kDepth = Traits::kTileK / kShares, kStrips = Config::kTileM / 64;
   static_assert(!Config::kConstantA && !Config::kConstantB && !Config::kAKMajor && !Config::kBKMajor);
-  static_assert(!Config::kSwapped && sizeof(typename Config::In) == 2);
+  static_assert(!kSwapped<Config> && sizeof(typename Config::In) == 2);
   const int32_t share = kShares == 1 ? 0 : walk.rank * kDepth;  // this block's windows of a k-tile
   const WindowPlace step(windows, Traits::kTileK);
   PipelineState<Traits::kStages> at;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "tile/core/cuda_standalone.h"
+#include "tile/op/cuda/shuffle.h"
 #include "tile/op/cuda/stitch.h"
 
 namespace heddle::tile::cuda {
@@ -46,7 +47,7 @@ struct Combined<replaced, T, 1> {
 template <typename T>
 __device__ inline T fill_of(const ScatterArgs& args) {
   T value;
-  __builtin_memcpy(&value, args.fill, sizeof(T));
+  TILE_COPY(&value, args.fill, sizeof(T));
   return value;
 }
 
