@@ -45,6 +45,8 @@ class TableOptimizer(torch.optim.Optimizer):
         if not self._tables:
             return loss
         self._find_numbers()
+        for table in self._tables:
+            table.prepare()
         scale, skip = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
         norm = None
         if self.max_norm is not None:

@@ -59,6 +59,7 @@ class Table:
         self._rows.copy_(torch.tensor([_row(entry, size + entry.group * width) for entry in entries]))
         self._fixed_are_aligned = _are_aligned(one.data_ptr() for entry in entries for one in (entry.parameter, *entry.states))
         self._words: Optional[torch.Tensor] = None
+        self._current = self._host
         self._reserve: Optional[torch.Tensor] = None
         self._captured: List[Tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -72,6 +73,10 @@ class Table:
         self._numbers[:, :len(numbers[0])] = torch.tensor(numbers, dtype=torch.float32)
         self._rows[:, Column.LEARNING_RATE] = torch.tensor([rates[entry.group] for entry in self.entries])
         self._words = None
+
+    def prepare(self) -> None:
+        """Brings the table to the device, once for all launches of a step."""
+        self._current = self._on_device()
 
     def _on_device(self) -> torch.Tensor:
         if self.kind.device.type != "cuda":
@@ -93,13 +98,13 @@ class Table:
         return self._captured[-1][1]
 
     def add_squares(self, norm: "Norm", first: int, scale: Optional[torch.Tensor]) -> None:
-        norm_kernel[(self.programs,)](self._on_device(), self._chunks, norm.partials, first, len(norm.partials), norm.count, norm.value, scale,
+        norm_kernel[(self.programs,)](self._current, self._chunks, norm.partials, first, len(norm.partials), norm.count, norm.value, scale,
                                       GRADIENT=TYPES[self.kind.gradient], CHUNK=self._chunk, BLOCK=self._block,
                                       ALIGNMENT=self._alignment, num_warps=self._warps)
 
     def update(self, scale: Optional[torch.Tensor], skip: Optional[torch.Tensor], norm: Optional[torch.Tensor], max_norm: float) -> None:
         rule = self.kind.rule
-        update_kernel[(self.programs,)](self._on_device(), self._chunks, len(self.entries), self.programs, self._count, scale, skip, norm,
+        update_kernel[(self.programs,)](self._current, self._chunks, len(self.entries), self.programs, self._count, scale, skip, norm,
                                         max_norm, SCALARS=rule.scalars, RULE=rule.function, STATES=len(rule.states), COUNTS=rule.counts,
                                         PARAMETER=TYPES[self.kind.parameter], GRADIENT=TYPES[self.kind.gradient], CHUNK=self._chunk,
                                         BLOCK=self._block, ALIGNMENT=self._alignment, num_warps=self._warps)
