@@ -10,7 +10,7 @@ from heddle import _core
 from heddle.torch.memory import kept_by_caller
 from heddle.torch.part import TENSORS, CompiledPart, arguments_of, devices_of, number_of, why_not
 from heddle.torch.partition import Division, Part, divide, is_tensor, is_write
-from heddle.torch.segments import may_divide, segments_of
+from heddle.torch.segments import may_divide, segmented
 from heddle.torch.shapes import Bindings, Environment, bytes_of, is_known
 from heddle.torch.weights import MOST_SHAPES, Key, Weights
 
@@ -81,9 +81,8 @@ class CompiledGraph:
                                          lambda node: is_known(node.meta.get("val"), examples))
         if kind != "inference" and may_divide(self.device):
             kept = kept_by_caller(self.placeholders, kind)
-            self.division = self.division._replace(steps=[
-                one for step in self.division.steps
-                for one in (segments_of(step, lambda node: bytes_of(node, examples), kept) if isinstance(step, Part) else [step])])
+            self.division = self.division._replace(steps=segmented(
+                self.division.steps, graph.output_node().all_input_nodes, lambda node: bytes_of(node, examples), kept))
         self.results: Sequence[Any] = graph.output_node().args[0]  # type: ignore[assignment]
         made = [node for node in graph.nodes if node.op == "call_function"
                 and (is_tensor(node) or not is_known(node.meta.get("val"), examples))]

@@ -5,7 +5,7 @@ the forward graph saved and the outputs are all gradients: in segments the forme
 values that kernels would keep in registers across it. The cuts are the cheapest that bring the peak near that of a graph which
 is cut everywhere.
 """
-from typing import Callable, Collection, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Collection, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 import torch
 from torch.fx import Node
@@ -40,8 +40,32 @@ def may_divide(device: torch.device) -> bool:
     return device.type != "cpu"
 
 
-def segments_of(part: Part, bytes_of: Callable[[Node], int], kept: Collection[Node]) -> List[Part]:
-    """The part, or the segments in its place. `kept`: inputs that somebody else holds."""
+def segmented(steps: Sequence[Any], outputs: Collection[Node], bytes_of: Callable[[Node], int], kept: Collection[Node]) -> List[Any]:
+    """The steps of a graph, with segments in the place of the parts that decide its peak. `kept`: inputs that somebody else holds."""
+    is_part = [isinstance(step, Part) for step in steps]
+    reads = [step.inputs if isinstance(step, Part) else step.node.all_input_nodes for step in steps]
+    made = {node: i for i, step in enumerate(steps) for node in (step.outputs if isinstance(step, Part) else [step.node])}
+    last = {node: i for i, nodes in enumerate(reads) for node in nodes}
+    last.update({node: len(steps) for node in outputs})
+    change = [0] * (len(steps) + 1)
+    for node, end in last.items():
+        begin = made.get(node, -1) + 1  # the first step that it lives through
+        if node not in kept and is_tensor(node) and begin < end:
+            change[begin] += bytes_of(node)
+            change[end] -= bytes_of(node)
+    resident, total = [], 0
+    for one in change[:-1]:
+        total += one
+        resident.append(total)
+    held = [{*kept, *(node for node in nodes if last[node] > i)} for i, nodes in enumerate(reads)]
+    least = max((resident[i] + least_peak(step, bytes_of, held[i]) for i, step in enumerate(steps) if is_part[i]), default=0)
+    limit = least + least * _SLACK
+    return [one for i, step in enumerate(steps)
+            for one in (segments_of(step, bytes_of, held[i], limit - resident[i]) if is_part[i] else [step])]
+
+
+def segments_of(part: Part, bytes_of: Callable[[Node], int], kept: Collection[Node], enough: float = 0) -> List[Part]:
+    """The part, or the segments in its place. `kept`: inputs that somebody else holds. `enough`: a peak that is low enough."""
     values = _values(part, bytes_of, set(kept))
     if sum(value.bytes for value in values) < _FEWEST:
         return [part]
@@ -49,7 +73,7 @@ def segments_of(part: Part, bytes_of: Callable[[Node], int], kept: Collection[No
     peaks = [_peaks_from(start, places, values, len(part.nodes)) for start in places[:-1]]
     whole = peaks[0][-1]
     lowest = _best(len(places), lambda i, j, before: max(before, peaks[i][j - i - 1]))[0]
-    limit = lowest + lowest * _SLACK
+    limit = max(enough, lowest + lowest * _SLACK)
     if whole <= limit or whole - lowest < _FEWEST / 2:
         return [part]
     costs = _costs(places, values)
