@@ -168,8 +168,7 @@ void choose_turns(const KernelExprs& exprs, const CudaTarget& cuda, double total
 // The extra time of uncoalesced loads: neighbouring lanes read different rows of a column, and each reads a whole
 // sector for one element.
 double uncoalesced_seconds(int64_t columns, int64_t element, double bytes, const CudaTarget& cuda) {
-  constexpr int64_t kSectorBytes = 32;
-  const int64_t times = std::min(kSectorBytes / element, columns);
+  const int64_t times = std::min(kSectorOfMemory / element, columns);
   return static_cast<double>(times - 1) * bytes / (cuda.model.chip.copy_tbps * 1e12);
 }
 
@@ -200,7 +199,7 @@ class CudaMapper {
     } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
       map_columns();
     } else {
-      map_rows();
+      map_rows(mapping_.vector ? scattered_seconds(exprs_, graph_, *mapping_.vector, cuda_) : 0);
     }
     if (result_.cuts.empty()) finish();
     return std::move(result_);

@@ -123,4 +123,18 @@ bool can_carry(const KernelExprs& exprs, VarId serial, VarId vector) {
   return contiguous;
 }
 
+double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector, const CudaTarget& cuda) {
+  double bytes = 0;
+  const auto access = [&](const Index& index, DType dtype) {
+    const int64_t stride = std::abs(stride_along(exprs.pool, index, vector).value_or(1));
+    const int64_t size = static_cast<int64_t>(size_of(dtype)), times = std::min(kSectorOfMemory / size, stride);
+    if (times > 1) bytes += static_cast<double>((times - 1) * size * exprs.volume(exprs.pool.vars(index)));
+  };
+  visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
+    if (exprs.pool[id].kind == Expr::Kind::kLoad) access(exprs.pool[id].index, exprs.pool[id].dtype);
+  });
+  for (const Store& store : stores_of(exprs, graph)) access(store.at, store.dtype);
+  return bytes / (cuda.model.chip.copy_tbps * 1e12);
+}
+
 }  // namespace heddle::schedule

@@ -10,7 +10,8 @@
 // shared memory that transposes.
 namespace heddle::schedule {
 
-inline constexpr int64_t kTile = 32;  // side of a transposed tile, in elements of 4 bytes
+inline constexpr int64_t kSectorOfMemory = 32;  // bytes that memory moves together
+inline constexpr int64_t kTile = 32;            // side of a transposed tile, in elements of 4 bytes
 
 // Returns a variable that some reductions reduce, alone, while all else keeps it. The running results of these
 // reductions can stay in registers while the rows go by.
@@ -27,5 +28,8 @@ std::optional<VarId> most_transposed_variable(const KernelExprs& exprs, VarId ve
 // Whether a team can take whole rows along `vector`, one after the other along `serial`, and carry the results of their
 // columns: rows are long enough for a warp, and read in the order of their columns.
 bool can_carry(const KernelExprs& exprs, VarId serial, VarId vector);
+
+// Returns the extra time of loads and stores that have a stride along `vector`: each element takes a sector of memory.
+double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector, const CudaTarget& cuda);
 
 }  // namespace heddle::schedule
