@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Training steps on a GPU: torch.compile(backend="heddle") beside PyTorch's eager, default and reduce-overhead modes.
 
-usage: training_gpu.py [--output FILE] [--modes MODE...] [--bursts N] [--seconds S] [--profile] [MODEL...]
+usage: training_gpu.py [--output FILE] [--modes MODE...] [--bursts N] [--seconds S] [--jobs N] [--profile] [MODEL...]
 
 A step is the forward pass under bf16 autocast, the loss, its gradients and AdamW. PyTorch's modes use its fused AdamW;
 `heddle` uses it, too; `heddle_optim` also uses heddle.torch.optim and, for recurrent networks, heddle.torch.prepare.
 
-All models are prepared at the same time, each in a process of its own. Then nothing else runs, and bursts of the modes
-alternate. A time is the median of its bursts, in ms, from the start of the first step of a burst to the end of the last one on
+Models are prepared --jobs at a time, each in a process of its own. Then nothing else runs, and bursts of the modes alternate. A time is the median of its bursts, in ms, from the start of the first step of a burst to the end of the last one on
 the device. `peak_mb` is the peak of allocated memory of the first steps, with parameters and optimiser states. `losses` are
 those of the first four steps. One JSON object a model goes to FILE; a table and geometric means are printed, with losing rows.
 --profile adds the kernels that take most of a step. Exit status 1 where Heddle failed.
@@ -196,24 +195,31 @@ def kernels(step, most=60):
 
 class Model:
     def __init__(self, name, options, folder):
-        self.row, self.bursts = {"model": name}, {}
+        self.row, self.bursts, self.path = {"model": name}, {}, os.path.join(folder, name.replace(":", "_") + ".log")
         command = [sys.executable, __file__, "--worker", name, "--modes", *options.modes, *["--profile"] * options.profile]
-        self.log = open(os.path.join(folder, name.replace(":", "_") + ".log"), "w")
+        self.log = open(self.path, "w")
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                       env={**os.environ, "OMP_NUM_THREADS": "2", "TORCHINDUCTOR_COMPILE_THREADS": "2"})
+        self.row.update(self.answer())
 
     def answer(self):
         line = self.child.stdout.readline()
-        return json.loads(line) if line else {"failures": {"worker": "the worker died"}}
+        if line:
+            return json.loads(line)
+        with open(self.path, encoding="utf-8") as log:
+            return {"failures": {"worker": f"exit status {self.child.wait()}: {log.read()[-300:]}"}}
 
     def burst(self, seconds):
-        self.child.stdin.write(f"{seconds}\n")
-        self.child.stdin.flush()
+        try:
+            self.child.stdin.write(f"{seconds}\n")
+            self.child.stdin.flush()
+        except BrokenPipeError:  # what the log says stands in the row
+            return
         times = self.answer()
         self.row.setdefault("kernels", {}).update(times.pop("kernels", {}))
+        self.row["failures"].update(times.pop("failures", {}))
         for mode, one in times.items():
-            if mode != "failures":
-                self.bursts.setdefault(mode, []).append(one)
+            self.bursts.setdefault(mode, []).append(one)
 
     def finish(self):
         self.child.kill()
@@ -240,21 +246,19 @@ def main():
     parser.add_argument("--modes", nargs="*", default=MODES, choices=MODES)
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--jobs", type=int, default=5)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         return worker(options.worker, options.modes, options.profile)
     with tempfile.TemporaryDirectory() as folder:
-        models = [Model(name, options, folder) for name in options.models or cases()]
-        with concurrent.futures.ThreadPoolExecutor(len(models)) as pool:
-            for model, ready in zip(models, pool.map(Model.answer, models)):
-                model.row.update(ready)
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            models = list(pool.map(lambda name: Model(name, options, folder), options.models or cases()))
         print(f"{'model':18}" + "".join(f"{mode:>17}" for mode in options.modes) + f"{'over PyTorch':>15}{'memory':>9}")
         for model in models:
             for _ in range(options.bursts):
-                if model.child.poll() is None:
-                    model.burst(options.seconds)
+                model.burst(options.seconds)
             model.finish()
             row = model.row
             row["date"] = datetime.date.today().isoformat()
@@ -267,7 +271,7 @@ def main():
     rows = [model.row for model in models]
     print(f"over PyTorch: the best of its modes over the best of Heddle's; geometric mean {mean(map(ratio, rows)):.3f}. "
           f"memory: Heddle's peak over that of the default mode; geometric mean {1 / mean(ratio(row, 'peak_mb', ['default']) for row in rows):.3f}")
-    return 1 if any(mode in row["failures"] for row in rows for mode in OURS) else 0
+    return 1 if any(mode in row["failures"] for row in rows for mode in (*OURS, "worker")) else 0
 
 
 if __name__ == "__main__":
