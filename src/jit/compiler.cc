@@ -122,6 +122,7 @@ std::string include_folder(const std::string& fallback, bool use_cache) {
       // The cache itself warns when an entry is stored.
     }
   }
+  const auto lock = hold_temporary_folders();
   materialise_headers(fallback);
   return fallback;
 }

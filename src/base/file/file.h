@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -90,5 +91,10 @@ class TempDir {
 
 // Removes all TempDirs of this process. Called when a signal is about to end the process.
 void remove_temporary_folders();
+
+// Makes remove_temporary_folders() wait while the lock is held. Code that makes folders in a TempDir together with
+// their parents holds it: the parents would otherwise appear again after they were removed. Does not return once they
+// are.
+std::unique_lock<std::mutex> hold_temporary_folders();
 
 }  // namespace heddle

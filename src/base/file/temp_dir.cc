@@ -88,8 +88,7 @@ TempDir::TempDir(const std::string& prefix, const std::string& root) {
   const std::string parent = root.empty() ? standard_root() : root;
   sweep_once(parent);
   // Held from before the folder exists until it is registered, so that remove_temporary_folders() misses none.
-  const std::lock_guard lock(live().mutex);
-  while (live().ending) ::pause();
+  const auto lock = hold_temporary_folders();
   while (path_.empty()) {
     std::string name = fmt::format("{}/{}{}.XXXXXX", parent, kMark, prefix);
     if (::mkdtemp(name.data()) == nullptr) {
@@ -109,6 +108,12 @@ TempDir::~TempDir() {
   remove_folder(path_);
   const std::lock_guard lock(live().mutex);
   live().folders.erase(path_);
+}
+
+std::unique_lock<std::mutex> hold_temporary_folders() {
+  std::unique_lock lock(live().mutex);
+  while (live().ending) ::pause();
+  return lock;
 }
 
 void remove_temporary_folders() {
