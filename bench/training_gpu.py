@@ -132,7 +132,7 @@ def step_of(case, mode):
 
 
 def worker(name, modes, profiles):
-    """Prepares the modes, prints what there is to say of them, and answers each number of seconds on its input with times."""
+    """Prepares the modes and prints one JSON line about them. Then measures for each number of seconds that it reads from its input."""
     import warnings
 
     import torch

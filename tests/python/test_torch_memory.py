@@ -185,6 +185,21 @@ class Segments(test_torch_backend.Backend):
         self.assertEqual(alive, sorted(alive, reverse=True))
         self.assertLess(alive[-1], alive[0])
 
+    def test_only_the_part_that_decides_the_peak_is_divided(self):
+        def layers(x, count):
+            for _ in range(count):
+                x = torch.tanh(x @ x)
+            return x
+
+        def function(x):
+            return layers(torch.view_as_real(torch.fft.fft(layers(x, 6)))[..., 0], 12)
+        with self.graphs() as graphs:
+            self.compiled(function)(torch.randn(32, 32, requires_grad=True)).square().mean().backward()
+        backward, = (graph for graph in graphs if graph.kind == "backward")
+        is_part = [hasattr(step, "nodes") for step in backward.division.steps]
+        self.assertGreater(is_part.index(False), 1, "all saved tensors are alive when the gradients of the last layers are made")
+        self.assertEqual(sum(is_part[len(is_part) - is_part[::-1].index(False):]), 1, "fewer are alive for those of the first layers")
+
     def test_masks_are_those_of_the_forward_graph(self):
         def function(x):
             for _ in range(6):

@@ -1,8 +1,8 @@
 """Divides a graph of ATen operators into parts that are compiled, and operators between them that PyTorch runs.
 
 The work is linear in the nodes. A node belongs to the earliest part that comes behind everything it reads, so there are as
-many parts as operators of PyTorch follow each other, plus one. Tensors that are made of next to nothing, such as the masks of
-dropout, belong to the first part that reads them, so that no memory holds them before.
+many parts as operators of PyTorch follow each other, plus one. A tensor that is computed from almost no
+data, such as the mask of dropout, belongs to the first part that reads it, so that it takes no memory before.
 """
 import operator
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
@@ -14,7 +14,7 @@ from heddle.torch.random import SEEDS
 
 
 _OWN = ("heddle::linear_cross_entropy", "heddle::lstm", "heddle::gru")
-_LITTLE = 16  # times as many elements are made as are read
+_LITTLE = 16  # elements of a result for each element that is read
 
 
 class Part(NamedTuple):
@@ -82,7 +82,7 @@ def _is_random(node: Node) -> bool:
 
 
 def _put_before_readers(inside: List[Node], level: Dict[Node, int]) -> None:
-    """Raises the levels of nodes that read little and make much to that of the first node that reads them."""
+    """Moves nodes whose results are much larger than what they read to the level of their first reader."""
     generated: Set[Node] = set()
     for node in inside:
         made = _elements(node)
