@@ -6,8 +6,9 @@ usage: training_gpu.py [--output FILE] [--modes MODE...] [--bursts N] [--seconds
 A step is the forward pass under bf16 autocast, the loss, its gradients and AdamW. PyTorch's modes use its fused AdamW;
 `heddle` uses it, too; `heddle_optim` also uses heddle.torch.optim and, for recurrent networks, heddle.torch.prepare.
 
-Models are prepared --jobs at a time, each in a process of its own. Then nothing else runs, and bursts of the modes alternate. A time is the median of its bursts, in ms, from the start of the first step of a burst to the end of the last one on
-the device. `peak_mb` is the peak of allocated memory of the first steps, with parameters and optimiser states. `losses` are
+Models are prepared --jobs at a time, each in a process of its own: the device holds the parameters and graphs of all modes of as
+many models. Then nothing else runs, and bursts of the modes alternate, model by model, before the next are prepared. A time is
+the median of its bursts, in ms, from the start of the first step of a burst to the end of the last one on the device. `peak_mb` is the peak of allocated memory of the first steps, with parameters and optimiser states. `losses` are
 those of the first four steps. One JSON object a model goes to FILE; a table and geometric means are printed, with losing rows.
 --profile adds the kernels that take most of a step. Exit status 1 where Heddle failed.
 """
@@ -239,6 +240,22 @@ def mean(ratios):
     return math.exp(statistics.mean(map(math.log, known))) if known else float("nan")
 
 
+def measured(model, options):
+    """The row of a model after its bursts, printed and added to the output."""
+    for _ in range(options.bursts):
+        model.burst(options.seconds)
+    model.finish()
+    row = model.row
+    row["date"] = datetime.date.today().isoformat()
+    cells = [f"{row['ms'][mode]:.2f}" if mode in row["ms"] else "-" for mode in options.modes]
+    print(f"{row['model']:18}" + "".join(f"{cell:>17}" for cell in cells) + f"{ratio(row) or math.nan:15.3f}"
+          f"{1 / (ratio(row, 'peak_mb', ['default']) or math.nan):9.3f}  {json.dumps(row['failures'])[:200] if row['failures'] else ''}", flush=True)
+    if options.output:
+        with open(options.output, "a", encoding="utf-8") as out:
+            out.write(json.dumps(row) + "\n")
+    return row
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
@@ -246,29 +263,18 @@ def main():
     parser.add_argument("--modes", nargs="*", default=MODES, choices=MODES)
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3)
-    parser.add_argument("--jobs", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         return worker(options.worker, options.modes, options.profile)
-    with tempfile.TemporaryDirectory() as folder:
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            models = list(pool.map(lambda name: Model(name, options, folder), options.models or cases()))
-        print(f"{'model':18}" + "".join(f"{mode:>17}" for mode in options.modes) + f"{'over PyTorch':>15}{'memory':>9}")
-        for model in models:
-            for _ in range(options.bursts):
-                model.burst(options.seconds)
-            model.finish()
-            row = model.row
-            row["date"] = datetime.date.today().isoformat()
-            cells = [f"{row['ms'][mode]:.2f}" if mode in row["ms"] else "-" for mode in options.modes]
-            print(f"{row['model']:18}" + "".join(f"{cell:>17}" for cell in cells) + f"{ratio(row) or math.nan:15.3f}"
-                  f"{1 / (ratio(row, 'peak_mb', ['default']) or math.nan):9.3f}  {json.dumps(row['failures'])[:200] if row['failures'] else ''}", flush=True)
-            if options.output:
-                with open(options.output, "a", encoding="utf-8") as out:
-                    out.write(json.dumps(row) + "\n")
-    rows = [model.row for model in models]
+    names, rows = options.models or list(cases()), []
+    print(f"{'model':18}" + "".join(f"{mode:>17}" for mode in options.modes) + f"{'over PyTorch':>15}{'memory':>9}")
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for first in range(0, len(names), options.jobs):
+            for model in list(pool.map(lambda name: Model(name, options, folder), names[first:first + options.jobs])):
+                rows.append(measured(model, options))
     print(f"over PyTorch: the best of its modes over the best of Heddle's; geometric mean {mean(map(ratio, rows)):.3f}. "
           f"memory: Heddle's peak over that of the default mode; geometric mean {1 / mean(ratio(row, 'peak_mb', ['default']) for row in rows):.3f}")
     return 1 if any(mode in row["failures"] for row in rows for mode in (*OURS, "worker")) else 0
