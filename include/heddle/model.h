@@ -75,6 +75,10 @@ struct CompileOptions {
   size_t max_plans = 64;
   int64_t max_plan_bytes = int64_t{1} << 30;
 
+  // Runs on a GPU are enqueue() alone, in memory of the caller. load() then allocates no device memory for run(); the
+  // first run() does, and says if there is too little.
+  bool callers_memory = false;
+
   // Follow symbolic links from the model's folder to its external data. Without it such a link is an error (it may lead
   // to any file of this user), unless the model's path is a link too and both lead into one folder.
   bool external_data_links = false;

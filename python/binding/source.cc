@@ -118,6 +118,7 @@ CompileOptions options_of(const nb::dict& given) {
   take(given, "background", options.background);
   take(given, "max_plans", options.max_plans);
   take(given, "max_plan_bytes", options.max_plan_bytes);
+  take(given, "callers_memory", options.callers_memory);
   take(given, "external_data_links", options.external_data_links);
   nb::dict shapes, dims, values, constants;
   if (given.contains("kernels")) options.operators = operators_of(given["kernels"]);

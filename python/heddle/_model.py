@@ -133,6 +133,7 @@ def compile(model: Any, **options: Unpack[Options]) -> "Model":
     tuned: False leaves aside what heddle.tune() found.
     background: False waits for the best kernels of each new shape.
     max_plans, max_plan_bytes: limit what is kept for shapes.
+    callers_memory: True for a model whose every call has its arrays on the GPU: no device memory is allocated for others.
     limits: what reading the model may take: {"nodes": 5_000_000, "bytes": ..., "depth": ..., "seconds": ...}.
     external_data_links: True follows symbolic links to the model's data.
 

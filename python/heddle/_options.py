@@ -25,6 +25,7 @@ class Options(TypedDict, total=False):
     max_plans: int
     max_plan_bytes: int
     limits: Optional[Mapping[str, float]]
+    callers_memory: bool
     external_data_links: bool
 
 

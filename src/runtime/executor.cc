@@ -20,12 +20,13 @@ void Executor::refuse_run_at() {
 }
 
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-                                        std::shared_ptr<const Interpreter> interpreter, int device,
-                                        const Libraries& libraries) {
+                                        std::shared_ptr<const Interpreter> interpreter,
+                                        const ExecutorOptions& options) {
   if (runs_on_gpu(*plan)) {
-    return std::make_unique<CudaExecutor>(std::move(plan), std::move(pool), std::move(interpreter), device);
+    return std::make_unique<CudaExecutor>(std::move(plan), std::move(pool), std::move(interpreter), options.device,
+                                          options.callers_memory);
   }
-  return std::make_unique<CpuExecutor>(std::move(plan), std::move(pool), std::move(interpreter), libraries);
+  return std::make_unique<CpuExecutor>(std::move(plan), std::move(pool), std::move(interpreter), options.libraries);
 }
 
 }  // namespace heddle::runtime

@@ -70,11 +70,18 @@ class Executor {
 // True if the plan was made for a GPU.
 bool runs_on_gpu(const Plan& plan);
 
-// Creates the executor for the plan's kind of device and loads the plan's kernels. `device` is the number of the GPU.
-// `interpreter` may be null if the plan has no reference steps. Kernels missing from the plan's library are looked up
-// in `libraries` (CPU only). Throws kDamagedArtefact, kDevice, kOutOfMemory.
+struct ExecutorOptions {
+  int device = 0;  // the number of the GPU
+  // Kernels missing from the plan's library are looked up in these (CPU only).
+  Libraries libraries;
+  // GPU only: the first run(), not make_executor(), allocates the device memory of run(). enqueue() needs none of it.
+  bool callers_memory = false;
+};
+
+// Creates the executor for the plan's kind of device and loads the plan's kernels. `interpreter` may be null if the
+// plan has no reference steps. Throws kDamagedArtefact, kDevice, kOutOfMemory.
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-                                        std::shared_ptr<const Interpreter> interpreter, int device = 0,
-                                        const Libraries& libraries = {});
+                                        std::shared_ptr<const Interpreter> interpreter,
+                                        const ExecutorOptions& options = {});
 
 }  // namespace heddle::runtime

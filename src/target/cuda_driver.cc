@@ -70,6 +70,10 @@ std::string load_all(void* library, CudaDriver& d) {
   need("cuStreamBeginCapture_v2", d.capture_begin);
   need("cuStreamEndCapture", d.capture_end);
   need("cuStreamIsCapturing", d.capture_state);
+  need("cuStreamGetCaptureInfo_v2", d.capture_info);
+  need("cuUserObjectCreate", d.user_object_create);
+  need("cuUserObjectRelease", d.user_object_release);
+  need("cuGraphRetainUserObject", d.graph_retain_object);
   need("cuGraphInstantiateWithFlags", d.graph_instantiate);
   need("cuGraphLaunch", d.graph_launch);
   need("cuGraphDestroy", d.graph_destroy);

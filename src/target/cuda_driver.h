@@ -72,6 +72,12 @@ struct CudaDriver {
   Result (*capture_begin)(Handle stream, int mode);
   Result (*capture_end)(Handle stream, Handle* graph);
   Result (*capture_state)(Handle stream, int* state);  // state 0: the stream is not being captured
+  Result (*capture_info)(Handle stream, int* state, uint64_t* id, Handle* graph, const Handle** dependencies,
+                         size_t* dependency_count);
+  Result (*user_object_create)(Handle* object, void* pointer, void (*destroy)(void* pointer), unsigned count,
+                               unsigned flags);
+  Result (*user_object_release)(Handle object, unsigned count);
+  Result (*graph_retain_object)(Handle graph, Handle object, unsigned count, unsigned flags);
   Result (*graph_instantiate)(Handle* executable, Handle graph, unsigned long long flags);
   Result (*graph_launch)(Handle executable, Handle stream);
   Result (*graph_destroy)(Handle graph);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include "cuda_plans.h"
@@ -100,6 +101,39 @@ TEST_F(EnqueueTest, AStreamThatCapturesGetsTheRunIntoItsGraph) {
     stream.synchronize();
     EXPECT_EQ(values_of(y.read()), values_of(gpu.run(std::span(&value, 1))[0]));
   }
+}
+
+TEST_F(EnqueueTest, ACapturedGraphOutlivesThePlan) {
+  const CudaStream stream(*context_);
+  OnDevice x(*context_, Shape{kSize}), y(*context_, Shape{kSize}), same(*context_, Shape{kSize});
+  const Tensor value = random_floats({kSize}, 1);
+  x.write(value);
+  auto gpu = std::make_unique<CudaExecutor>(on_gpu(*small_plan()), pool(), nullptr, 0);
+  const std::vector<float> expected = values_of(gpu->run(std::span(&value, 1))[0]);
+  const OnDevice space = workspace(gpu->workspace_bytes());
+  const std::vector<uint64_t> addresses = {x.address(), y.address(), same.address(), space.address()};
+  const CudaGraph graph(
+      *context_, [&] { gpu->enqueue(addresses, stream.handle()); }, stream.handle());
+  gpu.reset();
+  destroy_data_of_graphs();
+  graph.launch(stream.handle());
+  stream.synchronize();
+  EXPECT_EQ(values_of(y.read()), expected);
+}
+
+TEST_F(EnqueueTest, MemoryOfRunsIsAllocatedForTheFirst) {
+  const CudaExecutor gpu(on_gpu(*small_plan()), pool(), nullptr, 0, true);
+  const CudaStream stream(*context_);
+  const OnDevice space = workspace(gpu.workspace_bytes());
+  OnDevice x(*context_, Shape{kSize}), y(*context_, Shape{kSize}), same(*context_, Shape{kSize});
+  const Tensor value = random_floats({kSize}, 1);
+  x.write(value);
+  const uint64_t constants = gpu.device_bytes();
+  gpu.enqueue({x.address(), y.address(), same.address(), space.address()}, stream.handle());
+  stream.synchronize();
+  EXPECT_EQ(gpu.device_bytes(), constants);
+  EXPECT_EQ(values_of(gpu.run(std::span(&value, 1))[0]), values_of(y.read()));
+  EXPECT_GE(gpu.device_bytes(), constants + 3 * kSize * sizeof(float));
 }
 
 // How often the loop runs is only known when it has run.

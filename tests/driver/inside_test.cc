@@ -34,7 +34,7 @@ class Inside : public testing::Test {
   std::map<std::string, double> shares(const driver::CompiledModel& model, const CompileOptions& options) const {
     const Target target = driver::resolve(options).target;
     const auto executor =
-        runtime::make_executor(model.plan, std::make_shared<ThreadPool>(1), driver::reference_interpreter(), 0);
+        runtime::make_executor(model.plan, std::make_shared<ThreadPool>(1), driver::reference_interpreter());
     const std::vector<Tensor> inputs = {test::random_floats({64, 1024}, 2)};
     const auto run = [&](const std::function<void(int64_t)>& next) {
       next(0);

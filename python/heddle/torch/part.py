@@ -220,7 +220,7 @@ class CompiledPart:
 def _model(text: bytes, options: Dict[str, Any]) -> Model:
     if options.pop("tunes", False):
         tune(text, **options)
-    return Model(text, options)
+    return Model(text, {**options, "callers_memory": True})
 
 
 def devices_of(nodes: Iterable[Node]) -> List[torch.device]:

@@ -298,7 +298,8 @@ std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& op
     variant->plan = plan_of_model(path_, options, &variant->from_cache);
   }
   variant->executor =
-      runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(), driver::device_of(options.target));
+      runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(),
+                             {.device = driver::device_of(options.target), .callers_memory = options.callers_memory});
   driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
   return variant;
 }
@@ -307,7 +308,9 @@ Model::Impl::Variant Model::Impl::with_executor(driver::VariantMaker::Made made)
   auto variant = std::make_shared<ModelVariant>();
   variant->plan = std::move(made.plan);
   variant->executor = runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(),
-                                             driver::device_of(options_.target), made.libraries);
+                                             {.device = driver::device_of(options_.target),
+                                              .libraries = made.libraries,
+                                              .callers_memory = options_.callers_memory});
   find_places(*variant);
   driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
   return variant;

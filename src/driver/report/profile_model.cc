@@ -226,7 +226,7 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
   }
   const auto make = [&] {
     return runtime::make_executor(model.plan, std::make_shared<ThreadPool>(options.threads), reference_interpreter(),
-                                  options.device);
+                                  {.device = options.device});
   };
   std::unique_ptr<runtime::Executor> executor = make();
   const auto inputs = random_inputs(*model.plan, options.seed, options.inputs);

@@ -40,8 +40,8 @@ void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> in
              int device) {
   constexpr int kWarm = 2;
   constexpr size_t kFewest = 5, kMost = 10000;
-  const auto executor =
-      runtime::make_executor(model.plan, std::make_shared<ThreadPool>(threads), reference_interpreter(), device);
+  const auto executor = runtime::make_executor(model.plan, std::make_shared<ThreadPool>(threads),
+                                               reference_interpreter(), {.device = device});
   inputs = random_inputs(*model.plan, seed, std::move(inputs));
   std::vector<Tensor> ordered;
   for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));

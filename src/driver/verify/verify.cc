@@ -153,7 +153,7 @@ VerifyReport verify(const std::string& path, const CompileOptions& options, std:
   require_device(settings);
   const CompiledModel model = compile_with_values(path, options);
   const auto pool = std::make_shared<ThreadPool>(settings.target.cpu.threads);
-  const auto executor = runtime::make_executor(model.plan, pool, reference_interpreter(), settings.device);
+  const auto executor = runtime::make_executor(model.plan, pool, reference_interpreter(), {.device = settings.device});
   check_memory(path, executor->bytes_per_run(), "its intermediate values and outputs");
   const std::string guess = branch_guess(*model.plan, given);
   const std::vector<Tensor> inputs = in_order(*model.plan, random_inputs(*model.plan, seed, std::move(given)));

@@ -54,9 +54,21 @@ struct Operation {
   Work work = {};
 };
 
+// Data of the program that lives as long as the graphs that retain it.
+struct UserObject {
+  void* pointer = nullptr;
+  void (*destroy)(void*) = nullptr;
+
+  UserObject(void* data, void (*ends)(void*)) : pointer(data), destroy(ends) {}
+  UserObject(const UserObject&) = delete;
+  UserObject& operator=(const UserObject&) = delete;
+  ~UserObject() { destroy(pointer); }
+};
+
 struct Graph {
   uint32_t id = 0;
   std::vector<Operation> operations;
+  std::vector<std::shared_ptr<UserObject>> retained;
 
   uint64_t node(size_t operation) const { return uint64_t{id} << 32 | (operation + 1); }
 };

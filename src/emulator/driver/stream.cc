@@ -103,6 +103,35 @@ HEDDLE_EXPORT Result cuStreamIsCapturing(void* stream, int* status) {
   *status = s != nullptr && s->capture != nullptr;
   return kSuccess;
 }
+HEDDLE_EXPORT Result cuStreamGetCaptureInfo_v2(void* stream, int* status, uint64_t* id, void** graph, void***,
+                                               size_t*) {
+  const Call call;
+  auto* s = static_cast<Stream*>(stream);
+  *status = s != nullptr && s->capture != nullptr;
+  if (*status != 0 && id != nullptr) *id = s->capture->id;
+  if (*status != 0 && graph != nullptr) *graph = s->capture.get();
+  return kSuccess;
+}
+// The handle is a reference; a graph holds others.
+HEDDLE_EXPORT Result cuUserObjectCreate(void** object, void* pointer, void (*destroy)(void*), unsigned count,
+                                        unsigned) {
+  const Call call;
+  if (destroy == nullptr || count != 1) return call.driver.error(kInvalidValue, "user objects of one reference");
+  *object = new std::shared_ptr<UserObject>(std::make_shared<UserObject>(pointer, destroy));
+  return kSuccess;
+}
+HEDDLE_EXPORT Result cuUserObjectRelease(void* object, unsigned) {
+  delete static_cast<std::shared_ptr<UserObject>*>(object);
+  return kSuccess;
+}
+HEDDLE_EXPORT Result cuGraphRetainUserObject(void* graph, void* object, unsigned, unsigned flags) {
+  constexpr unsigned kMove = 1;
+  const Call call;
+  auto* reference = static_cast<std::shared_ptr<UserObject>*>(object);
+  static_cast<Graph*>(graph)->retained.push_back(*reference);
+  if ((flags & kMove) != 0) delete reference;
+  return kSuccess;
+}
 HEDDLE_EXPORT Result cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
   const Call call;
   if (graph == nullptr) return call.driver.error(kInvalidValue, "no graph");

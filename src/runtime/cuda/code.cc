@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "runtime/cuda/launch.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::runtime {
@@ -32,6 +33,7 @@ uint64_t CudaNumbers::one() const {
 
 CudaCode::CudaCode(std::shared_ptr<const CudaContext> context, const Plan& plan, const Interpreter* interpreter)
     : context_(std::move(context)), constants_(CudaConstants::of(context_)) {
+  destroy_data_of_graphs();
   std::map<std::string, Needs> needs;
   collect(plan, interpreter, needs);
   for (const Cubin& cubin : plan.cubins) {

@@ -30,10 +30,11 @@ const CudaSegment* only_segment(const CudaProgram& program) {
 }  // namespace
 
 // Bound once to addresses that nothing is at, the plan tells what it needs, and its constants go to the device.
-CudaEnqueuer::CudaEnqueuer(CudaCode& code, const Plan& plan) : code_(code), plan_(plan), capturing_(code.context()) {
+CudaEnqueuer::CudaEnqueuer(std::shared_ptr<CudaCode> code, const Plan& plan)
+    : code_(std::move(code)), plan_(plan), capturing_(code_->context()) {
   constexpr uint64_t kAnywhere = uint64_t{1} << 32;
   const std::vector<uint64_t> addresses(plan.inputs.size() + plan.outputs.size() + 1, kAnywhere);
-  CudaCallersMemory memory(code, plan, addresses);
+  CudaCallersMemory memory(*code_, plan, addresses);
   const CudaBinding binding = bind(plan, memory, true);
   only_segment(binding.program);
   workspace_bytes_ = memory.workspace_bytes();
@@ -42,10 +43,10 @@ CudaEnqueuer::CudaEnqueuer(CudaCode& code, const Plan& plan) : code_(code), plan
 CudaEnqueuer::Shared CudaEnqueuer::bind_to(std::vector<uint64_t> addresses) const {
   auto bound = std::make_shared<Bound>();
   bound->addresses = std::move(addresses);
-  CudaCallersMemory memory(code_, plan_, bound->addresses);
+  CudaCallersMemory memory(*code_, plan_, bound->addresses);
   bound->program = bind(plan_, memory, true).program;
   // Kernels leave their counters as they find them, zero; nobody says what is in the caller's memory.
-  if (const auto bytes = static_cast<size_t>(code_.counter_bytes()); bytes > 0 && !bound->program.nodes.empty()) {
+  if (const auto bytes = static_cast<size_t>(code_->counter_bytes()); bytes > 0 && !bound->program.nodes.empty()) {
     auto& actions = std::get<CudaSegment>(bound->program.nodes.front().what).actions;
     actions.insert(actions.begin(), CudaAction{CudaZeros{memory.counters(), bytes}, 0});
   }
@@ -66,22 +67,23 @@ CudaEnqueuer::Run CudaEnqueuer::run_at(std::vector<uint64_t> addresses, bool cap
   if (captures || bound.program.nodes.empty()) return {bound_.front()};
   if (bound.graph == nullptr) {
     bound.graph = std::make_unique<CudaGraph>(
-        code_.context(), [&] { put_on(capturing_.handle(), bound); }, capturing_.handle());
+        code_->context(), [&] { put_on(capturing_.handle(), bound); }, capturing_.handle());
   }
   return {bound_.front(), bound.graph.get()};
 }
 
 void CudaEnqueuer::put_on(CudaDriver::Handle stream, const Bound& bound) const {
   const CudaSegment* segment = only_segment(bound.program);
-  if (segment != nullptr) enqueue_actions(code_.context(), segment->actions, stream);
+  if (segment != nullptr) enqueue_actions(code_->context(), segment->actions, stream);
 }
 
 void CudaEnqueuer::enqueue(std::vector<uint64_t> addresses, CudaDriver::Handle stream) const {
-  const CudaContext& context = code_.context();
+  const CudaContext& context = code_->context();
   context.make_current();
   int captures = 0;
   context.check(context.driver().capture_state(stream, &captures), "cuStreamIsCapturing");
   const Run run = run_at(std::move(addresses), captures != 0);
+  if (captures != 0) keep_for_captured_graph(context, stream, code_);
   if (run.graph != nullptr) {
     context.check(context.driver().graph_launch(run.graph->executable(), stream), "cuGraphLaunch");
   } else {

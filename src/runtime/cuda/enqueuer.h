@@ -12,12 +12,13 @@ namespace heddle::runtime {
 
 // Enqueues runs of a plan on a stream of the caller, in memory of the caller. Never waits for the device. The first run
 // with a set of addresses enqueues the plan's actions one by one; each later run with the same addresses launches a
-// single CUDA graph. If the caller captures the stream, the plan's kernels become nodes of the caller's graph.
+// single CUDA graph. If the caller captures the stream, the plan's kernels become nodes of the caller's graph,
+// which then keeps kernels and constants alive.
 // Thread-safe.
 class CudaEnqueuer {
  public:
   // Throws kUnsupportedOperator for a plan whose runs need the host.
-  CudaEnqueuer(CudaCode& code, const Plan& plan);
+  CudaEnqueuer(std::shared_ptr<CudaCode> code, const Plan& plan);
 
   // The size in bytes of the workspace that one run needs. The address of the workspace must be a multiple of
   // CudaCallersMemory::kAlignment.
@@ -45,7 +46,7 @@ class CudaEnqueuer {
   Shared bind_to(std::vector<uint64_t> addresses) const;
   void put_on(CudaDriver::Handle stream, const Bound& bound) const;
 
-  CudaCode& code_;
+  const std::shared_ptr<CudaCode> code_;
   const Plan& plan_;
   size_t workspace_bytes_ = 0;
   CudaStream capturing_;             // stream for capturing graphs

@@ -7,21 +7,22 @@
 namespace heddle::runtime {
 
 CudaExecutor::CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-                           std::shared_ptr<const Interpreter> interpreter, int device)
+                           std::shared_ptr<const Interpreter> interpreter, int device, bool callers_memory)
     : Executor(std::move(plan)),
       pool_(std::move(pool)),
       interpreter_(std::move(interpreter)),
       context_(CudaContext::of_device(device)),
-      code_(context_, *plan_, interpreter_.get()) {
+      code_(std::make_shared<CudaCode>(context_, *plan_, interpreter_.get())) {
   // The first state is made here, so that a model that does not fit says so when it is loaded.
-  free_.push_back(make_state());
-  graphs_ = free_.back()->graphs();
-  pinned_bytes_ = free_.back()->pinned_bytes();
-  state_bytes_ = free_.back()->device_bytes();
+  if (!callers_memory) free_.push_back(make_state());
 }
 
 std::unique_ptr<CudaRunState> CudaExecutor::make_state() const {
-  return std::make_unique<CudaRunState>(code_, *plan_, interpreter_.get(), *pool_, *outputs_);
+  auto state = std::make_unique<CudaRunState>(*code_, *plan_, interpreter_.get(), *pool_, *outputs_);
+  graphs_ = state->graphs();
+  pinned_bytes_ = state->pinned_bytes();
+  state_bytes_ = state->device_bytes();
+  return state;
 }
 
 const CudaEnqueuer& CudaExecutor::enqueuer() const {
@@ -40,7 +41,7 @@ int64_t CudaExecutor::bytes_per_run() const {
 
 uint64_t CudaExecutor::device_bytes() const {
   const std::lock_guard lock(mutex_);
-  return code_.constant_bytes() + (free_.size() + taken_) * state_bytes_;
+  return code_->constant_bytes() + (free_.size() + taken_) * state_bytes_;
 }
 
 // States are made one at a time: two that each fit by themselves must not refuse each other half of their memory. What

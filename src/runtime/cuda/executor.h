@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -16,8 +17,9 @@ namespace heddle::runtime {
 // If the device has no memory for another state, a run waits until another run releases its state.
 class CudaExecutor : public Executor {
  public:
+  // `callers_memory`: see ExecutorOptions.
   CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-               std::shared_ptr<const Interpreter> interpreter, int device);
+               std::shared_ptr<const Interpreter> interpreter, int device, bool callers_memory = false);
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
                           std::span<const Tensor> into = {}) const override;
@@ -33,7 +35,8 @@ class CudaExecutor : public Executor {
     enqueuer().enqueue(std::move(addresses), stream);
   }
 
-  // The minimum number of CUDA graphs that a run launches: 1 for a plan that consists only of kernels.
+  // The minimum number of CUDA graphs that a run launches: 1 for a plan that consists only of kernels. 0 before the
+  // first state is made.
   size_t graphs() const { return graphs_; }
 
  private:
@@ -46,8 +49,8 @@ class CudaExecutor : public Executor {
   std::shared_ptr<ThreadPool> pool_;
   std::shared_ptr<const Interpreter> interpreter_;
   std::shared_ptr<const CudaContext> context_;
-  mutable CudaCode code_;
-  size_t graphs_ = 0, pinned_bytes_ = 0, state_bytes_ = 0;
+  std::shared_ptr<CudaCode> code_;
+  mutable std::atomic<size_t> graphs_ = 0, pinned_bytes_ = 0, state_bytes_ = 0;  // of each state
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   mutable std::vector<std::unique_ptr<CudaRunState>> free_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include "base/check.h"
@@ -88,6 +89,51 @@ CudaSequence::CudaSequence(const CudaContext& context, const CudaModule& module,
 void CudaSequence::enqueue() const {
   const bool overlap = may_overlap(context_);
   for (size_t i = 0; i < bound_.size(); ++i) bound_[i].enqueue(context_, context_.stream(), overlap && i > 0);
+}
+
+namespace {
+
+// Data whose graph has been destroyed. The driver says so in a callback, which must not call the driver.
+struct Unused {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<std::shared_ptr<const void>>> data;
+};
+
+Unused& unused() {
+  static auto* const all = new Unused;  // graphs may be destroyed while the process ends
+  return *all;
+}
+
+void add_unused(void* data) {
+  const std::lock_guard lock(unused().mutex);
+  unused().data.emplace_back(static_cast<std::shared_ptr<const void>*>(data));
+}
+
+}  // namespace
+
+void destroy_data_of_graphs() {
+  decltype(Unused::data) data;
+  const std::lock_guard lock(unused().mutex);
+  data.swap(unused().data);
+}
+
+void keep_for_captured_graph(const CudaContext& context, CudaDriver::Handle stream, std::shared_ptr<const void> data) {
+  constexpr unsigned kDestroyedAtAnyTime = 1, kGiveReference = 1;
+  const CudaDriver& driver = context.driver();
+  int captures = 0;
+  uint64_t id = 0;
+  CudaDriver::Handle graph = nullptr, object = nullptr;
+  const CudaDriver::Handle* dependencies = nullptr;
+  size_t count = 0;
+  context.check(driver.capture_info(stream, &captures, &id, &graph, &dependencies, &count), "cuStreamGetCaptureInfo");
+  if (captures == 0) return;
+  auto kept = std::make_unique<std::shared_ptr<const void>>(std::move(data));
+  context.check(driver.user_object_create(&object, kept.get(), &add_unused, 1, kDestroyedAtAnyTime),
+                "cuUserObjectCreate");
+  kept.release();  // belongs to the object now
+  const int result = driver.graph_retain_object(graph, object, 1, kGiveReference);
+  if (result != 0) driver.user_object_release(object, 1);
+  context.check(result, "cuGraphRetainUserObject");
 }
 
 CudaGraph::CudaGraph(const CudaContext& context, const std::function<void()>& enqueue, CudaDriver::Handle stream)

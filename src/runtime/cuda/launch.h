@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,12 @@ class CudaSequence {
   const CudaContext& context_;
   std::vector<CudaBoundLaunch> bound_;
 };
+
+// Keeps `data` alive until the graph that `stream` captures, and each executable made of it, is destroyed. Does nothing
+// if the stream does not capture. Throws kDevice.
+void keep_for_captured_graph(const CudaContext& context, CudaDriver::Handle stream, std::shared_ptr<const void> data);
+// Destroys the data of graphs that have been destroyed since the last call.
+void destroy_data_of_graphs();
 
 // A CUDA graph of the operations that `enqueue` puts on a stream. Without a stream, captures the context's stream.
 class CudaGraph {

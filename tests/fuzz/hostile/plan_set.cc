@@ -59,7 +59,7 @@ void PlanSet::compile() {
 
 std::vector<ir::Array> PlanSet::run(size_t index, const std::vector<ir::Array>& inputs, int threads) const {
   const auto executor = runtime::make_executor(plans_[index], std::make_shared<ThreadPool>(threads),
-                                               driver::reference_interpreter(), device_);
+                                               driver::reference_interpreter(), {.device = device_});
   std::vector<Tensor> tensors;
   for (const ir::Array& x : inputs) tensors.push_back(ir::to_tensor(x));
   std::vector<ir::Array> outputs;
