@@ -112,5 +112,20 @@ TEST(Casts, IntegersRoundOnce) {
   batch.run();
 }
 
+// What the kernel reads itself is the product in f32, which bf16 does not hold.
+TEST(Casts, ExcessPrecisionIsKeptWithinAKernel) {
+  Batch batch;
+  const std::vector<float> values = {1.001F, -3.1415F, 1e-20F, 7e30F, 0.3F};
+  batch.add(
+      "from f32",
+      [&](ir::Builder& b) {
+        const auto x = b.constant(Tensor::of<float>(DType::kF32, {5}, std::span(values)));
+        const auto y = b.graph().emit(ir::Op::kCast, {x}, {{"to", DType::kBF16}, {"excess_precision", int64_t{1}}});
+        b.graph().output("y", b.cast(y, DType::kF32));
+      },
+      1e-300);
+  batch.run();
+}
+
 }  // namespace
 }  // namespace heddle::testing

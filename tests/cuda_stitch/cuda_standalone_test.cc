@@ -151,8 +151,8 @@ TEST(CudaStandalone, RowsOfCachesAreRootsOfOneLaunch) {
   }
 }
 
-// As a network of split attention sums its parts before it takes the mean of each channel: few columns, and of each many
-// sums and one mean, which is the kernel's own result.
+// As a network of split attention sums its parts before it takes the mean of each channel: few columns, and of each
+// many sums and one mean, which is the kernel's own result.
 TEST(CudaStitch, MeansOfSumsOfFewColumns) {
   Batch batch;
   for (int64_t parts : {2, 3}) {

@@ -136,6 +136,13 @@ TEST(ConvPhases, UnequalPhasesAreApartWhereZerosWouldCostMore) {
   EXPECT_EQ(convolutions(32, true, Target::cuda_h200()), convolutions(32, false, Target::cuda_h200()));
 }
 
+TEST(ConvPhases, PhasesWithoutTapsAreZeros) {
+  const Spread filters = {.type = "bf16", .batch = 64, .channels = 512, .features = 256};
+  const Spread s = with_dimension(with_dimension(filters, 28, 1, 2, 0), 28, 1, 2, 0);
+  const ir::Graph graph = without_spread(ir::parse(s.text()), Target::cuda_h200());
+  EXPECT_EQ(graph.shape(one_convolution(graph).inputs[1]), (Shape{256, 512, 1, 1}));
+}
+
 TEST(ConvPhases, DepthwiseConvolutionsStayDepthwise) {
   const Spread s = with_dimension({.groups = 32, .channels = 1, .features = 1}, 20, 4, 2, 1);
   const ir::Graph graph = without_spread(ir::parse(s.text()));

@@ -65,5 +65,20 @@ TEST(Precision, F32ChangesNothing) {
   expect_ir(text, {"precision"}, text);
 }
 
+TEST(KeepRoundings, CastsThatFeedADecisionRound) {
+  expect_ir(R"(graph(%x: f32[4]) {
+      %a = cast(%x) {to = bf16, excess_precision = 1}
+      %b = floor(%a)
+      %c = cast(%x) {to = f16, excess_precision = 1}
+      return "floor" = %b, "alone" = %c
+    })",
+            {"keep_roundings"}, R"(graph(%x: f32[4]) {
+      %a = cast(%x) {to = bf16, excess_precision = 0}
+      %b = floor(%a)
+      %c = cast(%x) {to = f16, excess_precision = 1}
+      return "floor" = %b, "alone" = %c
+    })");
+}
+
 }  // namespace
 }  // namespace heddle::passes

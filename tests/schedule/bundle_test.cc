@@ -51,6 +51,21 @@ TEST(StitchSchedule, RowsAndColumnsOfLargeDataShareOneRead) {
   }
 }
 
+// The gradient of the layer below in f32 and, for a product, in bf16.
+TEST(StitchSchedule, AKernelWithColumnSumsMakesAllRowsThatItCan) {
+  ir::Graph graph;
+  Builder b(graph);
+  const Shape shape = {2, 2048, 2048};
+  const ValueId dy = graph.parameter("dy", {DType::kF32, shape}), x = graph.parameter("x", {DType::kF32, shape});
+  const ValueId dx = b.mul(b.reduce("sum", b.mul(dy, x), {2}, true), x);
+  graph.output("dw", b.reduce("sum", b.mul(dy, x), {0, 1}));
+  graph.output("dx", dx);
+  graph.output("narrow", b.cast(dx, DType::kBF16));
+  const ScheduledGroup group = schedule_stitched(graph, {}, Target::cuda_h200());
+  ASSERT_EQ(group.kernels.size(), 2u) << "rows with parts of the columns, then the sum of the parts";
+  EXPECT_EQ(group.kernels[0].desc.operands.size(), 5u) << "dy, x, dx, narrow and the parts";
+}
+
 // The gradient of a bias beside what it is a sum of. Each row is written once, by the warp that adds it to its columns.
 TEST(StitchSchedule, RowsWithoutReductionsCarryTheirColumns) {
   for (const int64_t columns : {96, 768, 3072}) {

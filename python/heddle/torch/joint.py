@@ -28,7 +28,7 @@ def partitioned(joint: torch.fx.GraphModule, *arguments: Any, budget: Optional[i
 
     def divided(share: float) -> Any:
         """`share`: of what can be saved instead of being computed again."""
-        with torch._functorch.config.patch(activation_memory_budget=share):
+        with torch._functorch.config.patch(activation_memory_budget=share, recompute_views=True):
             return min_cut_rematerialization_partition(joint, *arguments, **words)
     return divided(1.0) if budget is None else _within(budget, divided)
 

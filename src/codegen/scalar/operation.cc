@@ -41,8 +41,9 @@ std::string cast(const Expr& e, const TextValue& from) {
     } else if (computed_type(source) != to) {
       text = fmt::format("tile::convert<{}>({})", to, text);
     }
-    // A narrowing cast rounds; between equal precisions, or widening, there is nothing to round.
-    if (is_narrow_float(e.dtype) && source != e.dtype) {
+    // A narrowing cast rounds, unless it may leave that to a store; between equal precisions, or widening, there is
+    // nothing to round.
+    if (is_narrow_float(e.dtype) && source != e.dtype && e.hi == 0) {
       text = fmt::format("tile::round_storage<{}, {}>({})", storage_type(e.dtype), e.lo != 0, text);
     }
     return text;

@@ -100,6 +100,12 @@ struct Separate {
     for (int64_t i = 0; i < phases; ++i) all += phase(d, i).taps;
     return all;
   }
+  // Phases with taps; the results of others are zero.
+  int64_t computed(const Dim& d) const {
+    int64_t count_of = 0;
+    for (int64_t i = 0; i < phases; ++i) count_of += phase(d, i).taps > 0 ? 1 : 0;
+    return count_of;
+  }
 };
 
 double products_per_second(const Target& target, DType type, bool tf32) {
@@ -163,6 +169,7 @@ class Phases {
     double least = std::numeric_limits<double>::infinity();
     for (unsigned set = 0; set < 1u << dims.size(); ++set) {
       double products = static_cast<double>(result_[0] * filters[0] * filters[1]), kernels = 1;
+      double computed = 1;  // share of the result
       int64_t merged_phases = 1;
       std::vector<bool> apart(dims.size());
       bool possible = true;
@@ -175,8 +182,11 @@ class Phases {
         } else if (apart[i]) {
           const Separate s(d);
           possible = s.phases <= kMostConvolutions;
-          if (possible) products *= static_cast<double>(s.count * s.taps(d));
-          kernels *= static_cast<double>(s.phases);
+          if (possible) {
+            products *= static_cast<double>(s.count * s.taps(d));
+            kernels *= static_cast<double>(s.computed(d));
+            computed *= static_cast<double>(s.computed(d)) / static_cast<double>(s.phases);
+          }
         } else {
           const auto m = merge(d);
           possible = m && may_merge;
@@ -187,7 +197,8 @@ class Phases {
         }
       }
       if (!possible || kernels > kMostConvolutions) continue;
-      const double seconds = products * in_vain(filters, merged_phases) / rate + store_seconds(e_.dtype(x), set != 0) +
+      const double seconds = products * in_vain(filters, merged_phases) / rate +
+                             store_seconds(e_.dtype(x), set != 0 ? computed : 0) +
                              (set != 0 ? (kernels + 1) * launch_seconds() : 0);
       if (seconds < least) least = seconds, best = apart;
     }
@@ -207,13 +218,14 @@ class Phases {
     for (size_t d = dim + 1; d < dims.size(); ++d) columns *= dims[d].spread;
     return columns >= 2 * target_.cpu.lanes_f32();
   }
-  // Interleaving phases that are apart is one more pass over the result. Where that has its channels first, a CPU
-  // stores each element alone, in a cache line of its own, unless a kernel interleaves the phases.
-  double store_seconds(DType type, bool are_apart) const {
+  // Interleaving phases that are apart reads them, `apart` being their share of the result, and writes the result once
+  // more. Where that has its channels first, a CPU stores each element alone, in a cache line of its own, unless a
+  // kernel interleaves the phases.
+  double store_seconds(DType type, double apart) const {
     constexpr double kLine = 64;
-    const bool is_scattered = !target_.has_tensor_cores() && channels_first_ && (are_apart || !inner_phases_);
+    const bool is_scattered = !target_.has_tensor_cores() && channels_first_ && (apart > 0 || !inner_phases_);
     const auto size = static_cast<double>(size_of(type));
-    const double bytes = (are_apart ? 2 * size : 0) + (is_scattered ? kLine : 0);
+    const double bytes = (apart > 0 ? (1 + apart) * size : 0) + (is_scattered ? kLine : 0);
     return static_cast<double>(element_count(result_)) * bytes / target_.copy_bytes_per_second();
   }
   double launch_seconds() const {

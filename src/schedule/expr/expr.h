@@ -27,7 +27,8 @@ struct Expr {
     kLocal,     // a variable of the surrounding code, such as an accumulator or the result of a reduction; `index`
                 // depends on the same loop variables as the value
     kIndex,     // the value of `index`, as dtype
-    kOp,        // `op` on args; lo: saturate (cast), rounded (mul, div) or positive (is_inf); hi: negative (is_inf)
+    kOp,        // `op` on args; lo: saturate (cast), rounded (mul, div) or positive (is_inf); hi: excess_precision
+                // (cast) or negative (is_inf)
     kGuard,     // lo <= index < hi ? args[0] : args[1]; the argument that is not chosen must not be evaluated
     kRandom,    // Philox with seed `bits` at linear index `index`; lo = 1: normally distributed
   };

@@ -85,7 +85,9 @@ ExprId Inliner::cast(const ir::Node& node, ExprId value) {
   const DType dtype = graph_.dtype(node.outputs[0]);
   if (pool_[value].dtype == dtype) return value;
   const int64_t saturate = node.attrs.has("saturate") ? node.attrs.integer("saturate") : 1;
-  return pool_.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {value}, .lo = saturate});
+  const int64_t excess = node.attrs.has("excess_precision") ? node.attrs.integer("excess_precision") : 0;
+  return pool_.add(
+      {.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {value}, .lo = saturate, .hi = excess});
 }
 
 ExprId Inliner::layout(const ir::Node& node, const std::vector<Index>& index) {

@@ -125,7 +125,7 @@ class RegionScheduler {
     if (found.split && region_.local.whole.count(*found.split) == 0) {
       return split({*found.split, found.parts, found.reason});
     }
-    join_others(first, kernel);
+    join_others({first}, {}, kernel);
     if (const auto shared = backend_.shares_read(kernel)) return split(*shared);
     emit(kernel);
   }
@@ -134,8 +134,9 @@ class RegionScheduler {
     while (auto planned = backend_.planned()) {
       bool made = false;
       attempt([&] {
-        Candidate kernel = backend_.candidate(std::move(planned->roots), std::move(planned->extents));
+        Candidate kernel = backend_.candidate(planned->roots, planned->extents);
         if (kernel.result.mapping == nullptr) return;
+        join_others(planned->roots, planned->extents, kernel);
         emit(kernel);
         made = true;
       });
@@ -214,20 +215,20 @@ class RegionScheduler {
     backend_.renumbered();
   }
 
-  // Other roots come along unless they need something that is made only by this kernel.
-  void join_others(ir::ValueId first, Candidate& kernel) {
-    if (!region_.options.dominant_merging || region_.is_scan(first)) return;
-    std::vector<ir::ValueId> roots = {first};
+  // Other roots come along with the `roots` of a kernel unless they need something that is made only by this kernel.
+  void join_others(std::vector<ir::ValueId> roots, const std::vector<int64_t>& extents, Candidate& kernel) {
+    const std::vector<ir::ValueId> own = roots;
+    if (!region_.options.dominant_merging || region_.is_scan(own.front())) return;
     for (ir::ValueId other : region_.pending) {
       if (roots.size() >= backend_.most_roots()) return;
-      if (other == first || region_.is_scan(other) || !backend_.may_join(roots, other, kernel.result) ||
-          reads_forced(other, roots)) {
+      if (std::find(own.begin(), own.end(), other) != own.end() || region_.is_scan(other) ||
+          !backend_.may_join(roots, other, kernel.result) || reads_forced(other, roots)) {
         continue;
       }
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
       attempt([&] {
-        Candidate wider = backend_.candidate(more);
+        Candidate wider = backend_.candidate(more, extents);
         if (wider.result.mapping == nullptr || (wider.result.split && !kernel.result.split)) return;
         if (!backend_.joins(kernel, wider, other)) return;
         roots = std::move(more);

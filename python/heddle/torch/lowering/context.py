@@ -85,8 +85,10 @@ class Context:
         shape = tuple(torch.broadcast_shapes(mask.shape, x.shape, y.shape))
         return self.emit("select", [self.broadcast(one, shape) for one in (mask, x, y)], x.dtype, shape)
 
-    def cast(self, x: Value, dtype: str) -> Value:
-        return x if x.dtype == dtype else self.emit("cast", [x], dtype, x.shape, to=Word(dtype))
+    def cast(self, x: Value, dtype: str, excess_precision: bool = False) -> Value:
+        """With `excess_precision` a kernel need not round a value that it reads itself."""
+        more = {"excess_precision": 1} if excess_precision else {}
+        return x if x.dtype == dtype else self.emit("cast", [x], dtype, x.shape, to=Word(dtype), **more)
 
     def tensor(self, x: Any, dtype: str) -> Value:
         """A tensor or number as a tensor of that type."""
@@ -191,14 +193,29 @@ def any_order() -> Dict[str, int]:
 
 
 def rounded_once(lowering: Lowering) -> Lowering:
-    """For a lowering of several operations: on types of 16 bits they compute in f32, and the result is rounded, as in eager."""
+    """For a lowering of several operations: on types of 16 bits they compute in f32, as in eager, and the result is rounded where
+    it is stored."""
     @functools.wraps(lowering)
     def lower(c: Context, *arguments: Any, **words: Any) -> Value:
         if wide(c.dtype) == c.dtype:
             return lowering(c, *arguments, **words)
         widened = [c.cast(one, wide(one.dtype)) if isinstance(one, Value) else one for one in arguments]
         inner = Context(c.writer, [(wide(c.dtype), c.shape)], c.used)
-        return c.cast(lowering(inner, *widened, **words), c.dtype)
+        return c.cast(lowering(inner, *widened, **words), c.dtype, excess_precision=True)
+    return lower
+
+
+def exact_numbers(lowering: Lowering) -> Lowering:
+    """For a lowering of one operation on two arguments: a number that 16 bits do not hold stays an f32, as in eager."""
+    in_f32 = rounded_once(lowering)
+
+    @functools.wraps(lowering)
+    def lower(c: Context, x: Any, y: Any, **words: Any) -> Value:
+        number = next((one for one in (x, y) if not isinstance(one, Value)), 0)
+        if not isinstance(number, float) or wide(c.dtype) == c.dtype:
+            return lowering(c, x, y, **words)
+        exact = not math.isfinite(number) or torch.tensor(number, dtype=_TORCH_DTYPES[c.dtype]).item() == number
+        return (lowering if exact else in_f32)(c, x, y, **words)
     return lower
 
 

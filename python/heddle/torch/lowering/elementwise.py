@@ -5,7 +5,7 @@ from typing import Any, Optional
 import torch
 
 from heddle.torch.hir import FLOATS, Value
-from heddle.torch.lowering.context import Context, TABLE, Unsupported, count, dtype_name, is_float, lowers, overload_of, promoted, rounded_once, wide
+from heddle.torch.lowering.context import Context, TABLE, Unsupported, count, dtype_name, exact_numbers, is_float, lowers, overload_of, promoted, rounded_once, wide
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -103,12 +103,14 @@ def _with_multiple(c: Context, x: Value, y: Value, op: str, alpha: Any) -> Value
 
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
+@exact_numbers
 def add(c: Context, x: Any, y: Any, alpha: Any = 1) -> Value:
     x, y = _both(c, x, y)
     return _arithmetic(c, "add", x, y) if alpha == 1 else _with_multiple(c, x, y, "add", alpha)
 
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar)
+@exact_numbers
 def sub(c: Context, x: Any, y: Any, alpha: Any = 1) -> Value:
     x, y = _both(c, x, y)
     return c.binary("sub", x, y) if alpha == 1 else _with_multiple(c, x, y, "sub", alpha)
@@ -120,11 +122,13 @@ def rsub(c: Context, x: Any, y: Any, alpha: Any = 1) -> Value:
 
 
 @lowers(aten.mul.Tensor, aten.mul.Scalar)
+@exact_numbers
 def mul(c: Context, x: Any, y: Any) -> Value:
     return _arithmetic(c, "mul", *_both(c, x, y))
 
 
 @lowers(aten.div.Tensor, aten.div.Scalar, aten.true_divide.Tensor)
+@exact_numbers
 def div(c: Context, x: Any, y: Any) -> Value:
     return c.binary("div", *_both(c, x, y, to_float=True))
 

@@ -1,0 +1,91 @@
+// Sums and other reductions of columns, alone and beside the rows that they are of.
+#include <gtest/gtest.h>
+
+#include "machine.h"
+
+namespace heddle::testing {
+namespace {
+
+using ir::Builder;
+using ir::Op;
+
+// The gradient of a layer norm, in two types: rows are normalised while columns are summed.
+void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
+  const auto dy = input(b, "dy", dtype, {m, n}), x = input(b, "x", dtype, {m, n}), g = input(b, "g", dtype, {n});
+  const auto centred = b.sub(x, b.mean(x, {1}, true));
+  const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, b.mean(b.mul(centred, centred), {1}, true), 1e-5));
+  const auto normal = b.mul(centred, r), weighted = b.mul(dy, g);
+  const auto c1 = b.mean(b.mul(normal, weighted), {1}, true), c2 = b.mean(weighted, {1}, true);
+  const auto dx = b.mul(b.sub(b.sub(weighted, b.mul(normal, c1)), c2), r);
+  b.graph().output("dx", dx);
+  b.graph().output("cast", b.cast(dx, dtype == DType::kF16 ? DType::kF32 : DType::kF16));
+  b.graph().output("dg", b.reduce("sum", b.mul(dy, normal), {0}, false));
+  b.graph().output("db", b.reduce("sum", dy, {0}, false));
+}
+
+TEST(CudaStitch, ColumnSumsRideAlong) {
+  Batch batch;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{2048, 64}, {2112, 96}, {2048, 33}, {1031, 100}, {640, 1500}}) {
+    batch.add(
+        "gradient" + std::to_string(n),
+        [&, m = m, n = n](Builder& b) { layer_norm_gradient(b, m, n, n == 64 ? DType::kF16 : DType::kF32); },
+        n == 64 ? 0.1 : 2e-3);
+  }
+  batch.add(
+      "bias",
+      [&](Builder& b) {
+        const auto dy = input(b, "dy", DType::kF32, {32, 64, 40});
+        b.graph().output("dx", b.binary(Op::kMul, dy, 0.5));
+        b.graph().output("db", b.reduce("sum", dy, {0, 1}, false));
+        b.graph().output("most", b.reduce("max", dy, {0, 1}, false));
+      },
+      1e-3);
+  batch.run();
+}
+
+TEST(CudaStitch, ColumnsAndBatchStatistics) {
+  Batch batch;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{3000, 64}, {4096, 96}, {1000, 37}, {17, 5000}, {4097, 8}}) {
+    batch.add(
+        "statistics" + std::to_string(m) + "x" + std::to_string(n),
+        [&, m = m, n = n](Builder& b) {
+          const auto x = input(b, "x", DType::kF32, {m, n}), g = input(b, "g", DType::kF32, {n});
+          const auto centred = b.sub(x, b.mean(x, {0}, true));
+          const auto variance = b.mean(b.mul(centred, centred), {0}, true);
+          const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
+          b.graph().output("y", b.binary(Op::kMax, b.mul(b.mul(centred, r), g), 0.0));
+        },
+        1e-3);
+  }
+  // Columns that a cluster keeps on the chip, in registers or, where they are many, in shared memory.
+  for (const auto& [dtype, m] :
+       {std::pair<DType, int64_t>{DType::kF32, 1100}, {DType::kF16, 1100}, {DType::kF16, 6301}}) {
+    batch.add(
+        "cluster" + std::to_string(m) + std::string(to_string(dtype)),
+        [&, dtype = dtype, m = m](Builder& b) {
+          const auto x = b.cast(input(b, "x", dtype, {m, 256}), DType::kF32), g = input(b, "g", DType::kF32, {256});
+          const auto centred = b.sub(x, b.mean(x, {0}, true));
+          const auto variance = b.mean(b.mul(centred, centred), {0}, false);
+          const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
+          b.graph().output("y", b.mul(b.mul(centred, b.broadcast(r, {m, 256}, {1})), b.broadcast(g, {m, 256}, {1})));
+          b.graph().output("v", variance);
+        },
+        1e-3);
+  }
+  for (DType dtype : {DType::kI32, DType::kI8, DType::kF64, DType::kBF16}) {
+    batch.add(
+        "columns" + std::string(to_string(dtype)),
+        [&](Builder& b) {
+          const auto x = input(b, "x", dtype, {700, 48});
+          b.graph().output("sum", b.reduce("sum", x, {0}, false));
+          b.graph().output("max", b.reduce("max", x, {0}, false));
+          b.graph().output("arg", b.emit(Op::kArgReduce, {x},
+                                         {{"kind", std::string("max")}, {"dim", int64_t{0}}, {"last", int64_t{0}}}));
+        },
+        dtype == DType::kBF16 ? 0.5 : 0);
+  }
+  batch.run();
+}
+
+}  // namespace
+}  // namespace heddle::testing
