@@ -150,6 +150,15 @@ class Graphs(Backend):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             self.check(lambda x, w: F.gelu(x @ w), torch.randn(4, 5), torch.randn(5, 6), tolerance=3e-2)
 
+    def test_numbers_are_not_rounded_to_the_type_of_a_tensor(self):
+        def function(x):
+            return x * 0.7978845608, x + 0.1, 0.3 - x, x / 0.7, x * 0.5
+        for dtype in (torch.bfloat16, torch.float16):
+            x = torch.randn(501).to(dtype)
+            for options in (REFERENCE, {}):
+                for got, want in zip(self.compiled(function, options)(x), function(x.float())):
+                    torch.testing.assert_close(got, want.to(dtype), rtol=0, atol=0)
+
     def test_a_symbolic_extent_compiles_the_graph_once(self):
         def function(x):
             return F.softmax(x @ x.t(), -1).sum(0) + x.shape[0]

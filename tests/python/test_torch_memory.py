@@ -31,6 +31,16 @@ class Saved(test_torch_backend.Backend):
         graphs = self.run_with_gradients(lambda x: F.max_pool2d(x.sin() * 2, 3, 2, 1), x)
         self.assertEqual([(one.dtype, list(one.shape)) for one in saved(graphs)], [(torch.uint8, [2, 3, 7, 8])])
 
+    def test_views_of_what_is_saved_are_made_again(self):
+        weight = torch.randn(8, 16, requires_grad=True)
+
+        def function(x):
+            with torch.autocast("cpu", torch.bfloat16):
+                return F.linear(F.linear(x, weight).t(), weight.t())
+        graphs = self.run_with_gradients(function, torch.randn(8, 16, requires_grad=True))
+        self.assertEqual([one.dtype for one in saved(graphs)], [torch.bfloat16] * len(saved(graphs)))
+        self.assertFalse([node for node in graphs[0].results[1:] if node.target in (torch.ops.aten.permute.default, torch.ops.aten.t.default)])
+
     def test_gradients_of_pools(self):
         windows = [(3, 2, 1), (3, 1, 1), (2, 3), (3, 2, 0, 2), ((3, 1), (1, 2)), (7, 1, 3), ((2, 5), (2, 3), (1, 2), (3, 1)), (5, 1, 2, 1, True)]
 

@@ -206,7 +206,7 @@ def rounded_once(lowering: Lowering) -> Lowering:
 
 
 def exact_numbers(lowering: Lowering) -> Lowering:
-    """For a lowering of one operation on two arguments: a number that 16 bits do not hold stays an f32, as in eager."""
+    """For a lowering of one operation on two arguments: a number that 16 bits do not hold stays an f32, as in eager on a GPU."""
     in_f32 = rounded_once(lowering)
 
     @functools.wraps(lowering)
