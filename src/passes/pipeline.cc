@@ -7,6 +7,7 @@
 #include "ir/analysis/decisions.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "passes/contraction/align_rows.h"
 #include "passes/contraction/conv_phases.h"
 #include "passes/contraction/epilogue_reductions.h"
 #include "passes/contraction/fold_batch_norm.h"
@@ -157,6 +158,9 @@ bool has_dot_on_tensor_cores(const ir::Graph& graph, const PassContext& context)
 constexpr Pass kSmallDots{"small_dots", "products with a small constant matrix, as memory-bound work (GPU)", small_dots,
                           has_dot_on_tensor_cores};
 
+constexpr Pass kAlignRows{"align_rows", "operands of large products with rows of whole 16 bytes (GPU)", align_rows,
+                          has_dot_on_tensor_cores};
+
 constexpr Pass kUnrollReductions{"unroll_reductions",
                                  "reductions of a few terms that are reduced again, as operations on elements (GPU)",
                                  unroll_reductions, has_where<&TargetTraits::reduces_in_epilogues, Op::kReduce>};
@@ -219,6 +223,7 @@ constexpr Pass kPipeline[] = {
     kSplitConcats,
     kGateDots,
     kEpilogueReductions,
+    kAlignRows,
     kConstantMasks,  // what folding has left
     kCloneMasks,
     kUnshare,

@@ -1,3 +1,4 @@
+// Pixels and rows of whole 16 bytes.
 #include <fmt/format.h>
 
 #include "pass_test_util.h"
@@ -89,6 +90,42 @@ TEST(SpaceToDepth, OnlyForTensorCoresOfAGpu) {
   const ir::Graph before = ir::parse(conv_of("f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3));
   const std::vector<std::string> names = {"space_to_depth"};
   EXPECT_EQ(ir::print(run_passes(before, names, {test_target(), Precision::kF16})), ir::print(before));
+}
+
+// A matrix of 16.8 MB whose rows are no whole pieces of 16 bytes, as an operand of `products` products.
+ir::Graph products_of(const std::string& matrix, int products) {
+  std::string text = "graph(%x: bf16[2050,4099], %w: bf16[4099,3], %h: bf16[2050,2]) {\n" + matrix;
+  text += "%a = dot(%m, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n";
+  text += "%t = transpose(%m) {perm = [1,0]}\n";
+  text += "%b = dot(%t, %h) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n";
+  const ir::Graph graph = ir::parse(text + "return \"a\" = %a" + (products > 1 ? ", \"b\" = %b }" : " }"));
+  return run_passes(graph, std::vector<std::string>{"dce"}, {Target::cuda_h200()});
+}
+
+ir::Graph aligned(const ir::Graph& graph) {
+  return run_passes(graph, std::vector<std::string>{"align_rows", "dce"}, {Target::cuda_h200()});
+}
+
+int64_t operations(const ir::Graph& graph, ir::Op op) {
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) { return node.op == op; });
+}
+
+TEST(AlignRows, AnOperandOfTwoProductsIsCopiedOnce) {
+  const ir::Graph before = products_of("%m = neg(%x)\n", 2), after = aligned(before);
+  EXPECT_EQ(operations(after, Op::kPad), 1);
+  EXPECT_EQ(operations(after, Op::kSlice), 2);
+  expect_same(before, after, 1e-2);
+}
+
+TEST(AlignRows, TheKernelThatMakesAnOperandWritesAlignedRows) {
+  EXPECT_EQ(operations(aligned(products_of("%m = neg(%x)\n", 1)), Op::kPad), 1);
+}
+
+TEST(AlignRows, OtherOperandsStay) {
+  EXPECT_EQ(operations(aligned(products_of("%m = reshape(%x) {shape = [2050,4099]}\n", 1)), Op::kPad), 0)
+      << "the only product copies an input itself";
+  EXPECT_EQ(operations(aligned(products_of("%e = exp(%x)\n %m = div(%e, %x)\n", 1)), Op::kPad), 0)
+      << "attention may be found there";
 }
 
 }  // namespace
