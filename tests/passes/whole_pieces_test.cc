@@ -94,7 +94,7 @@ TEST(SpaceToDepth, OnlyForTensorCoresOfAGpu) {
 
 // A matrix of 16.8 MB whose rows are no whole pieces of 16 bytes, as an operand of `products` products.
 ir::Graph products_of(const std::string& matrix, int products) {
-  std::string text = "graph(%x: bf16[2050,4099], %w: bf16[4099,3], %h: bf16[2050,2]) {\n" + matrix;
+  std::string text = "graph(%x: f32[1026,4099], %w: f32[4099,3], %h: f32[1026,2]) {\n" + matrix;
   text += "%a = dot(%m, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n";
   text += "%t = transpose(%m) {perm = [1,0]}\n";
   text += "%b = dot(%t, %h) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n";
@@ -114,7 +114,7 @@ TEST(AlignRows, AnOperandOfTwoProductsIsCopiedOnce) {
   const ir::Graph before = products_of("%m = neg(%x)\n", 2), after = aligned(before);
   EXPECT_EQ(operations(after, Op::kPad), 1);
   EXPECT_EQ(operations(after, Op::kSlice), 2);
-  expect_same(before, after, 1e-2);
+  expect_same(before, after);
 }
 
 TEST(AlignRows, TheKernelThatMakesAnOperandWritesAlignedRows) {
@@ -122,7 +122,7 @@ TEST(AlignRows, TheKernelThatMakesAnOperandWritesAlignedRows) {
 }
 
 TEST(AlignRows, OtherOperandsStay) {
-  EXPECT_EQ(operations(aligned(products_of("%m = reshape(%x) {shape = [2050,4099]}\n", 1)), Op::kPad), 0)
+  EXPECT_EQ(operations(aligned(products_of("%m = reshape(%x) {shape = [1026,4099]}\n", 1)), Op::kPad), 0)
       << "the only product copies an input itself";
   EXPECT_EQ(operations(aligned(products_of("%e = exp(%x)\n %m = div(%e, %x)\n", 1)), Op::kPad), 0)
       << "attention may be found there";
