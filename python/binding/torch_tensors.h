@@ -30,8 +30,9 @@ class TorchTensors {
   // does not count them, as for tensors created under inference_mode().
   std::optional<int64_t> version_of(PyObject* tensor) const;
   void* current_stream(int device) const;
-  // Appends words that tell dtype, device, extents and strides. Returns false for tensors whose memory is not what their
-  // class says: subclasses, other layouts than strides, devices without memory of ours, and lazily negated tensors.
+  // Appends words that tell dtype, device, extents and strides. Returns false for tensors whose memory is not what
+  // their class says: subclasses, other layouts than strides, devices without memory of ours, and lazily negated
+  // tensors.
   bool describe(PyObject* tensor, std::vector<uint64_t>& words) const;
 
  private:
@@ -45,7 +46,7 @@ class TorchTensors {
     int32_t (*layout)(void* tensor, int32_t* out);
     int32_t (*device_type)(void* tensor, int32_t* out);
     int32_t (*device_index)(void* tensor, int32_t* out);
-    size_t offset;                           // offset of the at::Tensor in the Python object
+    size_t offset;  // offset of the at::Tensor in the Python object
   };
 
   static std::optional<CInterface> find_interface(nanobind::handle tensor_class);
@@ -56,7 +57,7 @@ class TorchTensors {
 
   const dlpack::ExchangeApi& api_;
   nanobind::handle class_;
-  nanobind::object parameter_;  // torch.nn.Parameter
+  nanobind::object parameter_;   // torch.nn.Parameter
   nanobind::object is_negated_;  // Tensor.is_neg
   std::optional<CInterface> c_;
   nanobind::object version_;  // the class's property `_version`, cached to avoid an attribute lookup per tensor
