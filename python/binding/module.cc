@@ -19,6 +19,7 @@
 #include "ops.h"
 #include "reference.h"
 #include "source.h"
+#include "specialised.h"
 #include "tensor.h"
 #include "text.h"
 #include "tile.h"
@@ -57,6 +58,7 @@ NB_MODULE(_core, module) {
   heddle::python::register_model(module);
   heddle::python::register_torch_tensors(module);
   heddle::python::register_graph(module);
+  heddle::python::register_specialised(module);
   heddle::python::register_addresses(module);
   heddle::python::register_ops(module);
   heddle::python::register_reference(module);

@@ -50,6 +50,8 @@ bool has_layout(std::span<const int64_t> shape, std::span<const int64_t> strides
 TorchTensors::TorchTensors(nb::handle tensor_class)
     : api_(api_of(tensor_class)),
       class_(tensor_class),
+      parameter_(nb::module_::import_("torch.nn").attr("Parameter")),
+      is_negated_(tensor_class.attr("is_neg")),
       c_(find_interface(tensor_class)),
       version_(tensor_class.attr("_version")) {
   get_version_ = reinterpret_cast<descrgetfunc>(PyType_GetSlot(Py_TYPE(version_.ptr()), Py_tp_descr_get));
@@ -65,6 +67,9 @@ std::optional<TorchTensors::CInterface> TorchTensors::find_interface(nb::handle 
   int32_t (*end)(void* handle) = nullptr;
   if (!look_up(library, "aoti_torch_get_data_ptr", c.data) || !look_up(library, "aoti_torch_get_dim", c.rank) ||
       !look_up(library, "aoti_torch_get_sizes", c.sizes) || !look_up(library, "aoti_torch_get_strides", c.strides) ||
+      !look_up(library, "aoti_torch_get_dtype", c.dtype) || !look_up(library, "aoti_torch_get_layout", c.layout) ||
+      !look_up(library, "aoti_torch_get_device_type", c.device_type) ||
+      !look_up(library, "aoti_torch_get_device_index", c.device_index) ||
       !look_up(library, "aoti_torch_delete_tensor_object", end) ||
       !look_up(library, "_ZNK2at10TensorBase8_versionEv", c.version)) {
     return std::nullopt;
@@ -166,6 +171,40 @@ void* TorchTensors::current_stream(int device) const {
   void* stream = nullptr;
   if (api_.current_stream(dlpack::kCuda, device, &stream) != 0) nb::raise_python_error();
   return stream;
+}
+
+bool TorchTensors::describe(PyObject* tensor, std::vector<uint64_t>& words) const {
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  if (type != class_.ptr() && type != parameter_.ptr()) return false;
+  const nb::object is_negated = nb::steal(PyObject_CallOneArg(is_negated_.ptr(), tensor));
+  if (!is_negated.is_valid()) nb::raise_python_error();
+  if (is_negated.ptr() != Py_False) return false;
+  int64_t rank = 0, *shape = nullptr, *strides = nullptr;
+  int32_t dtype = 0, layout = 0, place = 0, index = 0;
+  void* const at = inside(tensor);
+  dlpack::Tensor seen;
+  if (at != nullptr) {
+    if (c_->dtype(at, &dtype) != 0 || c_->layout(at, &layout) != 0 || layout != 0 || c_->device_type(at, &place) != 0 ||
+        c_->device_index(at, &index) != 0 || place > 1 || c_->rank(at, &rank) != 0 || c_->sizes(at, &shape) != 0 ||
+        c_->strides(at, &strides) != 0) {
+      return false;
+    }
+  } else {
+    if (api_.view(tensor, &seen) != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    if (seen.device.type != dlpack::kCpu && seen.device.type != dlpack::kCuda) return false;
+    rank = seen.rank, shape = seen.shape, strides = seen.strides;
+    dtype = int32_t{seen.dtype.code} << 8 | seen.dtype.bits;
+    place = seen.device.type, index = seen.device.id;
+  }
+  words.push_back(static_cast<uint64_t>(dtype) << 32 | static_cast<uint64_t>(place) << 24 |
+                  static_cast<uint64_t>(index + 1) << 8 | static_cast<uint64_t>(rank));
+  for (int64_t d = 0; d < rank; ++d) words.push_back(static_cast<uint64_t>(shape[d]));
+  if (strides == nullptr) return true;
+  for (int64_t d = 0; d < rank; ++d) words.push_back(static_cast<uint64_t>(strides[d]));
+  return true;
 }
 
 void register_torch_tensors(nb::module_& module) {

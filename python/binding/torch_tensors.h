@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "dlpack.h"
 
@@ -29,6 +30,10 @@ class TorchTensors {
   // does not count them, as for tensors created under inference_mode().
   std::optional<int64_t> version_of(PyObject* tensor) const;
   void* current_stream(int device) const;
+  // Appends words that tell dtype, device, extents and strides. Returns false for tensors whose memory is not what
+  // their class says: subclasses, other layouts than strides, devices without memory of ours, and lazily negated
+  // tensors.
+  bool describe(PyObject* tensor, std::vector<uint64_t>& words) const;
 
  private:
   struct CInterface {
@@ -37,7 +42,11 @@ class TorchTensors {
     int32_t (*sizes)(void* tensor, int64_t** out);
     int32_t (*strides)(void* tensor, int64_t** out);
     int64_t (*version)(const void* tensor);  // at::TensorBase::_version(), which may throw
-    size_t offset;                           // offset of the at::Tensor in the Python object
+    int32_t (*dtype)(void* tensor, int32_t* out);
+    int32_t (*layout)(void* tensor, int32_t* out);
+    int32_t (*device_type)(void* tensor, int32_t* out);
+    int32_t (*device_index)(void* tensor, int32_t* out);
+    size_t offset;  // offset of the at::Tensor in the Python object
   };
 
   static std::optional<CInterface> find_interface(nanobind::handle tensor_class);
@@ -48,6 +57,8 @@ class TorchTensors {
 
   const dlpack::ExchangeApi& api_;
   nanobind::handle class_;
+  nanobind::object parameter_;   // torch.nn.Parameter
+  nanobind::object is_negated_;  // Tensor.is_neg
   std::optional<CInterface> c_;
   nanobind::object version_;  // the class's property `_version`, cached to avoid an attribute lookup per tensor
   descrgetfunc get_version_ = nullptr;

@@ -1,9 +1,34 @@
-"""Single operators on arrays that lie on a GPU."""
-from typing import Any, Mapping, Optional
+"""Single operators: on arrays of any library that lie on a GPU, and, with gradients, on tensors of PyTorch."""
+import importlib
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional
 
 from heddle import _core
 
-__all__ = ["attention", "gemm"]
+if TYPE_CHECKING:
+    from heddle.torch import linear_cross_entropy as linear_cross_entropy
+    from heddle.torch.functional import convolution as convolution
+    from heddle.torch.functional import layer_norm as layer_norm
+    from heddle.torch.functional import rms_norm as rms_norm
+    from heddle.torch.functional import scaled_dot_product_attention as scaled_dot_product_attention
+    from heddle.torch.functional import swiglu as swiglu
+
+__all__ = ["attention", "gemm"]  # what needs no PyTorch
+_OF_TORCH = ["convolution", "layer_norm", "linear_cross_entropy", "rms_norm", "scaled_dot_product_attention", "swiglu"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports torch for the operators that need it."""
+    if name not in _OF_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    package = importlib.import_module("heddle.torch")
+    package.import_torch()
+    owner = package if hasattr(package, name) else importlib.import_module("heddle.torch.functional")
+    globals()[name] = getattr(owner, name)
+    return globals()[name]
+
+
+def __dir__() -> List[str]:
+    return [*globals(), *_OF_TORCH]
 
 
 def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: int = 0, scale: Optional[float] = None,

@@ -153,6 +153,14 @@ class Profiles(test_torch_backend.Backend):
             for line in (first + 1, first + 2):
                 self.assertIn(f"test_torch_tools.py:{line}", profile.data["strings"])
 
+    def test_graphs_with_packed_weights_are_reported(self):
+        with torch.no_grad():
+            profile, = heddle.torch.profile(Net(), torch.randn(128, 64), seconds=0.05).values()
+            told = heddle.torch.explain(Net(), torch.randn(128, 64))["graphs"]
+        self.assertIn(f"test_torch_tools.py:{Net.forward.__code__.co_firstlineno + 1}", profile.data["strings"])
+        self.assertEqual([(graph["kind"], len(graph["parts"])) for graph in told], [("inference", 1)])
+        self.assertGreater(told[0]["parts"][0]["kernels"], 0)
+
     def test_the_reference_evaluator_has_no_profile(self):
         with self.assertRaisesRegex(heddle.InputError, "reference evaluator"):
             heddle.torch.profile(Net(), torch.randn(2, 64), **REFERENCE)

@@ -50,8 +50,9 @@ def _as_strided_scatter(x: torch.Tensor, source: torch.Tensor, size: Sequence[in
 @functools.cache
 def table(trains: bool) -> Dict[Any, Callable[..., Any]]:
     from torch._decomp import core_aten_decompositions, get_decompositions
+    from heddle.torch import functional, specialised  # noqa: F401  its operators are taken apart
 
-    made = {**core_aten_decompositions(), **get_decompositions(_MORE), aten.as_strided_scatter.default: _as_strided_scatter}
+    made = {**core_aten_decompositions(), **get_decompositions(_MORE), **specialised.PARTS, aten.as_strided_scatter.default: _as_strided_scatter}
     for packet in _WHOLE if trains else [*_WHOLE, *_WHOLE_IN_INFERENCE]:
         for overload in packet.overloads():
             made.pop(getattr(packet, overload), None)

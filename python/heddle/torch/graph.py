@@ -1,7 +1,7 @@
 """What the backend returns for a graph: its parts compiled, and the operators of PyTorch between them."""
 import threading
 from collections import OrderedDict
-from typing import Any, Collection, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch.fx import GraphModule, Node
@@ -127,6 +127,10 @@ class CompiledGraph:
         with self._lock:
             made = self._weights.pack(key, arguments, lambda constants: _Program(self, self._bindings.symbols(key), constants))
         return made or self._program(key)
+
+    def function(self) -> Callable[[List[Any]], List[Any]]:
+        """What a call does, for a graph without weights and symbolic extents."""
+        return self._program(()).run
 
     def replay(self, arguments: Sequence[Any]) -> Tuple[Environment, Dict[Node, Any]]:
         """What PyTorch's own operators make of these arguments: all values of the graph."""

@@ -1,7 +1,8 @@
 """heddle.torch.explain() and profile()."""
+import contextlib
 import copy
 import json
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Sequence
 
 import torch
 from torch.fx import Node
@@ -19,7 +20,11 @@ _MOST_LINES = 10  # of the module, that the text lists saved bytes for
 
 
 def explain(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Report:
-    graphs = _compiled(module, inputs, options)
+    with _compiled(module, inputs, options) as graphs:
+        return _explained(graphs)
+
+
+def _explained(graphs: Sequence[CompiledGraph]) -> Report:
     origins = {node.name: line_of(node) for graph in graphs if graph.kind == "forward" for node in graph.results if isinstance(node, Node)}
     told = {"graphs": [_told(graph, origins) for graph in graphs]}
     return Report(_text(told), json.dumps(told))
@@ -27,16 +32,18 @@ def explain(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Repo
 
 def profile(module: Any, inputs: Sequence[Any], seconds: float, options: Dict[str, Any]) -> Dict[str, Profile]:
     found = {}
-    for number, graph in enumerate(_compiled(module, inputs, options), 1):
-        for at, part in enumerate(graph.compiled_parts(), 1):
-            if part.model is None:
-                refuse("heddle.torch.profile: options", "the reference evaluator has no kernels", 'Leave "execution" out')
-            found[f"graph {number} ({graph.kind}), part {at}"] = part.model.profile(seconds=seconds)
+    with _compiled(module, inputs, options) as graphs:
+        for number, graph in enumerate(graphs, 1):
+            for at, part in enumerate(graph.compiled_parts(), 1):
+                if part.model is None:
+                    refuse("heddle.torch.profile: options", "the reference evaluator has no kernels", 'Leave "execution" out')
+                found[f"graph {number} ({graph.kind}), part {at}"] = part.model.profile(seconds=seconds)
     return found
 
 
-def _compiled(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> List[CompiledGraph]:
-    """The graphs of a copy that runs once, with its backward pass where there is one."""
+@contextlib.contextmanager
+def _compiled(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Iterator[List[CompiledGraph]]:
+    """The graphs of a copy that runs once, with its backward pass where there is one. Programs with packed weights end with the copy."""
     module = copy.deepcopy(module)
     with observed() as graphs:
         compiled = torch.compile(module, backend=fresh_backend(), options=options or None)
@@ -44,7 +51,7 @@ def _compiled(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Li
         leaves = [one for one in torch.utils._pytree.tree_leaves(result) if isinstance(one, torch.Tensor) and one.requires_grad]
         if leaves:
             torch.autograd.grad([one.sum() for one in leaves], _leaves_of(module, inputs), allow_unused=True)
-    return graphs
+    yield graphs
 
 
 def _leaves_of(module: Any, inputs: Sequence[Any]) -> List[torch.Tensor]:

@@ -1,0 +1,21 @@
+"""The notebooks of examples/python/notebooks that train by PyTorch. `test_torch_notebooks.py --store` writes their outputs."""
+import notebooks
+
+EXPECTED = {"train_text": ["", "25", "parameters", "backward", "saved", "loss", "right", "backward"],
+            "train_images": ["", "12", "", ", 0 wrong", "loss", "inference", "Model"],
+            "own_kernel": ["", "", "", "largest error", "notebook.gated", "loss"]}
+
+
+class Notebooks(notebooks.Notebooks):
+    expected = EXPECTED
+
+
+if __name__ == "__main__":
+    import test_torch_backend  # noqa: F401  it ends the program where there is no torch
+    import torch
+
+    import heddle.torch
+
+    torch._dynamo.register_backend(heddle.torch.heddle_backend, name="heddle")  # as an installed package does
+    torch.set_num_threads(1)  # two that wait for each other take processor time from the tests beside this one
+    notebooks.main(EXPECTED)
