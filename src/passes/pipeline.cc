@@ -21,6 +21,7 @@
 #include "passes/fusion/clone_masks.h"
 #include "passes/fusion/join_in_place.h"
 #include "passes/fusion/narrow_boundaries.h"
+#include "passes/fusion/recompute_boundaries.h"
 #include "passes/layout/filters_last.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
@@ -174,6 +175,14 @@ constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in s
 constexpr Pass kNarrowBoundaries{"narrow_boundaries", "f32 values between kernels in 16 bits (GPU)", narrow_boundaries,
                                  stores_16_bits};
 
+bool has_groups_on_gpu(const ir::Graph& graph, const PassContext& context) {
+  return context.group && has_dot_on_tensor_cores(graph, context);
+}
+
+constexpr Pass kRecomputeBoundaries{"recompute_boundaries",
+                                    "values that a kernel computes again from what it reads (GPU)",
+                                    recompute_boundaries, has_groups_on_gpu};
+
 bool has_decision(const ir::Graph& graph, const PassContext&) {
   const std::vector<bool> feeds = ir::feed_decisions(graph);
   return std::find(feeds.begin(), feeds.end(), true) != feeds.end();
@@ -227,7 +236,8 @@ constexpr Pass kPipeline[] = {
     kConstantMasks,  // what folding has left
     kCloneMasks,
     kUnshare,
-    kNarrowBoundaries,  // the groups are those of the plan
+    kRecomputeBoundaries,  // the groups are those of the plan
+    kNarrowBoundaries,
     kKeepRoundings,
     kJoinInPlace,
 };

@@ -1,8 +1,8 @@
 """Divides a graph of ATen operators into parts that are compiled, and operators between them that PyTorch runs.
 
-The work is linear in the nodes. A node belongs to the earliest part that comes behind everything it reads, so there are as
-many parts as operators of PyTorch follow each other, plus one. A tensor that is computed from almost no
-data, such as the mask of dropout, belongs to the first part that reads it, so that it takes no memory before.
+The work is linear in the nodes. There are as many parts as operators of PyTorch follow each other, plus one. A node belongs to the
+part that is under way where it stands in the graph, or to that of its first reader. PyTorch makes values shortly before they are
+read, also those that a backward graph computes again: in the first part that could have them they would take memory until then.
 """
 import operator
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
@@ -14,7 +14,6 @@ from heddle.torch.random import SEEDS
 
 
 _OWN = ("heddle::linear_cross_entropy", "heddle::lstm", "heddle::gru")
-_LITTLE = 16  # elements of a result for each element that is read
 
 
 class Part(NamedTuple):
@@ -81,24 +80,21 @@ def _is_random(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
-def _put_before_readers(inside: List[Node], level: Dict[Node, int]) -> None:
-    """Moves nodes whose results are much larger than what they read to the level of their first reader."""
-    generated: Set[Node] = set()
-    for node in inside:
-        made = _elements(node)
-        if made and all(one in generated or _elements(one) * _LITTLE <= made for one in node.all_input_nodes if is_tensor(one)):
-            generated.add(node)
+def _put_in_order(inside: List[Node], level: Dict[Node, int], under_way: Dict[Node, int]) -> None:
+    """Moves nodes from the first level that can have them to the one that is under way where they stand."""
     for node in reversed(inside):
-        readers = [level[user] for user in node.users if user.op == "call_function" and user in level]
-        if node in generated and readers:
-            level[node] = max(level[node], min(readers))
+        if _follows(node):
+            continue
+        group = [node]
+        for one in group:
+            group += [user for user in one.users if user in under_way and _follows(user)]
+        readers = [level[user] for one in group for user in one.users if user.op == "call_function" and is_tensor(user) and user not in group and user in level]
+        level.update(dict.fromkeys(group, max(level[node], min([under_way[node], *readers]))))
 
 
-def _elements(node: Node) -> int:
-    """Of one tensor of known shape; 0: it is none."""
-    value = node.meta.get("val")
-    count = value.numel() if isinstance(value, torch.Tensor) else 0
-    return count if isinstance(count, int) else 0
+def _follows(node: Node) -> bool:
+    """Whether it belongs to the part of its operand: items, and results that are views, so that a value is not stored twice."""
+    return is_item(node) or is_view(node) and any(user.op == "output" for user in node.users)
 
 
 def is_own(node: Node) -> bool:
@@ -115,7 +111,8 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
     inside: List[Node] = []
     others: Dict[int, List[Fallback]] = {}
     outside: Set[Node] = set()  # what PyTorch computes
-    writes, fallbacks, last_random = [], [], 0
+    under_way: Dict[Node, int] = {}
+    writes, fallbacks, last_random, current = [], [], 0, 0
     for node in graph.nodes:
         if node.op != "call_function" or (not is_tensor(node) and is_known(node)):
             level[node] = 0
@@ -133,12 +130,15 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         reason = "" if is_item(node) else why_not(node) if is_tensor(node) else "its value depends on data"
         if not reason:
             level[node] = max(behind, default=0)
+            under_way[node] = current = max(current, level[node])
             inside.append(node)
             continue
         level[node] = max((level[one] for one in node.all_input_nodes), default=0)
         if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
             level[node] = last_random = max(level[node], last_random)
         outside.add(node)
+        if node.target is not SEEDS:
+            current = max(current, level[node] + 1)
         if is_own(node):
             others.setdefault(level[node], []).append(Fallback(node, ""))
             continue
@@ -148,7 +148,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
             continue
         fallbacks.append(Fallback(node, reason))
         others.setdefault(level[node], []).append(fallbacks[-1])
-    _put_before_readers(inside, level)
+    _put_in_order(inside, level, under_way)
     parts: Dict[int, List[Node]] = {}
     for node in inside:
         parts.setdefault(level[node], []).append(node)
