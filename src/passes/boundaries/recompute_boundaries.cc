@@ -1,4 +1,4 @@
-#include "passes/fusion/recompute_boundaries.h"
+#include "passes/boundaries/recompute_boundaries.h"
 
 #include <algorithm>
 #include <map>
@@ -10,9 +10,9 @@
 namespace heddle::passes {
 namespace {
 
-constexpr size_t kMostRecomputed = 48;       // of a copied computation
-constexpr int64_t kMostCostlyRecomputed = 4;      // of these: exponentials, divisions and the like
-constexpr int64_t kFewBytesSaved = 1 << 20;  // of traffic, for which nothing is worth a copy
+constexpr size_t kMostRecomputed = 48;        // of a copied computation
+constexpr int64_t kMostCostlyRecomputed = 4;  // of these: exponentials, divisions and the like
+constexpr int64_t kFewBytesSaved = 1 << 20;   // of traffic, for which nothing is worth a copy
 constexpr uint32_t kNoProducer = ~0u;
 
 using Values = std::set<ValueId>;
@@ -94,9 +94,8 @@ class Recomputations {
   }
 
   bool is_read_by_others(ValueId v, uint32_t at) const {
-    return is_output_[v] || std::any_of(users_[v].begin(), users_[v].end(), [&](NodeId id) {
-             return group_of_[id] != at && group_of_[id] != group_of(v);
-           });
+    return is_output_[v] || std::any_of(users_[v].begin(), users_[v].end(),
+                                        [&](NodeId id) { return group_of_[id] != at && group_of_[id] != group_of(v); });
   }
 
   // Nothing if it is more than elementwise operators, or too much.
@@ -158,8 +157,8 @@ class Recomputations {
   const ir::Graph& graph_;
   const std::vector<std::vector<NodeId>> users_;
   const ir::Grouping grouping_;
-  std::vector<uint32_t> group_of_;  // by node
-  std::vector<bool> is_output_;     // by value
+  std::vector<uint32_t> group_of_;                                   // by node
+  std::vector<bool> is_output_;                                      // by value
   std::map<std::pair<uint32_t, ValueId>, std::set<NodeId>> copied_;  // by reading group and value
   std::map<std::pair<uint32_t, ValueId>, ValueId> copies_;
 };

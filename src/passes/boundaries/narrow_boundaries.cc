@@ -1,4 +1,4 @@
-#include "passes/fusion/narrow_boundaries.h"
+#include "passes/boundaries/narrow_boundaries.h"
 
 #include <map>
 
