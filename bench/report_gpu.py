@@ -37,7 +37,7 @@ def measured(row, result, has_dates):
 def joined(name, facts, rows, key):
     """Rows of a new run with those of the file that it does not have, each with date and commit."""
     path = ROOT / "bench/results" / f"{name}.json"
-    earlier = json.loads(path.read_text())
+    earlier = json.loads(path.read_text()) if path.exists() else {"rows": [], **facts}
     before = earlier["rows"] if "rows" in earlier else [row for rows in earlier["precisions"].values() for row in rows]
     new = [row | {"date": facts["date"], "commit": facts["commit"]} for row in rows]
     known = {key(row) for row in new}
@@ -162,7 +162,11 @@ def rows_section(name, result):
 
 
 LAYERS = {"conv": "Convolutions", "depthwise": "Depthwise convolutions", "transposed": "Transposed convolutions",
-          "attention": "Attention", "rows": "Softmax and arg max", "tiny": "Tiny layers"}
+          "attention": "Attention", "rows": "Softmax and arg max", "tiny": "Tiny layers", "filters": "Gradients of filters",
+          "image": "Gradients of images", "scatters": "Scatters that add"}
+TYPES_OF_LAYERS = {"filters": "bf16", "image": "bf16", "scatters": "f32"}  # of others f16
+TRAINING_MODES = {"eager": "eager", "default": "default", "reduce_overhead": "reduce-overhead", "heddle": "Heddle",
+                  "heddle_optim": "Heddle, its optimiser"}
 
 
 def layers_section(name, result):
@@ -187,9 +191,29 @@ def layers_section(name, result):
     return text
 
 
+def best(row, key, heddle):
+    """The least of Heddle's, or of the rivals', figures of a training step; None where there is none."""
+    return min((value for mode, value in row[key].items() if mode.startswith("heddle") == heddle), default=None)
+
+
+def training_section(name, result):
+    text = f"## Training steps: {name}\n\n" + origin(result)
+    text += "Milliseconds of a step: forward under bf16 autocast, loss, gradients and AdamW; medians of alternating bursts. PyTorch's modes and Heddle have\n"
+    text += "PyTorch's fused AdamW; the last has `heddle.torch.optim` and, for recurrent networks, `heddle.torch.prepare`. Memory: the peak of the first steps.\n\n"
+    body = []
+    for row in result["rows"]:
+        cells = [f"{row['ms'][mode]:.2f}" if mode in row["ms"] else "-" for mode in TRAINING_MODES]
+        peak, default = best(row, "peak_mb", True), row["peak_mb"].get("default")
+        memory = [f"{peak}" if peak else "-", f"{default}" if default else "-", f"{peak / default:.2f}" if peak and default else "-"]
+        body.append([row["model"], *cells, f"{best(row, 'ms', False) / best(row, 'ms', True):.2f}", *memory, *measured(row, result, True)])
+    headings = ["model:batch:length", *TRAINING_MODES.values(), "over PyTorch's best", "MiB", "default's MiB", "of it", "measured, commit"]
+    return text + table(headings, body)
+
+
 SECTIONS = {
     "gpu_gemm": gemm_section,
     "gpu_layers": layers_section,
+    "gpu_training": training_section,
     "gpu_epilogues": epilogues_section,
     "gpu_models": models_section,
     "stitch_gpu": stitch_section,
@@ -212,6 +236,24 @@ def attention_layer(row):
     case = f"{row['kind']}: {row['shape']}" + f" {row['dtype']}" * (row["dtype"] != "f16")
     return {"kind": "attention", "case": case, "floor_ms": row["floor_us"] * 1e-3, "heddle_ms": row["pick_us"] * 1e-3,
             "tuned_ms": row["us"] * 1e-3, "rivals": rivals, "ratio": min(rivals.values()) / (row["pick_us"] * 1e-3)}
+
+
+def gradient_layer(row):
+    """A row of conv_gradients.py as one of layers."""
+    return {"kind": row["kind"], "case": row["case"], "floor_ms": row["floor_ms"], "heddle_ms": row["heddle_ms"],
+            "rivals": {"cuDNN": row["cudnn_ms"]}, "ratio": row["ratio"]}
+
+
+def scatter_layer(row):
+    """A row of scatters_gpu.py as one of layers."""
+    rivals = {name: row[f"{name}_us"] * 1e-3 for name in ("eager", "inductor")}
+    return {"kind": "scatters", "case": row["case"], "floor_ms": row["floor_us"] * 1e-3, "heddle_ms": row["heddle_us"] * 1e-3,
+            "rivals": rivals, "ratio": min(rivals.values()) / (row["heddle_us"] * 1e-3)}
+
+
+def layer(row):
+    """A row of a benchmark of single layers."""
+    return attention_layer(row) if "pick_us" in row else gradient_layer(row) if "cudnn_ms" in row else scatter_layer(row) if "eager_us" in row else row
 
 
 def without_candidates(types):
@@ -247,20 +289,29 @@ def main():
         precisions = {p: joined(options.name + "-models", facts, rows, lambda row: row["model"]) for p, rows in precisions.items()}
     if precisions:
         write(options.name + "-models", {"kind": "gpu_models", **facts, "precisions": precisions})
-    stems = ("layers", "transposed", "attention")
+    stems = ("layers", "transposed", "attention", "gradients", "scatters")
     layers = [row for stem in stems for path in sorted(options.folder.rglob(f"{stem}*.json")) for row in json.loads(path.read_text())["rows"]]
-    layers = [attention_layer(row) if "pick_us" in row else row for row in layers]
+    layers = [layer(row) for row in layers]
     if layers and options.add:
         layers = joined(options.name + "-layers", facts, layers, lambda row: (row["kind"], row["case"]))
     if layers:
         write(options.name + "-layers", {"kind": "gpu_layers", **facts, "rows": layers})
+    steps = [row for path in sorted(options.folder.rglob("training*.jsonl")) for row in read_lines(path) if best(row, "ms", True) and best(row, "ms", False)]
+    steps = [{key: row[key] for key in ("model", "ms", "peak_mb", "ready_s", "date")} for row in steps]
+    if steps and options.add:
+        steps = joined(options.name + "-training", facts, steps, lambda row: row["model"])
+    if steps:
+        write(options.name + "-training", {"kind": "gpu_training", **facts, "rows": steps})
     for path in sorted(p for stem in ("stitch", "rows", "ablation_*") for p in options.folder.rglob(f"{stem}.json")):
         note = {"note": options.note} if options.note else {}
         write(f"{options.name}-{path.stem.replace('_', '-')}", json.loads(path.read_text()) | note)
 
 
 def write(name, result):
-    (ROOT / "bench/results" / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    """A note stays where a result has none, so that rows can be added without saying it again."""
+    path = ROOT / "bench/results" / f"{name}.json"
+    note = json.loads(path.read_text()).get("note") if path.exists() else None
+    path.write_text(json.dumps(({"note": note} if note else {}) | result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

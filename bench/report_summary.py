@@ -3,7 +3,7 @@
 import dataclasses
 import statistics
 
-from report_gpu import LAYERS, table
+from report_gpu import LAYERS, TYPES_OF_LAYERS, best, table
 
 
 @dataclasses.dataclass
@@ -72,7 +72,12 @@ def of_types(suite, page, result):
 def of_layers(result):
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
         cases = [(row["case"], row["ratio"]) for row in result["rows"] if row["kind"] == kind]
-        yield Comparison(f"{LAYERS[kind]}, f16", "PyTorch's best mode", "layers-gpu", result, cases)
+        yield Comparison(f"{LAYERS[kind]}, {TYPES_OF_LAYERS.get(kind, 'f16')}", "PyTorch's best mode", "layers-gpu", result, cases)
+
+
+def of_training(result):
+    cases = [(row["model"], best(row, "ms", False) / best(row, "ms", True)) for row in result["rows"]]
+    yield Comparison("Training steps, bf16", "PyTorch's best mode", "training-gpu", result, cases)
 
 
 def of_threads(suite, page, rows, case, ratio, result):
@@ -89,6 +94,8 @@ def comparisons(result):
         return of_products(result)
     if kind == "gpu_layers":
         return of_layers(result)
+    if kind == "gpu_training":
+        return of_training(result)
     if kind == "stitch_gpu" and "xla" not in result["rivals"]:  # XLA's times hold its dispatch: no comparison of kernels
         return of_types("Stitch suite", "stitch-gpu", result)
     if kind == "rows_gpu":
@@ -100,7 +107,7 @@ def comparisons(result):
     return ()
 
 
-ORDER = ["models-gpu", "products-gpu", "layers-gpu", "stitch-gpu", "rows-gpu", "models-cpu", "stitch-cpu"]
+ORDER = ["models-gpu", "training-gpu", "products-gpu", "layers-gpu", "stitch-gpu", "rows-gpu", "models-cpu", "stitch-cpu"]
 TYPES = ["f16", "bf16", "f32", "tf32", "int8", "e4m3"]
 
 
