@@ -17,5 +17,4 @@ if __name__ == "__main__":
     import heddle.torch
 
     torch._dynamo.register_backend(heddle.torch.heddle_backend, name="heddle")  # as an installed package does
-    torch.set_num_threads(1)  # two that wait for each other take processor time from the tests beside this one
     notebooks.main(EXPECTED)
