@@ -115,6 +115,32 @@ class Block(torch.nn.Module):
         return x + self.down(F.gelu(self.up(self.norm(x))))
 
 
+class Parts(test_torch_backend.Backend):
+    """Which part computes a value, where PyTorch runs operators between parts."""
+
+    def test_masks_belong_to_the_part_that_reads_them(self):
+        def function(x):
+            return F.dropout(torch.view_as_real(torch.fft.rfft(x.sin())), 0.5, True)
+        with self.graphs() as graphs:
+            self.compiled(function)(torch.randn(256))
+        draws = [any(node.target is torch.ops.heddle.uniform.default for node in part.nodes) for part in graphs[0].parts]
+        self.assertEqual(draws, [False, True])
+
+    def test_values_belong_to_the_part_that_is_under_way_in_the_program(self):
+        def function(x, weights):
+            for weight in weights:
+                x = torch.lgamma((x @ weight.bfloat16()).square() + 1)  # PyTorch runs lgamma, and digamma for its gradient
+            return x
+        for large, parts in ((1, 8), (1 << 20, 2)):
+            torch._dynamo.reset()
+            weights = [torch.randn(8, 8, requires_grad=True) for _ in range(4)]
+            with self.graphs() as graphs, mock.patch("heddle.torch.partition._LARGE", large):
+                self.compiled(function)(torch.randn(5, 8).bfloat16(), weights).sum().backward()
+            forward, backward = graphs
+            self.assertEqual([sum(node in forward.placeholders for node in part.inputs) for part in forward.parts], [2, 1, 1, 1])
+            self.assertEqual(len(backward.parts), parts)
+
+
 def peak_of_allocations(function):
     """Bytes of PyTorch's memory on the CPU that the call needs at a time, beside those that were there."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as taken:
