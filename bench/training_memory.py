@@ -7,7 +7,8 @@ Nothing is computed and no GPU is needed: graphs are traced on the CPU under aut
 each network what the forward graphs save for the backward graphs, and the predicted peak beside parameters and inputs, in MiB.
 With --heddle the command `heddle` compiles the parts of the graphs for an H200, and the peak counts the scratch memory of their
 plans; without, it is a guess. Inductor's peak is that of its graphs if each value exists from its operator to its last reader
-and kernels keep in registers what Heddle's would. Attention is cuDNN's. Needs torchvision and transformers.
+and kernels keep in registers what Heddle's would. Attention is cuDNN's, unless its mask has a gradient. Needs torchvision and
+transformers.
 """
 import argparse
 import json
@@ -133,8 +134,13 @@ def run(make, backend, **options):
     torch.compile(step, backend=backend, dynamic=False, **options)().backward()
 
 
+pytorchs_attention = F.scaled_dot_product_attention
+
+
 def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    """F.scaled_dot_product_attention as cuDNN's operator."""
+    """F.scaled_dot_product_attention as cuDNN's operator, which has no gradient of the mask."""
+    if attn_mask is not None and attn_mask.requires_grad:
+        return pytorchs_attention(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     if enable_gqa:
         k, v = (one.repeat_interleave(q.shape[-3] // one.shape[-3], -3) for one in (k, v))
     if attn_mask is not None and not attn_mask.is_floating_point():
