@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """Memory of a training step of ten networks under torch.compile(backend="heddle") beside Inductor's partition of the same graphs.
 
-usage: training_memory.py [--only NAME ...]
+usage: training_memory.py [--heddle COMMAND] [--only NAME ...]
 
 Nothing is computed and no GPU is needed: graphs are traced on the CPU under autocast to bf16, and their results are zeros. Prints for
 each network what the forward graphs save for the backward graphs, and the predicted peak beside parameters and inputs, in MiB.
-Inductor's peak is that of its graphs if each value exists from its operator to its last reader and kernels keep in registers
-what Heddle's would. Attention is that of a CPU: with dropout it is not fused. Needs torchvision and transformers.
+With --heddle the command `heddle` compiles the parts of the graphs for an H200, and the peak counts the scratch memory of their
+plans; without, it is a guess. Inductor's peak is that of its graphs if each value exists from its operator to its last reader
+and kernels keep in registers what Heddle's would. Attention is cuDNN's, unless its mask has a gradient. Needs torchvision and
+transformers.
 """
 import argparse
+import json
+import os
+import subprocess
 import sys
+import tempfile
 import warnings
 
 import torch
@@ -49,9 +55,9 @@ def language(kind, head, batch, length, **words):
         import transformers
 
         config = getattr(transformers, kind + "Config")(**words)
-        config.loss_type = "ForMaskedLM" if kind == "Bert" else "ForCausalLM"  # else a warning breaks the graph
-        return getattr(transformers, kind + head)(config), (torch.randint(config.vocab_size, (batch, length)),), (
-            lambda module, x: module(input_ids=x, labels=x).loss)
+        module = getattr(transformers, kind + head)(config)
+        module.loss_type = "ForMaskedLM" if kind == "Bert" else "ForCausalLM"  # else a warning breaks the graph
+        return module, (torch.randint(config.vocab_size, (batch, length)),), lambda module, x: module(input_ids=x, labels=x).loss
     return make
 
 
@@ -128,21 +134,65 @@ def run(make, backend, **options):
     torch.compile(step, backend=backend, dynamic=False, **options)().backward()
 
 
+pytorchs_attention = F.scaled_dot_product_attention
+
+
+def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    """F.scaled_dot_product_attention as cuDNN's operator, which has no gradient of the mask."""
+    if attn_mask is not None and attn_mask.requires_grad:
+        return pytorchs_attention(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    if enable_gqa:
+        k, v = (one.repeat_interleave(q.shape[-3] // one.shape[-3], -3) for one in (k, v))
+    if attn_mask is not None and not attn_mask.is_floating_point():
+        attn_mask = torch.where(attn_mask, 0.0, float("-inf"))
+    q, k, v, attn_mask = (one if one is None else one.to(torch.bfloat16) for one in (q, k, v, attn_mask))
+    return torch.ops.aten._scaled_dot_product_cudnn_attention(q, k, v, attn_mask, True, dropout_p, is_causal, False, scale=scale)[0]
+
+
+def is_attention(node):
+    return "scaled_dot_product_cudnn" in str(node.target)
+
+
 def computes_nothing():
-    """Compiled parts and the loss in chunks return zeros, and graphs are divided as on a GPU."""
+    """Compiled parts, attention and the loss in chunks return zeros, and graphs are divided as on a GPU."""
     def evaluate(self, values, inputs, outputs):
         for at, layout, dtype in zip(outputs, self._outputs, self._dtypes):
             made = torch.zeros((), dtype=dtype).expand(layout.in_memory)
             values[at] = restrided(made.permute(inverse(layout.order)), layout.strides)
-    part.CompiledPart._evaluate = evaluate
-    heddle.torch.graph.may_divide = lambda device: True
-    memory.may_divide = lambda device: True
+    graph, run_operator, why_not = heddle.torch.graph, heddle.torch.graph._Operator.__call__, heddle.torch.graph.why_not
+
+    def operate(self, values):
+        if not is_attention(self._node):
+            return run_operator(self, values)
+        values[self._slot] = tuple(torch.zeros((), dtype=one.dtype).expand(one.shape) if isinstance(one, torch.Tensor) else one
+                                   for one in self._node.meta["val"])
+    part.CompiledPart._evaluate, graph._Operator.__call__ = evaluate, operate
+    graph.may_divide = lambda device: True
+    graph.why_not = lambda node, *rest: "cuDNN computes it" if is_attention(node) else why_not(node, *rest)
+    F.scaled_dot_product_attention = attention
     heddle.torch.loss._computed = lambda x, weight, target, bias, scales, numbers, wanted: [
         x.new_zeros(len(x), dtype=torch.float32), *(one.zero_() for one in heddle.torch.loss._empty_gradients(x, weight, bias, wanted))]
 
 
+def scratch_of(one, graph, command):
+    """Bytes that the plan of a part needs on an H200 beside its inputs and outputs."""
+    with tempfile.NamedTemporaryFile("w", suffix=".hir") as file:
+        file.write(part.lower_part(one, graph.examples)[0])
+        file.flush()
+        words = [command, "explain", file.name, "--target", "cuda", "--no-cache", "--json"]
+        told = subprocess.run(words, env={**os.environ, "HEDDLE_CUDA_DRIVER": ""}, stdout=subprocess.PIPE, check=True)
+    return json.loads(told.stdout)["arena_bytes"]
+
+
+def peak_of(graph, command):
+    if command is None:
+        return memory.estimated_peak(graph._graph, graph.kind, graph.division, graph.examples)
+    return memory.peak_with(graph, lambda one: scratch_of(one, graph, command)).bytes
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heddle", metavar="COMMAND")
     parser.add_argument("--only", nargs="*", default=list(NETWORKS))
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -154,7 +204,7 @@ def main():
             with observed() as graphs:
                 run(NETWORKS[name], fresh_backend(), options={"execution": "reference"})
             saved = sum(bytes_of(node, graph.examples) for graph in graphs if graph.kind == "backward" for node in memory.saved_by(graph.placeholders))
-            peak = max(memory.estimated_peak(graph._graph, graph.kind, graph.examples, graph.device) for graph in graphs)
+            peak = max(peak_of(graph, options.heddle) for graph in graphs)
             inductor = Inductor()
             run(NETWORKS[name], inductor.backend)
         ratios.append(peak / max(inductor.peaks))

@@ -290,14 +290,6 @@ class Random(Backend):
                 self.assertTrue(torch.equal(x.grad != 0, y != 0))
                 self.assertTrue(50 < (y != 0).sum() < 150)
 
-    def test_masks_belong_to_the_part_that_reads_them(self):
-        def function(x):
-            return F.dropout(torch.view_as_real(torch.fft.rfft(x.sin())), 0.5, True)
-        with self.graphs() as graphs:
-            self.compiled(function)(torch.randn(256))
-        draws = [any(node.target is torch.ops.heddle.uniform.default for node in part.nodes) for part in graphs[0].parts]
-        self.assertEqual(draws, [False, True])
-
     def test_a_transformer_with_dropout_trains_without_fallbacks(self):
         module = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.2, batch_first=True)
         with self.graphs() as graphs:

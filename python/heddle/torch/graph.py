@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tuple
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
 from heddle import _core
 from heddle.torch.memory import kept_by_caller
@@ -77,12 +77,7 @@ class CompiledGraph:
         self._bindings = Bindings(self.placeholders)
         self.examples = examples = self._bindings.examples
         self.device = device_of(graph)
-        self.division: Division = divide(graph, lambda node: why_not(node, examples, self.device),
-                                         lambda node: is_known(node.meta.get("val"), examples))
-        if kind != "inference" and may_divide(self.device):
-            kept = kept_by_caller(self.placeholders, kind)
-            self.division = self.division._replace(steps=segmented(
-                self.division.steps, graph.output_node().all_input_nodes, lambda node: bytes_of(node, examples), kept))
+        self.division = division_of(graph, kind, examples, self.device)
         self.results: Sequence[Any] = graph.output_node().args[0]  # type: ignore[assignment]
         made = [node for node in graph.nodes if node.op == "call_function"
                 and (is_tensor(node) or not is_known(node.meta.get("val"), examples))]
@@ -148,6 +143,17 @@ class CompiledGraph:
         return self._program_for(arguments).run(arguments)
 
 
+def division_of(graph: Graph, kind: str, examples: Environment, device: torch.device) -> Division:
+    """The steps that a graph runs in."""
+    def size(node: Node) -> int:
+        return bytes_of(node, examples)
+    division = divide(graph, lambda node: why_not(node, examples, device), lambda node: is_known(node.meta.get("val"), examples), size)
+    if kind == "inference" or not may_divide(device):
+        return division
+    kept = kept_by_caller([node for node in graph.nodes if node.op == "placeholder"], kind)
+    return division._replace(steps=segmented(division.steps, graph.output_node().all_input_nodes, size, kept))
+
+
 def _attribute(module: GraphModule, path: str) -> Any:
     value: Any = module
     for name in path.split("."):
@@ -155,7 +161,7 @@ def _attribute(module: GraphModule, path: str) -> Any:
     return value
 
 
-def device_of(graph: torch.fx.Graph) -> torch.device:
+def device_of(graph: Graph) -> torch.device:
     """The GPU that the graph's tensors lie on, else the CPU."""
     return next((device for device in devices_of(graph.nodes) if device.type == "cuda"), torch.device("cpu"))
 

@@ -1,23 +1,27 @@
 """Divides the joint graph of a training step into its forward and its backward graph: what is saved, and what is computed again."""
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Sequence
 
 import torch
 from torch.fx import Graph
 from torch.utils.checkpoint import CheckpointPolicy
 
 from heddle._options import refuse
-from heddle.torch.graph import device_of
+from heddle.torch.graph import device_of, division_of
 from heddle.torch.memory import estimated_peak
 from heddle.torch.pools import keep_places
 from heddle.torch.random import NORMAL, UNIFORM, seed_random_operators
 from heddle.torch.shapes import Bindings
 
 _SHARES = 16  # steps between computing everything again and nothing but what is cheap
+_CASTS = (torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default)
 _SAME = (torch.ops.aten.alias.default, torch.ops.aten.detach.default)
 
 
 def partitioned(joint: torch.fx.GraphModule, *arguments: Any, budget: Optional[int] = None, **words: Any) -> Any:
-    """The forward and the backward graph of a joint one. `budget`: bytes that neither may need beside parameters and inputs."""
+    """The forward and the backward graph of a joint one. `budget`: bytes that neither may need beside parameters and inputs.
+
+    Elementwise operands of products are computed again: the gradients of those operators read the same saved values.
+    """
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     seed_random_operators(joint.graph)
@@ -28,7 +32,8 @@ def partitioned(joint: torch.fx.GraphModule, *arguments: Any, budget: Optional[i
 
     def divided(share: float) -> Any:
         """`share`: of what can be saved instead of being computed again."""
-        with torch._functorch.config.patch(activation_memory_budget=share, recompute_views=True):
+        _mark_casts(joint.graph, words.get("static_lifetime_input_indices") or (), share == 1)
+        with torch._functorch.config.patch(activation_memory_budget=share, recompute_views=True, ban_recompute_materialized_backward=False):
             return min_cut_rematerialization_partition(joint, *arguments, **words)
     return divided(1.0) if budget is None else _within(budget, divided)
 
@@ -60,8 +65,12 @@ def _within(budget: int, divided: Callable[[float], Any]) -> Any:
 
 
 def _peak(graphs: Any) -> int:
-    return max(estimated_peak(module.graph, kind, Bindings([node for node in module.graph.nodes if node.op == "placeholder"]).examples,
-                              device_of(module.graph)) for kind, module in zip(("forward", "backward"), graphs))
+    peaks = []
+    for kind, module in zip(("forward", "backward"), graphs):
+        graph: Graph = module.graph
+        symbols = Bindings([node for node in graph.nodes if node.op == "placeholder"]).examples
+        peaks.append(estimated_peak(graph, kind, division_of(graph, kind, symbols, device_of(graph)), symbols))
+    return max(peaks)
 
 
 def _remove_aliases(graph: Graph) -> None:
@@ -71,6 +80,16 @@ def _remove_aliases(graph: Graph) -> None:
             node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
             if not node.users:
                 graph.erase_node(node)
+
+
+def _mark_casts(graph: Graph, parameters: Sequence[int], are_saved: bool) -> None:
+    """Of parameters: nothing else in a backward graph reads the parameter, which is wider, so that casts are saved where a budget allows it."""
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    for node in (user for i in parameters for user in placeholders[i].users if user.target in _CASTS):
+        if are_saved:
+            node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
+        elif node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE:
+            del node.meta["recompute"]
 
 
 def _recompute_random_numbers(graph: Graph) -> None:

@@ -3,6 +3,7 @@
 The work is linear in the nodes. There are as many parts as operators of PyTorch follow each other, plus one. A node belongs to the
 part that is under way where it stands in the graph, or to that of its first reader. PyTorch makes values shortly before they are
 read, also those that a backward graph computes again: in the first part that could have them they would take memory until then.
+An operator of PyTorch with a large result also runs where it stands; others run as early as they can, which makes fewer parts.
 """
 import operator
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
@@ -13,6 +14,7 @@ from torch.fx import Graph, Node
 from heddle.torch.random import SEEDS
 
 
+_LARGE = 1 << 20  # bytes of a result
 _OWN = ("heddle::linear_cross_entropy", "heddle::lstm", "heddle::gru")
 
 
@@ -102,7 +104,7 @@ def is_own(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target.name().startswith(_OWN)
 
 
-def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool]) -> Division:
+def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Node], bool], bytes_of: Callable[[Node], int]) -> Division:
     """Divides a graph. `why_not` gives the reason why a node cannot be compiled, "" if it can. `is_known` says whether the
     shapes of the arguments decide a number of the graph."""
     outputs = {node for node in graph.output_node().all_input_nodes}
@@ -112,7 +114,8 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
     others: Dict[int, List[Fallback]] = {}
     outside: Set[Node] = set()  # what PyTorch computes
     under_way: Dict[Node, int] = {}
-    writes, fallbacks, last_random, current = [], [], 0, 0
+    writes, fallbacks, last_random = [], [], 0
+    current = following = 0  # the level that is under way, and that of the next node that is compiled
     for node in graph.nodes:
         if node.op != "call_function" or (not is_tensor(node) and is_known(node)):
             level[node] = 0
@@ -130,15 +133,18 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         reason = "" if is_item(node) else why_not(node) if is_tensor(node) else "its value depends on data"
         if not reason:
             level[node] = max(behind, default=0)
-            under_way[node] = current = max(current, level[node])
+            under_way[node] = current = max(following, level[node])
+            following = current
             inside.append(node)
             continue
         level[node] = max((level[one] for one in node.all_input_nodes), default=0)
         if _is_random(node):  # in the order of the program, so that a seed gives the numbers that it gives PyTorch
             level[node] = last_random = max(level[node], last_random)
         outside.add(node)
+        if bytes_of(node) >= _LARGE:
+            level[node] = max(level[node], current)
         if node.target is not SEEDS:
-            current = max(current, level[node] + 1)
+            following = max(following, level[node] + 1)
         if is_own(node):
             others.setdefault(level[node], []).append(Fallback(node, ""))
             continue

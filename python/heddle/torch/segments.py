@@ -89,10 +89,9 @@ def least_peak(part: Part, bytes_of: Callable[[Node], int], kept: Collection[Nod
     return int(_best(len(places), lambda i, j, before: max(before, peaks[i][j - i - 1]))[0])
 
 
-def peak_of(part: Part, bytes_of: Callable[[Node], int], kept: Collection[Node], resident: int) -> int:
-    """Of a part that is compiled whole, beside what is `resident` anyway."""
-    values = _values(part, bytes_of, set(kept))
-    return resident + _peaks_from(0, [0, len(part.nodes)], values, len(part.nodes))[-1]
+def peak_of(part: Part, bytes_of: Callable[[Node], int], kept: Collection[Node]) -> int:
+    """Of a part that is compiled whole."""
+    return _peaks_from(0, [0, len(part.nodes)], _values(part, bytes_of, set(kept)), len(part.nodes))[-1]
 
 
 def _is_view(node: Node) -> bool:

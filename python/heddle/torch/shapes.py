@@ -26,8 +26,9 @@ def concrete(value: Any, symbols: Environment) -> Any:
 
 
 def bytes_of(node: Node, symbols: Environment) -> int:
-    """Of its tensors as dense ones."""
-    tensors = [one for one in torch.utils._pytree.tree_leaves(node.meta.get("val")) if isinstance(one, torch.Tensor)]
+    """Of its tensors as dense ones. Those whose extents depend on data count as none."""
+    tensors = [one for one in torch.utils._pytree.tree_leaves(node.meta.get("val"))
+               if isinstance(one, torch.Tensor) and all(is_known(extent, symbols) for extent in one.shape)]
     return sum(math.prod(concrete(extent, symbols) for extent in one.shape) * one.element_size() for one in tensors)
 
 
