@@ -269,6 +269,31 @@ TEST(CudaStitch, RowsOfAGang) {
           "at", b.emit(Op::kArgReduce, {x}, {{"kind", std::string("max")}, {"dim", int64_t{1}}, {"last", true}}));
     });
   }
+  // More than a cluster keeps on the chip.
+  batch.add(
+      "long",
+      [](Builder& b) {
+        const auto x = b.cast(input(b, "x", DType::kF16, {2, 420001}), DType::kF32);
+        const auto centred = b.sub(x, b.mean(x, {1}, true));
+        b.graph().output("variance", b.mean(b.mul(centred, centred), {1}, false));
+      },
+      1e-3);
+  batch.run();
+}
+
+// Operands in the orders NCHW and NHWC, of which the second is spread over windows, and a result in a third order.
+TEST(CudaStitch, ThreeOrders) {
+  Batch batch;
+  batch.add(
+      "chwn",
+      [](Builder& b) {
+        const auto x = input(b, "x", DType::kF32, {33, 40, 4, 32}), windows = input(b, "w", DType::kF16, {33, 2, 16, 40});
+        const auto apart = b.reshape(b.transpose(windows, {0, 3, 1, 2}), {33, 40, 2, 1, 16, 1});
+        const auto spread = b.reshape(b.broadcast_to(apart, {33, 40, 2, 2, 16, 2}), {33, 40, 4, 32});
+        const auto y = b.cast(b.mul(x, b.cast(spread, DType::kF32)), DType::kF16);
+        b.graph().output("y", b.transpose(y, {1, 2, 3, 0}));
+      },
+      1e-3);
   batch.run();
 }
 

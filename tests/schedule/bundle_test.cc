@@ -97,6 +97,26 @@ TEST(StitchSchedule, RowsInAnotherOrderThanTheirColumnsAreAlone) {
   }
 }
 
+// As in the gradient of a max pool behind a convolution: no tile serves operands whose rows are split in two by the
+// windows.
+TEST(StitchSchedule, OperandsInAThirdOrderComeBeforeTheTranspose) {
+  ir::Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {64, 64, 16, 128}}),
+                windows = graph.parameter("windows", {DType::kBF16, {64, 8, 64, 64}});
+  const ValueId apart = b.reshape(b.transpose(windows, {0, 3, 1, 2}), {64, 64, 8, 1, 64, 1});
+  const ValueId spread = b.reshape(b.broadcast_to(apart, {64, 64, 8, 2, 64, 2}), {64, 64, 16, 128});
+  const ValueId y = b.cast(b.mul(x, b.cast(spread, DType::kF32)), DType::kBF16);
+  graph.output("y", b.transpose(y, {1, 2, 3, 0}));
+  const ScheduledGroup group = schedule_stitched(graph, {}, Target::cuda_h200());
+  ASSERT_EQ(group.kernels.size(), 2u);
+  EXPECT_EQ(group.kernels[0].desc.operands.back().dtype, DType::kBF16);
+  EXPECT_EQ(group.kernels[1].stitch.mapping.rfind("tiles through shared memory", 0), 0u)
+      << group.kernels[1].stitch.mapping;
+  ASSERT_EQ(group.boundaries.size(), 1u);
+  EXPECT_NE(group.boundaries[0].reason.find("another order"), std::string::npos) << group.boundaries[0].reason;
+}
+
 TEST(StitchSchedule, SwitchesLeavePartsOut) {
   ir::Graph softmax;
   softmax.output("y", Builder(softmax).softmax(softmax.parameter("x", {DType::kF32, {64, 300}}), {1}));

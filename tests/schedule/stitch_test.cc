@@ -47,6 +47,17 @@ TEST(StitchSchedule, AGridTakesColumnsThatFillIt) {
   }
 }
 
+// Fewer rows than SMs are shared by clusters, however long they are.
+TEST(StitchSchedule, FewLongRowsLieInSeveralBlocks) {
+  const CudaTarget gpu = Target::cuda_h200().cuda;
+  for (const int64_t steps : {int64_t{1} << 14, int64_t{1} << 18, int64_t{1} << 20}) {
+    const auto few = cta_group_for_rows(gpu, 32, steps, 4, 16.0 * static_cast<double>(steps));
+    ASSERT_TRUE(few.has_value()) << steps;
+    EXPECT_GE(few->blocks, 2) << steps;
+  }
+  EXPECT_FALSE(cta_group_for_rows(gpu, 4096, 1 << 18, 4, 16.0 * (1 << 18)).has_value());
+}
+
 // What is too large for a kernel is found while kernels are made; no find begins all of them again.
 TEST(StitchSchedule, LongChainsTakeTimeByTheirLength) {
   for (const TargetKind kind : {TargetKind::kCpu, TargetKind::kCuda}) {

@@ -273,11 +273,24 @@ class Assigner {
       case OpCode::kJoin:
         edge(op.operands[0], op.results[0], [](const Layout& l) { return join(l); });
         break;
+      case OpCode::kSplit: {
+        const int last = kernel_.type(op.results[0]).rank();
+        edge(op.operands[0], op.results[0], [last](const Layout& l) -> std::optional<Layout> {
+          if (!in_registers(l, last)) return std::nullopt;
+          return slice(l, last);
+        });
+        break;
+      }
       default:
         break;
     }
   }
 
+  // True if a thread that holds an element holds all elements along `dim`.
+  static bool in_registers(const Layout& l, int dim) {
+    return std::all_of(l.digits.begin(), l.digits.end(),
+                       [&](const Digit& d) { return d.dim != dim || d.part == Part::kRegister; });
+  }
   static std::vector<int> broadcast_axes(const Type& from, const Type& to) {
     std::vector<int> axes;
     for (int d = 0; d < from.rank(); ++d) {

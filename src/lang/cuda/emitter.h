@@ -28,6 +28,7 @@ struct EmitOptions {
   int64_t warps = 4;
   int stages = 1;           // slots of pipelined loads
   int64_t most_shared = 0;  // limit on the shared memory of a block, in bytes
+  bool keeps = true;        // loops without pipelined loads may keep operands of products in shared memory
   bool boxes = false;       // loads may use TMA
   bool producer = false;    // a separate producer warpgroup may issue the TMA loads
   bool emulated = false;    // the kernel is for the emulator, which has no PTX
@@ -224,6 +225,12 @@ std::string begin_product_text(Emitter& e, const Op& dot, const std::string& sum
 // Stores the loop-invariant operands of a loop's products to shared memory before the loop. Returns true if there are
 // any.
 bool lay_down_invariants(Emitter& e, const Region& body);
+// True if a loop without pipelined loads may keep operands of its products in shared memory.
+bool may_keep_operands(const Emitter& e, const Op& loop);
+// Emits a load that only products in a later loop read as a copy to shared memory. Returns false if it is another load.
+bool copy_kept_load(Emitter& e, const Op& load);
+// The text of the statement that starts to copy a load to shared memory.
+std::string copy_text(Emitter& e, const StagedLoad& load, const std::string& slot);
 // Marks ops as skipped if only the pipelined loads use them. Call this after these loads have been emitted.
 void skip_addresses(Emitter& e, const Region& body, const Pipeline& pipeline);
 void emit_carried(Emitter& e, const Op& op);

@@ -43,6 +43,27 @@ class PipelinePlanner {
     return std::move(pipeline_);
   }
 
+  // How to copy a load of which only products of the body need the result.
+  std::optional<StagedLoad> stage(const Op& op) const {
+    const Type& type = kernel_.type(op.results[0]);
+    const bool view = op.code == OpCode::kLoadView;
+    if (!type.is_tile() || type.rank() != 2 || is_volatile(op)) return std::nullopt;
+    if (view ? !pads_with_zero_outside(op) : !pads_with_zero(uses_, op)) return std::nullopt;
+    std::vector<Use> products;
+    if (!add_products(op.results[0], false, products)) return std::nullopt;
+    std::optional<StagedLoad> staged;
+    for (const Use& use : products) {
+      std::optional<StagedLoad> one = stage_for(op, use);
+      if (!one || (staged && !are_one_image(*staged, *one, type))) return std::nullopt;
+      if (staged) {
+        staged->reads.push_back(std::move(one->reads[0]));
+      } else {
+        staged = std::move(one);
+      }
+    }
+    return staged;
+  }
+
  private:
   // Adds a load where all that it needs can be computed ahead.
   void add(const std::optional<StagedLoad>& staged, const Op& op, Pipeline& to) const {
@@ -104,26 +125,6 @@ class PipelinePlanner {
       products.push_back({user, value, turned});
       return true;
     });
-  }
-
-  std::optional<StagedLoad> stage(const Op& op) const {
-    const Type& type = kernel_.type(op.results[0]);
-    const bool view = op.code == OpCode::kLoadView;
-    if (!type.is_tile() || type.rank() != 2 || is_volatile(op)) return std::nullopt;
-    if (view ? !pads_with_zero_outside(op) : !pads_with_zero(uses_, op)) return std::nullopt;
-    std::vector<Use> products;
-    if (!add_products(op.results[0], false, products)) return std::nullopt;
-    std::optional<StagedLoad> staged;
-    for (const Use& use : products) {
-      std::optional<StagedLoad> one = stage_for(op, use);
-      if (!one || (staged && !are_one_image(*staged, *one, type))) return std::nullopt;
-      if (staged) {
-        staged->reads.push_back(std::move(one->reads[0]));
-      } else {
-        staged = std::move(one);
-      }
-    }
-    return staged;
   }
 
   // Whether the bytes of one operand are those of the other. Swizzled lines of 128 bytes are, whichever way they are
@@ -252,6 +253,13 @@ std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, cons
   pipeline.stages = std::min<int>(stages, static_cast<int>(limits.bytes / pipeline.slot_bytes()));
   if (pipeline.stages < least) return std::nullopt;
   return pipeline;
+}
+
+std::optional<StagedLoad> plan_kept_load(const Kernel& kernel, const Op& loop, const Op& load,
+                                         const WindowAnalysis& windows, const std::vector<AxisFacts>& facts,
+                                         const Assignment& layouts) {
+  std::optional<StagedLoad> staged = PipelinePlanner(kernel, loop, windows, facts, layouts, false).stage(load);
+  return staged && !staged->shifted ? staged : std::nullopt;
 }
 
 std::optional<AccumulatingProduct> accumulating_product(const Op& loop, const Pipeline& pipeline, const Uses& uses,

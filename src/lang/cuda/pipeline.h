@@ -80,6 +80,11 @@ bool pads_with_zero(const Uses& uses, const Op& load);
 std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows,
                                       const std::vector<AxisFacts>& facts, const Assignment& layouts,
                                       const PipelineLimits& limits);
+// Returns how to copy a load that precedes a loop. Returns nullopt unless only products in the loop's body read it.
+std::optional<StagedLoad> plan_kept_load(const Kernel& kernel, const Op& loop, const Op& load,
+                                         const WindowAnalysis& windows, const std::vector<AxisFacts>& facts,
+                                         const Assignment& layouts);
+
 // A matrix product in a loop whose result is only added to a loop-carried value, and the index of that value.
 struct AccumulatingProduct {
   const Op* dot = nullptr;

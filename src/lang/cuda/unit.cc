@@ -152,15 +152,18 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   clone_indices(kernel);
   const std::vector<AxisFacts> facts = axis_facts(kernel);
   const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_wgmma()});
-  // Fewer loads run ahead where tiles need much shared memory otherwise.
+  // If tiles need too much shared memory, loops keep no operands there, then fewer loads run ahead.
   for (auto stages = static_cast<int>(kernel.attributes.integer("num_stages", 3));; --stages) {
-    Emitter emitter(kernel, facts, layouts,
-                    {warps, stages, target.shared_bytes_per_block,
-                     target.has_wgmma() && loads != Loads::kWithoutTensorMaps, loads == Loads::kAny, target.emulated});
-    CudaUnit unit = written(emitter);
-    if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
-    if (stages > 1) continue;
-    throw SharedMemoryError(kernel.name, unit.shared_bytes, target.shared_bytes_per_block);
+    int64_t required = 0;
+    for (const bool keeps : {true, false}) {
+      Emitter emitter(kernel, facts, layouts,
+                      {warps, stages, target.shared_bytes_per_block, keeps,
+                       target.has_wgmma() && loads != Loads::kWithoutTensorMaps, loads == Loads::kAny, target.emulated});
+      CudaUnit unit = written(emitter);
+      if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
+      required = unit.shared_bytes;
+    }
+    if (stages <= 1) throw SharedMemoryError(kernel.name, required, target.shared_bytes_per_block);
   }
 }
 

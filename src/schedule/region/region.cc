@@ -171,7 +171,7 @@ class RegionScheduler {
     bool progress = false;
     for (ir::ValueId v : cuts) {
       progress = cut(too_large ? v : before_reshapes(v), kernel.result.reason) || progress;
-      if (too_large) region_.apart.emplace(v, kNoBoundary);
+      if (too_large || kernel.result.apart) region_.apart.emplace(v, kNoBoundary);
     }
     HEDDLE_CHECK(progress, "a cut repeats");
     // A kernel that is made already may be the one to hand the new value over, so the group begins again. A value

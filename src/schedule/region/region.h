@@ -55,6 +55,7 @@ struct RegionMapping {
 struct MapResult {
   std::shared_ptr<const RegionMapping> mapping;
   std::set<ir::ValueId> cuts;
+  bool apart = false;                // readers of `cuts` need a kernel of their own
   std::optional<ir::ValueId> split;  // a reduction to split into `parts`, so that all threads have work
   int64_t parts = 0;
   std::optional<ir::ValueId> fold;  // a reduction of short columns that should read `fold_rows` rows as one

@@ -31,7 +31,11 @@ const Op* emit_body(Emitter& e, const Region& region) {
 
 void emit_for(Emitter& e, const Op& op) {
   if (emit_pipelined(e, op)) return;
+  const KeptForLoop kept(e);
   emit_carried(e, op);
+  if (may_keep_operands(e, op) && lay_down_invariants(e, op.regions[0])) {
+    e.out.raw(e.uses_groups ? "block::show_operands();" : "block::sync();");
+  }
   if (const int64_t unroll = op.attributes.integer("unroll", 1); unroll > 1) {
     e.out.line("#pragma unroll {}", unroll);
   }

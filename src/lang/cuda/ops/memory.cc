@@ -266,7 +266,7 @@ std::string window_text(const Emitter& e, const Op& op, unsigned checked) {
 bool emit_memory(Emitter& e, const Op& op) {
   switch (op.code) {
     case OpCode::kLoad:
-      return emit_load(e, op), true;
+      return copy_kept_load(e, op) || (emit_load(e, op), true);
     case OpCode::kStore:
       return emit_store(e, op), true;
     case OpCode::kAtomicRmw:

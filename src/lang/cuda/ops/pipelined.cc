@@ -17,20 +17,6 @@ std::string slot(const std::string& operand, int64_t offset, int64_t stride, con
   return fmt::format("kShared.slot<{}, {}, {}>({})", operand, offset, stride, index);
 }
 
-// The tile of pointers of a load and its mask.
-std::pair<std::string, std::string> addresses(Emitter& e, const Op& load) {
-  if (load.code == OpCode::kLoadView) {
-    const std::string layout = e.layout_name(e.layout(load.results[0])), window = e.fresh("window");
-    e.out.line("const auto {} = {};", window, window_text(e, load, checked_of(load)));
-    return {fmt::format("block::pointers<{}>({})", layout, window),
-            fmt::format("block::inside<{}>({})", layout, window)};
-  }
-  const ValueId pointer = load.operands[0];
-  if (load.operands.size() < 2) return {e.tile(pointer), "true"};
-  const ValueId mask = load.operands[1];
-  return {e.tile(pointer), e.uniform(mask) ? e.text(mask) : e.tile(mask, e.layout(pointer))};
-}
-
 }  // namespace
 
 Ahead open_ahead(Emitter& e, const Op& loop, const Pipeline& pipeline, const std::string& lambda) {
@@ -63,31 +49,6 @@ void close_ahead(Emitter& e, const Op& loop, const Ahead& ahead, const std::vect
   for (const std::string& line : always) e.out.raw(line);
   e.out.line("{} += {};", ahead.index, e.text(loop.operands[2]));
   e.out.close("};");
-}
-
-bool lay_down_invariants(Emitter& e, const Region& body) {
-  bool any = false;
-  for (const Op& op : body.ops) {
-    if (op.code != OpCode::kDot) continue;
-    const DotPlan& plan = e.assignment.dots.at(&op);
-    if (plan.by_thread || plan.pieces != 1 || e.type(op.operands[0]).rank() != 2) continue;
-    for (const size_t side : {size_t{0}, size_t{1}}) {
-      const ValueId v = op.operands[side];
-      const Region* const home = e.uses.region(v);
-      const bool inside = std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& o) {
-        return std::find(o.results.begin(), o.results.end(), v) != o.results.end();
-      });
-      if (inside || home == &body || e.operands.count(v) != 0 || e.uniform(v)) continue;
-      const OperandText text = operand_text(e, op, side, "");
-      const std::string name = e.fresh("kept");
-      const int64_t at = e.keep(operand_size(e, op, side));
-      e.out.line("auto* const {} = kShared.slot<{}, {}>();", name, text.operand, at);
-      e.out.raw(put_text(e, op, side, {text.operand, name, false}));
-      e.operands[v] = {text.operand, name, false};
-      any = true;
-    }
-  }
-  return any;
 }
 
 void skip_addresses(Emitter& e, const Region& body, const Pipeline& pipeline) {
@@ -128,11 +89,8 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   int64_t at = first;
   bool groups = false;
   for (const StagedLoad& l : p->loads) {
-    const auto [pointers, mask] = addresses(e, *l.load);
     groups = groups || l.by_group;
-    const char* const callee = l.by_group ? "copy_async_swizzled" : "copy_async";
-    e.statement(*l.load, fmt::format("block::{}<{}, {}, {}>({}, {}, {})", callee, l.operand, l.row_dim, l.vector,
-                                     slot(l.operand, at, stride, fill), pointers, mask));
+    e.statement(*l.load, copy_text(e, l, slot(l.operand, at, stride, fill)));
     for (const StagedLoad::Read& read : l.reads) {
       e.operands[read.value] = {read.operand, slot(read.operand, at, stride, use), true};
     }

@@ -110,7 +110,6 @@ std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t row
     const int64_t own = ceil_div(steps, blocks), all = rows * blocks;
     if (blocks > 1 && (own < kLeastSteps || blocks > target.sms)) break;
     const bool kept = own * vector <= kMostKept;
-    if (blocks > 1 && !kept) continue;
     const int64_t words = ceil_div(own, threads_for(own)) * vector;
     const int64_t registers = std::min<int64_t>(40 + 3 * words / 2, 128) * threads_for(own);
     const int64_t each =

@@ -199,7 +199,7 @@ class CudaMapper {
     } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
       map_columns();
     } else {
-      map_rows(mapping_.vector ? scattered_seconds(exprs_, graph_, *mapping_.vector, cuda_) : 0);
+      map_rows(mapping_.vector ? scattered_seconds(exprs_, graph_, *mapping_.vector, {}, cuda_) : 0);
     }
     if (result_.cuts.empty()) finish();
     return std::move(result_);
@@ -229,6 +229,8 @@ class CudaMapper {
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, side);
       mapping_.team = mapping_.threads = 256;
       mapping_.reason = "tiles through shared memory";
+      extra_seconds_ += scattered_seconds(exprs_, graph_, *mapping_.vector, mapping_.transposed, cuda_);
+      cut_before_transpose();
       return;
     }
     const int vector = vector_of_kernel(exprs_.domain.vars.size() == 1);
@@ -240,6 +242,42 @@ class CudaMapper {
     mapping_.threads = iterations_of(exprs_.pool.indices, mapping_.grid) < cuda_.sms * int64_t{256} ? 64 : 256;
     walk_.steps = 1;
     mapping_.reason = fmt::format("{} elements a thread", vector);
+  }
+
+  // The smallest value that only casts, reshapes and at least one transpose follow up to `root`, and that the kernel
+  // computes.
+  std::optional<ir::ValueId> before_transpose(ir::ValueId root) const {
+    std::optional<ir::ValueId> found;
+    bool transposes = false;
+    const auto is_made_here = [&](ir::ValueId v) {
+      const ir::Op op = graph_.producer(v).op;
+      return op != ir::Op::kParameter && op != ir::Op::kConstant &&
+             std::none_of(exprs_.inputs.begin(), exprs_.inputs.end(),
+                          [&](const InputOperand& input) { return input.value == v; });
+    };
+    for (const ir::Node* node = &graph_.producer(root);
+         node->op == ir::Op::kTranspose || node->op == ir::Op::kReshape || node->op == ir::Op::kCast;
+         node = &graph_.producer(node->inputs[0])) {
+      const ir::ValueId v = node->inputs[0];
+      if (!is_made_here(v)) break;
+      transposes = transposes || node->op == ir::Op::kTranspose;
+      if (transposes && (!found || size_of(graph_.dtype(v)) < size_of(graph_.dtype(*found)))) found = v;
+    }
+    return found;
+  }
+
+  // Loads may be contiguous along a third variable, for which a tile of two does nothing. If that costs more than to
+  // hand the result over, a kernel computes it in the order of these loads, and another one transposes it.
+  void cut_before_transpose() {
+    for (const Root& root : exprs_.roots) {
+      const std::optional<ir::ValueId> v = before_transpose(root.value);
+      if (!v) continue;
+      const double bytes = 2.0 * static_cast<double>(element_count(graph_.shape(*v)) * size_of(graph_.dtype(*v)));
+      if (extra_seconds_ > bytes / (cuda_.model.chip.copy_tbps * 1e12)) result_.cuts.insert(*v);
+    }
+    if (result_.cuts.empty()) return;
+    result_.apart = true;
+    result_.reason = "its operands lie in another order than its transpose";
   }
 
   // Independent along the vector variable: a thread or a block takes columns.

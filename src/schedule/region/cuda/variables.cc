@@ -123,17 +123,23 @@ bool can_carry(const KernelExprs& exprs, VarId serial, VarId vector) {
   return contiguous;
 }
 
-double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector, const CudaTarget& cuda) {
+double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector, std::optional<VarId> transposed,
+                         const CudaTarget& cuda) {
   double bytes = 0;
-  const auto access = [&](const Index& index, DType dtype) {
-    const int64_t stride = std::abs(stride_along(exprs.pool, index, vector).value_or(1));
+  const auto stride_of = [&](const Index& index, VarId v) {
+    return std::abs(stride_along(exprs.pool, index, v).value_or(1));
+  };
+  const auto access = [&](const Index& index, DType dtype, int64_t stride) {
     const int64_t size = static_cast<int64_t>(size_of(dtype)), times = std::min(kSectorOfMemory / size, stride);
     if (times > 1) bytes += static_cast<double>((times - 1) * size * exprs.volume(exprs.pool.vars(index)));
   };
   visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
-    if (exprs.pool[id].kind == Expr::Kind::kLoad) access(exprs.pool[id].index, exprs.pool[id].dtype);
+    const Expr& load = exprs.pool[id];
+    if (load.kind != Expr::Kind::kLoad) return;
+    const bool by_tile = transposed && stride_of(load.index, *transposed) == 1;
+    access(load.index, load.dtype, by_tile ? 1 : stride_of(load.index, vector));
   });
-  for (const Store& store : stores_of(exprs, graph)) access(store.at, store.dtype);
+  for (const Store& store : stores_of(exprs, graph)) access(store.at, store.dtype, stride_of(store.at, vector));
   return bytes / (cuda.model.chip.copy_tbps * 1e12);
 }
 

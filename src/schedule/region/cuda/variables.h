@@ -30,6 +30,8 @@ std::optional<VarId> most_transposed_variable(const KernelExprs& exprs, VarId ve
 bool can_carry(const KernelExprs& exprs, VarId serial, VarId vector);
 
 // Returns the extra time of loads and stores that have a stride along `vector`: each element takes a sector of memory.
-double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector, const CudaTarget& cuda);
+// Loads that are contiguous along `transposed` go through a tile in shared memory and cost nothing extra.
+double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector, std::optional<VarId> transposed,
+                         const CudaTarget& cuda);
 
 }  // namespace heddle::schedule
