@@ -17,6 +17,7 @@
 #include "passes/contraction/scale_scores.h"
 #include "passes/contraction/small_dots.h"
 #include "passes/contraction/space_to_depth.h"
+#include "passes/contraction/swap_dots.h"
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/fusion/clone_masks.h"
 #include "passes/fusion/join_in_place.h"
@@ -130,6 +131,9 @@ constexpr Pass kSpaceToDepth{"space_to_depth", "images with pixels of whole 16 b
 constexpr Pass kFiltersLast{"filters_last", "computed filters with the channels last (GPU)", filters_last,
                             has_conv_on_tensor_cores};
 
+constexpr Pass kSwapDots{"swap_dots", "products whose transpose is read, with their operands exchanged", swap_dots,
+                         has<Op::kDot>};
+
 constexpr Pass kKnownScatters{"scatter_to_select",
                               "scatters with known indices or one update a row as selections (GPU)", scatter_to_select,
                               has_where<&TargetTraits::selects_for_scatters, Op::kScatterElements, Op::kScatterNd>};
@@ -218,6 +222,7 @@ constexpr Pass kPipeline[] = {
     kConvPhases,
     kSpaceToDepth,
     kFiltersLast,
+    kSwapDots,
     kKnownScatters,
     kLongDots,
     kSmallDots,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "pass_test_util.h"
 
 namespace heddle::passes {
@@ -312,6 +314,48 @@ TEST(SmallDots, OthersStayProducts) {
       "graph(%a: f16[100,4], %b: f16[4,4]) { %y = dot(%a, %b) {" + plain + "} return \"y\" = %y }",
   };
   for (const std::string& text : cases) EXPECT_TRUE(keeps_dot(without_small(text))) << text;
+}
+
+// A dot and what reads it, after the pass; both compute the same.
+ir::Graph swapped(const std::string& parameters, const std::string& body) {
+  const std::string text = "graph(" + parameters + ") {" + body + "return \"y\" = %y }";
+  ir::Graph after = run(text, {"swap_dots", "canonicalize"});
+  expect_same(ir::parse(text), after);
+  return after;
+}
+
+size_t transposes(const ir::Graph& graph) {
+  return static_cast<size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                           [](const ir::Node& node) { return node.op == ir::Op::kTranspose; }));
+}
+
+TEST(SwapDots, TransposesOfProductsDisappear) {
+  const std::string dot = "{lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [0]} ";
+  const std::string batched = "{lhs_batch = [0], rhs_batch = [1], lhs_contract = [3], rhs_contract = [0]} ";
+  const std::string two = "%x: f32[7,3], %w: f32[7,5]";
+  EXPECT_EQ(transposes(swapped(two, "%d = dot(%x, %w) " + dot + "%y = transpose(%d) {perm = [1,0]} ")), 0u);
+  // As gradients of 1x1 filters are written: through dimensions of extent 1 and a cast.
+  EXPECT_EQ(transposes(swapped(two, "%d = dot(%x, %w) " + dot + R"(%r = reshape(%d) {shape = [3,1,5,1]}
+      %c = cast(%r) {to = f64} %y = transpose(%c) {perm = [2,1,3,0]} )")),
+            0u);
+  // Several rows, batches and columns in any of them of extent 1.
+  const std::string many = "%x: f32[2,3,1,7], %w: f32[7,2,5,4]";
+  EXPECT_EQ(transposes(swapped(many, "%d = dot(%x, %w) " + batched + "%y = transpose(%d) {perm = [0,3,4,2,1]} ")), 0u);
+}
+
+TEST(SwapDots, OtherProductsKeepTheirOrder) {
+  const std::string dot = "{lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [0]} ";
+  const std::string two = "%x: f32[7,3,2], %w: f32[7,5]";
+  const auto kept = [&](const std::string& body) { return transposes(swapped(two, body)); };
+  // Rows that change places, a second reader, a constant.
+  EXPECT_EQ(kept("%d = dot(%x, %w) " + dot + "%y = transpose(%d) {perm = [2,1,0]} "), 1u);
+  EXPECT_EQ(kept("%d = dot(%x, %w) " + dot + R"(%t = transpose(%d) {perm = [2,0,1]} %r = reshape(%t) {shape = [3,2,5]}
+      %y = add(%d, %r) )"),
+            1u);
+  EXPECT_EQ(kept("%k = constant {value = f32[7,5]{0.5}} %d = dot(%x, %k) " + dot + "%e = dot(%x, %w) " + dot +
+                 "%t = transpose(%d) {perm = [2,0,1]} %u = transpose(%e) {perm = [2,0,1]} "
+                 "%y = add(%t, %u) "),
+            1u);
 }
 
 }  // namespace

@@ -273,6 +273,20 @@ TEST(Fusion, EpiloguesTakeWhatMakesTheirOperandsAndReversedRows) {
   EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot gather slice mul add reverse"));
 }
 
+// The gradient of a ReLU in front of a product: where its result was positive.
+TEST(Fusion, EpiloguesCompareOperandsThatNothingElseCompares) {
+  const auto text = [](const std::string& more) {
+    return "graph(%x: bf16[4,4], %w: bf16[4,4], %y: bf16[4,4]) { %d = dot(%x, %w) " + kDot + R"(
+      %z = constant {value = bf16[4,4]{0}}
+      %l = le(%y, %z)
+      %s = select(%l, %z, %d)
+      return "s" = %s)" +
+           more + "}";
+  };
+  EXPECT_THAT(groups_of(text("")), ElementsAre("contraction: dot le select"));
+  EXPECT_THAT(groups_of(text(", \"l\" = %l")), ElementsAre("stitch: le", "contraction: dot select"));
+}
+
 TEST(Fusion, WideningIsLeftToTheReader) {
   const auto text = [](const std::string& more) {
     return "graph(%x: bf16[4,4], %w: bf16[4,4]) { %d = dot(%x, %w) " + kDot + " %c = cast(%d) {to = f32} " + more +
@@ -283,6 +297,10 @@ TEST(Fusion, WideningIsLeftToTheReader) {
       groups_of(text("%m = reduce(%c) {kind = \"max\", dims = [1]} %b = broadcast(%m) {shape = [4,4], dims = [0]} "
                      "%y = sub(%c, %b)")),
       ElementsAre("contraction: dot", "stitch: cast reduce sub reduce"));
+  // A result of the graph has no reader, whatever its shape.
+  EXPECT_THAT(groups_of("graph(%x: bf16[4,4], %w: bf16[4,4]) { %d = dot(%x, %w) " + kDot +
+                        " %c = cast(%d) {to = f32} %r = reshape(%c) {shape = [2,8]} return \"y\" = %r }"),
+              ElementsAre("contraction: dot cast"));
 }
 
 TEST(Fusion, ValuesReadElsewhereBecomeFurtherOutputs) {

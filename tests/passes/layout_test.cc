@@ -189,5 +189,23 @@ TEST(Layout, ComputedFiltersHaveTheirChannelsLast) {
   expect_same(ir::parse(others), after);
 }
 
+// The gradient of an image by 1x1 filters reads the filters as they lie.
+TEST(Layout, TransposesOfComputedFiltersOfOneTapAreRead) {
+  const std::vector<std::string> passes = {"layout", "sink_transposes", "filters_last", "canonicalize"};
+  const auto text = [](const std::string& w, int padding) {
+    return "graph(%x: f32[2,4,5,6], %w: " + w + ") { %e = exp(%w) %t = transpose(%e) {perm = [1,0,2,3]} " +
+           conv("y", "x", "t", padding) + "return \"y\" = %y }";
+  };
+  ir::Graph after = channels_last(text("f32[4,3,1,1]", 0), passes);
+  EXPECT_EQ(count(after, ir::Op::kDot), 1);
+  EXPECT_EQ(count(after, ir::Op::kTranspose), 1) << ir::print(after);  // of the result
+  expect_same(ir::parse(text("f32[4,3,1,1]", 0)), after);
+  for (const auto& [w, padding] : {std::pair("f32[4,3,1,1]", 1), {"f32[4,3,3,1]", 0}}) {
+    after = channels_last(text(w, padding), passes);
+    EXPECT_EQ(count(after, ir::Op::kConv), 1);
+    expect_same(ir::parse(text(w, padding)), after);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::passes

@@ -293,6 +293,27 @@ class Numbers(test_torch_backend.Backend):
         self.assertNotIn(torch.ops.aten.lift_fresh_copy.default, [node.target for node in nodes])
 
 
+class Writes(test_torch_backend.Backend):
+    """Inputs that a graph changes: what is computed for several of them is copied at once."""
+
+    def test_inputs_of_several_types_and_strides(self):
+        def function(x, y, z, count):
+            x.mul_(2)
+            y.add_(x[0])
+            z.copy_(x @ x)
+            count.add_(1)
+            return x.sum() + z.sum()
+        self.check(function, torch.randn(3, 3), torch.randn(3), torch.randn(3, 3).t(), torch.tensor(7))
+
+    def test_inputs_that_are_copied_beside_computed_ones(self):
+        def function(x, y):
+            old = x + 0
+            x.copy_(y)
+            y.copy_(old * 2)
+            return x + y
+        self.check(function, torch.randn(3, 3), torch.randn(3, 3))
+
+
 class Processes(test_torch_backend.Backend):
     """This process is the first rank of two."""
 

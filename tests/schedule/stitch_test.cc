@@ -38,12 +38,14 @@ size_t reductions(const Stage& stage) {
 // All SMs work on columns together where each of them has enough of them.
 TEST(StitchSchedule, AGridTakesColumnsThatFillIt) {
   const CudaTarget gpu = Target::cuda_h200(2).cuda;
-  for (const auto& [dtype_bytes, vector] : {std::pair(4, 4), {2, 8}}) {
+  for (const auto& [width, vector] : {std::pair(4, 4), {2, 8}}) {
+    const ElementBytes dtype_bytes{width, width};
     const auto many = cta_group_for_columns(gpu, 100352, 64, 1, vector, dtype_bytes);
     ASSERT_TRUE(many.has_value());
     EXPECT_TRUE(many->whole_grid);
     EXPECT_FALSE(cta_group_for_columns(gpu, 10, 8, 1, vector, dtype_bytes).has_value());
     EXPECT_FALSE(cta_group_for_columns(gpu, 0, 8, 1, vector, dtype_bytes).has_value());
+    EXPECT_FALSE(cta_group_for_columns(gpu, 100352, 64, 1, vector, {width, 12}).has_value());
   }
 }
 
@@ -134,6 +136,37 @@ TEST(StitchSchedule, SumsOverSeveralDimensionsFillAGpu) {
     EXPECT_EQ(group.kernels.size(), 2u);  // parts of both sums, and the sums of these
     EXPECT_GE(group.kernels[0].config.tasks, 132);
   }
+}
+
+// What a batch normalisation returns beside its result in training, and its gradients, come from the kernel that reads
+// the images. The number of images may be that of channels.
+TEST(StitchSchedule, StatisticsAreMadeWithWhatTheyNormalise) {
+  for (const Shape& shape : {Shape{64, 56, 56, 64}, {32, 28, 28, 128}, {5, 61, 67, 32}}) {
+    const Shape columns = {shape.back()};
+    const auto spread = [&](Builder& b, ValueId v) { return b.broadcast(v, shape, {3}); };
+    ir::Graph forward;
+    Builder b(forward);
+    const ValueId x = b.cast(forward.parameter("x", {DType::kBF16, shape}), DType::kF32);
+    const ValueId mean = b.mean(x, {0, 1, 2}, false), centred = b.sub(x, spread(b, mean));
+    const ValueId variance = b.mean(b.mul(centred, centred), {0, 1, 2}, false);
+    const ValueId factor = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
+    forward.output("mean", mean);
+    forward.output("running", b.add(variance, forward.parameter("old", {DType::kF32, columns})));
+    forward.output("y", b.cast(b.mul(centred, spread(b, factor)), DType::kBF16));
+    EXPECT_EQ(schedule(forward, testing::whole_graph(forward), Target::cuda_h200()).kernels.size(), 1u);
+  }
+  // Two operands of this size do not fit on the chip together: parts, their sums, and what reads them.
+  const Shape shape = {64, 56, 56, 64};
+  ir::Graph backward;
+  Builder b(backward);
+  const ValueId x = b.cast(backward.parameter("x", {DType::kBF16, shape}), DType::kF32);
+  const ValueId dy = b.cast(backward.parameter("dy", {DType::kBF16, shape}), DType::kF32);
+  const ValueId bias = b.reduce("sum", dy, {0, 1, 2}, false), scale = b.reduce("sum", b.mul(dy, x), {0, 1, 2}, false);
+  const ValueId terms = b.add(b.broadcast(bias, shape, {3}), b.mul(x, b.broadcast(scale, shape, {3})));
+  backward.output("bias", bias);
+  backward.output("scale", scale);
+  backward.output("dx", b.cast(b.sub(dy, terms), DType::kBF16));
+  EXPECT_EQ(schedule(backward, testing::whole_graph(backward), Target::cuda_h200()).kernels.size(), 3u);
 }
 
 TEST(StitchSchedule, SmallWorkIsOneTask) {

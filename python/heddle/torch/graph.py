@@ -30,6 +30,16 @@ class _Operator:
         return values[self._slots[node]] if node in self._slots else number_of(node, self._symbols)
 
 
+class _Copies:
+    """Copies of values that parts made into inputs of the graph, such as the running statistics of normalisations, at once."""
+
+    def __init__(self, writes: Sequence[Node], slots: Dict[Node, int]):
+        self._to, self._from = ([slots[node.args[i]] for node in writes] for i in range(2))  # type: ignore[index]
+
+    def __call__(self, values: List[Any]) -> None:
+        torch._foreach_copy_([values[i] for i in self._to], [values[i] for i in self._from])
+
+
 class _Program:
     """A graph for certain extents. Values have positions in one list: arguments first.
 
@@ -52,8 +62,12 @@ class _Program:
                 self.parts[-1].add_to(program, [slots[node] for node in given], [slots[node] for node in step.outputs], last)
             else:
                 program.add_call(_Operator(step.node, slots, symbols), last)
-        for node in [*graph.division.views, *graph.division.writes]:
+        together, alone = _joined_writes(graph.division)
+        # Alone are copies of inputs, which read the values before all writes.
+        for node in [*graph.division.views, *alone]:
             program.add_call(_Operator(node, slots, symbols), [])
+        for nodes in together:
+            program.add_call(_Copies(nodes, slots), [])
         self.run = program.run
 
 
@@ -164,6 +178,20 @@ def _attribute(module: GraphModule, path: str) -> Any:
 def device_of(graph: Graph) -> torch.device:
     """The GPU that the graph's tensors lie on, else the CPU."""
     return next((device for device in devices_of(graph.nodes) if device.type == "cuda"), torch.device("cpu"))
+
+
+def _joined_writes(division: Division) -> Tuple[List[List[Node]], List[Node]]:
+    """The writes that are a few launches together, as PyTorch copies tensors of one type and equal strides; and the others."""
+    made = {node for step in division.steps if isinstance(step, Part) for node in step.outputs}
+    together: Dict[Any, List[Node]] = {}
+    alone = []
+    for node in division.writes:
+        to, source = (one.meta["val"] for one in node.args[:2])  # type: ignore[union-attr]
+        if node.args[1] in made and to.shape == source.shape and to.stride() == source.stride():
+            together.setdefault((to.device, to.dtype, source.dtype), []).append(node)
+        else:
+            alone.append(node)
+    return list(together.values()), alone
 
 
 def _last_reads(division: Division) -> List[List[Node]]:

@@ -181,11 +181,21 @@ class Epilogue {
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
     if (std::string reason = kernel_of_the_readers(node, id); !reason.empty()) return reason;
     if (std::string reason = refuse_order(node); !reason.empty()) return reason;
-    const bool trailing = c_.users[result].empty() || c_.is_output[result];
-    if (node.op == Op::kCast && !trailing && size_of(graph_.dtype(result)) > size_of(graph_.dtype(node.inputs[0]))) {
+    if (node.op == Op::kCast && !is_trailing(result) &&
+        size_of(graph_.dtype(result)) > size_of(graph_.dtype(node.inputs[0]))) {
       return widening_refusal(node.inputs[0], result, id);
     }
     return {};
+  }
+
+  // Whether a value is a result of the graph, perhaps in another shape, or nothing reads it.
+  bool is_trailing(ValueId v, int depth = 0) const {
+    const std::vector<NodeId>& readers = c_.users[v];
+    if (readers.empty() || c_.is_output[v]) return true;
+    return depth < kMostViews && std::all_of(readers.begin(), readers.end(), [&](NodeId id) {
+             const Node& node = graph_.node(id);
+             return node.op == Op::kReshape && is_trailing(node.outputs[0], depth + 1);
+           });
   }
 
   // Why an elementwise node cannot compute in the order of its operands.
@@ -340,25 +350,13 @@ class Epilogue {
     const ValueId v = node.outputs[0];
     const auto inside = [&](NodeId user) { return user != anchor_ && c_.partition.same(user, anchor_); };
     if (c_.is_output[v] || !std::all_of(c_.users[v].begin(), c_.users[v].end(), inside)) return false;
-    switch (node.op) {
-      case Op::kBroadcast:
-      case Op::kSlice:
-      case Op::kCast:
-      case Op::kAdd:
-      case Op::kSub:
-      case Op::kMul:
-      case Op::kMax:
-      case Op::kMin:
-      case Op::kNeg:
-        return element_count(graph_.shape(v)) <= count_;
-      case Op::kReshape:
-        // Of an outside value it is a view, which costs nothing where it is.
-        return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
-      case Op::kGather:
-        return is_one_row(c_, node);
-      default:
-        return false;
+    if (node.op == Op::kReshape) {
+      // Of an outside value it is a view, which costs nothing where it is.
+      return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
     }
+    if (node.op == Op::kGather) return is_one_row(c_, node);
+    const bool is_cheap = ir::is_elementwise(node.op) && !ir::is_costly(node.op);
+    return (is_cheap || node.op == Op::kBroadcast || node.op == Op::kSlice) && element_count(graph_.shape(v)) <= count_;
   }
 
   FusionContext& c_;

@@ -60,6 +60,12 @@ namespace {
 
 constexpr uint32_t kNoBoundary = ~0u;  // of a value that is apart from all others
 
+// Whether one kernel makes all that its roots need, no matter what other kernels make.
+bool is_whole(const Candidate& kernel) {
+  const MapResult& result = kernel.result;
+  return result.mapping != nullptr && result.cuts.empty() && !result.split;
+}
+
 class RegionScheduler {
  public:
   RegionScheduler(Region& region, RegionBackend& backend)
@@ -115,6 +121,8 @@ class RegionScheduler {
     const ir::Node& node = graph().producer(first);
     if (ir::is_standalone(node.op) && !scatters_one_row(backend_.context(), node)) return separate(node);
     Candidate kernel = backend_.candidate({first});
+    std::vector<ir::ValueId> roots = {first};
+    if (!is_whole(kernel)) join_whole(roots, kernel);
     const MapResult& found = kernel.result;
     if (!found.cuts.empty()) return cut_for(kernel);
     HEDDLE_CHECK(found.mapping != nullptr, "{}", found.reason);
@@ -125,7 +133,7 @@ class RegionScheduler {
     if (found.split && region_.local.whole.count(*found.split) == 0) {
       return split({*found.split, found.parts, found.reason});
     }
-    join_others({first}, {}, kernel);
+    join_others(std::move(roots), {}, kernel);
     if (const auto shared = backend_.shares_read(kernel)) return split(*shared);
     emit(kernel);
   }
@@ -215,26 +223,65 @@ class RegionScheduler {
     backend_.renumbered();
   }
 
-  // Other roots come along with the `roots` of a kernel unless they need something that is made only by this kernel.
-  void join_others(std::vector<ir::ValueId> roots, const std::vector<int64_t>& extents, Candidate& kernel) {
-    const std::vector<ir::ValueId> own = roots;
-    if (!region_.options.dominant_merging || region_.is_scan(own.front())) return;
-    for (ir::ValueId other : region_.pending) {
-      if (roots.size() >= backend_.most_roots()) return;
-      if (std::find(own.begin(), own.end(), other) != own.end() || region_.is_scan(other) ||
-          !backend_.may_join(roots, other, kernel.result) || reads_forced(other, roots)) {
+  // A reduction that needs several kernels by itself may cost another root nothing, whose kernel makes it in any case:
+  // statistics beside what is normalised by them. Then the two are one kernel.
+  void join_whole(std::vector<ir::ValueId>& roots, Candidate& kernel) {
+    constexpr double kFree = 1.02;  // its few results are stored, too
+    const ir::ValueId first = roots[0];
+    if (!region_.options.dominant_merging || region_.is_scan(first) || kernel.exprs->too_large) return;
+    for (const ir::ValueId other : region_.pending) {
+      const bool is_larger = region_.bytes_of(other) > region_.bytes_of(first);
+      if (!is_larger || region_.is_scan(other) || !region_.sources.related(roots, other) ||
+          reads_forced(other, roots)) {
         continue;
       }
-      std::vector<ir::ValueId> more = roots;
-      more.push_back(other);
       attempt([&] {
-        Candidate wider = backend_.candidate(more, extents);
-        if (wider.result.mapping == nullptr || (wider.result.split && !kernel.result.split)) return;
-        if (!backend_.joins(kernel, wider, other)) return;
-        roots = std::move(more);
-        kernel = std::move(wider);
+        const Candidate alone = backend_.candidate({other});
+        if (!is_whole(alone)) return;
+        Candidate both = backend_.candidate({first, other});
+        if (!is_whole(both) || both.result.seconds > kFree * alone.result.seconds) return;
+        roots.push_back(other);
+        kernel = std::move(both);
       });
+      if (roots.size() > 1) return;
     }
+  }
+
+  // Other roots come along with the `roots` of a kernel unless they need something that is made only by it. What does
+  // not join a kernel may join it once others have: a sum that would be split for itself, after what it normalises.
+  void join_others(std::vector<ir::ValueId> roots, const std::vector<int64_t>& extents, Candidate& kernel) {
+    if (!region_.options.dominant_merging || region_.is_scan(roots[0])) return;
+    constexpr int kRounds = 2;
+    for (int round = 0; round < kRounds; ++round) {
+      bool refused = false, joined_later = false;
+      for (const ir::ValueId other : region_.pending) {
+        if (roots.size() >= backend_.most_roots()) return;
+        if (std::find(roots.begin(), roots.end(), other) != roots.end() || region_.is_scan(other) ||
+            !backend_.may_join(roots, other, kernel.result) || reads_forced(other, roots)) {
+          continue;
+        }
+        const bool joined = join(other, roots, extents, kernel);
+        refused = refused || !joined;
+        joined_later = joined_later || (joined && refused);
+      }
+      if (!joined_later) return;
+    }
+  }
+
+  bool join(ir::ValueId other, std::vector<ir::ValueId>& roots, const std::vector<int64_t>& extents,
+            Candidate& kernel) {
+    std::vector<ir::ValueId> more = roots;
+    more.push_back(other);
+    bool joined = false;
+    attempt([&] {
+      Candidate wider = backend_.candidate(more, extents);
+      if (wider.result.mapping == nullptr || (wider.result.split && !kernel.result.split)) return;
+      if (!backend_.joins(kernel, wider, other)) return;
+      roots = std::move(more);
+      kernel = std::move(wider);
+      joined = true;
+    });
+    return joined;
   }
 
   // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.

@@ -141,7 +141,7 @@ bool stays_on_chip(const ir::Graph& graph, const Deviation& deviation, const Cud
   const auto bytes = static_cast<int64_t>(size_of(graph.dtype(source_of(graph, deviation.x))));
   const int64_t columns = size / deviation.rows;
   const int vector = static_cast<int>(std::gcd(columns, 16 / bytes));
-  return again && cta_group_for_columns(cuda, deviation.rows, columns, 1, vector, bytes).has_value();
+  return again && cta_group_for_columns(cuda, deviation.rows, columns, 1, vector, {bytes, bytes}).has_value();
 }
 
 // In how many parts there are enough blocks; 0: it is not worth it.

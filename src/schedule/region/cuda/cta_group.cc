@@ -25,10 +25,10 @@ int threads_for(int64_t steps) {
 }
 
 std::optional<CtaGroup> cluster_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
-                                            int64_t bytes) {
-  constexpr int64_t kMostKept = int64_t{180} << 8;  // elements of a block, on the chip as f32
-  constexpr int64_t kVectors = 16;                  // of a thread, as loads in flight
-  constexpr int64_t kHalf = 100 << 10;              // bytes of a block, where two fit
+                                            ElementBytes element) {
+  constexpr int64_t kMostKept = 180 << 10;  // bytes of a block, on the chip in 32 bits at least
+  constexpr int64_t kVectors = 16;          // of a thread, as loads in flight
+  constexpr int64_t kHalf = 100 << 10;      // bytes of a block, where two fit
   struct Segment {
     int64_t bytes;
     double cost;   // of moving a byte in such pieces, measured
@@ -36,6 +36,7 @@ std::optional<CtaGroup> cluster_for_columns(const CudaTarget& target, int64_t ro
   };
   constexpr Segment kSegments[] = {{128, 1, 0.45}, {64, 1.1, 0.45}, {32, 1.6, 0.75}};
   if (!target.has_clusters()) return std::nullopt;
+  const int64_t bytes = element.widest;
   std::optional<CtaGroup> best;
   double fewest = 0;
   for (const Segment& segment : kSegments) {
@@ -43,13 +44,15 @@ std::optional<CtaGroup> cluster_for_columns(const CudaTarget& target, int64_t ro
     if (columns % wide != 0) continue;
     for (int blocks = 1; blocks <= kMostBlocks; blocks *= 2) {
       const int64_t kept = ceil_div(rows, blocks) * wide, all = columns / wide * others * blocks;
-      if (kept > kMostKept || static_cast<double>(all) < segment.least * target.sms) continue;
+      if (kept * std::max<int64_t>(element.together, 4) > kMostKept ||
+          static_cast<double>(all) < segment.least * target.sms)
+        continue;
       if (kept < 2048 && blocks > 1) break;
       const int64_t together = ceil_div(all, resident(target, blocks, 1));
       const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
       const double busy = moved / static_cast<double>(all) * static_cast<double>(together);
       // Blocks that wait for others to end leave SMs idle in the last turn.
-      const int64_t at_once = resident(target, blocks, kept * bytes <= kHalf ? 2 : 1);
+      const int64_t at_once = resident(target, blocks, kept * element.together <= kHalf ? 2 : 1);
       const double idle =
           all <= at_once ? 1 : static_cast<double>(ceil_div(all, at_once) * at_once) / static_cast<double>(all);
       const double us =
@@ -68,12 +71,13 @@ std::optional<CtaGroup> cluster_for_columns(const CudaTarget& target, int64_t ro
 
 // By a grid that runs at once, a block on each SM, whose cta_groups exchange results through memory.
 std::optional<CtaGroup> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
-                                         int vector, int64_t bytes) {
+                                         int vector, ElementBytes element) {
   constexpr int kThreads = 512;         // at most 128 registers each: a block is always resident
   constexpr int64_t kMostColumns = 64;  // of a block, which reads the parts of all blocks of its cta_group
   constexpr int64_t kLeastKept = int64_t{kThreads} * 4;  // elements of a block: fewer are not worth the exchange
   constexpr int64_t kExchanged = 16;  // bytes of a thread's part of a column, where blocks combine theirs
   constexpr double kPacket = 16;      // bytes of a part in memory
+  const int64_t bytes = element.widest;
   std::optional<CtaGroup> best;
   double fewest = 0;
   const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
@@ -86,7 +90,8 @@ std::optional<CtaGroup> grid_for_columns(const CudaTarget& target, int64_t rows,
     const int64_t parts = vectors < 32 && 32 % vectors == 0 ? kThreads / 32 * wide : int64_t{kThreads} * vector;
     const int64_t reserve = std::max<int64_t>(parts, kThreads) * kExchanged + 4096;
     const int64_t turns = ceil_div(rows, blocks * (kThreads / vectors)), kept = turns * kThreads * vector;
-    if (kept * bytes > target.shared_bytes_per_block - reserve || rows * wide / blocks < kLeastKept) continue;
+    if (kept * element.together > target.shared_bytes_per_block - reserve || rows * wide / blocks < kLeastKept)
+      continue;
     const double us = cost * moved / (target.model.chip.copy_tbps * 1e6) +
                       static_cast<double>(blocks * wide) * kPacket / target.model.chip.exchange_per_us;
     if (best && us >= fewest) continue;
@@ -134,7 +139,7 @@ std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t row
 }
 
 std::optional<CtaGroup> cta_group_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
-                                              int vector, int64_t bytes) {
+                                              int vector, ElementBytes bytes) {
   // A cluster first: its blocks exchange results without memory, which is worth more than twice the blocks.
   if (const auto cluster = cluster_for_columns(target, rows, columns, others, bytes)) return cluster;
   return grid_for_columns(target, rows, columns, others, vector, bytes);

@@ -23,12 +23,16 @@ struct CtaGroup {
 std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector,
                                            double bytes, bool again = true, int least = 1);
 
+// The sizes of what is kept for an element of a column: of the widest operand, and of all operands together.
+struct ElementBytes {
+  int64_t widest, together;
+};
+
 // Chooses the CTA group for reductions of columns whose elements are needed again afterwards. There are `others` sets
-// of `columns` neighbouring columns with `rows` elements each. `bytes`: the size of an element in memory. `vector`: the
-// number of elements per access. Returns nullopt if the elements do not fit on the chip, or if too few blocks would
-// have work.
+// of `columns` neighbouring columns with `rows` elements each. `vector`: the number of elements per access. Returns
+// nullopt if the elements do not fit on the chip, or if too few blocks would have work.
 std::optional<CtaGroup> cta_group_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
-                                              int vector, int64_t bytes);
+                                              int vector, ElementBytes bytes);
 
 // Chooses the cluster for reductions of columns of which only the results are needed. A cluster reduces `segment`
 // neighbouring columns, in vectors of `vector` elements. Returns nullopt if `segment` does not divide `columns`, if

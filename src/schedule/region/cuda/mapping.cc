@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 
 #include "base/check.h"
 #include "base/divide.h"
@@ -78,6 +79,31 @@ int64_t widest_element(const KernelExprs& exprs) {
   int64_t widest = 1;
   for (const InputOperand& leaf : exprs.inputs) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
   return widest;
+}
+
+// The sizes of an element of the operands that reductions read and that have so many elements at least: values of a
+// column or a row, such as factors, take no room beside the columns.
+ElementBytes reduced_elements(const KernelExprs& exprs, const ir::Graph& graph, int64_t elements) {
+  std::set<ir::ValueId> seen;
+  std::vector<ir::ValueId> open;
+  for (const ReductionSite& i : exprs.sites) open.push_back(i.node->inputs[0]);
+  ElementBytes sizes{0, 0};
+  while (!open.empty()) {
+    const ir::ValueId v = open.back();
+    open.pop_back();
+    if (!seen.insert(v).second || element_count(graph.shape(v)) < elements) continue;
+    const auto leaf = std::find_if(exprs.inputs.begin(), exprs.inputs.end(),
+                                   [&](const InputOperand& input) { return input.value == v; });
+    if (leaf != exprs.inputs.end()) {
+      const auto bytes = static_cast<int64_t>(size_of(leaf->dtype));
+      sizes = {std::max(sizes.widest, bytes), sizes.together + bytes};
+      continue;
+    }
+    const std::vector<ir::ValueId>& operands = graph.producer(v).inputs;
+    open.insert(open.end(), operands.begin(), operands.end());
+  }
+  const int64_t any = widest_element(exprs);
+  return sizes.widest == 0 ? ElementBytes{any, any} : sizes;
 }
 
 // Whether all that is reduced is one value an iteration, known to every thread.
@@ -339,8 +365,8 @@ class CudaMapper {
     if (!whole) return false;
     if (!again) return cta_group_of_sums(v, reduced);
     const int64_t others = exprs_.volume(parallel_ & ~bit(v)), rows = exprs_.volume(reduced);
-    const auto cta_group =
-        cta_group_for_columns(cuda_, rows, extent(v), others, vector_of_kernel(false), widest_element(exprs_));
+    const ElementBytes bytes = reduced_elements(exprs_, graph_, rows * extent(v) * others);
+    const auto cta_group = cta_group_for_columns(cuda_, rows, extent(v), others, vector_of_kernel(false), bytes);
     if (!cta_group) return false;
     take_cta_group(v, *cta_group);
     return true;

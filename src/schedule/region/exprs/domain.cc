@@ -38,18 +38,23 @@ std::vector<int64_t> without_ones(const Shape& shape) {
   return r;
 }
 
-std::optional<std::pair<size_t, size_t>> run_of(std::span<const int64_t> extents, int64_t count) {
+std::optional<std::pair<size_t, size_t>> run_of(std::span<const int64_t> extents, int64_t count,
+                                                std::optional<int64_t> behind) {
+  std::optional<std::pair<size_t, size_t>> outermost;
   for (size_t first = 0; first <= extents.size(); ++first) {
     int64_t n = 1;
     size_t last = first;
     while (last < extents.size() && n < count) n *= extents[last++];
-    if (n == count) return std::pair(first, last);
+    if (n != count) continue;
+    if (!behind || product(extents.subspan(last)) == *behind) return std::pair(first, last);
+    if (!outermost) outermost = std::pair(first, last);
   }
-  return std::nullopt;
+  return outermost;
 }
 
-std::optional<std::vector<VarId>> place_on(const IterationDomain& domain, const Shape& shape, bool by_dims) {
-  if (const auto run = run_of(domain.extents, element_count(shape))) {
+std::optional<std::vector<VarId>> place_on(const IterationDomain& domain, const Shape& shape, bool by_dims,
+                                           std::optional<int64_t> behind) {
+  if (const auto run = run_of(domain.extents, element_count(shape), behind)) {
     const auto vars = domain.vars.begin();
     return std::vector<VarId>(vars + static_cast<int64_t>(run->first), vars + static_cast<int64_t>(run->second));
   }

@@ -27,14 +27,18 @@ void split_by(IterationDomain& domain, const std::map<VarId, int64_t>& factors);
 int64_t product(std::span<const int64_t> extents);
 std::vector<int64_t> without_ones(const Shape& shape);
 
-// Returns the first range [first, last) of consecutive extents whose product is `count`; nullopt if there is none.
-std::optional<std::pair<size_t, size_t>> run_of(std::span<const int64_t> extents, int64_t count);
+// Returns the first range [first, last) of consecutive extents whose product is `count`; nullopt if there is none. A
+// range is preferred if the product of the extents after it is `behind`.
+std::optional<std::pair<size_t, size_t>> run_of(std::span<const int64_t> extents, int64_t count,
+                                                std::optional<int64_t> behind = {});
 
 // Returns the variables of the domain that index a smaller tensor: consecutive variables whose extents multiply to the
-// tensor's element count. All matches are correct; the function returns the outermost match, which keeps the tensor's
-// reductions parallel. If `by_dims`, it also accepts variables that are not consecutive but whose extents are those of
-// the tensor's dimensions. Returns nullopt if there is no match.
-std::optional<std::vector<VarId>> place_on(const IterationDomain& domain, const Shape& shape, bool by_dims);
+// tensor's element count. All matches are correct. The function returns the match with `behind` elements of the domain
+// after it, if there is one; else the outermost match, which keeps the tensor's reductions parallel. If `by_dims`, it
+// also accepts variables that are not consecutive but whose extents are those of the tensor's dimensions. Returns
+// nullopt if there is no match.
+std::optional<std::vector<VarId>> place_on(const IterationDomain& domain, const Shape& shape, bool by_dims,
+                                           std::optional<int64_t> behind = {});
 
 // Returns the variables that index a partial result of shape `shape`. Dimensions 0 to `part_dim` (the dimension of the
 // parts) are the first variables of the domain; the dimensions after `part_dim` are the last variables. The variables

@@ -40,6 +40,37 @@ bool is_gathered(const ir::Graph& graph, const IndexPool& indices, ir::ValueId v
          std::any_of(at.begin(), at.end(), [&](const Index& index) { return indices.reads_values(index); });
 }
 
+// For a value that is computed, element by element, from reductions of `elements` elements: how many of these lie
+// behind those that the first such reduction keeps. nullopt where there is none, or where it keeps no neighbouring
+// dimensions.
+std::optional<int64_t> behind_kept(const ir::Graph& graph, ir::ValueId value, int64_t elements) {
+  constexpr int kMostSteps = 64;
+  const int64_t count = element_count(graph.shape(value));
+  std::vector<ir::ValueId> open = {value};
+  for (int step = 0; step < kMostSteps && !open.empty(); ++step) {
+    const ir::Node& node = graph.producer(open.back());
+    open.pop_back();
+    if (node.op == Op::kReduce && element_count(graph.shape(node.inputs[0])) == elements) {
+      const Shape& shape = graph.shape(node.inputs[0]);
+      const auto& dims = node.attrs.ints("dims");
+      const auto is_reduced = [&](size_t d) {
+        return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+      };
+      size_t first = 0, end = shape.size();
+      while (first < end && is_reduced(first)) ++first;
+      while (end > first && is_reduced(end - 1)) --end;
+      const auto from = shape.begin();
+      if (product({from + static_cast<int64_t>(first), from + static_cast<int64_t>(end)}) != count) return std::nullopt;
+      return product({from + static_cast<int64_t>(end), shape.end()});
+    }
+    if (!ir::is_elementwise(node.op) && node.op != Op::kReshape) continue;
+    for (const ir::ValueId v : node.inputs) {
+      if (element_count(graph.shape(v)) == count) open.push_back(v);
+    }
+  }
+  return std::nullopt;
+}
+
 // An element of a value that lies in memory, which becomes one of the inputs.
 ExprId load(ExprPool& pool, std::vector<InputOperand>& inputs, const KernelContext& context, ir::ValueId value,
             const std::vector<Index>& at) {
@@ -158,7 +189,7 @@ std::optional<std::vector<VarId>> KernelExprs::place(ir::ValueId value, bool lar
   if (const auto dim = part_dim(value)) {
     if (auto vars = place_part(domain, shape, *dim)) return vars;
   }
-  return place_on(domain, shape, by_dims_);
+  return place_on(domain, shape, by_dims_, behind_kept(context_.graph, value, product(domain.extents)));
 }
 
 std::optional<size_t> KernelExprs::part_dim(ir::ValueId value) const {
