@@ -155,6 +155,19 @@ DotPlan multiplied_by(const Kernel& kernel, const Op& op) {
   return plan;
 }
 
+// True if a thread that holds an element holds all elements along `dim`.
+bool in_registers(const Layout& l, int dim) {
+  return std::all_of(l.digits.begin(), l.digits.end(),
+                     [&](const Digit& d) { return d.dim != dim || d.part == Part::kRegister; });
+}
+std::vector<int> broadcast_axes(const Type& from, const Type& to) {
+  std::vector<int> axes;
+  for (int d = 0; d < from.rank(); ++d) {
+    if (from.shape[static_cast<size_t>(d)] != to.shape[static_cast<size_t>(d)]) axes.push_back(d);
+  }
+  return axes;
+}
+
 class Assigner {
  public:
   Assigner(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options)
@@ -284,19 +297,6 @@ class Assigner {
       default:
         break;
     }
-  }
-
-  // True if a thread that holds an element holds all elements along `dim`.
-  static bool in_registers(const Layout& l, int dim) {
-    return std::all_of(l.digits.begin(), l.digits.end(),
-                       [&](const Digit& d) { return d.dim != dim || d.part == Part::kRegister; });
-  }
-  static std::vector<int> broadcast_axes(const Type& from, const Type& to) {
-    std::vector<int> axes;
-    for (int d = 0; d < from.rank(); ++d) {
-      if (from.shape[static_cast<size_t>(d)] != to.shape[static_cast<size_t>(d)]) axes.push_back(d);
-    }
-    return axes;
   }
 
   // `shifts`: neighbours need not be aligned.

@@ -157,6 +157,7 @@ bool fit_scratch(const KernelExprs& exprs, const CudaTarget& cuda, const Frontie
   result.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
   return false;
 }
+
 // How a thread walks over an iteration: the vectors that it has, and the bytes of one.
 struct RowWalk {
   int64_t steps = 8, access = 16;
@@ -196,6 +197,51 @@ void choose_turns(const KernelExprs& exprs, const CudaTarget& cuda, double total
 double uncoalesced_seconds(int64_t columns, int64_t element, double bytes, const CudaTarget& cuda) {
   const int64_t times = std::min(kSectorOfMemory / element, columns);
   return static_cast<double>(times - 1) * bytes / (cuda.model.chip.copy_tbps * 1e12);
+}
+
+double bytes_stored(const KernelExprs& exprs, const ir::Graph& graph) {
+  double bytes = 0;
+  for (const Store& st : stores_of(exprs, graph)) {
+    bytes += static_cast<double>(exprs.volume(exprs.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
+  }
+  return bytes;
+}
+
+// The smallest value that only casts, reshapes and at least one transpose follow up to `root`, and that the kernel
+// computes.
+std::optional<ir::ValueId> before_transpose(const KernelExprs& exprs, const ir::Graph& graph, ir::ValueId root) {
+  std::optional<ir::ValueId> found;
+  bool transposes = false;
+  const auto is_made_here = [&](ir::ValueId v) {
+    const ir::Op op = graph.producer(v).op;
+    return op != ir::Op::kParameter && op != ir::Op::kConstant &&
+           std::none_of(exprs.inputs.begin(), exprs.inputs.end(),
+                        [&](const InputOperand& input) { return input.value == v; });
+  };
+  for (const ir::Node* node = &graph.producer(root);
+       node->op == ir::Op::kTranspose || node->op == ir::Op::kReshape || node->op == ir::Op::kCast;
+       node = &graph.producer(node->inputs[0])) {
+    const ir::ValueId v = node->inputs[0];
+    if (!is_made_here(v)) break;
+    transposes = transposes || node->op == ir::Op::kTranspose;
+    if (transposes && (!found || size_of(graph.dtype(v)) < size_of(graph.dtype(*found)))) found = v;
+  }
+  return found;
+}
+
+// Loads may be contiguous along a third variable, for which a tile of two does nothing. If that costs more than to
+// hand the result over, a kernel computes it in the order of these loads, and another one transposes it.
+void cut_before_transpose(const KernelExprs& exprs, const ir::Graph& graph, const CudaTarget& cuda,
+                          double extra_seconds, MapResult& result) {
+  for (const Root& root : exprs.roots) {
+    const std::optional<ir::ValueId> v = before_transpose(exprs, graph, root.value);
+    if (!v) continue;
+    const double bytes = 2.0 * static_cast<double>(element_count(graph.shape(*v)) * size_of(graph.dtype(*v)));
+    if (extra_seconds > bytes / (cuda.model.chip.copy_tbps * 1e12)) result.cuts.insert(*v);
+  }
+  if (result.cuts.empty()) return;
+  result.apart = true;
+  result.reason = "its operands lie in another order than its transpose";
 }
 
 class CudaMapper {
@@ -256,7 +302,7 @@ class CudaMapper {
       mapping_.team = mapping_.threads = 256;
       mapping_.reason = "tiles through shared memory";
       extra_seconds_ += scattered_seconds(exprs_, graph_, *mapping_.vector, mapping_.transposed, cuda_);
-      cut_before_transpose();
+      cut_before_transpose(exprs_, graph_, cuda_, extra_seconds_, result_);
       return;
     }
     const int vector = vector_of_kernel(exprs_.domain.vars.size() == 1);
@@ -268,42 +314,6 @@ class CudaMapper {
     mapping_.threads = iterations_of(exprs_.pool.indices, mapping_.grid) < cuda_.sms * int64_t{256} ? 64 : 256;
     walk_.steps = 1;
     mapping_.reason = fmt::format("{} elements a thread", vector);
-  }
-
-  // The smallest value that only casts, reshapes and at least one transpose follow up to `root`, and that the kernel
-  // computes.
-  std::optional<ir::ValueId> before_transpose(ir::ValueId root) const {
-    std::optional<ir::ValueId> found;
-    bool transposes = false;
-    const auto is_made_here = [&](ir::ValueId v) {
-      const ir::Op op = graph_.producer(v).op;
-      return op != ir::Op::kParameter && op != ir::Op::kConstant &&
-             std::none_of(exprs_.inputs.begin(), exprs_.inputs.end(),
-                          [&](const InputOperand& input) { return input.value == v; });
-    };
-    for (const ir::Node* node = &graph_.producer(root);
-         node->op == ir::Op::kTranspose || node->op == ir::Op::kReshape || node->op == ir::Op::kCast;
-         node = &graph_.producer(node->inputs[0])) {
-      const ir::ValueId v = node->inputs[0];
-      if (!is_made_here(v)) break;
-      transposes = transposes || node->op == ir::Op::kTranspose;
-      if (transposes && (!found || size_of(graph_.dtype(v)) < size_of(graph_.dtype(*found)))) found = v;
-    }
-    return found;
-  }
-
-  // Loads may be contiguous along a third variable, for which a tile of two does nothing. If that costs more than to
-  // hand the result over, a kernel computes it in the order of these loads, and another one transposes it.
-  void cut_before_transpose() {
-    for (const Root& root : exprs_.roots) {
-      const std::optional<ir::ValueId> v = before_transpose(root.value);
-      if (!v) continue;
-      const double bytes = 2.0 * static_cast<double>(element_count(graph_.shape(*v)) * size_of(graph_.dtype(*v)));
-      if (extra_seconds_ > bytes / (cuda_.model.chip.copy_tbps * 1e12)) result_.cuts.insert(*v);
-    }
-    if (result_.cuts.empty()) return;
-    result_.apart = true;
-    result_.reason = "its operands lie in another order than its transpose";
   }
 
   // Independent along the vector variable: a thread or a block takes columns.
@@ -495,11 +505,7 @@ class CudaMapper {
     const int levels = levels_of(exprs_);
     const auto& chip = cuda_.model.chip;
     // Where the rows themselves are an output, they are read again when their statistics are known.
-    double written = 0;
-    for (const Store& st : stores_of(exprs_, graph_)) {
-      written += static_cast<double>(exprs_.volume(exprs_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
-    }
-    const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
+    const double again = bytes_stored(exprs_, graph_) > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
     // Columns in parts are read as columns again.
     const double second = 1e-6 * (sm_gbps_ > 0 ? chip.second_columns_us : chip.second_us);
     const double split = whole + again + levels * 1e-6 * (chip.graph_boundary_us + chip.level_us) + second;
