@@ -155,6 +155,13 @@ DotPlan multiplied_by(const Kernel& kernel, const Op& op) {
   return plan;
 }
 
+// The layout of one half of a tile whose last dimension lies in registers.
+std::optional<Layout> half_of(const Layout& l, int last) {
+  const bool in_registers = std::all_of(l.digits.begin(), l.digits.end(),
+                                        [&](const Digit& d) { return d.dim != last || d.part == Part::kRegister; });
+  return in_registers ? std::optional(slice(l, last)) : std::nullopt;
+}
+
 class Assigner {
  public:
   Assigner(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options)
@@ -275,10 +282,7 @@ class Assigner {
         break;
       case OpCode::kSplit: {
         const int last = kernel_.type(op.results[0]).rank();
-        edge(op.operands[0], op.results[0], [last](const Layout& l) -> std::optional<Layout> {
-          if (!in_registers(l, last)) return std::nullopt;
-          return slice(l, last);
-        });
+        edge(op.operands[0], op.results[0], [last](const Layout& l) { return half_of(l, last); });
         break;
       }
       default:
@@ -286,11 +290,6 @@ class Assigner {
     }
   }
 
-  // True if a thread that holds an element holds all elements along `dim`.
-  static bool in_registers(const Layout& l, int dim) {
-    return std::all_of(l.digits.begin(), l.digits.end(),
-                       [&](const Digit& d) { return d.dim != dim || d.part == Part::kRegister; });
-  }
   static std::vector<int> broadcast_axes(const Type& from, const Type& to) {
     std::vector<int> axes;
     for (int d = 0; d < from.rank(); ++d) {

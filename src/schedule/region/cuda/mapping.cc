@@ -172,6 +172,47 @@ double uncoalesced_seconds(int64_t columns, int64_t element, double bytes, const
   return static_cast<double>(times - 1) * bytes / (cuda.model.chip.copy_tbps * 1e12);
 }
 
+// The smallest value that only casts, reshapes and at least one transpose follow up to `root`, and that the kernel
+// computes.
+std::optional<ir::ValueId> before_transpose(const KernelExprs& exprs, const ir::Graph& graph, ir::ValueId root) {
+  std::optional<ir::ValueId> found;
+  bool transposes = false;
+  const auto is_made_here = [&](ir::ValueId v) {
+    const ir::Op op = graph.producer(v).op;
+    return op != ir::Op::kParameter && op != ir::Op::kConstant &&
+           std::none_of(exprs.inputs.begin(), exprs.inputs.end(),
+                        [&](const InputOperand& input) { return input.value == v; });
+  };
+  for (const ir::Node* node = &graph.producer(root);
+       node->op == ir::Op::kTranspose || node->op == ir::Op::kReshape || node->op == ir::Op::kCast;
+       node = &graph.producer(node->inputs[0])) {
+    const ir::ValueId v = node->inputs[0];
+    if (!is_made_here(v)) break;
+    transposes = transposes || node->op == ir::Op::kTranspose;
+    if (transposes && (!found || size_of(graph.dtype(v)) < size_of(graph.dtype(*found)))) found = v;
+  }
+  return found;
+}
+
+// The extra time of loads that are contiguous along a third variable, for which a tile of two does nothing. If it is
+// more than handing the result over takes, a kernel computes that in the order of these loads, and another one
+// transposes it.
+double seconds_beside_tiles(const KernelExprs& exprs, const ir::Graph& graph, const CudaMapping& mapping,
+                            const CudaTarget& cuda, MapResult& result) {
+  const double seconds = scattered_seconds(exprs, graph, *mapping.vector, mapping.transposed, cuda);
+  for (const Root& root : exprs.roots) {
+    const std::optional<ir::ValueId> v = before_transpose(exprs, graph, root.value);
+    if (!v) continue;
+    const double bytes = 2.0 * static_cast<double>(element_count(graph.shape(*v)) * size_of(graph.dtype(*v)));
+    if (seconds > bytes / (cuda.model.chip.copy_tbps * 1e12)) result.cuts.insert(*v);
+  }
+  if (!result.cuts.empty()) {
+    result.apart = true;
+    result.reason = "its operands lie in another order than its transpose";
+  }
+  return seconds;
+}
+
 class CudaMapper {
  public:
   CudaMapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
@@ -191,9 +232,8 @@ class CudaMapper {
       if (!mapping_.vector || !can_carry(exprs_, *mapping_.serial, *mapping_.vector)) return std::move(result_);
       parallel_ &= ~bit(*mapping_.vector);
     }
-    if (mapping_.vector && exprs_.sites.empty()) {
-      mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
-    }
+    const bool tiles = mapping_.vector && exprs_.sites.empty();
+    if (tiles) mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
     if (exprs_.sites.empty()) {
       map_points();
     } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
@@ -229,8 +269,7 @@ class CudaMapper {
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, side);
       mapping_.team = mapping_.threads = 256;
       mapping_.reason = "tiles through shared memory";
-      extra_seconds_ += scattered_seconds(exprs_, graph_, *mapping_.vector, mapping_.transposed, cuda_);
-      cut_before_transpose();
+      extra_seconds_ += seconds_beside_tiles(exprs_, graph_, mapping_, cuda_, result_);
       return;
     }
     const int vector = vector_of_kernel(exprs_.domain.vars.size() == 1);
@@ -242,42 +281,6 @@ class CudaMapper {
     mapping_.threads = iterations_of(exprs_.pool.indices, mapping_.grid) < cuda_.sms * int64_t{256} ? 64 : 256;
     walk_.steps = 1;
     mapping_.reason = fmt::format("{} elements a thread", vector);
-  }
-
-  // The smallest value that only casts, reshapes and at least one transpose follow up to `root`, and that the kernel
-  // computes.
-  std::optional<ir::ValueId> before_transpose(ir::ValueId root) const {
-    std::optional<ir::ValueId> found;
-    bool transposes = false;
-    const auto is_made_here = [&](ir::ValueId v) {
-      const ir::Op op = graph_.producer(v).op;
-      return op != ir::Op::kParameter && op != ir::Op::kConstant &&
-             std::none_of(exprs_.inputs.begin(), exprs_.inputs.end(),
-                          [&](const InputOperand& input) { return input.value == v; });
-    };
-    for (const ir::Node* node = &graph_.producer(root);
-         node->op == ir::Op::kTranspose || node->op == ir::Op::kReshape || node->op == ir::Op::kCast;
-         node = &graph_.producer(node->inputs[0])) {
-      const ir::ValueId v = node->inputs[0];
-      if (!is_made_here(v)) break;
-      transposes = transposes || node->op == ir::Op::kTranspose;
-      if (transposes && (!found || size_of(graph_.dtype(v)) < size_of(graph_.dtype(*found)))) found = v;
-    }
-    return found;
-  }
-
-  // Loads may be contiguous along a third variable, for which a tile of two does nothing. If that costs more than to
-  // hand the result over, a kernel computes it in the order of these loads, and another one transposes it.
-  void cut_before_transpose() {
-    for (const Root& root : exprs_.roots) {
-      const std::optional<ir::ValueId> v = before_transpose(root.value);
-      if (!v) continue;
-      const double bytes = 2.0 * static_cast<double>(element_count(graph_.shape(*v)) * size_of(graph_.dtype(*v)));
-      if (extra_seconds_ > bytes / (cuda_.model.chip.copy_tbps * 1e12)) result_.cuts.insert(*v);
-    }
-    if (result_.cuts.empty()) return;
-    result_.apart = true;
-    result_.reason = "its operands lie in another order than its transpose";
   }
 
   // Independent along the vector variable: a thread or a block takes columns.
