@@ -287,7 +287,8 @@ TEST(CudaStitch, ThreeOrders) {
   batch.add(
       "chwn",
       [](Builder& b) {
-        const auto x = input(b, "x", DType::kF32, {33, 40, 4, 32}), windows = input(b, "w", DType::kF16, {33, 2, 16, 40});
+        const auto x = input(b, "x", DType::kF32, {33, 40, 4, 32}),
+                   windows = input(b, "w", DType::kF16, {33, 2, 16, 40});
         const auto apart = b.reshape(b.transpose(windows, {0, 3, 1, 2}), {33, 40, 2, 1, 16, 1});
         const auto spread = b.reshape(b.broadcast_to(apart, {33, 40, 2, 2, 16, 2}), {33, 40, 4, 32});
         const auto y = b.cast(b.mul(x, b.cast(spread, DType::kF32)), DType::kF16);

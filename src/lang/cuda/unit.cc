@@ -156,9 +156,10 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   for (auto stages = static_cast<int>(kernel.attributes.integer("num_stages", 3));; --stages) {
     int64_t required = 0;
     for (const bool keeps : {true, false}) {
-      Emitter emitter(kernel, facts, layouts,
-                      {warps, stages, target.shared_bytes_per_block, keeps,
-                       target.has_wgmma() && loads != Loads::kWithoutTensorMaps, loads == Loads::kAny, target.emulated});
+      Emitter emitter(
+          kernel, facts, layouts,
+          {warps, stages, target.shared_bytes_per_block, keeps,
+           target.has_wgmma() && loads != Loads::kWithoutTensorMaps, loads == Loads::kAny, target.emulated});
       CudaUnit unit = written(emitter);
       if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
       required = unit.shared_bytes;

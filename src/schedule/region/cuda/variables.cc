@@ -123,8 +123,8 @@ bool can_carry(const KernelExprs& exprs, VarId serial, VarId vector) {
   return contiguous;
 }
 
-double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector, std::optional<VarId> transposed,
-                         const CudaTarget& cuda) {
+double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector,
+                         std::optional<VarId> transposed, const CudaTarget& cuda) {
   double bytes = 0;
   const auto stride_of = [&](const Index& index, VarId v) {
     return std::abs(stride_along(exprs.pool, index, v).value_or(1));
