@@ -168,9 +168,8 @@ class Modules(unittest.TestCase):
 
 @unittest.skipUnless(EMULATED, "there is no GPU or emulator")
 class Kernels(unittest.TestCase):
-    def run_on_gpu(self, kind, units, directions, dtype, share, precision):
-        """Outputs and gradients of states of a layer, beside PyTorch's in float64. The recurrent matrix stays on the chip if it has a
-        precision."""
+    def run_on_gpu(self, kind, units, directions, dtype):
+        """Outputs and gradients of states of a layer, beside PyTorch's in float64."""
         rows, steps, gates = 18, 3, 4 if kind is torch.nn.LSTM else 3
         place = lambda tensor: heddle.tensor(np.ascontiguousarray(tensor.detach().numpy().astype(dtype)), device="cuda:0")  # noqa: E731
         module = kind(5, units, bidirectional=directions == 2).double()
@@ -179,41 +178,36 @@ class Kernels(unittest.TestCase):
                 parameter.copy_(torch.tensor(parameter.numpy().astype(dtype)))
         of = lambda name: [getattr(module, name + end) for end in ("_l0", "_l0_reverse")[:directions]]  # noqa: E731
         x, dy = torch.randn(steps, rows, 5, dtype=torch.float64), torch.randn(steps, rows, directions * units, dtype=torch.float64)
-        state = torch.randn(directions, rows, units, dtype=torch.float64).to(getattr(torch, np.dtype(dtype).name)).double().requires_grad_()
-        cell = state.detach().clone().requires_grad_()
-        y = module(x, (state, cell) if gates == 4 else state)[0]
+        state = torch.zeros(directions, rows, units, dtype=torch.float64, requires_grad=True)
+        y = module(x, (state, torch.zeros_like(state)) if gates == 4 else state)[0]
         (y * dy).sum().backward()
         bias = torch.cat(of("bias_ih")) + (torch.cat(of("bias_hh")) if gates == 4 else 0)
         projected = place(torch.nn.functional.linear(x, torch.cat(of("weight_ih")), bias))
-        weights, h0, outputs = place(torch.stack(of("weight_hh"))), place(state), place(y * 0)
+        weights, zero, outputs = place(torch.stack(of("weight_hh"))), place(state * 0), place(y * 0)
         blank = lambda width, dtype=dtype: heddle.tensor(np.zeros((steps, rows, directions, width), dtype), device="cuda:0")  # noqa: E731
-        zero = lambda: place(torch.zeros_like(state))  # noqa: E731
-        hidden, saved, cells, dx = blank(units), blank(4 * units), blank(units, np.float32), blank(gates * units)
-        groups, programs = -(-rows // 16), -(-units // share)
-        arrived = lambda: heddle.tensor(np.zeros(groups * directions, np.int32), device="cuda:0") if programs > 1 else None  # noqa: E731
-        words = {"DIRECTIONS": directions, "UNITS": units, "SHARE": share, "ROWS": 16, "PART": 32, "PRECISION": precision or "ieee",
-                 "KEPT": precision is not None, "WIDE": tl.float32, "num_warps": 4 if precision else 8}
-        grid, last, dh0, dc0 = (groups * programs, directions), (steps, rows, rows, 1), zero(), zero()
+        hidden, saved, cells, dstate, dx = blank(units), blank(4 * units), blank(units, np.float32), place(state * 0), blank(gates * units)
+        last = (steps, rows, rows, 1)
+        words = {"DIRECTIONS": directions, "UNITS": units, "ROWS": 16, "PART": 32, "PRECISION": "ieee", "RESIDENT": units <= 64,
+                 "WIDE": tl.float32, "num_warps": 8}
         if gates == 4:
-            kernels.lstm_kernel[grid](projected, weights, h0, h0, outputs, hidden, cells, saved, zero(), zero(), arrived(), *last, **words)
-            kernels.lstm_backward_kernel[grid](place(dy), zero(), zero(), weights, cells, saved, dx, dh0, dc0, arrived(), *last, **words)
+            kernels.lstm_kernel[(2, directions)](projected, weights, zero, zero, outputs, hidden, cells, saved, zero, zero, *last, **words)
+            zero, other = place(state * 0), place(state * 0)
+            kernels.lstm_backward_kernel[(2, directions)](place(dy), zero, zero, weights, cells, saved, dx, dstate, other, *last, **words)
         else:
-            kernels.gru_kernel[grid](projected, weights, place(torch.stack(of("bias_hh"))), h0, outputs, hidden, saved, zero(), arrived(),
-                                     *last, **words)
-            kernels.gru_backward_kernel[grid](place(dy), zero(), weights, hidden, saved, dx, blank(gates * units), dh0, arrived(), *last,
-                                              **words)
-        bound = 4e-3 if dtype == np.float16 else 2e-3 if precision else 4e-6
+            kernels.gru_kernel[(2, directions)](projected, weights, place(torch.stack(of("bias_hh"))), zero, outputs, hidden, saved,
+                                                place(state * 0), *last, **words)
+            kernels.gru_backward_kernel[(2, directions)](place(dy), zero, weights, hidden, saved, dx, blank(gates * units), dstate, *last,
+                                                         **words)
+        bound = 4e-6 if dtype == np.float32 else 4e-3
         np.testing.assert_allclose(outputs.numpy(), y.detach().numpy(), rtol=0, atol=bound)
-        for found, wanted in ((dh0, state.grad), (dc0, cell.grad))[:gates - 2]:
-            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=0, atol=bound * abs(wanted).max().item())
+        np.testing.assert_allclose(dstate.numpy(), state.grad.numpy(), rtol=0, atol=bound * abs(state.grad).max().item())
 
     def test_on_an_emulated_gpu(self):
         torch.manual_seed(0)
-        for kind, units, directions, dtype, share, precision in (
-                (torch.nn.LSTM, 40, 2, np.float16, 48, "ieee"), (torch.nn.LSTM, 144, 1, np.float16, 64, "ieee"),
-                (torch.nn.GRU, 64, 1, np.float16, 64, "ieee"), (torch.nn.GRU, 40, 2, np.float32, 16, "tf32")):
-            with self.subTest(kind=kind, units=units, dtype=dtype):
-                self.run_on_gpu(kind, units, directions, dtype, share, precision)
+        for kind, units, directions, dtype in ((torch.nn.LSTM, 40, 2, np.float16), (torch.nn.LSTM, 80, 1, np.float32),
+                                               (torch.nn.GRU, 64, 1, np.float32), (torch.nn.GRU, 72, 2, np.float16)):
+            with self.subTest(kind=kind, units=units):
+                self.run_on_gpu(kind, units, directions, dtype)
 
 
 if __name__ == "__main__":

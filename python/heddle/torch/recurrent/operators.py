@@ -13,23 +13,21 @@ from heddle.torch.custom_ops import operator
 from heddle.torch.recurrent.kernels import gru_backward_kernel, gru_kernel, lstm_backward_kernel, lstm_kernel
 
 Tensor = torch.Tensor
-_ROWS = 16  # sequences of a group of programs: the least that tensor cores multiply
+_ROWS = 16  # sequences of a program: the least that tensor cores multiply; with 32, the registers of 256 units spill
+_MOST_RESIDENT = 64  # units whose matrix of four gates the registers of a program hold
 
 
 def _launch(kernel: Any, sequence: Tensor, weights: Tensor, batch_first: bool, arguments: Tuple[Any, ...]) -> None:
     first, second, directions = sequence.shape[:3]
     units = weights.shape[-1]
     rows, steps, by_time, by_row = (first, second, 1, second) if batch_first else (second, first, second, 1)
-    on_gpu, is_double, bytes = weights.device.type == "cuda", weights.dtype == torch.float64, weights.dtype.itemsize
-    tf32 = on_gpu and bytes == 4 and torch.backends.cudnn.allow_tf32
-    kept = on_gpu and (bytes == 2 or tf32)  # by tensor cores
-    share = min(64 if bytes == 2 else 16, tile.cdiv(units, 16) * 16) if kept else units
-    groups, programs = tile.cdiv(rows, _ROWS), tile.cdiv(units, share)
-    arrived = weights.new_zeros(groups * directions, dtype=torch.int32) if programs > 1 else None
-    kernel[(groups * programs, directions)](
-        *arguments, arrived, steps, rows, by_time, by_row, DIRECTIONS=directions, UNITS=units, SHARE=share, ROWS=_ROWS,
-        PART=32 if bytes == 2 else 16,  # two parts of four gates of 256 units fit into shared memory
-        PRECISION="tf32" if tf32 else "ieee", KEPT=kept, WIDE=tl.float64 if is_double else tl.float32, num_warps=4 if kept else 8)
+    on_gpu, is_double = weights.device.type == "cuda", weights.dtype == torch.float64
+    tf32 = on_gpu and not is_double and torch.backends.cudnn.allow_tf32
+    kernel[(tile.cdiv(rows, _ROWS), directions)](
+        *arguments, steps, rows, by_time, by_row, DIRECTIONS=directions, UNITS=units, ROWS=_ROWS,
+        PART=32 if weights.dtype.itemsize == 2 else 16,  # two parts of four gates of 256 units fit into shared memory
+        PRECISION="tf32" if tf32 else "ieee", RESIDENT=on_gpu and units <= _MOST_RESIDENT, WIDE=tl.float64 if is_double else tl.float32,
+        num_warps=8)
 
 
 def _lstm(x: Tensor, weights: Tensor, h0: Tensor, c0: Tensor, batch_first: bool,
