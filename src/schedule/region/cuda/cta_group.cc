@@ -110,6 +110,7 @@ std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t row
   constexpr double kAgain = 1.5;                    // what does not stay on the chip is read again
   if (!target.has_clusters() || rows < 1) return std::nullopt;
   int best = 1;
+  bool best_is_kept = false;
   double least = 0;
   for (int blocks = least_blocks; blocks <= kMostBlocks; blocks *= 2) {
     const int64_t own = ceil_div(steps, blocks), all = rows * blocks;
@@ -127,9 +128,11 @@ std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t row
     if (again && !kept) us *= kAgain;
     us += (turns - 1) * target.model.chip.cluster_turn_us * (blocks > 1);
     if (blocks > 1) us += 2 * target.model.chip.cluster_barrier_us;
-    if (least == 0 || us < 0.97 * least) {
+    // More blocks pay where they are clearly faster, or where a row then fits: they have more loads under way.
+    if (least == 0 || us < (kept && !best_is_kept && blocks > 1 ? 1.03 : 0.97) * least) {
       least = us;
       best = blocks;
+      best_is_kept = kept;
     }
   }
   if (best == 1) return std::nullopt;
