@@ -117,7 +117,8 @@ std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t row
     if (blocks > 1 && (own < kLeastSteps || blocks > target.sms)) break;
     const bool kept = own * vector <= kMostKept;
     const int64_t words = ceil_div(own, threads_for(own)) * vector;
-    const int64_t registers = std::min<int64_t>(40 + 3 * words / 2, 128) * threads_for(own);
+    // What is read once leaves the registers at once.
+    const int64_t registers = std::min<int64_t>(again ? 40 + 3 * words / 2 : 64, 128) * threads_for(own);
     const int64_t each =
         std::max<int64_t>(1, std::min(target.registers_per_sm / registers, 2048 / int64_t{threads_for(own)}));
     const auto busy = static_cast<double>(ceil_div(all, resident(target, blocks, 1))) / blocks;  // rows of one
