@@ -16,6 +16,7 @@ import time
 
 SANITIZER_FOUND = 99  # exit code for what the sanitizer reports; a failing test has 1
 KEPT = 4000  # characters from either end of a test's output
+AFTER_LAST = 10  # seconds that tests have after --seconds to end
 
 
 def shorten(text):
@@ -43,16 +44,17 @@ def run_test(job, arguments, deadline):
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(SANITIZER_FOUND),
                    "--print-limit", "10", *command]
     start = time.monotonic()
+    limit = min(arguments.limit, deadline + AFTER_LAST - start)
     # In a session of its own, so that a time-out ends what the sanitizer started as well.
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           start_new_session=True) as process:
         try:
-            output, _ = process.communicate(timeout=arguments.limit)
+            output, _ = process.communicate(timeout=limit)
             result = "passed" if process.returncode == 0 else f"exit code {process.returncode}"
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
-            result = f"no end after {arguments.limit} s"
+            result = f"no end after {arguments.limit} s" if limit == arguments.limit else "not run"
     if process.returncode == SANITIZER_FOUND:
         result = f"reported by {tool}"
     elif tool and "before first instrumented API call" in output and "[  PASSED  ] 1 test." in output:
@@ -67,7 +69,7 @@ def main():
     parser.add_argument("binaries", nargs="+", metavar="BINARY[@FILTER]")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=120, help="seconds for one test")
-    parser.add_argument("--seconds", type=float, default=1e9, help="begin no test after this time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no test after this time, and end those that run 10 s later")
     parser.add_argument("--tools", default="", help="of compute-sanitizer, with commas between them")
     parser.add_argument("--log", type=pathlib.Path, help="file for the output of tests that fail")
     parser.add_argument("--slowest", type=int, default=0, help="name so many tests that took longest")
