@@ -192,7 +192,7 @@ def layers_section(name, result):
 
 
 def best(row, key, heddle):
-    """The least of Heddle's, or of the rivals', figures of a training step; None where there is none."""
+    """The least figure of a training step, of Heddle's modes or of the rivals'. None if there is none."""
     return min((value for mode, value in row[key].items() if mode.startswith("heddle") == heddle), default=None)
 
 

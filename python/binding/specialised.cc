@@ -33,8 +33,9 @@ struct HashOfWords {
 class Specialised {
  public:
   // `make(arguments)` returns a function of the list of the tensors among the arguments, which returns a list.
-  // `apply(*arguments)` is called for arguments that need a gradient; None if there is none. `modes`: functions that
-  // tell whether PyTorch has to see the call. With `is_single` the result is a tensor instead of a tuple.
+  // Arguments that need a gradient go to `apply(*arguments)`; None for an operator without gradients. `modes`:
+  // functions that tell whether PyTorch has to see the call. With `is_single` the result is a tensor instead of a
+  // tuple.
   Specialised(const TorchTensors& tensors, nb::object make, nb::object apply, std::vector<nb::object> modes,
               nb::object grad_mode, bool is_single)
       : tensors_(tensors),

@@ -17,7 +17,7 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _normalised(x: Tensor, shape: Sequence[int], eps: float, is_centred: bool) -> Tuple[Tensor, Tensor]:
-    """The rows of variance 1, of mean 0 if they are centred, and what they were multiplied by."""
+    """The rows scaled to variance 1, with mean 0 if `is_centred`, and the scale of each row."""
     dims, x = _dims_of(shape), _wide(x)
     if is_centred:
         variance, mean = torch.var_mean(x, dims, correction=0, keepdim=True)

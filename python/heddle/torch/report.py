@@ -43,7 +43,10 @@ def profile(module: Any, inputs: Sequence[Any], seconds: float, options: Dict[st
 
 @contextlib.contextmanager
 def _compiled(module: Any, inputs: Sequence[Any], options: Dict[str, Any]) -> Iterator[List[CompiledGraph]]:
-    """The graphs of a copy that runs once, with its backward pass where there is one. Programs with packed weights end with the copy."""
+    """Runs a copy of the module once, with its backward pass if it has one, and yields the graphs.
+
+    Programs with packed weights end with the copy.
+    """
     module = copy.deepcopy(module)
     with observed() as graphs:
         compiled = torch.compile(module, backend=fresh_backend(), options=options or None)

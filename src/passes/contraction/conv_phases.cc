@@ -102,9 +102,9 @@ struct Separate {
   }
   // Phases with taps; the results of others are zero.
   int64_t computed(const Dim& d) const {
-    int64_t count_of = 0;
-    for (int64_t i = 0; i < phases; ++i) count_of += phase(d, i).taps > 0 ? 1 : 0;
-    return count_of;
+    int64_t with_taps = 0;
+    for (int64_t i = 0; i < phases; ++i) with_taps += phase(d, i).taps > 0 ? 1 : 0;
+    return with_taps;
   }
 };
 
@@ -219,7 +219,7 @@ class Phases {
     return columns >= 2 * target_.cpu.lanes_f32();
   }
   // Interleaving phases that are apart reads them, `apart` being their share of the result, and writes the result once
-  // more. Where that has its channels first, a CPU stores each element alone, in a cache line of its own, unless a
+  // more. If the result has its channels first, a CPU stores each element alone, in a cache line of its own, unless a
   // kernel interleaves the phases.
   double store_seconds(DType type, double apart) const {
     constexpr double kLine = 64;

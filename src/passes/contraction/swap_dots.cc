@@ -70,7 +70,7 @@ class TurnedFinder {
     const DotSide left(graph_, dot, 0), right(graph_, dot, 1);
     const size_t batches = count_without_ones(left, left.batch), rows = count_without_ones(left, left.free),
                  columns = count_without_ones(right, right.free);
-    std::vector<size_t> position(from.size());  // among those of other extents than 1
+    std::vector<size_t> position(from.size());  // of a dimension, not counting those of extent 1
     for (size_t d = 0, next = 0; d < from.size(); ++d) position[d] = from[d] == 1 ? 0 : next++;
     std::vector<size_t> order, wanted(batches + rows + columns);
     for (const int64_t d : transpose.attrs.ints("perm")) {

@@ -351,7 +351,7 @@ class Epilogue {
     const auto inside = [&](NodeId user) { return user != anchor_ && c_.partition.same(user, anchor_); };
     if (c_.is_output[v] || !std::all_of(c_.users[v].begin(), c_.users[v].end(), inside)) return false;
     if (node.op == Op::kReshape) {
-      // Of an outside value it is a view, which costs nothing where it is.
+      // A reshape of a value from outside is a view and costs nothing there.
       return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
     }
     if (node.op == Op::kGather) return is_one_row(c_, node);

@@ -117,7 +117,7 @@ std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t row
     if (blocks > 1 && (own < kLeastSteps || blocks > target.sms)) break;
     const bool kept = own * vector <= kMostKept;
     const int64_t words = ceil_div(own, threads_for(own)) * vector;
-    // What is read once leaves the registers at once.
+    // Values that are read a single time need not stay in registers.
     const int64_t registers = std::min<int64_t>(again ? 40 + 3 * words / 2 : 64, 128) * threads_for(own);
     const int64_t each =
         std::max<int64_t>(1, std::min(target.registers_per_sm / registers, 2048 / int64_t{threads_for(own)}));
