@@ -36,22 +36,18 @@ struct PartInput {
   Shape shape, strides;
 };
 
-// A tensor that a part makes: `allocate(*arguments, **words)`, then, once it is written, what `finish` makes of it.
+// A tensor that a part makes: shape, strides and dtype, and what turns it into the result once it is written.
 struct PartOutput {
   size_t slot = 0;
-  nb::object allocate, finish;
-  nb::tuple arguments;
-  nb::dict words;
-
-  nb::object make() const { return nb::steal(checked(PyObject_Call(allocate.ptr(), arguments.ptr(), words.ptr()))); }
-  std::array<PyObject*, 4> held() const { return {allocate.ptr(), finish.ptr(), arguments.ptr(), words.ptr()}; }
-
- private:
-  static PyObject* checked(PyObject* object) {
-    if (object == nullptr) nb::raise_python_error();
-    return object;
-  }
+  nb::tuple layout;
+  nb::object finish;
 };
+
+nb::object allocate(const nb::object& function, const nb::tuple& layout) {
+  nb::object tensor = nb::steal(PyObject_Call(function.ptr(), layout.ptr(), nullptr));
+  if (!tensor.is_valid()) nb::raise_python_error();
+  return tensor;
+}
 
 // The tensors of one run, which stay as long as kernels are told their addresses.
 struct Bound {
@@ -67,25 +63,29 @@ class Program {
   Program(const TorchTensors& tensors, nb::list rest, std::vector<int64_t> results, nb::list constants)
       : tensors_(tensors), rest_(std::move(rest)), results_(std::move(results)), constants_(std::move(constants)) {}
 
-  // A model. Inputs that lie otherwise than it wants are replaced by `dense(tensor, position)`. `workspace(bytes)`
-  // allocates on a GPU.
-  void add_part(nb::object model, nb::list inputs, nb::list outputs, nb::object dense, nb::object workspace,
-                std::vector<size_t> ended) {
+  // A model. `empty(shape, strides, dtype)` allocates a tensor on the model's device; so does `empty_here`, if it is
+  // not None and that device is the current one. Inputs that lie otherwise than the model wants are replaced by
+  // `dense(tensor, position)`.
+  void add_part(nb::object model, nb::list inputs, nb::list outputs, nb::object empty_here, nb::object empty,
+                nb::object dense, std::vector<size_t> ended) {
     Step step;
     step.model = nb::cast<PyModel*>(model);
     step.function = std::move(model);
+    step.empty_here = std::move(empty_here);
+    step.empty = std::move(empty);
     step.dense = std::move(dense);
-    step.workspace = std::move(workspace);
     step.ended = std::move(ended);
     for (const nb::handle one : inputs) {
       step.inputs.push_back({nb::cast<size_t>(one[0]), nb::cast<Shape>(one[1]), nb::cast<Shape>(one[2])});
     }
     for (const nb::handle one : outputs) {
-      step.outputs.push_back(
-          {nb::cast<size_t>(one[0]), one[1], one[2], nb::cast<nb::tuple>(one[3]), nb::cast<nb::dict>(one[4])});
+      step.outputs.push_back({nb::cast<size_t>(one[0]), nb::cast<nb::tuple>(one[1]), one[2]});
     }
     const runtime::Executor& executor = *step.model->model().impl().primary().executor;
-    if (step.model->on_gpu()) step.workspace_bytes = executor.workspace_bytes();
+    if (step.model->on_gpu() && executor.workspace_bytes() > 0) {
+      step.workspace = nb::make_tuple(nb::make_tuple(executor.workspace_bytes()), nb::make_tuple(1),
+                                      nb::module_::import_("torch").attr("uint8"));
+    }
     steps_.push_back(std::move(step));
   }
 
@@ -126,11 +126,8 @@ class Program {
     Py_VISIT(constants_.ptr());
     for (const Step& step : steps_) {
       Py_VISIT(step.function.ptr());
-      Py_VISIT(step.dense.ptr());
-      Py_VISIT(step.workspace.ptr());
-      for (const PartOutput& output : step.outputs) {
-        for (PyObject* const one : output.held()) Py_VISIT(one);
-      }
+      for (const nb::object& one : {step.empty_here, step.empty, step.dense}) Py_VISIT(one.ptr());
+      for (const PartOutput& output : step.outputs) Py_VISIT(output.finish.ptr());
     }
     return 0;
   }
@@ -139,11 +136,16 @@ class Program {
  private:
   struct Step {
     const PyModel* model = nullptr;  // `function` holds it; null: `function` is called
-    nb::object function, dense, workspace;
+    nb::object function, empty_here, empty, dense;
     std::vector<PartInput> inputs;
     std::vector<PartOutput> outputs;
+    std::optional<nb::tuple> workspace;  // shape, strides and dtype
     std::vector<size_t> ended;
-    size_t workspace_bytes = 0;
+
+    const nb::object& allocator(const TorchTensors& tensors) const {
+      const bool here = !empty_here.is_none() && (!model->on_gpu() || tensors.current_gpu() == model->device());
+      return here ? empty_here : empty;
+    }
   };
 
   Bound bind(const Step& step, const nb::list& values) const {
@@ -166,14 +168,15 @@ class Program {
 
   void run_part(const Step& step, const nb::list& values) const {
     Bound bound = bind(step, values);
+    const nb::object& empty = step.allocator(tensors_);
     std::vector<nb::object> made;
     made.reserve(step.outputs.size());
     for (const PartOutput& output : step.outputs) {
-      made.push_back(output.make());
+      made.push_back(allocate(empty, output.layout));
       bound.data.push_back(tensors_.data_of(made.back().ptr()));
     }
     if (step.model->on_gpu()) {
-      run_on_gpu(step, std::move(bound));
+      run_on_gpu(step, empty, std::move(bound));
     } else {
       interruptible([&] { step.model->model().impl().primary().executor->run_at(bound.data); });
     }
@@ -183,14 +186,14 @@ class Program {
     }
   }
 
-  void run_on_gpu(const Step& step, Bound bound) const {
+  void run_on_gpu(const Step& step, const nb::object& empty, Bound bound) const {
     void* const stream = tensors_.current_stream(step.model->device());
     std::vector<uint64_t> addresses;
     for (void* const data : bound.data) addresses.push_back(reinterpret_cast<uint64_t>(data));
     // Freed for later work on the same stream only, as PyTorch's allocator keeps that order.
     nb::object workspace;
-    if (step.workspace_bytes > 0) workspace = step.workspace(step.workspace_bytes);
-    addresses.push_back(step.workspace_bytes > 0 ? reinterpret_cast<uint64_t>(tensors_.data_of(workspace.ptr())) : 0);
+    if (step.workspace) workspace = allocate(empty, *step.workspace);
+    addresses.push_back(step.workspace ? reinterpret_cast<uint64_t>(tensors_.data_of(workspace.ptr())) : 0);
     const nb::gil_scoped_release free;
     step.model->model().impl().primary().executor->enqueue(std::move(addresses), stream);
   }
@@ -288,8 +291,8 @@ void register_graph(nb::module_& module) {
                       "A graph of compiled parts, and of functions between them.")
       .def(nb::init<const TorchTensors&, nb::list, std::vector<int64_t>, nb::list>(), nb::arg("tensors"),
            nb::arg("rest"), nb::arg("results"), nb::arg("constants"), nb::keep_alive<1, 2>())
-      .def("add_part", &Program::add_part, nb::arg("model"), nb::arg("inputs"), nb::arg("outputs"), nb::arg("dense"),
-           nb::arg("workspace"), nb::arg("ended"))
+      .def("add_part", &Program::add_part, nb::arg("model"), nb::arg("inputs"), nb::arg("outputs"),
+           nb::arg("empty_here").none(), nb::arg("empty"), nb::arg("dense"), nb::arg("ended"))
       .def("add_call", &Program::add_call, nb::arg("function"), nb::arg("ended"))
       .def("run", &Program::run, nb::arg("arguments"));
   nb::class_<Versions>(module, "Versions", "What tells whether tensors in a list changed.")

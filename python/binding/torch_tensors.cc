@@ -52,6 +52,7 @@ TorchTensors::TorchTensors(nb::handle tensor_class)
       class_(tensor_class),
       parameter_(nb::module_::import_("torch.nn").attr("Parameter")),
       is_negated_(tensor_class.attr("is_neg")),
+      current_gpu_(nb::getattr(nb::module_::import_("torch").attr("_C"), "_cuda_getDevice", nb::none())),
       c_(find_interface(tensor_class)),
       version_(tensor_class.attr("_version")) {
   get_version_ = reinterpret_cast<descrgetfunc>(PyType_GetSlot(Py_TYPE(version_.ptr()), Py_tp_descr_get));
@@ -171,6 +172,10 @@ void* TorchTensors::current_stream(int device) const {
   void* stream = nullptr;
   if (api_.current_stream(dlpack::kCuda, device, &stream) != 0) nb::raise_python_error();
   return stream;
+}
+
+int TorchTensors::current_gpu() const {
+  return current_gpu_.is_none() ? -1 : nb::cast<int>(current_gpu_());
 }
 
 bool TorchTensors::describe(PyObject* tensor, std::vector<uint64_t>& words) const {

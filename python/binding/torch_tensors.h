@@ -30,6 +30,8 @@ class TorchTensors {
   // does not count them, as for tensors created under inference_mode().
   std::optional<int64_t> version_of(PyObject* tensor) const;
   void* current_stream(int device) const;
+  // The GPU that PyTorch allocates on by default, -1 where PyTorch knows no GPUs.
+  int current_gpu() const;
   // Appends words that tell dtype, device, extents and strides. Returns false for tensors whose memory is not what
   // their class says: subclasses, other layouts than strides, devices without memory of ours, and lazily negated
   // tensors.
@@ -57,8 +59,9 @@ class TorchTensors {
 
   const dlpack::ExchangeApi& api_;
   nanobind::handle class_;
-  nanobind::object parameter_;   // torch.nn.Parameter
-  nanobind::object is_negated_;  // Tensor.is_neg
+  nanobind::object parameter_;    // torch.nn.Parameter
+  nanobind::object is_negated_;   // Tensor.is_neg
+  nanobind::object current_gpu_;  // torch._C._cuda_getDevice; None where PyTorch knows no GPUs
   std::optional<CInterface> c_;
   nanobind::object version_;  // the class's property `_version`, cached to avoid an attribute lookup per tensor
   descrgetfunc get_version_ = nullptr;

@@ -16,8 +16,8 @@ from heddle.torch.shapes import Environment, concrete, dense_strides, inverse, i
 with torch._subclasses.fake_tensor.unset_fake_temporarily():
     TENSORS = _core.TorchTensors(torch.Tensor)
 
-# PyTorch's own compiled code allocates with this; it costs less than torch.empty_strided.
-_EMPTY_ON_CPU = getattr(torch._C._dynamo.guards, "_empty_strided_cpu", None)
+# PyTorch's own compiled code allocates with these; they cost less than torch.empty_strided. On a GPU: on the current one.
+_EMPTY = {device: getattr(torch._C._dynamo.guards, f"_empty_strided_{device}", None) for device in ("cpu", "cuda")}
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format"}  # which the result's type tells
 
 
@@ -153,6 +153,13 @@ def lower_part(part: Part, symbols: Environment, layout_of: Callable[[torch.Tens
     return writer.text(results, names[1] or [f"y{i}" for i in range(len(results))]), inputs, outputs
 
 
+def _allocation(layout: Layout, dtype: torch.dtype) -> Tuple[Any, ...]:
+    """The shape, strides and dtype that an output is allocated with, and what it goes through when it is written."""
+    if is_dense(layout.strides, layout.shape):
+        return (layout.shape, layout.strides, dtype), None
+    return (layout.shape, dense_strides(layout.shape, layout.order), dtype), lambda tensor: restrided(tensor, layout.strides)
+
+
 class CompiledPart:
     """A part for certain extents. Called with its inputs, it returns its outputs with the strides that were promised."""
 
@@ -181,9 +188,9 @@ class CompiledPart:
             program.add_call(lambda values: self._evaluate(values, inputs, outputs), ended)
             return
         wanted = [(slot, layout.shape, dense_strides(layout.shape, layout.order)) for slot, layout in zip(inputs, self._inputs)]
-        made = [(slot, *self._allocation(layout, dtype)) for slot, layout, dtype in zip(outputs, self._outputs, self._dtypes)]
-        program.add_part(self.model._core, wanted, made, lambda tensor, i: self._in_memory(tensor, self._inputs[i]),
-                         lambda count: torch.empty(count, dtype=torch.uint8, device=self._device), ended)
+        made = [(slot, *_allocation(layout, dtype)) for slot, layout, dtype in zip(outputs, self._outputs, self._dtypes)]
+        program.add_part(self.model._core, wanted, made, _EMPTY.get(self._device.type), self._empty,
+                         lambda tensor, i: self._in_memory(tensor, self._inputs[i]), ended)
 
     def __call__(self, tensors: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         places = range(len(tensors), len(tensors) + len(self._outputs))
@@ -191,18 +198,11 @@ class CompiledPart:
         self.add_to(program, range(len(tensors)), places)
         return program.run(list(tensors))
 
-    def _allocation(self, layout: Layout, dtype: torch.dtype) -> Tuple[Any, ...]:
-        """What allocates an output, with which arguments and keywords, and what it goes through when it is written."""
-        strides = dense_strides(layout.shape, layout.order)
-        finish = None if is_dense(layout.strides, layout.shape) else lambda tensor: restrided(tensor, layout.strides)
-        if finish is None:
-            strides = layout.strides
-        if self._device.type == "cpu" and _EMPTY_ON_CPU is not None:
-            return _EMPTY_ON_CPU, finish, (layout.shape, strides, dtype), {}
-        return torch.empty_strided, finish, (layout.shape, strides), {"dtype": dtype, "device": self._device}
+    def _empty(self, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+        return torch.empty_strided(shape, strides, dtype=dtype, device=self._device)
 
     def _evaluate(self, values: List[Any], inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        named = {f"p{i}": self._in_memory(values[at], layout) for i, (at, layout) in enumerate(zip(inputs, self._inputs))}
+        named = {f"p{i}": self._in_memory(values[at], layout).cpu() for i, (at, layout) in enumerate(zip(inputs, self._inputs))}
         made = _core.evaluate(self._text, named)
         for at, result, layout, dtype in zip(outputs, made, self._outputs, self._dtypes):
             tensor = torch.empty(layout.in_memory, dtype=dtype, device=self._device).copy_(torch.from_dlpack(result))
