@@ -25,15 +25,17 @@ std::vector<std::string> summary(const ir::Graph& graph, const ir::Grouping& gro
   return lines;
 }
 
-ir::Grouping fuse_checked(const ir::Graph& graph, const FusionOptions& options = {}) {
-  ir::Grouping grouping = fuse(graph, test_target(), options);
+ir::Grouping fuse_checked(const ir::Graph& graph, const FusionOptions& options = {},
+                          const Target& target = test_target()) {
+  ir::Grouping grouping = fuse(graph, target, options);
   check_contract(graph, grouping);
   return grouping;
 }
 
-std::vector<std::string> groups_of(std::string_view text, const FusionOptions& options = {}) {
+std::vector<std::string> groups_of(std::string_view text, const FusionOptions& options = {},
+                                   const Target& target = test_target()) {
   const ir::Graph graph = ir::parse(text);
-  return summary(graph, fuse_checked(graph, options));
+  return summary(graph, fuse_checked(graph, options, target));
 }
 
 const std::string kDot = "{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}";
@@ -273,6 +275,18 @@ TEST(Fusion, EpiloguesTakeWhatMakesTheirOperandsAndReversedRows) {
   EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot gather slice mul add reverse"));
 }
 
+// As masks of dropout do, which are functions of an element's number.
+TEST(Fusion, EpiloguesNumberTheirElements) {
+  EXPECT_THAT(groups_of("graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot + R"(
+      %i = iota {dtype = i32, shape = [16], dim = 0}
+      %r = reshape(%i) {shape = [4,4]}
+      %f = cast(%r) {to = f32}
+      %y = mul(%d, %f)
+      return "y" = %y
+    })"),
+              ElementsAre("contraction: dot iota cast mul"));
+}
+
 // The gradient of a ReLU in front of a product: where its result was positive.
 TEST(Fusion, EpiloguesCompareOperandsThatNothingElseCompares) {
   const auto text = [](const std::string& more) {
@@ -301,6 +315,32 @@ TEST(Fusion, WideningIsLeftToTheReader) {
   EXPECT_THAT(groups_of("graph(%x: bf16[4,4], %w: bf16[4,4]) { %d = dot(%x, %w) " + kDot +
                         " %c = cast(%d) {to = f32} %r = reshape(%c) {shape = [2,8]} return \"y\" = %r }"),
               ElementsAre("contraction: dot cast"));
+}
+
+// The gradient of an activation is a product with a function of what the forward pass stored; the activation is
+// computed again beside it.
+TEST(Fusion, EpiloguesComputeResultsFromTheirOperandsAlone) {
+  const auto text = [](const std::string& activation, const std::string& results) {
+    return "graph(%x: bf16[64,64], %w: bf16[64,64], %a: bf16[64,64]) { %d = dot(%x, %w) " + kDot + R"(
+      %f = cast(%a) {to = f32}
+      %t = tanh(%f)
+      %c = cast(%d) {to = f32}
+      %o = constant {value = f32[64,64]{1}}
+      %q = mul(%t, %t)
+      %s = sub(%o, %q)
+      %m = mul(%c, %s)
+      %g = cast(%m) {to = bf16}
+      )" + activation +
+           " return \"g\" = %g" + results + " }";
+  };
+  const std::string again = "%h = cast(%t) {to = bf16}";
+  EXPECT_THAT(groups_of(text(again, ", \"h\" = %h"), {}, Target::cuda_h200()),
+              ElementsAre("contraction: dot cast tanh cast mul sub mul cast cast"));
+  EXPECT_THAT(groups_of(text("", ""), {}, Target::cuda_h200()),
+              ElementsAre("contraction: dot cast tanh cast mul sub mul cast"));
+  // Stored in 32 bits it is a kernel of its own.
+  EXPECT_THAT(groups_of(text("", ", \"t\" = %t"), {}, Target::cuda_h200()),
+              ::testing::Contains(::testing::StartsWith("stitch")));
 }
 
 TEST(Fusion, ValuesReadElsewhereBecomeFurtherOutputs) {

@@ -7,6 +7,7 @@
 #include "ir/analysis/gated_product.h"
 #include "ir/analysis/partial_reduction.h"
 #include "passes/fusion/context.h"
+#include "passes/fusion/side_values.h"
 
 namespace heddle::passes {
 namespace {
@@ -48,24 +49,6 @@ bool is_store_layout(Op op) {
   return op == Op::kReshape || op == Op::kTranspose || op == Op::kReverse;
 }
 
-// Whether a path leads from one node to another that stands later, as far as it is found within a few steps.
-bool waits_for(const FusionContext& c, NodeId later, NodeId earlier) {
-  constexpr size_t kMostSteps = 256;
-  std::vector<NodeId> open{earlier};
-  std::unordered_set<NodeId> seen;
-  while (!open.empty() && seen.size() < kMostSteps) {
-    const NodeId id = open.back();
-    open.pop_back();
-    for (const ValueId v : c.graph.node(id).outputs) {
-      for (const NodeId user : c.users[v]) {
-        if (user == later) return true;
-        if (user < later && seen.insert(user).second) open.push_back(user);
-      }
-    }
-  }
-  return false;
-}
-
 // A lookup of one row by an index that is made outside: an item of a sequence in the body of a loop.
 bool is_one_row(const FusionContext& c, const Node& node) {
   return element_count(c.graph.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
@@ -100,6 +83,7 @@ class Epilogue {
       c_.decide(reason.empty(), "epilogue", id, anchor_, reason.empty() ? accepted(id) : reason);
       if (reason.empty() && !reduces(id)) enqueue_users(graph_.node(id).outputs[0]);
     }
+    if (target_.has_tensor_cores()) take_side_values();
     take_sides();
   }
 
@@ -297,7 +281,8 @@ class Epilogue {
     for (NodeId user : c_.users[result]) {
       const Node& node = graph_.node(user);
       const bool is_inside = ir::is_elementwise(node.op) && !(stored && all_outside(node.outputs[0]));
-      if (is_inside && std::all_of(node.inputs.begin(), node.inputs.end(), is_at_hand)) return {};
+      const auto is_available = [&](ValueId v) { return is_at_hand(v) || is_computed_beside(v, user); };
+      if (is_inside && std::all_of(node.inputs.begin(), node.inputs.end(), is_available)) return {};
     }
     return "storing the narrower type moves fewer bytes";
   }
@@ -323,8 +308,48 @@ class Epilogue {
     return true;
   }
 
+  std::optional<SideValues> side_values(ValueId v, NodeId reader) const {
+    return find_side_values(c_, v, anchor_, count_,
+                            [&](NodeId id) { return id == reader || c_.partition.same(id, anchor_); });
+  }
+  // Whether the epilogue can compute the operand `v` of `reader` itself, and what becomes of the reader's result is
+  // stored in 16 bits.
+  bool is_computed_beside(ValueId v, NodeId reader) const {
+    return target_.has_tensor_cores() && ends_narrow(graph_.node(reader).outputs[0]) && side_values(v, reader);
+  }
+  bool ends_narrow(ValueId v, int depth = 0) const {
+    if (size_of(graph_.dtype(v)) <= 2) return true;
+    return !c_.is_output[v] && depth < kMostViews &&
+           std::all_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
+             const Node& node = graph_.node(id);
+             if (partial_reduction(id)) return true;
+             return (ir::is_elementwise(node.op) || node.op == Op::kReshape) && ends_narrow(node.outputs[0], depth + 1);
+           });
+  }
+
+  // Takes operands of the epilogue that elementwise nodes compute from values in memory, with further results of these.
+  void take_side_values() {
+    const std::vector<NodeId> nodes = c_.partition.nodes(c_.partition.cluster_of(anchor_));
+    for (const NodeId reader : nodes) {
+      if (reader == anchor_ || c_.role[reader] != Role::kEpilogue) continue;
+      for (const ValueId v : graph_.node(reader).inputs) {
+        const NodeId producer = graph_.value(v).producer;
+        if (c_.role[producer] != Role::kMemory || c_.partition.same(producer, anchor_)) continue;
+        const std::optional<SideValues> found = side_values(v, reader);
+        if (!found || nodes.size() + found->nodes.size() > kMostKernelNodes) continue;
+        for (const NodeId id : found->nodes) {
+          if (!c_.partition.merge(id, anchor_)) break;
+          c_.role[id] = Role::kEpilogue;
+        }
+        c_.decide(true, "epilogue", producer, anchor_,
+                  fmt::format("it makes an operand of the epilogue from values in memory, and {} more results",
+                              found->results));
+      }
+    }
+  }
+
   // What makes other operands of the epilogue, for the epilogue alone and one element for each of its elements at most:
-  // broadcasts, slices, lookups of a row and cheap arithmetic of outside values. From the readers upwards.
+  // broadcasts, slices, lookups of a row, iotas and cheap arithmetic of outside values. From the readers upwards.
   void take_sides() {
     std::priority_queue<NodeId> open;
     const auto open_inputs = [&](NodeId id) {
@@ -356,7 +381,8 @@ class Epilogue {
     }
     if (node.op == Op::kGather) return is_one_row(c_, node);
     const bool is_cheap = ir::is_elementwise(node.op) && !ir::is_costly(node.op);
-    return (is_cheap || node.op == Op::kBroadcast || node.op == Op::kSlice) && element_count(graph_.shape(v)) <= count_;
+    const bool has_form = is_cheap || node.op == Op::kBroadcast || node.op == Op::kSlice || node.op == Op::kIota;
+    return has_form && element_count(graph_.shape(v)) <= count_;
   }
 
   FusionContext& c_;

@@ -35,8 +35,8 @@ struct FusionOptions {
   using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;
   std::function<std::optional<ir::Attention>(ir::NodeId product, const MayView& may_view, std::string* reason)>
       find_attention = {};
-  // Finds the operands that the kernel of the convolution `conv`, a filter gradient, reads where they are in memory. The
-  // driver asks ir::filter_gradient and schedule::Backend. If empty, none is found.
+  // Finds the operands that the kernel of the convolution `conv`, a filter gradient, reads where they are in memory.
+  // The driver asks ir::filter_gradient and schedule::Backend. If empty, none is found.
   std::function<std::optional<ir::FilterGradient>(ir::NodeId conv, const MayView& may_view)> find_filter_gradient = {};
   // True if a group of kind kAttention can be one kernel. The driver sets this to schedule::can_attend.
   std::function<bool(const ir::Group& group, std::string* reason)> can_attend = {};

@@ -152,46 +152,90 @@ bool is_affine(const ExprPool& pool, const Index& index, VarId var) {
   return true;
 }
 
-// Indices of every epilogue value at the coordinates of the accumulators, `first`, walking outwards from it. What
-// slices leave is in `bounds`; fusion takes none beside which other values go on.
-std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, const ir::Group& group,
-                                                        ir::ValueId first, std::vector<Index> coordinates,
-                                                        IndexPool& indices, std::vector<Epilogue::Bound>& bounds) {
-  std::map<ir::ValueId, std::vector<Index>> at;
-  at[first] = std::move(coordinates);
-  for (ir::NodeId id : group.nodes) {
-    const ir::Node& node = graph.node(id);
-    if (id == group.anchor) continue;
-    const auto from = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId v) { return at.count(v); });
-    if (from == node.inputs.end()) continue;  // a prologue or side node
-    std::vector<Index> index = at[*from];
+// Indices of epilogue values at the coordinates of an accumulator. Those of a value that depends on the accumulator are
+// known from its operands. Those of a value computed beside it are known from its readers.
+class EpilogueIndices {
+ public:
+  EpilogueIndices(const ir::Graph& graph, const ir::Group& group, IndexPool& indices,
+                  std::vector<Epilogue::Bound>& bounds)
+      : graph_(graph), group_(group), indices_(indices), bounds_(bounds) {}
+
+  std::map<ir::ValueId, std::vector<Index>> walk(ir::ValueId first, std::vector<Index> coordinates) {
+    at_[first] = std::move(coordinates);
+    walk_to_results();
+    walk_to_operands();
+    walk_to_results();
+    return std::move(at_);
+  }
+
+ private:
+  void walk_to_results() {
+    for (const ir::NodeId id : group_.nodes) {
+      const ir::Node& node = graph_.node(id);
+      if (id == group_.anchor || at_.contains(node.outputs[0])) continue;
+      const auto from =
+          std::find_if(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId v) { return at_.contains(v); });
+      // Others are of the prologue or known from their readers. Reductions: ContractionBuilder::add_reduction().
+      if (from == node.inputs.end() || node.op == Op::kReduce) continue;
+      at_[node.outputs[0]] = index_of_result(node, *from);
+    }
+  }
+
+  // What slices leave is in the bounds; fusion takes none beside which other values go on.
+  std::vector<Index> index_of_result(const ir::Node& node, ir::ValueId from) {
+    std::vector<Index> index = at_[from];
     if (node.op == Op::kReshape) {
-      index = indices.delinear(indices.linear(index, graph.shape(*from)), graph.shape(node.outputs[0]));
-    } else if (node.op == Op::kTranspose) {
+      return indices_.delinear(indices_.linear(index, graph_.shape(from)), graph_.shape(node.outputs[0]));
+    }
+    if (node.op == Op::kTranspose) {
       const auto& perm = node.attrs.ints("perm");
       std::vector<Index> to(index.size());
       for (size_t d = 0; d < perm.size(); ++d) to[d] = index[static_cast<size_t>(perm[d])];
-      index = std::move(to);
-    } else if (node.op == Op::kReverse) {
+      return to;
+    }
+    if (node.op == Op::kReverse) {
       for (const int64_t dim : node.attrs.ints("dims")) {
         Index& i = index[static_cast<size_t>(dim)];
-        i = indices.offset(indices.scale(i, -1), graph.shape(*from)[static_cast<size_t>(dim)] - 1);
+        i = indices_.offset(indices_.scale(i, -1), graph_.shape(from)[static_cast<size_t>(dim)] - 1);
       }
-    } else if (node.op == Op::kSlice) {
-      const Shape &whole = graph.shape(*from), &part = graph.shape(node.outputs[0]);
-      for (size_t d = 0; d < index.size(); ++d) {
-        index[d] = indices.offset(index[d], -node.attrs.ints("starts")[d]);
-        if (part[d] != whole[d]) bounds.push_back({index[d], part[d]});
-      }
-    } else if (node.op == Op::kReduce) {
-      continue;  // ContractionBuilder::add_reduction()
-    } else if (!ir::is_elementwise(node.op)) {
-      fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(node.op)), "it has no place in an epilogue");
+      return index;
     }
-    at[node.outputs[0]] = std::move(index);
+    if (node.op == Op::kSlice) {
+      const Shape &whole = graph_.shape(from), &part = graph_.shape(node.outputs[0]);
+      for (size_t d = 0; d < index.size(); ++d) {
+        index[d] = indices_.offset(index[d], -node.attrs.ints("starts")[d]);
+        if (part[d] != whole[d]) bounds_.push_back({index[d], part[d]});
+      }
+      return index;
+    }
+    if (ir::is_elementwise(node.op)) return index;
+    fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(node.op)), "it has no place in an epilogue");
   }
-  return at;
-}
+
+  void walk_to_operands() {
+    for (auto id = group_.nodes.rbegin(); id != group_.nodes.rend(); ++id) {
+      const ir::Node& node = graph_.node(*id);
+      const auto known = at_.find(node.outputs[0]);
+      if (*id == group_.anchor || known == at_.end()) continue;
+      const std::vector<Index> index = known->second;
+      for (const ir::ValueId operand : node.inputs) {
+        if (at_.contains(operand)) continue;
+        if (ir::is_elementwise(node.op)) {
+          at_[operand] = index;
+        } else if (node.op == Op::kReshape) {
+          at_[operand] =
+              indices_.delinear(indices_.linear(index, graph_.shape(node.outputs[0])), graph_.shape(operand));
+        }
+      }
+    }
+  }
+
+  const ir::Graph& graph_;
+  const ir::Group& group_;
+  IndexPool& indices_;
+  std::vector<Epilogue::Bound>& bounds_;
+  std::map<ir::ValueId, std::vector<Index>> at_;
+};
 
 }  // namespace
 
@@ -260,7 +304,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
   e.accumulator = graph_.dtype(result);
   const Index column = indices.add(indices.scale(indices.var(e.col_outer), split), indices.var(e.col));
   const std::vector<Index> here = coordinates(indices, indices.var(e.batch), indices.var(e.row), column);
-  const auto at = walk_epilogue(graph_, group_, result, here, indices, e.bounds);
+  const auto at = EpilogueIndices(graph_, group_, indices, e.bounds).walk(result, here);
   if (interleaved_ > 1) crop_rows(e);
   if (gate_) {
     Inliner pairs(graph_, e.pool);
