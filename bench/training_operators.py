@@ -27,6 +27,8 @@ SIDES = ("heddle", "torch", "inductor", "copy")
 
 # functions: of each side. Its gradients for `wanted` are computed from a random gradient of the result.
 Case = collections.namedtuple("Case", "text functions inputs backward_alone")
+# held: what the graph reads, which capturing another would free.
+Side = collections.namedtuple("Side", "replay gradients held")
 
 
 def numbers(*shape):
@@ -85,7 +87,7 @@ def step(function, inputs, gradient, result=None):
 
 
 def captured(case, function):
-    """A CUDA graph that computes the gradients, and these."""
+    """A CUDA graph that computes the gradients."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         result = function(*case.inputs)
@@ -98,7 +100,7 @@ def captured(case, function):
     with torch.cuda.graph(graph, stream=stream):
         made = step(function, case.inputs, gradient, result if case.backward_alone else None)
     graph.replay()
-    return graph.replay, made
+    return Side(graph.replay, made, (graph, result, gradient))
 
 
 def extra_bytes(case, function):
@@ -126,13 +128,13 @@ def prepared(case):
     if case.backward_alone:
         source = torch.empty(bytes_of(case) // 2, dtype=torch.uint8, device="cuda")
         target = torch.empty_like(source)
-        sides["copy"] = (lambda: target.copy_(source), ())
+        sides["copy"] = Side(lambda: target.copy_(source), (), None)
     return sides
 
 
 def is_wrong(case, sides):
     """Whether a gradient of ours is farther from PyTorch's than roundings of 16 bits explain."""
-    for ours, theirs in zip(sides["heddle"][1], sides["torch"][1]):
+    for ours, theirs in zip(sides["heddle"].gradients, sides["torch"].gradients):
         if (ours.float() - theirs.float()).norm() > 0.03 * theirs.float().norm():
             return True
     return False
@@ -142,11 +144,11 @@ def measure(case, bursts, flush):
     sides, times = prepared(case), collections.defaultdict(list)
     for _ in range(bursts):
         for i in range(11):
-            for name, (replay, _) in sides.items():
+            for name, side in sides.items():
                 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 flush.zero_()
                 start.record()
-                replay()
+                side.replay()
                 end.record()
                 end.synchronize()
                 if i > 0:

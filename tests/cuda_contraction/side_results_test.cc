@@ -1,5 +1,5 @@
-// Epilogues that also compute results from values in memory alone (passes/fusion/side_values.h): the gradient of an
-// activation beside the activation itself.
+// Epilogues that also compute results from values in memory alone (passes/fusion/operand_producers.h): the gradient of
+// an activation with the activation itself.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,41 +14,37 @@ struct Backward {
   bool summed = true;  // rows of the gradient are summed, as for a bias
 };
 
-// The gradient of h = silu(g) * u for g and u, from that of h, which is a product; and h again for the gradient of the
-// next weight.
+// The gradient of h = relu(g)^2 * u for g and u, from that of h, which is a product; and h again for the gradient of
+// the next weight.
 std::string text_of(const Backward& p) {
   std::string text = fmt::format(R"(graph g(%x: {0}[{1},{3}], %g: {0}[{1},{2}], %u: {0}[{1},{2}]) {{
       %w = constant {{value = {0}[{3},{2}]{{1}}}}
-      %one = constant {{value = f32[]{{1}}}}
+      %zero = constant {{value = f32[]{{0}}}}
+      %two = constant {{value = f32[]{{2}}}}
       %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : {0}[{1},{2}]
       %1 = cast(%0) {{to = f32}} : f32[{1},{2}]
       %2 = cast(%g) {{to = f32}} : f32[{1},{2}]
       %3 = cast(%u) {{to = f32}} : f32[{1},{2}]
-      %4 = broadcast(%one) {{shape = [{1},{2}], dims = []}} : f32[{1},{2}]
-      %5 = neg(%2) : f32[{1},{2}]
-      %6 = exp(%5) : f32[{1},{2}]
-      %7 = add(%4, %6) : f32[{1},{2}]
-      %8 = div(%4, %7) : f32[{1},{2}]
-      %9 = mul(%2, %8) : f32[{1},{2}]
-      %10 = mul(%9, %3) : f32[{1},{2}]
-      %11 = cast(%10) {{to = {0}}} : {0}[{1},{2}]
-      %12 = mul(%1, %9) : f32[{1},{2}]
-      %13 = cast(%12) {{to = {0}}} : {0}[{1},{2}]
-      %14 = sub(%4, %8) : f32[{1},{2}]
-      %15 = mul(%2, %14) : f32[{1},{2}]
-      %16 = add(%4, %15) : f32[{1},{2}]
-      %17 = mul(%8, %16) : f32[{1},{2}]
-      %18 = mul(%1, %3) : f32[{1},{2}]
-      %19 = mul(%18, %17) : f32[{1},{2}]
-      %20 = cast(%19) {{to = {0}}} : {0}[{1},{2}]
+      %4 = broadcast(%zero) {{shape = [{1},{2}], dims = []}} : f32[{1},{2}]
+      %5 = max(%2, %4) : f32[{1},{2}]
+      %6 = mul(%5, %5) : f32[{1},{2}]
+      %7 = mul(%6, %3) : f32[{1},{2}]
+      %8 = cast(%7) {{to = {0}}} : {0}[{1},{2}]
+      %9 = mul(%1, %6) : f32[{1},{2}]
+      %10 = cast(%9) {{to = {0}}} : {0}[{1},{2}]
+      %11 = broadcast(%two) {{shape = [{1},{2}], dims = []}} : f32[{1},{2}]
+      %12 = mul(%5, %11) : f32[{1},{2}]
+      %13 = mul(%12, %3) : f32[{1},{2}]
+      %14 = mul(%1, %13) : f32[{1},{2}]
+      %15 = cast(%14) {{to = {0}}} : {0}[{1},{2}]
 )",
                                  p.type, p.m, p.n, p.k);
-  if (!p.summed) return text + "return \"u\" = %13, \"g\" = %20, \"h\" = %11 }";
+  if (!p.summed) return text + "return \"u\" = %10, \"g\" = %15, \"h\" = %8 }";
   return text + fmt::format(R"(
-      %21 = reshape(%20) {{shape = [{1},16,{2}]}} : {0}[{1},16,{2}]
+      %21 = reshape(%15) {{shape = [{1},16,{2}]}} : {0}[{1},16,{2}]
       %22 = cast(%21) {{to = f32}} : f32[{1},16,{2}]
       %23 = reduce(%22) {{dims = [1], kind = "sum"}}
-      return "g" = %20, "h" = %11, "rows" = %23 }})",
+      return "g" = %15, "h" = %8, "rows" = %23 }})",
                             p.type, p.m / 16, p.n);
 }
 

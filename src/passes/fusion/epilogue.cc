@@ -7,16 +7,15 @@
 #include "ir/analysis/gated_product.h"
 #include "ir/analysis/partial_reduction.h"
 #include "passes/fusion/context.h"
-#include "passes/fusion/side_values.h"
+#include "passes/fusion/operand_producers.h"
 
 namespace heddle::passes {
 namespace {
 
 using Role = FusionContext::Role;
 
-constexpr size_t kMostKernelNodes = 128;  // of one kernel: epilogues are parts of larger texts
-constexpr size_t kMostReaders = 1024;     // that are looked at
-constexpr int kMostViews = 4;             // of reshapes and casts that are looked through
+constexpr size_t kMostReaders = 1024;  // that are looked at
+constexpr int kMostViews = 4;          // of reshapes and casts that are looked through
 
 // Whether a change of layout of a convolution's result makes neighbouring columns neighbouring pixels of a row: vectors
 // of the results are interleaved in registers.
@@ -49,12 +48,6 @@ bool is_store_layout(Op op) {
   return op == Op::kReshape || op == Op::kTranspose || op == Op::kReverse;
 }
 
-// A lookup of one row by an index that is made outside: an item of a sequence in the body of a loop.
-bool is_one_row(const FusionContext& c, const Node& node) {
-  return element_count(c.graph.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
-         c.role[c.graph.value(node.inputs[1]).producer] != Role::kMemory;
-}
-
 // Grows the epilogue of one anchor from its result outwards, in topological order.
 class Epilogue {
  public:
@@ -83,8 +76,7 @@ class Epilogue {
       c_.decide(reason.empty(), "epilogue", id, anchor_, reason.empty() ? accepted(id) : reason);
       if (reason.empty() && !reduces(id)) enqueue_users(graph_.node(id).outputs[0]);
     }
-    if (target_.has_tensor_cores()) take_side_values();
-    take_sides();
+    producers().take();
   }
 
  private:
@@ -287,8 +279,8 @@ class Epilogue {
     return "storing the narrower type moves fewer bytes";
   }
 
-  // How many nodes the kernel has, which the compiler sees as one text.
-  bool is_full() const { return c_.partition.nodes(c_.partition.cluster_of(anchor_)).size() >= kMostKernelNodes; }
+  OperandProducers producers() const { return {c_, anchor_, count_, target_}; }
+  bool is_full() const { return producers().is_full(); }
 
   bool join(NodeId id) {
     const Node& node = graph_.node(id);
@@ -308,14 +300,10 @@ class Epilogue {
     return true;
   }
 
-  std::optional<SideValues> side_values(ValueId v, NodeId reader) const {
-    return find_side_values(c_, v, anchor_, count_,
-                            [&](NodeId id) { return id == reader || c_.partition.same(id, anchor_); });
-  }
   // Whether the epilogue can compute the operand `v` of `reader` itself, and what becomes of the reader's result is
   // stored in 16 bits.
   bool is_computed_beside(ValueId v, NodeId reader) const {
-    return target_.has_tensor_cores() && ends_narrow(graph_.node(reader).outputs[0]) && side_values(v, reader);
+    return ends_narrow(graph_.node(reader).outputs[0]) && producers().can_compute(v, reader);
   }
   bool ends_narrow(ValueId v, int depth = 0) const {
     if (size_of(graph_.dtype(v)) <= 2) return true;
@@ -325,64 +313,6 @@ class Epilogue {
              if (partial_reduction(id)) return true;
              return (ir::is_elementwise(node.op) || node.op == Op::kReshape) && ends_narrow(node.outputs[0], depth + 1);
            });
-  }
-
-  // Takes operands of the epilogue that elementwise nodes compute from values in memory, with further results of these.
-  void take_side_values() {
-    const std::vector<NodeId> nodes = c_.partition.nodes(c_.partition.cluster_of(anchor_));
-    for (const NodeId reader : nodes) {
-      if (reader == anchor_ || c_.role[reader] != Role::kEpilogue) continue;
-      for (const ValueId v : graph_.node(reader).inputs) {
-        const NodeId producer = graph_.value(v).producer;
-        if (c_.role[producer] != Role::kMemory || c_.partition.same(producer, anchor_)) continue;
-        const std::optional<SideValues> found = side_values(v, reader);
-        if (!found || nodes.size() + found->nodes.size() > kMostKernelNodes) continue;
-        for (const NodeId id : found->nodes) {
-          if (!c_.partition.merge(id, anchor_)) break;
-          c_.role[id] = Role::kEpilogue;
-        }
-        c_.decide(true, "epilogue", producer, anchor_,
-                  fmt::format("it makes an operand of the epilogue from values in memory, and {} more results",
-                              found->results));
-      }
-    }
-  }
-
-  // What makes other operands of the epilogue, for the epilogue alone and one element for each of its elements at most:
-  // broadcasts, slices, lookups of a row, iotas and cheap arithmetic of outside values. From the readers upwards.
-  void take_sides() {
-    std::priority_queue<NodeId> open;
-    const auto open_inputs = [&](NodeId id) {
-      for (const ValueId v : graph_.node(id).inputs) open.push(graph_.value(v).producer);
-    };
-    for (const NodeId id : c_.partition.nodes(c_.partition.cluster_of(anchor_))) {
-      if (id != anchor_) open_inputs(id);
-    }
-    for (NodeId last = anchor_; !open.empty();) {
-      const NodeId id = open.top();
-      open.pop();
-      if (id == last || c_.role[id] != Role::kMemory || is_full() || !is_side(id)) continue;
-      last = id;
-      if (!c_.partition.merge(id, anchor_)) continue;
-      c_.role[id] = Role::kEpilogue;
-      c_.decide(true, "epilogue", id, anchor_, "it makes an operand of the epilogue and nothing else");
-      open_inputs(id);
-    }
-  }
-
-  bool is_side(NodeId id) const {
-    const Node& node = graph_.node(id);
-    const ValueId v = node.outputs[0];
-    const auto inside = [&](NodeId user) { return user != anchor_ && c_.partition.same(user, anchor_); };
-    if (c_.is_output[v] || !std::all_of(c_.users[v].begin(), c_.users[v].end(), inside)) return false;
-    if (node.op == Op::kReshape) {
-      // A reshape of a value from outside is a view and costs nothing there.
-      return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
-    }
-    if (node.op == Op::kGather) return is_one_row(c_, node);
-    const bool is_cheap = ir::is_elementwise(node.op) && !ir::is_costly(node.op);
-    const bool has_form = is_cheap || node.op == Op::kBroadcast || node.op == Op::kSlice || node.op == Op::kIota;
-    return has_form && element_count(graph_.shape(v)) <= count_;
   }
 
   FusionContext& c_;

@@ -54,10 +54,10 @@ std::string reject_reductions(const WgmmaConfig& c, const WgmmaProblem& p) {
   if (c.splits > 1 || c.swapped || c.tile_n % tile::kGemmPartialColumns != 0) {
     return "neighbours are reduced in fragments of whole sums, 32 columns and more";
   }
-  constexpr int kMostBesideOthers = 96;  // rows at any address; addresses of views; rows of several results
+  constexpr int kMostBesideOthers = 96;  // rows at any address; addresses of views
   const bool rows = store_of(p, c) == GemmStore::kRows, cluster = c.cluster_m * c.cluster_n > 1;
   const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;
-  if (((rows || p.views || p.by_rows) && sums > kMostBesideOthers) || (cluster && (rows || p.split))) {
+  if (((rows || p.views) && sums > kMostBesideOthers) || (cluster && (rows || p.split))) {
     return "sums and what is reduced exceed the registers";
   }
   return {};

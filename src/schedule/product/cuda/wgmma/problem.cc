@@ -108,7 +108,7 @@ bool is_by_rows(const ProductTask& task, std::optional<ExprId> residual) {
     const auto place = affine_place(e, load.index);
     narrow += place && (*place)[1] != 0 && (*place)[2] == 1 ? 1 : 0;
   }
-  return !e.gate && (e.stores.size() > 1 || (narrow > 1 && e.reductions.empty()));
+  return e.reductions.empty() && !e.gate && (e.stores.size() > 1 || narrow > 1);
 }
 
 // What wgmma multiplies, and the first result as a matrix.

@@ -1,6 +1,9 @@
-#include "passes/fusion/side_values.h"
+#include "passes/fusion/operand_producers.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <queue>
 #include <set>
 #include <unordered_set>
 
@@ -14,6 +17,20 @@ constexpr size_t kMostSideNodes = 32, kMostSideOperands = 2;  // operands as lar
 constexpr int kMostSideResults = 2;
 constexpr int64_t kSmallPart = 16;  // a value with this part of the result's elements costs little wherever it is made
 
+// The few warps of an epilogue compute exponentials and the like more slowly than a kernel of its own, which fills the
+// device, loads and stores the same values (docs/notes/h200/training-steps.md).
+bool is_cheap(const Node& node) {
+  return ir::is_elementwise(node.op) && !ir::is_costly(node.op);
+}
+
+// Elementwise nodes that an epilogue can compute, from the last to the first; those whose results leave the epilogue
+// first.
+struct SideValues {
+  std::vector<NodeId> nodes;
+  int results = 0;
+};
+
+// Finds the nodes that compute a value, and those that compute 16-bit results for others from the same values.
 class SideFinder {
  public:
   SideFinder(const FusionContext& c, NodeId anchor, int64_t count, const std::function<bool(NodeId)>& inside)
@@ -34,7 +51,7 @@ class SideFinder {
   bool may_be_taken(NodeId id) const {
     const Node& node = graph_.node(id);
     const bool is_free = c_.role[id] == Role::kMemory && !inside_(id) && node.outputs.size() == 1;
-    const bool has_form = ir::is_elementwise(node.op) || node.op == Op::kReshape ||
+    const bool has_form = is_cheap(node) || node.op == Op::kReshape || node.op == Op::kIota ||
                           (node.op == Op::kBroadcast && is_small(node.inputs[0]));
     return is_free && has_form && element_count(graph_.shape(node.outputs[0])) == count_;
   }
@@ -98,6 +115,17 @@ class SideFinder {
   std::set<ValueId> operands_;
 };
 
+// A lookup of one row by an index that is made outside: an item of a sequence in the body of a loop.
+bool is_one_row(const FusionContext& c, const Node& node) {
+  return element_count(c.graph.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
+         c.role[c.graph.value(node.inputs[1]).producer] != Role::kMemory;
+}
+
+std::optional<SideValues> find(const FusionContext& c, NodeId anchor, int64_t count, ValueId v, NodeId reader) {
+  const std::function<bool(NodeId)> inside = [&](NodeId id) { return id == reader || c.partition.same(id, anchor); };
+  return SideFinder(c, anchor, count, inside).find(v);
+}
+
 }  // namespace
 
 bool waits_for(const FusionContext& c, NodeId later, NodeId earlier) {
@@ -117,9 +145,72 @@ bool waits_for(const FusionContext& c, NodeId later, NodeId earlier) {
   return false;
 }
 
-std::optional<SideValues> find_side_values(const FusionContext& context, ValueId v, NodeId anchor, int64_t count,
-                                           const std::function<bool(NodeId)>& inside) {
-  return SideFinder(context, anchor, count, inside).find(v);
+bool OperandProducers::can_compute(ValueId v, NodeId reader) const {
+  return target_.has_tensor_cores() && find(c_, anchor_, count_, v, reader).has_value();
+}
+
+void OperandProducers::take() {
+  if (target_.has_tensor_cores()) take_elementwise();
+  take_own();
+}
+
+bool OperandProducers::is_full() const {
+  return c_.partition.nodes(c_.partition.cluster_of(anchor_)).size() >= kMostKernelNodes;
+}
+
+void OperandProducers::take_elementwise() {
+  const std::vector<NodeId> nodes = c_.partition.nodes(c_.partition.cluster_of(anchor_));
+  for (const NodeId reader : nodes) {
+    if (reader == anchor_ || c_.role[reader] != Role::kEpilogue) continue;
+    for (const ValueId v : graph_.node(reader).inputs) {
+      const NodeId producer = graph_.value(v).producer;
+      if (c_.role[producer] != Role::kMemory || c_.partition.same(producer, anchor_)) continue;
+      const std::optional<SideValues> found = find(c_, anchor_, count_, v, reader);
+      if (!found || nodes.size() + found->nodes.size() > kMostKernelNodes) continue;
+      for (const NodeId id : found->nodes) {
+        if (!c_.partition.merge(id, anchor_)) break;
+        c_.role[id] = Role::kEpilogue;
+      }
+      c_.decide(true, "epilogue", producer, anchor_,
+                fmt::format("it makes an operand of the epilogue from values in memory, and {} more results",
+                            found->results));
+    }
+  }
+}
+
+// From the readers upwards.
+void OperandProducers::take_own() {
+  std::priority_queue<NodeId> open;
+  const auto open_inputs = [&](NodeId id) {
+    for (const ValueId v : graph_.node(id).inputs) open.push(graph_.value(v).producer);
+  };
+  for (const NodeId id : c_.partition.nodes(c_.partition.cluster_of(anchor_))) {
+    if (id != anchor_) open_inputs(id);
+  }
+  for (NodeId last = anchor_; !open.empty();) {
+    const NodeId id = open.top();
+    open.pop();
+    if (id == last || c_.role[id] != Role::kMemory || is_full() || !is_own(id)) continue;
+    last = id;
+    if (!c_.partition.merge(id, anchor_)) continue;
+    c_.role[id] = Role::kEpilogue;
+    c_.decide(true, "epilogue", id, anchor_, "it makes an operand of the epilogue and nothing else");
+    open_inputs(id);
+  }
+}
+
+bool OperandProducers::is_own(NodeId id) const {
+  const Node& node = graph_.node(id);
+  const ValueId v = node.outputs[0];
+  const auto inside = [&](NodeId user) { return user != anchor_ && c_.partition.same(user, anchor_); };
+  if (c_.is_output[v] || !std::all_of(c_.users[v].begin(), c_.users[v].end(), inside)) return false;
+  if (node.op == Op::kReshape) {
+    // A reshape of a value from outside is a view and costs nothing there.
+    return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
+  }
+  if (node.op == Op::kGather) return is_one_row(c_, node);
+  const bool has_form = is_cheap(node) || node.op == Op::kBroadcast || node.op == Op::kSlice || node.op == Op::kIota;
+  return has_form && element_count(graph_.shape(v)) <= count_;
 }
 
 }  // namespace heddle::passes
