@@ -6,15 +6,24 @@ EXPECTED = {"train_text": ["", "25", "parameters", "backward", "saved", "loss", 
             "own_kernel": ["", "", "", "largest error", "notebook.gated", "loss"]}
 
 
-class Notebooks(notebooks.Notebooks):
-    expected = EXPECTED
-
-
-if __name__ == "__main__":
+def register():
+    """The backend by its name, as an installed package does."""
     import test_torch_backend  # noqa: F401  it ends the program where there is no torch
     import torch
 
     import heddle.torch
 
-    torch._dynamo.register_backend(heddle.torch.heddle_backend, name="heddle")  # as an installed package does
+    torch._dynamo.register_backend(heddle.torch.heddle_backend, name="heddle")
+
+
+class Notebooks(notebooks.Notebooks):
+    expected = EXPECTED
+
+    @classmethod
+    def setUpClass(cls):
+        register()
+
+
+if __name__ == "__main__":
+    register()
     notebooks.main(EXPECTED)

@@ -63,7 +63,6 @@ CASES = (("AdamW", {}), ("AdamW", {"amsgrad": True, "maximize": True}), ("Adam",
          ("SGD", {"momentum": 0.9, "maximize": True}), ("SGD", {"momentum": 0.9, "nesterov": True}))
 
 
-@unittest.skipIf(EMULATED, "torch has no emulated GPU")
 class Steps(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)

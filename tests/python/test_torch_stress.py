@@ -3,6 +3,7 @@
 HEDDLE_ALL_INSTANCES=1 takes 300 modules, and counts at which a leak of a kilobyte a time would show.
 """
 import copy
+import ctypes
 import gc
 import os
 import random
@@ -100,7 +101,9 @@ class RandomModules(test_torch_backend.Backend):
 
 
 def resident_bytes():
+    """Without free memory between blocks in use, which differs by some 50 KB for each compiled module."""
     gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -129,14 +132,17 @@ class Memory(test_torch_backend.Backend):
             torch.compile(module, **words)(x).sum().backward()
             with torch.no_grad():
                 torch.compile(module, **words)(x)
-        mine = self.growth(work, 200 if ALL else 9)
+
+        def theirs():
+            return self.growth(lambda i: work(i, backend="aot_eager"), 100) if ALL else 0
+        before, mine = theirs(), self.growth(work, 200 if ALL else 9)
         self.assertLessEqual(sum(type(one) is CompiledGraph for one in gc.get_objects()), 6)
         traced = self.traced_modules()
         for i in range(3):
             work(i)
         self.assertLessEqual(self.traced_modules(), traced)
-        if ALL:  # PyTorch itself keeps some 300 KB of each
-            self.assertLess(mine - self.growth(lambda i: work(i, backend="aot_eager"), 100), 1 << 18)
+        if ALL:  # PyTorch itself keeps more of each, the more there were
+            self.assertLess(mine - (before + theirs()) / 2, 1 << 16)
 
     def test_plans_that_are_loaded(self):
         with tempfile.TemporaryDirectory() as folder:

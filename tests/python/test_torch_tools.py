@@ -6,6 +6,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from unittest import mock
 
 import test_torch_backend  # it ends the program where there is no torch
 import torch
@@ -74,6 +75,13 @@ class WarmStart(test_torch_backend.Backend):
             return [compiled(torch.arange(float(rows))) for rows in (3, 5)]
         first, second, _ = self.twice(run)
         torch.testing.assert_close(second, first)
+
+    def test_another_pytorch_makes_entries_of_its_own(self):
+        for version, hits in (("a", 0), ("b", 0), ("a", 1)):
+            torch._dynamo.reset()
+            with mock.patch.object(torch, "__version__", f"2.99.0+{version}"), mock.patch.object(torch.version, "git_version", "0"):
+                self.compiled(torch.tanh)(torch.randn(3))
+            self.assertEqual(self.hits(), hits)
 
     def test_options_of_the_later_run_hold(self):
         def function(x):

@@ -53,7 +53,7 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     """What torch.compile calls for each graph of Dynamo's."""
     from torch._dynamo.backends.common import aot_autograd
     from heddle.torch.attention import keep_attention_whole, trains
-    from heddle.torch.decompositions import table
+    from heddle.torch.decompositions import Table
     from heddle.torch.large_logits import divide_large_logits
     from heddle.torch.warm_start import caching, compiler
 
@@ -62,7 +62,7 @@ def compile_graph(module: Any, inputs: Sequence[Any], *, mode: Optional[str] = N
     divide_large_logits(module)
     build = partial(build_graph, options=dict(options or {}), tunes=(mode or "").startswith("max-autotune"))
     run = aot_autograd(fw_compiler=compiler("forward", build, _weights), bw_compiler=compiler("backward", build, _weights),
-                       inference_compiler=compiler("inference", build, _weights), decompositions=table(trains(inputs)),
+                       inference_compiler=compiler("inference", build, _weights), decompositions=Table(trains(inputs)),
                        partition_fn=partial(partitioned, budget=(options or {}).get("memory_budget")), keep_inference_input_mutations=True)
     with caching(module, build, options or {}):
         compiled = run(module, inputs)

@@ -31,4 +31,3 @@ def make_numbers_operators(module: GraphModule, device: torch.device) -> None:
         for one in (node, source):
             if not one.users:
                 graph.erase_node(one)
-    module.recompile()

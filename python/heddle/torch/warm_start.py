@@ -103,11 +103,14 @@ def caching(module: GraphModule, build: Build, options: Mapping[str, Any]) -> It
 
 @contextlib.contextmanager
 def _keys_without_inductor() -> Iterator[None]:
-    """Keys of entries tell Inductor's code generators, which take a tenth of a second process to import. No entry here has
-    code of theirs. Versions of torch whose keys are made otherwise are left alone."""
+    """Keys of entries tell Inductor's code generators and, by a hash of some 2,500 files, PyTorch's source, which take a tenth of a
+    second process. No entry here has code of the generators, and a release's version tells its source. Versions of torch whose keys
+    are made otherwise are left alone."""
     from torch._inductor import codecache, config
 
     changes = [(vars(codecache), "init_backend_registration", lambda: None), (vars(config), "_cache_config_serializer", None)]
+    if torch.version.git_version and "git" not in torch.__version__:  # not built from a source that may change
+        changes.append((vars(codecache), "torch_key", lambda: f"{torch.__version__} {torch.version.git_version}".encode()))
     found = [(names, name, names[name], value) for names, name, value in changes if name in names]
     try:
         for names, name, _, value in found:

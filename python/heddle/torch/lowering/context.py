@@ -161,21 +161,21 @@ def dim_of(dim: int, rank: int) -> int:
 
 def promoted(*arguments: Any, to_float: bool = False) -> str:
     """The dtype that PyTorch computes an elementwise operator in."""
-    def typical(argument: Any) -> Any:
-        # Tensors of rank 0 give way to others, and numbers to both.
-        if isinstance(argument, Value):
-            return torch.empty([1] * len(argument.shape), dtype=_TORCH_DTYPES[argument.dtype], device="meta")
-        return argument
-    dtype = _result_type([typical(a) for a in arguments if a is not None])
+    kinds = tuple([(a.dtype, len(a.shape) > 0) if isinstance(a, Value) else type(a) for a in arguments if a is not None])
+    dtype = _result_type(kinds, torch.get_default_dtype())
     if to_float and not dtype.is_floating_point:
         dtype = torch.get_default_dtype()
     return dtype_name(dtype)
 
 
-def _result_type(arguments: Sequence[Any]) -> torch.dtype:
+@functools.cache
+def _result_type(kinds: Sequence[Any], _default: torch.dtype) -> torch.dtype:
+    """`kinds`: the dtype of a tensor with whether it has dimensions, or the type of a number. Tensors of rank 0 give way to
+    others, and numbers to both."""
     from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
-    return elementwise_dtypes(*arguments, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1]
+    typical = [torch.empty([1] * kind[1], dtype=_TORCH_DTYPES[kind[0]], device="meta") if isinstance(kind, tuple) else kind(1) for kind in kinds]
+    return elementwise_dtypes(*typical, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)[1]
 
 
 def count(shape: Sequence[int]) -> int:
