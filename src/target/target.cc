@@ -191,7 +191,7 @@ const TargetTraits& Target::traits() const {
 }
 
 bool Target::multiplies_bytes() const {
-  return of_kind(kind, cpu.avx512_vnni, false);
+  return of_kind(kind, cpu.avx512_vnni, cuda.has_tensor_cores());
 }
 
 bool Target::multiplies_unsigned() const {

@@ -304,6 +304,7 @@ class Epilogue {
       }
       return v == result || inside_.contains(v) || node->op == Op::kConstant || node->op == Op::kParameter;
     };
+    if (is_small_int(result)) return {};  // products read it so
     if (is_small_int(narrow) && !is_used_inside(result, narrow)) return "its readers dequantise the smaller type";
     const bool stored = is_stored(narrow, id);
     for (NodeId user : c_.users[result]) {

@@ -96,8 +96,9 @@ class Product {
       if (!is_per_result(side, side.operand.scale) || (integers && side.operand.scale)) return false;
     }
     // Filters are packed ahead.
-    if (is_conv() && (!sides_[1].constant || node_.attrs.has("filters"))) return false;
-    return target_.multiplies_bytes() || target_.multiplies_shorts();
+    const bool packs = sides_[1].constant && !node_.attrs.has("filters");
+    if (is_conv() && (!packs || !target_.multiplies_shorts())) return false;
+    return by_bytes() || target_.multiplies_shorts();
   }
 
   bool pads() const {

@@ -80,7 +80,7 @@ ValueId centred(ir::Builder& b, const Dequantized& operand) {
 
 namespace {
 
-// The quotient of a value and a positive constant, where the value is a sum of scaled integer products and other terms:
+// The quotient of a value and a positive constant, where the value is a sum of scaled integers and other terms:
 // the quotient of their scales, which is a constant. nullopt if the value is something else.
 class ScaledQuotient {
  public:
@@ -89,7 +89,7 @@ class ScaledQuotient {
 
   std::optional<ValueId> run(ValueId v) {
     const auto result = of(v, 0);
-    return has_product_ ? result : std::nullopt;
+    return has_integers_ ? result : std::nullopt;
   }
 
  private:
@@ -125,7 +125,7 @@ class ScaledQuotient {
       if (!scale || !finder_.is_constant(scale->value) || cast.op != Op::kCast || !is_int(graph_.dtype(cast.inputs[0]))) {
         continue;
       }
-      has_product_ = has_product_ || graph_.dtype(cast.inputs[0]) == DType::kI32;
+      has_integers_ = true;
       return b_.mul(node.inputs[i], spread(*scale, node.inputs[1 - i]));
     }
     return std::nullopt;
@@ -141,7 +141,7 @@ class ScaledQuotient {
   const ir::Graph& graph_;
   const QuantParameter& divisor_;
   ir::Builder b_;
-  bool has_product_ = false;
+  bool has_integers_ = false;
 };
 
 // x / scale in f64, rounded to f32, as a division in f32.

@@ -29,6 +29,10 @@ DType element_of(Words words, bool is_a) {
   return words == Words::kShorts ? DType::kI16 : is_a ? DType::kU8 : DType::kI8;
 }
 
+std::string words_label(Words words, DType a, DType b) {
+  return words == Words::kNone ? "" : fmt::format(" {} x {}", to_string(a), to_string(b));
+}
+
 Words words_for(DType a, DType b, const Target& target) {
   const auto small = [](DType t) { return t == DType::kI8 || t == DType::kU8 || t == DType::kI16; };
   if (!small(a) || !small(b)) return Words::kNone;

@@ -74,9 +74,9 @@ ScheduledGroup finish(ContractionBuilder& builder, ScheduledGroup result, const 
 }
 
 // The label of a convolution whose shape counts channels in words.
-std::string label_of(tile::ConvShape s, int64_t channels) {
-  s.c = channels;
-  return conv_label(s);
+std::string label_of(tile::ConvShape s, const ConvDesc& conv) {
+  s.c = conv.channels;
+  return conv_label(s) + words_label(conv.words, conv.x, conv.w);
 }
 
 ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
@@ -121,7 +121,7 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
                           return at;
                         });
   builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, "conv " + label_of(s, channels), flops);
+  return finish(builder, std::move(result), config, "conv " + label_of(s, conv), flops);
 }
 
 ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
@@ -415,7 +415,7 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
                             return image_index(pool, y, image, pixel, channel);
                           });
   }
-  const std::string label = "conv " + label_of(s, desc.channels);
+  const std::string label = "conv " + label_of(s, desc);
   builder.desc().problem = std::move(desc);
   return finish(builder, std::move(result), config, label, flops);
 }

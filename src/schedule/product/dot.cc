@@ -41,7 +41,8 @@ class DotScheduler {
     make_a(desc, compute, width, loops);
     make_b(desc, width, loops);
     make_epilogue(desc.shape, compute);
-    const std::string label = p_.label() + builder_.epilogue_label();
+    const std::string types = words_label(words_, graph_.dtype(p_.a_view.value), graph_.dtype(p_.b_view.value));
+    const std::string label = p_.label() + types + builder_.epilogue_label();
     builder_.desc().problem = std::move(desc);
     ScheduledGroup result;
     result.notes.push_back(label + ": " + config.reason);

@@ -56,18 +56,20 @@ TILE_INLINE native_words widen_shorts(half_shorts a) {
 // The low parts of the lanes move to the front of each half of the register, then the halves to each other.
 typedef char all_bytes __attribute__((vector_size(32)));
 typedef int four_words __attribute__((vector_size(16)));
+typedef long long four_quads __attribute__((vector_size(32)));
 TILE_INLINE sixteen_bytes narrow_to_bytes(native_words a) {
   const all_bytes order = {0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
                            0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-  const auto both = (native_words)__builtin_ia32_pshufb256((all_bytes)a, order);
-  return (sixteen_bytes)four_words{both[0], both[4], 0, 0};
+  const auto both = (four_quads)__builtin_ia32_pshufb256((all_bytes)a, order);
+  const auto low = (four_words)two_quads{both[0], both[1]}, high = (four_words)two_quads{both[2], both[3]};
+  return (sixteen_bytes)__builtin_shufflevector(low, high, 0, 4, 1, 5);
 }
 TILE_INLINE half_shorts narrow_to_shorts(native_words a) {
-  typedef long long quads __attribute__((vector_size(32)));
   const all_bytes order = {0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1,
                            0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1};
-  const auto both = (quads)__builtin_ia32_pshufb256((all_bytes)a, order);
-  return (half_shorts)two_quads{both[0], both[2]};
+  const auto both = (four_quads)__builtin_ia32_pshufb256((all_bytes)a, order);
+  const four_quads joined = __builtin_shufflevector(both, both, 0, 2, 1, 3);
+  return (half_shorts)two_quads{joined[0], joined[1]};
 }
 #endif
 
