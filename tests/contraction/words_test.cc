@@ -29,7 +29,7 @@ TEST(Words, ProductsOfWeights) {
         %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = i32}} : i32[{2},{3}]
         return "y" = %0
       }})",
-                                   a, b, m, n, k));
+                             a, b, m, n, k));
     }
   }
 }
@@ -44,14 +44,14 @@ TEST(Words, ProductsOfTwoValues) {
         %2 = dot(%1, %w) {{lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{3}], out = i32}} : i32[2,3,11,13]
         return "y" = %2
       }})",
-                                   a, b, shape, contract));
+                             a, b, shape, contract));
     }
     check_next(fmt::format(R"(graph g(%x: {0}[6,5,7], %w: {1}[5,7,9]) {{
       %0 = transpose(%x) {{perm = [2,0,1]}} : {0}[7,6,5]
       %1 = dot(%0, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [0,2], rhs_contract = [1,0], out = i32}} : i32[6,9]
       return "y" = %1
     }})",
-                                 a, b));
+                           a, b));
   }
 }
 
@@ -80,8 +80,8 @@ struct Conv {
 };
 
 TEST(Words, Convolutions) {
-  const Conv convs[] = {{8, 20, 1, 1, 1, 1, 0, 9},  {5, 33, 1, 3, 1, 1, 1, 11}, {3, 16, 1, 7, 2, 1, 3, 19},
-                        {16, 24, 1, 3, 2, 1, 1, 14}, {12, 8, 2, 3, 1, 2, 2, 13}, {10, 15, 5, 3, 1, 1, 1, 8},
+  const Conv convs[] = {{8, 20, 1, 1, 1, 1, 0, 9},   {5, 33, 1, 3, 1, 1, 1, 11},   {3, 16, 1, 7, 2, 1, 3, 19},
+                        {16, 24, 1, 3, 2, 1, 1, 14}, {12, 8, 2, 3, 1, 2, 2, 13},   {10, 15, 5, 3, 1, 1, 1, 8},
                         {24, 24, 24, 3, 1, 1, 1, 9}, {35, 35, 35, 5, 2, 1, 2, 12}, {4, 40, 1, 3, 1, 1, 0, 10}};
   size_t turn = 0;
   for (const Conv& c : convs) {
@@ -92,8 +92,8 @@ TEST(Words, Convolutions) {
         %0 = conv(%x, %w) {{strides = [{7},{7}], low = [{8},{8}], high = [{8},{8}], dilations = [{9},{9}], lhs_dilations = [1,1], groups = {10}, layout = "nhwc", out = i32}} : i32[2,{11},{11},{4}]
         return "y" = %0
       }})",
-                             a, b, c.size, c.channels, c.features, c.channels / c.groups, c.kernel, c.stride, c.low, c.dilation,
-                             c.groups, out),
+                             a, b, c.size, c.channels, c.features, c.channels / c.groups, c.kernel, c.stride, c.low,
+                             c.dilation, c.groups, out),
                  turn++ % 3 == 0 ? 3 : 0);
     }
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -53,6 +54,36 @@ bool is_store_layout(Op op) {
 bool is_one_row(const FusionContext& c, const Node& node) {
   return element_count(c.graph.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
          c.role[c.graph.value(node.inputs[1]).producer] != Role::kMemory;
+}
+
+bool is_small_int(const ir::Graph& graph, ValueId v) {
+  return is_int(graph.dtype(v)) && size_of(graph.dtype(v)) <= 2;
+}
+
+// Whether `v`, the dequantised value of `narrow`, is a result, becomes quantised again, or meets a value that is at
+// hand by then: one that is `inside` the epilogue or was made before. Until then it meets only constants.
+bool dequantises_for_epilogue(const FusionContext& c, ValueId v, ValueId narrow,
+                              const std::function<bool(ValueId)>& inside, int depth = 0) {
+  constexpr int kLongest = 8;
+  if (c.is_output[v] || depth > kLongest) return true;
+  const auto is_constant = [&](ValueId other) {
+    const Node* node = &c.graph.producer(other);
+    while (node->op == Op::kBroadcast || node->op == Op::kReshape) node = &c.graph.producer(node->inputs[0]);
+    return node->op == Op::kConstant;
+  };
+  return std::any_of(c.users[v].begin(), c.users[v].end(), [&](NodeId id) {
+    const Node& node = c.graph.node(id);
+    if (!ir::is_elementwise(node.op)) return false;
+    if (is_small_int(c.graph, node.outputs[0])) return true;
+    const auto known = [&](ValueId other) { return other == v || is_constant(other); };
+    if (std::all_of(node.inputs.begin(), node.inputs.end(), known)) {
+      return dequantises_for_epilogue(c, node.outputs[0], narrow, inside, depth + 1);
+    }
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId other) {
+      return known(other) || inside(other) ||
+             !waits_for(c, c.graph.value(other).producer, c.graph.value(narrow).producer);
+    });
+  });
 }
 
 // Grows the epilogue of one anchor from its result outwards, in topological order.
@@ -262,33 +293,6 @@ class Epilogue {
     return stored ? "its readers compute it from a value that is stored in any case" : "";
   }
 
-  bool is_small_int(ValueId v) const { return is_int(graph_.dtype(v)) && size_of(graph_.dtype(v)) <= 2; }
-
-  // Whether `v`, the dequantised value of `narrow`, is a result, becomes quantised again, or meets a value that is at
-  // hand by then. Until then it meets only constants.
-  bool is_used_inside(ValueId v, ValueId narrow, int depth = 0) const {
-    constexpr int kLongest = 8;
-    if (c_.is_output[v] || depth > kLongest) return true;
-    const auto is_constant = [&](ValueId other) {
-      const Node* node = &graph_.producer(other);
-      while (node->op == Op::kBroadcast || node->op == Op::kReshape) node = &graph_.producer(node->inputs[0]);
-      return node->op == Op::kConstant;
-    };
-    return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
-      const Node& node = graph_.node(id);
-      if (!ir::is_elementwise(node.op)) return false;
-      if (is_small_int(node.outputs[0])) return true;
-      const auto known = [&](ValueId other) { return other == v || is_constant(other); };
-      if (std::all_of(node.inputs.begin(), node.inputs.end(), known)) {
-        return is_used_inside(node.outputs[0], narrow, depth + 1);
-      }
-      return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId other) {
-        return known(other) || inside_.contains(other) ||
-               !waits_for(c_, graph_.value(other).producer, graph_.value(narrow).producer);
-      });
-    });
-  }
-
   // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows: with
   // values of its own, or with a row or column that is made outside, and not for outside readers of a value that is
   // stored.
@@ -304,8 +308,11 @@ class Epilogue {
       }
       return v == result || inside_.contains(v) || node->op == Op::kConstant || node->op == Op::kParameter;
     };
-    if (is_small_int(result)) return {};  // products read it so
-    if (is_small_int(narrow) && !is_used_inside(result, narrow)) return "its readers dequantise the smaller type";
+    if (is_small_int(graph_, result)) return {};  // products read it so
+    const auto inside = [&](ValueId v) { return inside_.contains(v); };
+    if (is_small_int(graph_, narrow) && !dequantises_for_epilogue(c_, result, narrow, inside)) {
+      return "its readers dequantise the smaller type";
+    }
     const bool stored = is_stored(narrow, id);
     for (NodeId user : c_.users[result]) {
       const Node& node = graph_.node(user);
@@ -410,7 +417,7 @@ class Epilogue {
     }
     if (node.op == Op::kGather) return is_one_row(c_, node);
     // What is quantised is stored so.
-    if (node.op == Op::kCast && is_small_int(v)) return false;
+    if (node.op == Op::kCast && is_small_int(graph_, v)) return false;
     const bool is_cheap = ir::is_elementwise(node.op) && !ir::is_costly(node.op);
     const bool has_form = is_cheap || node.op == Op::kBroadcast || node.op == Op::kSlice || node.op == Op::kIota;
     return has_form && element_count(graph_.shape(v)) <= count_;

@@ -26,8 +26,8 @@ struct Dequantized {
 };
 
 // Recognises dequantised values of the graph that a rewriter emits, by their algebra and not by the operators of a
-// format: casts, a subtraction, a multiplication, and movements of data behind them. find() emits the same movements for
-// the quantised value, and small nodes for the parameters. Those that stay without a reader are dropped.
+// format: casts, a subtraction, a multiplication, and movements of data behind them. find() emits the same movements
+// for the quantised value, and small nodes for the parameters. Those that stay without a reader are dropped.
 class DequantizedFinder {
  public:
   explicit DequantizedFinder(ir::Rewriter& rewriter) : r_(rewriter) {}

@@ -9,19 +9,19 @@ namespace heddle::passes {
 namespace {
 
 // Products of more terms might not fit 32 bits: of differences of a byte and a zero point.
-constexpr int64_t kMostTerms = 32768;
+constexpr int64_t kMostSummed = 32768;
 
 // An operand of a product, and what its dimensions are in it.
 struct Side {
   Dequantized operand;
-  Ints summed;           // dimensions
-  Ints place;            // by dimension, its place in the result; -1 if it is summed
+  Ints summed;            // dimensions
+  Ints place;             // by dimension, its place in the result; -1 if it is summed
   bool constant = false;  // whether q is one
 };
 
-class Product {
+class IntegerProduct {
  public:
-  Product(ir::Rewriter& rewriter, DequantizedFinder& finder, const Node& node, const Target& target)
+  IntegerProduct(ir::Rewriter& rewriter, DequantizedFinder& finder, const Node& node, const Target& target)
       : r_(rewriter), finder_(finder), node_(node), target_(target), b_(finder.builder()) {}
 
   // The product in integers. nullopt if it is not one of dequantised operands.
@@ -90,7 +90,7 @@ class Product {
 
   bool is_supported() const {
     const bool integers = result_type() == DType::kI32;
-    if (!integers && (result_type() != DType::kF32 || terms() > kMostTerms)) return false;
+    if (!integers && (result_type() != DType::kF32 || terms() > kMostSummed)) return false;
     if (sides_[0].constant && sides_[1].constant) return false;
     for (const Side& side : sides_) {
       if (!is_per_result(side, side.operand.scale) || (integers && side.operand.scale)) return false;
@@ -185,7 +185,8 @@ class Product {
   ValueId corrected(ValueId sums, const Side& side, const Side& other, bool centred) {
     const Shape shape = b_.shape(other.operand.q);
     ValueId elements = b_.cast(other.operand.q, DType::kI32);
-    if (centred && other.operand.zero) elements = b_.sub(elements, spread(*other.operand.zero, shape, other.operand.zero->dim));
+    if (centred && other.operand.zero)
+      elements = b_.sub(elements, spread(*other.operand.zero, shape, other.operand.zero->dim));
     const ValueId lines = b_.reduce("sum", elements, other.summed);
     Ints dims;
     for (const int64_t place : other.place) {
@@ -235,7 +236,7 @@ ir::Graph integer_products(const ir::Graph& graph, const PassContext& context) {
   DequantizedFinder finder(rewriter);
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     std::optional<ValueId> result;
-    if (node.op == Op::kDot || node.op == Op::kConv) result = Product(r, finder, node, context.target).run();
+    if (node.op == Op::kDot || node.op == Op::kConv) result = IntegerProduct(r, finder, node, context.target).run();
     if (node.op == Op::kCast) result = requantized(finder, r, node, context.target);
     if (node.op == Op::kMul && context.target.multiplies_shorts() && !context.target.multiplies_bytes()) {
       result = dequantized_from_shorts(finder, r, node);

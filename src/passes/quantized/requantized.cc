@@ -122,7 +122,8 @@ class ScaledQuotient {
     for (size_t i = 0; i < 2; ++i) {
       const auto scale = finder_.parameter(node.inputs[1 - i]);
       const Node& cast = graph_.producer(node.inputs[i]);
-      if (!scale || !finder_.is_constant(scale->value) || cast.op != Op::kCast || !is_int(graph_.dtype(cast.inputs[0]))) {
+      if (!scale || !finder_.is_constant(scale->value) || cast.op != Op::kCast ||
+          !is_int(graph_.dtype(cast.inputs[0]))) {
         continue;
       }
       has_integers_ = true;

@@ -100,7 +100,7 @@ struct GemmDesc {
   GemmOperand a, b;
   Words words = Words::kNone;
   int64_t terms = 0;  // the elements along k
-  ExprPool pool;  // the expressions of computed operands
+  ExprPool pool;      // the expressions of computed operands
 };
 
 struct ConvDesc {

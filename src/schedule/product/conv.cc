@@ -79,11 +79,26 @@ std::string label_of(tile::ConvShape s, const ConvDesc& conv) {
   return conv_label(s) + words_label(conv.words, conv.x, conv.w);
 }
 
+// Makes the shape count channels in words, if the filters are packed ahead and the operands multiply in words.
+void count_words(const ContractionBuilder& builder, tile::ConvShape& s, ConvDesc& desc) {
+  const ir::Graph& graph = builder.graph();
+  const auto& inputs = builder.anchor().inputs;
+  desc.x = graph.dtype(inputs[0]), desc.w = graph.dtype(inputs[1]);
+  desc.channels = s.c;
+  if (graph.constant_of(inputs[1]) != nullptr) desc.words = words_for(desc.x, desc.w, builder.target());
+  s.c = ceil_div(s.c, elements_of(desc.words));
+}
+
+// True if the image consists of what the kernel multiplies.
+bool reads_whole_words(const ConvDesc& desc, DType compute) {
+  const DType element = desc.words == Words::kNone ? compute : element_of(desc.words, true);
+  return desc.x == element && desc.channels % elements_of(desc.words) == 0;
+}
+
 ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
                                   const ConvDesc& conv, DType compute, double flops) {
   const ir::Graph& graph = builder.graph();
   const int64_t channels = conv.channels, elements = elements_of(conv.words);
-  const DType in_words = conv.words == Words::kNone ? compute : element_of(conv.words, true);
   const ir::Node& node = builder.anchor();
   ScheduledGroup result;
   GemmDesc desc;
@@ -106,9 +121,9 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   desc.a.offset = x.offset, desc.a.row = x.pixel, desc.a.col = 1;
   const int64_t most = micro_limits(builder.target()).rows;
   const int64_t rows = builder.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
-  const bool collide = tile::rows_collide(x.pixel * static_cast<int64_t>(size_of(in_words)), rows) && s.o > width;
-  const bool whole = channels % elements == 0 && x.pixel % elements == 0 && x.offset % elements == 0;
-  const bool in_place = desc.a.dtype == in_words && !collide && whole;
+  const bool collide = tile::rows_collide(x.pixel * static_cast<int64_t>(size_of(conv.x)), rows) && s.o > width;
+  const bool whole = reads_whole_words(conv, compute) && x.pixel % elements == 0 && x.offset % elements == 0;
+  const bool in_place = !collide && whole;
   desc.a.form = in_place ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
   desc.b.form = GemmOperand::Form::kPacked;
   desc.b.dtype = graph.dtype(node.inputs[1]);
@@ -367,11 +382,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
                  static_cast<double>(spread);
   const int64_t interleaved = interleaved_columns(builder, s, compute);
   const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
-  desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
-  desc.channels = s.c;
-  if (constant) desc.words = words_for(desc.x, desc.w, builder.target());
-  const int64_t filter = s.k(), elements = elements_of(desc.words);
-  s.c = ceil_div(s.c, elements);
+  const int64_t filter = s.k();
+  count_words(builder, s, desc);
   if (plain && is_pointwise(s) && interleaved == 1) {
     return schedule_pointwise(builder, s, *image, desc, compute, flops);
   }
@@ -390,9 +402,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, *image, config);
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
-  const DType in_words = desc.words == Words::kNone ? compute : element_of(desc.words, true);
-  desc.direct = plain && image->dense(s.groups * desc.channels) && desc.x == in_words && is_unpadded(s) &&
-                desc.channels % elements == 0 && !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
+  desc.direct = plain && image->dense(s.groups * desc.channels) && reads_whole_words(desc, compute) && is_unpadded(s) &&
+                !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
   builder.input(view.value);
   const int64_t width = config.as<CpuConvConfig>().micro_n;
   const int64_t lanes = lanes_of(builder, compute);

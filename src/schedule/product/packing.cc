@@ -152,7 +152,9 @@ ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
   }
   const bool diagonal = packing.kind == "diagonal", rows = packing.kind == "rows" || diagonal;
   const bool words = packing.kind == "words";
-  HEDDLE_CHECK((rows || words || packing.kind == "panels") && p.size() == (diagonal || words ? 12 : rows ? 10 : 11),
+  HEDDLE_CHECK((rows || words || packing.kind == "panels") && p.size() == (diagonal || words ? 12
+                                                                           : rows            ? 10
+                                                                                             : 11),
                "packing \"{}\"", packing.kind);
   tile::PanelSource source = source_of(packing);
   HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));

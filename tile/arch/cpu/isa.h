@@ -20,8 +20,8 @@
 #endif
 
 // True if the compiler has a barrier that keeps a value from being contracted with the next operation (into an FMA).
-// The barrier costs no instruction for scalars. GCC 12 takes vectors apart for it, so they are passed through a register
-// that an empty assembly statement might change.
+// The barrier costs no instruction for scalars. GCC 12 takes vectors apart for it, so they are passed through a
+// register that an empty assembly statement might change.
 #if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
 #define TILE_ASSOC_BARRIER 1
 #else

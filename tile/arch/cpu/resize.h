@@ -1,5 +1,5 @@
-// Conversions between 32-bit integers and integers of 8 or 16 bits, a native vector of the former at a time. GCC 12 takes
-// vectors apart to convert them to vectors whose elements are several times as large or small.
+// Conversions between 32-bit integers and integers of 8 or 16 bits, a native vector of the former at a time. GCC 12
+// takes vectors apart to convert them to vectors whose elements are several times as large or small.
 #pragma once
 
 #include "tile/arch/cpu/vec_types.h"
@@ -17,7 +17,7 @@ inline constexpr bool is_small_int = !is_float<T> && sizeof(T) < 4;
 
 // True if resize_ints() converts vectors of W lanes from T to To.
 template <typename To, typename T, int W>
-inline constexpr bool resizes_ints = TILE_RESIZES_INTS && W == kVectorBytes / 4 &&
+inline constexpr bool resizes_ints = TILE_RESIZES_INTS&& W == kVectorBytes / 4 &&
                                      ((is_same<To, int32_t> && is_small_int<T>) ||
                                       (is_same<T, int32_t> && is_small_int<To>));
 

@@ -179,8 +179,8 @@ struct StridedB {
   static constexpr int64_t kDirectStride = 2048 / int64_t(sizeof(T));
 };
 
-// B as words, packed by the task that needs a panel. `value` is a functor like that of ComputedB, which returns elements
-// of words; StridedElements is one that reads memory. There are `elements` elements along k.
+// B as words, packed by the task that needs a panel. `value` is a functor like that of ComputedB, which returns
+// elements of words; StridedElements is one that reads memory. There are `elements` elements along k.
 template <typename Word, typename F>
 struct WordsB {
   F value;

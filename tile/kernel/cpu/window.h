@@ -48,9 +48,8 @@ requires(!Op::kLong) TILE_INLINE
         const T* p = line + x * s.dilation[2] * s.pitch();
         const int64_t tap = (d * s.kernel[1] + y) * s.kernel[2] + x;
         const auto w = op.template weight<W>(tap, channel, n);
-        static_for<Pixels>([&](auto i) {
-          acc[i] = op.step(acc[i], convert<typename Op::compute>(load_n<W>(p + i * step, n)), w);
-        });
+        static_for<Pixels>(
+            [&](auto i) { acc[i] = op.step(acc[i], convert<typename Op::compute>(load_n<W>(p + i * step, n)), w); });
       }
     }
   }

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "pass_test_util.h"
+#include "tests/passes/pass_test_util.h"
 
 // Products of dequantised operands, in integers.
 namespace heddle::passes {
@@ -26,7 +26,8 @@ int count_of(const ir::Graph& graph, ir::Op op, DType operand) {
   return count;
 }
 
-// A dequantised value of `type`, a parameter or a constant. `dim` < 0: one scale and zero point, else one for each index.
+// A dequantised value of `type`, a parameter or a constant. `dim` < 0: one scale and zero point, else one for each
+// index.
 std::string dequantised(const std::string& name, const std::string& type, const std::string& shape, int dim, int extent,
                         bool has_zero) {
   const std::string small = dim < 0 ? "" : fmt::format("{}", extent), dims = dim < 0 ? "" : fmt::format("{}", dim);
@@ -55,7 +56,8 @@ std::string dequantised(const std::string& name, const std::string& type, const 
   const auto fill = [&](const std::string& word, double first, double step) {
     std::string list;
     for (int i = 0; i < extent; ++i) list += fmt::format("{}{}", i > 0 ? ", " : "", first + step * i);
-    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word)) text.replace(at, word.size(), list);
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word))
+      text.replace(at, word.size(), list);
   };
   fill("SCALES", 0.01, 0.001);
   fill("ZEROS", 1, 2);
@@ -78,9 +80,10 @@ TEST(IntegerProducts, DotsOfEveryTypeAndParameter) {
       for (int zeros = 0; zeros < 4; ++zeros) {
         for (const int dim : {-1, 1}) {
           for (const bool vnni : {true, false}) {
-            const std::string text = fmt::format(
-                "graph g(%x: {}[5,7]) {{\n%w = constant {{value = {}}}\n{}{}", a, constant_of(b, "7,6", 42, 3),
-                dequantised("x", a, "5,7", -1, 1, zeros & 1), dequantised("w", b, "7,6", dim, 6, zeros & 2)) +
+            const std::string text =
+                fmt::format("graph g(%x: {}[5,7]) {{\n%w = constant {{value = {}}}\n{}{}", a,
+                            constant_of(b, "7,6", 42, 3), dequantised("x", a, "5,7", -1, 1, zeros & 1),
+                            dequantised("w", b, "7,6", dim, 6, zeros & 2)) +
                 R"(%y = dot(%xF, %wF) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[5,6]
                 return "y" = %y
               })";
@@ -118,7 +121,8 @@ struct Conv {
 };
 
 TEST(IntegerProducts, Convolutions) {
-  for (const Conv& c : {Conv{4, 6, 1, 3, 1, 1, 1}, {3, 5, 1, 3, 2, 1, 0}, {6, 6, 6, 3, 1, 2, 2}, {6, 4, 2, 1, 1, 1, 0}}) {
+  for (const Conv& c :
+       {Conv{4, 6, 1, 3, 1, 1, 1}, {3, 5, 1, 3, 2, 1, 0}, {6, 6, 6, 3, 1, 2, 2}, {6, 4, 2, 1, 1, 1, 0}}) {
     for (const char* type : {"u8", "i8"}) {
       for (int zeros = 0; zeros < 4; ++zeros) {
         for (const bool vnni : {true, false}) {
@@ -128,7 +132,8 @@ TEST(IntegerProducts, Convolutions) {
           const std::string text =
               fmt::format("graph g(%x: {}[{}]) {{\n%w = constant {{value = {}}}\n{}{}", type, x,
                           constant_of("i8", w, c.features * c.channels / c.groups * c.kernel * c.kernel, 4),
-                          dequantised("x", type, x, -1, 1, zeros & 1), dequantised("w", "i8", w, 0, c.features, zeros & 2)) +
+                          dequantised("x", type, x, -1, 1, zeros & 1),
+                          dequantised("w", "i8", w, 0, c.features, zeros & 2)) +
               fmt::format(
                   R"(%y = conv(%xF, %wF) {{strides = [{0},{0}], low = [{1},{1}], high = [{1},{1}], dilations = [{2},{2}], lhs_dilations = [1,1], groups = {3}, layout = "nchw"}} : f32[2,{4},{5},{5}]
               return "y" = %y
@@ -146,13 +151,14 @@ TEST(IntegerProducts, Convolutions) {
 
 // A scale along the sum is no factor of the product.
 TEST(IntegerProducts, ScalesOfTermsStayFloats) {
-  const std::string text = fmt::format("graph g(%x: u8[5,7]) {{\n%w = constant {{value = {}}}\n{}{}",
-                                       constant_of("i8", "7,6", 42, 3), dequantised("x", "u8", "5,7", -1, 1, true),
-                                       dequantised("w", "i8", "7,6", 0, 7, false)) +
-                           R"(%y = dot(%xF, %wF) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[5,6]
+  const std::string text =
+      fmt::format("graph g(%x: u8[5,7]) {{\n%w = constant {{value = {}}}\n{}{}", constant_of("i8", "7,6", 42, 3),
+                  dequantised("x", "u8", "5,7", -1, 1, true), dequantised("w", "i8", "7,6", 0, 7, false)) +
+      R"(%y = dot(%xF, %wF) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[5,6]
     return "y" = %y
   })";
-  for (const bool vnni : {true, false}) EXPECT_EQ(count_of(integers(ir::parse(text), vnni), ir::Op::kDot, DType::kF32), 1);
+  for (const bool vnni : {true, false})
+    EXPECT_EQ(count_of(integers(ir::parse(text), vnni), ir::Op::kDot, DType::kF32), 1);
 }
 
 std::string quantised(double scale, int zero) {
