@@ -97,7 +97,9 @@ TILE_INLINE vec<To, W> cast(vec<T, W> a) {
     // The type's numbers are floats: both bounds are applied before the conversion.
     constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
     constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
-    vec<float, W> inside = detail::less_or_second(detail::greater_or_second(a, splat<W>(low)), splat<W>(high));
+    const vec<float, W> least = splat<W>(low), most = splat<W>(high);
+    vec<float, W> inside = select(a > least, a, least);
+    inside = select(inside < most, inside, most);
     if constexpr (is_signed<To>) inside = select(is_nan(a), zero<float, W>(), inside);
     return convert<To>(convert<int32_t>(inside));
   } else if constexpr (is_float<T> && !is_float<To>) {
