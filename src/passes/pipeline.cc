@@ -7,6 +7,8 @@
 #include "ir/analysis/decisions.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "passes/boundaries/narrow_boundaries.h"
+#include "passes/boundaries/recompute_boundaries.h"
 #include "passes/contraction/align_rows.h"
 #include "passes/contraction/conv_phases.h"
 #include "passes/contraction/epilogue_reductions.h"
@@ -21,14 +23,13 @@
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/fusion/clone_masks.h"
 #include "passes/fusion/join_in_place.h"
-#include "passes/boundaries/narrow_boundaries.h"
-#include "passes/boundaries/recompute_boundaries.h"
 #include "passes/layout/filters_last.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
 #include "passes/layout/split_concats.h"
 #include "passes/pass.h"
 #include "passes/precision.h"
+#include "passes/quantized/integer_products.h"
 #include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
 #include "passes/simplify/centre_means.h"
@@ -90,6 +91,16 @@ bool has_long_concat(const ir::Graph& graph, const PassContext&) {
   });
 }
 
+bool has_bytes(const ir::Graph& graph, const PassContext& context) {
+  return (context.target.multiplies_bytes() || context.target.multiplies_shorts()) &&
+         std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const ir::Node& node) {
+           const DType type = node.outputs.empty() ? DType::kF32 : graph.dtype(node.outputs[0]);
+           return type == DType::kI8 || type == DType::kU8;
+         });
+}
+
+constexpr Pass kIntegerProducts{"integer_products", "products of dequantised operands, in integers", integer_products,
+                                has_bytes};
 constexpr Pass kDce{"dce", "drops nodes that no output needs", dce, has_dead};
 constexpr Pass kDropEmpty{"drop_empty", "removes what has or combines no elements", drop_empty, has_empty};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
@@ -207,6 +218,7 @@ constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
     kDropEmpty,
+    kIntegerProducts,  // before weights are dequantised
     kCanonicalize,
     kFold,
     kCanonicalize,

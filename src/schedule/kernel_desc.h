@@ -14,7 +14,7 @@ namespace heddle::schedule {
 
 // The layout of a constant operand that is packed before the plan is stored. Other operands are dense row-major.
 struct Packing {
-  std::string kind;             // "": dense; else the packer's name: "panels", "rows", "diagonal", "winograd"
+  std::string kind;             // "": dense; else the packer's name: "panels", "words", "rows", "diagonal", "winograd"
   std::vector<int64_t> params;  // the packer's parameters (tile/core/pack.h)
   bool operator==(const Packing&) const = default;
 };

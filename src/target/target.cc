@@ -174,6 +174,7 @@ const TargetTraits& Target::traits() const {
                                           .convolves_channels_first = true,
                                           .interleaves_columns = true,
                                           .gathers_rows = true,
+                                          .rounds_divisions = true,
                                           .shares_kernels_of_shapes = true};
   static constexpr TargetTraits kOfCuda = {.merges_dots = true,
                                            .scales_products = true,
@@ -184,8 +185,21 @@ const TargetTraits& Target::traits() const {
                                            .convolves_channels_first = false,
                                            .interleaves_columns = false,
                                            .gathers_rows = false,
+                                           .rounds_divisions = false,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);
+}
+
+bool Target::multiplies_bytes() const {
+  return of_kind(kind, cpu.avx512_vnni, cuda.has_tensor_cores());
+}
+
+bool Target::multiplies_unsigned() const {
+  return of_kind(kind, true, false);
+}
+
+bool Target::multiplies_shorts() const {
+  return of_kind(kind, true, false);
 }
 
 double Target::boundary_seconds() const {

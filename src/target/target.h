@@ -103,6 +103,8 @@ struct TargetTraits {
   bool interleaves_columns;
   // True if gathers of whole rows use vector loads, whereas other gathers need one load per lane.
   bool gathers_rows;
+  // True if kernels round f32 divisions correctly, those by constants too.
+  bool rounds_divisions;
   // True if plans for different shapes share kernels, which then take sizes as arguments.
   bool shares_kernels_of_shapes;
 };
@@ -122,6 +124,12 @@ struct Target {
   // Features as in CudaTarget. Other kinds of targets have neither feature.
   bool has_tensor_cores() const { return kind == TargetKind::kCuda && cuda.has_tensor_cores(); }
   bool has_wgmma() const { return kind == TargetKind::kCuda && cuda.has_wgmma(); }
+  // True if kernels multiply bytes fast, with sums in 32 bits: unsigned by signed bytes if multiplies_unsigned(), else
+  // signed ones.
+  bool multiplies_bytes() const;
+  bool multiplies_unsigned() const;
+  // True if kernels multiply 16-bit integers with sums in 32 bits, and convolve these and bytes.
+  bool multiplies_shorts() const;
   // The rate at which kernels move data, counting reads and writes: for one thread of a CPU, or for a whole GPU.
   double copy_bytes_per_second() const;
   // The time that one additional kernel costs in a model.

@@ -69,4 +69,27 @@ inline void pack_panels(Dst* dst, const Src* src, const PanelSource& s, int64_t 
   }
 }
 
+// Packs the whole operand as [group][panel][K][width] of words (kernel/cpu/words.h) with `count` elements of type
+// Element each. A word has neighbouring inner indices of one column. The inner dimension is filled with zeros to whole
+// words, so K = outer * ceil(inner / count).
+template <typename Element, typename Src>
+inline void pack_words(Element* dst, const Src* src, const PanelSource& s, int64_t width, int64_t count) {
+  const int64_t panels = panel_count(s, width), step = s.phases * s.n_stride;
+  for (int64_t p = 0; p < s.groups * panels; ++p) {
+    const int64_t panel = p % panels, first = panel / s.phases * width;
+    const Src* from = src + p / panels * s.group_stride + first * step + panel % s.phases * s.n_stride;
+    for (int64_t o = 0; o < s.outer; ++o) {
+      for (int64_t i = 0; i < s.inner; i += count) {
+        for (int64_t j = 0; j < width; ++j) {
+          for (int64_t e = 0; e < count; ++e) {
+            const bool is_one = first + j < s.n / s.phases && i + e < s.inner;
+            const Src* at = from + o * s.outer_stride + (i + e) * s.inner_stride + j * step;
+            *dst++ = is_one ? static_cast<Element>(*at) : Element{};
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace heddle::tile

@@ -93,7 +93,16 @@ TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
 // becomes 0. Other casts are those of convert().
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> cast(vec<T, W> a) {
-  if constexpr (is_float<T> && !is_float<To>) {
+  if constexpr (is_same<T, float> && !is_float<To> && sizeof(To) < 4 && W > 1) {
+    // The type's numbers are floats: both bounds are applied before the conversion.
+    constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
+    constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
+    const vec<float, W> least = splat<W>(low), most = splat<W>(high);
+    vec<float, W> inside = select(a > least, a, least);
+    inside = select(inside < most, inside, most);
+    if constexpr (is_signed<To>) inside = select(is_nan(a), zero<float, W>(), inside);
+    return convert<To>(convert<int32_t>(inside));
+  } else if constexpr (is_float<T> && !is_float<To>) {
     constexpr int bits = 8 * sizeof(To);
     constexpr T low = is_signed<To> ? -T(uint64_t(1) << (bits - 1)) : T(0);
     constexpr T end = T(uint64_t(1) << (bits - 1)) * (is_signed<To> ? T(1) : T(2));  // the first value too large

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
@@ -46,6 +47,32 @@ std::string scattered_stores(const Target& target, const ir::TensorType& result)
 
 bool is_store_layout(Op op) {
   return op == Op::kReshape || op == Op::kTranspose || op == Op::kReverse;
+}
+
+// Whether `v`, the dequantised value of `narrow`, is a result, becomes quantised again, or meets a value that is at
+// hand by then: one that is `inside` the epilogue or was made before. Until then it meets only constants.
+bool dequantises_for_epilogue(const FusionContext& c, ValueId v, ValueId narrow,
+                              const std::function<bool(ValueId)>& inside, int depth = 0) {
+  constexpr int kLongest = 8;
+  if (c.is_output[v] || depth > kLongest) return true;
+  const auto is_constant = [&](ValueId other) {
+    const Node* node = &c.graph.producer(other);
+    while (node->op == Op::kBroadcast || node->op == Op::kReshape) node = &c.graph.producer(node->inputs[0]);
+    return node->op == Op::kConstant;
+  };
+  return std::any_of(c.users[v].begin(), c.users[v].end(), [&](NodeId id) {
+    const Node& node = c.graph.node(id);
+    if (!ir::is_elementwise(node.op)) return false;
+    if (is_small_int(c.graph, node.outputs[0])) return true;
+    const auto known = [&](ValueId other) { return other == v || is_constant(other); };
+    if (std::all_of(node.inputs.begin(), node.inputs.end(), known)) {
+      return dequantises_for_epilogue(c, node.outputs[0], narrow, inside, depth + 1);
+    }
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId other) {
+      return known(other) || inside(other) ||
+             !waits_for(c, c.graph.value(other).producer, c.graph.value(narrow).producer);
+    });
+  });
 }
 
 // Grows the epilogue of one anchor from its result outwards, in topological order.
@@ -269,6 +296,11 @@ class Epilogue {
       }
       return v == result || inside_.contains(v) || node->op == Op::kConstant || node->op == Op::kParameter;
     };
+    if (is_small_int(graph_, result)) return {};  // products read it so
+    const auto inside = [&](ValueId v) { return inside_.contains(v); };
+    if (is_small_int(graph_, narrow) && !dequantises_for_epilogue(c_, result, narrow, inside)) {
+      return "its readers dequantise the smaller type";
+    }
     const bool stored = is_stored(narrow, id);
     for (NodeId user : c_.users[result]) {
       const Node& node = graph_.node(user);

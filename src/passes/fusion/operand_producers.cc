@@ -128,6 +128,10 @@ std::optional<SideValues> find(const FusionContext& c, NodeId anchor, int64_t co
 
 }  // namespace
 
+bool is_small_int(const ir::Graph& graph, ValueId v) {
+  return is_int(graph.dtype(v)) && size_of(graph.dtype(v)) <= 2;
+}
+
 bool waits_for(const FusionContext& c, NodeId later, NodeId earlier) {
   constexpr size_t kMostSteps = 256;
   std::vector<NodeId> open{earlier};
@@ -209,6 +213,8 @@ bool OperandProducers::is_own(NodeId id) const {
     return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
   }
   if (node.op == Op::kGather) return is_one_row(c_, node);
+  // What is quantised is stored so.
+  if (node.op == Op::kCast && is_small_int(graph_, v)) return false;
   const bool has_form = is_cheap(node) || node.op == Op::kBroadcast || node.op == Op::kSlice || node.op == Op::kIota;
   return has_form && element_count(graph_.shape(v)) <= count_;
 }

@@ -38,6 +38,8 @@ class OperandProducers {
   const Target& target_;
 };
 
+// True if a value has integers of at most 16 bits, as quantised values have.
+bool is_small_int(const ir::Graph& graph, ir::ValueId v);
 // True if a path leads from `earlier` to `later`, a node after it, as far as a few steps find it.
 bool waits_for(const FusionContext& context, ir::NodeId later, ir::NodeId earlier);
 

@@ -14,11 +14,29 @@ namespace heddle::schedule {
 
 std::optional<DType> contraction_compute(DType a, DType b, DType out) {
   const auto narrow = [](DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; };
-  const auto byte = [](DType t) { return t == DType::kI8 || t == DType::kU8; };
+  const auto small = [](DType t) { return t == DType::kI8 || t == DType::kU8 || t == DType::kI16; };
   if (narrow(a) && narrow(b) && narrow(out)) return DType::kF32;
-  if (byte(a) && byte(b) && out == DType::kI32) return DType::kI32;
+  if (small(a) && small(b) && out == DType::kI32) return DType::kI32;
   if (a == b && a == out && (a == DType::kF64 || a == DType::kI32 || a == DType::kI64)) return a;
   return std::nullopt;
+}
+
+int64_t elements_of(Words words) {
+  return words == Words::kBytes ? 4 : words == Words::kShorts ? 2 : 1;
+}
+
+DType element_of(Words words, bool is_a) {
+  return words == Words::kShorts ? DType::kI16 : is_a ? DType::kU8 : DType::kI8;
+}
+
+std::string words_label(Words words, DType a, DType b) {
+  return words == Words::kNone ? "" : fmt::format(" {} x {}", to_string(a), to_string(b));
+}
+
+Words words_for(DType a, DType b, const Target& target) {
+  const auto small = [](DType t) { return t == DType::kI8 || t == DType::kU8 || t == DType::kI16; };
+  if (!small(a) || !small(b)) return Words::kNone;
+  return target.cpu.avx512_vnni && a == DType::kU8 && b == DType::kI8 ? Words::kBytes : Words::kShorts;
 }
 
 MicroLimits micro_limits(const Target& target) {

@@ -73,6 +73,13 @@ struct Epilogue {
 // does not have this form.
 std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
 
+// The words of small integers whose products a CPU kernel adds in 32 bits (tile/kernel/cpu/words.h).
+enum class Words : uint8_t { kNone, kBytes, kShorts };
+// The number of elements of a word; 1 for kNone.
+int64_t elements_of(Words words);
+// The type of a word's elements, in A (the image) and in B (the filters).
+DType element_of(Words words, bool is_a);
+
 // The source of a GEMM operand. The forms are those of tile/kernel/cpu/gemm.h.
 struct GemmOperand {
   enum class Form : uint8_t { kDirect, kCopied, kComputed, kPacked };
@@ -89,13 +96,17 @@ struct GemmOperand {
 };
 
 struct GemmDesc {
-  tile::GemmShape shape;  // The blocking members are unset here; the Config has the blocking.
+  tile::GemmShape shape;  // The blocking members are unset here; the Config has the blocking. `k` is in words.
   GemmOperand a, b;
-  ExprPool pool;  // the expressions of computed operands
+  Words words = Words::kNone;
+  int64_t terms = 0;  // the elements along k
+  ExprPool pool;      // the expressions of computed operands
 };
 
 struct ConvDesc {
-  tile::ConvShape shape;  // The blocking members are unset here; the Config has the blocking.
+  tile::ConvShape shape;  // The blocking members are unset here; the Config has the blocking. `c` is in words.
+  Words words = Words::kNone;
+  int64_t channels = 0;  // the input channels of a group
   DType x = DType::kF32, w = DType::kF32;
   bool direct = false;               // True if the kernel can read the input in place.
   bool planar = false;               // True if the image is channels-first; lanes then run along pixels.

@@ -20,6 +20,12 @@ namespace heddle::schedule {
 // types.
 std::optional<DType> contraction_compute(DType a, DType b, DType out);
 
+// The words in which a CPU multiplies operands of these types. kNone if it has no instructions for them.
+Words words_for(DType a, DType b, const Target& target);
+
+// The operands' types for the label of a product of small integers: " u8 x i8"; empty for others.
+std::string words_label(Words words, DType a, DType b);
+
 // The registers of a target that the templates may use: the vector size, and the rows of a register tile.
 struct MicroLimits {
   int64_t vector_bytes, rows;

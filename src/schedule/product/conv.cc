@@ -37,8 +37,10 @@ int64_t lanes_of(const ContractionBuilder& builder, DType compute) {
 }
 
 // Filters as panels: from the constant at compile time, or by a kernel of their own into a workspace.
-uint32_t filters(ContractionBuilder& builder, ScheduledGroup& result, const tile::PanelSource& source, int64_t width) {
+uint32_t filters(ContractionBuilder& builder, ScheduledGroup& result, const tile::PanelSource& source, int64_t width,
+                 Words words = Words::kNone) {
   const ir::ValueId w = builder.anchor().inputs[1];
+  if (words != Words::kNone) return builder.input(w, word_packing(source, 0, width, elements_of(words)));
   if (builder.graph().constant_of(w) != nullptr) return builder.input(w, panel_packing(source, 0, width));
   const DType dtype = builder.graph().dtype(w);
   const int64_t elements = tile::packed_elements(source, width);
@@ -71,14 +73,38 @@ ScheduledGroup finish(ContractionBuilder& builder, ScheduledGroup result, const 
   return result;
 }
 
-ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
-                                  DType compute, double flops) {
+// The label of a convolution whose shape counts channels in words.
+std::string label_of(tile::ConvShape s, const ConvDesc& conv) {
+  s.c = conv.channels;
+  return conv_label(s) + words_label(conv.words, conv.x, conv.w);
+}
+
+// Makes the shape count channels in words, if the filters are packed ahead and the operands multiply in words.
+void count_words(const ContractionBuilder& builder, tile::ConvShape& s, ConvDesc& desc) {
   const ir::Graph& graph = builder.graph();
+  const auto& inputs = builder.anchor().inputs;
+  desc.x = graph.dtype(inputs[0]), desc.w = graph.dtype(inputs[1]);
+  desc.channels = s.c;
+  if (graph.constant_of(inputs[1]) != nullptr) desc.words = words_for(desc.x, desc.w, builder.target());
+  s.c = ceil_div(s.c, elements_of(desc.words));
+}
+
+// True if the image consists of what the kernel multiplies.
+bool reads_whole_words(const ConvDesc& desc, DType compute) {
+  const DType element = desc.words == Words::kNone ? compute : element_of(desc.words, true);
+  return desc.x == element && desc.channels % elements_of(desc.words) == 0;
+}
+
+ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
+                                  const ConvDesc& conv, DType compute, double flops) {
+  const ir::Graph& graph = builder.graph();
+  const int64_t channels = conv.channels, elements = elements_of(conv.words);
   const ir::Node& node = builder.anchor();
   ScheduledGroup result;
   GemmDesc desc;
   desc.shape.m = s.batch * s.out[0] * s.out[1] * s.out[2];
   desc.shape.n = s.o, desc.shape.k = s.c;
+  desc.words = conv.words, desc.terms = channels;
   const auto candidates = [&] {
     return builder.for_extents(gemm_candidates(desc, compute, builder.target()), [&](Config pick) {
       return with_common_height(std::move(pick), desc.shape.m, builder.target());
@@ -87,7 +113,7 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   const Config config =
       choose_config(builder.configs(),
                     {gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], x.pixel, 1),
-                                       gemm_operand_text(graph, node.inputs[1], 1, s.c))},
+                                       gemm_operand_text(graph, node.inputs[1], 1, channels))},
                     candidates);
   const int64_t width = config.as<CpuGemmConfig>().micro_n;
   desc.a.dtype = graph.dtype(node.inputs[0]);
@@ -95,11 +121,13 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   desc.a.offset = x.offset, desc.a.row = x.pixel, desc.a.col = 1;
   const int64_t most = micro_limits(builder.target()).rows;
   const int64_t rows = builder.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
-  const bool collide = tile::rows_collide(x.pixel * static_cast<int64_t>(size_of(compute)), rows) && s.o > width;
-  desc.a.form = desc.a.dtype == compute && !collide ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
+  const bool collide = tile::rows_collide(x.pixel * static_cast<int64_t>(size_of(conv.x)), rows) && s.o > width;
+  const bool whole = reads_whole_words(conv, compute) && x.pixel % elements == 0 && x.offset % elements == 0;
+  const bool in_place = !collide && whole;
+  desc.a.form = in_place ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
   desc.b.form = GemmOperand::Form::kPacked;
   desc.b.dtype = graph.dtype(node.inputs[1]);
-  desc.b.operand = filters(builder, result, {1, 0, 1, 0, s.c, 1, s.o, s.c}, width);
+  desc.b.operand = filters(builder, result, {1, 0, 1, 0, channels, 1, s.o, channels}, width, conv.words);
   const Shape& y = graph.shape(node.outputs[0]);
   builder.make_epilogue(1, desc.shape.m, s.o, lanes_of(builder, compute),
                         [&](IndexPool& pool, const Index&, const Index& row, const Index& channel) {
@@ -108,7 +136,7 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
                           return at;
                         });
   builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
+  return finish(builder, std::move(result), config, "conv " + label_of(s, conv), flops);
 }
 
 ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, const ImageMemory& x,
@@ -353,16 +381,18 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   double flops = 2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) * static_cast<double>(s.k()) /
                  static_cast<double>(spread);
   const int64_t interleaved = interleaved_columns(builder, s, compute);
-  if (plain && is_pointwise(s) && interleaved == 1) return schedule_pointwise(builder, s, *image, compute, flops);
+  const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
+  const int64_t filter = s.k();
+  count_words(builder, s, desc);
+  if (plain && is_pointwise(s) && interleaved == 1) {
+    return schedule_pointwise(builder, s, *image, desc, compute, flops);
+  }
   const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
-  const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);
-  if (plain && s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
+  if (plain && desc.channels == 1 && s.o == 1 && s.groups > 1 && undilated) {
     return schedule_depthwise(builder, s, *image, compute);
   }
-  const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
   const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
-  desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
   Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
     return builder.for_extents(both_forms(desc, winograd, compute, builder.target()), [&](Config pick) {
       const bool is_winograd = pick.get<CpuWinogradConfig>() != nullptr;
@@ -372,16 +402,18 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, *image, config);
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
-  desc.direct = plain && image->dense(s.groups * s.c) && desc.x == compute && is_unpadded(s) &&
+  desc.direct = plain && image->dense(s.groups * desc.channels) && reads_whole_words(desc, compute) && is_unpadded(s) &&
                 !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
   builder.input(view.value);
   const int64_t width = config.as<CpuConvConfig>().micro_n;
   const int64_t lanes = lanes_of(builder, compute);
   const bool interleaves = interleaved > 1 && width % interleaved == 0;
-  if (constant && summed_steps(compute, s.k()) == 0) {
+  if (constant && desc.words == Words::kNone && summed_steps(compute, s.k()) == 0) {
     flops *= leave_out_zeros(*graph.constant_of(node.inputs[1]), interleaves ? interleaved : 1, lanes, desc, config);
   }
-  filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k(), desc.shape.phases}, width);
+  filters(builder, result,
+          {s.groups, s.o * filter, s.taps(), 1, desc.channels, s.taps(), s.o, filter, desc.shape.phases}, width,
+          desc.words);
   const Shape& y = graph.shape(node.outputs[0]);
   if (interleaves) {
     HEDDLE_CHECK(interleave(builder, s, interleaved), "columns that were interleaved are not");
@@ -394,8 +426,9 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
                             return image_index(pool, y, image, pixel, channel);
                           });
   }
+  const std::string label = "conv " + label_of(s, desc);
   builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
+  return finish(builder, std::move(result), config, label, flops);
 }
 
 std::string cpu_placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/product/blocking.h"
 #include "schedule/product/candidates.h"
 #include "schedule/product/dot_problem.h"
@@ -17,12 +18,16 @@ class DotScheduler {
       : builder_(builder),
         graph_(builder.graph()),
         node_(builder.anchor()),
-        p_(builder, {.swapped = !builder.keeps_rows() && has_few_columns(builder.graph(), builder.anchor())}) {}
+        p_(builder, {.swapped = may_swap(builder) && has_few_columns(builder.graph(), builder.anchor())}),
+        words_(words_for(graph_.dtype(node_.inputs[p_.swapped ? 1 : 0]), graph_.dtype(node_.inputs[p_.swapped ? 0 : 1]),
+                         builder.target())) {}
 
   ScheduledGroup run() {
     const bool loops = p_.k.size() > 1 || p_.batch.size() > tile::kBatchDims;
     GemmDesc desc;
     set_shape(desc.shape, loops);
+    desc.words = words_, desc.terms = desc.shape.k;
+    desc.shape.k = ceil_div(desc.terms, elements_of(words_));
     const DType compute = *contraction_compute(graph_.dtype(node_.inputs[0]), graph_.dtype(node_.inputs[1]),
                                                graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
@@ -36,7 +41,8 @@ class DotScheduler {
     make_a(desc, compute, width, loops);
     make_b(desc, width, loops);
     make_epilogue(desc.shape, compute);
-    const std::string label = p_.label() + builder_.epilogue_label();
+    const std::string types = words_label(words_, graph_.dtype(p_.a_view.value), graph_.dtype(p_.b_view.value));
+    const std::string label = p_.label() + types + builder_.epilogue_label();
     builder_.desc().problem = std::move(desc);
     ScheduledGroup result;
     result.notes.push_back(label + ": " + config.reason);
@@ -45,6 +51,12 @@ class DotScheduler {
   }
 
  private:
+  // Bytes are multiplied fastest if A is unsigned and B signed.
+  static bool may_swap(const ContractionBuilder& builder) {
+    const auto type = [&](size_t side) { return builder.graph().dtype(builder.anchor().inputs[side]); };
+    return !builder.keeps_rows() && words_for(type(0), type(1), builder.target()) != Words::kBytes;
+  }
+
   std::string problem_text(const tile::GemmShape& s, DType compute, bool loops) const {
     const auto dim = [](const std::vector<DotDim>& dims) { return dims.empty() ? DotDim{1, 0, 0} : dims[0]; };
     std::string a = "computed", b = "computed";
@@ -72,7 +84,7 @@ class DotScheduler {
     IndexPool& pool = desc.pool.indices;
     const tile::GemmShape& s = desc.shape;
     operand.form = GemmOperand::Form::kComputed;
-    const int64_t extents[3] = {s.batches(), is_a ? s.m : s.k, is_a ? s.k : s.n};
+    const int64_t extents[3] = {s.batches(), is_a ? s.m : desc.terms, is_a ? desc.terms : s.n};
     std::vector<Index> loops;
     for (size_t i = 0; i < 3; ++i) {
       operand.vars[i] = pool.new_var(std::max<int64_t>(extents[i], 1));
@@ -97,12 +109,21 @@ class DotScheduler {
     set_strides(desc.a, true);
     desc.a.dtype = graph_.dtype(view.value);
     desc.a.operand = builder_.input(view.value);
-    const int64_t element = static_cast<int64_t>(size_of(compute_dtype));
+    const DType in_words = words_ == Words::kNone ? compute_dtype : element_of(words_, true);
+    const int64_t element = static_cast<int64_t>(size_of(in_words));
     const int64_t most = micro_limits(builder_.target()).rows;
     const int64_t rows = builder_.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
     const bool collide = tile::rows_collide(desc.a.row * element, rows) && desc.shape.n > width;
-    const bool in_place = desc.a.dtype == compute_dtype && desc.a.col == 1 && !collide;
+    const bool in_place = desc.a.dtype == in_words && desc.a.col == 1 && !collide && is_of_words(desc);
     desc.a.form = in_place ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
+  }
+
+  // Whether A consists of whole words.
+  bool is_of_words(const GemmDesc& desc) const {
+    const int64_t elements = elements_of(words_);
+    const auto whole = [&](int64_t n) { return n % elements == 0; };
+    return whole(desc.terms) && whole(desc.a.row) && whole(desc.a.offset) &&
+           std::all_of(std::begin(desc.a.batch), std::end(desc.a.batch), whole);
   }
 
   bool computes_b(bool loops) const { return !p_.b_affine || p_.n.size() > 1 || loops; }
@@ -126,13 +147,15 @@ class DotScheduler {
       desc.b.operand = builder_.input(view.value);
       return;
     }
-    tile::PanelSource source{1, 0, 1, 0, desc.shape.k, desc.b.row, desc.shape.n, desc.b.col};
+    tile::PanelSource source{1, 0, 1, 0, desc.terms, desc.b.row, desc.shape.n, desc.b.col};
     if (!batched.empty()) {
       source.groups = desc.shape.batch[batched[0]], source.group_stride = desc.b.batch[batched[0]];
-      desc.b.batch[batched[0]] = tile::packed_elements(source, width) / std::max<int64_t>(source.groups, 1);
+      desc.b.batch[batched[0]] = tile::panel_count(source, width) * width * desc.shape.k;
     }
     desc.b.form = GemmOperand::Form::kPacked;
-    desc.b.operand = builder_.input(view.value, panel_packing(source, desc.b.offset, width));
+    desc.b.operand = builder_.input(view.value, words_ == Words::kNone
+                                                    ? panel_packing(source, desc.b.offset, width)
+                                                    : word_packing(source, desc.b.offset, width, elements_of(words_)));
     desc.b.offset = 0;
   }
 
@@ -148,6 +171,7 @@ class DotScheduler {
   const ir::Graph& graph_;
   const ir::Node& node_;
   DotProblem p_;
+  const Words words_;
 };
 
 }  // namespace

@@ -91,9 +91,30 @@ void pack_winograd(const Tensor& constant, const std::vector<int64_t>& params, f
   }
 }
 
+// Bytes as words of four of them, or as words of two 16-bit numbers.
+void pack_words(const Tensor& from, const tile::PanelSource& source, const std::vector<int64_t>& params, void* to) {
+  const int64_t offset = params[8], width = params[9], elements = params[11];
+  const auto as = [&](auto* out) {
+    if (from.dtype() == DType::kI16) {
+      return tile::pack_words(out, static_cast<const int16_t*>(from.data()) + offset, source, width, elements);
+    }
+    if (from.dtype() == DType::kU8) {
+      return tile::pack_words(out, static_cast<const uint8_t*>(from.data()) + offset, source, width, elements);
+    }
+    HEDDLE_CHECK(from.dtype() == DType::kI8, "words of {}", to_string(from.dtype()));
+    tile::pack_words(out, static_cast<const int8_t*>(from.data()) + offset, source, width, elements);
+  };
+  if (elements == 4) {
+    as(static_cast<int8_t*>(to));
+  } else {
+    as(static_cast<int16_t*>(to));
+  }
+}
+
 tile::PanelSource source_of(const Packing& packing) {
   const auto& p = packing.params;
-  return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], packing.kind == "panels" ? p[10] : 1};
+  const bool panels = packing.kind == "panels" || packing.kind == "words";
+  return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], panels ? p[10] : 1};
 }
 
 }  // namespace
@@ -114,6 +135,13 @@ Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width)
            s.phases}};
 }
 
+Packing word_packing(const tile::PanelSource& s, int64_t offset, int64_t width, int64_t elements) {
+  Packing packing = panel_packing(s, offset, width);
+  packing.kind = "words";
+  packing.params.push_back(elements);
+  return packing;
+}
+
 ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
   const auto& p = packing.params;
   if (packing.kind.empty()) return {constant.dtype(), constant.shape()};
@@ -123,10 +151,17 @@ ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
     return {DType::kF32, {tile::panel_count(p[0], p[2]) * tile::kWinogradPoints * p[1] * p[2]}};
   }
   const bool diagonal = packing.kind == "diagonal", rows = packing.kind == "rows" || diagonal;
-  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == (diagonal ? 12 : rows ? 10 : 11), "packing \"{}\"",
-               packing.kind);
-  const tile::PanelSource source = source_of(packing);
+  const bool words = packing.kind == "words";
+  HEDDLE_CHECK((rows || words || packing.kind == "panels") && p.size() == (diagonal || words ? 12
+                                                                           : rows            ? 10
+                                                                                             : 11),
+               "packing \"{}\"", packing.kind);
+  tile::PanelSource source = source_of(packing);
   HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));
+  if (words) {
+    source.inner = (source.inner + p[11] - 1) / p[11];
+    return {DType::kI32, {tile::packed_elements(source, p[9])}};
+  }
   const int64_t length = source.outer * source.inner * (diagonal ? p[10] : 1);
   HEDDLE_CHECK(!rows || p[9] >= length, "rows of {} in {}", length, p[9]);
   return {constant.dtype(), {rows ? source.groups * source.n * p[9] : tile::packed_elements(source, p[9])}};
@@ -139,6 +174,7 @@ void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
     return;
   }
   if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
+  if (packing.kind == "words") return pack_words(constant, source_of(packing), p, to);
   by_size(constant.dtype(), [&](auto word) {
     if (packing.kind == "diagonal") {
       pack_diagonal<decltype(word)>(constant, source_of(packing), p[9], p[10], p[11], to);

@@ -9,6 +9,10 @@ namespace heddle::schedule {
 // Panels of a matrix or of filters (tile/core/pack.h), with elements in their original dtype.
 Packing panel_packing(const tile::PanelSource& source, int64_t offset, int64_t width);
 
+// Panels of words of `elements` small integers each (pack_words() in tile/core/pack.h): bytes if there are four, else
+// 16-bit numbers. The source has elements of one or two bytes.
+Packing word_packing(const tile::PanelSource& source, int64_t offset, int64_t width, int64_t elements);
+
 // Filters [o][c][3][3], transformed for F(4x4, 3x3) (tile/core/winograd.h). The result is always in f32.
 Packing winograd_packing(int64_t o, int64_t c, int64_t width);
 

@@ -1,6 +1,7 @@
 // Conversion between element types, bit casts, and the 16-bit floating-point storage formats (round to nearest even).
 #pragma once
 
+#include "tile/arch/cpu/resize.h"
 #include "tile/arch/cpu/vec_types.h"
 
 namespace heddle::tile {
@@ -30,6 +31,10 @@ TILE_INLINE vec<To, W> convert(vec<T, W> a) {
     return convert<To>(convert<int64_t>(a));
   } else if constexpr (is_float<To> && !is_float<T> && sizeof(T) < 4) {
     return convert<To>(convert<int32_t>(a));
+#if TILE_RESIZES_INTS
+  } else if constexpr (detail::resizes_ints<To, T, W>) {
+    return detail::resize_ints<To>(a);
+#endif
   } else if constexpr (is_wide<To, W> || is_wide<T, W>) {
     return join(convert<To>(low_half(a)), convert<To>(high_half(a)));
   } else if constexpr (W == 1) {

@@ -20,16 +20,17 @@
 #endif
 
 // True if the compiler has a barrier that keeps a value from being contracted with the next operation (into an FMA).
-// The barrier costs no instruction.
+// The barrier costs no instruction for scalars. GCC 12 takes vectors apart for it, so they are passed through a
+// register that an empty assembly statement might change.
 #if defined(__has_builtin) && __has_builtin(__builtin_assoc_barrier)
 #define TILE_ASSOC_BARRIER 1
 #else
 #define TILE_ASSOC_BARRIER 0
+#endif
 #if TILE_AVX512
 #define TILE_VECTOR_REGISTER(value) "+v"(value)
 #else
 #define TILE_VECTOR_REGISTER(value) "+x"(value)
-#endif
 #endif
 
 namespace heddle::tile {

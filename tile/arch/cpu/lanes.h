@@ -11,14 +11,14 @@ template <typename T, int W>
 TILE_INLINE vec<T, W> mul_rounded(vec<T, W> a, vec<T, W> b) {
   if constexpr (is_wide<T, W>) {
     return {mul_rounded(a.lo, b.lo), mul_rounded(a.hi, b.hi)};
-  } else {
+  } else if constexpr (TILE_ASSOC_BARRIER && sizeof(a.v) < 16) {
 #if TILE_ASSOC_BARRIER
     return {__builtin_assoc_barrier(a.v * b.v)};
-#else
+#endif
+  } else {
     vec<T, W> r = a * b;
     asm("" : TILE_VECTOR_REGISTER(r.v));
     return r;
-#endif
   }
 }
 

@@ -69,6 +69,14 @@ TILE_INLINE vec<T, W> load_raw_n(const T* p, int64_t n) {
       __builtin_memcpy(&r.v, p, size_t(n) * sizeof(T));
     }
     return r;
+#if TILE_RESIZES_INTS
+  } else if constexpr (W == 16 && sizeof(T) == 1) {
+    return {(typename vec<T, W>::native)__builtin_ia32_loaddquqi128_mask((const char*)p, sixteen_bytes{},
+                                                                         uint16_t(first_bits(n)))};
+  } else if constexpr (W == 16 && sizeof(T) == 2) {
+    return {(typename vec<T, W>::native)__builtin_ia32_loaddquhi256_mask((const short*)p, half_shorts{},
+                                                                         uint16_t(first_bits(n)))};
+#endif
 #elif TILE_AVX2
   } else if constexpr (W * sizeof(T) == 32 && sizeof(T) == 4) {
     vec<T, W> r;
@@ -105,6 +113,12 @@ TILE_INLINE void store_raw_n(T* p, vec<T, W> a, int64_t n) {
     __builtin_ia32_storeups512_mask((float*)p, (vec<float, 16>::native)a.v, uint16_t(first_bits(n)));
   } else if constexpr (W * sizeof(T) == 64 && sizeof(T) == 8) {
     __builtin_ia32_storeupd512_mask((double*)p, (vec<double, 8>::native)a.v, uint8_t(first_bits(n)));
+#if TILE_RESIZES_INTS
+  } else if constexpr (W == 16 && sizeof(T) == 1) {
+    __builtin_ia32_storedquqi128_mask((char*)p, (sixteen_bytes)a.v, uint16_t(first_bits(n)));
+  } else if constexpr (W == 16 && sizeof(T) == 2) {
+    __builtin_ia32_storedquhi256_mask((short*)p, (half_shorts)a.v, uint16_t(first_bits(n)));
+#endif
 #endif
   } else if constexpr (W == 1) {
     if (n > 0) p[0] = a.v;

@@ -35,10 +35,13 @@ struct DirectX {
 
 // An input that is copied to scratch memory with its padding and the zeros of input dilation. The input may have any
 // storage type and any strides (in elements). The first layer of a network may read a channels-first image this way.
-template <typename T, typename TX>
+// If T is a word of several values of type Element (words.h), each pixel's channels are copied to words, and the last
+// word is filled with zeros. There are `channels` channels in a group; 0 stands for those of the shape.
+template <typename T, typename TX, typename Element = T>
 struct CopiedX {
   const TX* data;
   int64_t batch, stride[3], channel;
+  int64_t channels = 0;
 
   // Returns the input for dense channels-last images.
   static CopiedX dense(const TX* data, const ConvShape& s) {
@@ -63,6 +66,8 @@ struct CopiedX {
   }
 
  private:
+  static constexpr int64_t kPerWord = sizeof(T) / sizeof(Element);
+
   // Returns the index in the stored input of position `at` in the padded, dilated input; -1 if that element is a zero
   // of the padding or dilation.
   static int64_t source(const ConvShape& s, int d, int64_t at) {
@@ -73,23 +78,27 @@ struct CopiedX {
   }
 
   void copy_row(const ConvShape& s, int64_t n, int64_t g, int64_t d, int64_t y, int64_t width, int64_t pixel,
-                T* out) const {
-    if (d < 0 || y < 0) return store_zero(out, width * pixel);
-    const TX* in = data + n * batch + d * stride[0] + y * stride[1] + g * s.c * channel;
+                T* to) const {
+    if (d < 0 || y < 0) return store_zero(to, width * pixel);
+    const int64_t c = channels > 0 ? channels : s.c, step = pixel * kPerWord;
+    const bool fills = c < s.c * kPerWord;
+    Element* const out = reinterpret_cast<Element*>(to);
+    const TX* in = data + n * batch + d * stride[0] + y * stride[1] + g * c * channel;
     int64_t x = 0;
     while (x < width) {
       const int64_t from = source(s, 2, x);
       if (from < 0) {
-        store_zero(out + x * pixel, pixel);
+        store_zero(to + x * pixel, pixel);
         ++x;
         continue;
       }
       int64_t run = 1;  // the number of pixels from here on that are consecutive in the input
       if (s.lhs_dilation[2] == 1) run = width - x < s.in[2] - from ? width - x : s.in[2] - from;
-      if (channel == 1 && pixel == stride[2]) {
-        copy_matrix(out + x * pixel, 0, in + from * stride[2], 0, 1, 1, run * pixel);
+      if (channel == 1 && step == stride[2] && step == c) {
+        copy_matrix(out + x * step, 0, in + from * stride[2], 0, 1, 1, run * step);
       } else {
-        copy_matrix(out + x * pixel, pixel, in + from * stride[2], stride[2], channel, run, s.c);
+        if (fills) store_zero(out + x * step, run * step);
+        copy_matrix(out + x * step, step, in + from * stride[2], stride[2], channel, run, c);
       }
       x += run;
     }

@@ -83,6 +83,53 @@ struct CopiedA {
   }
 };
 
+// The left operand as words, copied from memory with any strides. TA is the words' element type, or an integer type
+// that it can represent. The row has `elements` elements; the last word is filled with zeros.
+template <typename Word, typename TA>
+struct WordsA {
+  Strided<TA> at;
+  int64_t elements;
+
+  static constexpr bool kCopies = true;
+  const int32_t* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, Steps k, int32_t* scratch,
+                         int64_t& stride) const {
+    using Element = typename Word::a_element;
+    constexpr int64_t E = Word::kElements;
+    stride = copied_stride(k.count, sizeof(Word));
+    const TA* from = at.data + s.offset(batch, at.batch) + row * at.row + k.first * E * at.col;
+    const int64_t all = k.count * E, left = elements - k.first * E, some = left < all ? left : all;
+    Element* const to = reinterpret_cast<Element*>(scratch);
+    copy_matrix(to, stride * E, from, at.row, at.col, rows, some);
+    for (int64_t i = 0; some < all && i < rows; ++i) store_zero(to + i * stride * E + some, all - some);
+    return scratch;
+  }
+};
+
+// The left operand as words, computed by a functor like that of ComputedA, which returns the elements of words.
+template <typename Word, typename F>
+struct ComputedWordsA {
+  F element;
+  int64_t elements;
+
+  static constexpr bool kCopies = true;
+  const int32_t* prepare(const GemmShape&, int64_t batch, int64_t row, int64_t rows, Steps steps, int32_t* scratch,
+                         int64_t& stride) const {
+    using Element = typename Word::a_element;
+    constexpr int64_t W = kLanes, E = Word::kElements;
+    stride = copied_stride(steps.count, sizeof(Word));
+    const int64_t all = steps.count * E, left = elements - steps.first * E, some = left < all ? left : all;
+    for (int64_t i = 0; i < rows; ++i) {
+      Element* const out = reinterpret_cast<Element*>(scratch + i * stride);
+      for (int64_t k = 0; k < some; k += W) {
+        const int64_t n = some - k < W ? some - k : W;
+        store_n(out + k, element.template operator()<W>(batch, row + i, steps.first * E + k, n), n);
+      }
+      store_zero(out + some, all - some);
+    }
+    return scratch;
+  }
+};
+
 // ---- Forms of B. panel() returns panel number `panel` of a batch: its `nr` columns for the given steps of k.
 
 // B, packed in advance as [batch][panel][k][NR]. Batch strides are in elements of the packed form, and 0 in dimensions
@@ -130,6 +177,52 @@ struct StridedB {
   // If rows are at least this many elements apart, reading in place would miss the TLB, since each row is on a separate
   // page.
   static constexpr int64_t kDirectStride = 2048 / int64_t(sizeof(T));
+};
+
+// B as words, packed by the task that needs a panel. `value` is a functor like that of ComputedB, which returns
+// elements of words; StridedElements is one that reads memory. There are `elements` elements along k.
+template <typename Word, typename F>
+struct WordsB {
+  F value;
+  int64_t elements;
+
+  using element = Word;
+  static constexpr bool kCopies = true;
+  const Word* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, Steps steps, int32_t* scratch,
+                    int64_t& stride) const {
+    constexpr int W = kLanes, E = Word::kElements;
+    constexpr int32_t mask = int32_t((uint64_t{1} << 32 / E) - 1);
+    stride = nr;
+    for (int64_t k = 0; k < steps.count; ++k) {
+      for (int64_t j = 0; j < nr; j += W) {
+        const int64_t col = panel * nr + j, n = s.n - col < W ? s.n - col : W;
+        vec<int32_t, W> words = zero<int32_t, W>();
+        for (int e = 0; e < E && n > 0; ++e) {
+          const int64_t at = (steps.first + k) * E + e;
+          if (at >= elements) break;
+          const auto some = value.template operator()<W>(index, at, col, n);
+          words = words | ((convert<int32_t>(some) & mask) << (32 / E * e));
+        }
+        store(scratch + k * nr + j, words);
+      }
+    }
+    return reinterpret_cast<const Word*>(scratch);
+  }
+};
+
+template <typename Word, typename TB>
+struct StridedElements {
+  Strided<TB> at;
+  const GemmShape& shape;
+
+  template <int W, typename N>
+  TILE_INLINE vec<typename Word::b_element, W> operator()(int64_t batch, int64_t k, int64_t col, N n) const {
+    const TB* from = at.data + shape.offset(batch, at.batch) + k * at.row + col * at.col;
+    if (at.col == 1) return convert<typename Word::b_element>(load_n<W>(from, n));
+    typename Word::b_element lanes[W] = {};
+    for (int64_t i = 0; i < n; ++i) lanes[i] = static_cast<typename Word::b_element>(from[i * at.col]);
+    return load<W>(lanes);
+  }
 };
 
 // B, computed by a functor (prologue)

@@ -3,6 +3,7 @@
 
 #include "tile/arch/cpu/vec.h"
 #include "tile/core/static_for.h"
+#include "tile/kernel/cpu/words.h"
 
 namespace heddle::tile {
 
@@ -50,6 +51,25 @@ TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5)
   return Row % 3 == 0 ? Row / 3 * stride3 : Row == 5 ? stride5 : Row * stride;
 }
 
+// A vector of B as the micro-kernel multiplies it.
+template <typename T, int W, typename TB>
+TILE_INLINE vec<T, W> load_b(const TB* b) {
+  if constexpr (is_word<TB>) {
+    return load<W>(&b->bits);
+  } else {
+    return convert<T>(load<W>(b));
+  }
+}
+
+template <typename TB, typename T, int W>
+TILE_INLINE vec<T, W> multiply_step(vec<T, W> a, vec<T, W> b, vec<T, W> c) {
+  if constexpr (is_word<TB>) {
+    return multiply_words<TB>(a, b, c);
+  } else {
+    return fma(a, b, c);
+  }
+}
+
 }  // namespace detail
 
 // The number of consecutive steps of k that have separate accumulators, so that the additions of a tile with few rows
@@ -59,8 +79,8 @@ constexpr int micro_chains(int accumulators) {
 }
 
 // Computes c[MR][NV * W] = A[MR][K] * B[K][NV * W] with K = segments * length. Row k of B is at b + k * b_stride.
-// Elements of B may be stored in a narrower type than T. Cost per step of k: MR * NV multiply-adds and NV + MR loads. B
-// is read once.
+// Elements of B may be stored in a narrower type than T. If TB is a word of several elements, T is int32_t, and
+// elements of A are words too. Cost per step of k: MR * NV multiply-adds and NV + MR loads. B is read once.
 template <typename T, typename TB, int MR, int NV>
 __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, int64_t b_stride, T* TILE_RESTRICT c,
                                      Ahead ahead) {
@@ -85,12 +105,12 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
       ahead.count -= asked;
       const auto step = [&](auto chain) __attribute__((always_inline)) {
         V bv[NV];
-        static_for<NV>([&](auto j) { bv[j] = convert<T>(load<W>(b + j * W)); });
+        static_for<NV>([&](auto j) { bv[j] = detail::load_b<T, W>(b + j * W); });
         b += b_stride;
         static_for<MR>([&](auto i) {
           const int64_t at = detail::row_offset<i % Rows>(stride, stride3, stride5);
           const V av = splat<W>(*reinterpret_cast<const T*>(p[i / Rows] + at));
-          static_for<NV>([&](auto j) { acc[chain][i][j] = fma(av, bv[j], acc[chain][i][j]); });
+          static_for<NV>([&](auto j) { acc[chain][i][j] = detail::multiply_step<TB>(av, bv[j], acc[chain][i][j]); });
         });
         static_for<Bases>([&](auto i) {
           p[i] += sizeof(T);

@@ -38,7 +38,7 @@ inline constexpr int kWindowPixels = 6;
 template <int W, int Pixels, typename T, typename Op, typename N>
 requires(!Op::kLong) TILE_INLINE
     void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3], const Op& op,
-                     int64_t channel, N n, vec<compute_t<T>, W> (&acc)[Pixels]) {
+                     int64_t channel, N n, vec<typename Op::compute, W> (&acc)[Pixels]) {
   const int64_t row = s.in[2] * s.pitch(), plane = row * s.in[1], step = s.stride[2] * s.pitch();
   static_for<Pixels>([&](auto i) { acc[i] = op.template start<W>(); });
   for (int64_t d = lo[0]; d < hi[0]; ++d) {
@@ -48,7 +48,8 @@ requires(!Op::kLong) TILE_INLINE
         const T* p = line + x * s.dilation[2] * s.pitch();
         const int64_t tap = (d * s.kernel[1] + y) * s.kernel[2] + x;
         const auto w = op.template weight<W>(tap, channel, n);
-        static_for<Pixels>([&](auto i) { acc[i] = op.step(acc[i], load_n<W>(p + i * step, n), w); });
+        static_for<Pixels>(
+            [&](auto i) { acc[i] = op.step(acc[i], convert<typename Op::compute>(load_n<W>(p + i * step, n)), w); });
       }
     }
   }
@@ -113,13 +114,14 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
 //   weight<W>(tap, channel, n) the third argument of step(): the weights of a tap; unused by some ops
 //   step(acc, x, weight)       the accumulator after one more element x
 //   kLong                      true if sums have so many taps that they must be compensated
+//   compute                    the type of the accumulators; the input is converted to it
 //
 // The epilogue is as for gemm(): the batch is the image, the row is the output pixel, and the column is the first
 // channel of the vector. Runs tasks [begin, end) of s.tasks(). Needs no scratch. The input and the output have the same
 // channels.
 template <typename T, typename Op, typename Epilogue>
 void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epilogue, int64_t begin, int64_t end) {
-  using C = compute_t<T>;
+  using C = typename Op::compute;
   constexpr int W = kVectorBytes / int(sizeof(C)), P = detail::kWindowPixels;
   const int64_t row = s.in[2] * s.pitch(), plane = row * s.in[1];
   int64_t inner0, inner1;
@@ -158,6 +160,7 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
 // Depthwise convolution. The filters have the layout [tap][channel].
 template <typename C, typename TF = C, bool Long = false>
 struct DepthwiseOp {
+  using compute = C;
   static constexpr bool kLong = Long;
   const TF* filters;
   int64_t c;
@@ -168,7 +171,7 @@ struct DepthwiseOp {
   }
   template <int W, typename N>
   TILE_INLINE vec<C, W> weight(int64_t tap, int64_t channel, N n) const {
-    return load_n<W>(filters + tap * c + channel, n);
+    return convert<C>(load_n<W>(filters + tap * c + channel, n));
   }
   template <int W>
   TILE_INLINE vec<C, W> step(vec<C, W> acc, vec<C, W> x, vec<C, W> w) const {
@@ -182,6 +185,7 @@ enum class WindowKind { kSum, kProd, kMax, kMin };
 template <WindowKind Kind, typename C, bool Long = false>
 struct PoolOp {
   static_assert(!Long || Kind == WindowKind::kSum);
+  using compute = C;
   static constexpr bool kLong = Long;
 
   template <int W>

@@ -136,6 +136,52 @@ std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::stri
   return fmt::format("tile::{}<{}, {}>{}", is_a ? "CopiedA" : "StridedB", compute, stored, strided);
 }
 
+// The types of a product: of its sums, of what A and B are stored as in scratch memory, and of the elements of these.
+struct ProductTypes {
+  std::string_view sums;
+  std::string_view word;  // "": operands consist of elements of the type of the sums
+  DType a_element, b_element;
+};
+
+ProductTypes types_of(schedule::Words words, DType compute) {
+  using schedule::Words;
+  const std::string_view word = words == Words::kBytes    ? "tile::byte_quad"
+                                : words == Words::kShorts ? "tile::short_pair"
+                                                          : "";
+  if (word.empty()) return {computed_type(compute), word, compute, compute};
+  return {computed_type(compute), word, schedule::element_of(words, true), schedule::element_of(words, false)};
+}
+
+// An operand of words.
+std::string words_text(const KernelDesc& desc, const GemmDesc& gemm, bool is_a, const ProductTypes& types,
+                       const std::optional<FunctorMembers>& computed, Sizes& sizes) {
+  using Form = GemmOperand::Form;
+  const GemmOperand& o = is_a ? gemm.a : gemm.b;
+  const std::string terms = sizes(gemm.terms);
+  if (o.form == Form::kComputed) {
+    return fmt::format("tile::{0}<{1}, Computed{2}>{{{{{3}}}, {4}}}", is_a ? "ComputedWordsA" : "WordsB", types.word,
+                       is_a ? "A" : "B", initialisers(desc, *computed, sizes), terms);
+  }
+  if (o.form == Form::kPacked) {
+    return fmt::format("tile::PackedB<{0}, {1}>{{static_cast<const {1}*>(operands[{2}]), {3}}}", types.sums, types.word,
+                       o.operand, sizes.batch(o.batch));
+  }
+  const std::string pointer = argument(desc, o.operand) + sizes.place(o.offset);
+  if (o.form == Form::kDirect) {
+    int64_t batch[tile::kBatchDims], elements = schedule::elements_of(gemm.words);
+    for (int d = 0; d < tile::kBatchDims; ++d) batch[d] = o.batch[d] / elements;
+    const std::string in_words = sizes.batch(batch), row = sizes.folded(o.row / elements);
+    return fmt::format("tile::DirectA<int32_t>{{{{reinterpret_cast<const int32_t*>({}), {}, {}, 1}}}}", pointer,
+                       in_words, row);
+  }
+  const std::string batch = sizes.batch(o.batch), row = sizes.folded(o.row), col = sizes.folded(o.col);
+  const std::string strided = fmt::format("{{{}, {}, {}, {}}}", pointer, batch, row, col);
+  const std::string_view stored = storage_type(o.dtype);
+  if (is_a) return fmt::format("tile::WordsA<{}, {}>{{{}, {}}}", types.word, stored, strided, terms);
+  return fmt::format("tile::WordsB<{0}, tile::StridedElements<{0}, {1}>>{{{{{2}, shape}}, {3}}}", types.word, stored,
+                     strided, terms);
+}
+
 // Rows as micro tiles of `height` and one less.
 tile::RowSplit split_into(int64_t rows, int64_t height) {
   const int64_t tiles = rows <= 0 ? 0 : (rows + height - 1) / height, tall = rows - tiles * (height - 1);
@@ -148,13 +194,14 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   const bool is_long = e.place == nullptr && schedule::summed_steps(c.compute, gemm.shape.k) > 0;
   e.includes = {is_long ? "tile/kernel/cpu/gemm_long.h" : "tile/kernel/cpu/gemm.h", "tile/op/lanes.h",
                 "tile/op/math.h"};
-  const std::string_view compute = computed_type(c.compute);
+  const ProductTypes types = types_of(gemm.words, c.compute);
+  const std::string_view compute = types.sums;
   std::optional<FunctorMembers> computed_a, computed_b;
   if (gemm.a.form == GemmOperand::Form::kComputed) {
-    computed_a.emplace(write_computed(e.out, desc, gemm, gemm.a, c.compute, "ComputedA", e.sizes));
+    computed_a.emplace(write_computed(e.out, desc, gemm, gemm.a, types.a_element, "ComputedA", e.sizes));
   }
   if (gemm.b.form == GemmOperand::Form::kComputed) {
-    computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB", e.sizes));
+    computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, types.b_element, "ComputedB", e.sizes));
   }
   const bool along_rows = e.place == nullptr && !is_long && runs_along_rows(c.epilogue);
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true, along_rows);
@@ -171,7 +218,8 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.scratch_bytes = s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a,
                                     packs_b, along_rows);
   const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
-  const MicroProblem micro = {compute, as_stored ? storage_type(gemm.b.dtype) : compute, s.n, lanes, true, !as_stored};
+  const std::string_view stored = as_stored ? storage_type(gemm.b.dtype) : compute;
+  const MicroProblem micro = {compute, types.word.empty() ? stored : types.word, s.n, lanes, true, !as_stored};
   e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
@@ -185,8 +233,13 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                        {"block_tiles", s.block_tiles},
                        {"block_panels", s.block_panels}}) +
                  (is_long ? fmt::format(", .block_k = {}", s.block_k) : ""));
-  e.out.line("const auto a = {};", operand_text(desc, gemm.a, compute, true, computed_a, z));
-  e.out.line("const auto b = {};", operand_text(desc, gemm.b, compute, false, computed_b, z));
+  const auto operand = [&](bool is_a) {
+    const auto& computed = is_a ? computed_a : computed_b;
+    if (!types.word.empty()) return words_text(desc, gemm, is_a, types, computed, z);
+    return operand_text(desc, is_a ? gemm.a : gemm.b, compute, is_a, computed, z);
+  };
+  e.out.line("const auto a = {};", operand(true));
+  e.out.line("const auto b = {};", operand(false));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   if (e.place == nullptr) {
     e.out.line("tile::gemm{}<{}>({}, shape, a, b, epilogue, scratch, begin, end);", is_long ? "_long" : "",
@@ -237,8 +290,10 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes = s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)),
                                     !conv.direct, along_rows);
-  e.micro = micro_tables({compute, storage_type(desc.operands[1].dtype), s.o, lanes}, config.micro_m, config.micro_n,
-                         target, e.sizes.marked());
+  const ProductTypes types = types_of(conv.words, c.compute);
+  const bool words = !types.word.empty();
+  e.micro = micro_tables({compute, words ? types.word : storage_type(desc.operands[1].dtype), s.o, lanes},
+                         config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.of_batch(s.batch), groups = z.folded(s.groups),
@@ -254,19 +309,25 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                ? fmt::format(", .results = {{{}, {}}}", z(c.epilogue.results[0]), z(c.epilogue.results[1]))
                : ""));
   if (conv.direct) {
-    e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
+    const std::string image = argument(desc, 0);
+    e.out.line("const tile::DirectX<{}> x{{{}}};", compute,
+               words ? fmt::format("reinterpret_cast<const int32_t*>({})", image) : image);
   } else {
     const std::string offset = z.place(conv.offset), image = z.of_batch(conv.batch);
     const std::string stride = z.list(conv.stride), channel = z.folded(conv.channel);
-    e.out.line("const tile::CopiedX<{}, {}> x{{{}{}, {}, {}, {}}};", compute, storage_type(conv.x), argument(desc, 0),
-               offset, image, stride, channel);
+    const std::string element = words ? fmt::format(", {}", storage_type(types.a_element)) : "";
+    const std::string real_channels = words ? ", " + z(conv.channels) : "";
+    e.out.line("const tile::CopiedX<{}, {}{}> x{{{}{}, {}, {}, {}{}}};", compute, storage_type(conv.x), element,
+               argument(desc, 0), offset, image, stride, channel, real_channels);
   }
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   const std::string arguments =
       e.micro->arguments + (e.micro->arguments.find(',') == std::string::npos ? ", false" : "");
   const std::string taps = write_taps(e.out, conv.taps);
+  const std::string filters =
+      words ? fmt::format("static_cast<const {}*>(operands[1])", types.word) : argument(desc, 1);
   e.out.line("tile::conv{}<{}>({}, shape, x, {}, epilogue, {}{});", e.place ? "_rows" : "",
-             is_long ? arguments + ", true" : e.micro->arguments, micro_of(e), argument(desc, 1), rows_of(e), taps);
+             is_long ? arguments + ", true" : e.micro->arguments, micro_of(e), filters, rows_of(e), taps);
   e.out.close();
 }
 

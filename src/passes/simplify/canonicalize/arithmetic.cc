@@ -320,6 +320,23 @@ Result cast_cast(const Match& m) {
   return m.e.emit(Op::kCast, {x}, m.attrs);
 }
 
+// The bounds of an integer type need not be applied before a cast to it, which saturates.
+Result cast_clamped(const Match& m) {
+  const DType to = m.attrs.dtype("to");
+  if (!is_int(to) || bits_of(to) > 16 || !heddle::is_float(m.e.dtype(m.in[0]))) return {};
+  const bool is_min = m.e.is(m.in[0], Op::kMin);
+  if (!is_min && !m.e.is(m.in[0], Op::kMax)) return {};
+  const double span = static_cast<double>(int64_t{1} << bits_of(to));
+  const double low = is_unsigned_int(to) ? 0 : -span / 2, high = low + span - 1;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto bound = m.e.splat(m.e.def(m.in[0]).inputs[i]);
+    if (bound && (is_min ? *bound >= high : *bound <= low)) {
+      return m.e.emit(Op::kCast, {m.e.def(m.in[0]).inputs[1 - i]}, m.attrs);
+    }
+  }
+  return {};
+}
+
 // ---- extrema, logic, select ----
 
 Result same_operands(const Match& m) {
@@ -377,6 +394,7 @@ std::vector<Rule> make_rules() {
       {Op::kSign, "twice_is_once", twice_is_once},
       {Op::kCast, "cast_identity", cast_identity},
       {Op::kCast, "cast_cast", cast_cast},
+      {Op::kCast, "cast_clamped", cast_clamped},
       {Op::kMax, "same_operands", same_operands},
       {Op::kMin, "same_operands", same_operands},
       {Op::kAnd, "same_operands", same_operands},

@@ -1,0 +1,194 @@
+#include "passes/quantized/requantized.h"
+
+#include <utility>
+
+#include "ir/reference/scalar.h"
+
+namespace heddle::passes {
+namespace {
+
+// The operands of a commutative operation: one that `is` holds for, then the other.
+template <typename Is>
+std::optional<std::pair<ValueId, ValueId>> operands(const Node& node, const Is& is) {
+  for (size_t i = 0; i < 2; ++i) {
+    if (is(node.inputs[i])) return std::pair{node.inputs[i], node.inputs[1 - i]};
+  }
+  return std::nullopt;
+}
+
+// x of round(x / scale) + zero, limited to the range of a type.
+class Quantisation {
+ public:
+  Quantisation(DequantizedFinder& finder, const ir::Graph& graph) : finder_(finder), graph_(graph) {}
+
+  std::optional<Dequantized> inverse(const Node& cast, DType to) {
+    const auto [low, high] = to == DType::kU8 ? std::pair{0.0, 255.0} : std::pair{-128.0, 127.0};
+    const auto above = without(cast.inputs[0], Op::kMin, high);
+    const auto inside = above ? without(*above, Op::kMax, low) : std::nullopt;
+    if (!inside) return std::nullopt;
+    ValueId rounded = *inside;
+    std::optional<QuantParameter> zero;
+    if (graph_.producer(rounded).op == Op::kAdd) {
+      const Node add = graph_.producer(rounded);
+      const auto split = operands(add, [&](ValueId v) { return graph_.producer(v).op == Op::kRound; });
+      if (!split) return std::nullopt;
+      rounded = split->first, zero = finder_.parameter(split->second);
+      if (!zero) return std::nullopt;
+    }
+    if (graph_.producer(rounded).op != Op::kRound) return std::nullopt;
+    return ratio(graph_.producer(rounded).inputs[0], zero);
+  }
+
+ private:
+  std::optional<ValueId> without(ValueId v, Op op, double bound) {
+    const Node node = graph_.producer(v);
+    if (node.op != op) return std::nullopt;
+    const auto split = operands(node, [&](ValueId at) {
+      const auto parameter = finder_.parameter(at);
+      const Tensor* known = parameter ? graph_.constant_of(parameter->value) : nullptr;
+      return known != nullptr && ir::splat_of(*known) == bound;
+    });
+    return split ? std::optional(split->second) : std::nullopt;
+  }
+
+  std::optional<Dequantized> ratio(ValueId v, const std::optional<QuantParameter>& zero) {
+    if (graph_.producer(v).op == Op::kCast) v = graph_.producer(v).inputs[0];
+    const Node div = graph_.producer(v);
+    if (div.op != Op::kDiv) return std::nullopt;
+    ValueId x = div.inputs[0];
+    if (graph_.producer(x).op == Op::kCast && graph_.dtype(x) == DType::kF64) x = graph_.producer(x).inputs[0];
+    const auto found = finder_.find(x);
+    const auto scale = finder_.parameter(div.inputs[1]);
+    const bool equal =
+        found && found->scale && scale && finder_.equal(found->scale, scale) && finder_.equal(found->zero, zero);
+    return equal ? found : std::nullopt;
+  }
+
+  DequantizedFinder& finder_;
+  const ir::Graph& graph_;
+};
+
+}  // namespace
+
+ValueId centred(ir::Builder& b, const Dequantized& operand) {
+  if (!operand.zero) return b.cast(operand.q, DType::kI16);
+  const Shape shape = b.shape(operand.q);
+  const QuantParameter& zero = *operand.zero;
+  const ValueId spread = b.broadcast(zero.value, shape, zero.is_scalar() ? Ints{} : Ints{zero.dim});
+  return b.cast(b.sub(b.cast(operand.q, DType::kI32), spread), DType::kI16);
+}
+
+namespace {
+
+// The quotient of a value and a positive constant, where the value is a sum of scaled integers and other terms:
+// the quotient of their scales, which is a constant. nullopt if the value is something else.
+class ScaledQuotient {
+ public:
+  ScaledQuotient(DequantizedFinder& finder, ir::Rewriter& r, const QuantParameter& divisor)
+      : finder_(finder), graph_(r.target()), divisor_(divisor), b_(finder.builder()) {}
+
+  std::optional<ValueId> run(ValueId v) {
+    const auto result = of(v, 0);
+    return has_integers_ ? result : std::nullopt;
+  }
+
+ private:
+  std::optional<ValueId> of(ValueId v, int depth) {
+    constexpr int kDeepest = 8;
+    if (depth > kDeepest) return std::nullopt;
+    if (const auto known = finder_.parameter(v); known && finder_.is_constant(known->value)) return spread(*known, v);
+    const Node node = graph_.producer(v);
+    switch (node.op) {
+      case Op::kAdd:
+      case Op::kMax:
+      case Op::kMin: {
+        const auto x = of(node.inputs[0], depth + 1), y = x ? of(node.inputs[1], depth + 1) : std::nullopt;
+        return y ? std::optional(b_.binary(node.op, *x, *y)) : std::nullopt;
+      }
+      case Op::kMul:
+        return scaled(node);
+      case Op::kReshape:
+      case Op::kTranspose: {
+        const auto x = of(node.inputs[0], depth + 1);
+        return x ? std::optional(b_.emit(node.op, {*x}, node.attrs)) : std::nullopt;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  // Integers by a scale.
+  std::optional<ValueId> scaled(const Node& node) {
+    for (size_t i = 0; i < 2; ++i) {
+      const auto scale = finder_.parameter(node.inputs[1 - i]);
+      const Node& cast = graph_.producer(node.inputs[i]);
+      if (!scale || !finder_.is_constant(scale->value) || cast.op != Op::kCast ||
+          !is_int(graph_.dtype(cast.inputs[0]))) {
+        continue;
+      }
+      has_integers_ = true;
+      return b_.mul(node.inputs[i], spread(*scale, node.inputs[1 - i]));
+    }
+    return std::nullopt;
+  }
+
+  ValueId spread(const QuantParameter& number, ValueId like) {
+    const Shape small = b_.shape(number.value);
+    const ValueId quotient = b_.div(number.value, b_.broadcast(divisor_.value, small, {}));
+    return b_.broadcast(quotient, b_.shape(like), number.is_scalar() ? Ints{} : Ints{number.dim});
+  }
+
+  DequantizedFinder& finder_;
+  const ir::Graph& graph_;
+  const QuantParameter& divisor_;
+  ir::Builder b_;
+  bool has_integers_ = false;
+};
+
+// x / scale in f64, rounded to f32, as a division in f32.
+std::optional<ValueId> narrow_division(DequantizedFinder& finder, ir::Rewriter& r, const Node& cast) {
+  const ir::Graph& graph = r.source();
+  const Node& div = graph.producer(cast.inputs[0]);
+  if (graph.dtype(cast.outputs[0]) != DType::kF32 || div.op != Op::kDiv) return std::nullopt;
+  if (graph.dtype(div.outputs[0]) != DType::kF64) return std::nullopt;
+  const Node& x = graph.producer(div.inputs[0]);
+  auto scale = finder.parameter(r(div.inputs[1]));
+  if (x.op != Op::kCast || graph.dtype(x.inputs[0]) != DType::kF32 || !scale) return std::nullopt;
+  const Node& small = r.target().producer(scale->value);
+  if (small.op != Op::kCast || r.target().dtype(small.inputs[0]) != DType::kF32) return std::nullopt;
+  ir::Builder b = finder.builder();
+  scale->value = small.inputs[0];
+  if (scale->is_scalar() && finder.is_constant(scale->value)) {
+    if (const auto quotient = ScaledQuotient(finder, r, *scale).run(r(x.inputs[0]))) return quotient;
+  }
+  const Shape& shape = graph.shape(cast.outputs[0]);
+  const ValueId by = b.broadcast(scale->value, shape, scale->is_scalar() ? Ints{} : Ints{scale->dim});
+  return b.div(r(x.inputs[0]), by);
+}
+
+}  // namespace
+
+std::optional<ValueId> requantized(DequantizedFinder& finder, ir::Rewriter& r, const Node& cast, const Target& target) {
+  const DType to = r.source().dtype(cast.outputs[0]);
+  if (to == DType::kF32 && target.traits().rounds_divisions) return narrow_division(finder, r, cast);
+  if (to != DType::kI8 && to != DType::kU8) return std::nullopt;
+  Node moved = cast;
+  moved.inputs = r(cast.inputs);
+  const auto found = Quantisation(finder, r.target()).inverse(moved, to);
+  return found && r.target().dtype(found->q) == to ? std::optional(found->q) : std::nullopt;
+}
+
+std::optional<ValueId> dequantized_from_shorts(DequantizedFinder& finder, ir::Rewriter& r, const Node& mul) {
+  if (r.source().dtype(mul.outputs[0]) != DType::kF32) return std::nullopt;
+  ir::Builder b = finder.builder();
+  const ValueId whole = b.mul(r(mul.inputs[0]), r(mul.inputs[1]));
+  const auto found = finder.find(whole);
+  if (!found || !found->scale || finder.is_constant(found->q)) return std::nullopt;
+  const Shape& shape = r.source().shape(mul.outputs[0]);
+  const QuantParameter& scale = *found->scale;
+  const ValueId by = b.broadcast(scale.value, shape, scale.is_scalar() ? Ints{} : Ints{scale.dim});
+  const ValueId result = b.mul(b.cast(centred(b, *found), DType::kF32), by);
+  return result;
+}
+
+}  // namespace heddle::passes

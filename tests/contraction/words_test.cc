@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "testing.h"
+
+// Products and convolutions of bytes and of 16-bit integers, whose sums are exact: every difference is an error.
+namespace heddle {
+namespace {
+
+using testing::check_graph;
+using testing::parse_with_random_weights;
+
+using Types = std::pair<const char*, const char*>;
+
+// Each graph is compiled for one instruction set, in turns: compiling takes most of the time.
+void check_next(const std::string& text, unsigned choice = 0) {
+  static int turn = 0;
+  const CpuIsa sets[] = {CpuIsa::kAvx512, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kPortable};
+  SCOPED_TRACE(text);
+  check_graph(parse_with_random_weights(text, 5), 0, {.threads = 2, .isa = sets[turn++ % 4], .choice = choice});
+}
+
+TEST(Words, ProductsOfWeights) {
+  for (const auto& [a, b] : {Types{"u8", "i8"}, {"i8", "u8"}, {"i16", "i16"}}) {
+    for (const auto& [m, n, k] : {std::array{29, 45, 68}, {17, 33, 7}, {40, 3, 64}}) {
+      check_next(fmt::format(R"(graph g(%x: {0}[{2},{4}]) {{
+        %w = constant {{value = {1}[{4},{3}]{{1}}}}
+        %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = i32}} : i32[{2},{3}]
+        return "y" = %0
+      }})",
+                             a, b, m, n, k));
+    }
+  }
+}
+
+TEST(Words, ProductsOfTwoValues) {
+  // Heads by strides, keys transposed or not, and an operand that is computed.
+  for (const auto& [a, b] : {Types{"u8", "i8"}, {"i8", "i8"}}) {
+    for (const auto& [shape, contract] : {std::pair{"2,3,13,18", 3}, {"2,3,18,13", 2}}) {
+      check_next(fmt::format(R"(graph g(%x: {0}[2,11,54], %w: {1}[{2}]) {{
+        %0 = reshape(%x) {{shape = [2,11,3,18]}} : {0}[2,11,3,18]
+        %1 = transpose(%0) {{perm = [0,2,1,3]}} : {0}[2,3,11,18]
+        %2 = dot(%1, %w) {{lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{3}], out = i32}} : i32[2,3,11,13]
+        return "y" = %2
+      }})",
+                             a, b, shape, contract));
+    }
+    check_next(fmt::format(R"(graph g(%x: {0}[6,5,7], %w: {1}[5,7,9]) {{
+      %0 = transpose(%x) {{perm = [2,0,1]}} : {0}[7,6,5]
+      %1 = dot(%0, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [0,2], rhs_contract = [1,0], out = i32}} : i32[6,9]
+      return "y" = %1
+    }})",
+                           a, b));
+  }
+}
+
+TEST(Words, EpilogueQuantises) {
+  for (int i = 0; i < 4; ++i) {
+    check_next(R"(graph g(%x: u8[29,68], %r: u8[29,45]) {
+    %w = constant {value = i8[68,45]{1}}
+    %s = constant {value = f32[]{0.0078125}}
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : i32[29,45]
+    %1 = cast(%0) {to = f32} : f32[29,45]
+    %2 = broadcast(%s) {shape = [29,45], dims = []} : f32[29,45]
+    %3 = mul(%1, %2) {rounded = 1} : f32[29,45]
+    %4 = cast(%r) {to = f32} : f32[29,45]
+    %5 = add(%3, %4) : f32[29,45]
+    %6 = round(%5) : f32[29,45]
+    %7 = cast(%6) {to = i8} : i8[29,45]
+    %8 = cast(%6) {to = u8} : u8[29,45]
+    %9 = cast(%6) {to = i16} : i16[29,45]
+    return "y" = %7, "z" = %8, "w" = %9
+  })");
+  }
+}
+
+struct Conv {
+  int channels, features, groups, kernel, stride, dilation, low, size;
+};
+
+TEST(Words, Convolutions) {
+  const Conv convs[] = {{8, 20, 1, 1, 1, 1, 0, 9},   {5, 33, 1, 3, 1, 1, 1, 11},   {3, 16, 1, 7, 2, 1, 3, 19},
+                        {16, 24, 1, 3, 2, 1, 1, 14}, {12, 8, 2, 3, 1, 2, 2, 13},   {10, 15, 5, 3, 1, 1, 1, 8},
+                        {24, 24, 24, 3, 1, 1, 1, 9}, {35, 35, 35, 5, 2, 1, 2, 12}, {4, 40, 1, 3, 1, 1, 0, 10}};
+  size_t turn = 0;
+  for (const Conv& c : convs) {
+    const int out = (c.size + 2 * c.low - (c.kernel - 1) * c.dilation - 1) / c.stride + 1;
+    for (const auto& [a, b] : {Types{"u8", "i8"}, {"i16", "i16"}}) {
+      check_next(fmt::format(R"(graph g(%x: {0}[2,{2},{2},{3}]) {{
+        %w = constant {{value = {1}[{4},{5},{6},{6}]{{1}}}}
+        %0 = conv(%x, %w) {{strides = [{7},{7}], low = [{8},{8}], high = [{8},{8}], dilations = [{9},{9}], lhs_dilations = [1,1], groups = {10}, layout = "nhwc", out = i32}} : i32[2,{11},{11},{4}]
+        return "y" = %0
+      }})",
+                             a, b, c.size, c.channels, c.features, c.channels / c.groups, c.kernel, c.stride, c.low,
+                             c.dilation, c.groups, out),
+                 turn++ % 3 == 0 ? 3 : 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle

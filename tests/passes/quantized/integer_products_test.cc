@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <random>
+
+#include "tests/passes/pass_test_util.h"
+
+// Products of dequantised operands, in integers.
+namespace heddle::passes {
+namespace {
+
+Target target_of(bool vnni) {
+  Target target;
+  target.cpu.isa = vnni ? CpuIsa::kAvx512 : CpuIsa::kAvx2;
+  target.cpu.avx512_vnni = vnni;
+  return target;
+}
+
+ir::Graph integers(const ir::Graph& graph, bool vnni) {
+  const Target target = target_of(vnni);
+  return run_passes(graph, std::vector<std::string>{"integer_products", "dce"}, {target, Precision::kF32});
+}
+
+int count_of(const ir::Graph& graph, ir::Op op, DType operand) {
+  int count = 0;
+  for (const ir::Node& node : graph.nodes()) count += node.op == op && graph.dtype(node.inputs[0]) == operand;
+  return count;
+}
+
+// A dequantised value of `type`, a parameter or a constant. `dim` < 0: one scale and zero point, else one for each
+// index.
+std::string dequantised(const std::string& name, const std::string& type, const std::string& shape, int dim, int extent,
+                        bool has_zero) {
+  const std::string small = dim < 0 ? "" : fmt::format("{}", extent), dims = dim < 0 ? "" : fmt::format("{}", dim);
+  std::string text = fmt::format(R"(
+    %{0}s = constant {{value = f32[{3}]{{{5}}}}}
+    %{0}S = broadcast(%{0}s) {{shape = [{2}], dims = [{4}]}} : f32[{2}]
+    %{0}i = cast(%{0}) {{to = i32}} : i32[{2}]
+)",
+                                 name, type, shape, small, dims, dim < 0 ? "0.013" : "SCALES");
+  std::string q = name + "i";
+  if (has_zero) {
+    text += fmt::format(R"(
+    %{0}z = constant {{value = {1}[{3}]{{{5}}}}}
+    %{0}c = cast(%{0}z) {{to = i32}} : i32[{3}]
+    %{0}Z = broadcast(%{0}c) {{shape = [{2}], dims = [{4}]}} : i32[{2}]
+    %{0}d = sub(%{0}i, %{0}Z) : i32[{2}]
+)",
+                        name, type, shape, small, dims, dim < 0 ? "3" : "ZEROS");
+    q = name + "d";
+  }
+  text += fmt::format(R"(
+    %{0}f = cast(%{1}) {{to = f32}} : f32[{2}]
+    %{0}F = mul(%{0}f, %{0}S) : f32[{2}]
+)",
+                      name, q, shape);
+  const auto fill = [&](const std::string& word, double first, double step) {
+    std::string list;
+    for (int i = 0; i < extent; ++i) list += fmt::format("{}{}", i > 0 ? ", " : "", first + step * i);
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word))
+      text.replace(at, word.size(), list);
+  };
+  fill("SCALES", 0.01, 0.001);
+  fill("ZEROS", 1, 2);
+  return text;
+}
+
+std::string constant_of(const std::string& type, const std::string& shape, int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::string list;
+  for (int64_t i = 0; i < count; ++i) {
+    const int value = static_cast<int>(random() % 256) - (type == "i8" ? 128 : 0);
+    list += fmt::format("{}{}", i > 0 ? ", " : "", value);
+  }
+  return fmt::format("{}[{}]{{{}}}", type, shape, list);
+}
+
+TEST(IntegerProducts, DotsOfEveryTypeAndParameter) {
+  for (const char* a : {"u8", "i8"}) {
+    for (const char* b : {"u8", "i8"}) {
+      for (int zeros = 0; zeros < 4; ++zeros) {
+        for (const int dim : {-1, 1}) {
+          for (const bool vnni : {true, false}) {
+            const std::string text =
+                fmt::format("graph g(%x: {}[5,7]) {{\n%w = constant {{value = {}}}\n{}{}", a,
+                            constant_of(b, "7,6", 42, 3), dequantised("x", a, "5,7", -1, 1, zeros & 1),
+                            dequantised("w", b, "7,6", dim, 6, zeros & 2)) +
+                R"(%y = dot(%xF, %wF) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[5,6]
+                return "y" = %y
+              })";
+            SCOPED_TRACE(text);
+            const ir::Graph before = ir::parse(text), after = integers(before, vnni);
+            EXPECT_EQ(count_of(after, ir::Op::kDot, vnni ? DType::kU8 : DType::kI16), 1);
+            expect_same(before, after, 1e-6);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(IntegerProducts, TwoValuesThroughMovements) {
+  for (const bool vnni : {true, false}) {
+    const std::string text = "graph g(%x: u8[2,5,12], %w: i8[2,4,12]) {\n" +
+                             dequantised("x", "u8", "2,5,12", -1, 1, true) +
+                             dequantised("w", "i8", "2,4,12", -1, 1, true) + R"(
+      %0 = reshape(%xF) {shape = [2,5,3,4]} : f32[2,5,3,4]
+      %1 = transpose(%0) {perm = [0,2,1,3]} : f32[2,3,5,4]
+      %2 = reshape(%wF) {shape = [2,4,3,4]} : f32[2,4,3,4]
+      %3 = transpose(%2) {perm = [0,2,3,1]} : f32[2,3,4,4]
+      %y = dot(%1, %3) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f32[2,3,5,4]
+      return "y" = %y
+    })";
+    const ir::Graph before = ir::parse(text), after = integers(before, vnni);
+    EXPECT_EQ(count_of(after, ir::Op::kDot, vnni ? DType::kU8 : DType::kI16), 1);
+    expect_same(before, after, 1e-6);
+  }
+}
+
+struct Conv {
+  int channels, features, groups, kernel, stride, dilation, low;
+};
+
+TEST(IntegerProducts, Convolutions) {
+  for (const Conv& c :
+       {Conv{4, 6, 1, 3, 1, 1, 1}, {3, 5, 1, 3, 2, 1, 0}, {6, 6, 6, 3, 1, 2, 2}, {6, 4, 2, 1, 1, 1, 0}}) {
+    for (const char* type : {"u8", "i8"}) {
+      for (int zeros = 0; zeros < 4; ++zeros) {
+        for (const bool vnni : {true, false}) {
+          const int out = (9 + 2 * c.low - (c.kernel - 1) * c.dilation - 1) / c.stride + 1;
+          const std::string x = fmt::format("2,{},9,9", c.channels),
+                            w = fmt::format("{},{},{},{}", c.features, c.channels / c.groups, c.kernel, c.kernel);
+          const std::string text =
+              fmt::format("graph g(%x: {}[{}]) {{\n%w = constant {{value = {}}}\n{}{}", type, x,
+                          constant_of("i8", w, c.features * c.channels / c.groups * c.kernel * c.kernel, 4),
+                          dequantised("x", type, x, -1, 1, zeros & 1),
+                          dequantised("w", "i8", w, 0, c.features, zeros & 2)) +
+              fmt::format(
+                  R"(%y = conv(%xF, %wF) {{strides = [{0},{0}], low = [{1},{1}], high = [{1},{1}], dilations = [{2},{2}], lhs_dilations = [1,1], groups = {3}, layout = "nchw"}} : f32[2,{4},{5},{5}]
+              return "y" = %y
+            }})",
+                  c.stride, c.low, c.dilation, c.groups, c.features, out);
+          SCOPED_TRACE(text);
+          const ir::Graph before = ir::parse(text), after = integers(before, vnni);
+          EXPECT_EQ(count_of(after, ir::Op::kConv, vnni && !(zeros & 2) ? DType::kU8 : DType::kI16), 1);
+          expect_same(before, after, 1e-6);
+        }
+      }
+    }
+  }
+}
+
+// A scale along the sum is no factor of the product.
+TEST(IntegerProducts, ScalesOfTermsStayFloats) {
+  const std::string text =
+      fmt::format("graph g(%x: u8[5,7]) {{\n%w = constant {{value = {}}}\n{}{}", constant_of("i8", "7,6", 42, 3),
+                  dequantised("x", "u8", "5,7", -1, 1, true), dequantised("w", "i8", "7,6", 0, 7, false)) +
+      R"(%y = dot(%xF, %wF) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[5,6]
+    return "y" = %y
+  })";
+  for (const bool vnni : {true, false})
+    EXPECT_EQ(count_of(integers(ir::parse(text), vnni), ir::Op::kDot, DType::kF32), 1);
+}
+
+std::string quantised(double scale, int zero) {
+  return fmt::format(R"(
+    %qs = constant {{value = f32[]{{{}}}}}
+    %qS = broadcast(%qs) {{shape = [5,7], dims = []}} : f32[5,7]
+    %qr = div(%xF, %qS) : f32[5,7]
+    %qo = round(%qr) : f32[5,7]
+    %qz = constant {{value = f32[]{{{}}}}}
+    %qZ = broadcast(%qz) {{shape = [5,7], dims = []}} : f32[5,7]
+    %qa = add(%qo, %qZ) : f32[5,7]
+    %ql = constant {{value = f32[]{{0}}}}
+    %qL = broadcast(%ql) {{shape = [5,7], dims = []}} : f32[5,7]
+    %qm = max(%qa, %qL) : f32[5,7]
+    %qh = constant {{value = f32[]{{255}}}}
+    %qH = broadcast(%qh) {{shape = [5,7], dims = []}} : f32[5,7]
+    %qn = min(%qm, %qH) : f32[5,7]
+    %y = cast(%qn) {{to = u8}} : u8[5,7]
+    return "y" = %y
+  }})",
+                     scale, zero);
+}
+
+// Quantising again with the same parameters gives the same bytes; with others, it stays.
+TEST(IntegerProducts, DropsEqualQuantisation) {
+  const std::string begin = "graph g(%x: u8[5,7]) {\n" + dequantised("x", "u8", "5,7", -1, 1, true);
+  const auto rounds = [](const ir::Graph& graph) {
+    int count = 0;
+    for (const ir::Node& node : graph.nodes()) count += node.op == ir::Op::kRound;
+    return count;
+  };
+  for (const bool vnni : {true, false}) {
+    EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.013, 3)), vnni)), 0);
+    EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.013, 4)), vnni)), 1);
+    EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.014, 3)), vnni)), 1);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::passes
