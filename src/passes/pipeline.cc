@@ -14,6 +14,7 @@
 #include "passes/contraction/gate_dots.h"
 #include "passes/contraction/long_dots.h"
 #include "passes/contraction/merge_dots.h"
+#include "passes/contraction/quantized_weights.h"
 #include "passes/contraction/scale_scores.h"
 #include "passes/contraction/small_dots.h"
 #include "passes/contraction/space_to_depth.h"
@@ -97,8 +98,8 @@ constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, h
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
 constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
                               fold_batch_norm, has<Op::kConv, Op::kDot>};
-constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast for each of its readers",
-                        clone_cheap_producers, has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice>};
+constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast and of packed weights for each reader",
+                        clone_cheap_producers, has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice, Op::kDequantize>};
 constexpr Pass kConstantMasks{"constant_masks", "large constants of two values as comparisons of positions",
                               constant_masks, has<Op::kConstant>};
 constexpr Pass kCloneMasks{"clone_masks", "a copy of each mask for each of the attentions that read it", clone_masks,
@@ -107,6 +108,8 @@ constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", 
                        has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
                           has_where<&TargetTraits::merges_dots, Op::kDot>};
+constexpr Pass kQuantizedWeights{"quantized_weights", "constant weights of few bits, packed, as operands of products (CPU)",
+                                 quantized_weights, has_where<&TargetTraits::reads_packed_weights, Op::kDot>};
 constexpr Pass kScaleScores{"scale_scores", "constant factors of queries and keys, on their products (GPU)",
                             scale_scores, has_where<&TargetTraits::scales_products, Op::kExp>};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits, as the precision says",
@@ -204,8 +207,9 @@ constexpr Pass kJoinInPlace{"join_in_place", "concatenations whose parts are mad
                             has_stored_concat};
 
 constexpr Pass kPipeline[] = {
-    // Later passes look for canonical forms, with constants folded.
     kDce,
+    kQuantizedWeights,  // before constants are folded into wider types
+    // Later passes look for canonical forms, with constants folded.
     kDropEmpty,
     kCanonicalize,
     kFold,

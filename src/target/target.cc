@@ -174,6 +174,7 @@ const TargetTraits& Target::traits() const {
                                           .convolves_channels_first = true,
                                           .interleaves_columns = true,
                                           .gathers_rows = true,
+                                          .reads_packed_weights = true,
                                           .shares_kernels_of_shapes = true};
   static constexpr TargetTraits kOfCuda = {.merges_dots = true,
                                            .scales_products = true,
@@ -184,6 +185,7 @@ const TargetTraits& Target::traits() const {
                                            .convolves_channels_first = false,
                                            .interleaves_columns = false,
                                            .gathers_rows = false,
+                                           .reads_packed_weights = false,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);
 }

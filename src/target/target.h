@@ -103,6 +103,9 @@ struct TargetTraits {
   bool interleaves_columns;
   // True if gathers of whole rows use vector loads, whereas other gathers need one load per lane.
   bool gathers_rows;
+  // True if products read constant weights of few bits where they are packed (ir/ops.def, dequantize). If false, such
+  // weights are widened before the product.
+  bool reads_packed_weights;
   // True if plans for different shapes share kernels, which then take sizes as arguments.
   bool shares_kernels_of_shapes;
 };

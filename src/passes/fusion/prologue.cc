@@ -78,6 +78,36 @@ bool is_stored_in_order(const FusionContext& c, const std::vector<NodeId>& chain
   return !is_read_as_matrices(*view, dot, first ? "lhs_batch" : "rhs_batch", first ? "lhs_contract" : "rhs_contract");
 }
 
+// The `dequantize` node that makes an operand, perhaps behind a transpose, and the nodes from it to the product.
+std::vector<NodeId> packed_weights(const FusionContext& c, ir::ValueId operand, NodeId reader) {
+  std::vector<NodeId> chain;
+  for (;;) {
+    const NodeId at = c.graph.value(operand).producer;
+    const Node& node = c.graph.node(at);
+    const bool passes = node.op == Op::kTranspose || node.op == Op::kDequantize;
+    if (!passes || c.role[at] != Role::kMemory || !c.only_read_by(operand, reader)) return {};
+    chain.push_back(at);
+    if (node.op == Op::kDequantize) return chain;
+    operand = node.inputs[0], reader = at;
+  }
+}
+
+bool fuse_packed_weights(FusionContext& c, ir::ValueId operand, NodeId anchor) {
+  const std::vector<NodeId> chain = packed_weights(c, operand, anchor);
+  for (const NodeId id : chain) {
+    if (!c.partition.merge(id, anchor)) return false;
+    c.role[id] = Role::kPrologue;
+  }
+  if (chain.empty()) return false;
+  const Node& node = c.graph.node(chain.back());
+  const auto bits = node.attrs.integer("bits");
+  const double saved = static_cast<double>(element_count(c.graph.shape(node.outputs[0]))) * static_cast<double>(32 - bits) / 8e6;
+  c.decide(true, "prologue", chain.back(), anchor,
+           fmt::format("weights of {} bits are widened where they are multiplied; in f32 they would take {:.1f} MB more",
+                       bits, saved));
+  return true;
+}
+
 void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   std::vector<NodeId> chain = chain_above(c, operand, anchor);
   size_t count = 0;
@@ -150,7 +180,10 @@ void fuse_prologue(FusionContext& context, NodeId anchor, const Target& target) 
   if (node.op == Op::kConv && takes_image_view(context.graph, node, target))
     fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;
-  for (ir::ValueId operand : node.inputs) fuse_operand(context, operand, anchor);
+  for (ir::ValueId operand : node.inputs) {
+    if (target.traits().reads_packed_weights && fuse_packed_weights(context, operand, anchor)) continue;
+    fuse_operand(context, operand, anchor);
+  }
 }
 
 }  // namespace heddle::passes

@@ -101,6 +101,7 @@ class Folder {
   bool may_fold(const ir::Graph& source, const Node& node, const std::vector<ValueId>& inputs) const {
     switch (node.op) {
       case Op::kBroadcast:
+      case Op::kDequantize:  // weights stay packed
       case Op::kRandom:
       case Op::kLoop:
       case Op::kIf:

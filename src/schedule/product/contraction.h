@@ -75,7 +75,7 @@ std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, con
 
 // The source of a GEMM operand. The forms are those of tile/kernel/cpu/gemm.h.
 struct GemmOperand {
-  enum class Form : uint8_t { kDirect, kCopied, kComputed, kPacked };
+  enum class Form : uint8_t { kDirect, kCopied, kComputed, kPacked, kBits };
   Form form = Form::kDirect;
   uint32_t operand = 0;
   DType dtype = DType::kF32;
@@ -88,9 +88,20 @@ struct GemmOperand {
   VarId vars[3] = {0, 0, 0};
 };
 
+// Weights of few bits as operand B (tile/kernel/cpu/gemm_packed.h). `b` of GemmDesc has the words, as panels.
+struct PackedWeights {
+  int64_t bits, block, zero;
+  bool rounds_a;      // A is rounded to integers of 8 bits
+  bool in_registers;  // widened by the product. False: a panel at a time, before the micro-kernels read it
+  uint32_t scales;    // operand number
+  std::optional<uint32_t> third;  // operand number of zero points or of a table
+  bool is_table = false;
+};
+
 struct GemmDesc {
   tile::GemmShape shape;  // The blocking members are unset here; the Config has the blocking.
   GemmOperand a, b;
+  std::optional<PackedWeights> packed;  // if b has the form kBits
   ExprPool pool;  // the expressions of computed operands
 };
 

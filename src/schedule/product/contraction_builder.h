@@ -29,7 +29,8 @@ MicroLimits micro_limits(const Target& target);
 // The number of columns in a panel of packed weights: one or two vectors, whichever leaves fewer columns unused.
 int64_t panel_width(const Target& target, DType compute, int64_t columns);
 
-// The result of a prologue as a view of the value that the prologue reads from outside of the group.
+// The result of a prologue as a view of the value that the prologue reads from outside of the group, or of packed
+// weights, as if their integers were floats in memory.
 struct View {
   ir::ValueId value = 0;
   bool affine = false;
@@ -55,6 +56,9 @@ class ContractionBuilder {
   std::vector<Config> for_extents(std::vector<Config> candidates, const std::function<Config(Config)>& common) const;
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
+
+  // True if the group contains the `dequantize` node of a value, whose operands the kernel can read in packed form.
+  bool has_packed_weights(ir::ValueId value) const;
 
   // The memory in which the kernel reads or stores a value.
   ValueMemory memory_of(ir::ValueId value) const;

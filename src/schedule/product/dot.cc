@@ -1,5 +1,7 @@
 #include "schedule/product/dot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -17,7 +19,7 @@ class DotScheduler {
       : builder_(builder),
         graph_(builder.graph()),
         node_(builder.anchor()),
-        p_(builder, {.swapped = !builder.keeps_rows() && has_few_columns(builder.graph(), builder.anchor())}) {}
+        p_(builder, {.swapped = !builder.keeps_rows() && swaps(builder)}) {}
 
   ScheduledGroup run() {
     const bool loops = p_.k.size() > 1 || p_.batch.size() > tile::kBatchDims;
@@ -26,7 +28,9 @@ class DotScheduler {
     const DType compute = *contraction_compute(graph_.dtype(node_.inputs[0]), graph_.dtype(node_.inputs[1]),
                                                graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
+    find_packed(desc, compute, loops);
     const Config config = choose_config(builder_.configs(), {problem_text(desc.shape, compute, loops)}, [&] {
+      if (desc.packed) return std::vector{block_packed(desc, builder_.target())};
       return builder_.for_extents(gemm_candidates(desc, compute, builder_.target()), [&](Config pick) {
         pick = with_common_height(std::move(pick), desc.shape.m, builder_.target());
         return packs_b(loops) ? pick : with_wide_panels(std::move(pick), builder_.target(), compute);
@@ -36,7 +40,8 @@ class DotScheduler {
     make_a(desc, compute, width, loops);
     make_b(desc, width, loops);
     make_epilogue(desc.shape, compute);
-    const std::string label = p_.label() + builder_.epilogue_label();
+    const std::string label =
+        p_.label() + (desc.packed ? fmt::format(" of {} bits", desc.packed->bits) : "") + builder_.epilogue_label();
     builder_.desc().problem = std::move(desc);
     ScheduledGroup result;
     result.notes.push_back(label + ": " + config.reason);
@@ -45,13 +50,24 @@ class DotScheduler {
   }
 
  private:
+  // Packed weights are operand B.
+  static bool swaps(ContractionBuilder& builder) {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      const View view = builder.view_of(builder.anchor().inputs[side]);
+      if (builder.has_packed_weights(view.value)) return side == 0;
+    }
+    return has_few_columns(builder.graph(), builder.anchor());
+  }
+
   std::string problem_text(const tile::GemmShape& s, DType compute, bool loops) const {
     const auto dim = [](const std::vector<DotDim>& dims) { return dims.empty() ? DotDim{1, 0, 0} : dims[0]; };
     std::string a = "computed", b = "computed";
     if (p_.a_affine && p_.m.size() <= 1 && !loops) {
       a = gemm_operand_text(graph_, p_.a_view.value, dim(p_.m).a, dim(p_.k).a);
     }
-    if (p_.b_affine && p_.n.size() <= 1 && !loops) {
+    if (const auto* packed = packed_node()) {
+      b = fmt::format("u{} {} constant", packed->attrs.integer("bits"), packed->attrs.integer("block"));
+    } else if (p_.b_affine && p_.n.size() <= 1 && !loops) {
       b = gemm_operand_text(graph_, p_.b_view.value, dim(p_.k).b, dim(p_.n).b);
     }
     return gemm_problem_text(s, compute, a, b);
@@ -109,12 +125,53 @@ class DotScheduler {
   // Whether B is packed ahead, by at most one dimension of the batch.
   bool packs_b(bool loops) const {
     const auto batched = std::count_if(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b != 0; });
-    return !computes_b(loops) && graph_.constant_of(p_.b_view.value) != nullptr && batched <= 1;
+    return !computes_b(loops) && packed_node() == nullptr && graph_.constant_of(p_.b_view.value) != nullptr && batched <= 1;
+  }
+
+  const ir::Node* packed_node() const {
+    return builder_.has_packed_weights(p_.b_view.value) ? &graph_.producer(p_.b_view.value) : nullptr;
+  }
+
+  // Kernels read rows of the weights as columns of B. They widen to f32, and have tables of up to 16 numbers.
+  void find_packed(GemmDesc& desc, DType compute_dtype, bool loops) {
+    const ir::Node* node = packed_node();
+    if (node == nullptr || loops || !p_.b_affine || p_.b_view.offset != 0 || p_.n.size() > 1) return;
+    const Shape& shape = graph_.shape(node->outputs[0]);
+    const bool whole = desc.shape.n == shape[0] && desc.shape.k == shape[1] &&
+                       (p_.k.empty() || p_.k[0].b == 1) && (p_.n.empty() || p_.n[0].b == shape[1]);
+    const bool shared = std::all_of(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b == 0; });
+    const auto is_constant = [&](ir::ValueId v) { return graph_.constant_of(v) != nullptr; };
+    if (!whole || !shared || compute_dtype != DType::kF32 ||
+        !std::all_of(node->inputs.begin(), node->inputs.end(), is_constant)) {
+      return;
+    }
+    const ir::Attrs& attrs = node->attrs;
+    PackedWeights packed{.bits = attrs.integer("bits"), .block = attrs.integer("block"), .zero = attrs.integer("zero")};
+    packed.is_table = node->inputs.size() == 3 && graph_.shape(node->inputs[2]).size() == 1;
+    if (packed.is_table && packed.bits > 4) return;
+    const CpuTarget& cpu = builder_.target().cpu;
+    packed.rounds_a = node_.attrs.has("operand_bits") && !packed.is_table && cpu.isa >= CpuIsa::kAvx2;
+    packed.in_registers = packed.rounds_a || desc.shape.m <= kFewRows;
+    desc.packed = packed;
+  }
+
+  // The words, scales and zero points of the same columns are next to each other.
+  void make_packed(GemmDesc& desc, int64_t width) {
+    const ir::Node& node = *packed_node();
+    const auto panels = [&](ir::ValueId v) {
+      const int64_t depth = graph_.shape(v)[1];
+      return builder_.input(v, panel_packing({1, 0, 1, 0, depth, 1, desc.shape.n, depth}, 0, width));
+    };
+    desc.b = {.form = GemmOperand::Form::kBits, .operand = panels(node.inputs[0]), .dtype = DType::kU32};
+    desc.packed->scales = panels(node.inputs[1]);
+    if (node.inputs.size() < 3) return;
+    desc.packed->third = desc.packed->is_table ? builder_.input(node.inputs[2]) : panels(node.inputs[2]);
   }
 
   void make_b(GemmDesc& desc, int64_t width, bool loops) {
     const View& view = p_.b_view;
-    if (computes_b(loops)) return compute(desc, desc.b, false);
+    if (desc.packed) return make_packed(desc, width);
+    if (computes_b(loops) || packed_node() != nullptr) return compute(desc, desc.b, false);
     set_strides(desc.b, false);
     desc.b.dtype = graph_.dtype(view.value);
     desc.b.form = GemmOperand::Form::kCopied;
@@ -143,6 +200,9 @@ class DotScheduler {
                              return p_.coordinates(pool, batch, row, column);
                            });
   }
+
+  // Up to here, widening in registers for each tile of rows is faster than writing a widened panel.
+  static constexpr int64_t kFewRows = 16;
 
   ContractionBuilder& builder_;
   const ir::Graph& graph_;

@@ -1,0 +1,35 @@
+// Entries of a table that is held in registers.
+#pragma once
+
+#include "tile/arch/cpu/lanes.h"
+
+namespace heddle::tile {
+
+// Returns table[index modulo N * W] for each lane; N is 1 or 2.
+template <int N, int W>
+TILE_INLINE vec<float, W> look_up(const vec<float, W> (&table)[N], vec<int32_t, W> index) {
+  static_assert(N <= 2 && !is_wide<float, W>);
+#if !defined(__clang__)
+  if constexpr (N == 1) {
+    return {__builtin_shuffle(table[0].v, index.v)};
+  } else {
+    return {__builtin_shuffle(table[0].v, table[1].v, index.v)};
+  }
+#elif TILE_AVX512
+  typename vec<int32_t, W>::native at = index.v;
+  if constexpr (N == 1) {
+    return {__builtin_ia32_permvarsf512(table[0].v, at)};
+  } else {
+    return {__builtin_ia32_vpermi2varps512(table[0].v, at, table[1].v)};
+  }
+#else
+  vec<float, W> result;
+  static_for<W>([&](auto lane) {
+    const int32_t at = index[lane] & (N * W - 1);
+    result.set(lane, table[at / W][at % W]);
+  });
+  return result;
+#endif
+}
+
+}  // namespace heddle::tile
