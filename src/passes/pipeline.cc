@@ -14,7 +14,6 @@
 #include "passes/contraction/gate_dots.h"
 #include "passes/contraction/long_dots.h"
 #include "passes/contraction/merge_dots.h"
-#include "passes/contraction/quantized_weights.h"
 #include "passes/contraction/scale_scores.h"
 #include "passes/contraction/small_dots.h"
 #include "passes/contraction/space_to_depth.h"
@@ -30,6 +29,7 @@
 #include "passes/layout/split_concats.h"
 #include "passes/pass.h"
 #include "passes/precision.h"
+#include "passes/quantized/quantized_weights.h"
 #include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
 #include "passes/simplify/centre_means.h"
@@ -207,10 +207,10 @@ constexpr Pass kJoinInPlace{"join_in_place", "concatenations whose parts are mad
                             has_stored_concat};
 
 constexpr Pass kPipeline[] = {
-    kDce,
-    kQuantizedWeights,  // before constants are folded into wider types
     // Later passes look for canonical forms, with constants folded.
+    kDce,
     kDropEmpty,
+    kQuantizedWeights,  // before constants are folded into wider types
     kCanonicalize,
     kFold,
     kCanonicalize,

@@ -108,6 +108,29 @@ bool fuse_packed_weights(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   return true;
 }
 
+// Names weights that come from constant integers of few bits in a form that quantized_weights (passes/quantized) does not
+// pack, so that each run widens them to memory.
+void explain_widened(FusionContext& c, ir::ValueId operand, NodeId anchor) {
+  constexpr size_t kMost = 64;
+  const int64_t elements = element_count(c.graph.shape(operand));
+  std::vector<ir::ValueId> reached = {operand};
+  for (size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
+    const Node& node = c.graph.producer(reached[i]);
+    const DType dtype = c.graph.dtype(reached[i]);
+    if (node.op == Op::kConstant && is_int(dtype) && bits_of(dtype) <= 8 && i > 0 && element_count(c.graph.shape(reached[i])) * 4 >= elements) {
+      c.decide(false, "prologue", c.graph.value(operand).producer, anchor,
+               "its weights of few bits are widened in each run: they are not (q - z) * s with one scale for blocks of whole "
+               "words along the sum");
+      return;
+    }
+    if (ir::is_elementwise(node.op) || ir::class_of(node.op) == OpClass::kLayout) {
+      reached.insert(reached.end(), node.inputs.begin(), node.inputs.end());
+    } else if (node.op == Op::kGather) {
+      reached.push_back(node.inputs[1]);  // of a table
+    }
+  }
+}
+
 void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   std::vector<NodeId> chain = chain_above(c, operand, anchor);
   size_t count = 0;
@@ -181,7 +204,10 @@ void fuse_prologue(FusionContext& context, NodeId anchor, const Target& target) 
     fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;
   for (ir::ValueId operand : node.inputs) {
-    if (target.traits().reads_packed_weights && fuse_packed_weights(context, operand, anchor)) continue;
+    if (target.traits().reads_packed_weights) {
+      if (fuse_packed_weights(context, operand, anchor)) continue;
+      explain_widened(context, operand, anchor);
+    }
     fuse_operand(context, operand, anchor);
   }
 }

@@ -228,7 +228,7 @@ std::optional<ValueId> as_broadcast(ir::Rewriter& r, const Tensor& value) {
   return r.emit(Op::kBroadcast, {r.constant(gather_view(value, once))}, {{"shape", value.shape()}, {"dims", dims}});
 }
 
-// Loops, branches, contractions and scatters read buffers: their constant operands are stored, however plain they are.
+// Loops, branches, contractions, packed weights and scatters read buffers: their constant operands are stored, however plain they are.
 // Scatters into a constant of one value do not read it.
 class Storage {
  public:
@@ -237,6 +237,7 @@ class Storage {
   bool is_stored(ValueId v, const Tensor& value) const {
     return std::any_of(readers_[v].begin(), readers_[v].end(), [&](ir::NodeId id) {
       const Node& reader = graph_.node(id);
+      if (reader.op == Op::kDequantize) return true;
       return !ir::is_memory_bound(reader.op) && !(scatters_into(reader, v) && ir::is_splat(value));
     });
   }

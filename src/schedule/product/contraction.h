@@ -90,10 +90,10 @@ struct GemmOperand {
 
 // Weights of few bits as operand B (tile/kernel/cpu/gemm_packed.h). `b` of GemmDesc has the words, as panels.
 struct PackedWeights {
-  int64_t bits, block, zero;
-  bool rounds_a;      // A is rounded to integers of 8 bits
-  bool in_registers;  // widened by the product. False: a panel at a time, before the micro-kernels read it
-  uint32_t scales;    // operand number
+  int64_t bits = 0, block = 0, zero = 0;
+  bool rounds_a = false;      // A is rounded to integers of 8 bits
+  bool in_registers = false;  // widened by the product. False: a panel at a time, before the micro-kernels read it
+  uint32_t scales = 0;        // operand number
   std::optional<uint32_t> third;  // operand number of zero points or of a table
   bool is_table = false;
 };

@@ -146,7 +146,8 @@ class DotScheduler {
       return;
     }
     const ir::Attrs& attrs = node->attrs;
-    PackedWeights packed{.bits = attrs.integer("bits"), .block = attrs.integer("block"), .zero = attrs.integer("zero")};
+    PackedWeights packed;
+    packed.bits = attrs.integer("bits"), packed.block = attrs.integer("block"), packed.zero = attrs.integer("zero");
     packed.is_table = node->inputs.size() == 3 && graph_.shape(node->inputs[2]).size() == 1;
     if (packed.is_table && packed.bits > 4) return;
     const CpuTarget& cpu = builder_.target().cpu;

@@ -54,7 +54,7 @@ TILE_INLINE Bytes pair_sums(shorts pairs, short factor) {
 
 }  // namespace detail
 
-// The running sums of the lanes. The unsigned bytes are below 2^kBits, the signed ones at least -127. After every kSteps
+// The running sums of the lanes, after start(). It has no initialisers, which would keep arrays of it out of registers. The unsigned bytes are below 2^kBits, the signed ones at least -127. After every kSteps
 // calls of add(), finish() must be called.
 template <int kBits>
 class ByteDot {
@@ -78,7 +78,10 @@ class ByteDot {
   // A pair of products is at most 2 * 127 * 15 for 4 bits. Bytes of 8 bits are multiplied in two halves of 4 bits.
   static constexpr int kSteps = kBits == 2 ? 32 : 8;
 
-  TILE_INLINE void start(Bytes sum) { sum_ = sum; }
+  TILE_INLINE void start(Bytes sum) {
+    sum_ = sum;
+    low_ = high_ = detail::shorts{};
+  }
   TILE_INLINE void add(Bytes u, Bytes s) {
     const Bytes mask = splat<kLanes>(int32_t(0x0f0f0f0f));
     low_ = low_ + detail::byte_pairs(kBits == 8 ? u & mask : u, s);
@@ -98,7 +101,7 @@ class ByteDot {
  private:
   Bytes sum_;
 #if !TILE_VNNI
-  detail::shorts low_{}, high_{};
+  detail::shorts low_, high_;
 #endif
 };
 

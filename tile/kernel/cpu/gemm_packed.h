@@ -150,26 +150,26 @@ __attribute__((noinline)) void multiply_packed(const B& b, const PackedPanel& at
   using V = vec<float, W>;
   const Widener<B> widener(b);
   V acc[MR][NV];
-  static_for<MR * NV>([&](auto i) { acc[i / NV][i % NV] = zero<float, W>(); });
+  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { acc[i / NV][i % NV] = zero<float, W>(); });
   const uint32_t* words = b.words + at.words;
   int64_t scales = at.scales;
   for (int64_t left = k; left > 0; left -= b.shape.block, scales += at.nr) {
     int64_t count = left < b.shape.block ? left : b.shape.block;
     V scale[NV], shift[NV], inner[MR][NV];
-    static_for<NV>([&](auto j) {
+    static_for<NV>([&](auto j) __attribute__((always_inline)) {
       const BlockScale<B> block(b, scales + j * W);
       scale[j] = block.scale, shift[j] = block.shift;
     });
-    if constexpr (kScalesSums) static_for<MR * NV>([&](auto i) { inner[i / NV][i % NV] = zero<float, W>(); });
+    if constexpr (kScalesSums) static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { inner[i / NV][i % NV] = zero<float, W>(); });
     const auto step = [&](auto i, const auto& v) __attribute__((always_inline)) {
       V w[NV];
-      static_for<NV>([&](auto j) {
+      static_for<NV>([&](auto j) __attribute__((always_inline)) {
         w[j] = widener.template value<i>(v[j]);
         if constexpr (!kScalesSums) w[j] = kCentred ? w[j] * scale[j] : fma(w[j], scale[j], shift[j]);
       });
-      static_for<MR>([&](auto r) {
+      static_for<MR>([&](auto r) __attribute__((always_inline)) {
         const V x = splat<W>(a[r * a_stride + i]);
-        static_for<NV>([&](auto j) {
+        static_for<NV>([&](auto j) __attribute__((always_inline)) {
           V& sum = kScalesSums ? inner[r][j] : acc[r][j];
           sum = fma(x, w[j], sum);
         });
@@ -177,7 +177,7 @@ __attribute__((noinline)) void multiply_packed(const B& b, const PackedPanel& at
     };
     for (; count > 0; count -= P, a += P, words += at.nr) {
       vec<int32_t, W> v[NV];
-      static_for<NV>([&](auto j) { v[j] = Widener<B>::words(words + j * W); });
+      static_for<NV>([&](auto j) __attribute__((always_inline)) { v[j] = Widener<B>::words(words + j * W); });
       if (count >= P) {
         static_for<P>([&](auto i) __attribute__((always_inline)) { step(i, v); });
       } else {
@@ -187,12 +187,12 @@ __attribute__((noinline)) void multiply_packed(const B& b, const PackedPanel& at
       }
     }
     if constexpr (kScalesSums) {
-      static_for<MR * NV>([&](auto i) {
+      static_for<MR * NV>([&](auto i) __attribute__((always_inline)) {
         acc[i / NV][i % NV] = fma(inner[i / NV][i % NV], scale[i % NV], acc[i / NV][i % NV]);
       });
     }
   }
-  static_for<MR * NV>([&](auto i) { store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]); });
+  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]); });
 }
 
 #if TILE_BYTE_DOT
@@ -225,20 +225,30 @@ TILE_INLINE Rounded round_to_bytes(const float* a, int64_t count, int8_t* to) {
   return {largest / 127.0f, reduce_add(sum)};
 }
 
-// Rows of A, rounded. Arrays have a row after another, `pitch` bytes and `blocks` numbers long.
+// Rows of A, rounded. Arrays have a row after another, `pitch` bytes and `blocks` numbers long. The zero points are
+// subtracted by one number for each block of a row: if they are all equal, it is the integer that a sum of products
+// starts from; else it is a float, the sum of the rounded block.
 struct ByteRows {
   int8_t* bytes;
   float* factors;
-  int32_t* sums;
+  union {
+    int32_t* starts;
+    float* sums;
+  };
   int64_t pitch, blocks;
 
-  TILE_INLINE void round(const PackedShape& shape, int64_t k, int64_t row, const float* a) const {
+  template <typename B>
+  TILE_INLINE void round(const B& b, int64_t k, int64_t row, const float* a) const {
     int64_t block = row * blocks;
-    for (int64_t first = 0; first < k; first += shape.block, ++block) {
-      const int64_t count = k - first < shape.block ? k - first : shape.block;
+    for (int64_t first = 0; first < k; first += b.shape.block, ++block) {
+      const int64_t count = k - first < b.shape.block ? k - first : b.shape.block;
       const Rounded rounded = round_to_bytes(a + first, count, bytes + row * pitch + first);
       factors[block] = rounded.scale;
-      sums[block] = rounded.sum;
+      if constexpr (B::zero_kind == PackedZero::kNone) {
+        starts[block] = -b.zero * rounded.sum;
+      } else {
+        sums[block] = rounded.scale * float(rounded.sum);
+      }
     }
     for (int64_t i = k; i < pitch; ++i) bytes[row * pitch + i] = 0;
   }
@@ -249,67 +259,55 @@ template <int MR, int NV, typename B>
 __attribute__((noinline)) void multiply_bytes(const B& b, const PackedPanel& at, const ByteRows& a, int64_t row,
                                               int64_t k, float* c) {
   constexpr int W = kLanes, P = B::kPerWord, Parts = P / 4;
-  constexpr bool kIntegerZeros = B::zero_kind == PackedZero::kNone || sizeof(*b.third) == 1;
+  constexpr bool kHasZeros = B::zero_kind == PackedZero::kBlocks;
   using V = vec<float, W>;
   using I = vec<int32_t, W>;
   V acc[MR][NV];
-  static_for<MR * NV>([&](auto i) { acc[i / NV][i % NV] = zero<float, W>(); });
+  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { acc[i / NV][i % NV] = zero<float, W>(); });
   const uint32_t* words = b.words + at.words;
   const int8_t* bytes = a.bytes + row * a.pitch;
   const float* factors = a.factors + row * a.blocks;
-  const int32_t* sums = a.sums + row * a.blocks;
-  int64_t scales = at.scales;
-  for (int64_t left = k; left > 0; left -= b.shape.block, scales += at.nr, ++factors, ++sums) {
+  int64_t scales = at.scales, first = row * a.blocks;
+  for (int64_t left = k; left > 0; left -= b.shape.block, scales += at.nr, ++factors, ++first) {
     const int64_t count = left < b.shape.block ? left : b.shape.block;
-    I start[NV];
-    static_for<NV>([&](auto j) {
-      if constexpr (!kIntegerZeros) {
-        start[j] = zero<int32_t, W>();
-      } else if constexpr (B::zero_kind == PackedZero::kBlocks) {
-        start[j] = -convert<int32_t>(load<W>(b.third + scales + j * W));
-      }
-    });
     ByteDot<B::bits> dots[MR][NV];
-    static_for<MR * NV>([&](auto i) {
-      constexpr int r = i / NV, j = i % NV;
-      if constexpr (B::zero_kind == PackedZero::kNone) {
-        dots[r][j].start(splat<W>(-b.zero * sums[r * a.blocks]));
+    static_for<MR * NV>([&](auto i) __attribute__((always_inline)) {
+      if constexpr (kHasZeros) {
+        dots[i / NV][i % NV].start(zero<int32_t, W>());
       } else {
-        dots[r][j].start(start[j] * sums[r * a.blocks]);
+        dots[i / NV][i % NV].start(splat<W>(a.starts[first + i / NV * a.blocks]));
       }
     });
     constexpr int64_t kTogether = ByteDot<B::bits>::kSteps / Parts;
     for (int64_t rest = (count + P - 1) / P; rest > 0; rest -= kTogether) {
       for (int64_t w = 0; w < rest && w < kTogether; ++w, words += at.nr, bytes += P) {
         I v[NV];
-        static_for<NV>([&](auto j) { v[j] = bit_cast<int32_t>(load<W>(words + j * W)); });
-        static_for<Parts>([&](auto part) {
+        static_for<NV>([&](auto j) __attribute__((always_inline)) { v[j] = bit_cast<int32_t>(load<W>(words + j * W)); });
+        static_for<Parts>([&](auto part) __attribute__((always_inline)) {
           I u[NV];
-          static_for<NV>([&](auto j) {
+          static_for<NV>([&](auto j) __attribute__((always_inline)) {
             u[j] = B::bits == 8 ? v[j] : (v[j] >> part * B::bits) & int32_t(B::kByteMask);
           });
-          static_for<MR>([&](auto r) {
+          static_for<MR>([&](auto r) __attribute__((always_inline)) {
             int32_t four;
             __builtin_memcpy(&four, bytes + r * a.pitch + 4 * part, 4);
-            static_for<NV>([&](auto j) { dots[r][j].add(u[j], splat<W>(four)); });
+            static_for<NV>([&](auto j) __attribute__((always_inline)) { dots[r][j].add(u[j], splat<W>(four)); });
           });
         });
       }
-      static_for<MR * NV>([&](auto i) { dots[i / NV][i % NV].finish(); });
+      static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { dots[i / NV][i % NV].finish(); });
     }
-    static_for<NV>([&](auto j) {
+    static_for<NV>([&](auto j) __attribute__((always_inline)) {
       const V scale = load<W>(b.scales + scales + j * W);
-      static_for<MR>([&](auto r) {
-        const float factor = factors[r * a.blocks];
-        V sum = convert<float>(dots[r][j].sum());
-        if constexpr (!kIntegerZeros) {
-          sum = sum - convert<float>(load<W>(b.third + scales + j * W)) * float(sums[r * a.blocks]);
-        }
-        acc[r][j] = fma(sum, scale * factor, acc[r][j]);
+      V zeros = scale;
+      if constexpr (kHasZeros) zeros = -scale * convert<float>(load<W>(b.third + scales + j * W));
+      static_for<MR>([&](auto r) __attribute__((always_inline)) {
+        acc[r][j] = fma(convert<float>(dots[r][j].sum()), scale * factors[r * a.blocks], acc[r][j]);
+        if constexpr (kHasZeros) acc[r][j] = fma(zeros, splat<W>(a.sums[first + r * a.blocks]), acc[r][j]);
       });
     });
   }
-  static_for<MR * NV>([&](auto i) { store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]); });
+  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]); });
 }
 
 #endif
@@ -361,7 +359,7 @@ void gemm_packed(const GemmShape& s, const A& a, const B& b, const Epilogue& epi
     rounded.pitch = b.shape.integer_bytes(s.k), rounded.blocks = b.shape.factor_bytes(s.k) / 4;
     rounded.bytes = reinterpret_cast<int8_t*>(a_scratch + (A::kCopies ? s.block_elements(MR, sizeof(float)) : 0));
     rounded.factors = reinterpret_cast<float*>(rounded.bytes + most * rounded.pitch);
-    rounded.sums = reinterpret_cast<int32_t*>(rounded.factors + most * rounded.blocks);
+    rounded.starts = reinterpret_cast<int32_t*>(rounded.factors + most * rounded.blocks);
   }
   const void* const bytes = &rounded;
 #else
@@ -377,7 +375,7 @@ void gemm_packed(const GemmShape& s, const A& a, const B& b, const Epilogue& epi
       rows = a.prepare(s, batch, first, count, {0, s.k}, a_scratch, stride);
 #if TILE_BYTE_DOT
       if constexpr (B::kRounds) {
-        for (int64_t row = 0; row < count; ++row) rounded.round(b.shape, s.k, row, rows + row * stride);
+        for (int64_t row = 0; row < count; ++row) rounded.round(b, s.k, row, rows + row * stride);
       }
 #endif
       ready = block;

@@ -1,4 +1,4 @@
-#include "passes/contraction/quantized_weights.h"
+#include "passes/quantized/quantized_weights.h"
 
 #include <algorithm>
 #include <cmath>
