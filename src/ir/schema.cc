@@ -13,8 +13,8 @@ using Table = std::array<const OpSchema*, 256>;
 Table join() {
   Table table{};
   for (const auto family :
-       {elementwise_schemas(), source_schemas(), layout_schemas(), indexing_schemas(), packed_schemas(),
-        reduction_schemas(), window_schemas(), contraction_schemas(), control_schemas(), call_schemas()}) {
+       {elementwise_schemas(), source_schemas(), layout_schemas(), indexing_schemas(), reduction_schemas(),
+        window_schemas(), contraction_schemas(), control_schemas(), call_schemas()}) {
     for (const OpSchema& s : family) {
       const OpSchema*& slot = table[static_cast<size_t>(s.op)];
       HEDDLE_CHECK(slot == nullptr, "{} is described twice", to_string(s.op));

@@ -7,6 +7,8 @@
 #include "ir/analysis/decisions.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "passes/boundaries/narrow_boundaries.h"
+#include "passes/boundaries/recompute_boundaries.h"
 #include "passes/contraction/align_rows.h"
 #include "passes/contraction/conv_phases.h"
 #include "passes/contraction/epilogue_reductions.h"
@@ -21,8 +23,6 @@
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/fusion/clone_masks.h"
 #include "passes/fusion/join_in_place.h"
-#include "passes/boundaries/narrow_boundaries.h"
-#include "passes/boundaries/recompute_boundaries.h"
 #include "passes/layout/filters_last.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
@@ -99,7 +99,8 @@ constexpr Pass kCse{"cse", "joins equal nodes", cse};
 constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
                               fold_batch_norm, has<Op::kConv, Op::kDot>};
 constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast and of packed weights for each reader",
-                        clone_cheap_producers, has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice, Op::kDequantize>};
+                        clone_cheap_producers,
+                        has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice, Op::kDequantize>};
 constexpr Pass kConstantMasks{"constant_masks", "large constants of two values as comparisons of positions",
                               constant_masks, has<Op::kConstant>};
 constexpr Pass kCloneMasks{"clone_masks", "a copy of each mask for each of the attentions that read it", clone_masks,
@@ -108,7 +109,8 @@ constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", 
                        has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
                           has_where<&TargetTraits::merges_dots, Op::kDot>};
-constexpr Pass kQuantizedWeights{"quantized_weights", "constant weights of few bits, packed, as operands of products (CPU)",
+constexpr Pass kQuantizedWeights{"quantized_weights",
+                                 "constant weights of few bits, packed, as operands of products (CPU)",
                                  quantized_weights, has_where<&TargetTraits::reads_packed_weights, Op::kDot>};
 constexpr Pass kScaleScores{"scale_scores", "constant factors of queries and keys, on their products (GPU)",
                             scale_scores, has_where<&TargetTraits::scales_products, Op::kExp>};

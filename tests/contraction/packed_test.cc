@@ -4,7 +4,7 @@
 #include "ir/builder.h"
 #include "ir/reference/array.h"
 #include "testing.h"
-#include "tile/core/packed.h"
+#include "tile/core/pack.h"
 
 namespace heddle {
 namespace {
@@ -24,8 +24,8 @@ struct PackedCase {
 };
 
 std::string describe_packed(const PackedCase& c) {
-  return fmt::format("{}x{}x{}, {} bits, block {}, third {}, zero {}, rounds {}, lhs {}", c.m, c.n, c.k, c.bits, c.block,
-                     static_cast<int>(c.third), c.zero, c.rounds, c.is_lhs);
+  return fmt::format("{}x{}x{}, {} bits, block {}, third {}, zero {}, rounds {}, lhs {}", c.m, c.n, c.k, c.bits,
+                     c.block, static_cast<int>(c.third), c.zero, c.rounds, c.is_lhs);
 }
 
 Tensor random_words(const PackedCase& c, std::mt19937& random) {
@@ -52,14 +52,16 @@ ir::Graph packed_product(const PackedCase& c, unsigned seed) {
   const ValueId a = graph.parameter("a", {DType::kF32, {c.m, c.k}});
   const Shape blocks = {c.n, (c.k + c.block - 1) / c.block};
   const auto range = static_cast<double>(1 << c.bits);
-  std::vector<ValueId> operands = {b.constant(random_words(c, random)), b.constant(random_numbers(c.scales, blocks, 0.5, 1.5, random))};
+  std::vector<ValueId> operands = {b.constant(random_words(c, random)),
+                                   b.constant(random_numbers(c.scales, blocks, 0.5, 1.5, random))};
   if (c.third == Third::kBytes) operands.push_back(b.constant(random_numbers(DType::kU8, blocks, 0, range, random)));
   if (c.third == Third::kFloats) operands.push_back(b.constant(random_numbers(DType::kF32, blocks, 0, range, random)));
   if (c.third == Third::kTable) {
     operands.push_back(b.constant(random_numbers(DType::kF32, {int64_t{1} << c.bits}, -1, 1, random)));
   }
-  const ValueId w = b.emit(Op::kDequantize, operands,
-                           {{"bits", c.bits}, {"block", c.block}, {"k", c.k}, {"zero", c.zero}, {"dtype", DType::kF32}});
+  const ValueId w =
+      b.emit(Op::kDequantize, operands,
+             {{"bits", c.bits}, {"block", c.block}, {"k", c.k}, {"zero", c.zero}, {"dtype", DType::kF32}});
   const ValueId y = c.is_lhs ? b.matmul(w, b.transpose(a, {1, 0}), c.rounds ? 8 : 0)
                              : b.matmul(a, b.transpose(w, {1, 0}), c.rounds ? 8 : 0);
   graph.output("y", b.unary(Op::kTanh, b.binary(Op::kMul, y, 0.001)));
@@ -73,17 +75,19 @@ void check_packed(const PackedCase& c, const testing::RunOptions& options) {
 }
 
 TEST(PackedWeights, OfAllBitsAndZeroPointsOnAllInstructionSets) {
-  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    for (const bool rounds : {false, true}) {
-      const testing::RunOptions options{.threads = 2, .isa = isa};
-      check_packed({1, 37, 100, 4, 32, Third::kNone, 8, rounds}, options);
-      check_packed({3, 67, 133, 4, 16, Third::kBytes, 0, rounds}, options);
-      check_packed({8, 31, 256, 8, 64, Third::kNone, 128, rounds}, options);
-      check_packed({2, 17, 130, 8, 32, Third::kBytes, 0, rounds}, options);
-      check_packed({5, 48, 97, 2, 16, Third::kFloats, 0, rounds}, options);
-      check_packed({4, 33, 70, 4, 70, Third::kFloats, 0, rounds}, options);
+  constexpr CpuIsa kAll[] = {CpuIsa::kAvx512, CpuIsa::kAvx2, CpuIsa::kPortable};
+  size_t next = 0;
+  for (const bool rounds : {false, true}) {
+    for (const PackedCase& c : {PackedCase{1, 37, 100, 4, 32, Third::kNone, 8, rounds},
+                                PackedCase{3, 67, 133, 4, 16, Third::kBytes, 0, rounds},
+                                PackedCase{8, 31, 256, 8, 64, Third::kNone, 128, rounds},
+                                PackedCase{2, 17, 130, 8, 32, Third::kBytes, 0, rounds},
+                                PackedCase{5, 48, 97, 2, 16, Third::kFloats, 0, rounds},
+                                PackedCase{4, 33, 70, 4, 70, Third::kFloats, 0, rounds}}) {
+      check_packed(c, {.threads = 2, .isa = kAll[next++ % 2]});
     }
   }
+  check_packed({3, 67, 133, 4, 16, Third::kBytes, 0, true}, {.isa = kAll[2]});
 }
 
 TEST(PackedWeights, ManyRowsAreMultipliedByWidenedPanels) {
@@ -94,11 +98,10 @@ TEST(PackedWeights, ManyRowsAreMultipliedByWidenedPanels) {
 }
 
 TEST(PackedWeights, TablesAndNarrowScales) {
-  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    check_packed({1, 40, 128, 4, 64, Third::kTable}, {.isa = isa});
-    check_packed({20, 40, 128, 2, 64, Third::kTable}, {.isa = isa});
-    check_packed({2, 19, 96, 4, 32, Third::kNone, 8, true, false, DType::kF16}, {.isa = isa});
-  }
+  check_packed({1, 40, 128, 4, 64, Third::kTable}, {.isa = CpuIsa::kPortable});
+  check_packed({1, 40, 128, 4, 64, Third::kTable}, {.isa = CpuIsa::kAvx2});
+  check_packed({20, 40, 128, 2, 64, Third::kTable}, {});
+  check_packed({2, 19, 96, 4, 32, Third::kNone, 8, true, false, DType::kF16}, {});
 }
 
 TEST(PackedWeights, MayBeTheFirstOperand) {
@@ -109,9 +112,9 @@ TEST(PackedWeights, MayBeTheFirstOperand) {
 TEST(PackedWeights, OfRandomShapes) {
   std::mt19937 random(static_cast<unsigned>(testing::setting("HEDDLE_TEST_SEED", 11)));
   const auto pick = [&](std::initializer_list<int64_t> values) { return values.begin()[random() % values.size()]; };
-  for (int i = 0; i < testing::setting("HEDDLE_TEST_CASES", 8); ++i) {
-    PackedCase c{pick({1, 2, 3, 5, 7, 9, 64}), static_cast<int64_t>(1 + random() % 140), static_cast<int64_t>(1 + random() % 700),
-           pick({2, 4, 8}), pick({16, 32, 64, 128, 256})};
+  for (int i = 0; i < testing::setting("HEDDLE_TEST_CASES", 5); ++i) {
+    PackedCase c{pick({1, 2, 3, 5, 7, 9, 64}), static_cast<int64_t>(1 + random() % 140),
+                 static_cast<int64_t>(1 + random() % 700), pick({2, 4, 8}), pick({16, 32, 64, 128, 256})};
     c.third = static_cast<Third>(random() % 3);
     c.zero = static_cast<int64_t>(random() % (1u << c.bits));
     c.rounds = random() % 2 != 0;

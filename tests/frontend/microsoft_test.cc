@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "heddle/error.h"
-#include "microsoft_testing.h"
 #include "ir/reference/scalar.h"
+#include "microsoft_testing.h"
 
 namespace heddle::onnx {
 namespace {
@@ -239,11 +239,16 @@ TEST(MatMulNBits, ColumnsMayBelongToBlocksInAnyOrder) {
   const Attributes four = {{"K", int64_t{32}}, {"N", int64_t{2}}, {"bits", int64_t{4}}, {"block_size", int64_t{16}}};
   const Tensor a = random({3, 32});
   const auto with = [&](std::vector<int32_t> groups, const Tensor& rows) {
-    const Tensors weights = {
-        {"w", bytes({2, 2, 8}, w)}, {"s", floats({4}, {1, 2, 3, 4})}, {"z", bytes({2}, {0x53, 0xf1})}, {"g", ints({32}, std::move(groups))}};
-    return run({microsoft("MatMulNBits", {"a", "w", "s", "z", "g"}, {"y"}, four)}, {{"a", rows}}, {"y"}, weights).at("y");
+    const Tensors weights = {{"w", bytes({2, 2, 8}, w)},
+                             {"s", floats({4}, {1, 2, 3, 4})},
+                             {"z", bytes({2}, {0x53, 0xf1})},
+                             {"g", ints({32}, std::move(groups))}};
+    return run({microsoft("MatMulNBits", {"a", "w", "s", "z", "g"}, {"y"}, four)}, {{"a", rows}}, {"y"}, weights)
+        .at("y");
   };
-  const auto column = [&](const ir::Array& y, int64_t row, int64_t n) { return y.f()[static_cast<size_t>(row * 2 + n)]; };
+  const auto column = [&](const ir::Array& y, int64_t row, int64_t n) {
+    return y.f()[static_cast<size_t>(row * 2 + n)];
+  };
   const auto expected = [&](const std::vector<int32_t>& groups, int64_t row, int64_t n) {
     const int zeros[2][2] = {{3, 5}, {1, 15}};
     double sum = 0;
@@ -265,8 +270,10 @@ TEST(MatMulNBits, ColumnsMayBelongToBlocksInAnyOrder) {
 }
 
 TEST(MatMulBnb4, LooksUpATableWithTheHighestBitsFirst) {
-  const Tensors weights = {{"w", bytes({8}, {0x0f, 0x71, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77})}, {"s", floats({1}, {2})}};
-  const Attributes nf4 = {{"K", int64_t{8}}, {"N", int64_t{2}}, {"block_size", int64_t{16}}, {"quant_type", int64_t{1}}};
+  const Tensors weights = {{"w", bytes({8}, {0x0f, 0x71, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77})},
+                           {"s", floats({1}, {2})}};
+  const Attributes nf4 = {
+      {"K", int64_t{8}}, {"N", int64_t{2}}, {"block_size", int64_t{16}}, {"quant_type", int64_t{1}}};
   const Tensor a = floats({1, 8}, {1, 10, 100, 1000, 0, 0, 0, 0});
   EXPECT_NEAR(run({microsoft("MatMulBnb4", {"a", "w", "s"}, {"y"}, nf4)}, {{"a", a}}, {"y"}, weights).at("y").f()[0],
               2 * (-1 + 10 - 1000 * 0.6961928), 1e-3);

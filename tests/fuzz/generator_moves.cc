@@ -186,8 +186,9 @@ void add_packed_product(State& s) {
   const Shape blocks = {n, (k + block - 1) / block};
   std::vector<ValueId> operands = {g.constant(std::move(words)), s.random_value(DType::kF32, blocks)};
   if (s.rng().chance(0.5)) operands.push_back(s.random_value(DType::kF32, blocks));
-  const ValueId scaled = g.emit(Op::kDequantize, std::move(operands),
-                                {{"bits", bits}, {"block", block}, {"k", k}, {"zero", int64_t{1} << (bits - 1)}, {"dtype", DType::kF32}});
+  const ValueId scaled =
+      g.emit(Op::kDequantize, std::move(operands),
+             {{"bits", bits}, {"block", block}, {"k", k}, {"zero", int64_t{1} << (bits - 1)}, {"dtype", DType::kF32}});
   const ValueId w = g.binary(Op::kMul, scaled, 1.0 / 256);
   if (s.rng().chance(0.3)) s.keep(w);
   const bool scales_inside = s.rng().chance(0.3);

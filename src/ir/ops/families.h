@@ -12,7 +12,6 @@ std::span<const OpSchema> elementwise_schemas();
 std::span<const OpSchema> source_schemas();
 std::span<const OpSchema> layout_schemas();
 std::span<const OpSchema> indexing_schemas();
-std::span<const OpSchema> packed_schemas();
 std::span<const OpSchema> reduction_schemas();
 std::span<const OpSchema> window_schemas();
 std::span<const OpSchema> contraction_schemas();

@@ -101,15 +101,17 @@ bool fuse_packed_weights(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   if (chain.empty()) return false;
   const Node& node = c.graph.node(chain.back());
   const auto bits = node.attrs.integer("bits");
-  const double saved = static_cast<double>(element_count(c.graph.shape(node.outputs[0]))) * static_cast<double>(32 - bits) / 8e6;
-  c.decide(true, "prologue", chain.back(), anchor,
-           fmt::format("weights of {} bits are widened where they are multiplied; in f32 they would take {:.1f} MB more",
-                       bits, saved));
+  const double saved =
+      static_cast<double>(element_count(c.graph.shape(node.outputs[0]))) * static_cast<double>(32 - bits) / 8e6;
+  c.decide(
+      true, "prologue", chain.back(), anchor,
+      fmt::format("weights of {} bits are widened where they are multiplied; in f32 they would take {:.1f} MB more",
+                  bits, saved));
   return true;
 }
 
-// Names weights that come from constant integers of few bits in a form that quantized_weights (passes/quantized) does not
-// pack, so that each run widens them to memory.
+// Names weights that come from constant integers of few bits in a form that quantized_weights (passes/quantized) does
+// not pack, so that each run widens them to memory.
 void explain_widened(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   constexpr size_t kMost = 64;
   const int64_t elements = element_count(c.graph.shape(operand));
@@ -117,9 +119,11 @@ void explain_widened(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   for (size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
     const Node& node = c.graph.producer(reached[i]);
     const DType dtype = c.graph.dtype(reached[i]);
-    if (node.op == Op::kConstant && is_int(dtype) && bits_of(dtype) <= 8 && i > 0 && element_count(c.graph.shape(reached[i])) * 4 >= elements) {
+    if (node.op == Op::kConstant && is_int(dtype) && bits_of(dtype) <= 8 && i > 0 &&
+        element_count(c.graph.shape(reached[i])) * 4 >= elements) {
       c.decide(false, "prologue", c.graph.value(operand).producer, anchor,
-               "its weights of few bits are widened in each run: they are not (q - z) * s with one scale for blocks of whole "
+               "its weights of few bits are widened in each run: they are not (q - z) * s with one scale for blocks of "
+               "whole "
                "words along the sum");
       return;
     }

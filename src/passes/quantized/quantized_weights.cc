@@ -7,14 +7,13 @@
 
 #include "base/divide.h"
 #include "ir/builder.h"
-#include "ir/ops/parallel.h"
+#include "ir/packed_words.h"
 #include "ir/reference/eval.h"
 #include "ir/reference/scalar.h"
 #include "ir/rewrite.h"
 #include "passes/contraction/dot_side.h"
 #include "passes/rewrite/digits.h"
 #include "passes/simplify/constant_kernels.h"
-#include "tile/core/packed.h"
 
 namespace heddle::passes {
 namespace {
@@ -139,8 +138,8 @@ class Matcher {
     std::vector<const Node*> chain;
     for (;;) {
       const Node& node = graph_.producer(v);
-      const bool moves = node.op == Op::kBroadcast || node.op == Op::kReshape || node.op == Op::kTranspose ||
-                         node.op == Op::kSlice;
+      const bool moves =
+          node.op == Op::kBroadcast || node.op == Op::kReshape || node.op == Op::kTranspose || node.op == Op::kSlice;
       if (!moves && node.op != Op::kCast) break;
       if (moves) chain.push_back(&node);
       if (node.op == Op::kCast && bits_of(graph_.dtype(v)) < bits_of(graph_.dtype(node.inputs[0]))) return std::nullopt;
@@ -171,7 +170,7 @@ class Packer {
   // Kernels widen whole words with one scale.
   bool is_packable() const {
     return bits_ > 0 && k_ > 0 && rows_ > 0 &&
-           (block_ == k_ || (block_ >= kLeastBlock && block_ % tile::packed_per_word(bits_) == 0));
+           (block_ == k_ || (block_ >= kLeastBlock && block_ % ir::integers_per_word(bits_) == 0));
   }
 
   ValueId emit(ir::Rewriter& r, DType dtype) const {
@@ -184,9 +183,8 @@ class Packer {
     } else if (weights_.zero) {
       add_zeros(r, operands, zero);
     }
-    const ValueId rows = b.emit(
-        Op::kDequantize, std::move(operands),
-        {{"bits", bits_}, {"block", block_}, {"k", k_}, {"zero", zero}, {"dtype", dtype}});
+    const ValueId rows = b.emit(Op::kDequantize, std::move(operands),
+                                {{"bits", bits_}, {"block", block_}, {"k", k_}, {"zero", zero}, {"dtype", dtype}});
     return along_ == 1 ? rows : b.transpose(rows, {1, 0});
   }
 
@@ -217,19 +215,7 @@ class Packer {
 
   Tensor words() const {
     const Tensor rows = along_ == 1 ? weights_.integers : transposed(weights_.integers, {1, 0});
-    const int64_t per_word = tile::packed_per_word(bits_), pitch = ceil_div(k_, per_word);
-    Tensor result(DType::kU32, {rows_, pitch});
-    const auto* from = static_cast<const uint8_t*>(rows.data());
-    auto* to = static_cast<uint32_t*>(result.mutable_data());
-    ir::parallel_for(rows_, k_, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        for (int64_t i = 0; i < k_; ++i) {
-          const auto q = static_cast<uint8_t>(from[row * k_ + i] + offset_);
-          to[row * pitch + i / per_word] |= uint32_t{q} << tile::packed_shift(i % per_word, bits_);
-        }
-      }
-    });
-    return result;
+    return ir::pack_words(rows, bits_, offset_);
   }
 
   // One value for each block of each row.

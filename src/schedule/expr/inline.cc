@@ -1,7 +1,7 @@
 #include "schedule/expr/inline.h"
 
 #include "base/check.h"
-#include "tile/core/packed.h"
+#include "tile/core/pack.h"
 
 namespace heddle::schedule {
 
@@ -265,11 +265,8 @@ ExprId Inliner::dequantized(const ir::Node& node, const std::vector<Index>& inde
   }
   const ExprId result = op(Op::kMul, value, to_f32(at(node.inputs[1], block)));
   if (graph_.dtype(node.outputs[0]) == DType::kF32) return result;
-  return pool_.add({.kind = Expr::Kind::kOp,
-                    .dtype = graph_.dtype(node.outputs[0]),
-                    .op = Op::kCast,
-                    .args = {result},
-                    .lo = 1});
+  return pool_.add(
+      {.kind = Expr::Kind::kOp, .dtype = graph_.dtype(node.outputs[0]), .op = Op::kCast, .args = {result}, .lo = 1});
 }
 
 }  // namespace heddle::schedule

@@ -99,17 +99,19 @@ Config block_packed(const GemmDesc& desc, const Target& target) {
   const tile::RowSplit rows = tile::split_rows(s.m, std::min(most, micro_limits(target).rows));
   int64_t block_tiles = std::max<int64_t>(rows.tiles, 1);
   if (!packed.in_registers) {
-    const int64_t fit = std::max<int64_t>(1, target.cpu.l2_bytes * 5 / 2 / std::max<int64_t>(1, rows.mr * s.k * element));
+    const int64_t fit =
+        std::max<int64_t>(1, target.cpu.l2_bytes * 5 / 2 / std::max<int64_t>(1, rows.mr * s.k * element));
     block_tiles = even_block(rows.tiles, ceil_div(rows.tiles, fit));
   }
   const int64_t blocks = s.batches() * ceil_div(std::max<int64_t>(rows.tiles, 1), block_tiles);
-  Config config = gemm_config(desc, DType::kF32, target,
-                              {rows.mr, width, block_tiles, even_block(panels, ceil_div(wanted_tasks(target), blocks))});
+  Config config =
+      gemm_config(desc, DType::kF32, target,
+                  {rows.mr, width, block_tiles, even_block(panels, ceil_div(wanted_tasks(target), blocks))});
   const auto megabytes = [](double bits) { return bits / 8e6; };
   const double elements = static_cast<double>(s.n) * static_cast<double>(s.k);
   config.reason = fmt::format(
-      "weights of {} bits in blocks of {} are widened {}: {:.1f} MB are read instead of {:.1f} MB in f32{}; {}", packed.bits,
-      packed.block, packed.in_registers ? "in registers" : "a panel at a time",
+      "weights of {} bits in blocks of {} are widened {}: {:.1f} MB are read instead of {:.1f} MB in f32{}; {}",
+      packed.bits, packed.block, packed.in_registers ? "in registers" : "a panel at a time",
       megabytes(elements * (static_cast<double>(packed.bits) + 32 / static_cast<double>(packed.block))),
       megabytes(elements * 32), packed.rounds_a ? ", rows are rounded to 8 bits" : "", config.reason);
   return config;

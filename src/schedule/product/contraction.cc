@@ -89,8 +89,9 @@ bool ContractionBuilder::is_input(ir::ValueId value) const {
   return std::find(group_.inputs.begin(), group_.inputs.end(), value) != group_.inputs.end();
 }
 
-bool ContractionBuilder::has_packed_weights(ir::ValueId value) const {
-  return target_.traits().reads_packed_weights && graph_.producer(value).op == Op::kDequantize && !is_input(value);
+bool has_packed_weights(const ContractionBuilder& builder, ir::ValueId value) {
+  return builder.target().traits().reads_packed_weights && builder.graph().producer(value).op == Op::kDequantize &&
+         !builder.is_input(value);
 }
 
 ValueMemory ContractionBuilder::memory_of(ir::ValueId value) const {
@@ -118,11 +119,7 @@ ExprId ContractionBuilder::inline_operand(ExprPool& pool, ir::ValueId operand, c
                                           ir::ValueId* outside) {
   Inliner inliner(graph_, pool);
   inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
-    if (outside && has_packed_weights(value)) {
-      *outside = value;
-      return pool.load(graph_.dtype(value), 0, pool.indices.linear(index, graph_.shape(value)));
-    }
-    if (!is_input(value)) return std::nullopt;
+    if (!is_input(value) && !(outside && has_packed_weights(*this, value))) return std::nullopt;
     if (outside) *outside = value;
     const uint32_t id = outside ? 0 : input(value);
     return pool.load(graph_.dtype(value), id, memory_of(value).position(pool.indices, index));

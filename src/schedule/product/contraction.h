@@ -91,9 +91,9 @@ struct GemmOperand {
 // Weights of few bits as operand B (tile/kernel/cpu/gemm_packed.h). `b` of GemmDesc has the words, as panels.
 struct PackedWeights {
   int64_t bits = 0, block = 0, zero = 0;
-  bool rounds_a = false;      // A is rounded to integers of 8 bits
-  bool in_registers = false;  // widened by the product. False: a panel at a time, before the micro-kernels read it
-  uint32_t scales = 0;        // operand number
+  bool rounds_a = false;          // A is rounded to integers of 8 bits
+  bool in_registers = false;      // widened by the product. False: a panel at a time, before the micro-kernels read it
+  uint32_t scales = 0;            // operand number
   std::optional<uint32_t> third;  // operand number of zero points or of a table
   bool is_table = false;
 };
@@ -102,7 +102,7 @@ struct GemmDesc {
   tile::GemmShape shape;  // The blocking members are unset here; the Config has the blocking.
   GemmOperand a, b;
   std::optional<PackedWeights> packed;  // if b has the form kBits
-  ExprPool pool;  // the expressions of computed operands
+  ExprPool pool;                        // the expressions of computed operands
 };
 
 struct ConvDesc {

@@ -57,9 +57,6 @@ class ContractionBuilder {
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
 
-  // True if the group contains the `dequantize` node of a value, whose operands the kernel can read in packed form.
-  bool has_packed_weights(ir::ValueId value) const;
-
   // The memory in which the kernel reads or stores a value.
   ValueMemory memory_of(ir::ValueId value) const;
 
@@ -126,5 +123,8 @@ class ContractionBuilder {
   bool keeps_rows_ = false, lanes_along_rows_ = false;
   int64_t interleaved_ = 1, run_ = 1;
 };
+
+// True if the group contains the `dequantize` node of a value, whose operands the kernel can read in packed form.
+bool has_packed_weights(const ContractionBuilder& builder, ir::ValueId value);
 
 }  // namespace heddle::schedule

@@ -54,7 +54,7 @@ class DotScheduler {
   static bool swaps(ContractionBuilder& builder) {
     for (const size_t side : {size_t{0}, size_t{1}}) {
       const View view = builder.view_of(builder.anchor().inputs[side]);
-      if (builder.has_packed_weights(view.value)) return side == 0;
+      if (has_packed_weights(builder, view.value)) return side == 0;
     }
     return has_few_columns(builder.graph(), builder.anchor());
   }
@@ -125,11 +125,12 @@ class DotScheduler {
   // Whether B is packed ahead, by at most one dimension of the batch.
   bool packs_b(bool loops) const {
     const auto batched = std::count_if(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b != 0; });
-    return !computes_b(loops) && packed_node() == nullptr && graph_.constant_of(p_.b_view.value) != nullptr && batched <= 1;
+    return !computes_b(loops) && packed_node() == nullptr && graph_.constant_of(p_.b_view.value) != nullptr &&
+           batched <= 1;
   }
 
   const ir::Node* packed_node() const {
-    return builder_.has_packed_weights(p_.b_view.value) ? &graph_.producer(p_.b_view.value) : nullptr;
+    return has_packed_weights(builder_, p_.b_view.value) ? &graph_.producer(p_.b_view.value) : nullptr;
   }
 
   // Kernels read rows of the weights as columns of B. They widen to f32, and have tables of up to 16 numbers.
@@ -137,8 +138,8 @@ class DotScheduler {
     const ir::Node* node = packed_node();
     if (node == nullptr || loops || !p_.b_affine || p_.b_view.offset != 0 || p_.n.size() > 1) return;
     const Shape& shape = graph_.shape(node->outputs[0]);
-    const bool whole = desc.shape.n == shape[0] && desc.shape.k == shape[1] &&
-                       (p_.k.empty() || p_.k[0].b == 1) && (p_.n.empty() || p_.n[0].b == shape[1]);
+    const bool whole = desc.shape.n == shape[0] && desc.shape.k == shape[1] && (p_.k.empty() || p_.k[0].b == 1) &&
+                       (p_.n.empty() || p_.n[0].b == shape[1]);
     const bool shared = std::all_of(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b == 0; });
     const auto is_constant = [&](ir::ValueId v) { return graph_.constant_of(v) != nullptr; };
     if (!whole || !shared || compute_dtype != DType::kF32 ||

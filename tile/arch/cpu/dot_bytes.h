@@ -54,8 +54,9 @@ TILE_INLINE Bytes pair_sums(shorts pairs, short factor) {
 
 }  // namespace detail
 
-// The running sums of the lanes, after start(). It has no initialisers, which would keep arrays of it out of registers. The unsigned bytes are below 2^kBits, the signed ones at least -127. After every kSteps
-// calls of add(), finish() must be called.
+// The running sums of the lanes, after start(). It has no initialisers, which would keep arrays of it out of registers.
+// The unsigned bytes are below 2^kBits, the signed ones at least -127. After every kSteps calls of add(), finish() must
+// be called.
 template <int kBits>
 class ByteDot {
  public:
@@ -64,7 +65,9 @@ class ByteDot {
 #if TILE_VNNI
   static constexpr int kSteps = 1 << 16;
 
-  TILE_INLINE void start(Bytes sum) { sum_ = sum; }
+  TILE_INLINE void start(Bytes sum) {
+    sum_ = sum;
+  }
   TILE_INLINE void add(Bytes u, Bytes s) {
     typedef int ints __attribute__((vector_size(64)));
 #if defined(__clang__)
@@ -96,7 +99,9 @@ class ByteDot {
     }
   }
 #endif
-  TILE_INLINE Bytes sum() const { return sum_; }
+  TILE_INLINE Bytes sum() const {
+    return sum_;
+  }
 
  private:
   Bytes sum_;

@@ -4,7 +4,7 @@
 
 #include "tile/arch/cpu/dot_bytes.h"
 #include "tile/arch/cpu/look_up.h"
-#include "tile/core/packed.h"
+#include "tile/core/pack.h"
 #include "tile/kernel/cpu/gemm.h"
 
 namespace heddle::tile {
@@ -107,7 +107,7 @@ struct BlockScale {
 
 template <int kBits, PackedZero kZero, bool kRoundsA, typename S, typename Z>
 const float* PackedWeights<kBits, kZero, kRoundsA, S, Z>::panel(const GemmShape& s, int64_t, int64_t panel, int64_t nr,
-                                                      Steps steps, float* scratch, int64_t& stride) const {
+                                                                Steps steps, float* scratch, int64_t& stride) const {
   constexpr int W = kLanes;
   stride = nr;
   const int64_t rows = shape.words(s.k), blocks = shape.blocks(s.k);
@@ -160,7 +160,8 @@ __attribute__((noinline)) void multiply_packed(const B& b, const PackedPanel& at
       const BlockScale<B> block(b, scales + j * W);
       scale[j] = block.scale, shift[j] = block.shift;
     });
-    if constexpr (kScalesSums) static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { inner[i / NV][i % NV] = zero<float, W>(); });
+    if constexpr (kScalesSums)
+      static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { inner[i / NV][i % NV] = zero<float, W>(); });
     const auto step = [&](auto i, const auto& v) __attribute__((always_inline)) {
       V w[NV];
       static_for<NV>([&](auto j) __attribute__((always_inline)) {
@@ -192,7 +193,9 @@ __attribute__((noinline)) void multiply_packed(const B& b, const PackedPanel& at
       });
     }
   }
-  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]); });
+  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) {
+    store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]);
+  });
 }
 
 #if TILE_BYTE_DOT
@@ -282,7 +285,8 @@ __attribute__((noinline)) void multiply_bytes(const B& b, const PackedPanel& at,
     for (int64_t rest = (count + P - 1) / P; rest > 0; rest -= kTogether) {
       for (int64_t w = 0; w < rest && w < kTogether; ++w, words += at.nr, bytes += P) {
         I v[NV];
-        static_for<NV>([&](auto j) __attribute__((always_inline)) { v[j] = bit_cast<int32_t>(load<W>(words + j * W)); });
+        static_for<NV>([&](auto j)
+                           __attribute__((always_inline)) { v[j] = bit_cast<int32_t>(load<W>(words + j * W)); });
         static_for<Parts>([&](auto part) __attribute__((always_inline)) {
           I u[NV];
           static_for<NV>([&](auto j) __attribute__((always_inline)) {
@@ -307,7 +311,9 @@ __attribute__((noinline)) void multiply_bytes(const B& b, const PackedPanel& at,
       });
     });
   }
-  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]); });
+  static_for<MR * NV>([&](auto i) __attribute__((always_inline)) {
+    store(c + i / NV * at.nr + i % NV * W, acc[i / NV][i % NV]);
+  });
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/blocking.h"
 #include "schedule/product/contraction_builder.h"
-#include "tile/core/packed.h"
+#include "tile/core/pack.h"
 
 namespace heddle::codegen {
 namespace {
@@ -125,8 +125,8 @@ std::string packed_text(const KernelDesc& desc, const GemmDesc& gemm) {
   const std::string_view scales = storage_type(desc.operands[w.scales].dtype);
   const std::string_view third = w.third ? storage_type(desc.operands[*w.third].dtype) : scales;
   const std::string_view zero = !w.third ? "kNone" : w.is_table ? "kTable" : "kBlocks";
-  return fmt::format("tile::PackedWeights<{}, tile::PackedZero::{}, {}, {}, {}>{{{}, {}, {}, {{{}, {}, {}}}, {}}}", w.bits,
-                     zero, w.rounds_a, scales, third, argument(desc, gemm.b.operand), argument(desc, w.scales),
+  return fmt::format("tile::PackedWeights<{}, tile::PackedZero::{}, {}, {}, {}>{{{}, {}, {}, {{{}, {}, {}}}, {}}}",
+                     w.bits, zero, w.rounds_a, scales, third, argument(desc, gemm.b.operand), argument(desc, w.scales),
                      w.third ? argument(desc, *w.third) : "nullptr", w.bits, w.block, w.rounds_a, w.zero);
 }
 

@@ -248,17 +248,28 @@ void matmul_of_few_bits(NodeContext& ctx) {
 
 // Four bits are the number of an entry of a table; the first of two is in the higher bits. Blocks may reach over rows.
 void matmul_of_tables(NodeContext& ctx) {
-  static constexpr std::array<float, 16> kFp4 = {0,          5.208333333e-03f,  0.66666667f,  1,  0.33333333f,  0.5f,
-                                                 0.16666667f, 0.25f,            0,            -5.208333333e-03f,
-                                                 -0.66666667f, -1,              -0.33333333f, -0.5f,
-                                                 -0.16666667f, -0.25f};
-  static constexpr std::array<float, 16> kNf4 = {
-      -1,                    -0.6961928009986877f,  -0.5250730514526367f, -0.39491748809814453f,
-      -0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0,
-      0.07958029955625534f,  0.16093020141124725f,  0.24611230194568634f, 0.33791524171829224f,
-      0.44070982933044434f,  0.5626170039176941f,   0.7229568362236023f,  1};
+  static constexpr std::array<float, 16> kFp4 = {
+      0, 5.208333333e-03f,  0.66666667f,  1,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
+      0, -5.208333333e-03f, -0.66666667f, -1, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
+  static constexpr std::array<float, 16> kNf4 = {-1,
+                                                 -0.6961928009986877f,
+                                                 -0.5250730514526367f,
+                                                 -0.39491748809814453f,
+                                                 -0.28444138169288635f,
+                                                 -0.18477343022823334f,
+                                                 -0.09105003625154495f,
+                                                 0,
+                                                 0.07958029955625534f,
+                                                 0.16093020141124725f,
+                                                 0.24611230194568634f,
+                                                 0.33791524171829224f,
+                                                 0.44070982933044434f,
+                                                 0.5626170039176941f,
+                                                 0.7229568362236023f,
+                                                 1};
   Builder& b = ctx.b;
-  const int64_t n = ctx.attr_int("N"), k = ctx.attr_int("K"), block = block_size(ctx, 0), kind = ctx.attr_int("quant_type");
+  const int64_t n = ctx.attr_int("N"), k = ctx.attr_int("K"), block = block_size(ctx, 0),
+                kind = ctx.attr_int("quant_type");
   if (n < 1 || k < 1) ctx.invalid("N and K must be positive");
   if (kind != 0 && kind != 1) ctx.unsupported(fmt::format("quant_type {} is not supported", kind));
   const int64_t count = n * k, blocks = (count + block - 1) / block;
@@ -267,7 +278,8 @@ void matmul_of_tables(NodeContext& ctx) {
   if (ctx.dtype(1) != DType::kU8) ctx.invalid("B must be uint8");
   const ValueId all = unpacked(b, b.reshape(ctx.in(1), {(count + 1) / 2}), 4, true);
   const ValueId q = b.reshape(b.slice_dim(all, 0, 0, count), {n, k});
-  const ValueId table = b.constant(Tensor::of<float>(DType::kF32, {16}, std::span<const float>(kind == 0 ? kFp4 : kNf4)));
+  const ValueId table =
+      b.constant(Tensor::of<float>(DType::kF32, {16}, std::span<const float>(kind == 0 ? kFp4 : kNf4)));
   const ValueId scale = per_block(b, b.cast(b.reshape(ctx.in(2), {blocks}), DType::kF32), block, count);
   const ValueId w = b.mul(b.gather(table, q, 0), b.reshape(scale, {n, k}));
   set_product(ctx, ctx.in(0), b.cast(w, ctx.dtype(2)), 3);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pass_test_util.h"
+#include "tests/passes/pass_test_util.h"
 
 namespace heddle::passes {
 namespace {
@@ -53,8 +53,8 @@ std::string blocked_weights(const std::string& integers) {
 
 TEST(QuantizedWeights, IntegersOfAnyOriginArePacked) {
   ir::Graph after;
-  const ir::Node* node =
-      packed_by_pass(blocked_weights(fmt::format("%q = constant {{value = u8[3,20]{{{}}}}}", spread_list(60, 7, 16))), after);
+  const ir::Node* node = packed_by_pass(
+      blocked_weights(fmt::format("%q = constant {{value = u8[3,20]{{{}}}}}", spread_list(60, 7, 16))), after);
   ASSERT_NE(node, nullptr);
   EXPECT_EQ(node->attrs.integer("bits"), 4);
   EXPECT_EQ(node->attrs.integer("block"), 8);
@@ -69,12 +69,13 @@ TEST(QuantizedWeights, IntegersOfAnyOriginArePacked) {
     %h1 = reshape(%high) {{shape = [3,10,1]}}
     %both = concat(%l1, %h1) {{dim = 2}}
     %q = reshape(%both) {{shape = [3,20]}})",
-                                            spread_list(30, 41, 256), fmt::join(std::vector<int>(30, 4), ","),
-                                            fmt::join(std::vector<int>(30, 15), ","))),
+                                                    spread_list(30, 41, 256), fmt::join(std::vector<int>(30, 4), ","),
+                                                    fmt::join(std::vector<int>(30, 15), ","))),
                         after);
   ASSERT_NE(node, nullptr);
   EXPECT_EQ(node->attrs.integer("bits"), 4);
-  node = packed_by_pass(blocked_weights(fmt::format("%q = constant {{value = u8[3,20]{{{}}}}}", spread_list(60, 7, 256))), after);
+  node = packed_by_pass(
+      blocked_weights(fmt::format("%q = constant {{value = u8[3,20]{{{}}}}}", spread_list(60, 7, 256))), after);
   ASSERT_NE(node, nullptr);
   EXPECT_EQ(node->attrs.integer("bits"), 8);
 }
