@@ -163,8 +163,8 @@ tile::RowSplit split_into(int64_t rows, int64_t height) {
 
 void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
                const CpuGemmConfig& config, const Target& target, int64_t lanes) {
-  const bool is_long = e.place == nullptr && schedule::summed_steps(c.compute, gemm.shape.k) > 0 &&
-                       !(gemm.packed && gemm.packed->in_registers);
+  const int64_t summed = gemm.packed ? schedule::packed_steps(gemm) : schedule::summed_steps(c.compute, gemm.shape.k);
+  const bool is_long = e.place == nullptr && summed > 0;
   e.includes = {is_long ? "tile/kernel/cpu/gemm_long.h" : "tile/kernel/cpu/gemm.h", "tile/op/lanes.h",
                 "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
@@ -183,7 +183,7 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_tiles = config.tile_m / config.micro_m, s.block_panels = config.tile_n / config.micro_n;
   if (e.place != nullptr) s.block_tiles = s.tiles;
-  s.block_k = is_long ? schedule::summed_steps(c.compute, s.k) : 0;
+  s.block_k = is_long ? summed : 0;
   e.tasks = s.tasks(config.micro_n);
   const bool copies_a = gemm.a.form != GemmOperand::Form::kDirect;
   const bool widens = gemm.packed && gemm.packed->in_registers;
