@@ -182,13 +182,14 @@ ValueId Builder::mean(ValueId x, Ints dims, bool keep) {
   return binary(Op::kDiv, sum, count);
 }
 
-ValueId Builder::matmul(ValueId a, ValueId b) {
+ValueId Builder::matmul(ValueId a, ValueId b, int64_t operand_bits) {
   const auto dot = [&](ValueId lhs, ValueId rhs, Ints lhs_batch, Ints rhs_batch, int64_t lhs_dim, int64_t rhs_dim) {
-    return emit(Op::kDot, {lhs, rhs},
-                {{"lhs_batch", std::move(lhs_batch)},
-                 {"rhs_batch", std::move(rhs_batch)},
-                 {"lhs_contract", Ints{lhs_dim}},
-                 {"rhs_contract", Ints{rhs_dim}}});
+    Attrs attrs = {{"lhs_batch", std::move(lhs_batch)},
+                   {"rhs_batch", std::move(rhs_batch)},
+                   {"lhs_contract", Ints{lhs_dim}},
+                   {"rhs_contract", Ints{rhs_dim}}};
+    if (operand_bits > 0) attrs.set("operand_bits", operand_bits);
+    return emit(Op::kDot, {lhs, rhs}, std::move(attrs));
   };
   if (rank(a) == 0 || rank(b) == 0) {
     fail(ErrorCode::kInvalidNode, "",

@@ -66,8 +66,9 @@ class Builder {
   // extent 1.
   ValueId reduce(std::string_view kind, ValueId x, Ints dims, bool keep = false);
   ValueId mean(ValueId x, Ints dims, bool keep = false);
-  // The product of numpy.matmul, with broadcasting of batch dimensions. Operands may have rank 1.
-  ValueId matmul(ValueId a, ValueId b);
+  // The product of numpy.matmul, with broadcasting of batch dimensions. Operands may have rank 1. `operand_bits` > 0:
+  // the attribute of the dot with this name.
+  ValueId matmul(ValueId a, ValueId b, int64_t operand_bits = 0);
   ValueId softmax(ValueId x, Ints dims);
 
  private:

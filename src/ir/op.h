@@ -23,6 +23,7 @@ enum class OpClass : uint8_t {
   kSource,
   kLayout,
   kIndexing,
+  kPacked,
   kReduction,
   kWindow,
   kContraction,
@@ -95,6 +96,7 @@ inline bool is_memory_bound(Op op) {
     case Op::kGather:
     case Op::kGatherElements:
     case Op::kGatherNd:
+    case Op::kDequantize:
     case Op::kReduce:
     case Op::kArgReduce:
     case Op::kScan:

@@ -30,6 +30,7 @@
 #include "passes/pass.h"
 #include "passes/precision.h"
 #include "passes/quantized/integer_products.h"
+#include "passes/quantized/quantized_weights.h"
 #include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
 #include "passes/simplify/centre_means.h"
@@ -108,8 +109,9 @@ constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, h
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
 constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
                               fold_batch_norm, has<Op::kConv, Op::kDot>};
-constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast for each of its readers",
-                        clone_cheap_producers, has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice>};
+constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast and of packed weights for each reader",
+                        clone_cheap_producers,
+                        has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice, Op::kDequantize>};
 constexpr Pass kConstantMasks{"constant_masks", "large constants of two values as comparisons of positions",
                               constant_masks, has<Op::kConstant>};
 constexpr Pass kCloneMasks{"clone_masks", "a copy of each mask for each of the attentions that read it", clone_masks,
@@ -118,6 +120,9 @@ constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", 
                        has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
                           has_where<&TargetTraits::merges_dots, Op::kDot>};
+constexpr Pass kQuantizedWeights{"quantized_weights",
+                                 "constant weights of few bits, packed, as operands of products (CPU)",
+                                 quantized_weights, has_where<&TargetTraits::reads_packed_weights, Op::kDot>};
 constexpr Pass kScaleScores{"scale_scores", "constant factors of queries and keys, on their products (GPU)",
                             scale_scores, has_where<&TargetTraits::scales_products, Op::kExp>};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits, as the precision says",
@@ -218,7 +223,8 @@ constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
     kDropEmpty,
-    kIntegerProducts,  // before weights are dequantised
+    kIntegerProducts,   // before weights are dequantised
+    kQuantizedWeights,  // before constants are folded into wider types
     kCanonicalize,
     kFold,
     kCanonicalize,

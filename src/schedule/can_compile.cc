@@ -35,6 +35,9 @@ std::string obstacle(const ir::Graph& graph, const ir::Node& node, const Target&
     case Op::kGatherNd:
       if (element_count(graph.shape(node.inputs[0])) == 0) return "there is nothing to gather from";
       return "";
+    case Op::kDequantize:
+      if (graph.dtype(node.outputs[0]) == DType::kF64) return "few bits are widened to f32";
+      return "";
     default:
       break;
   }

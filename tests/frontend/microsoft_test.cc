@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "heddle/error.h"
+#include "ir/reference/scalar.h"
 #include "microsoft_testing.h"
 
 namespace heddle::onnx {
@@ -230,6 +231,62 @@ TEST(MatMulNBits, TakesTwoAndEightBitsAndAShortLastBlock) {
                 .at("y")
                 .f(),
             (std::vector<double>{16 + 40 + 0.5}));
+}
+
+TEST(MatMulNBits, ColumnsMayBelongToBlocksInAnyOrder) {
+  std::vector<uint8_t> w;
+  for (int i = 0; i < 32; ++i) w.push_back(static_cast<uint8_t>(37 * i));
+  const Attributes four = {{"K", int64_t{32}}, {"N", int64_t{2}}, {"bits", int64_t{4}}, {"block_size", int64_t{16}}};
+  const Tensor a = random({3, 32});
+  const auto with = [&](std::vector<int32_t> groups, const Tensor& rows) {
+    const Tensors weights = {{"w", bytes({2, 2, 8}, w)},
+                             {"s", floats({4}, {1, 2, 3, 4})},
+                             {"z", bytes({2}, {0x53, 0xf1})},
+                             {"g", ints({32}, std::move(groups))}};
+    return run({microsoft("MatMulNBits", {"a", "w", "s", "z", "g"}, {"y"}, four)}, {{"a", rows}}, {"y"}, weights)
+        .at("y");
+  };
+  const auto column = [&](const ir::Array& y, int64_t row, int64_t n) {
+    return y.f()[static_cast<size_t>(row * 2 + n)];
+  };
+  const auto expected = [&](const std::vector<int32_t>& groups, int64_t row, int64_t n) {
+    const int zeros[2][2] = {{3, 5}, {1, 15}};
+    double sum = 0;
+    for (int64_t k = 0; k < 32; ++k) {
+      const int q = w[static_cast<size_t>(n * 16 + k / 2)] >> (k % 2 * 4) & 15, group = groups[static_cast<size_t>(k)];
+      sum += ir::real_at(a, row * 32 + k) * (q - zeros[n][group]) * static_cast<double>(1 + 2 * n + group);
+    }
+    return sum;
+  };
+  std::vector<int32_t> sorted, mixed, uneven(32, 0);
+  for (int k = 0; k < 32; ++k) sorted.push_back(k / 16), mixed.push_back(k % 2);
+  uneven[7] = 1;
+  for (const auto& groups : {sorted, mixed, uneven}) {
+    const ir::Array y = with(groups, a);
+    for (int64_t row = 0; row < 3; ++row) {
+      for (int64_t n = 0; n < 2; ++n) EXPECT_NEAR(column(y, row, n), expected(groups, row, n), 1e-3);
+    }
+  }
+}
+
+TEST(MatMulBnb4, LooksUpATableWithTheHighestBitsFirst) {
+  const Tensors weights = {{"w", bytes({8}, {0x0f, 0x71, 0x77, 0x77, 0x77, 0x77, 0x77, 0x77})},
+                           {"s", floats({1}, {2})}};
+  const Attributes nf4 = {
+      {"K", int64_t{8}}, {"N", int64_t{2}}, {"block_size", int64_t{16}}, {"quant_type", int64_t{1}}};
+  const Tensor a = floats({1, 8}, {1, 10, 100, 1000, 0, 0, 0, 0});
+  EXPECT_NEAR(run({microsoft("MatMulBnb4", {"a", "w", "s"}, {"y"}, nf4)}, {{"a", a}}, {"y"}, weights).at("y").f()[0],
+              2 * (-1 + 10 - 1000 * 0.6961928), 1e-3);
+  Attributes fp4 = nf4;
+  fp4["quant_type"] = int64_t{0};
+  EXPECT_NEAR(run({microsoft("MatMulBnb4", {"a", "w", "s"}, {"y"}, fp4)}, {{"a", a}}, {"y"}, weights).at("y").f()[0],
+              2 * (10 * -0.25 + 100 * 0.25 + 1000 * 5.208333333e-03), 1e-3);
+  Attributes longer = nf4;
+  longer["K"] = int64_t{16};
+  EXPECT_THAT(error_of([&] {
+                run({microsoft("MatMulBnb4", {"a", "w", "s"}, {"y"}, longer)}, {{"a", a}}, {"y"}, weights);
+              }),
+              ::testing::HasSubstr("B has 8 elements, 16 expected"));
 }
 
 TEST(GatherBlockQuantized, GivesRowsOfTheTableBehindTheBytes) {

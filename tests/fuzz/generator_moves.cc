@@ -172,6 +172,30 @@ void add_gather_nd(State& s) {
   s.keep(g.emit(Op::kGatherNd, {x, indices}, {{"batch_dims", batch}}));
 }
 
+// A product with weights of few bits, which may have another reader.
+void add_packed_product(State& s) {
+  for (const Op needed : {Op::kDot, Op::kMul, Op::kTranspose}) {
+    if (!s.allows(needed)) return;
+  }
+  ir::Builder& g = s.builder();
+  const int64_t rows = s.extent(), n = s.extent(), k = s.extent(), bits = s.rng().pick(std::vector<int64_t>{2, 4, 8});
+  const int64_t block = s.rng().pick(std::vector<int64_t>{16, 32}), pitch = (k * bits + 31) / 32;
+  if (rows * k == 0 || n * k == 0) return;
+  Tensor words(DType::kU32, {n, pitch});
+  for (uint32_t& word : words.mutable_values<uint32_t>()) word = static_cast<uint32_t>(s.rng().range(0, UINT32_MAX));
+  const Shape blocks = {n, (k + block - 1) / block};
+  std::vector<ValueId> operands = {g.constant(std::move(words)), s.random_value(DType::kF32, blocks)};
+  if (s.rng().chance(0.5)) operands.push_back(s.random_value(DType::kF32, blocks));
+  const ValueId scaled =
+      g.emit(Op::kDequantize, std::move(operands),
+             {{"bits", bits}, {"block", block}, {"k", k}, {"zero", int64_t{1} << (bits - 1)}, {"dtype", DType::kF32}});
+  const ValueId w = g.binary(Op::kMul, scaled, 1.0 / 256);
+  if (s.rng().chance(0.3)) s.keep(w);
+  const bool scales_inside = s.rng().chance(0.3);
+  const ValueId y = g.matmul(s.random_value(DType::kF32, {rows, k}), g.transpose(scales_inside ? w : scaled, {1, 0}));
+  s.keep(scales_inside ? y : g.binary(Op::kMul, y, 1.0 / 256));
+}
+
 static std::string reduction_for(State& s, DType dtype) {
   static const std::vector<std::string> kinds = {"none", "add", "max", "min"};
   return dtype == DType::kBool ? "none" : s.rng().pick(kinds);

@@ -80,6 +80,7 @@ void add_concat(State& s);
 void add_gather(State& s);
 void add_gather_elements(State& s);
 void add_gather_nd(State& s);
+void add_packed_product(State& s);
 void add_scatter_elements(State& s);
 void add_scatter_nd(State& s);
 void add_dot(State& s);

@@ -304,6 +304,7 @@ const std::vector<Move>& moves() {
       {2, Op::kArgReduce, [](State& s) { add_scan_or_order(s, Op::kArgReduce); }},
       {2, Op::kWindowReduce, add_window},
       {6, Op::kDot, add_dot},
+      {2, Op::kDequantize, add_packed_product},
       {4, Op::kConv, add_conv},
       {1, Op::kIota, add_iota},
       {2, Op::kBitcast, add_bitcast},

@@ -20,6 +20,10 @@ constexpr double kCallSteps = 1024;
 // tf32 keeps 10 bits of a fraction; tensor cores may cut the rest off.
 constexpr double kTf32Roundoff = 0x1p-10;
 
+// An operand rounded to integers, with one scale for each block: its error has 1 / sqrt(12) of a step as deviation, and
+// a step is 2 / 2^bits of the largest element of the block, which is about three times the root mean square.
+constexpr double kBlockRange = 2;
+
 double square(double x) {
   return x * x;
 }
@@ -124,7 +128,10 @@ double own_variance(const Graph& graph, const Node& node, DType to, bool rounded
       steps = kFunctionSteps;  // random
   }
   // Operands rounded to tf32: each product errs by two roundings, the sum of products by as much, relative to its size.
-  const double operands = node.attrs.has("tf32") ? 2 * square(kTf32Roundoff) : 0;
+  double operands = node.attrs.has("tf32") ? 2 * square(kTf32Roundoff) : 0;
+  if (node.attrs.has("operand_bits")) {
+    operands += square(kBlockRange * std::ldexp(1, static_cast<int>(-node.attrs.integer("operand_bits"))));
+  }
   return square(store) + steps * square(accumulator) + operands;
 }
 

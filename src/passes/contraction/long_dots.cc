@@ -1,5 +1,7 @@
 #include "passes/contraction/long_dots.h"
 
+#include <algorithm>
+
 #include "base/divide.h"
 #include "ir/builder.h"
 #include "ir/rewrite.h"
@@ -44,6 +46,7 @@ class LongDot {
 
   std::optional<ValueId> run() {
     const DType dtype = r_.source().dtype(node_.inputs[0]);
+    if (has_packed_weights()) return std::nullopt;
     if (a_.terms() < kLongSum || element_count(result_shape()) == 0) return std::nullopt;
     const bool is_real = dtype == DType::kF64 || dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
     if (!is_real || r_.source().dtype(node_.inputs[1]) != dtype) return std::nullopt;
@@ -58,6 +61,15 @@ class LongDot {
 
  private:
   const Shape& result_shape() const { return r_.source().shape(node_.outputs[0]); }
+
+  // A product reads these where they are packed.
+  bool has_packed_weights() const {
+    return std::any_of(node_.inputs.begin(), node_.inputs.end(), [&](ValueId v) {
+      const Node* node = &r_.source().producer(v);
+      if (node->op == Op::kTranspose) node = &r_.source().producer(node->inputs[0]);
+      return node->op == Op::kDequantize;
+    });
+  }
 
   // Which is packed ahead, in its own type.
   bool has_constant_matrix() const {

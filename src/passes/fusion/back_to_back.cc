@@ -49,6 +49,12 @@ std::optional<Pair> pair_of(const FusionContext& c, NodeId anchor) {
 std::string refusal(const FusionContext& c, NodeId anchor, const Pair& pair) {
   const Node& second = c.graph.node(anchor);
   if (pair.reader == anchor && second.inputs[0] == second.inputs[1]) return "both operands are the same value";
+  for (const NodeId product : {anchor, pair.first}) {
+    const auto& nodes = c.partition.nodes(c.partition.cluster_of(product));
+    if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return c.graph.node(id).op == Op::kDequantize; })) {
+      return "a kernel of one product reads packed weights";
+    }
+  }
   if (!c.only_read_by(pair.inner, pair.reader)) return "what the first one makes is needed elsewhere, too";
   const std::vector<ValueId> made = c.group_of(c.partition.nodes(c.partition.cluster_of(pair.first))).outputs;
   return made.size() == 1 ? "" : "the first one has other results";

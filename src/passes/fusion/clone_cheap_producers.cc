@@ -57,6 +57,7 @@ class Clones {
     const Node& node = graph_.producer(v);
     if (node.op == Op::kBroadcast || node.op == Op::kIota) return true;
     if (is_output_[v]) return false;
+    if (node.op == Op::kDequantize) return true;
     if (cuts_again(node)) return true;
     const bool one_row = node.op == Op::kGather && element_count(graph_.shape(node.inputs[1])) == 1;
     return (one_row || node.op == Op::kSlice) &&

@@ -78,6 +78,63 @@ bool is_stored_in_order(const FusionContext& c, const std::vector<NodeId>& chain
   return !is_read_as_matrices(*view, dot, first ? "lhs_batch" : "rhs_batch", first ? "lhs_contract" : "rhs_contract");
 }
 
+// The `dequantize` node that makes an operand, perhaps behind a transpose, and the nodes from it to the product.
+std::vector<NodeId> packed_weights(const FusionContext& c, ir::ValueId operand, NodeId reader) {
+  std::vector<NodeId> chain;
+  for (;;) {
+    const NodeId at = c.graph.value(operand).producer;
+    const Node& node = c.graph.node(at);
+    const bool passes = node.op == Op::kTranspose || node.op == Op::kDequantize;
+    if (!passes || c.role[at] != Role::kMemory || !c.only_read_by(operand, reader)) return {};
+    chain.push_back(at);
+    if (node.op == Op::kDequantize) return chain;
+    operand = node.inputs[0], reader = at;
+  }
+}
+
+bool fuse_packed_weights(FusionContext& c, ir::ValueId operand, NodeId anchor) {
+  const std::vector<NodeId> chain = packed_weights(c, operand, anchor);
+  for (const NodeId id : chain) {
+    if (!c.partition.merge(id, anchor)) return false;
+    c.role[id] = Role::kPrologue;
+  }
+  if (chain.empty()) return false;
+  const Node& node = c.graph.node(chain.back());
+  const auto bits = node.attrs.integer("bits");
+  const double saved =
+      static_cast<double>(element_count(c.graph.shape(node.outputs[0]))) * static_cast<double>(32 - bits) / 8e6;
+  c.decide(
+      true, "prologue", chain.back(), anchor,
+      fmt::format("weights of {} bits are widened where they are multiplied; in f32 they would take {:.1f} MB more",
+                  bits, saved));
+  return true;
+}
+
+// Names weights that come from constant integers of few bits in a form that quantized_weights (passes/quantized) does
+// not pack, so that each run widens them to memory.
+void explain_widened(FusionContext& c, ir::ValueId operand, NodeId anchor) {
+  constexpr size_t kMost = 64;
+  const int64_t elements = element_count(c.graph.shape(operand));
+  std::vector<ir::ValueId> reached = {operand};
+  for (size_t i = 0; i < reached.size() && reached.size() < kMost; ++i) {
+    const Node& node = c.graph.producer(reached[i]);
+    const DType dtype = c.graph.dtype(reached[i]);
+    if (node.op == Op::kConstant && is_int(dtype) && bits_of(dtype) <= 8 && i > 0 &&
+        element_count(c.graph.shape(reached[i])) * 4 >= elements) {
+      c.decide(false, "prologue", c.graph.value(operand).producer, anchor,
+               "its weights of few bits are widened in each run: they are not (q - z) * s with one scale for blocks of "
+               "whole "
+               "words along the sum");
+      return;
+    }
+    if (ir::is_elementwise(node.op) || ir::class_of(node.op) == OpClass::kLayout) {
+      reached.insert(reached.end(), node.inputs.begin(), node.inputs.end());
+    } else if (node.op == Op::kGather) {
+      reached.push_back(node.inputs[1]);  // of a table
+    }
+  }
+}
+
 void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   std::vector<NodeId> chain = chain_above(c, operand, anchor);
   size_t count = 0;
@@ -150,7 +207,13 @@ void fuse_prologue(FusionContext& context, NodeId anchor, const Target& target) 
   if (node.op == Op::kConv && takes_image_view(context.graph, node, target))
     fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;
-  for (ir::ValueId operand : node.inputs) fuse_operand(context, operand, anchor);
+  for (ir::ValueId operand : node.inputs) {
+    if (target.traits().reads_packed_weights) {
+      if (fuse_packed_weights(context, operand, anchor)) continue;
+      explain_widened(context, operand, anchor);
+    }
+    fuse_operand(context, operand, anchor);
+  }
 }
 
 }  // namespace heddle::passes

@@ -121,9 +121,14 @@ Tensor concatenated(std::span<const Tensor> parts, size_t dim) {
   auto* to = static_cast<char*>(result.mutable_data());
   for (const Tensor& part : parts) {
     const int64_t row = bytes_from(part.shape());
-    for (int64_t r = 0; r < rows; ++r) {
-      std::copy_n(static_cast<const char*>(part.data()) + r * row, row, to + r * pitch);
-    }
+    const auto* from = static_cast<const char*>(part.data());
+    ir::parallel_for(rows, row, [&](int64_t begin, int64_t end) {
+      if (row == 1) {
+        for (int64_t r = begin; r < end; ++r) to[r * pitch] = from[r];
+      } else {
+        for (int64_t r = begin; r < end; ++r) std::copy_n(from + r * row, row, to + r * pitch);
+      }
+    });
     to += row;
   }
   return result;
@@ -239,6 +244,31 @@ std::optional<Tensor> arithmetic_f32(Op op, std::span<const Tensor> x) {
       return map_f32(x[0], x[1], [](float a, float b) { return a * b; });
     case Op::kDiv:
       return map_f32(x[0], x[1], [](float a, float b) { return a / b; });
+    default:
+      return std::nullopt;
+  }
+}
+
+template <typename F>
+Tensor map_bytes(const Tensor& x, const Tensor& y, F f) {
+  Tensor result = Tensor::unfilled(x.dtype(), x.shape());
+  const auto *a = static_cast<const uint8_t*>(x.data()), *b = static_cast<const uint8_t*>(y.data());
+  auto* out = static_cast<uint8_t*>(result.mutable_data());
+  ir::parallel_for(x.size(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = static_cast<uint8_t>(f(a[i], b[i]));
+  });
+  return result;
+}
+
+// What takes numbers of few bits out of bytes.
+std::optional<Tensor> bits_of_bytes(Op op, std::span<const Tensor> x) {
+  switch (op) {
+    case Op::kAnd:
+      return map_bytes(x[0], x[1], [](unsigned a, unsigned b) { return a & b; });
+    case Op::kOr:
+      return map_bytes(x[0], x[1], [](unsigned a, unsigned b) { return a | b; });
+    case Op::kShr:
+      return map_bytes(x[0], x[1], [](unsigned a, unsigned b) { return b < 8 ? a >> b : 0; });
     default:
       return std::nullopt;
   }
@@ -362,6 +392,7 @@ std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tenso
   if (node.op == Op::kGather) return gathered(operands[0], operands[1], static_cast<size_t>(node.attrs.integer("dim")));
   if (node.op == Op::kCast) return converted(operands[0], node.attrs.dtype("to"));
   if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kF32) return arithmetic_f32(node.op, operands);
+  if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kU8) return bits_of_bytes(node.op, operands);
   return std::nullopt;
 }
 

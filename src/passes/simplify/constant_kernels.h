@@ -19,7 +19,8 @@ std::optional<Tensor> converted(const Tensor& tensor, DType to);
 // Multiplies an f32 tensor by one f32 factor for each index along `dim`.
 Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> factors);
 
-// Evaluates a transpose, reshape, slice, reverse, pad, broadcast, concat, cast or common f32 arithmetic. Returns
+// Evaluates a transpose, reshape, slice, reverse, pad, broadcast, concat, cast, common f32 arithmetic, or
+// bits of unsigned bytes. Returns
 // nullopt if there is no kernel for the node. Rounds like the reference evaluator with EvalOptions::round.
 std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tensor> operands);
 

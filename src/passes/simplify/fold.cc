@@ -101,6 +101,7 @@ class Folder {
   bool may_fold(const ir::Graph& source, const Node& node, const std::vector<ValueId>& inputs) const {
     switch (node.op) {
       case Op::kBroadcast:
+      case Op::kDequantize:  // weights stay packed
       case Op::kRandom:
       case Op::kLoop:
       case Op::kIf:
@@ -227,8 +228,8 @@ std::optional<ValueId> as_broadcast(ir::Rewriter& r, const Tensor& value) {
   return r.emit(Op::kBroadcast, {r.constant(gather_view(value, once))}, {{"shape", value.shape()}, {"dims", dims}});
 }
 
-// Loops, branches, contractions and scatters read buffers: their constant operands are stored, however plain they are.
-// Scatters into a constant of one value do not read it.
+// Loops, branches, contractions, packed weights and scatters read buffers: their constant operands are stored, however
+// plain they are. Scatters into a constant of one value do not read it.
 class Storage {
  public:
   explicit Storage(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)) {}
@@ -236,6 +237,7 @@ class Storage {
   bool is_stored(ValueId v, const Tensor& value) const {
     return std::any_of(readers_[v].begin(), readers_[v].end(), [&](ir::NodeId id) {
       const Node& reader = graph_.node(id);
+      if (reader.op == Op::kDequantize) return true;
       return !ir::is_memory_bound(reader.op) && !(scatters_into(reader, v) && ir::is_splat(value));
     });
   }

@@ -1,6 +1,7 @@
 #include "schedule/expr/inline.h"
 
 #include "base/check.h"
+#include "tile/core/pack.h"
 
 namespace heddle::schedule {
 
@@ -13,6 +14,7 @@ bool Inliner::inlines(Op op) {
     case Op::kGather:
     case Op::kGatherElements:
     case Op::kGatherNd:
+    case Op::kDequantize:
       return true;
     default:
       return false;
@@ -62,6 +64,8 @@ ExprId Inliner::make(ir::ValueId value, const std::vector<Index>& index) {
     case Op::kGatherElements:
     case Op::kGatherNd:
       return indexed(node, index);
+    case Op::kDequantize:
+      return dequantized(node, index);
     default:
       break;
   }
@@ -232,6 +236,37 @@ ExprId Inliner::indexed(const ir::Node& node, const std::vector<Index>& index) {
   }
   to.insert(to.end(), index.begin() + static_cast<int64_t>(rank) - 1, index.end());
   return at(data, to);
+}
+
+// An integer of a word, minus its zero point or as an index into a table, times the scale of its block.
+ExprId Inliner::dequantized(const ir::Node& node, const std::vector<Index>& index) {
+  const int64_t bits = node.attrs.integer("bits"), per_word = tile::packed_per_word(bits);
+  IndexPool& indices = pool_.indices;
+  const std::vector<Index> block = {index[0], indices.div(index[1], node.attrs.integer("block"))};
+  const auto op = [&](Op what, ExprId a, ExprId b) {
+    return pool_.add({.kind = Expr::Kind::kOp, .dtype = pool_[a].dtype, .op = what, .args = {a, b}});
+  };
+  const auto to_f32 = [&](ExprId value) {
+    if (pool_[value].dtype == DType::kF32) return value;
+    return pool_.add({.kind = Expr::Kind::kOp, .dtype = DType::kF32, .op = Op::kCast, .args = {value}, .lo = 1});
+  };
+  const Index place = indices.mod(index[1], per_word);
+  const Index shift = indices.add(indices.scale(indices.mod(place, 4), 8), indices.scale(indices.div(place, 4), bits));
+  const ExprId word = at(node.inputs[0], {index[0], indices.div(index[1], per_word)});
+  const ExprId by = pool_.add({.kind = Expr::Kind::kIndex, .dtype = DType::kU32, .index = shift});
+  const ExprId q = op(Op::kAnd, op(Op::kShr, word, by), pool_.integer(DType::kU32, (int64_t{1} << bits) - 1));
+  const bool has_third = node.inputs.size() == 3;
+  ExprId value = 0;
+  if (has_third && graph_.shape(node.inputs[2]).size() == 1) {
+    value = to_f32(at(node.inputs[2], {indices.dynamic(q, int64_t{1} << bits, true)}));
+  } else {
+    const auto zero = static_cast<double>(node.attrs.integer("zero"));
+    value = op(Op::kSub, to_f32(q), has_third ? to_f32(at(node.inputs[2], block)) : pool_.constant(DType::kF32, zero));
+  }
+  const ExprId result = op(Op::kMul, value, to_f32(at(node.inputs[1], block)));
+  if (graph_.dtype(node.outputs[0]) == DType::kF32) return result;
+  return pool_.add(
+      {.kind = Expr::Kind::kOp, .dtype = graph_.dtype(node.outputs[0]), .op = Op::kCast, .args = {result}, .lo = 1});
 }
 
 }  // namespace heddle::schedule

@@ -41,6 +41,7 @@ class Inliner {
   ExprId pad(const ir::Node& node, const std::vector<Index>& index);
   ExprId concat(const ir::Node& node, const std::vector<Index>& index);
   ExprId indexed(const ir::Node& node, const std::vector<Index>& index);
+  ExprId dequantized(const ir::Node& node, const std::vector<Index>& index);
   Index position(ExprId value, int64_t extent);
 
   const ir::Graph& graph_;

@@ -89,6 +89,35 @@ Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, co
   return config;
 }
 
+int64_t packed_steps(const GemmDesc& desc) {
+  constexpr int64_t kSteps = 2 * tile::kLongSum;  // whole words and, widened, a panel of half the first-level cache
+  return desc.packed && !desc.packed->in_registers ? kSteps : 0;
+}
+
+Config block_packed(const GemmDesc& desc, const Target& target) {
+  constexpr int64_t kRows = 8, kRowsOfBytes = 4;
+  const PackedWeights& packed = *desc.packed;
+  const tile::GemmShape& s = desc.shape;
+  Config config;
+  if (packed.in_registers) {
+    const int64_t width = 2 * micro_limits(target).vector_bytes / static_cast<int64_t>(sizeof(float));
+    const int64_t most = std::min(packed.rounds_a ? kRowsOfBytes : kRows, micro_limits(target).rows);
+    const tile::RowSplit rows = tile::split_rows(s.m, most);
+    const int64_t block_panels = even_block(tile::panel_count(s.n, width), ceil_div(wanted_tasks(target), s.batches()));
+    config = gemm_config(desc, DType::kF32, target, {rows.mr, width, std::max<int64_t>(rows.tiles, 1), block_panels});
+  } else {
+    config = block_long_gemm(desc, DType::kF32, target, packed_steps(desc));
+  }
+  const auto megabytes = [](double bits) { return bits / 8e6; };
+  const double elements = static_cast<double>(s.n) * static_cast<double>(s.k);
+  config.reason = fmt::format(
+      "weights of {} bits in blocks of {} are widened {}: {:.1f} MB are read instead of {:.1f} MB in f32{}; {}",
+      packed.bits, packed.block, packed.in_registers ? "in registers" : "a part of a panel at a time",
+      megabytes(elements * (static_cast<double>(packed.bits) + 32 / static_cast<double>(packed.block))),
+      megabytes(elements * 32), packed.rounds_a ? ", rows are rounded to 8 bits" : "", config.reason);
+  return config;
+}
+
 std::vector<int64_t> common_heights(const Target& target) {
   const int64_t most = micro_limits(target).rows;
   std::vector<int64_t> heights = {most};

@@ -38,6 +38,12 @@ Config with_wide_panels(Config config, const Target& target, DType compute);
 // vector lanes are pixels. The kernel then supports any number of pixels per row.
 Config with_widest_tile(Config config, DType compute, const Target& target);
 
+// The number of steps along k for which a panel of packed weights is widened at a time. Returns 0 if the weights are
+// widened in registers.
+int64_t packed_steps(const GemmDesc& desc);
+// The blocking of a product with packed weights.
+Config block_packed(const GemmDesc& desc, const Target& target);
+
 // Choose block sizes by the cost model and set `reason`.
 Config block_gemm(const GemmDesc& desc, DType compute, const Target& target);
 Config block_conv(const ConvDesc& desc, DType compute, const Target& target);

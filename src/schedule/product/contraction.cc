@@ -107,6 +107,11 @@ bool ContractionBuilder::is_input(ir::ValueId value) const {
   return std::find(group_.inputs.begin(), group_.inputs.end(), value) != group_.inputs.end();
 }
 
+bool has_packed_weights(const ContractionBuilder& builder, ir::ValueId value) {
+  return builder.target().traits().reads_packed_weights && builder.graph().producer(value).op == Op::kDequantize &&
+         !builder.is_input(value);
+}
+
 ValueMemory ContractionBuilder::memory_of(ir::ValueId value) const {
   return schedule::memory_of(graph_, group_.placed, value);
 }
@@ -132,7 +137,7 @@ ExprId ContractionBuilder::inline_operand(ExprPool& pool, ir::ValueId operand, c
                                           ir::ValueId* outside) {
   Inliner inliner(graph_, pool);
   inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
-    if (!is_input(value)) return std::nullopt;
+    if (!is_input(value) && !(outside && has_packed_weights(*this, value))) return std::nullopt;
     if (outside) *outside = value;
     const uint32_t id = outside ? 0 : input(value);
     return pool.load(graph_.dtype(value), id, memory_of(value).position(pool.indices, index));

@@ -35,7 +35,8 @@ MicroLimits micro_limits(const Target& target);
 // The number of columns in a panel of packed weights: one or two vectors, whichever leaves fewer columns unused.
 int64_t panel_width(const Target& target, DType compute, int64_t columns);
 
-// The result of a prologue as a view of the value that the prologue reads from outside of the group.
+// The result of a prologue as a view of the value that the prologue reads from outside of the group, or of packed
+// weights, as if their integers were floats in memory.
 struct View {
   ir::ValueId value = 0;
   bool affine = false;
@@ -128,5 +129,8 @@ class ContractionBuilder {
   bool keeps_rows_ = false, lanes_along_rows_ = false;
   int64_t interleaved_ = 1, run_ = 1;
 };
+
+// True if the group contains the `dequantize` node of a value, whose operands the kernel can read in packed form.
+bool has_packed_weights(const ContractionBuilder& builder, ir::ValueId value);
 
 }  // namespace heddle::schedule

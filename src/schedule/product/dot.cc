@@ -1,5 +1,7 @@
 #include "schedule/product/dot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -18,7 +20,7 @@ class DotScheduler {
       : builder_(builder),
         graph_(builder.graph()),
         node_(builder.anchor()),
-        p_(builder, {.swapped = may_swap(builder) && has_few_columns(builder.graph(), builder.anchor())}),
+        p_(builder, {.swapped = !builder.keeps_rows() && swaps(builder)}),
         words_(words_for(graph_.dtype(node_.inputs[p_.swapped ? 1 : 0]), graph_.dtype(node_.inputs[p_.swapped ? 0 : 1]),
                          builder.target())) {}
 
@@ -31,7 +33,9 @@ class DotScheduler {
     const DType compute = *contraction_compute(graph_.dtype(node_.inputs[0]), graph_.dtype(node_.inputs[1]),
                                                graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
+    find_packed(desc, compute, loops);
     const Config config = choose_config(builder_.configs(), {problem_text(desc.shape, compute, loops)}, [&] {
+      if (desc.packed) return std::vector{block_packed(desc, builder_.target())};
       return builder_.for_extents(gemm_candidates(desc, compute, builder_.target()), [&](Config pick) {
         pick = with_common_height(std::move(pick), desc.shape.m, builder_.target());
         return packs_b(loops) ? pick : with_wide_panels(std::move(pick), builder_.target(), compute);
@@ -42,7 +46,8 @@ class DotScheduler {
     make_b(desc, width, loops);
     make_epilogue(desc.shape, compute);
     const std::string types = words_label(words_, graph_.dtype(p_.a_view.value), graph_.dtype(p_.b_view.value));
-    const std::string label = p_.label() + types + builder_.epilogue_label();
+    const std::string bits = desc.packed ? fmt::format(" of {} bits", desc.packed->bits) : "";
+    const std::string label = p_.label() + types + bits + builder_.epilogue_label();
     builder_.desc().problem = std::move(desc);
     ScheduledGroup result;
     result.notes.push_back(label + ": " + config.reason);
@@ -51,10 +56,15 @@ class DotScheduler {
   }
 
  private:
-  // Bytes are multiplied fastest if A is unsigned and B signed.
-  static bool may_swap(const ContractionBuilder& builder) {
+  // Packed weights are operand B. Bytes are multiplied fastest if A is unsigned and B signed.
+  static bool swaps(ContractionBuilder& builder) {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      const View view = builder.view_of(builder.anchor().inputs[side]);
+      if (has_packed_weights(builder, view.value)) return side == 0;
+    }
     const auto type = [&](size_t side) { return builder.graph().dtype(builder.anchor().inputs[side]); };
-    return !builder.keeps_rows() && words_for(type(0), type(1), builder.target()) != Words::kBytes;
+    return words_for(type(0), type(1), builder.target()) != Words::kBytes &&
+           has_few_columns(builder.graph(), builder.anchor());
   }
 
   std::string problem_text(const tile::GemmShape& s, DType compute, bool loops) const {
@@ -63,7 +73,9 @@ class DotScheduler {
     if (p_.a_affine && p_.m.size() <= 1 && !loops) {
       a = gemm_operand_text(graph_, p_.a_view.value, dim(p_.m).a, dim(p_.k).a);
     }
-    if (p_.b_affine && p_.n.size() <= 1 && !loops) {
+    if (const auto* packed = packed_node()) {
+      b = fmt::format("u{} {} constant", packed->attrs.integer("bits"), packed->attrs.integer("block"));
+    } else if (p_.b_affine && p_.n.size() <= 1 && !loops) {
       b = gemm_operand_text(graph_, p_.b_view.value, dim(p_.k).b, dim(p_.n).b);
     }
     return gemm_problem_text(s, compute, a, b);
@@ -130,12 +142,55 @@ class DotScheduler {
   // Whether B is packed ahead, by at most one dimension of the batch.
   bool packs_b(bool loops) const {
     const auto batched = std::count_if(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b != 0; });
-    return !computes_b(loops) && graph_.constant_of(p_.b_view.value) != nullptr && batched <= 1;
+    return !computes_b(loops) && packed_node() == nullptr && graph_.constant_of(p_.b_view.value) != nullptr &&
+           batched <= 1;
+  }
+
+  const ir::Node* packed_node() const {
+    return has_packed_weights(builder_, p_.b_view.value) ? &graph_.producer(p_.b_view.value) : nullptr;
+  }
+
+  // Kernels read rows of the weights as columns of B. They widen to f32, and have tables of up to 16 numbers.
+  void find_packed(GemmDesc& desc, DType compute_dtype, bool loops) {
+    const ir::Node* node = packed_node();
+    if (node == nullptr || loops || !p_.b_affine || p_.b_view.offset != 0 || p_.n.size() > 1) return;
+    const Shape& shape = graph_.shape(node->outputs[0]);
+    const bool whole = desc.shape.n == shape[0] && desc.shape.k == shape[1] && (p_.k.empty() || p_.k[0].b == 1) &&
+                       (p_.n.empty() || p_.n[0].b == shape[1]);
+    const bool shared = std::all_of(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b == 0; });
+    const auto is_constant = [&](ir::ValueId v) { return graph_.constant_of(v) != nullptr; };
+    if (!whole || !shared || compute_dtype != DType::kF32 ||
+        !std::all_of(node->inputs.begin(), node->inputs.end(), is_constant)) {
+      return;
+    }
+    const ir::Attrs& attrs = node->attrs;
+    PackedWeights packed;
+    packed.bits = attrs.integer("bits"), packed.block = attrs.integer("block"), packed.zero = attrs.integer("zero");
+    packed.is_table = node->inputs.size() == 3 && graph_.shape(node->inputs[2]).size() == 1;
+    if (packed.is_table && packed.bits > 4) return;
+    const CpuTarget& cpu = builder_.target().cpu;
+    packed.rounds_a = node_.attrs.has("operand_bits") && !packed.is_table && cpu.isa >= CpuIsa::kAvx2;
+    packed.in_registers = packed.rounds_a || desc.shape.m <= kFewRows;
+    desc.packed = packed;
+  }
+
+  // The words, scales and zero points of the same columns are next to each other.
+  void make_packed(GemmDesc& desc, int64_t width) {
+    const ir::Node& node = *packed_node();
+    const auto panels = [&](ir::ValueId v) {
+      const int64_t depth = graph_.shape(v)[1];
+      return builder_.input(v, panel_packing({1, 0, 1, 0, depth, 1, desc.shape.n, depth}, 0, width));
+    };
+    desc.b = {.form = GemmOperand::Form::kBits, .operand = panels(node.inputs[0]), .dtype = DType::kU32};
+    desc.packed->scales = panels(node.inputs[1]);
+    if (node.inputs.size() < 3) return;
+    desc.packed->third = desc.packed->is_table ? builder_.input(node.inputs[2]) : panels(node.inputs[2]);
   }
 
   void make_b(GemmDesc& desc, int64_t width, bool loops) {
     const View& view = p_.b_view;
-    if (computes_b(loops)) return compute(desc, desc.b, false);
+    if (desc.packed) return make_packed(desc, width);
+    if (computes_b(loops) || packed_node() != nullptr) return compute(desc, desc.b, false);
     set_strides(desc.b, false);
     desc.b.dtype = graph_.dtype(view.value);
     desc.b.form = GemmOperand::Form::kCopied;
@@ -166,6 +221,9 @@ class DotScheduler {
                              return p_.coordinates(pool, batch, row, column);
                            });
   }
+
+  // Up to here, widening in registers for each tile of rows is faster than writing a widened panel.
+  static constexpr int64_t kFewRows = 16;
 
   ContractionBuilder& builder_;
   const ir::Graph& graph_;

@@ -52,7 +52,8 @@ DotProblem::DotProblem(ContractionBuilder& builder, DotForm form)
       builder_(builder),
       node_(builder.anchor()),
       roles_(roles_of(builder.graph(), builder.anchor())) {
-  a_affine = a_view.affine, b_affine = b_view.affine;
+  a_affine = a_view.affine && !has_packed_weights(builder, a_view.value);
+  b_affine = b_view.affine;
   make_dims();
   if (form.lines == DotForm::Lines::kAll) {
     fold_batches();

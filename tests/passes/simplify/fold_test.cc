@@ -132,7 +132,7 @@ TEST(Fold, LoopsReadStoredConstants) {
   expect_ir(stored, {"fold"}, stored);
 }
 
-TEST(Fold, QuantisedWeightsAreExpanded) {
+TEST(Fold, QuantisedWeightsAreExpandedUnlessTheyArePacked) {
   Tensor weights(DType::kI8, {1300, 1300 * 3});  // more elements than the float64 evaluator is asked for
   ir::Graph graph;
   const auto x = graph.parameter("x", {DType::kF32, {1, 1300}});
@@ -145,7 +145,12 @@ TEST(Fold, QuantisedWeightsAreExpanded) {
                                 {"rhs_batch", ir::Ints{}},
                                 {"lhs_contract", ir::Ints{1}},
                                 {"rhs_contract", ir::Ints{0}}}));
-  const ir::Graph after = run_pipeline(graph, {test_target()});
+  ir::Graph after = run_pipeline(graph, {test_target()});
+  ASSERT_EQ(after.nodes().size(), 5u) << ir::print(after);  // packed
+  EXPECT_EQ(after.nodes()[3].op, ir::Op::kDequantize);
+  PipelineOptions options;
+  options.disabled = {"quantized_weights"};
+  after = run_pipeline(graph, {test_target()}, options);
   ASSERT_EQ(after.nodes().size(), 3u) << ir::print(after);
   EXPECT_EQ(after.nodes()[1].op, ir::Op::kConstant);
 }

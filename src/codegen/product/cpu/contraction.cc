@@ -9,6 +9,7 @@
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/blocking.h"
 #include "schedule/product/contraction_builder.h"
+#include "tile/core/pack.h"
 
 namespace heddle::codegen {
 namespace {
@@ -118,6 +119,17 @@ std::string_view constness(const Sizes& sizes) {
   return sizes.shared() || sizes.marked() ? "const" : "constexpr";
 }
 
+// The weights of few bits.
+std::string packed_text(const KernelDesc& desc, const GemmDesc& gemm) {
+  const schedule::PackedWeights& w = *gemm.packed;
+  const std::string_view scales = storage_type(desc.operands[w.scales].dtype);
+  const std::string_view third = w.third ? storage_type(desc.operands[*w.third].dtype) : scales;
+  const std::string_view zero = !w.third ? "kNone" : w.is_table ? "kTable" : "kBlocks";
+  return fmt::format("tile::PackedWeights<{}, tile::PackedZero::{}, {}, {}, {}>{{{}, {}, {}, {{{}, {}, {}}}, {}}}",
+                     w.bits, zero, w.rounds_a, scales, third, argument(desc, gemm.b.operand), argument(desc, w.scales),
+                     w.third ? argument(desc, *w.third) : "nullptr", w.bits, w.block, w.rounds_a, w.zero);
+}
+
 std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::string_view compute, bool is_a,
                          const std::optional<FunctorMembers>& computed, Sizes& sizes) {
   using Form = GemmOperand::Form;
@@ -182,6 +194,12 @@ std::string words_text(const KernelDesc& desc, const GemmDesc& gemm, bool is_a, 
                      strided, terms);
 }
 
+// The bytes of the rows that a task rounds.
+int64_t packed_scratch(const GemmDesc& gemm, int64_t rows) {
+  const schedule::PackedWeights& w = *gemm.packed;
+  return tile::PackedShape{w.bits, w.block, w.rounds_a}.scratch_bytes(rows, gemm.shape.k);
+}
+
 // Rows as micro tiles of `height` and one less.
 tile::RowSplit split_into(int64_t rows, int64_t height) {
   const int64_t tiles = rows <= 0 ? 0 : (rows + height - 1) / height, tall = rows - tiles * (height - 1);
@@ -191,7 +209,8 @@ tile::RowSplit split_into(int64_t rows, int64_t height) {
 
 void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
                const CpuGemmConfig& config, const Target& target, int64_t lanes) {
-  const bool is_long = e.place == nullptr && schedule::summed_steps(c.compute, gemm.shape.k) > 0;
+  const int64_t summed = gemm.packed ? schedule::packed_steps(gemm) : schedule::summed_steps(c.compute, gemm.shape.k);
+  const bool is_long = e.place == nullptr && summed > 0;
   e.includes = {is_long ? "tile/kernel/cpu/gemm_long.h" : "tile/kernel/cpu/gemm.h", "tile/op/lanes.h",
                 "tile/op/math.h"};
   const ProductTypes types = types_of(gemm.words, c.compute);
@@ -211,16 +230,19 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_tiles = config.tile_m / config.micro_m, s.block_panels = config.tile_n / config.micro_n;
   if (e.place != nullptr) s.block_tiles = s.tiles;
-  s.block_k = is_long ? schedule::summed_steps(c.compute, s.k) : 0;
+  s.block_k = is_long ? summed : 0;
   e.tasks = s.tasks(config.micro_n);
   const bool copies_a = gemm.a.form != GemmOperand::Form::kDirect;
-  const bool packs_b = gemm.b.form != GemmOperand::Form::kPacked;
+  const bool widens = gemm.packed && gemm.packed->in_registers;
+  const bool packs_b = gemm.b.form != GemmOperand::Form::kPacked && !widens;
   e.scratch_bytes = s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a,
                                     packs_b, along_rows);
+  if (gemm.packed) e.includes.push_back("tile/kernel/cpu/gemm_packed.h");
+  if (gemm.packed) e.scratch_bytes += packed_scratch(gemm, std::min(s.block_tiles, s.tiles) * config.micro_m);
   const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
   const std::string_view stored = as_stored ? storage_type(gemm.b.dtype) : compute;
   const MicroProblem micro = {compute, types.word.empty() ? stored : types.word, s.n, lanes, true, !as_stored};
-  e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
+  if (!widens) e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.batch(s.batch);
@@ -235,13 +257,17 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                  (is_long ? fmt::format(", .block_k = {}", s.block_k) : ""));
   const auto operand = [&](bool is_a) {
     const auto& computed = is_a ? computed_a : computed_b;
+    if (!is_a && gemm.packed) return packed_text(desc, gemm);
     if (!types.word.empty()) return words_text(desc, gemm, is_a, types, computed, z);
     return operand_text(desc, is_a ? gemm.a : gemm.b, compute, is_a, computed, z);
   };
   e.out.line("const auto a = {};", operand(true));
   e.out.line("const auto b = {};", operand(false));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
-  if (e.place == nullptr) {
+  if (widens) {
+    e.out.line("tile::gemm_packed<{}, {}>(shape, a, b, epilogue, scratch, begin, end);", config.micro_m,
+               config.micro_n / lanes);
+  } else if (e.place == nullptr) {
     e.out.line("tile::gemm{}<{}>({}, shape, a, b, epilogue, scratch, begin, end);", is_long ? "_long" : "",
                e.micro->arguments, micro_of(e));
   } else {
@@ -453,7 +479,7 @@ bool is_large(const ContractionDesc& c) {
   return c.visit(
       [](const GemmDesc& gemm) {
         const tile::GemmShape& s = gemm.shape;
-        return gemm.a.form != Form::kComputed && gemm.b.form != Form::kComputed &&
+        return gemm.a.form != Form::kComputed && gemm.b.form != Form::kComputed && !gemm.packed &&
                is_large(static_cast<double>(s.batches()) * static_cast<double>(s.m * s.n), s.k);
       },
       [](const ConvDesc& conv) {

@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <array>
 
 #include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/lowering/quantize.h"
 #include "frontend/onnx/op_registry.h"
+#include "ir/reference/scalar.h"
 
 // ONNX Runtime's operators on quantised numbers beside those of the standard.
 namespace heddle::onnx {
@@ -112,7 +114,7 @@ void dynamic_quantized_lstm(NodeContext& ctx) {
 
 // ---- Weights of few bits: several to a byte, the first in its lowest bits; a scale for each block of a row.
 
-ValueId unpacked(Builder& b, ValueId x, int64_t bits) {
+ValueId unpacked(Builder& b, ValueId x, int64_t bits, bool highest_first = false) {
   if (bits == 8) return x;
   Shape shape = b.shape(x);
   const auto last = static_cast<int64_t>(shape.size());
@@ -121,6 +123,7 @@ ValueId unpacked(Builder& b, ValueId x, int64_t bits) {
     const ValueId low = b.binary(Op::kShr, x, static_cast<double>(shift));
     parts.push_back(unsqueeze(b, b.binary(Op::kAnd, low, static_cast<double>((1 << bits) - 1)), {last}));
   }
+  if (highest_first) std::reverse(parts.begin(), parts.end());
   shape.back() *= 8 / bits;
   return b.reshape(b.concat(parts, last), shape);
 }
@@ -165,32 +168,121 @@ int64_t block_size(NodeContext& ctx, int64_t fallback) {
   return block;
 }
 
+void require_elements(NodeContext& ctx, size_t i, int64_t count, const char* name) {
+  if (element_count(ctx.shape(i)) != count)
+    ctx.invalid(fmt::format("{} has {} elements, {} expected", name, element_count(ctx.shape(i)), count));
+}
+
+// The product with weights w [N, K], whose operands may be rounded to 8 bits if the model says so.
+void set_product(NodeContext& ctx, ValueId a, ValueId w, size_t bias) {
+  Builder& b = ctx.b;
+  constexpr int64_t kBytes = 4;  // the accuracy level; lower ones ask for f32, bf16 and f16
+  const bool rounds = ctx.attr_int("accuracy_level", 0) == kBytes;
+  ValueId y = b.matmul(a, b.transpose(w, {1, 0}), rounds ? 8 : 0);
+  if (ctx.has(bias)) y = b.add(y, ctx.in(bias));
+  ctx.set(0, y);
+}
+
+// Where columns of the weights belong to blocks in any order, they are sorted by block, and those of the other operand
+// with them.
+struct Order {
+  ir::Ints columns;  // in the order of their blocks
+  bool is_sorted = true;
+};
+
+// The order by the input g_idx. Nothing if blocks are not all full, or the input is not constant.
+std::optional<Order> order_of_columns(NodeContext& ctx, size_t input, int64_t block) {
+  const std::optional<Tensor> groups = ctx.try_constant(input);
+  if (!groups) return std::nullopt;
+  const auto group_of = [&](int64_t column) { return ir::integer_at(*groups, column); };
+  Order order;
+  order.columns = int_range(groups->size());
+  std::stable_sort(order.columns.begin(), order.columns.end(),
+                   [&](int64_t x, int64_t y) { return group_of(x) < group_of(y); });
+  for (size_t i = 0; i < order.columns.size(); ++i) {
+    if (group_of(order.columns[i]) != static_cast<int64_t>(i) / block) return std::nullopt;
+    order.is_sorted = order.is_sorted && order.columns[i] == static_cast<int64_t>(i);
+  }
+  return order;
+}
+
 void matmul_of_few_bits(NodeContext& ctx) {
   Builder& b = ctx.b;
   const int64_t n = ctx.attr_int("N"), k = ctx.attr_int("K"), bits = packed_bits(ctx), block = block_size(ctx, 0);
   if (n < 1 || k < 1) ctx.invalid("N and K must be positive");
-  if (ctx.has(4)) ctx.unsupported("its input g_idx is not supported");
   if (ctx.attr_int("weight_prepacked", 0) != 0) ctx.unsupported("prepacked weights are not supported");
   const int64_t blocks = (k + block - 1) / block, bytes = block * bits / 8;
-  const auto require = [&](size_t i, int64_t count, const char* name) {
-    if (element_count(ctx.shape(i)) != count)
-      ctx.invalid(fmt::format("{} has {} elements, {} expected", name, element_count(ctx.shape(i)), count));
-  };
-  require(1, n * blocks * bytes, "B");
-  require(2, n * blocks, "scales");
+  require_elements(ctx, 1, n * blocks * bytes, "B");
+  require_elements(ctx, 2, n * blocks, "scales");
   if (ctx.dtype(1) != DType::kU8) ctx.invalid("B must be uint8");
-  const ValueId q = b.reshape(unpacked(b, b.reshape(ctx.in(1), {n, blocks * bytes}), bits), {n, blocks * block});
+  ValueId q = b.reshape(unpacked(b, b.reshape(ctx.in(1), {n, blocks * bytes}), bits), {n, blocks * block});
+  q = b.slice_dim(q, 1, 0, k);
   std::optional<ValueId> zero = ctx.optional_in(3);
   if (zero) {
     const int64_t row = ctx.dtype(3) == DType::kU8 ? (blocks * bits + 7) / 8 : blocks;
-    require(3, n * row, "zero_points");
+    require_elements(ctx, 3, n * row, "zero_points");
     zero = b.reshape(*zero, {n, row});
   }
-  const ValueId w = block_dequantized(b, b.slice_dim(q, 1, 0, k), b.reshape(ctx.in(2), {n, blocks}), zero, bits, block,
-                                      static_cast<double>(1 << (bits - 1)));
-  ValueId y = b.matmul(ctx.in(0), b.transpose(w, {1, 0}));
-  if (ctx.has(5)) y = b.add(y, ctx.in(5));
-  ctx.set(0, y);
+  ValueId a = ctx.in(0), scale = b.reshape(ctx.in(2), {n, blocks});
+  const auto centre = static_cast<double>(1 << (bits - 1));
+  if (!ctx.has(4)) return set_product(ctx, a, block_dequantized(b, q, scale, zero, bits, block, centre), 5);
+  require_elements(ctx, 4, k, "g_idx");
+  if (const std::optional<Order> order = order_of_columns(ctx, 4, block)) {
+    if (!order->is_sorted) {
+      const ValueId columns = b.ints(order->columns);
+      q = b.gather(q, columns, 1);
+      a = b.gather(a, columns, ctx.rank(0) - 1);
+    }
+    return set_product(ctx, a, block_dequantized(b, q, scale, zero, bits, block, centre), 5);
+  }
+  // Each column has its own scales.
+  const ValueId groups = b.reshape(ctx.in(4), {k});
+  if (zero) {
+    if (b.dtype(*zero) == DType::kU8) zero = unpacked(b, *zero, bits);
+    zero = b.gather(*zero, groups, 1);
+    if (b.dtype(*zero) == DType::kU8) zero = b.cast(*zero, DType::kF32);
+  }
+  scale = b.gather(scale, groups, 1);
+  set_product(ctx, a, block_dequantized(b, q, scale, zero, bits, 1, centre), 5);
+}
+
+// Four bits are the number of an entry of a table; the first of two is in the higher bits. Blocks may reach over rows.
+void matmul_of_tables(NodeContext& ctx) {
+  static constexpr std::array<float, 16> kFp4 = {
+      0, 5.208333333e-03f,  0.66666667f,  1,  0.33333333f,  0.5f,  0.16666667f,  0.25f,
+      0, -5.208333333e-03f, -0.66666667f, -1, -0.33333333f, -0.5f, -0.16666667f, -0.25f};
+  static constexpr std::array<float, 16> kNf4 = {-1,
+                                                 -0.6961928009986877f,
+                                                 -0.5250730514526367f,
+                                                 -0.39491748809814453f,
+                                                 -0.28444138169288635f,
+                                                 -0.18477343022823334f,
+                                                 -0.09105003625154495f,
+                                                 0,
+                                                 0.07958029955625534f,
+                                                 0.16093020141124725f,
+                                                 0.24611230194568634f,
+                                                 0.33791524171829224f,
+                                                 0.44070982933044434f,
+                                                 0.5626170039176941f,
+                                                 0.7229568362236023f,
+                                                 1};
+  Builder& b = ctx.b;
+  const int64_t n = ctx.attr_int("N"), k = ctx.attr_int("K"), block = block_size(ctx, 0),
+                kind = ctx.attr_int("quant_type");
+  if (n < 1 || k < 1) ctx.invalid("N and K must be positive");
+  if (kind != 0 && kind != 1) ctx.unsupported(fmt::format("quant_type {} is not supported", kind));
+  const int64_t count = n * k, blocks = (count + block - 1) / block;
+  require_elements(ctx, 1, (count + 1) / 2, "B");
+  require_elements(ctx, 2, blocks, "absmax");
+  if (ctx.dtype(1) != DType::kU8) ctx.invalid("B must be uint8");
+  const ValueId all = unpacked(b, b.reshape(ctx.in(1), {(count + 1) / 2}), 4, true);
+  const ValueId q = b.reshape(b.slice_dim(all, 0, 0, count), {n, k});
+  const ValueId table =
+      b.constant(Tensor::of<float>(DType::kF32, {16}, std::span<const float>(kind == 0 ? kFp4 : kNf4)));
+  const ValueId scale = per_block(b, b.cast(b.reshape(ctx.in(2), {blocks}), DType::kF32), block, count);
+  const ValueId w = b.mul(b.gather(table, q, 0), b.reshape(scale, {n, k}));
+  set_product(ctx, ctx.in(0), b.cast(w, ctx.dtype(2)), 3);
 }
 
 void gather_of_few_bits(NodeContext& ctx) {
@@ -218,6 +310,7 @@ std::span<const OpHandler> microsoft_quant_ops() {
       OpHandler{kMicrosoft, "DynamicQuantizeLSTM", 1, kAnyVersion, dynamic_quantized_lstm},
       OpHandler{kMicrosoft, "DynamicQuantizeMatMul", 1, kAnyVersion, dynamic_quantized_matmul},
       OpHandler{kMicrosoft, "GatherBlockQuantized", 1, kAnyVersion, gather_of_few_bits},
+      OpHandler{kMicrosoft, "MatMulBnb4", 1, kAnyVersion, matmul_of_tables},
       OpHandler{kMicrosoft, "MatMulNBits", 1, kAnyVersion, matmul_of_few_bits},
       OpHandler{kMicrosoft, "NhwcMaxPool", 1, kAnyVersion, max_pool_channels_last},
       OpHandler{kMicrosoft, "QGemm", 1, kAnyVersion, quantized_gemm},

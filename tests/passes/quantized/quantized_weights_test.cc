@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/passes/pass_test_util.h"
+
+namespace heddle::passes {
+namespace {
+
+const ir::Node* packed_node(const ir::Graph& graph) {
+  const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                  [](const ir::Node& node) { return node.op == ir::Op::kDequantize; });
+  return found == graph.nodes().end() ? nullptr : &*found;
+}
+
+// The pass leaves the values as they are; the packed weights that it makes, or null.
+const ir::Node* packed_by_pass(const std::string& text, ir::Graph& after) {
+  const ir::Graph before = ir::parse(text);
+  const std::vector<std::string> names = {"quantized_weights"};
+  after = run_passes(before, names, {test_target(), Precision::kF32});
+  expect_same(before, after);
+  return packed_node(after);
+}
+
+std::string spread_list(int count, int factor, int modulus) {
+  std::vector<int> values;
+  for (int i = 0; i < count; ++i) values.push_back(i * factor % modulus);
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
+// Weights [3, 20] in blocks of 8, read as columns, made by `integers` (u8[3,20], "q"), with one zero point a block.
+std::string blocked_weights(const std::string& integers) {
+  return fmt::format(R"(graph(%a: f32[2,20]) {{
+    {}
+    %s = constant {{value = f32[3,3]{{1,2,3,4,5,6,7,8,9}}}}
+    %z = constant {{value = u8[3,3]{{0,1,2,3,4,5,6,7,8}}}}
+    %s1 = broadcast(%s) {{shape = [3,3,8], dims = [0,1]}}
+    %s2 = reshape(%s1) {{shape = [3,24]}}
+    %s3 = slice(%s2) {{starts = [0,0], limits = [3,20], strides = [1,1]}}
+    %z0 = cast(%z) {{to = f32}}
+    %z1 = broadcast(%z0) {{shape = [3,3,8], dims = [0,1]}}
+    %z2 = reshape(%z1) {{shape = [3,24]}}
+    %z3 = slice(%z2) {{starts = [0,0], limits = [3,20], strides = [1,1]}}
+    %f = cast(%q) {{to = f32}}
+    %c = sub(%f, %z3)
+    %w = mul(%c, %s3)
+    %t = transpose(%w) {{perm = [1,0]}}
+    %y = dot(%a, %t) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
+    return "y" = %y
+  }})",
+                     integers);
+}
+
+TEST(QuantizedWeights, IntegersOfAnyOriginArePacked) {
+  ir::Graph after;
+  const ir::Node* node = packed_by_pass(
+      blocked_weights(fmt::format("%q = constant {{value = u8[3,20]{{{}}}}}", spread_list(60, 7, 16))), after);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->attrs.integer("bits"), 4);
+  EXPECT_EQ(node->attrs.integer("block"), 8);
+  EXPECT_EQ(node->inputs.size(), 3u);
+  // Two to a byte.
+  node = packed_by_pass(blocked_weights(fmt::format(R"(%b = constant {{value = u8[3,10]{{{}}}}}
+    %four = constant {{value = u8[3,10]{{{}}}}}
+    %mask = constant {{value = u8[3,10]{{{}}}}}
+    %low = and(%b, %mask)
+    %high = shr(%b, %four)
+    %l1 = reshape(%low) {{shape = [3,10,1]}}
+    %h1 = reshape(%high) {{shape = [3,10,1]}}
+    %both = concat(%l1, %h1) {{dim = 2}}
+    %q = reshape(%both) {{shape = [3,20]}})",
+                                                    spread_list(30, 41, 256), fmt::join(std::vector<int>(30, 4), ","),
+                                                    fmt::join(std::vector<int>(30, 15), ","))),
+                        after);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->attrs.integer("bits"), 4);
+  node = packed_by_pass(
+      blocked_weights(fmt::format("%q = constant {{value = u8[3,20]{{{}}}}}", spread_list(60, 7, 256))), after);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->attrs.integer("bits"), 8);
+}
+
+// Weights [16, 5] with blocks along the rows, as DequantizeLinear has them; a scale for each of `blocks` blocks.
+std::string rows_of_blocks(int blocks, const std::string& type = "i8") {
+  return fmt::format(R"(graph(%a: f32[2,16]) {{
+    %q = constant {{value = {}[16,5]{{{}}}}}
+    %s = constant {{value = f32[{},5]{{{}}}}}
+    %s1 = broadcast(%s) {{shape = [{},{},5], dims = [0,2]}}
+    %s2 = reshape(%s1) {{shape = [16,5]}}
+    %f = cast(%q) {{to = f32}}
+    %w = mul(%s2, %f)
+    %y = dot(%a, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
+    return "y" = %y
+  }})",
+                     type, spread_list(80, 7, 8), blocks, spread_list(5 * blocks, 3, 7), blocks, 16 / blocks);
+}
+
+TEST(QuantizedWeights, BlocksMayRunAlongEitherDimension) {
+  ir::Graph after;
+  const ir::Node* node = packed_by_pass(rows_of_blocks(2), after);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(after.shape(node->outputs[0]), (Shape{5, 16}));
+  EXPECT_EQ(node->attrs.integer("block"), 8);
+  EXPECT_EQ(node->attrs.integer("zero"), 0);
+  node = packed_by_pass(rows_of_blocks(1), after);  // a scale for each column
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->attrs.integer("block"), 16);
+}
+
+TEST(QuantizedWeights, OtherFormsStayAsTheyAre) {
+  ir::Graph after;
+  EXPECT_EQ(packed_by_pass(rows_of_blocks(16), after), nullptr);  // a scale for each element
+  EXPECT_EQ(packed_by_pass(rows_of_blocks(2, "i32"), after), nullptr);
+  EXPECT_EQ(packed_by_pass(R"(graph(%a: f32[2,3], %q: i8[3,4], %s: f32[]) {
+    %f = cast(%q) {to = f32}
+    %s1 = broadcast(%s) {shape = [3,4], dims = []}
+    %w = mul(%f, %s1)
+    %y = dot(%a, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+    return "y" = %y
+  })",
+                           after),
+            nullptr);
+}
+
+TEST(QuantizedWeights, FourOfSixteenEntriesOfATable) {
+  ir::Graph after;
+  const ir::Node* node = packed_by_pass(fmt::format(R"(graph(%a: f32[2,16]) {{
+    %q = constant {{value = u8[3,16]{{{}}}}}
+    %t = constant {{value = f32[16]{{{}}}}}
+    %s = constant {{value = f32[3]{{1,2,3}}}}
+    %v = gather(%t, %q) {{dim = 0}}
+    %s1 = broadcast(%s) {{shape = [3,16], dims = [0]}}
+    %w = mul(%v, %s1)
+    %y = dot(%a, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}}
+    return "y" = %y
+  }})",
+                                                    spread_list(48, 5, 16), spread_list(16, 11, 17)),
+                                        after);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(after.shape(node->inputs[2]), (Shape{16}));
+}
+
+}  // namespace
+}  // namespace heddle::passes
