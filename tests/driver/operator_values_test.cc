@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include "models.h"
@@ -117,8 +118,11 @@ TEST_F(OperatorValues, RequantisedProducts) {
       }
       const auto column = static_cast<size_t>(i % columns);
       const float product = static_cast<float>(sum) * scale.values<float>()[column];
-      ASSERT_EQ(int{y.values<int8_t>()[static_cast<size_t>(i)]},
-                int{quantised(product + bias.values<float>()[column], 0.16F)})
+      const float wanted = product + bias.values<float>()[column];
+      // The division by the output's scale is folded into the other scales, so a tie may fall to either side.
+      const double steps = double{wanted} / 0.16, above = steps - std::floor(steps);
+      const int most = std::abs(above - 0.5) < 1e-3 ? 1 : 0;
+      ASSERT_LE(std::abs(int{y.values<int8_t>()[static_cast<size_t>(i)]} - int{quantised(wanted, 0.16F)}), most)
           << "element " << i << " of " << columns << " columns, seed " << kSeed;
     }
   }

@@ -336,6 +336,11 @@ TEST(Fusion, EpiloguesComputeResultsFromTheirOperandsAlone) {
   EXPECT_THAT(groups(text("abs(%f)", again, ", \"h\" = %h")),
               ElementsAre("contraction: dot cast abs cast mul cast mul cast"));
   EXPECT_THAT(groups(text("abs(%f)", "", "")), ElementsAre("contraction: dot cast abs cast mul cast"));
+  // What the product itself reads is computed before it.
+  EXPECT_THAT(
+      groups("graph(%w: f32[64,64], %a: bf16[64,64]) { %f = cast(%a) {to = f32} %q = mul(%f, %f) %d = dot(%q, %w) " +
+             kDot + " %m = mul(%d, %f) %g = cast(%m) {to = bf16} return \"g\" = %g }"),
+      ElementsAre("stitch: cast mul", "contraction: dot mul cast"));
   // Stored in 32 bits it is a kernel of its own; so are functions that take long.
   const auto has_stitch = ::testing::Contains(::testing::StartsWith("stitch"));
   EXPECT_THAT(groups(text("abs(%f)", "", ", \"t\" = %t")), has_stitch);

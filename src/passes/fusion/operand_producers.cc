@@ -53,7 +53,9 @@ class SideFinder {
     const bool is_free = c_.role[id] == Role::kMemory && !inside_(id) && node.outputs.size() == 1;
     const bool has_form = is_cheap(node) || node.op == Op::kReshape || node.op == Op::kIota ||
                           (node.op == Op::kBroadcast && is_small(node.inputs[0]));
-    return is_free && has_form && element_count(graph_.shape(node.outputs[0])) == count_;
+    if (!is_free || !has_form || element_count(graph_.shape(node.outputs[0])) != count_) return false;
+    const std::vector<NodeId>& readers = c_.users[node.outputs[0]];
+    return std::find(readers.begin(), readers.end(), anchor_) == readers.end();  // which needs it before the epilogue
   }
 
   // Takes what computes `v`; false if something does not go into an epilogue.

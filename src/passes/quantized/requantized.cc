@@ -81,7 +81,8 @@ ValueId centred(ir::Builder& b, const Dequantized& operand) {
 namespace {
 
 // The quotient of a value and a positive constant, where the value is a sum of scaled integers and other terms:
-// the quotient of their scales, which is a constant. nullopt if the value is something else.
+// the quotient of their scales, which is a constant. nullopt if the value is something else, or has no sum of products:
+// the division then costs little, and ties round as they did.
 class ScaledQuotient {
  public:
   ScaledQuotient(DequantizedFinder& finder, ir::Rewriter& r, const QuantParameter& divisor)
@@ -89,7 +90,7 @@ class ScaledQuotient {
 
   std::optional<ValueId> run(ValueId v) {
     const auto result = of(v, 0);
-    return has_integers_ ? result : std::nullopt;
+    return has_sums_ ? result : std::nullopt;
   }
 
  private:
@@ -126,7 +127,7 @@ class ScaledQuotient {
           !is_int(graph_.dtype(cast.inputs[0]))) {
         continue;
       }
-      has_integers_ = true;
+      has_sums_ = has_sums_ || size_of(graph_.dtype(cast.inputs[0])) == 4;
       return b_.mul(node.inputs[i], spread(*scale, node.inputs[1 - i]));
     }
     return std::nullopt;
@@ -142,7 +143,7 @@ class ScaledQuotient {
   const ir::Graph& graph_;
   const QuantParameter& divisor_;
   ir::Builder b_;
-  bool has_integers_ = false;
+  bool has_sums_ = false;  // of products, in 32 bits
 };
 
 // x / scale in f64, rounded to f32, as a division in f32.
