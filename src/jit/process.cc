@@ -18,9 +18,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/file/file.h"
+#include "base/thread/cancel.h"
 #include "base/thread/thread.h"
 
 extern char** environ;
@@ -151,13 +151,15 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  // Messages in English whatever the user's locale, so that reports can be read by others.
-  std::vector<char*> environment;
+  // Messages in English whatever the user's locale, so that reports can be read by others. Temporary files beside
+  // `scratch`, where they are deleted with it if the program is killed.
+  std::string locale = "LC_ALL=C", temporary = "TMPDIR=" + scratch.substr(0, scratch.rfind('/'));
+  std::vector<char*> environment = {locale.data(), temporary.data()};
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (std::strncmp(*entry, "LC_ALL=", 7) != 0) environment.push_back(*entry);
+    if (std::strncmp(*entry, "LC_ALL=", 7) != 0 && std::strncmp(*entry, "TMPDIR=", 7) != 0) {
+      environment.push_back(*entry);
+    }
   }
-  char locale[] = "LC_ALL=C";
-  environment.push_back(locale);
   environment.push_back(nullptr);
 
   FileActions files;
