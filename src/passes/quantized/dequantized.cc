@@ -61,8 +61,16 @@ ir::Builder DequantizedFinder::builder() {
 }
 
 std::optional<Dequantized> DequantizedFinder::find(ValueId value) {
+  // A model has few movements between a dequantisation and a product. The stack would not hold all that a file may
+  // have.
+  constexpr int kDeepest = 64;
   if (const auto at = known_.find(value); at != known_.end()) return at->second;
-  const std::optional<Dequantized> found = find_new(value);
+  std::optional<Dequantized> found;
+  if (depth_ < kDeepest) {
+    ++depth_;
+    found = find_new(value);
+    --depth_;
+  }
   known_[value] = found;
   return found;
 }
@@ -166,16 +174,19 @@ std::optional<Dequantized> DequantizedFinder::concatenated(const Node& node) {
 }
 
 std::optional<QuantParameter> DequantizedFinder::parameter(ValueId value) {
-  const Node node = r_.target().producer(value);
-  if (node.op == Op::kBroadcast) return parameter_of(node.inputs[0], node.attrs.ints("dims"));
-  if (node.op == Op::kCast) {
-    auto found = parameter(node.inputs[0]);
-    if (found) found->value = builder().cast(found->value, r_.target().dtype(value));
-    return found;
+  const ir::Graph& graph = r_.target();
+  std::vector<DType> casts;
+  ValueId small = value;
+  for (; graph.producer(small).op == Op::kCast; small = graph.producer(small).inputs[0]) {
+    casts.push_back(graph.dtype(small));
   }
+  const Node node = graph.producer(small);
   Ints dims;
-  for (size_t d = 0; d < r_.target().shape(value).size(); ++d) dims.push_back(static_cast<int64_t>(d));
-  return parameter_of(value, dims);
+  for (size_t d = 0; d < graph.shape(small).size(); ++d) dims.push_back(static_cast<int64_t>(d));
+  auto found =
+      node.op == Op::kBroadcast ? parameter_of(node.inputs[0], node.attrs.ints("dims")) : parameter_of(small, dims);
+  for (; found && !casts.empty(); casts.pop_back()) found->value = builder().cast(found->value, casts.back());
+  return found;
 }
 
 std::optional<QuantParameter> DequantizedFinder::parameter_of(ValueId small, const Ints& dims) {
@@ -191,9 +202,11 @@ std::optional<QuantParameter> DequantizedFinder::parameter_of(ValueId small, con
 
 // Whether all elements are integers that a byte can have.
 bool DequantizedFinder::is_of_bytes(ValueId value) {
-  if (is_byte(r_.target().dtype(value))) return true;
-  const Node& node = r_.target().producer(value);
-  if (node.op == Op::kCast || node.op == Op::kReshape) return is_of_bytes(node.inputs[0]);
+  for (;; value = r_.target().producer(value).inputs[0]) {
+    if (is_byte(r_.target().dtype(value))) return true;
+    const Op op = r_.target().producer(value).op;
+    if (op != Op::kCast && op != Op::kReshape) break;
+  }
   const Tensor* known = r_.target().constant_of(value);
   if (known == nullptr) return false;
   const ir::Array array = ir::to_array(*known);
@@ -205,10 +218,16 @@ bool DequantizedFinder::is_of_bytes(ValueId value) {
 }
 
 bool DequantizedFinder::is_constant(ValueId value) {
-  const Node& node = r_.target().producer(value);
-  if (node.op == Op::kConstant) return true;
-  const bool moves = ir::is_elementwise(node.op) || ir::class_of(node.op) == OpClass::kLayout;
-  return moves && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_constant(v); });
+  const ir::Graph& graph = r_.target();
+  const ir::NodeId id = graph.value(value).producer;
+  while (constant_.size() <= id) {
+    const Node& node = graph.node(static_cast<ir::NodeId>(constant_.size()));
+    const bool moves = ir::is_elementwise(node.op) || ir::class_of(node.op) == OpClass::kLayout;
+    const auto is_known = [&](ValueId v) { return constant_[graph.value(v).producer]; };
+    constant_.push_back(node.op == Op::kConstant ||
+                        (moves && std::all_of(node.inputs.begin(), node.inputs.end(), is_known)));
+  }
+  return constant_[id];
 }
 
 namespace {

@@ -54,6 +54,8 @@ class DequantizedFinder {
 
   ir::Rewriter& r_;
   std::map<ValueId, std::optional<Dequantized>> known_;
+  std::vector<bool> constant_;  // by node of the emitted graph, as far as is_constant() has looked
+  int depth_ = 0;               // of calls of find()
 };
 
 }  // namespace heddle::passes

@@ -23,35 +23,43 @@ using ir::Graph;
 // The values of subgraphs of constants.
 class Constants {
  public:
-  explicit Constants(const Graph& graph) : graph_(graph) {}
+  explicit Constants(const Graph& graph) : graph_(graph) {
+    for (const Node& node : graph.nodes()) {
+      const bool computed =
+          ir::is_elementwise(node.op) || ir::class_of(node.op) == OpClass::kLayout || node.op == Op::kGather;
+      const auto is_known = [&](ValueId v) { return constant_[graph.value(v).producer]; };
+      constant_.push_back(node.op == Op::kConstant ||
+                          (computed && std::all_of(node.inputs.begin(), node.inputs.end(), is_known)));
+    }
+  }
 
-  std::optional<Tensor> value_of(ValueId v) {
-    if (!is_constant(v)) return std::nullopt;
-    return evaluated(v);
+  std::optional<Tensor> value_of(ValueId v) const {
+    if (!constant_[graph_.value(v).producer]) return std::nullopt;
+    std::map<ValueId, Tensor> values;
+    for (std::vector<ValueId> open{v}; !open.empty();) {
+      const ValueId at = open.back();
+      const size_t before = open.size();
+      if (!values.contains(at)) {
+        for (const ValueId input : graph_.producer(at).inputs) {
+          if (!values.contains(input)) open.push_back(input);
+        }
+        if (open.size() > before) continue;
+        std::optional<Tensor> made = evaluated(at, values);
+        if (!made) return std::nullopt;
+        values.emplace(at, std::move(*made));
+      }
+      open.pop_back();
+    }
+    return std::move(values.at(v));
   }
 
  private:
-  bool is_constant(ValueId v) {
-    const auto [known, is_new] = constant_.try_emplace(v, false);
-    if (!is_new) return known->second;
-    const Node& node = graph_.producer(v);
-    if (node.op == Op::kConstant) return constant_[v] = true;
-    const bool computed =
-        ir::is_elementwise(node.op) || ir::class_of(node.op) == OpClass::kLayout || node.op == Op::kGather;
-    return constant_[v] = computed && std::all_of(node.inputs.begin(), node.inputs.end(),
-                                                  [&](ValueId input) { return is_constant(input); });
-  }
-
-  std::optional<Tensor> evaluated(ValueId v) const {
+  std::optional<Tensor> evaluated(ValueId v, const std::map<ValueId, Tensor>& values) const {
     constexpr int64_t kMostSlowElements = 1 << 20;
     if (const Tensor* constant = graph_.constant_of(v)) return *constant;
     const Node& node = graph_.producer(v);
     std::vector<Tensor> operands;
-    for (const ValueId input : node.inputs) {
-      std::optional<Tensor> operand = evaluated(input);
-      if (!operand) return std::nullopt;
-      operands.push_back(std::move(*operand));
-    }
+    for (const ValueId input : node.inputs) operands.push_back(values.at(input));
     if (std::optional<Tensor> fast = evaluate_dense(node, operands)) return fast;
     if (element_count(graph_.shape(v)) > kMostSlowElements) return std::nullopt;
     std::vector<ir::Array> arrays;
@@ -62,7 +70,7 @@ class Constants {
   }
 
   const Graph& graph_;
-  std::map<ValueId, bool> constant_;
+  std::vector<bool> constant_;  // by node
 };
 
 // A factor or summand that blocks share: the elements of `source`, as `view` spreads them.
