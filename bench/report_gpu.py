@@ -192,7 +192,7 @@ def layers_section(name, result):
 
 
 def best(row, key, heddle):
-    """The least figure of a training step, of Heddle's modes or of the rivals'. None if there is none."""
+    """The lowest value of `key` among Heddle's modes, or among the rivals'. None if no mode has one."""
     return min((value for mode, value in row[key].items() if mode.startswith("heddle") == heddle), default=None)
 
 

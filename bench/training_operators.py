@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 import heddle.ops
 import heddle.torch
+from scatters_gpu import burst
 
 SIDES = ("heddle", "torch", "inductor", "copy")
 
@@ -81,7 +82,7 @@ def cases():
 
 
 def step(function, inputs, gradient, result=None):
-    """The gradients of a function for all inputs; of both passes unless `result` is what it returned."""
+    """The gradients for all inputs. Runs both passes, or the backward pass alone if `result`, that of the forward pass, is given."""
     result = function(*inputs) if result is None else result
     return torch.autograd.grad(result, inputs, gradient, retain_graph=True)
 
@@ -143,16 +144,8 @@ def is_wrong(case, sides):
 def measure(case, bursts, flush):
     sides, times = prepared(case), collections.defaultdict(list)
     for _ in range(bursts):
-        for i in range(11):
-            for name, side in sides.items():
-                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                flush.zero_()
-                start.record()
-                side.replay()
-                end.record()
-                end.synchronize()
-                if i > 0:
-                    times[name].append(start.elapsed_time(end) * 1e3)
+        for name, values in burst({name: side.replay for name, side in sides.items()}, flush).items():
+            times[name] += values
     row = {"case": case.text, "wrong": is_wrong(case, sides), **{f"{name}_us": statistics.median(values) for name, values in times.items()}}
     if case.backward_alone:
         row["of_copy"] = row["copy_us"] / row["heddle_us"]

@@ -154,7 +154,7 @@ def lower_part(part: Part, symbols: Environment, layout_of: Callable[[torch.Tens
 
 
 def _allocation(layout: Layout, dtype: torch.dtype) -> Tuple[Any, ...]:
-    """The shape, strides and dtype that an output is allocated with, and what it goes through when it is written."""
+    """An output's shape, strides and dtype in memory, and the function that gives it the promised strides, if it needs one."""
     if is_dense(layout.strides, layout.shape):
         return (layout.shape, layout.strides, dtype), None
     return (layout.shape, dense_strides(layout.shape, layout.order), dtype), lambda tensor: restrided(tensor, layout.strides)

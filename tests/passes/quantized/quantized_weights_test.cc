@@ -140,5 +140,27 @@ TEST(QuantizedWeights, FourOfSixteenEntriesOfATable) {
   EXPECT_EQ(after.shape(node->inputs[2]), (Shape{16}));
 }
 
+// A file may compute a constant in as many steps as it likes, and each step may read the one before twice.
+TEST(QuantizedWeights, ConstantsOfManySteps) {
+  std::string steps;
+  for (int i = 0; i < 20000; ++i) steps += fmt::format("%q{} = max(%q{}, %q{})\n", i + 1, i, i);
+  const std::string text = fmt::format(R"(graph(%a: f32[2,8]) {{
+    %q0 = constant {{value = u8[3,8]{{{}}}}}
+    {}
+    %f = cast(%q20000) {{to = f32}}
+    %s = constant {{value = f32[3,8]{{0.5}}}}
+    %w = mul(%f, %s)
+    %t = transpose(%w) {{perm = [1,0]}}
+    %y = dot(%a, %t) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
+    return "y" = %y
+  }})",
+                                       spread_list(24, 5, 16), steps);
+  const auto after = [&](const std::vector<std::string>& names) {
+    return run_passes(ir::parse(text), names, {test_target(), Precision::kF32});
+  };
+  EXPECT_NE(packed_node(after({"quantized_weights"})), nullptr);
+  EXPECT_EQ(packed_node(after({"integer_products"})), nullptr);
+}
+
 }  // namespace
 }  // namespace heddle::passes
