@@ -148,7 +148,8 @@ TEST(QuantizedWeights, ConstantsOfManySteps) {
     %q0 = constant {{value = u8[3,8]{{{}}}}}
     {}
     %f = cast(%q20000) {{to = f32}}
-    %s = constant {{value = f32[3,8]{{0.5}}}}
+    %c = constant {{value = f32[3]{{1,2,3}}}}
+    %s = broadcast(%c) {{shape = [3,8], dims = [0]}}
     %w = mul(%f, %s)
     %t = transpose(%w) {{perm = [1,0]}}
     %y = dot(%a, %t) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
