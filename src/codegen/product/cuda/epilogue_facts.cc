@@ -97,7 +97,7 @@ int EpilogueFacts::find_sum(Steps& steps) const {
 
 std::optional<ExprId> EpilogueFacts::shared() const {
   std::optional<ExprId> shared;
-  if (e_.reductions.empty() || computed_type(e_.accumulator) != "float") return shared;
+  if (e_.reductions.empty() || e_.accumulator != DType::kF32) return shared;
   std::vector<ExprId> roots;
   for (size_t i = 0; i < e_.stores.size(); ++i) roots.push_back(stored(i));
   for (const Epilogue::Reduction& r : e_.reductions) roots.push_back(r.value);
