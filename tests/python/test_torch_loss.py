@@ -5,6 +5,8 @@ from unittest import mock
 import test_torch_backend  # it ends the program where there is no torch
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import heddle
 import heddle.torch
@@ -81,6 +83,27 @@ class LinearCrossEntropy(unittest.TestCase):
                 self.check((37,), 9, 50, with_bias=True, needs=needs, reduction=reduction)
         x, weight, target = torch.randn(5, 3), torch.randn(4, 3), torch.randint(4, (5,))
         self.assertFalse(heddle.torch.linear_cross_entropy(x, weight, target).requires_grad)
+
+    def test_a_backward_pass_may_be_repeated_and_allocates_no_gradients(self):
+        x, weight, target = torch.randn(40, 24, requires_grad=True), torch.randn(301, 24, requires_grad=True), torch.randint(301, (40,))
+        loss = heddle.torch.linear_cross_entropy(x, weight, target)
+        exact = torch.autograd.grad(reference(x, weight, target), (x, weight))
+        made_then = []
+
+        class Allocations(TorchDispatchMode):
+            def __torch_dispatch__(self, operator, types, arguments=(), words=None):
+                made = operator(*arguments, **(words or {}))
+                known = {one.data_ptr() for one in tree_leaves(arguments) if isinstance(one, torch.Tensor)}
+                made_then.extend(one for one in tree_leaves(made) if one.numel() > 1 and one.data_ptr() not in known)
+                return made
+
+        with Allocations():
+            first = torch.autograd.grad(loss, (x, weight), torch.tensor(2.0), retain_graph=True)
+        self.assertEqual(made_then, [])
+        second = torch.autograd.grad(loss, (x, weight), torch.tensor(3.0))
+        for one, other, right in zip(first, second, exact):
+            torch.testing.assert_close(one, 2 * right.float(), rtol=1e-5, atol=1e-6)
+            torch.testing.assert_close(other, 3 * right.float(), rtol=1e-5, atol=1e-6)
 
     def test_operands_of_any_strides(self):
         x, weight = torch.randn(6, 20)[:, ::2].requires_grad_(), torch.randn(10, 15).t().requires_grad_()

@@ -15,7 +15,7 @@ import heddle.tile as tile
 import heddle.tile.language as tl
 from heddle._options import refuse
 
-DEFAULT_BUDGET = 1_000_000_000
+DEFAULT_BUDGET = 1 << 30
 _FEWEST_ROWS = 1024  # of a chunk, where there are as many: products of fewer rows are slow
 _ROUND = 128
 _BLOCKS = {"cpu": 512, "cuda": 4096}
@@ -210,16 +210,28 @@ for _name, _function in (("_sum", _sum), ("", _by_row), ("_backward", _backward)
 
 
 def _keep_sums(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.save_for_backward(*output[1:])
+    ctx.save_for_backward(*inputs[:4])
+    ctx.set_materialize_grads(False)  # those of the gradients would be as large
     ctx.mark_non_differentiable(*output[1:])
-    ctx.wanted = inputs[-1]
-    ctx.dtypes = [None if one is None else one.dtype for one in (inputs[0], inputs[1], inputs[3])]
+    ctx.made, ctx.rest = output[1:], inputs[4:]
+
+
+def _scaled(one: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+    """In place; memory of graphs that are traced is planned by their compiler."""
+    return one.mul_(gradient) if type(one) is torch.Tensor else one * gradient
 
 
 @once_differentiable
-def _of_sum(ctx: Any, gradient: torch.Tensor, *_: Any) -> Tuple[Any, ...]:
-    x, weight, bias = ((one * gradient).to(dtype) if is_wanted and dtype is not None else None
-                       for one, dtype, is_wanted in zip(ctx.saved_tensors, ctx.dtypes, ctx.wanted))
+def _of_sum(ctx: Any, gradient: Optional[torch.Tensor], *_: Any) -> Tuple[Any, ...]:
+    """The first backward pass takes the gradients that the forward pass made, and multiplies them in place. Another one
+    (retain_graph) computes them again."""
+    operands = ctx.saved_tensors
+    made = ctx.made if ctx.made is not None else SUM(*operands, *ctx.rest)[1:]
+    ctx.made = None
+    if gradient is None:
+        return (None,) * 9
+    x, weight, bias = (_scaled(one, gradient).to(like.dtype) if is_wanted and like is not None else None
+                       for one, like, is_wanted in zip(made, (operands[0], operands[1], operands[3]), ctx.rest[-1]))
     return x, weight, None, bias, None, None, None, None, None
 
 
