@@ -347,6 +347,26 @@ TEST(Fusion, EpiloguesComputeResultsFromTheirOperandsAlone) {
   EXPECT_THAT(groups(text("tanh(%f)", again, ", \"h\" = %h")), has_stitch);
 }
 
+// The gradient of an activation in parts: an epilogue that took the cheap ones would store more for the others.
+TEST(Fusion, EpiloguesLeaveWhatWouldReadOperandsThatAreStoredForIt) {
+  const std::string text = "graph(%x: f32[64,64], %w: f32[64,64], %a: f32[64,64]) { %d = dot(%x, %w) " + kDot + R"(
+      %one = constant {value = f32[64,64]{1}}
+      %half = constant {value = f32[64,64]{0.5}}
+      %h = mul(%a, %half)
+      %t = tanh(%a)
+      %u = add(%t, %one)
+      %act = mul(%h, %u)
+      %m = mul(%d, %h)
+      %n = mul(%d, %u)
+      %tt = mul(%t, %t)
+      %slope = sub(%one, %tt)
+      %p = mul(%m, %slope)
+      %g = add(%p, %n)
+      return "act" = %act, "g" = %g })";
+  EXPECT_THAT(groups_of(text, {}, Target::cuda_h200()),
+              ElementsAre("contraction: dot", "stitch: mul tanh add mul mul mul mul sub mul add"));
+}
+
 TEST(Fusion, ValuesReadElsewhereBecomeFurtherOutputs) {
   const std::string text = "graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot +
                            " %a = neg(%d) %b = exp(%a) return \"raw\" = %d, \"a\" = %a, \"b\" = %b }";

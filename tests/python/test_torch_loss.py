@@ -64,7 +64,7 @@ class LinearCrossEntropy(unittest.TestCase):
         chunks = Chunks(4096, weight, torch.bfloat16, 1_000_000_000)
         self.assertEqual((chunks.rows, len(chunks.starts), chunks.are_sums_wide), (2048, 2, False))
         chunks = Chunks(4096, weight, torch.bfloat16, 3_000_000_000)
-        self.assertEqual((chunks.rows, len(chunks.starts)), (4096, 1))
+        self.assertEqual((chunks.rows, len(chunks.starts), chunks.are_sums_wide), (4096, 1, False))
         small = Chunks(8192, torch.empty(32000, 768, device="meta"), torch.bfloat16, 300_000_000)
         self.assertTrue(small.are_sums_wide)
         self.assertGreater(len(small.starts), 1)

@@ -141,6 +141,37 @@ class Parts(test_torch_backend.Backend):
             self.assertEqual(len(backward.parts), parts)
 
 
+    def test_values_that_are_read_through_views_are_stored_once(self):
+        def function(x, weight):
+            a, b, c = (x @ weight).view(5, 3, 8).unbind(1)
+            spectra = [torch.view_as_real(torch.fft.fft(one)) for one in (a, b.t(), x.t())]
+            return spectra[0].sum(0) + spectra[1].sum(1) + c.sum(0)[:, None], spectra[2]
+        x, weight = torch.randn(5, 7), torch.randn(7, 24)
+        with self.graphs() as graphs:
+            got = self.compiled(function)(x, weight)
+        for one, other in zip(got, function(x, weight)):
+            torch.testing.assert_close(one, other)
+        first, second = graphs[0].parts
+        self.assertEqual([node.target for node in first.outputs], [torch.ops.aten.mm.default])
+        self.assertIn(first.outputs[0], second.inputs)
+
+    def test_a_small_part_of_a_large_value_is_stored_alone(self):
+        with self.graphs() as graphs:
+            self.compiled(lambda x: torch.view_as_real(torch.fft.fft(x.sin()[:, 0])).sin() + x.cos()[:, 3:4])(torch.randn(6, 64))
+        self.assertEqual([list(node.meta["val"].shape) for node in graphs[0].parts[0].outputs], [[6]])
+
+    def test_operands_of_attention_are_saved_as_the_operator_reads_them(self):
+        def function(x, weight, bias):
+            q, k, v = (F.linear(x, weight, bias).view(2, 10, 3, 4, 8).permute(2, 0, 3, 1, 4)).unbind(0)
+            return F.scaled_dot_product_attention(q, k, v)
+        x, weight, bias = (torch.randn(*shape, requires_grad=True) for shape in ((2, 10, 16), (96, 16), (96,)))
+        with self.graphs() as graphs:
+            self.compiled(function)(x, weight, bias).square().sum().backward()
+        wide = [one.numel() for one in saved(graphs) if one.numel() == 2 * 10 * 96]
+        self.assertEqual(len(wide), 1)  # with the bias, and nothing of what it is computed from
+        self.assertNotIn(torch.ops.aten.add.Tensor, [node.target for part in graphs[1].parts for node in part.nodes])
+
+
 def peak_of_allocations(function):
     """Bytes of PyTorch's memory on the CPU that the call needs at a time, beside those that were there."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as taken:

@@ -1,19 +1,21 @@
 """Divides the joint graph of a training step into its forward and its backward graph: what is saved, and what is computed again."""
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
-from torch.fx import Graph
+from torch.fx import Graph, Node
 from torch.utils.checkpoint import CheckpointPolicy
 
 from heddle._options import refuse
 from heddle.torch.graph import device_of, division_of
 from heddle.torch.memory import estimated_peak
+from heddle.torch.partition import is_view
 from heddle.torch.pools import keep_places
 from heddle.torch.random import NORMAL, UNIFORM, seed_random_operators
 from heddle.torch.shapes import Bindings
 
 _SHARES = 16  # steps between computing everything again and nothing but what is cheap
 _CASTS = (torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default)
+_COPIES = (*_CASTS, torch.ops.aten.clone.default, torch.ops.aten._unsafe_view.default)
 _SAME = (torch.ops.aten.alias.default, torch.ops.aten.detach.default)
 
 
@@ -29,10 +31,11 @@ def partitioned(joint: torch.fx.GraphModule, *arguments: Any, budget: Optional[i
     keep_places(joint.graph)
     _recompute_random_numbers(joint.graph)
     joint.recompile()
+    saved = [*_casts_of_parameters(joint.graph, words.get("static_lifetime_input_indices") or ()), *_operands_of_attention(joint.graph)]
 
     def divided(share: float) -> Any:
         """`share`: of what can be saved instead of being computed again."""
-        _mark_casts(joint.graph, words.get("static_lifetime_input_indices") or (), share == 1)
+        _mark(saved, share == 1)
         with torch._functorch.config.patch(activation_memory_budget=share, recompute_views=True, ban_recompute_materialized_backward=False):
             return min_cut_rematerialization_partition(joint, *arguments, **words)
     return divided(1.0) if budget is None else _within(budget, divided)
@@ -82,14 +85,44 @@ def _remove_aliases(graph: Graph) -> None:
                 graph.erase_node(node)
 
 
-def _mark_casts(graph: Graph, parameters: Sequence[int], are_saved: bool) -> None:
-    """Of parameters: nothing else in a backward graph reads the parameter, which is wider, so that casts are saved where a budget allows it."""
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    for node in (user for i in parameters for user in placeholders[i].users if user.target in _CASTS):
+def _mark(nodes: Sequence[Node], are_saved: bool) -> None:
+    for node in nodes:
         if are_saved:
             node.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
         elif node.meta.get("recompute") == CheckpointPolicy.MUST_SAVE:
             del node.meta["recompute"]
+
+
+def _casts_of_parameters(graph: Graph, parameters: Sequence[int]) -> List[Node]:
+    """Nothing else in a backward graph reads the parameter, which is wider, so that casts are saved where a budget allows it."""
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    return [user for i in parameters for user in placeholders[i].users if user.target in _CASTS]
+
+
+def _operands_of_attention(graph: Graph) -> List[Node]:
+    """Queries, keys and values are in memory for the operator, and its gradient reads nothing else of what they are computed from.
+    Those that repeat fewer elements are computed again."""
+    found = []
+    for node in graph.nodes:
+        name = node.target.name() if isinstance(node.target, torch._ops.OpOverload) else ""
+        if name.startswith("aten::_scaled_dot_product") and "backward" not in name:
+            found += [_value_of(one) for one in node.args[:3] if not _repeats(one)]
+    return [node for node in found if node.op == "call_function"]
+
+
+def _value_of(node: Node) -> Node:
+    while node.op == "call_function" and is_view(node):
+        node = node.args[0]  # type: ignore[assignment]
+    return node
+
+
+def _repeats(node: Node) -> bool:
+    count = node.meta["val"].numel()
+    while node.op == "call_function" and (is_view(node) or node.target in _COPIES):
+        node = node.args[0]  # type: ignore[assignment]
+        if node.meta["val"].numel() < count:
+            return True
+    return False
 
 
 def _recompute_random_numbers(graph: Graph) -> None:

@@ -122,8 +122,8 @@ class Chunks:
     def __init__(self, count: int, weight: torch.Tensor, dtype: torch.dtype, budget: int):
         (width, depth), row = weight.shape, max(1, _padded(weight.shape[0]) * dtype.itemsize)
         is_single = count * row <= max(budget, _FEWEST_ROWS * row)
-        sums = 0 if is_single or _wide(dtype) == _kept(dtype) else width * depth * _wide(dtype).itemsize
-        self.are_sums_wide = sums + _FEWEST_ROWS * row <= budget
+        sums = 0 if _wide(dtype) == _kept(dtype) else width * depth * _wide(dtype).itemsize
+        self.are_sums_wide = not is_single and sums + _FEWEST_ROWS * row <= budget
         left = budget - sums if self.are_sums_wide else budget
         number = max(1, -(-count // max(left // row, _FEWEST_ROWS)))
         self.rows = max(1, min(count, _padded(-(-count // number))))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Sequenc
 
 from torch.fx import Graph, Node
 
-from heddle.torch.partition import Division, Part, is_own, is_tensor
+from heddle.torch.partition import Division, Part, is_own, is_tensor, viewed
 from heddle.torch.segments import peak_of
 from heddle.torch.shapes import Environment, bytes_of
 
@@ -55,10 +55,11 @@ def estimated_peak(graph: Graph, kind: str, division: Division, symbols: Environ
 
 def _peak(steps: Sequence[Any], results: Sequence[Any], placeholders: Sequence[Node], kind: str, symbols: Environment,
           taken_by: Callable[[Part], int]) -> Peak:
-    kept = kept_by_caller(placeholders, kind)
-    last: Dict[Node, int] = {node: len(steps) for node in results if isinstance(node, Node)}
+    kept, owner = kept_by_caller(placeholders, kind), viewed(steps)
+    last: Dict[Node, int] = {owner.get(node, node): len(steps) for node in results if isinstance(node, Node)}
     for i, step in enumerate(steps):
         for node in step.inputs if isinstance(step, Part) else step.node.all_input_nodes:
+            node = owner.get(node, node)
             last[node] = max(last.get(node, 0), i)
     ends: Dict[int, int] = {}
     for node, i in last.items():

@@ -4,6 +4,9 @@ The work is linear in the nodes. There are as many parts as operators of PyTorch
 part that is under way where it stands in the graph, or to that of its first reader. PyTorch makes values shortly before they are
 read, also those that a backward graph computes again: in the first part that could have them they would take memory until then.
 An operator of PyTorch with a large result also runs where it stands; others run as early as they can, which makes fewer parts.
+
+A part stores a value once: if it is read elsewhere through several views, such as queries, keys and values of one product, PyTorch makes
+the views, and parts that read them make them again.
 """
 import operator
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
@@ -94,9 +97,35 @@ def _made_of_nothing(inside: List[Node]) -> Set[Node]:
     return found
 
 
-def _homes(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node]) -> Dict[Node, Set[int]]:
-    """The levels whose parts compute a node: one, or those of its readers."""
-    repeated, compiled = _made_of_nothing(inside), set(inside)
+class _Shared(NamedTuple):
+    views: Set[Node]  # that no part stores: of values that are in memory
+    values: Set[Node]  # that a part stores for them
+
+
+def _shared_values(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node], bytes_of: Callable[[Node], int]) -> _Shared:
+    compiled, views = set(inside), set()
+    base: Dict[Node, Node] = {}  # of views of a value of the same part
+    wanted: Dict[Node, List[Node]] = {}  # of a value and its views, those that are read elsewhere
+    for node in inside:
+        here = level[node]
+        if is_view(node):
+            source: Node = node.args[0]  # type: ignore[assignment]
+            if source in views or source not in compiled or level[source] != here:
+                views.add(node)
+                continue
+            base[node] = base.get(source, source)
+        if node in wanted_at_end or any(_reads_outside(user, compiled) or level.get(user, here) != here for user in node.users):
+            wanted.setdefault(base.get(node, node), []).append(node)
+
+    def is_stored(value: Node, found: List[Node]) -> bool:
+        return len(found) > 1 and (value in found or sum(bytes_of(one) for one in found) >= bytes_of(value))
+    values = {value for value, found in wanted.items() if is_stored(value, found)}
+    return _Shared(views | {node for node, value in base.items() if value in values}, values)
+
+
+def _homes(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node], views: Set[Node]) -> Dict[Node, Set[int]]:
+    """The levels whose parts compute a node: one, or those of its readers. `views`: of stored values."""
+    repeated, compiled = _made_of_nothing(inside) | views, set(inside)
     homes: Dict[Node, Set[int]] = {}
     for node in reversed(inside):
         readers = [user for user in node.users if user in compiled] if node in repeated else []
@@ -180,7 +209,8 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         others.setdefault(level[node], []).append(fallbacks[-1])
     _put_in_order(inside, level, under_way)
     wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
-    homes = _homes(inside, level, wanted_at_end)
+    shared = _shared_values(inside, level, wanted_at_end, bytes_of)
+    homes = _homes(inside, level, wanted_at_end, shared.views)
     parts: Dict[int, List[Node]] = {}
     for node in inside:
         for home in homes[node]:
@@ -191,12 +221,24 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         if nodes and all(is_view(node) for node in nodes):  # nothing to compute
             steps += [Fallback(node, "") for node in nodes]
         elif nodes:
-            steps.append(_part(now, nodes, wanted_at_end, homes, level))
+            part = _part(now, nodes, wanted_at_end, homes, level, shared)
+            steps += [part] * bool(part.outputs)
+            steps += [Fallback(node, "") for node in _views_for_others(nodes, wanted_at_end, shared.views, set(inside))]
         steps += others.get(now, [])
     return Division(steps, views, writes, fallbacks)
 
 
-def _part(now: int, nodes: List[Node], wanted_at_end: Set[Node], homes: Dict[Node, Set[int]], level: Dict[Node, int]) -> Part:
+def _views_for_others(nodes: List[Node], wanted_at_end: Set[Node], views: Set[Node], compiled: Set[Node]) -> List[Node]:
+    """The views of stored values that operators of PyTorch or the caller read, and those between."""
+    needed: Set[Node] = set()
+    for node in reversed(nodes):
+        if node in views and (node in wanted_at_end or any(user in needed or _reads_outside(user, compiled) for user in node.users)):
+            needed.add(node)
+    return [node for node in nodes if node in needed]
+
+
+def _part(now: int, nodes: List[Node], wanted_at_end: Set[Node], homes: Dict[Node, Set[int]], level: Dict[Node, int],
+          shared: _Shared) -> Part:
     inside = set(nodes)
     inputs: Dict[Node, None] = {}
     for node in nodes:
@@ -207,12 +249,23 @@ def _part(now: int, nodes: List[Node], wanted_at_end: Set[Node], homes: Dict[Nod
     def is_read_later(node: Node) -> bool:
         others = [user for user in node.users if _reads_outside(user, inside)]
         return node in wanted_at_end or any(user not in homes or not homes[user] <= homes[node] for user in others)
-    outputs = [node for node in nodes if isinstance(node.meta["val"], torch.Tensor) and level[node] == now and is_read_later(node)]
+    outputs = [node for node in nodes if isinstance(node.meta["val"], torch.Tensor) and level[node] == now and node not in shared.views
+               and (node in shared.values or is_read_later(node))]
     return Part(nodes, list(inputs), outputs)
 
 
 def _reads_outside(user: Node, inside: Set[Node]) -> bool:
     return user not in inside and user.op == "call_function" and not is_write(user)
+
+
+def viewed(steps: List[Any]) -> Dict[Node, Node]:
+    """Views that PyTorch makes, and the values whose memory they show."""
+    found: Dict[Node, Node] = {}
+    for step in steps:
+        if isinstance(step, Fallback) and is_view(step.node):
+            source: Node = step.node.args[0]  # type: ignore[assignment]
+            found[step.node] = found.get(source, source)
+    return found
 
 
 def used_results(node: Node) -> Tuple[int, ...]:

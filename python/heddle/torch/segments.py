@@ -10,7 +10,7 @@ from typing import Any, Callable, Collection, Dict, List, NamedTuple, Sequence, 
 import torch
 from torch.fx import Node
 
-from heddle.torch.partition import Part, is_item, is_tensor, is_view
+from heddle.torch.partition import Part, is_item, is_tensor, is_view, viewed
 from heddle.torch.random import NORMAL, UNIFORM
 
 aten = torch.ops.aten
@@ -43,10 +43,11 @@ def may_divide(device: torch.device) -> bool:
 def segmented(steps: Sequence[Any], outputs: Collection[Node], bytes_of: Callable[[Node], int], kept: Collection[Node]) -> List[Any]:
     """The steps of a graph, with segments in the place of the parts that decide its peak. `kept`: inputs that somebody else holds."""
     is_part = [isinstance(step, Part) for step in steps]
-    reads = [step.inputs if isinstance(step, Part) else step.node.all_input_nodes for step in steps]
+    owner = viewed(steps)
+    reads = [[owner.get(node, node) for node in (step.inputs if isinstance(step, Part) else step.node.all_input_nodes)] for step in steps]
     made = {node: i for i, step in enumerate(steps) for node in (step.outputs if isinstance(step, Part) else [step.node])}
     last = {node: i for i, nodes in enumerate(reads) for node in nodes}
-    last.update({node: len(steps) for node in outputs})
+    last.update({owner.get(node, node): len(steps) for node in outputs})
     change = [0] * (len(steps) + 1)
     for node, end in last.items():
         begin = made.get(node, -1) + 1  # the first step that it lives through

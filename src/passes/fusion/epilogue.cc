@@ -182,6 +182,8 @@ class Epilogue {
       return keeps_columns(graph_, node) ? "" : scattered_stores(target_, graph_.type(result));
     }
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
+    if (reads_more(node, id) && reads_what_is_stored(node, id))
+      return "another kernel would store one of its operands for it";
     if (std::string reason = kernel_of_the_readers(node, id); !reason.empty()) return reason;
     if (std::string reason = refuse_order(node); !reason.empty()) return reason;
     if (node.op == Op::kCast && !is_trailing(result) &&
@@ -234,12 +236,22 @@ class Epilogue {
     return {};
   }
 
-  // A reader that no epilogue can have: memory-bound, but not elementwise; reshapes are looked through.
+  // Whether another kernel would store an operand for the node in the epilogue. In a kernel with those that compute the
+  // operand, the node reads what they read.
+  bool reads_more(const Node& node, NodeId id) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId v) { return !inside_.contains(v) && producers().is_stored_for(v, id); });
+  }
+
+  // A reader that no epilogue can have: memory-bound, but not elementwise, or such that it would read more; reshapes
+  // and casts are looked through.
   bool stays_outside(NodeId id, int depth = 0) const {
     const Node& node = graph_.node(id);
     if (leads_to_reductions(id)) return false;
-    if (node.op == Op::kReshape && depth < kMostViews) return all_outside(node.outputs[0], depth + 1);
-    return c_.role[id] == Role::kMemory && !ir::is_elementwise(node.op) && !is_store_layout(node.op);
+    const bool passes_on = node.op == Op::kReshape || node.op == Op::kCast;
+    if (passes_on && depth < kMostViews) return all_outside(node.outputs[0], depth + 1);
+    if (c_.role[id] != Role::kMemory) return false;
+    return ir::is_elementwise(node.op) ? reads_more(node, id) : !is_store_layout(node.op);
   }
   bool all_outside(ValueId v, int depth = 0) const {
     const std::vector<NodeId>& readers = c_.users[v];
@@ -252,11 +264,16 @@ class Epilogue {
     if (c_.is_output[v]) return true;
     return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
       const Node& node = graph_.node(id);
-      if (leads_to_reductions(id)) return false;
-      if (id != aside && ir::is_elementwise(node.op) && waits_for(c_, id, aside)) return true;
+      if (id == aside || leads_to_reductions(id)) return false;
+      if (ir::is_elementwise(node.op) && waits_for(c_, id, aside)) return true;
       if (node.op == Op::kReshape) return depth < kMostViews && is_stored(node.outputs[0], aside, depth + 1);
       return stays_outside(id);
     });
+  }
+
+  bool reads_what_is_stored(const Node& node, NodeId id) const {
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId v) { return !inside_.contains(v) || is_stored(v, id); });
   }
 
   // A node between an epilogue value and readers that are not in the epilogue is better computed by these in two cases:

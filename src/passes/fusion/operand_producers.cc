@@ -104,7 +104,16 @@ class SideFinder {
       }
     }
     return std::none_of(nodes_.begin(), nodes_.end(), [&](NodeId id) {
-      return is_read_outside(id) && size_of(graph_.dtype(graph_.node(id).outputs[0])) > 2;
+      const ValueId made = graph_.node(id).outputs[0];
+      return is_read_outside(id) && (size_of(graph_.dtype(made)) > 2 || is_repeated_outside(made));
+    });
+  }
+
+  // Whether a reader would compute the value itself, from the same values in memory, instead of reading it.
+  bool is_repeated_outside(ValueId v) const {
+    return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId user) {
+      const bool is_outside = !nodes_.contains(user) && !inside_(user);
+      return is_outside && c_.role[user] == Role::kMemory && ir::is_elementwise(graph_.node(user).op);
     });
   }
 
@@ -121,6 +130,18 @@ class SideFinder {
 bool is_one_row(const FusionContext& c, const Node& node) {
   return element_count(c.graph.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
          c.role[c.graph.value(node.inputs[1]).producer] != Role::kMemory;
+}
+
+// Whether it is a result, or something other than memory-bound elementwise nodes reads it.
+bool is_needed_in_memory(const FusionContext& c, ValueId v, int depth = 0) {
+  constexpr int kMostViews = 4;
+  return c.is_output[v] || std::any_of(c.users[v].begin(), c.users[v].end(), [&](NodeId id) {
+           const Node& node = c.graph.node(id);
+           if (node.op == Op::kReshape) {
+             return depth < kMostViews && is_needed_in_memory(c, node.outputs[0], depth + 1);
+           }
+           return c.role[id] != Role::kMemory || !ir::is_elementwise(node.op);
+         });
 }
 
 std::optional<SideValues> find(const FusionContext& c, NodeId anchor, int64_t count, ValueId v, NodeId reader) {
@@ -153,6 +174,15 @@ bool waits_for(const FusionContext& c, NodeId later, NodeId earlier) {
 
 bool OperandProducers::can_compute(ValueId v, NodeId reader) const {
   return target_.has_tensor_cores() && find(c_, anchor_, count_, v, reader).has_value();
+}
+
+bool OperandProducers::is_stored_for(ValueId v, NodeId reader) const {
+  const NodeId producer = graph_.value(v).producer;
+  const Node& node = graph_.node(producer);
+  if (c_.role[producer] != Role::kMemory || !ir::is_elementwise(node.op)) return false;
+  const bool is_large = element_count(graph_.shape(v)) == count_;
+  const bool serves_reader_alone = c_.users[v].size() == 1 && is_cheap(node);
+  return is_large && !serves_reader_alone && !is_needed_in_memory(c_, v) && !can_compute(v, reader);
 }
 
 void OperandProducers::take() {

@@ -21,6 +21,9 @@ class OperandProducers {
 
   // True if the epilogue can compute `v` by itself once `reader` is in the epilogue.
   bool can_compute(ir::ValueId v, ir::NodeId reader) const;
+  // True if another kernel would store `v` for `reader` in the epilogue: it has as many elements as the result, the
+  // epilogue cannot compute it, and it is neither a result nor read by anything but memory-bound elementwise nodes.
+  bool is_stored_for(ir::ValueId v, ir::NodeId reader) const;
   // Adds all of them to the epilogue's group.
   void take();
   // True if the kernel has as many nodes as it may.
