@@ -365,6 +365,10 @@ TEST(Fusion, EpiloguesLeaveWhatWouldReadOperandsThatAreStoredForIt) {
       return "act" = %act, "g" = %g })";
   EXPECT_THAT(groups_of(text, {}, Target::cuda_h200()),
               ElementsAre("contraction: dot", "stitch: mul tanh add mul mul mul mul sub mul add"));
+  EXPECT_THAT(groups_of("graph(%x: f32[64,64], %w: f32[64,64]) { %d = dot(%x, %w) " + kDot +
+                            " %e = erf(%d) %u = add(%e, %d) %h = mul(%d, %u) return \"d\" = %d, \"h\" = %h }",
+                        {}, Target::cuda_h200()),
+              ElementsAre("contraction: dot erf add mul"));
 }
 
 TEST(Fusion, ValuesReadElsewhereBecomeFurtherOutputs) {

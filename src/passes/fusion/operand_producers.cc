@@ -180,6 +180,7 @@ bool OperandProducers::is_stored_for(ValueId v, NodeId reader) const {
   const NodeId producer = graph_.value(v).producer;
   const Node& node = graph_.node(producer);
   if (c_.role[producer] != Role::kMemory || !ir::is_elementwise(node.op)) return false;
+  if (producer > anchor_ && waits_for(c_, producer, anchor_)) return false;  // it may be a value of the epilogue
   const bool is_large = element_count(graph_.shape(v)) == count_;
   const bool serves_reader_alone = c_.users[v].size() == 1 && is_cheap(node);
   return is_large && !serves_reader_alone && !is_needed_in_memory(c_, v) && !can_compute(v, reader);
