@@ -318,6 +318,9 @@ class CudaMapper {
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
     if ((bytes() > most || !many) && cut_single_results(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
     if (bytes() > most) return map_rows(uncoalesced_seconds(extent(v), widest_element(exprs_), work_.bytes, cuda_));
+    extra_seconds_ += scattered_seconds(exprs_, graph_, v, {}, cuda_);
+    cut_before_transpose(exprs_, graph_, cuda_, extra_seconds_, result_);
+    if (!result_.cuts.empty()) return;
     fix_others(bit(v));
     if (alone) {
       add_blocked(mapping_, exprs_.pool.indices, v, vector);
