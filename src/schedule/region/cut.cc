@@ -325,7 +325,8 @@ void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
   local = std::move(copier.to);
 }
 
-ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, std::map<ValueId, ValueId>& moved) {
+ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, const std::vector<RowMove>& moves,
+                   std::map<ValueId, ValueId>& moved) {
   GraphCopier copier(local);
   ValueId partial = 0;
   for (const ir::Node& node : local.graph.nodes()) {
@@ -348,6 +349,7 @@ ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, std::map<Val
     const auto emit = [&](Op op, ValueId input, ir::Attrs attrs) {
       return graph.emit(op, {input}, std::move(attrs), node.origins);
     };
+    for (const RowMove& move : moves) x = emit(move.op, x, {{move.op == Op::kReshape ? "shape" : "perm", move.to}});
     const ValueId rows = emit(Op::kReshape, x, {{"shape", cut}});
     partial = emit(Op::kReduce, rows, {{"kind", kind}, {"dims", ir::Ints{0}}});
     const ValueId total = emit(Op::kReduce, partial, {{"kind", kind}, {"dims", ir::Ints{0}}});

@@ -85,11 +85,18 @@ void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
 // only marks the reduction as folded.
 void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
 
+// A transpose or reshape that moves rows. `to`: the permutation, or the shape.
+struct RowMove {
+  ir::Op op;
+  ir::Ints to;
+};
+
 // Replaces a reduction of leading dimensions by two: a reduction in `parts` parts, whose result goes through a
 // workspace, and a reduction over the parts. Part p has row p and every `parts`-th row after it, so that parts computed
-// concurrently read adjacent rows. Returns the result of the first reduction. `moved` maps the values of the old graph
-// to those of the new graph.
-ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, std::map<ir::ValueId, ir::ValueId>& moved);
+// concurrently read adjacent rows; rows are counted after `moves`. Returns the result of the first reduction. `moved`
+// maps the values of the old graph to those of the new graph.
+ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, const std::vector<RowMove>& moves,
+                       std::map<ir::ValueId, ir::ValueId>& moved);
 
 // Returns a short description of what a kernel computes. It contains no names from the model.
 std::string title_of(const ir::Graph& graph, const KernelExprs& exprs,

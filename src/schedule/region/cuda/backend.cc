@@ -19,9 +19,10 @@ const CudaMapping& mapping_of(const MapResult& result) {
 
 class CudaRegion : public RegionBackend {
  public:
-  explicit CudaRegion(Region& region) : RegionBackend(region), cuda_(region.target.cuda), riders_(region) {
+  explicit CudaRegion(Region& region) : RegionBackend(region), cuda_(region.target.cuda), riders_(region, context_) {
     context_.parts_apart = true;
     context_.scatters_rows = true;
+    context_.moves_rows = true;
   }
 
   void prepare() override {

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "schedule/region/cuda/row_order.h"
+
 namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kShortCarry = 64;  // rows below which a column reduction is not carried along
 constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should have at least
+constexpr int64_t kWorthwhile = 1 << 16;  // elements
 
 // How many rows a node reduces the columns of; 0: it is no such reduction.
 int64_t rows_of_columns(const ir::Graph& graph, const ir::Node& node) {
@@ -25,8 +28,12 @@ int64_t rows_of_columns(const ir::Graph& graph, const ir::Node& node) {
 }  // namespace
 
 void ColumnRiders::find() {
-  constexpr int64_t kWorthwhile = 1 << 16;  // elements
   const ir::Graph& graph = region_.local.graph;
+  const bool reduces_columns = std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const ir::Node& node) {
+    return rows_of_columns(graph, node) >= kShortCarry && element_count(graph.shape(node.inputs[0])) >= kWorthwhile;
+  });
+  if (!reduces_columns) return;
+  unify_row_order(region_.local);
   std::set<ir::ValueId> spans;  // outputs over whole rows
   for (const auto& port : graph.outputs()) spans.insert(port.value);
   struct Found {
@@ -69,7 +76,12 @@ void ColumnRiders::carry(ir::ValueId value, ir::ValueId rows, int64_t parts) {
   const Shape shape = local.graph.shape(local.graph.producer(value).inputs[0]);
   const size_t reduced = local.graph.producer(value).attrs.ints("dims").size();
   std::map<ir::ValueId, ir::ValueId> moved;
-  const ir::ValueId partial = split_rows(local, value, parts, moved);
+  const ir::ValueId x = local.graph.producer(value).inputs[0];
+  std::vector<RowMove> moves;
+  if (reduced + 1 == shape.size()) {
+    moves = moves_to_order(local.graph, x, targets_of(context_, current(rows), true).front().part);
+  }
+  const ir::ValueId partial = split_rows(local, value, parts, moves, moved);
   int64_t length = 1;
   for (size_t k = 0; k < reduced; ++k) length *= shape[k];
   std::vector<int64_t> extents = {length / parts, parts};

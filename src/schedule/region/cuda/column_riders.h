@@ -11,7 +11,7 @@ namespace heddle::schedule {
 // row kernel also reduces the columns over its part of the rows.
 class ColumnRiders {
  public:
-  explicit ColumnRiders(Region& region) : region_(region) {}
+  ColumnRiders(Region& region, const KernelContext& context) : region_(region), context_(context) {}
 
   // Finds the column reductions that can be computed with a row kernel, and splits each into partial reductions.
   void find();
@@ -32,6 +32,7 @@ class ColumnRiders {
   ir::ValueId current(ir::ValueId original) const;
 
   Region& region_;
+  const KernelContext& context_;
   std::vector<Rows> passes_;
   std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;  // for each split: from old values to their replacements
 };

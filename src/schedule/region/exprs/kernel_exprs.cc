@@ -85,7 +85,7 @@ ExprId load(ExprPool& pool, std::vector<InputOperand>& inputs, const KernelConte
 KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
     : context_(context), values_(std::move(values)) {
   for (ir::ValueId v : values_) {
-    const std::vector<RootTarget> targets = targets_of(context_, v);
+    const std::vector<RootTarget> targets = targets_of(context_, v, values_.size() > 1);
     targets_.insert(targets_.end(), targets.begin(), targets.end());
   }
   const auto size = [&](const RootTarget& t) { return element_count(context_.graph.shape(t.part)); };

@@ -38,7 +38,31 @@ bool depends_on(const ir::Graph& graph, std::vector<ir::ValueId> values, ir::Val
       graph, std::move(values), [&](ir::ValueId v) { return v == source; }, [](ir::ValueId) { return true; });
 }
 
+// The root that stores the rows of an earlier value where `value` has them; nullopt if `value` is computed in its own
+// order. Rows stay whole, so that stores are as contiguous as before.
+std::optional<RootTarget> moved_rows(const KernelContext& context, ir::ValueId value) {
+  const auto is_loaded = [&](ir::ValueId v) { return context.is_input(v) || context.must_be_input(v); };
+  RootTarget target{.value = value, .part = value};
+  std::vector<const ir::Node*> passed;
+  for (const ir::Node* node = &context.graph.producer(value);; node = &context.graph.producer(node->inputs[0])) {
+    if (!moves_rows(context.graph, *node) || is_loaded(node->inputs[0])) break;
+    passed.insert(passed.begin(), node);
+    if (node->op != Op::kTranspose) continue;
+    target.part = node->inputs[0];
+    target.moves = passed;
+  }
+  const bool found = !target.moves.empty() && ir::is_elementwise(context.graph.producer(target.part).op);
+  return found ? std::optional(std::move(target)) : std::nullopt;
+}
+
 }  // namespace
+
+bool moves_rows(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != Op::kTranspose && node.op != Op::kReshape) return false;
+  const Shape &from = graph.shape(node.inputs[0]), &to = graph.shape(node.outputs[0]);
+  if (from.empty() || to.empty() || from.back() != to.back()) return false;
+  return node.op == Op::kReshape || node.attrs.ints("perm").back() + 1 == static_cast<int64_t>(from.size());
+}
 
 bool scatters_one_row(const KernelContext& context, const ir::Node& node) {
   const ir::Graph& graph = context.graph;
@@ -78,7 +102,7 @@ Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const
   return pool.indices.linear(there, shape);
 }
 
-std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value) {
+std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value, bool joined) {
   constexpr size_t kMostParts = 8;
   const auto shape = [&](ir::ValueId v) { return context.graph.shape(v); };
   const ir::Node& last = context.graph.producer(value);
@@ -91,7 +115,10 @@ std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId val
       std::all_of(node.inputs.begin(), node.inputs.end(),
                   [&](ir::ValueId v) { return shape(v) == shape(node.inputs[0]) && element_count(shape(v)) > 0; }) &&
       reduces(context, value);
-  if (!apart) return {{value, value}};
+  if (!apart) {
+    const auto moved = joined && context.moves_rows ? moved_rows(context, value) : std::nullopt;
+    return {moved.value_or(RootTarget{.value = value, .part = value})};
+  }
   std::vector<RootTarget> targets;
   const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
   int64_t first = 0;
@@ -107,7 +134,17 @@ Index place_in(IndexPool& indices, const KernelContext& context, const RootTarge
   const ValueMemory memory = context.memory_of(target.value);
   if (target.part == target.value && memory.place == nullptr) return flat;
   std::vector<Index> there = at;
-  if (target.part != target.value) there[target.dim] = indices.offset(there[target.dim], target.first);
+  for (const ir::Node* move : target.moves) {
+    if (move->op == Op::kReshape) {
+      const Index position = indices.linear(there, context.graph.shape(move->inputs[0]));
+      there = indices.delinear(position, context.graph.shape(move->outputs[0]));
+      continue;
+    }
+    const std::vector<Index> from = there;
+    const ir::Ints& perm = move->attrs.ints("perm");
+    for (size_t d = 0; d < there.size(); ++d) there[d] = from[static_cast<size_t>(perm[d])];
+  }
+  if (target.moves.empty() && target.part != target.value) there[target.dim] = indices.offset(there[target.dim], target.first);
   return memory.position(indices, there);
 }
 
