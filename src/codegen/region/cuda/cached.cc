@@ -50,7 +50,8 @@ void declare_ahead(SweepContext& c) {
     for (const CachedValue& k : stage.cached) {
       const std::string& buffer = c.emitter.names().buffers[c.body.pool[k.value].id];
       c.out.line("decltype(tile::load_stored<{}, {}>({})) n{}[{}];", width, 1, buffer, k.local, each * c.body.turns);
-      const std::string at = c.body.turns > 1 ? fmt::format("turn * {} + k", each) : "k";
+      const std::string step = stage.layout.loops.empty() ? "0" : "k";
+      const std::string at = c.body.turns > 1 ? sum(product("turn", each), step) : step;
       c.emitter.names().locals[k.local] = {fmt::format("tile::decoded(n{}[{}])", k.local, at), k.dtype, width > 1};
     }
   }

@@ -64,7 +64,8 @@ void IterationWriter::write_ahead() {
 
 // While the team works on a turn of the serial loop.
 void IterationWriter::write_next(VarId v) {
-  const std::string now = c_.emitter.names().vars.at(v), next = fmt::format("({} + {})", now, c_.body.teams());
+  const std::string now = c_.emitter.names().vars.at(v);
+  const std::string next = fmt::format("({} + {})", now, c_.body.teams() * c_.body.turns);
   c_.out.open(fmt::format("if ({} < {}) {{", next, c_.body.pool.indices.extent(v)));
   c_.emitter.names().vars[v] = next;
   write_ahead();
@@ -110,6 +111,23 @@ void IterationWriter::write_iteration() {
   for (const CudaStage& stage : c_.body.stages) sweeps_.write(stage);
 }
 
+// The turns that a team takes at a time, if there are several. Their number is known to the compiler, so that what is
+// loaded for each stays in registers.
+void IterationWriter::open_turns() {
+  if (c_.body.turns == 1) return;
+  c_.out.raw("#pragma unroll");
+  c_.out.open(fmt::format("for (int turn = 0; turn < {}; ++turn) {{", c_.body.turns));
+}
+
+void IterationWriter::close_turns() {
+  if (c_.body.turns > 1) c_.out.close();
+}
+
+// The position of a turn in the serial loop, from that of the team's first one.
+std::string IterationWriter::turn_of(std::string_view first) const {
+  return c_.body.turns == 1 ? std::string(first) : fmt::format("{} + turn * {}", first, c_.body.teams());
+}
+
 void IterationWriter::write_serial(VarId v) {
   const int64_t extent = c_.body.pool.indices.extent(v);
   const std::string name = fmt::format("i{}", v);
@@ -118,13 +136,22 @@ void IterationWriter::write_serial(VarId v) {
   c_.bound |= uint64_t{1} << v;
   if (!c_.body.ahead.empty()) {
     declare_ahead(c_);
-    c_.emitter.names().vars[v] = "team";
-    c_.out.open(fmt::format("if (team < {}) {{", extent));
+    open_turns();
+    c_.emitter.names().vars[v] = c_.body.turns == 1 ? "team" : "(" + turn_of("team") + ")";
+    c_.out.open(fmt::format("if ({} < {}) {{", turn_of("team"), extent));
     write_ahead();
     c_.out.close();
+    close_turns();
   }
-  c_.out.open(
-      fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", c_.index_type(), name, extent, c_.body.teams()));
+  const bool several = c_.body.turns > 1;
+  const std::string first = several ? name + "_first" : name;
+  c_.out.open(fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", c_.index_type(), first, extent,
+                          c_.body.teams() * c_.body.turns));
+  if (several) {
+    open_turns();
+    c_.out.line("const {} {} = {};", c_.index_type(), name, turn_of(first));
+    c_.out.open(fmt::format("if ({} < {}) {{", name, extent));
+  }
   c_.emitter.names().vars[v] = name;
   c_.emitter.push_scope();
   declare_cached(c_, c_.body.stages);
@@ -133,6 +160,8 @@ void IterationWriter::write_serial(VarId v) {
   if (c_.memory.bytes > 0) c_.out.line("tile::team_sync<{}>();", c_.body.team);
   c_.emitter.pop_scope();
   c_.bound &= ~(uint64_t{1} << v);
+  if (several) c_.out.close();
+  close_turns();
   c_.out.close();
   for (const CudaStage& stage : c_.body.after) sweeps_.write_after(stage);
 }

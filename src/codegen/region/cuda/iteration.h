@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "codegen/region/cuda/sweep.h"
 
@@ -22,6 +23,9 @@ class IterationWriter {
   // Writes a loop in which the thread groups of the block process the values of `v` round-robin.
   void write_serial(schedule::VarId v);
   void write_next(schedule::VarId v);
+  void open_turns();
+  void close_turns();
+  std::string turn_of(std::string_view first) const;
   void write_prefetches();
 
   SweepContext& c_;

@@ -194,8 +194,9 @@ class CudaStitchWriter {
       out_.declare(type, "first", start);
     }
     const std::string first = loop || teams > 1 ? "first" : start;
-    if (body_.turns > 1) declare_ahead(c_);
-    if (body_.turns > 1) {
+    const bool turns = body_.turns > 1 && !body_.serial;
+    if (turns) declare_ahead(c_);
+    if (turns) {
       if (total % units != 0) out_.open(fmt::format("if ({}) {{", is_full(units)));
       write_turns(total, teams, true);
       if (total % units != 0) {

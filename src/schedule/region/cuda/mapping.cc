@@ -125,18 +125,50 @@ bool is_carried(const CudaMapping& mapping, const ReductionSite& i) {
   return mapping.serial && (i.reduced & bit(*mapping.serial)) != 0;
 }
 
-// As many warps as have registers for a row, the next one, and the running results of its columns.
-int64_t warps_of_serial(const KernelExprs& exprs, const CudaMapping& mapping, int64_t elements) {
-  constexpr int64_t kRegisters = 65536, kMostWarps = 8;
-  int64_t words = kSerialReserve;
-  for (const ReductionSite& i : exprs.sites) words += is_carried(mapping, i) ? elements : 0;
+// The teams of a block that walk along a serial loop, each with a row at a time.
+struct SerialTeams {
+  int64_t team = 32, warps = 2;
+  int turns = 1;
+};
+
+// The threads of a warp that a row needs, if the teams of a warp then have equally many of `rows` rows.
+int64_t team_of_short_row(int64_t steps, int64_t rows) {
+  int64_t team = std::min<int64_t>(power_of_two_from(steps), 32);
+  while (team < 32 && rows % (32 / team) != 0) team *= 2;
+  return team;
+}
+
+// As many warps as have registers for a row, the next ones, and the running results of its columns. If short rows leave
+// too few bytes in flight, a thread loads several rows ahead. A thread has `elements` elements of a row, and a block
+// has `rows` rows.
+SerialTeams serial_teams(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t elements,
+                         int64_t rows) {
+  constexpr int64_t kRegisters = 65536, kMostWarps = 16, kInFlight = 32 << 10;  // bytes of an SM
+  constexpr int kMostTurns = 4;
+  int64_t carried = kSerialReserve, decoded = 0, stored = 0;
+  for (const ReductionSite& i : exprs.sites) carried += is_carried(mapping, i) ? elements : 0;
   visit_exprs(exprs.pool, exprs.values(), [&](ExprId e) {
     const Expr& expr = exprs.pool[e];
     if (expr.kind != Expr::Kind::kLoad || !(exprs.pool.vars(e) & bit(*mapping.serial))) return;
     if ((exprs.pool.vars(e) & ~mapping.fixed) == 0) return;
-    words += elements + ceil_div(elements * static_cast<int64_t>(size_of(expr.dtype)), 4);
+    decoded += elements;
+    stored += ceil_div(elements * static_cast<int64_t>(size_of(expr.dtype)), 4);
   });
-  return std::clamp<int64_t>(kRegisters / (32 * words * mapping.min_blocks_per_sm) / 2 * 2, 2, kMostWarps);
+  SerialTeams best;
+  best.team = team_of_short_row(steps, rows);
+  const int64_t of_warp = 32 / best.team, most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostWarps);
+  int64_t in_flight = 0;
+  for (int turns = 1; turns <= kMostTurns && in_flight < kInFlight; turns *= 2) {
+    const int64_t words = carried + decoded + stored * turns;
+    const int64_t warps =
+        std::clamp<int64_t>(kRegisters / (32 * words * mapping.min_blocks_per_sm) / 2 * 2, 2, most);
+    const int64_t bytes = mapping.min_blocks_per_sm * warps * turns * 32 * stored * 4;
+    if (turns > 1 && (bytes <= in_flight || rows < 2 * turns * warps * of_warp)) break;
+    best.warps = warps;
+    best.turns = turns;
+    in_flight = bytes;
+  }
+  return best;
 }
 
 // Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.
@@ -458,12 +490,16 @@ class CudaMapper {
         return;
       }
     }
+    SerialTeams teams;
+    if (one_warp) {
+      mapping_.min_blocks_per_sm = 2;
+      teams = serial_teams(exprs_, mapping_, steps, ceil_div(steps, 32) * vector, turns);
+      team = teams.team;
+      mapping_.turns = teams.turns;
+    }
     walk_.steps = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
-    if (one_warp) mapping_.min_blocks_per_sm = 2;
-    mapping_.threads = static_cast<int>(team > 32  ? team
-                                        : one_warp ? 32 * warps_of_serial(exprs_, mapping_, walk_.steps * vector)
-                                                   : kRowThreads);
+    mapping_.threads = static_cast<int>(team > 32 ? team : one_warp ? 32 * teams.warps : kRowThreads);
     if (team <= 32 && mapping_.threads / team > iterations) {
       mapping_.threads = static_cast<int>(std::max<int64_t>(32, power_of_two_from(iterations) * team));
     }
@@ -488,9 +524,8 @@ class CudaMapper {
   void finish() {
     const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid);
     choose_turns(exprs_, cuda_, work_.bytes, walk_, iterations, mapping_);
-    const int64_t teams = mapping_.serial ? 1 : mapping_.teams();
-    mapping_.blocks =
-        std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.cta_group;
+    const int64_t at_once = mapping_.serial ? 1 : mapping_.teams() * mapping_.turns;
+    mapping_.blocks = std::min<int64_t>(ceil_div(iterations, at_once), INT32_MAX / 8) * mapping_.cta_group;
     const double whole = work_.bytes / (cuda_.model.chip.copy_tbps * 1e12);
     result_.seconds = seconds_of(mapping_.blocks, sm_gbps_ > 0 ? sm_gbps_ : cuda_.model.chip.sm_gbps) + extra_seconds_ +
                       cuda_.model.chip.graph_boundary_us * 1e-6;

@@ -97,7 +97,8 @@ struct CudaShape {
   int64_t blocks = 1;           // launched blocks; each may compute several iterations of the grid
   int cta_group = 1;            // blocks that form one team: a cluster, unless `whole_grid`
   bool whole_grid = false;      // the blocks of a team are those of a cooperative grid
-  int turns = 1;                // iterations that a team computes at a time, to have more loads in flight
+  int turns = 1;                // iterations (of the grid, or of the serial loop) that a team computes at a time, to
+                                // have more loads in flight
   std::optional<VarId> serial;  // a block's teams share one iteration and divide the values of this loop variable
   int min_blocks_per_sm = 0;    // lower bound of resident blocks per SM, which limits registers; 0: no bound
 
@@ -111,7 +112,7 @@ struct CudaStitchDesc : RegionDesc, CudaShape {
   std::vector<CudaStage> before;  // passes before the serial loop; all its iterations use their kept values
   // Early loads (CachedValue::stored) for the first stage that reduces. If a team computes several iterations at a time
   // (`turns`), the loads of all of them are issued before the first one computes. In a serial loop, the loads of the
-  // next iteration are issued while the current one computes. In a row with a partial last step, the loads of that step
+  // iteration `turns` after the current one are issued while the current one computes. In a row with a partial last step, the loads of that step
   // are issued together with the others.
   std::vector<CudaStage> ahead;
   std::vector<CudaStage> after;    // passes after the serial loop, by the whole block as one team
@@ -123,7 +124,7 @@ struct CudaStitchDesc : RegionDesc, CudaShape {
   // that differ only in that count share one source text. False if the grid has exactly as many teams as iterations.
   bool counts_iterations() const;
   // The number of iterations that a block of the launch, or a CTA group, computes at a time.
-  int64_t iterations_at_once() const { return (serial ? 1 : teams()) * turns; }
+  int64_t iterations_at_once() const { return serial ? 1 : teams() * turns; }
   // True if a block, or a CTA group, computes more than iterations_at_once() iterations.
   bool walks_grid() const { return blocks / cta_group * iterations_at_once() < iterations(); }
 

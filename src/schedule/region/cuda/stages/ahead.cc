@@ -28,6 +28,31 @@ bool has_cut_step(const CudaDrafts& k, const ThreadLayout& layout) {
   return !layout.by_columns && full > 0 && full < k.desc->inner_steps(layout);
 }
 
+// The registers of a thread in a serial loop, for what it keeps.
+int64_t serial_registers(const CudaDrafts& k) {
+  constexpr int64_t kRegisters = 65536, kOfThread = 255;
+  const int64_t blocks = std::max(k.mapping.min_blocks_per_sm, 1);
+  return std::min<int64_t>(kRegisters / (k.mapping.threads * blocks), kOfThread) - kSerialReserve;
+}
+
+// What the first sweep of a row reads once, such as the row's statistics.
+void load_next_of_row(CudaDrafts& k, CudaDraft& first) {
+  constexpr size_t kMost = 4;
+  CudaDraft once = draft_like(0, ThreadLayout{});
+  for (ExprId e : k.plain_loads(first, 0)) {
+    const uint64_t vars = k.pool.vars(e);
+    const bool of_row = (vars & bit(*k.mapping.serial)) != 0 && k.inner(vars) == 0;
+    if (!of_row || k.pool[e].dtype == DType::kBool || once.cached.size() == kMost) continue;
+    if (most_words(k) + k.mapping.turns > serial_registers(k)) continue;
+    for (int64_t& w : k.words) w += k.mapping.turns;
+    CachedValue keep = k.new_keep(e);
+    keep.stored = true;
+    once.cached.push_back(keep);
+    k.replace(first, {{e, k.kept_value(once.layout, keep)}});
+  }
+  if (!once.cached.empty()) k.ahead.push_back(std::move(once));
+}
+
 }  // namespace
 
 void load_ahead(CudaDrafts& k) {
@@ -88,20 +113,18 @@ void load_next(CudaDrafts& k) {
     k.ahead.back().cached.push_back(keep);
     k.replace(first, {{e, k.kept_value(layout, keep)}});
   }
+  if (k.mapping.serial) load_next_of_row(k, first);
 }
 
 void load_before(CudaDrafts& k) {
-  constexpr int64_t kRegisters = 65536, kOfThread = 255;
   if (!k.mapping.serial) return;
-  const int64_t registers =
-      std::min<int64_t>(kRegisters / (k.mapping.threads * std::max(k.mapping.min_blocks_per_sm, 1)), kOfThread);
   for (const CudaDraft& draft : k.drafts) {
     const ThreadLayout layout = draft.layout;
     if (draft.scan || draft.loops == 0 || k.steps_of(layout) > kMostSteps) continue;
     for (ExprId e : k.plain_loads(draft, draft.loops)) {
       const int64_t words = k.steps_of(layout) * layout.vector * size_in_words(k.pool[e].dtype);
       if ((k.pool.vars(e) & bit(*k.mapping.serial)) != 0 || k.pool[e].dtype == DType::kBool) continue;
-      if (most_words(k) + words > registers - kSerialReserve) {
+      if (most_words(k) + words > serial_registers(k)) {
         k.desc->l1_resident.insert(k.pool[e].id);
         continue;
       }

@@ -71,7 +71,9 @@ std::vector<ExprId> CudaDrafts::plain_loads(const CudaDraft& d, uint64_t least) 
     const Expr& load = pool[e];
     if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch || (least & ~pool.vars(e)) != 0) continue;
     const bool affine = std::all_of(load.index.terms.begin(), load.index.terms.end(), [&](const auto& term) {
-      return pool.indices.atom(term.first).kind == Atom::Kind::kVar;
+      if (pool.indices.atom(term.first).kind == Atom::Kind::kVar) return true;
+      // Where a row lies costs little beside a row.
+      return mapping.serial && !pool.indices.reads_values(term.first) && (pool.vars(Index{0, {term}}) & d.loops) == 0;
     });
     if (affine) found.push_back(e);
   }

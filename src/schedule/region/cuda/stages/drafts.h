@@ -46,7 +46,7 @@ struct CudaDrafts : RegionDrafts {
   // operand if the grid has only one iteration. Data that all iterations share stays in the L1 instead.
   bool is_streamed(ExprId e) const;
   // Returns the loads of operands that have an affine index, are not under a guard, and depend on every loop in
-  // `least`.
+  // `least`. In a serial loop, the position of a row need not be affine.
   std::vector<ExprId> plain_loads(const CudaDraft& d, uint64_t least) const;
 
   // new_keep() describes a copy of the value of `e` that each thread keeps for its own points of a sweep. read_kept()
