@@ -82,6 +82,30 @@ def _is_random(node: Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
+def _made_of_nothing(inside: List[Node]) -> Set[Node]:
+    """Values that element by element are made of numbers and positions alone: a part computes them where it reads them."""
+    found: Set[Node] = set()
+    for node in inside:
+        tags = node.target.tags if isinstance(node.target, torch._ops.OpOverload) else []
+        read = [one for one in node.all_input_nodes if is_tensor(one)]
+        by_element = not read and not is_item(node) or is_view(node) or torch.Tag.pointwise in tags
+        if by_element and not _is_random(node) and isinstance(node.meta.get("val"), torch.Tensor) and all(one in found for one in read):
+            found.add(node)
+    return found
+
+
+def _homes(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node]) -> Dict[Node, Set[int]]:
+    """The levels whose parts compute a node: one, or those of its readers."""
+    repeated, compiled = _made_of_nothing(inside), set(inside)
+    homes: Dict[Node, Set[int]] = {}
+    for node in reversed(inside):
+        readers = [user for user in node.users if user in compiled] if node in repeated else []
+        homes[node] = set().union(*(homes[user] for user in readers))
+        if not readers or node in wanted_at_end or any(_reads_outside(user, compiled) for user in node.users):
+            homes[node].add(level[node])
+    return homes
+
+
 def _put_in_order(inside: List[Node], level: Dict[Node, int], under_way: Dict[Node, int]) -> None:
     """Moves nodes from the first level that can have them to the one that is under way where they stand."""
     for node in reversed(inside):
@@ -155,30 +179,35 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         fallbacks.append(Fallback(node, reason))
         others.setdefault(level[node], []).append(fallbacks[-1])
     _put_in_order(inside, level, under_way)
+    wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
+    homes = _homes(inside, level, wanted_at_end)
     parts: Dict[int, List[Node]] = {}
     for node in inside:
-        parts.setdefault(level[node], []).append(node)
+        for home in homes[node]:
+            parts.setdefault(home, []).append(node)
     steps: List[Any] = []
-    wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
     for now in range(-1, max([*parts, *others, 0]) + 1):
         nodes = parts.get(now, [])
         if nodes and all(is_view(node) for node in nodes):  # nothing to compute
             steps += [Fallback(node, "") for node in nodes]
         elif nodes:
-            steps.append(_part(nodes, wanted_at_end))
+            steps.append(_part(now, nodes, wanted_at_end, homes, level))
         steps += others.get(now, [])
     return Division(steps, views, writes, fallbacks)
 
 
-def _part(nodes: List[Node], wanted_at_end: Set[Node]) -> Part:
+def _part(now: int, nodes: List[Node], wanted_at_end: Set[Node], homes: Dict[Node, Set[int]], level: Dict[Node, int]) -> Part:
     inside = set(nodes)
     inputs: Dict[Node, None] = {}
     for node in nodes:
         for one in node.all_input_nodes:
             if one not in inside and is_tensor(one):
                 inputs[one] = None
-    outputs = [node for node in nodes if isinstance(node.meta["val"], torch.Tensor)
-               and (node in wanted_at_end or any(_reads_outside(user, inside) for user in node.users))]
+
+    def is_read_later(node: Node) -> bool:
+        others = [user for user in node.users if _reads_outside(user, inside)]
+        return node in wanted_at_end or any(user not in homes or not homes[user] <= homes[node] for user in others)
+    outputs = [node for node in nodes if isinstance(node.meta["val"], torch.Tensor) and level[node] == now and is_read_later(node)]
     return Part(nodes, list(inputs), outputs)
 
 
