@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/reference/scalar.h"
 #include "passes/layout/split_concats.h"
 #include "passes/rewrite/emitter.h"
 
@@ -261,6 +262,105 @@ Result pad_twice(const Match& m) {
   return m.e.emit(Op::kPad, {inner.inputs[0], m.in[1]}, {{"low", low}, {"high", high}, {"mode", "constant"}});
 }
 
+// ---- sums of values that are zero but for a range ----
+
+// A range of one dimension of a tensor that is zero elsewhere. `part` has the range, or the whole dimension.
+struct Filled {
+  size_t dim;
+  int64_t begin, end;
+  ValueId part;
+};
+
+// The range in which a mask that varies along one dimension alone is true.
+struct TrueRange {
+  size_t dim;
+  int64_t begin, end;
+};
+std::optional<TrueRange> true_range(const Match& m, ValueId mask) {
+  constexpr int64_t kMost = 4096;
+  if (!m.e.is(mask, Op::kBroadcast)) return std::nullopt;
+  const Node& wide = m.e.def(mask);
+  const ValueId from = wide.inputs[0];
+  if (!m.e.is(from, Op::kConstant) || m.e.shape(from).size() != 1 || m.e.count(from) > kMost) return std::nullopt;
+  const Tensor& value = m.e.def(from).attrs.tensor("value");
+  const auto is_true = [&](int64_t i) { return ir::integer_at(value, i) != 0; };
+  int64_t begin = 0, end = value.size();
+  while (begin < end && !is_true(begin)) ++begin;
+  while (end > begin && !is_true(end - 1)) --end;
+  for (int64_t i = begin; i < end; ++i) {
+    if (!is_true(i)) return std::nullopt;
+  }
+  if (begin == end) return std::nullopt;
+  return TrueRange{at(wide.attrs.ints("dims")[0]), begin, end};
+}
+
+// Appends the ranges of `v` that may be other than zero, if they are ranges of one dimension.
+bool add_filled(const Match& m, ValueId v, std::vector<Filled>& to) {
+  const Node node = m.e.def(v);
+  if (node.op == Op::kPad) {
+    if (node.attrs.text("mode") != "constant" || m.e.splat(node.inputs[1]) != 0) return false;
+    const Ints &low = node.attrs.ints("low"), &high = node.attrs.ints("high");
+    std::optional<size_t> dim;
+    for (size_t d = 0; d < low.size(); ++d) {
+      if (low[d] == 0 && high[d] == 0) continue;
+      if (dim || low[d] < 0 || high[d] < 0) return false;
+      dim = d;
+    }
+    if (!dim) return false;
+    to.push_back({*dim, low[*dim], low[*dim] + m.e.shape(node.inputs[0])[*dim], node.inputs[0]});
+    return true;
+  }
+  if (node.op == Op::kSelect) {
+    const auto range = true_range(m, node.inputs[0]);
+    if (!range || m.e.splat(node.inputs[2]) != 0) return false;
+    to.push_back({range->dim, range->begin, range->end, node.inputs[1]});
+    return true;
+  }
+  if (node.op != Op::kConcat) return false;
+  const size_t dim = at(node.attrs.integer("dim"));
+  int64_t begin = 0;
+  const size_t before = to.size();
+  for (ValueId part : node.inputs) {
+    const int64_t end = begin + m.e.shape(part)[dim];
+    if (m.e.splat(part) != 0) to.push_back({dim, begin, end, part});
+    begin = end;
+  }
+  return to.size() - before < node.inputs.size();
+}
+
+// The gradients of slices of a tensor are added up: where they lie apart, they are parts of a concatenation.
+Result add_parts(const Match& m) {
+  std::vector<Filled> filled;
+  for (ValueId v : m.in) {
+    if (!add_filled(m, v, filled)) return {};
+  }
+  std::sort(filled.begin(), filled.end(), [](const Filled& a, const Filled& b) { return a.begin < b.begin; });
+  for (size_t i = 1; i < filled.size(); ++i) {
+    if (filled[i].dim != filled[0].dim || filled[i].begin < filled[i - 1].end) return {};
+  }
+  if (filled.empty() || 2 * filled.size() + 1 > kMostConcatParts) return {};
+  const size_t dim = filled[0].dim;
+  const Shape shape = m.e.shape(m.in[0]);
+  std::vector<ValueId> parts;
+  int64_t done = 0;
+  const auto zeros_to = [&](int64_t end) {
+    Shape gap = shape;
+    gap[dim] = end - done;
+    if (end > done) parts.push_back(m.e.broadcast(m.e.constant(ir::splat(m.e.dtype(m.in[0]), {}, 0)), gap, {}));
+  };
+  for (const Filled& f : filled) {
+    zeros_to(f.begin);
+    Ints starts(shape.size(), 0), limits = shape;
+    const bool whole = m.e.shape(f.part)[dim] == shape[dim];
+    starts[dim] = whole ? f.begin : 0;
+    limits[dim] = whole ? f.end : f.end - f.begin;
+    parts.push_back(m.e.slice(f.part, starts, limits, Ints(shape.size(), 1)));
+    done = f.end;
+  }
+  zeros_to(shape[dim]);
+  return m.e.emit(Op::kConcat, parts, {{"dim", static_cast<int64_t>(dim)}});
+}
+
 }  // namespace
 
 std::span<const Rule> layout_rules() {
@@ -288,6 +388,7 @@ std::span<const Rule> layout_rules() {
       {Op::kConcat, "concat_nested", concat_nested},
       {Op::kPad, "pad_nothing", pad_nothing},
       {Op::kPad, "pad_twice", pad_twice},
+      {Op::kAdd, "add_parts", add_parts},
   };
   return kRules;
 }
