@@ -6,6 +6,17 @@
 namespace heddle::passes {
 namespace {
 
+// Whether a node is a reshape, with several readers, of what another group stores. Its readers find it in that memory;
+// in a stitch group it would be stored again for those outside.
+bool stays_view(const FusionContext& context, NodeId id) {
+  const ir::Node* node = &context.graph.node(id);
+  if (node->op != ir::Op::kReshape) return false;
+  const ir::ValueId result = node->outputs[0];
+  if (context.users[result].size() < 2 && !context.is_output[result]) return false;
+  while (node->op == ir::Op::kReshape) node = &context.graph.producer(node->inputs[0]);
+  return context.role[context.graph.value(node->outputs[0]).producer] != FusionContext::Role::kMemory;
+}
+
 // What several regions read is read once where they are one: rows and columns of the same data reduced, say.
 void fuse_siblings(FusionContext& context) {
   constexpr int64_t kWorthSharing = 1 << 14;  // elements: less stays in the caches between two kernels
@@ -15,7 +26,7 @@ void fuse_siblings(FusionContext& context) {
     if (elements < kWorthSharing || context.users[v].size() < 2) continue;
     std::optional<NodeId> first;
     for (const NodeId reader : context.users[v]) {
-      if (context.role[reader] != FusionContext::Role::kMemory) continue;
+      if (context.role[reader] != FusionContext::Role::kMemory || stays_view(context, reader)) continue;
       if (!first) first = reader;
       if (context.partition.same(*first, reader)) continue;
       if (context.are_apart(*first, reader)) continue;
@@ -51,6 +62,7 @@ void fuse_growing(FusionContext& context) {
 void fuse_stitch(FusionContext& context) {
   fuse_growing(context);
   for_each_memory_edge(context, [&](NodeId producer, NodeId consumer) {
+    if (stays_view(context, producer)) return;
     if (context.are_apart(producer, consumer)) {
       if (const auto why = context.apart.find({producer, consumer}); why != context.apart.end()) {
         context.decide(false, "stitch", producer, consumer, why->second);
