@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "schedule/region/cuda/row_order.h"
 
 namespace heddle::schedule {
@@ -25,9 +26,58 @@ int64_t rows_of_columns(const ir::Graph& graph, const ir::Node& node) {
   return rows;
 }
 
+// What a reduction over rows in two steps reduces: [..., columns], or nothing if it is none that only this group needs.
+std::optional<ir::ValueId> rows_in_two_steps(const LocalGraph& local, const std::vector<std::vector<ir::NodeId>>& users,
+                                             const ir::Node& node) {
+  const ir::Graph& graph = local.graph;
+  if (node.op != ir::Op::kReduce || node.attrs.ints("dims") != ir::Ints{0}) return std::nullopt;
+  const ir::Node& first = graph.producer(node.inputs[0]);
+  if (first.op != ir::Op::kReduce || first.attrs.ints("dims") != ir::Ints{1} ||
+      first.attrs.text("kind") != node.attrs.text("kind") || users[first.outputs[0]].size() != 1 ||
+      local.outer.count(first.outputs[0]) != 0) {
+    return std::nullopt;
+  }
+  const ir::Node* split = &graph.producer(first.inputs[0]);
+  if (split->op == ir::Op::kCast) split = &graph.producer(split->inputs[0]);
+  if (split->op != ir::Op::kReshape) return std::nullopt;
+  const Shape &from = graph.shape(split->inputs[0]), &to = graph.shape(split->outputs[0]);
+  if (from.size() < 2 || to.size() != 3 || from.back() != to.back()) return std::nullopt;
+  return split->inputs[0];
+}
+
+// Makes one reduction of those in two steps whose rows an output spans: the kernel of that output computes both.
+void join_steps(LocalGraph& local) {
+  const auto users = ir::users(local.graph);
+  const auto is_spanned = [&](ir::ValueId v) {
+    const auto& outputs = local.graph.outputs();
+    return std::any_of(outputs.begin(), outputs.end(), [&](const auto& port) {
+      return element_count(local.graph.shape(port.value)) == element_count(local.graph.shape(v));
+    });
+  };
+  GraphCopier copier(local);
+  ir::Graph& graph = copier.to.graph;
+  for (const ir::Node& node : local.graph.nodes()) {
+    const auto rows = rows_in_two_steps(local, users, node);
+    if (!rows || !is_spanned(*rows)) {
+      copier.node(node);
+      continue;
+    }
+    ir::ValueId x = copier.map.at(*rows);
+    const DType dtype = local.graph.dtype(node.outputs[0]);
+    if (graph.dtype(x) != dtype) x = graph.emit(ir::Op::kCast, {x}, {{"to", dtype}}, node.origins);
+    ir::Ints dims;
+    for (size_t d = 0; d + 1 < graph.shape(x).size(); ++d) dims.push_back(static_cast<int64_t>(d));
+    copier.map[node.outputs[0]] =
+        graph.emit(ir::Op::kReduce, {x}, {{"kind", node.attrs.text("kind")}, {"dims", dims}}, node.origins);
+  }
+  copier.finish(local);
+  local = std::move(copier.to);
+}
+
 }  // namespace
 
 void ColumnRiders::find() {
+  join_steps(region_.local);
   const ir::Graph& graph = region_.local.graph;
   const bool reduces_columns = std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const ir::Node& node) {
     return rows_of_columns(graph, node) >= kShortCarry && element_count(graph.shape(node.inputs[0])) >= kWorthwhile;
@@ -58,15 +108,17 @@ void ColumnRiders::find() {
   region_.sources.clear();
 }
 
-// A divisor of the rows near the number of blocks that the device holds.
+// A divisor of the rows that gives all SMs about as many blocks, two of which a SM runs at a time.
 int64_t ColumnRiders::parts_for(int64_t rows) const {
+  constexpr double kOneBlock = 0.75, kMoreParts = 0.93;  // of the speed of two blocks on each SM
   const int64_t sms = region_.target.cuda.sms;
   int64_t best = 0;
-  for (int64_t p = std::min<int64_t>(2 * sms, rows / kBlockTurns); p > 1; --p) {
-    if (rows % p == 0 && rows / p != p) {
-      best = p;
-      break;
-    }
+  double most = 0;
+  for (int64_t p = std::min<int64_t>(4 * sms, rows / kBlockTurns); p > 1; --p) {
+    if (rows % p != 0 || rows / p == p) continue;
+    double score = static_cast<double>(p) / static_cast<double>(round_up(p, sms));
+    score *= 4 * p <= 5 * sms ? kOneBlock : p > 2 * sms ? kMoreParts : 1;
+    if (score > most) best = p, most = score;
   }
   return best >= std::min<int64_t>(sms / 2, rows / kBlockTurns / 2) ? best : 0;
 }

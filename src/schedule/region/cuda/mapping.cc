@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "schedule/region/cuda/cta_group.h"
+#include "schedule/region/cuda/serial_rows.h"
 #include "schedule/region/cuda/thread_group.h"
 #include "schedule/region/cuda/variables.h"
 #include "schedule/region/cuda/vector_length.h"
@@ -119,56 +120,6 @@ int passes_again(const KernelExprs& exprs, uint64_t fixed) {
                                   [&](const Root& root) { return exprs.volume(vars_of(root) & ~fixed) > 1; });
   const int levels = levels_of(exprs);
   return std::max(levels - 1, 0) + (stored ? 1 : 0);
-}
-
-bool is_carried(const CudaMapping& mapping, const ReductionSite& i) {
-  return mapping.serial && (i.reduced & bit(*mapping.serial)) != 0;
-}
-
-// The teams of a block that walk along a serial loop, each with a row at a time.
-struct SerialTeams {
-  int64_t team = 32, warps = 2;
-  int turns = 1;
-};
-
-// The threads of a warp that a row needs, if the teams of a warp then have equally many of `rows` rows.
-int64_t team_of_short_row(int64_t steps, int64_t rows) {
-  int64_t team = std::min<int64_t>(power_of_two_from(steps), 32);
-  while (team < 32 && rows % (32 / team) != 0) team *= 2;
-  return team;
-}
-
-// As many warps as have registers for a row, the next ones, and the running results of its columns. If short rows leave
-// too few bytes in flight, a thread loads several rows ahead. A thread has `elements` elements of a row, and a block
-// has `rows` rows.
-SerialTeams serial_teams(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t elements,
-                         int64_t rows) {
-  constexpr int64_t kRegisters = 65536, kMostWarps = 16, kInFlight = 32 << 10;  // bytes of an SM
-  constexpr int kMostTurns = 4;
-  int64_t carried = kSerialReserve, decoded = 0, stored = 0;
-  for (const ReductionSite& i : exprs.sites) carried += is_carried(mapping, i) ? elements : 0;
-  visit_exprs(exprs.pool, exprs.values(), [&](ExprId e) {
-    const Expr& expr = exprs.pool[e];
-    if (expr.kind != Expr::Kind::kLoad || !(exprs.pool.vars(e) & bit(*mapping.serial))) return;
-    if ((exprs.pool.vars(e) & ~mapping.fixed) == 0) return;
-    decoded += elements;
-    stored += ceil_div(elements * static_cast<int64_t>(size_of(expr.dtype)), 4);
-  });
-  SerialTeams best;
-  best.team = team_of_short_row(steps, rows);
-  const int64_t of_warp = 32 / best.team, most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostWarps);
-  int64_t in_flight = 0;
-  for (int turns = 1; turns <= kMostTurns && in_flight < kInFlight; turns *= 2) {
-    const int64_t words = carried + decoded + stored * turns;
-    const int64_t warps =
-        std::clamp<int64_t>(kRegisters / (32 * words * mapping.min_blocks_per_sm) / 2 * 2, 2, most);
-    const int64_t bytes = mapping.min_blocks_per_sm * warps * turns * 32 * stored * 4;
-    if (turns > 1 && (bytes <= in_flight || rows < 2 * turns * warps * of_warp)) break;
-    best.warps = warps;
-    best.turns = turns;
-    in_flight = bytes;
-  }
-  return best;
 }
 
 // Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.
@@ -467,7 +418,10 @@ class CudaMapper {
     if (!mapping_.serial && forced_ == ForcedMapping::kBlock) {
       team = std::clamp<int64_t>(ceil_div(steps, 4 * 32) * 32, kFewRowThreads, 512);
     }
-    if (mapping_.serial && steps * vector > team * kCarriedWords) {
+    const bool columns_alone = mapping_.serial && !one_warp &&
+                               std::all_of(exprs_.sites.begin(), exprs_.sites.end(),
+                                           [&](const ReductionSite& i) { return is_carried(mapping_, i); });
+    if (mapping_.serial && !columns_alone && steps * vector > team * kCarriedWords) {
       result_.reason = "running results of its columns do not fit registers";
       failed_ = true;
     }
@@ -490,10 +444,15 @@ class CudaMapper {
         return;
       }
     }
-    SerialTeams teams;
+    SerialRows teams;
     if (one_warp) {
       mapping_.min_blocks_per_sm = 2;
-      teams = serial_teams(exprs_, mapping_, steps, ceil_div(steps, 32) * vector, turns);
+      teams = rows_of_warps(exprs_, mapping_, steps, vector, turns);
+    } else if (columns_alone) {
+      mapping_.min_blocks_per_sm = 2;
+      teams = rows_of_columns(exprs_, mapping_, steps, vector, turns);
+    }
+    if (one_warp || columns_alone) {
       team = teams.team;
       mapping_.turns = teams.turns;
     }

@@ -335,7 +335,8 @@ bool KernelExprs::split() {
 void KernelExprs::merge() {
   const IterationDomain old_domain = domain;
   const auto old_extra = extra_;
-  std::vector<int64_t> root_extents = merged_extents(*this, domain);
+  // A domain of given extents begins with the rows of a part and the parts, which a kernel walks in other ways.
+  std::vector<int64_t> root_extents = merged_extents(*this, domain, by_dims_ ? 2 : 0);
   std::map<ExtraKey, std::vector<int64_t>> extra_extents;
   bool changed = root_extents != domain.extents;
   for (auto& [key, extra] : extra_) {

@@ -63,9 +63,9 @@ bool mergeable(const KernelExprs& exprs, VarId a, VarId b) {
   return good;
 }
 
-std::vector<int64_t> merged_extents(const KernelExprs& exprs, const IterationDomain& domain) {
+std::vector<int64_t> merged_extents(const KernelExprs& exprs, const IterationDomain& domain, size_t apart) {
   std::vector<int64_t> extents = domain.extents;
-  for (size_t i = extents.size(); i-- > 1;) {
+  for (size_t i = extents.size(); i-- > apart + 1;) {
     if (!mergeable(exprs, domain.vars[i - 1], domain.vars[i])) continue;
     extents[i - 1] *= extents[i];
     extents.erase(extents.begin() + static_cast<int64_t>(i));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "schedule/region/cuda/serial_rows.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
@@ -18,7 +19,7 @@ CudaDrafts::CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kerne
 }
 
 bool CudaDrafts::is_carried(const ReductionSite& i) const {
-  return mapping.serial && (i.reduced & bit(*mapping.serial)) != 0;
+  return schedule::is_carried(mapping, i);
 }
 
 int64_t CudaDrafts::shared_with(int64_t bytes_of_team) const {
