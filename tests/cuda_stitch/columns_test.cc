@@ -23,9 +23,53 @@ void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
   b.graph().output("db", b.reduce("sum", dy, {0}, false));
 }
 
+// The gradient of a norm whose operands and results have their rows in two orders, [m, k] and [k, m], with sums over the
+// rows of both.
+void gradient_in_two_orders(Builder& b, int64_t m, int64_t k, int64_t n, DType dtype) {
+  const Shape shape = {m, k, n};
+  const auto turned = [&](ir::ValueId v) { return b.emit(Op::kTranspose, {v}, {{"perm", ir::Ints{1, 0, 2}}}); };
+  const auto dy = b.cast(b.reshape(input(b, "dy", dtype, {k * m, n}), {k, m, n}), DType::kF32);
+  const auto x = turned(input(b, "x", DType::kF32, {k, m, n})), gradient = turned(dy);
+  const auto centred = b.sub(x, b.mean(x, {2}, true));
+  const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, b.mean(b.mul(centred, centred), {2}, true), 1e-5));
+  const auto normal = b.mul(centred, r), c = b.mean(b.mul(normal, gradient), {2}, true);
+  const auto dx = b.mul(b.sub(gradient, b.mul(normal, c)), r);
+  const auto sum = b.cast(b.add(input(b, "residual", DType::kF32, shape), dx), dtype);
+  b.graph().output("sum", b.reshape(sum, {m * k, n}));
+  b.graph().output("turned", b.reshape(turned(sum), {k * m, n}));
+  b.graph().output("bias", b.reduce("sum", b.reshape(sum, {m * k, n}), {0}, false));
+  b.graph().output("dg", b.reduce("sum", b.mul(gradient, normal), {0, 1}, false));
+  b.graph().output("db", b.reduce("sum", dy, {0, 1}, false));
+}
+
+TEST(CudaStitch, ColumnSumsRideAlongWithRowsInTwoOrders) {
+  Batch batch;
+  batch.add("f16", [](Builder& b) { gradient_in_two_orders(b, 33, 32, 96, DType::kF16); }, 0.1);
+  batch.add("bf16", [](Builder& b) { gradient_in_two_orders(b, 24, 88, 40, DType::kBF16); }, 0.5);
+  batch.run();
+}
+
+// Rows without reductions along them, in one step and in two.
+TEST(CudaStitch, ColumnSumsRideAlongWithWideRows) {
+  Batch batch;
+  for (const bool in_steps : {false, true}) {
+    batch.add(
+        in_steps ? "in two steps" : "in one",
+        [in_steps](Builder& b) {
+          const int64_t m = 528, n = in_steps ? 2504 : 4100;
+          const auto y = b.unary(Op::kTanh, input(b, "x", DType::kF32, {m, n}));
+          b.graph().output("y", y);
+          const auto first = b.reduce("sum", b.reshape(y, {m / 16, 16, n}), {1}, false);
+          b.graph().output("s", in_steps ? b.reduce("sum", first, {0}, false) : b.reduce("sum", y, {0}, false));
+        },
+        1e-3);
+  }
+  batch.run();
+}
+
 TEST(CudaStitch, ColumnSumsRideAlong) {
   Batch batch;
-  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{2048, 64}, {2112, 96}, {2048, 33}, {1031, 100}, {640, 1500}}) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{2048, 64}, {8448, 40}, {2112, 96}, {2048, 33}, {1031, 100}, {640, 1500}}) {
     batch.add(
         "gradient" + std::to_string(n),
         [&, m = m, n = n](Builder& b) { layer_norm_gradient(b, m, n, n == 64 ? DType::kF16 : DType::kF32); },

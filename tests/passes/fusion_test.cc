@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "pass_test_util.h"
 
 namespace heddle::passes {
@@ -422,6 +424,25 @@ TEST(Fusion, DeepChainsAreFast) {
   }
   text += "return \"y\" = %v" + std::to_string(kSteps) + " }";
   EXPECT_EQ(groups_of(text).size(), static_cast<size_t>(kSteps / 10 + 1));
+}
+
+// A stitch group that took the reshape in would store it a second time for the product.
+TEST(Fusion, AReshapeThatSeveralGroupsReadStaysAView) {
+  const ir::Graph graph = ir::parse("graph(%x: f16[64,32], %w: f16[32,96], %v: f16[32,48]) {%d = dot(%x, %w) " + kDot +
+                                    R"(
+      %r = reshape(%d) {shape = [64,3,32]}
+      %a = slice(%r) {starts = [0,0,0], limits = [64,1,32], strides = [1,1,1]}
+      %e = exp(%a)
+      %b = slice(%r) {starts = [0,1,0], limits = [64,2,32], strides = [1,1,1]}
+      %m = reshape(%b) {shape = [64,32]}
+      %p = dot(%m, %v) )" + kDot + R"(
+      return "d" = %d, "e" = %e, "p" = %p
+    })");
+  const ir::Grouping grouping = fuse_checked(graph);
+  const auto view = std::find_if(grouping.groups.begin(), grouping.groups.end(), [&](const ir::Group& group) {
+    return group.nodes.size() == 1 && graph.node(group.nodes[0]).op == ir::Op::kReshape;
+  });
+  EXPECT_NE(view, grouping.groups.end());
 }
 
 }  // namespace

@@ -126,6 +126,18 @@ class Parts(test_torch_backend.Backend):
         draws = [any(node.target is torch.ops.heddle.uniform.default for node in part.nodes) for part in graphs[0].parts]
         self.assertEqual(draws, [False, True])
 
+    def test_what_is_made_of_numbers_and_positions_belongs_to_each_part_that_reads_it(self):
+        def function(x):
+            for _ in range(3):
+                gradients = [torch.zeros(3, 5).select_scatter(x + i, 0, i) for i in range(3)]
+                x = torch.lgamma(sum(gradients).square().sum(0) + torch.arange(5) + 1)  # PyTorch runs lgamma
+            return x
+        with self.graphs() as graphs:
+            result = self.compiled(function)(torch.ones(5))
+        torch.testing.assert_close(result, function(torch.ones(5)))
+        self.assertEqual([len(part.inputs) for part in graphs[0].parts], [1, 1, 1])
+        self.assertEqual([len(part.outputs) for part in graphs[0].parts], [1, 1, 1])
+
     def test_values_belong_to_the_part_that_is_under_way_in_the_program(self):
         def function(x, weights):
             for weight in weights:

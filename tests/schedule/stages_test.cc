@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
+#include <set>
 
 #include "base/log.h"
 #include "ir/builder.h"
@@ -67,6 +69,41 @@ TEST(CudaStages, ExponentialsDoNotTakeThePlaceOfAnSmsSecondBlock) {
   for (const SchemeChoice& scheme : scheduled.kernels[0].stitch.schemes) reasons.push_back(scheme.reason);
   EXPECT_THAT(reasons, Contains(HasSubstr("shared memory")));
   EXPECT_THAT(reasons, Contains(HasSubstr("second block")));
+}
+
+// Rows as [m, k] and as [k, m], with sums over the rows of both: a kernel computes them in one order.
+TEST(CudaStages, RowsInTwoOrdersAreReadOnce) {
+  constexpr int64_t kM = 197, kK = 64, kN = 768;
+  ir::Graph graph;
+  Builder b(graph);
+  const auto turned = [&](ValueId v) { return b.emit(Op::kTranspose, {v}, {{"perm", ir::Ints{1, 0, 2}}}); };
+  const ValueId dy = graph.parameter("dy", {DType::kBF16, {kK * kM, kN}});
+  const ValueId rows = turned(b.cast(b.reshape(dy, {kK, kM, kN}), DType::kF32));
+  const ValueId x = turned(graph.parameter("x", {DType::kF32, {kK, kM, kN}}));
+  const ValueId c = b.broadcast(b.reduce("sum", b.mul(rows, x), {2}), {kM, kK, kN}, {0, 1});
+  const ValueId y = b.add(graph.parameter("r", {DType::kF32, {kM, kK, kN}}), b.mul(x, c));
+  graph.output("y", y);
+  graph.output("turned", b.reshape(turned(y), {kK * kM, kN}));
+  graph.output("dg", b.reduce("sum", b.mul(rows, x), {0, 1}));
+  graph.output("db", b.reduce("sum", dy, {0}));
+  graph.output("bias", b.reduce("sum", b.reshape(y, {kM * kK, kN}), {0}));
+  const ScheduledGroup scheduled = schedule(graph, heddle::testing::whole_graph(graph), Target::cuda_h200());
+  ASSERT_EQ(scheduled.kernels.size(), 2u);
+  const auto body = scheduled.kernels[0].desc.get<CudaStitchDesc>();
+  ASSERT_NE(body, nullptr);
+  std::map<uint32_t, std::set<ExprId>> loads;  // by operand
+  for (const auto* stages : {&body->ahead, &body->stages}) {
+    for (const CudaStage& stage : *stages) {
+      visit_exprs(body->pool, stage.roots(), [&](ExprId e) {
+        const Expr& expr = body->pool[e];
+        if (expr.kind == Expr::Kind::kLoad && expr.id < scheduled.kernels[0].desc.operands.size()) {
+          loads[expr.id].insert(e);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(loads.size(), 3u);
+  for (const auto& [operand, found] : loads) EXPECT_EQ(found.size(), 1u) << operand;
 }
 
 TEST(CudaStages, NothingIsToldUnasked) {

@@ -380,6 +380,40 @@ TEST(Canonicalize, PadsJoinConvolutionsAndPooling) {
     })");
 }
 
+TEST(Canonicalize, SumsOfSeparateRangesAreConcatenations) {
+  // In any order, as gradients of slices come, with zeros between them.
+  expect_ir(R"(graph(%x: f32[2,3], %y: f32[2,1], %z: f32[2,9]) {
+      %zero = constant {value = f32[]{0}}
+      %zeros = broadcast(%zero) {shape = [2,9], dims = []}
+      %mask = constant {value = bool[9]{0,0,0,0,0,1,1,0,0}}
+      %m = broadcast(%mask) {shape = [2,9], dims = [1]}
+      %a = pad(%x, %zero) {low = [0,0], high = [0,6], mode = "constant"}
+      %b = pad(%y, %zero) {low = [0,8], high = [0,0], mode = "constant"}
+      %c = select(%m, %z, %zeros)
+      %d = add(%a, %b)
+      %e = add(%d, %c)
+      return "s" = %e
+    })",
+            {"canonicalize", "dce"}, R"(graph(%x: f32[2,3], %y: f32[2,1], %z: f32[2,9]) {
+      %zero = constant {value = f32[]{0}}
+      %two = broadcast(%zero) {shape = [2,2], dims = []}
+      %c = slice(%z) {starts = [0,5], limits = [2,7], strides = [1,1]}
+      %zero1 = constant {value = f32[]{0}}
+      %one = broadcast(%zero1) {shape = [2,1], dims = []}
+      %e = concat(%x, %two, %c, %one, %y) {dim = 1}
+      return "s" = %e
+    })");
+  // Ranges that meet are added.
+  const std::string both = R"(graph(%x: f32[2,3], %y: f32[2,4]) {
+      %zero = constant {value = f32[]{0}}
+      %a = pad(%x, %zero) {low = [0,0], high = [0,3], mode = "constant"}
+      %b = pad(%y, %zero) {low = [0,2], high = [0,0], mode = "constant"}
+      %s = add(%a, %b)
+      return "s" = %s
+    })";
+  canonical(both, both);
+}
+
 TEST(Canonicalize, CastsThroughWiderTypesMerge) {
   canonical(R"(graph(%x: f16[4], %y: f32[4]) {
       %a = cast(%x) {to = f32}
