@@ -62,7 +62,21 @@ Range IndexPool::range(const Index& a) const {
     r.lo += c * (c > 0 ? t.lo : t.hi);
     r.hi += c * (c > 0 ? t.hi : t.lo);
   }
+  if (!limit_) return r;
+  int64_t times = 0, outer = 0;
+  for (const auto& [id, c] : a.terms) {
+    if (id == limit_->inner) times = c;
+    if (id == limit_->outer) outer = c;
+  }
+  if (times > 0 && outer == times * limit_->stride) {
+    const int64_t most = atoms_[limit_->outer].range.hi * limit_->stride + atoms_[limit_->inner].range.hi;
+    r.hi -= times * (most - (limit_->end - 1));
+  }
   return r;
+}
+
+void IndexPool::limit(VarId outer, int64_t stride, VarId inner, int64_t end) {
+  limit_ = {var(outer).terms[0].first, var(inner).terms[0].first, stride, end};
 }
 
 int64_t IndexPool::divisor(const Index& a, const std::map<VarId, int64_t>& multiples) const {

@@ -80,6 +80,8 @@ class IndexPool {
   std::vector<Index> delinear(const Index& position, const Shape& shape);
 
   Range range(const Index& a) const;
+  // States that outer * stride + inner is below `end` wherever it is used, though the variables alone allow more.
+  void limit(VarId outer, int64_t stride, VarId inner, int64_t end);
   // Returns a number that divides the index for all values of its variables. `multiples` gives known divisors of some
   // variables. The result is 0 if the index is always 0.
   int64_t divisor(const Index& a, const std::map<VarId, int64_t>& multiples) const;
@@ -99,8 +101,14 @@ class IndexPool {
   std::optional<std::tuple<int64_t, Index, Index>> split_off(const Index& a, int64_t k) const;
   Index of_atom(Atom atom) { return {0, {{intern(std::move(atom)), 1}}}; }
 
+  struct Limit {
+    AtomId outer, inner;
+    int64_t stride, end;
+  };
+
   using Key = std::tuple<Atom::Kind, uint32_t, int64_t, int64_t, Index, int64_t, int64_t>;
   std::vector<int64_t> extents_;
+  std::optional<Limit> limit_;
   std::vector<Atom> atoms_;
   std::map<Key, AtomId> interned_;
 };

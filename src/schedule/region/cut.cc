@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "ir/ops/combine.h"
+#include "ir/reference/scalar.h"
 
 namespace heddle::schedule {
 namespace {
@@ -341,15 +343,24 @@ ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, const std::v
     if (wide) x = graph.emit(Op::kCast, {x}, {{"to", DType::kF32}}, node.origins);
     const Shape shape = graph.shape(x);
     const size_t reduced = node.attrs.ints("dims").size();
-    Shape cut = {1, parts};
-    for (size_t k = 0; k < reduced; ++k) cut[0] *= shape[k];
-    cut[0] /= parts;
+    int64_t count = 1;
+    for (size_t k = 0; k < reduced; ++k) count *= shape[k];
+    Shape cut = {ceil_div(count, parts), parts};
     cut.insert(cut.end(), shape.begin() + static_cast<int64_t>(reduced), shape.end());
     const std::string kind = node.attrs.text("kind");
     const auto emit = [&](Op op, ValueId input, ir::Attrs attrs) {
       return graph.emit(op, {input}, std::move(attrs), node.origins);
     };
     for (const RowMove& move : moves) x = emit(move.op, x, {{move.op == Op::kReshape ? "shape" : "perm", move.to}});
+    if (const int64_t lacks = cut[0] * parts - count; lacks > 0) {
+      Shape joined = {count};
+      joined.insert(joined.end(), cut.begin() + 2, cut.end());
+      ir::Ints low(joined.size(), 0), high = low;
+      high[0] = lacks;
+      const ValueId zero = graph.constant(ir::splat(graph.dtype(x), {}, 0), node.origins);
+      x = emit(Op::kReshape, x, {{"shape", joined}});
+      x = graph.emit(Op::kPad, {x, zero}, {{"low", low}, {"high", high}, {"mode", "constant"}}, node.origins);
+    }
     const ValueId rows = emit(Op::kReshape, x, {{"shape", cut}});
     partial = emit(Op::kReduce, rows, {{"kind", kind}, {"dims", ir::Ints{0}}});
     const ValueId total = emit(Op::kReduce, partial, {{"kind", kind}, {"dims", ir::Ints{0}}});

@@ -66,7 +66,7 @@ void IterationWriter::write_ahead() {
 void IterationWriter::write_next(VarId v) {
   const std::string now = c_.emitter.names().vars.at(v);
   const std::string next = fmt::format("({} + {})", now, c_.body.teams() * c_.body.turns);
-  c_.out.open(fmt::format("if ({} < {}) {{", next, c_.body.pool.indices.extent(v)));
+  c_.out.open(fmt::format("if ({} < {}) {{", next, serial_end_));
   c_.emitter.names().vars[v] = next;
   write_ahead();
   c_.emitter.names().vars[v] = now;
@@ -129,8 +129,13 @@ std::string IterationWriter::turn_of(std::string_view first) const {
 }
 
 void IterationWriter::write_serial(VarId v) {
-  const int64_t extent = c_.body.pool.indices.extent(v);
   const std::string name = fmt::format("i{}", v);
+  serial_end_ = std::to_string(c_.body.pool.indices.extent(v));
+  if (const auto& end = c_.body.serial_end) {
+    serial_end_ = name + "_end";
+    c_.out.line("const {} {} = ({} - {} + {}) / {};", c_.index_type(), serial_end_, end->rows,
+                c_.emitter.names().vars.at(end->part), end->parts - 1, end->parts);
+  }
   declare_cached(c_, c_.body.before);
   for (const CudaStage& stage : c_.body.before) sweeps_.write(stage);
   c_.bound |= uint64_t{1} << v;
@@ -138,19 +143,19 @@ void IterationWriter::write_serial(VarId v) {
     declare_ahead(c_);
     open_turns();
     c_.emitter.names().vars[v] = c_.body.turns == 1 ? "team" : "(" + turn_of("team") + ")";
-    c_.out.open(fmt::format("if ({} < {}) {{", turn_of("team"), extent));
+    c_.out.open(fmt::format("if ({} < {}) {{", turn_of("team"), serial_end_));
     write_ahead();
     c_.out.close();
     close_turns();
   }
   const bool several = c_.body.turns > 1;
   const std::string first = several ? name + "_first" : name;
-  c_.out.open(fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", c_.index_type(), first, extent,
+  c_.out.open(fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", c_.index_type(), first, serial_end_,
                           c_.body.teams() * c_.body.turns));
   if (several) {
     open_turns();
     c_.out.line("const {} {} = {};", c_.index_type(), name, turn_of(first));
-    c_.out.open(fmt::format("if ({} < {}) {{", name, extent));
+    c_.out.open(fmt::format("if ({} < {}) {{", name, serial_end_));
   }
   c_.emitter.names().vars[v] = name;
   c_.emitter.push_scope();

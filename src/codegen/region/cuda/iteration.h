@@ -29,6 +29,7 @@ class IterationWriter {
   void write_prefetches();
 
   SweepContext& c_;
+  std::string serial_end_;  // of the serial loop
   CudaSweepWriter sweeps_;
 };
 

@@ -99,7 +99,7 @@ void ColumnRiders::find() {
       if (element_count(graph.shape(span)) != elements || region_.is_scan(span)) continue;
       if (!region_.sources.related({span}, node.outputs[0])) continue;
       if (region_.sources.depends(span, node.outputs[0])) continue;
-      const int64_t parts = parts_for(rows);
+      const int64_t parts = parts_for(rows, node.attrs.text("kind") == "sum");
       if (parts != 0) found.push_back({node.outputs[0], span, parts});
       break;
     }
@@ -108,18 +108,20 @@ void ColumnRiders::find() {
   region_.sources.clear();
 }
 
-// A divisor of the rows that gives all SMs about as many blocks, two of which a SM runs at a time.
-int64_t ColumnRiders::parts_for(int64_t rows) const {
-  constexpr double kOneBlock = 0.75, kMoreParts = 0.93;  // of the speed of two blocks on each SM
-  const int64_t sms = region_.target.cuda.sms;
+// A number of parts that gives all SMs as many blocks, two of which a SM runs at a time: a divisor of the rows if one
+// does. The last rows of a sum need not fill all parts.
+int64_t ColumnRiders::parts_for(int64_t rows, bool is_sum) const {
+  constexpr double kEven = 0.9, kOneBlock = 0.75;  // of the speed of two blocks on each SM
+  const int64_t sms = region_.target.cuda.sms, wanted = std::min<int64_t>(2 * sms, rows / kBlockTurns);
   int64_t best = 0;
   double most = 0;
-  for (int64_t p = std::min<int64_t>(4 * sms, rows / kBlockTurns); p > 1; --p) {
+  for (int64_t p = wanted; p > 1; --p) {
     if (rows % p != 0 || rows / p == p) continue;
     double score = static_cast<double>(p) / static_cast<double>(round_up(p, sms));
-    score *= 4 * p <= 5 * sms ? kOneBlock : p > 2 * sms ? kMoreParts : 1;
+    score *= 4 * p <= 5 * sms ? kOneBlock : 1;
     if (score > most) best = p, most = score;
   }
+  if (is_sum && most < kEven && wanted >= sms && ceil_div(rows, wanted) != wanted) return wanted;
   return best >= std::min<int64_t>(sms / 2, rows / kBlockTurns / 2) ? best : 0;
 }
 
@@ -136,7 +138,7 @@ void ColumnRiders::carry(ir::ValueId value, ir::ValueId rows, int64_t parts) {
   const ir::ValueId partial = split_rows(local, value, parts, moves, moved);
   int64_t length = 1;
   for (size_t k = 0; k < reduced; ++k) length *= shape[k];
-  std::vector<int64_t> extents = {length / parts, parts};
+  std::vector<int64_t> extents = {ceil_div(length, parts), parts};
   for (size_t k = reduced; k < shape.size(); ++k) {
     if (shape[k] != 1) extents.push_back(shape[k]);
   }

@@ -27,7 +27,7 @@ class ColumnRiders {
     std::vector<int64_t> extents;
   };
 
-  int64_t parts_for(int64_t rows) const;
+  int64_t parts_for(int64_t rows, bool is_sum) const;
   void carry(ir::ValueId value, ir::ValueId rows, int64_t parts);
   ir::ValueId current(ir::ValueId original) const;
 

@@ -24,7 +24,6 @@ constexpr int64_t kShortAlone = 8;             // where there are few columns, o
 constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a SM
 constexpr int64_t kLongRow = 2048;             // vectors
 constexpr int64_t kLeastOfPart = 4;            // values of a reduction in parts
-constexpr int64_t kCarriedWords = 32;          // registers for running results across the turns of a serial loop
 
 int64_t power_of_two_from(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
@@ -266,7 +265,9 @@ class CudaMapper {
   int vector_of_kernel(bool tail) const {
     if (!mapping_.vector || has_scan(exprs_)) return 1;
     const int64_t whole = tail ? int64_t{1} << 20 : extent(*mapping_.vector);
-    return vector_length(exprs_.pool, {}, *mapping_.vector, whole, exprs_.values(), stores_of(exprs_, graph_));
+    const uint64_t streams = streams_of_rows(mapping_, whole);
+    return vector_length(exprs_.pool, {}, {*mapping_.vector, whole, streams}, exprs_.values(),
+                         stores_of(exprs_, graph_));
   }
 
   void fix_others(uint64_t except) {
@@ -414,19 +415,10 @@ class CudaMapper {
     const int64_t steps = ceil_div(points, vector);  // of all threads together
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid) * turns;
-    const bool one_warp = mapping_.serial && steps <= 32 * kStepsOfThread;
-    int64_t team =
-        one_warp ? 32 : team_for_row(cuda_, steps, iterations, walk_.access, passes_again(exprs_, mapping_.fixed) > 0);
+    int64_t team = team_for_row(cuda_, steps, iterations, walk_.access, passes_again(exprs_, mapping_.fixed) > 0);
     if (!mapping_.serial && forced_ == ForcedMapping::kWarp) team = std::min<int64_t>(32, power_of_two_from(steps));
     if (!mapping_.serial && forced_ == ForcedMapping::kBlock) {
       team = std::clamp<int64_t>(ceil_div(steps, 4 * 32) * 32, kFewRowThreads, 512);
-    }
-    const bool columns_alone = mapping_.serial && !one_warp &&
-                               std::all_of(exprs_.sites.begin(), exprs_.sites.end(),
-                                           [&](const ReductionSite& i) { return is_carried(mapping_, i); });
-    if (mapping_.serial && !columns_alone && steps * vector > team * kCarriedWords) {
-      result_.reason = "running results of its columns do not fit registers";
-      failed_ = true;
     }
     const bool may_cta_group = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
     if (!mapping_.serial && may_cta_group && one_value_each(exprs_, mapping_.fixed)) {
@@ -447,21 +439,19 @@ class CudaMapper {
         return;
       }
     }
-    SerialRows teams;
-    if (one_warp) {
+    mapping_.threads = static_cast<int>(team > 32 ? team : kRowThreads);
+    if (mapping_.serial) {
       mapping_.min_blocks_per_sm = 2;
-      teams = rows_of_warps(exprs_, mapping_, steps, vector, turns);
-    } else if (columns_alone) {
-      mapping_.min_blocks_per_sm = 2;
-      teams = rows_of_columns(exprs_, mapping_, steps, vector, turns);
-    }
-    if (one_warp || columns_alone) {
-      team = teams.team;
-      mapping_.turns = teams.turns;
+      const SerialRows rows = serial_rows(exprs_, mapping_, steps, vector, turns);
+      if (exprs_.rows) mapping_.serial_end = {exprs_.domain.vars[1], exprs_.domain.extents[1], *exprs_.rows};
+      team = rows.team;
+      mapping_.threads = static_cast<int>(rows.threads);
+      mapping_.turns = rows.turns;
+      failed_ = !rows.fit;
+      if (failed_) result_.reason = "running results of its columns do not fit registers";
     }
     walk_.steps = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
-    mapping_.threads = static_cast<int>(team > 32 ? team : one_warp ? 32 * teams.warps : kRowThreads);
     if (team <= 32 && mapping_.threads / team > iterations) {
       mapping_.threads = static_cast<int>(std::max<int64_t>(32, power_of_two_from(iterations) * team));
     }

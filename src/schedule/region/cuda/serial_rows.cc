@@ -32,30 +32,28 @@ RowWords row_words(const KernelExprs& exprs, const CudaMapping& mapping, int64_t
   return words;
 }
 
-constexpr int64_t kRegisters = 65536, kInFlight = 32 << 10;  // of an SM; bytes
+constexpr int64_t kRegisters = 65536, kInFlight = 40 << 10;  // of an SM; bytes
+constexpr int64_t kMostThreads = 512, kMostColumns = 32;     // of a block; of a thread
 constexpr int kMostTurns = 4;
 
-}  // namespace
-
-bool is_carried(const CudaMapping& mapping, const ReductionSite& site) {
-  return mapping.serial && (site.reduced & bit(*mapping.serial)) != 0;
-}
-
+// As many warps as have registers for a row, the next ones, and the running results of its columns. If short rows leave
+// too few bytes in flight, a thread loads several rows ahead.
 SerialRows rows_of_warps(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector,
                          int64_t rows) {
-  constexpr int64_t kMostWarps = 16;
+  constexpr double kWorthwhile = 1.5;  // times the bytes in flight, for more registers
   const RowWords words = row_words(exprs, mapping, ceil_div(steps, 32) * vector);
   SerialRows best;
-  best.team = team_of_short_row(steps, rows);
-  const int64_t of_warp = 32 / best.team, most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostWarps);
+  best.team = exprs.rows ? 32 : team_of_short_row(steps, rows);
+  const int64_t of_warp = 32 / best.team, most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostThreads / 32);
   int64_t in_flight = 0;
   for (int turns = 1; turns <= kMostTurns && in_flight < kInFlight; turns *= 2) {
     const int64_t of_thread = words.kept + words.stored * turns;
     const int64_t warps =
         std::clamp<int64_t>(kRegisters / (32 * of_thread * mapping.min_blocks_per_sm) / 2 * 2, 2, most);
     const int64_t bytes = mapping.min_blocks_per_sm * warps * turns * 32 * words.stored * 4;
-    if (turns > 1 && (bytes <= in_flight || rows < 2 * turns * warps * of_warp)) break;
-    best.warps = warps;
+    const bool gains = static_cast<double>(bytes) >= kWorthwhile * static_cast<double>(in_flight);
+    if (turns > 1 && (!gains || rows < 2 * turns * warps * of_warp)) break;
+    best.threads = 32 * warps;
     best.turns = turns;
     in_flight = bytes;
   }
@@ -64,18 +62,58 @@ SerialRows rows_of_warps(const KernelExprs& exprs, const CudaMapping& mapping, i
 
 SerialRows rows_of_columns(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector,
                            int64_t rows) {
-  constexpr int64_t kMostThreads = 512;
   SerialRows found;
   const int64_t each = ceil_div(steps, kMostThreads);
-  found.team = round_up(ceil_div(steps, each), 32);
-  found.warps = found.team / 32;
+  found.team = found.threads = round_up(ceil_div(steps, each), 32);
   const RowWords words = row_words(exprs, mapping, each * vector);
   const int64_t registers = kRegisters / (found.team * mapping.min_blocks_per_sm);
-  while (found.turns < kMostTurns && rows >= 4 * found.turns && words.kept + 2 * found.turns * words.stored <= registers &&
-         mapping.min_blocks_per_sm * found.team * found.turns * words.stored * 4 < kInFlight) {
+  const auto in_flight = [&] { return mapping.min_blocks_per_sm * found.team * found.turns * words.stored * 4; };
+  while (found.turns < kMostTurns && rows >= 4 * found.turns && in_flight() < kInFlight &&
+         words.kept + 2 * found.turns * words.stored <= registers) {
     found.turns *= 2;
   }
   return found;
+}
+
+// As many threads as have registers for their part of a row: a barrier costs all of them the same, and so do the
+// addresses that each computes.
+SerialRows rows_of_block(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector) {
+  constexpr double kOver = 1.15;  // of the registers, which are an estimate
+  SerialRows found;
+  double least = 0;
+  for (int64_t team = kMostThreads; team >= 64; team -= 32) {
+    const int64_t each = ceil_div(steps, team);
+    if (each * vector > kMostColumns || (each - 1) * team >= steps) continue;
+    const RowWords words = row_words(exprs, mapping, each * vector);
+    const auto wanted = static_cast<double>((words.kept + words.stored) * team * mapping.min_blocks_per_sm);
+    const double idle = static_cast<double>(each * team) / static_cast<double>(steps);
+    const double cost = std::max(wanted / kRegisters, kOver) * idle;
+    if (least != 0 && cost >= least) continue;
+    least = cost;
+    found.team = found.threads = team;
+  }
+  found.fit = least != 0;
+  return found;
+}
+
+}  // namespace
+
+bool is_carried(const CudaMapping& mapping, const ReductionSite& site) {
+  return mapping.serial && (site.reduced & bit(*mapping.serial)) != 0;
+}
+
+uint64_t streams_of_rows(const CudaMapping& mapping, int64_t columns) {
+  const bool fills_warp = columns > 32 * kMostColumns / 4 && columns <= 32 * kMostColumns;
+  return mapping.serial && !fills_warp ? bit(*mapping.serial) : 0;
+}
+
+SerialRows serial_rows(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector,
+                       int64_t rows) {
+  if (steps * vector <= 32 * kMostColumns) return rows_of_warps(exprs, mapping, steps, vector, rows);
+  const bool columns_alone = std::all_of(exprs.sites.begin(), exprs.sites.end(),
+                                         [&](const ReductionSite& i) { return is_carried(mapping, i); });
+  return columns_alone ? rows_of_columns(exprs, mapping, steps, vector, rows)
+                       : rows_of_block(exprs, mapping, steps, vector);
 }
 
 }  // namespace heddle::schedule

@@ -100,6 +100,12 @@ struct CudaShape {
   int turns = 1;                // iterations (of the grid, or of the serial loop) that a team computes at a time, to
                                 // have more loads in flight
   std::optional<VarId> serial;  // a block's teams share one iteration and divide the values of this loop variable
+  // If set, the serial loop ends before serial * parts + part reaches `rows`.
+  struct SerialEnd {
+    VarId part;
+    int64_t parts, rows;
+  };
+  std::optional<SerialEnd> serial_end;
   int min_blocks_per_sm = 0;    // lower bound of resident blocks per SM, which limits registers; 0: no bound
 
   int teams() const { return std::max(1, threads / team); }  // teams per block

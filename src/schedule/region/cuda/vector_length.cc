@@ -55,12 +55,16 @@ class VectorCost {
 
 }  // namespace
 
-int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId lane, int64_t extent,
+int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, const LaneVariable& variable,
                   const std::vector<ExprId>& values, const std::vector<Store>& stores, uint32_t scratch) {
+  const VarId lane = variable.var;
   std::vector<ExprId> roots = values;
   for (const Store& s : stores) roots.push_back(s.value);
   size_t widest = 1;
-  const auto touches = [&](const Index& at) { return (pool.vars(at) >> lane & 1) != 0; };
+  const auto touches = [&](const Index& at) {
+    const uint64_t vars = pool.vars(at);
+    return (vars >> lane & 1) != 0 && (vars & variable.streams) == variable.streams;
+  };
   visit_exprs(pool, roots, [&](ExprId e) {
     const Expr& expr = pool[e];
     // What jumps along the lanes is loaded lane by lane in any case.
@@ -78,7 +82,7 @@ int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId 
   double least = 0;
   for (int64_t lanes = 1; lanes <= std::min<int64_t>(kMostLanes, kAccessBytes / static_cast<int64_t>(widest));
        lanes *= 2) {
-    if (extent % lanes != 0) break;
+    if (variable.extent % lanes != 0) break;
     const VectorCost cost(pool, grid, lane, lanes);
     double total = 0;
     visit_exprs(pool, roots, [&](ExprId e) {

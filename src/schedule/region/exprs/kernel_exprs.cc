@@ -93,6 +93,10 @@ KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> 
   domain.dims = context_.graph.shape(targets_[0].part);
   by_dims_ = !extents.empty();
   domain.extents = by_dims_ ? std::move(extents) : without_ones(domain.dims);
+  if (product(domain.extents) != element_count(domain.dims)) {
+    rows = element_count(domain.dims) / product(std::span<const int64_t>(domain.extents).subspan(2));
+    parts_ = domain.extents[1];
+  }
   for (size_t i = 1; i < targets_.size(); ++i) {
     const ir::ValueId v = targets_[i].part;
     if (const auto dim = part_dim(v)) split_for_part(domain, context_.graph.shape(v), *dim);
@@ -132,6 +136,11 @@ void KernelExprs::build() {
   site_ids_.clear();
   places_.clear();
   make_vars(pool.indices, domain);
+  if (rows) {
+    fits = domain.extents[1] == parts_ && domain.extents[0] * parts_ < *rows + parts_;
+    if (!fits) return;
+    pool.indices.limit(domain.vars[0], parts_, domain.vars[1], *rows);
+  }
   for (auto& [key, extra] : extra_) extra.vars.clear();
   Inliner inliner(context_.graph, pool);
   inliner_ = &inliner;
@@ -185,11 +194,13 @@ void KernelExprs::scan_root(Root& root, const ir::Node& node) {
 
 std::optional<std::vector<VarId>> KernelExprs::place(ir::ValueId value, bool largest) const {
   const Shape& shape = context_.graph.shape(value);
-  if (largest || element_count(shape) == product(domain.extents)) return domain.vars;
+  const int64_t elements = element_count(domain.dims);
+  if (largest || element_count(shape) == elements) return domain.vars;
+  if (rows && element_count(shape) == *rows) return std::vector<VarId>{domain.vars[0], domain.vars[1]};
   if (const auto dim = part_dim(value)) {
     if (auto vars = place_part(domain, shape, *dim)) return vars;
   }
-  return place_on(domain, shape, by_dims_, behind_kept(context_.graph, value, product(domain.extents)));
+  return place_on(domain, shape, by_dims_, behind_kept(context_.graph, value, elements));
 }
 
 std::optional<size_t> KernelExprs::part_dim(ir::ValueId value) const {

@@ -34,7 +34,8 @@ struct InputOperand {
 class KernelExprs {
  public:
   // The largest root covers the root domain. Each other root is indexed by all or some of the domain's variables.
-  // `extents`: the extents of the root domain, if it must be split differently than the largest root requires.
+  // `extents`: the extents of the root domain, if it must be split differently than the largest root requires: rows of
+  // a part, parts, and columns. Part p has row p and every row a number of parts later; later parts may have a row less.
   KernelExprs(const KernelContext& context, std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
 
   ExprPool pool;
@@ -45,6 +46,7 @@ class KernelExprs {
   std::set<ir::ValueId> needed;  // values that earlier kernels must compute; if any, other members are incomplete
   bool too_large = false;        // `needed` has values only because one kernel would be too large
   bool fits = true;              // false: the root domain cannot index some root
+  std::optional<int64_t> rows;   // of all parts together, if some parts have a row less than the domain says
 
   int64_t volume(uint64_t vars) const;
   uint64_t all_root_vars() const;
@@ -76,6 +78,7 @@ class KernelExprs {
   const KernelContext& context_;
   std::vector<ir::ValueId> values_;
   std::vector<RootTarget> targets_;
+  int64_t parts_ = 0;     // if `rows` is set
   bool by_dims_ = false;  // a smaller root uses the variables whose extents equal the root's dimensions
   std::map<ExtraKey, IterationDomain> extra_;
   Inliner* inliner_ = nullptr;

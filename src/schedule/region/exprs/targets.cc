@@ -47,7 +47,7 @@ std::optional<RootTarget> moved_rows(const KernelContext& context, ir::ValueId v
   for (const ir::Node* node = &context.graph.producer(value);; node = &context.graph.producer(node->inputs[0])) {
     if (!moves_rows(context.graph, *node) || is_loaded(node->inputs[0])) break;
     passed.insert(passed.begin(), node);
-    if (node->op != Op::kTranspose) continue;
+    if (node->op != Op::kTranspose && target.moves.empty()) continue;
     target.part = node->inputs[0];
     target.moves = passed;
   }

@@ -28,11 +28,13 @@ bool has_cut_step(const CudaDrafts& k, const ThreadLayout& layout) {
   return !layout.by_columns && full > 0 && full < k.desc->inner_steps(layout);
 }
 
-// The registers of a thread in a serial loop, for what it keeps.
+// The registers of a thread in a serial loop, for what it keeps. More than a few operands take some for their addresses.
 int64_t serial_registers(const CudaDrafts& k) {
-  constexpr int64_t kRegisters = 65536, kOfThread = 255;
+  constexpr int64_t kRegisters = 65536, kOfThread = 255, kFewOperands = 8, kOfOperand = 3;
   const int64_t blocks = std::max(k.mapping.min_blocks_per_sm, 1);
-  return std::min<int64_t>(kRegisters / (k.mapping.threads * blocks), kOfThread) - kSerialReserve;
+  const auto operands = static_cast<int64_t>(k.exprs.inputs.size() + k.exprs.roots.size());
+  return std::min<int64_t>(kRegisters / (k.mapping.threads * blocks), kOfThread) - kSerialReserve -
+         kOfOperand * std::max<int64_t>(operands - kFewOperands, 0);
 }
 
 // What the first sweep of a row reads once, such as the row's statistics.
@@ -53,11 +55,31 @@ void load_next_of_row(CudaDrafts& k, CudaDraft& first) {
   if (!once.cached.empty()) k.ahead.push_back(std::move(once));
 }
 
+// What later sweeps over a row of a serial loop read of it, as far as registers allow. Some are left for the next row.
+void load_rest_of_row(CudaDrafts& k) {
+  constexpr int64_t kNext = 64;
+  for (size_t later = 1; later < k.drafts.size(); ++later) {
+    const CudaDraft& draft = k.drafts[later];
+    const ThreadLayout layout = draft.layout;
+    if (draft.scan || draft.loops == 0 || !draft.shares(k.drafts[0]) || k.steps_of(layout) > kMostSteps) continue;
+    for (ExprId e : k.plain_loads(draft, draft.loops)) {
+      const int64_t cost = k.steps_of(layout) * layout.vector * size_in_words(k.pool[e].dtype);
+      const bool of_row = (k.pool.vars(e) & bit(*k.mapping.serial)) != 0;
+      if (!of_row || k.pool[e].dtype == DType::kBool || most_words(k) + cost + kNext > serial_registers(k)) continue;
+      for (int64_t& w : k.words) w += cost;
+      const CachedValue keep = k.new_keep(e);
+      k.drafts[0].cached.push_back(keep);
+      k.read_kept(1, layout, keep);
+    }
+  }
+}
+
 }  // namespace
 
 void load_ahead(CudaDrafts& k) {
   constexpr int64_t kSteps = 4, kWords = 48;  // of a thread in such a sweep; registers for what it reads
-  if (k.mapping.team == 1 || k.mapping.serial || k.mapping.transposed) return;
+  if (k.mapping.team == 1 || k.mapping.transposed) return;
+  if (k.mapping.serial) return load_rest_of_row(k);
   int64_t budget = kWords;
   std::vector<CudaDraft> ahead;
   for (size_t later = 1; later < k.drafts.size(); ++later) {
@@ -88,7 +110,7 @@ void load_ahead(CudaDrafts& k) {
 }
 
 void load_next(CudaDrafts& k) {
-  constexpr int64_t kWords = 48;  // registers for what the next turn reads
+  constexpr int64_t kWords = 48, kOfRows = 64;  // registers for what the next turn reads; in a serial loop
   const bool turns = k.mapping.turns > 1 || k.mapping.serial;
   if (k.mapping.transposed || (!turns && k.mapping.cta_group > 1)) return;
   const auto found = std::find_if(k.drafts.begin(), k.drafts.end(),
@@ -98,7 +120,7 @@ void load_next(CudaDrafts& k) {
   const ThreadLayout& layout = first.layout;
   if (first.scan || first.loops == 0 || k.steps_of(layout) > kMostSteps || layout.loops.empty()) return;
   if (!turns && !has_cut_step(k, layout)) return;
-  int64_t budget = kWords;
+  int64_t budget = k.mapping.serial ? kOfRows : kWords;
   for (ExprId e : k.plain_loads(first, turns ? first.loops : first.loops & ~outer_loops(layout))) {
     const Expr& load = k.pool[e];
     const bool varies = k.mapping.serial ? (k.pool.vars(e) & bit(*k.mapping.serial)) != 0 : k.is_streamed(e);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "schedule/region/cuda/serial_rows.h"
 #include "schedule/region/cuda/vector_length.h"
 #include "schedule/region/mapping.h"
 
@@ -112,7 +113,8 @@ int vector_for(const CudaDrafts& k, const CudaDraft& d, VarId lane) {
   if (of_thread && !k.exprs.sites.empty()) return static_cast<int>(block);
   // The end of a vector that is alone in its kernel may be cut: its elements are then done one by one.
   const int64_t extent = of_thread ? block : std::gcd(block, k.pool.indices.extent(lane));
-  return vector_length(k.pool, k.mapping.grid, lane, extent, d.values(), d.stores, k.first_scratch);
+  const uint64_t streams = streams_of_rows(k.mapping, block);
+  return vector_length(k.pool, k.mapping.grid, {lane, extent, streams}, d.values(), d.stores, k.first_scratch);
 }
 
 void layout_points(const CudaDrafts& k, CudaDraft& d, int team) {
