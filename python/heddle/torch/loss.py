@@ -15,7 +15,7 @@ import heddle.tile as tile
 import heddle.tile.language as tl
 from heddle._options import refuse
 
-DEFAULT_BUDGET = 1 << 30
+DEFAULT_BUDGET = 1_000_000_000
 _FEWEST_ROWS = 1024  # of a chunk, where there are as many: products of fewer rows are slow
 _ROUND = 128
 _BLOCKS = {"cpu": 512, "cuda": 4096}
