@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 
+#include "frontend/onnx/lowering/quantize.h"
 #include "frontend/onnx/lowering/step_loop.h"
 #include "frontend/onnx/node_context.h"
 #include "frontend/onnx/op_registry.h"
@@ -66,7 +67,8 @@ struct Recurrence {
   double clip = 0;  // 0: none
   std::vector<Activation> activations;
   DType dtype = DType::kF32;
-  ValueId x = 0;  // [steps, batch, inputs]
+  bool rounds = false;  // whether products quantise x and h, each with one scale for all its elements
+  ValueId x = 0;        // [steps, batch, inputs]
 
   Recurrence(NodeContext& context, int64_t gate_count, int64_t state_count)
       : ctx(context), b(context.b), gates(gate_count), states(state_count) {}
@@ -141,6 +143,15 @@ ValueId pick(Builder& b, ValueId x, int64_t d) {
   return b.reshape(b.slice_dim(x, 0, d, d + 1), Shape(shape.begin() + 1, shape.end()));
 }
 
+// x as products read it. `b` builds the graph of x.
+ValueId product_operand(const Recurrence& r, Builder& b, ValueId x) {
+  if (!r.rounds) return x;
+  const DynamicallyQuantized q = dynamically_quantized(b, x);
+  const ValueId zero = b.broadcast(b.cast(q.zero_point, DType::kI32), b.shape(x), {});
+  const ValueId centred = b.sub(b.cast(q.value, DType::kI32), zero);
+  return b.mul(b.cast(centred, DType::kF32), b.broadcast(q.scale, b.shape(x), {}));
+}
+
 // One direction of one operator: what its cell sees in a step.
 struct CellInputs {
   Builder& b;
@@ -163,7 +174,7 @@ struct CellInputs {
     Builder& outer = r.b;
     ValueId weights = pick(outer, r.ctx.in(2), direction);
     weights = outer.transpose(outer.slice_dim(weights, 0, first * r.hidden, last * r.hidden), {1, 0});
-    return b.matmul(h, step.outer(name, weights));
+    return b.matmul(product_operand(r, b, h), step.outer(name, weights));
   }
   // The recurrent bias of gates [first, last), [(last - first) * hidden].
   ValueId recurrent_bias(int64_t first, int64_t last) const {
@@ -195,7 +206,8 @@ ValueId reverse_time(const Recurrence& r, ValueId x, std::optional<ValueId> leng
 ValueId project(const Recurrence& r, int64_t direction, int64_t merged) {
   Builder& b = r.b;
   const ValueId weights = b.transpose(pick(b, r.ctx.in(1), direction), {1, 0});
-  ValueId all = b.matmul(b.reshape(r.x, {r.steps * r.batch, r.inputs}), weights);
+  const ValueId x = b.reshape(r.x, {r.steps * r.batch, r.inputs});
+  ValueId all = b.matmul(product_operand(r, b, x), weights);
   if (r.ctx.has(3)) {
     const int64_t width = r.gates * r.hidden;
     const ValueId both = pick(b, r.ctx.in(3), direction);
@@ -327,8 +339,9 @@ void lower_gru(NodeContext& ctx) {
 }
 
 // Gates in the order i (input), o (output), f (forget), c (cell); peepholes in the order i, o, f.
-void lower_lstm(NodeContext& ctx) {
-  const Recurrence r = read_recurrence(ctx, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
+void lower_lstm_of(NodeContext& ctx, bool rounds) {
+  Recurrence r = read_recurrence(ctx, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
+  r.rounds = rounds;
   require_shape(ctx, 7, "P", {r.directions, 3 * r.hidden});
   const bool coupled = ctx.attr_int("input_forget", 0) != 0;
   lower_recurrence(r, 4, [coupled](const CellInputs& in) {
@@ -353,6 +366,31 @@ void lower_lstm(NodeContext& ctx) {
   });
 }
 
+void lower_lstm(NodeContext& ctx) {
+  lower_lstm_of(ctx, false);
+}
+
+// Weights [directions, rows, 4 * hidden] of bytes as the standard has them: real and with the last two dimensions
+// swapped.
+ValueId dequantized_weights(NodeContext& ctx, size_t input, size_t scale) {
+  Builder& b = ctx.b;
+  const Shape shape = ctx.shape(input);
+  if (shape.size() != 3) ctx.invalid(fmt::format("input {} must have rank 3", input));
+  const auto spread = [&](size_t i) {
+    const int64_t columns = element_count(ctx.shape(i)) == shape[0] ? 1 : shape[2];
+    return b.reshape(ctx.in(i), {shape[0], 1, columns});
+  };
+  const ValueId centred = b.sub(b.cast(ctx.in(input), DType::kI32), b.cast(spread(scale + 1), DType::kI32));
+  return b.transpose(b.mul(b.cast(centred, DType::kF32), spread(scale)), {0, 2, 1});
+}
+
+// Like ONNX Runtime, quantises the whole of x once, and h of all sequences in each step.
+void lower_dynamic_quantize_lstm(NodeContext& ctx) {
+  ctx.replace_input(1, dequantized_weights(ctx, 1, 8));
+  ctx.replace_input(2, dequantized_weights(ctx, 2, 10));
+  lower_lstm_of(ctx, true);
+}
+
 }  // namespace
 
 std::span<const OpHandler> rnn_ops() {
@@ -360,6 +398,7 @@ std::span<const OpHandler> rnn_ops() {
       OpHandler{"", "RNN", 1, kNewestOpset, lower_rnn},
       OpHandler{"", "GRU", 1, kNewestOpset, lower_gru},
       OpHandler{"", "LSTM", 1, kNewestOpset, lower_lstm},
+      OpHandler{kMicrosoft, "DynamicQuantizeLSTM", 1, kAnyVersion, lower_dynamic_quantize_lstm},
   };
   return kHandlers;
 }
