@@ -415,30 +415,36 @@ struct ByteWeights {
   }
 };
 
-// As ONNX Runtime: the whole input is rounded at once, and the state of all sequences in each step.
+// As ONNX Runtime: the input is rounded at once, up to the end of the longest sequence, and the state of all sequences
+// in each step.
 TEST(QuantisedByMicrosoft, LstmRoundsTheOperandsOfItsProducts) {
+  constexpr int32_t length = 3;
   const int64_t steps = 4, batch = 2, hidden = 2, inputs = 3, columns = 4 * hidden;
   ByteWeights w{{}, {0.05f}, {3}, columns}, r{{}, {}, std::vector<int8_t>(8, 1), columns};
   for (int64_t i = 0; i < inputs * columns; ++i) w.q.push_back(static_cast<int8_t>(i * 7 % 31 - 15));
   for (int64_t i = 0; i < hidden * columns; ++i) r.q.push_back(static_cast<int8_t>(i * 11 % 29 - 14));
   for (int64_t i = 0; i < columns; ++i) r.scale.push_back(i % 2 == 0 ? .1f : .2f);
-  const Tensor x = random({steps, batch, inputs}), bias = random({1, 2 * columns});
+  Tensor x = random({steps, batch, inputs});
+  const Tensor bias = random({1, 2 * columns});
+  const int64_t used = length * batch * inputs;
+  for (float& rest : x.mutable_values<float>().subspan(used)) rest = 100;
   const Tensors weights = {{"w", chars({1, inputs, columns}, w.q)},
                            {"r", chars({1, hidden, columns}, r.q)},
                            {"b", bias},
                            {"ws", floats({1}, w.scale)},
                            {"wz", chars({1}, w.zero)},
+                           {"lengths", ints({batch}, {length, length})},
                            {"rs", floats({1, columns}, r.scale)},
                            {"rz", chars({1, columns}, r.zero)}};
   const Arrays fused =
-      run({microsoft("DynamicQuantizeLSTM", {"x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"},
+      run({microsoft("DynamicQuantizeLSTM", {"x", "w", "r", "b", "lengths", "", "", "", "ws", "wz", "rs", "rz"},
                      {"y", "h", "c"}, {{"hidden_size", hidden}})},
           {{"x", x}}, {"y", "h", "c"}, weights);
 
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
-  const std::vector<double> all = rounded({x.values<float>().begin(), x.values<float>().end()});
+  const std::vector<double> all = rounded({x.values<float>().begin(), x.values<float>().begin() + used});
   std::vector<double> h(batch * hidden), c(batch * hidden), y;
-  for (int64_t t = 0; t < steps; ++t) {
+  for (int64_t t = 0; t < length; ++t) {
     const std::vector<double> before = rounded(h);
     for (int64_t row = 0; row < batch; ++row) {
       std::vector<double> sums;
@@ -456,6 +462,7 @@ TEST(QuantisedByMicrosoft, LstmRoundsTheOperandsOfItsProducts) {
     }
     y.insert(y.end(), h.begin(), h.end());
   }
+  y.resize(steps * batch * hidden);
   using ::testing::DoubleNear, ::testing::Pointwise;
   EXPECT_THAT(fused.at("y").f(), Pointwise(DoubleNear(1e-6), y));
   EXPECT_THAT(fused.at("h").f(), Pointwise(DoubleNear(1e-6), h));

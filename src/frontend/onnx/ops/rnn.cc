@@ -201,12 +201,33 @@ ValueId reverse_time(const Recurrence& r, ValueId x, std::optional<ValueId> leng
   return r.b.emit(Op::kGatherElements, {x, at}, {{"dim", int64_t{0}}});
 }
 
+// Lengths as i64, unless they are known to be the whole sequence.
+std::optional<ValueId> sequence_lengths(const Recurrence& r) {
+  if (!r.ctx.has(4)) return std::nullopt;
+  const ValueId lengths = r.b.cast(r.ctx.in(4), DType::kI64);
+  if (const auto known = r.ctx.try_constant_of(lengths)) {
+    const auto values = known->values<int64_t>();
+    if (std::all_of(values.begin(), values.end(), [&](int64_t n) { return n == r.steps; })) return std::nullopt;
+  }
+  return lengths;
+}
+
+// x with zeros behind the end of the longest sequence, where nothing may count for its range.
+ValueId without_rest(const Recurrence& r, ValueId lengths) {
+  Builder& b = r.b;
+  const Shape shape = b.shape(r.x);
+  const ValueId longest = b.broadcast(b.reduce("max", lengths, {0}), shape, {});
+  const ValueId counts = b.binary(Op::kLt, b.iota(DType::kI64, shape, 0), longest);
+  return b.select(counts, r.x, b.full(r.dtype, shape, 0));
+}
+
 // The input projection of all steps at once, [steps, batch, gates * hidden]: one large matrix product outside the loop
 // instead of a small one in every step. `merged` gates take the recurrent bias here too.
-ValueId project(const Recurrence& r, int64_t direction, int64_t merged) {
+ValueId project(const Recurrence& r, int64_t direction, int64_t merged, std::optional<ValueId> lengths) {
   Builder& b = r.b;
   const ValueId weights = b.transpose(pick(b, r.ctx.in(1), direction), {1, 0});
-  const ValueId x = b.reshape(r.x, {r.steps * r.batch, r.inputs});
+  const ValueId known = r.rounds && lengths ? without_rest(r, *lengths) : r.x;
+  const ValueId x = b.reshape(known, {r.steps * r.batch, r.inputs});
   ValueId all = b.matmul(product_operand(r, b, x), weights);
   if (r.ctx.has(3)) {
     const int64_t width = r.gates * r.hidden;
@@ -221,17 +242,6 @@ ValueId project(const Recurrence& r, int64_t direction, int64_t merged) {
   return b.reshape(all, {r.steps, r.batch, r.gates * r.hidden});
 }
 
-// Lengths as i64, unless they are known to be the whole sequence.
-std::optional<ValueId> sequence_lengths(const Recurrence& r) {
-  if (!r.ctx.has(4)) return std::nullopt;
-  const ValueId lengths = r.b.cast(r.ctx.in(4), DType::kI64);
-  if (const auto known = r.ctx.try_constant_of(lengths)) {
-    const auto values = known->values<int64_t>();
-    if (std::all_of(values.begin(), values.end(), [&](int64_t n) { return n == r.steps; })) return std::nullopt;
-  }
-  return lengths;
-}
-
 struct DirectionResult {
   ValueId y = 0;                // [steps, batch, hidden], if wanted
   std::vector<ValueId> states;  // each [batch, hidden]
@@ -241,7 +251,7 @@ DirectionResult run_direction(const Recurrence& r, int64_t direction, int64_t me
   Builder& b = r.b;
   const bool backward = r.direction == "reverse" || direction == 1;
   const std::optional<ValueId> lengths = sequence_lengths(r);
-  ValueId projected = project(r, direction, merged);
+  ValueId projected = project(r, direction, merged, lengths);
   if (backward) projected = reverse_time(r, projected, lengths);
   StepLoop step(r.ctx);
   std::vector<ValueId> state;
