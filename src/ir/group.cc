@@ -13,4 +13,13 @@ std::string_view to_string(GroupKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::string text_of_node(const Graph& graph, const Node& node) {
+  std::string text(to_string(node.op));
+  for (size_t i = 0; i < node.origins.size() && i < 2; ++i) {
+    text += (i == 0 ? " (" : ", ") + graph.origin(node.origins[i]).node;
+  }
+  if (node.origins.size() > 2) text += ", ...";
+  return node.origins.empty() ? text : text + ")";
+}
+
 }  // namespace heddle::ir

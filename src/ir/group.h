@@ -55,6 +55,9 @@ struct Decision {
   std::string reason;
 };
 
+// How decisions name a node: "add (/encoder/Add)".
+std::string text_of_node(const Graph& graph, const Node& node);
+
 struct Grouping {
   std::vector<Group> groups;  // topological
   std::vector<Decision> decisions;

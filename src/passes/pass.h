@@ -9,6 +9,7 @@
 #include "ir/analysis/placement.h"
 #include "ir/group.h"
 #include "passes/names.h"
+#include "passes/quantized/quantized_products.h"
 #include "target/target.h"
 
 namespace heddle::passes {
@@ -27,6 +28,7 @@ struct PassContext {
   // Says why the kernels of a group cannot store a value in place. The driver sets this to
   // schedule::placement_obstacle(). If empty, no value is stored in place.
   ir::PlacementObstacle placement_obstacle = {};
+  QuantisedProducts* quantised = nullptr;  // receives how products of quantised operands are computed; may be null
 };
 
 // A pass: a free function from graph to graph, in its own pair of files (passes/<folder>/<name>.h and .cc).

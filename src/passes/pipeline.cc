@@ -39,6 +39,7 @@
 #include "passes/simplify/drop_empty.h"
 #include "passes/simplify/fold.h"
 #include "passes/simplify/scatter_to_select.h"
+#include "passes/simplify/sink_constants.h"
 #include "passes/simplify/unroll_reductions.h"
 #include "passes/simplify/update_in_place.h"
 
@@ -104,6 +105,8 @@ constexpr Pass kIntegerProducts{"integer_products", "products of dequantised ope
                                 has_bytes};
 constexpr Pass kDce{"dce", "drops nodes that no output needs", dce, has_dead};
 constexpr Pass kDropEmpty{"drop_empty", "removes what has or combines no elements", drop_empty, has_empty};
+constexpr Pass kSinkConstants{"sink_constants", "constant operands of loops and branches, computed in the bodies",
+                              sink_constants, has<Op::kLoop, Op::kIf>};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
 constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, has<Op::kConstant, Op::kIota>};
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
@@ -223,6 +226,7 @@ constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
     kDropEmpty,
+    kSinkConstants,     // passes over bodies then see them
     kIntegerProducts,   // before weights are dequantised
     kQuantizedWeights,  // before constants are folded into wider types
     kCanonicalize,

@@ -127,5 +127,29 @@ TEST(Casts, ExcessPrecisionIsKeptWithinAKernel) {
   batch.run();
 }
 
+// Quantised numbers that are used in the kernel that computes them need not become bytes, but are as if they did.
+TEST(Casts, BytesThatAreWidenedAgainSaturate) {
+  std::vector<float> values = {NAN, INFINITY, -INFINITY, 1e30F, -1e30F, 0x1p31F, 0.5F, 1.5F, -0.5F, -0.0F};
+  for (int i = -300; i <= 600; i += 7) values.push_back(static_cast<float>(i) + 0.25F);
+  const auto count = static_cast<int64_t>(values.size());
+  Batch batch;
+  for (const DType byte : {DType::kU8, DType::kI8}) {
+    for (const double zero : {0.0, 3.0, -126.0}) {
+      batch.add(
+          fmt::format("{} with zero point {}", to_string(byte), zero),
+          [&](ir::Builder& b) {
+            const auto x = b.constant(Tensor::of<float>(DType::kF32, {count}, std::span(values)));
+            const auto sum = b.binary(ir::Op::kAdd, b.unary(ir::Op::kRound, x), zero);
+            const auto difference = b.binary(ir::Op::kSub, b.cast(b.cast(sum, byte), DType::kI32), zero);
+            b.graph().output("i32", difference);
+            b.graph().output("i16", b.cast(difference, DType::kI16));
+            b.graph().output("f32", b.binary(ir::Op::kMul, b.cast(b.cast(difference, DType::kI16), DType::kF32), 0.25));
+          },
+          1e-300);
+    }
+  }
+  batch.run();
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -1,6 +1,9 @@
 // Products with weights of few bits, against the float64 product of the dequantised weights.
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 #include "ir/builder.h"
 #include "ir/reference/array.h"
 #include "testing.h"
@@ -107,6 +110,34 @@ TEST(PackedWeights, TablesAndNarrowScales) {
 TEST(PackedWeights, MayBeTheFirstOperand) {
   check_packed({1, 50, 96, 4, 32, Third::kNone, 8, false, true}, {});
   check_packed({7, 50, 96, 4, 32, Third::kBytes, 0, true, true}, {});
+}
+
+// Rounding to three digits keeps f32's accuracy for rows of any size; rows that have no scale are multiplied as floats.
+TEST(PackedWeights, RowsOfEveryMagnitude) {
+  for (const CpuIsa isa : {CpuIsa::kAvx512, CpuIsa::kAvx2}) {
+    for (const int64_t bits : {4, 8}) {
+      const PackedCase c{7, 33, 90, bits, 32, Third::kBytes};
+      SCOPED_TRACE(describe_packed(c));
+      std::mt19937 random(5);
+      ir::Graph graph;
+      ir::Builder b(graph);
+      const ValueId a = graph.parameter("a", {DType::kF32, {c.m, c.k}});
+      constexpr float kInfinity = std::numeric_limits<float>::infinity();
+      const auto sizes = Tensor::of<float>(DType::kF32, {7}, {1, 0, 1e-42f, 1e32f, kInfinity, NAN, 1e-30f});
+      const ValueId rows = b.mul(a, b.broadcast(b.constant(sizes), {c.m, c.k}, {0}));
+      const Shape blocks = {c.n, 3};
+      const ValueId w = b.emit(
+          Op::kDequantize,
+          {b.constant(random_words(c, random)), b.constant(random_numbers(DType::kF32, blocks, 0.5, 1.5, random)),
+           b.constant(random_numbers(DType::kU8, blocks, 0, 1 << bits, random))},
+          {{"bits", bits}, {"block", c.block}, {"k", c.k}, {"zero", int64_t{0}}, {"dtype", DType::kF32}});
+      const ValueId y = b.matmul(rows, b.transpose(w, {1, 0}));
+      // Each row is compared at its own size.
+      const auto back = Tensor::of<float>(DType::kF32, {7}, {1e-3f, 1, 1e30f, 1e-35f, 1, 1, 1e27f});
+      graph.output("y", b.unary(Op::kTanh, b.mul(y, b.broadcast(b.constant(back), {c.m, c.n}, {0}))));
+      testing::check_graph(graph, 1e-5, {.isa = isa});
+    }
+  }
 }
 
 TEST(PackedWeights, OfRandomShapes) {

@@ -1,6 +1,9 @@
 // Operators of ONNX Runtime against the standard's, or against numbers worked out by hand.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "heddle/error.h"
 #include "ir/reference/scalar.h"
 #include "microsoft_testing.h"
@@ -385,37 +388,85 @@ TEST(QuantisedByMicrosoft, DynamicProductRoundsItsLeftOperandToBytes) {
             (std::vector<double>{1 + 6 + 255 * 5, (2 + 8 + 255 * 6) * 0.5 + 1}));
 }
 
-TEST(QuantisedByMicrosoft, LstmHasTheWeightsBehindItsBytes) {
-  const int64_t hidden = 2, inputs = 3;
-  std::vector<int8_t> w(static_cast<size_t>(inputs * 4 * hidden)), r(static_cast<size_t>(hidden * 4 * hidden));
-  for (size_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(i * 7 % 31 - 15);
-  for (size_t i = 0; i < r.size(); ++i) r[i] = static_cast<int8_t>(i * 11 % 29 - 14);
-  const Tensors weights = {{"w", chars({1, inputs, 8}, w)},
-                           {"r", chars({1, hidden, 8}, r)},
-                           {"b", random({1, 16})},
-                           {"ws", floats({1}, {0.05f})},
-                           {"wz", chars({1}, {3})},
-                           {"rs", floats({1, 8}, {.1f, .2f, .1f, .2f, .1f, .2f, .1f, .2f})},
-                           {"rz", chars({1, 8}, std::vector<int8_t>(8, 1))}};
-  const Tensors x = {{"x", random({4, 2, inputs})}};
-  const Attributes size = {{"hidden_size", hidden}};
+// Numbers as DynamicQuantizeLinear rounds them: with one scale from the range of all.
+std::vector<double> rounded(const std::vector<double>& x) {
+  const auto low = static_cast<float>(std::min(0.0, *std::min_element(x.begin(), x.end())));
+  const auto high = static_cast<float>(std::max(0.0, *std::max_element(x.begin(), x.end())));
+  const float scale = high == low ? 1 : (high - low) / 255;
+  const double zero = std::nearbyint(-low / scale);
+  std::vector<double> result;
+  for (const double v : x) {
+    const double q = std::clamp(std::nearbyint(static_cast<float>(v) / scale) + zero, 0.0, 255.0);
+    result.push_back((q - zero) * scale);
+  }
+  return result;
+}
+
+// Weights [rows, 4 * hidden] of bytes.
+struct ByteWeights {
+  std::vector<int8_t> q;
+  std::vector<float> scale;
+  std::vector<int8_t> zero;
+  int64_t columns;
+
+  double at(int64_t row, int64_t column) const {
+    const auto i = static_cast<size_t>(scale.size() == 1 ? 0 : column);
+    return (q[static_cast<size_t>(row * columns + column)] - zero[i]) * static_cast<double>(scale[i]);
+  }
+};
+
+// As ONNX Runtime: the input is rounded at once, up to the end of the longest sequence, and the state of all sequences
+// in each step.
+TEST(QuantisedByMicrosoft, LstmRoundsTheOperandsOfItsProducts) {
+  constexpr int32_t length = 3;
+  const int64_t steps = 4, batch = 2, hidden = 2, inputs = 3, columns = 4 * hidden;
+  ByteWeights w{{}, {0.05f}, {3}, columns}, r{{}, {}, std::vector<int8_t>(8, 1), columns};
+  for (int64_t i = 0; i < inputs * columns; ++i) w.q.push_back(static_cast<int8_t>(i * 7 % 31 - 15));
+  for (int64_t i = 0; i < hidden * columns; ++i) r.q.push_back(static_cast<int8_t>(i * 11 % 29 - 14));
+  for (int64_t i = 0; i < columns; ++i) r.scale.push_back(i % 2 == 0 ? .1f : .2f);
+  Tensor x = random({steps, batch, inputs});
+  const Tensor bias = random({1, 2 * columns});
+  const int64_t used = length * batch * inputs;
+  for (float& rest : x.mutable_values<float>().subspan(used)) rest = 100;
+  const Tensors weights = {{"w", chars({1, inputs, columns}, w.q)},
+                           {"r", chars({1, hidden, columns}, r.q)},
+                           {"b", bias},
+                           {"ws", floats({1}, w.scale)},
+                           {"wz", chars({1}, w.zero)},
+                           {"lengths", ints({batch}, {length, length})},
+                           {"rs", floats({1, columns}, r.scale)},
+                           {"rz", chars({1, columns}, r.zero)}};
   const Arrays fused =
-      run({microsoft("DynamicQuantizeLSTM", {"x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"},
-                     {"y", "h", "c"}, size)},
-          x, {"y", "h", "c"}, weights);
-  Tensors all = weights;
-  all["ws1"] = floats({}, {0.05f});
-  all["wz1"] = chars({}, {3});
-  all["rs1"] = floats({8}, {.1f, .2f, .1f, .2f, .1f, .2f, .1f, .2f});
-  all["rz1"] = chars({8}, std::vector<int8_t>(8, 1));
-  const Attributes swap = {{"perm", std::vector<int64_t>{0, 2, 1}}};
-  const Arrays apart = run({{"DequantizeLinear", {"w", "ws1", "wz1"}, {"wr"}},
-                            {"Transpose", {"wr"}, {"wt"}, swap},
-                            {"DequantizeLinear", {"r", "rs1", "rz1"}, {"rr"}, {{"axis", int64_t{2}}}},
-                            {"Transpose", {"rr"}, {"rt"}, swap},
-                            {"LSTM", {"x", "wt", "rt", "b"}, {"y", "h", "c"}, size}},
-                           x, {"y", "h", "c"}, all);
-  for (const char* name : {"y", "h", "c"}) expect_near(fused.at(name), apart.at(name));
+      run({microsoft("DynamicQuantizeLSTM", {"x", "w", "r", "b", "lengths", "", "", "", "ws", "wz", "rs", "rz"},
+                     {"y", "h", "c"}, {{"hidden_size", hidden}})},
+          {{"x", x}}, {"y", "h", "c"}, weights);
+
+  const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  const std::vector<double> all = rounded({x.values<float>().begin(), x.values<float>().begin() + used});
+  std::vector<double> h(batch * hidden), c(batch * hidden), y;
+  for (int64_t t = 0; t < length; ++t) {
+    const std::vector<double> before = rounded(h);
+    for (int64_t row = 0; row < batch; ++row) {
+      std::vector<double> sums;
+      for (int64_t n = 0; n < columns; ++n) {
+        double sum = bias.values<float>()[n] + bias.values<float>()[columns + n];
+        for (int64_t k = 0; k < inputs; ++k) sum += all[(t * batch + row) * inputs + k] * w.at(k, n);
+        for (int64_t k = 0; k < hidden; ++k) sum += before[row * hidden + k] * r.at(k, n);
+        sums.push_back(sum);
+      }
+      for (int64_t u = 0; u < hidden; ++u) {
+        double& cell = c[row * hidden + u];
+        cell = sigmoid(sums[2 * hidden + u]) * cell + sigmoid(sums[u]) * std::tanh(sums[3 * hidden + u]);
+        h[row * hidden + u] = sigmoid(sums[hidden + u]) * std::tanh(cell);
+      }
+    }
+    y.insert(y.end(), h.begin(), h.end());
+  }
+  y.resize(steps * batch * hidden);
+  using ::testing::DoubleNear, ::testing::Pointwise;
+  EXPECT_THAT(fused.at("y").f(), Pointwise(DoubleNear(1e-6), y));
+  EXPECT_THAT(fused.at("h").f(), Pointwise(DoubleNear(1e-6), h));
+  EXPECT_THAT(fused.at("c").f(), Pointwise(DoubleNear(1e-6), c));
 }
 
 TEST(MicrosoftNorms, GroupsOfChannelsThatAreLast) {

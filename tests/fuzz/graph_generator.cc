@@ -8,6 +8,7 @@
 
 #include "ir/builder.h"
 #include "ir/reference/eval.h"
+#include "tests/fuzz/generator_quantised.h"
 #include "tests/fuzz/generator_state.h"
 
 namespace heddle::fuzz {
@@ -316,6 +317,31 @@ const std::vector<Move>& moves() {
   return all;
 }
 
+const std::vector<Move>& quantised_moves() {
+  static const std::vector<Move> all = {
+      {8, Op::kRound, add_quantisation},
+      {6, Op::kCast, add_dequantisation},
+      {14, Op::kDot, add_dequantised_dot},
+      {14, Op::kConv, add_dequantised_conv},
+      {6, Op::kDot, add_integer_dot},
+      {6, Op::kConv, add_integer_conv},
+      {6, Op::kDot, add_dynamic_dot},
+      {6, Op::kDot, add_dot_of_few_bits},
+      {6, Op::kAdd, add_residual},
+      {6, Op::kWindowReduce, add_pool_of_bytes},
+      {2, Op::kLoop, add_loop_of_bytes},
+      {3, Op::kAdd, add_binary},
+      {2, Op::kExp, add_unary},
+      {3, Op::kReshape, add_reshape},
+      {3, Op::kTranspose, add_transpose},
+      {2, Op::kSlice, add_slice},
+      {2, Op::kPad, add_pad},
+      {2, Op::kConcat, add_concat},
+      {1, Op::kGather, add_gather},
+  };
+  return all;
+}
+
 // Every value that nothing reads becomes an output, and now and then one that is read.
 void choose_outputs(State& s, int64_t most, double chance_of_read) {
   const auto readers = ir::users(s.graph());
@@ -336,7 +362,9 @@ Case generate_case(uint64_t seed, const GeneratorOptions& options) {
   State s(seed, options);
   std::vector<const Move*> enabled;
   int total = 0;
-  for (const Move& move : options.memory_bound ? memory_bound_moves() : moves()) {
+  for (const Move& move : options.quantised      ? quantised_moves()
+                          : options.memory_bound ? memory_bound_moves()
+                                                 : moves()) {
     const bool elementwise = move.run == add_binary || move.run == add_unary;
     if (!elementwise && !s.allows(move.guard)) continue;
     enabled.push_back(&move);

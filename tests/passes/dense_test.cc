@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <random>
 
 #include "ir/reference/eval.h"
@@ -134,6 +135,40 @@ TEST(Dense, ReversalsAndPaddingAreThoseOfTheReference) {
     for (int64_t i = 0; i < r.size(); ++i) ASSERT_EQ(ir::real_at(r, i), ir::real_at(ir::to_tensor(expected[0]), i));
     ASSERT_EQ(p.shape(), expected[1].shape);
     for (int64_t i = 0; i < p.size(); ++i) ASSERT_EQ(ir::real_at(p, i), ir::real_at(ir::to_tensor(expected[1]), i));
+  }
+}
+
+// Column sums of weights, which become corrections of products of bytes.
+TEST(Dense, ArithmeticOfIntegersIsThatOfTheReference) {
+  const ir::Graph graph = ir::parse(R"(graph(%x: u8[5,6,7], %z: i32[5,6,7]) {
+    %w = cast(%x) {to = i32}
+    %d = sub(%w, %z)
+    %m = mul(%d, %w)
+    %a = add(%m, %z)
+    %b = cast(%a) {to = i8}
+    %n = cast(%a) {to = i16}
+    %first = reduce(%a) {kind = "sum", dims = [0]}
+    %middle = reduce(%a) {kind = "sum", dims = [1]}
+    %last = reduce(%a) {kind = "sum", dims = [1,2]}
+    return "b" = %b, "n" = %n, "first" = %first, "middle" = %middle, "last" = %last
+  })");
+  const std::vector<Tensor> inputs = {random_tensor(DType::kU8, {5, 6, 7}, 7),
+                                      random_tensor(DType::kI32, {5, 6, 7}, 8)};
+  std::map<ir::ValueId, Tensor> values;
+  for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i].value] = inputs[i];
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op == ir::Op::kParameter) continue;
+    std::vector<Tensor> operands;
+    for (const ir::ValueId v : node.inputs) operands.push_back(values.at(v));
+    const std::optional<Tensor> made = evaluate_dense(node, operands);
+    ASSERT_TRUE(made) << to_string(node.op);
+    values[node.outputs[0]] = *made;
+  }
+  const auto expected = ir::evaluate(graph, std::vector{ir::to_array(inputs[0]), ir::to_array(inputs[1])});
+  for (size_t o = 0; o < expected.size(); ++o) {
+    const ir::Array actual = ir::to_array(values.at(graph.outputs()[o].value));
+    EXPECT_EQ(actual.shape, expected[o].shape);
+    EXPECT_EQ(actual.i(), expected[o].i()) << graph.outputs()[o].name;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "testing.h"
+#include "tile/kernel/cpu/words.h"
 #include "tile/op/arith.h"
 #include "tile/op/gather.h"
 
@@ -315,8 +316,8 @@ void check_wrapped(std::vector<int64_t> values, int64_t extent) {
 }
 
 TEST(Vec, PositionsWrapAndClamp) {
-  const std::vector<int64_t> values = {0, 1, -1, 99, 100, -100, -101, 127, -128, 200, INT32_MAX, INT32_MIN, INT64_MAX,
-                                       INT64_MIN};
+  const std::vector<int64_t> values = {0,   1,    -1,  99,        100,       -100,      -101,
+                                       127, -128, 200, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
   for (const int64_t extent : {1, 100, 1000}) {
     check_wrapped<int64_t>(values, extent);
     check_wrapped<int32_t>(values, extent);
@@ -325,6 +326,36 @@ TEST(Vec, PositionsWrapAndClamp) {
     check_wrapped<uint32_t>(values, extent);
     check_wrapped<uint64_t>(values, extent);
   }
+}
+
+// Exact, also where instructions for sums of 16 bits would saturate.
+template <int W>
+void check_words() {
+  std::mt19937 random(5);
+  for (int run = 0; run < 200; ++run) {
+    int32_t a[W], b[W], sum[W], shorts[W], bytes[W];
+    for (int i = 0; i < W; ++i) {
+      a[i] = run == 0 ? -1 : int32_t(random());
+      b[i] = run == 0 ? int32_t(0x7f7f7f7f) : int32_t(random());
+      sum[i] = int32_t(random());
+    }
+    store(shorts, multiply_words<short_pair>(load<W>(a), load<W>(b), load<W>(sum)));
+    store(bytes, multiply_words<byte_quad>(load<W>(a), load<W>(b), load<W>(sum)));
+    for (int i = 0; i < W; ++i) {
+      uint32_t of_shorts = uint32_t(sum[i]), of_bytes = uint32_t(sum[i]);
+      for (int k = 0; k < 2; ++k) of_shorts += uint32_t(int16_t(a[i] >> 16 * k) * int16_t(b[i] >> 16 * k));
+      for (int k = 0; k < 4; ++k) of_bytes += uint32_t(uint8_t(a[i] >> 8 * k) * int8_t(b[i] >> 8 * k));
+      EXPECT_EQ(shorts[i], int32_t(of_shorts)) << W << " lanes, lane " << i;
+      EXPECT_EQ(bytes[i], int32_t(of_bytes)) << W << " lanes, lane " << i;
+    }
+  }
+}
+
+TEST(Vec, SumsOfProductsOfWordsAreExact) {
+  check_words<4>();
+  check_words<8>();
+  check_words<16>();
+  check_words<32>();
 }
 
 }  // namespace

@@ -108,15 +108,16 @@ constexpr int64_t packed_shift(int64_t k, int64_t bits) {
 // How gemm_packed() reads the packed operand, and its scratch memory.
 struct PackedShape {
   int64_t bits = 0, block = 0;  // `block` neighbours along k share a scale: all of k, or a multiple of a word
-  bool rounds = false;          // A is rounded to bytes, with a scale for each block of a row
+  // A is rounded to integers with a scale for each block of a row: digits of 8 bits. 0: A stays in floats.
+  int digits = 0;
 
   constexpr int64_t words(int64_t k) const { return (k + packed_per_word(bits) - 1) / packed_per_word(bits); }
   constexpr int64_t blocks(int64_t k) const { return (k + block - 1) / block; }
-  // Bytes of a row of A that is rounded: its bytes, and two numbers for each block.
+  // Bytes of the digits of one place in a row.
   constexpr int64_t integer_bytes(int64_t k) const { return (words(k) * packed_per_word(bits) + 63) / 64 * 64; }
-  constexpr int64_t factor_bytes(int64_t k) const { return (4 * blocks(k) + 63) / 64 * 64; }
+  // For each block a scale, a sum and a sum of each digit; a flag for each row.
   constexpr int64_t scratch_bytes(int64_t rows, int64_t k) const {
-    return rounds ? rows * (integer_bytes(k) + 2 * factor_bytes(k)) : 0;
+    return digits == 0 ? 0 : rows * (digits * integer_bytes(k) + 4 * (2 + digits) * blocks(k) + 1);
   }
 };
 

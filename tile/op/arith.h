@@ -89,19 +89,25 @@ TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
   });
 }
 
+// The nearest number that To, an integer type of 8 or 16 bits, can hold if `a` is an integer; NaN becomes 0.
+template <typename To, int W>
+TILE_INLINE vec<float, W> saturated(vec<float, W> a) {
+  constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
+  constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
+  const vec<float, W> least = splat<W>(low), most = splat<W>(high);
+  vec<float, W> inside = select(a > least, a, least);
+  inside = select(inside < most, inside, most);
+  if constexpr (is_signed<To>) inside = select(is_nan(a), zero<float, W>(), inside);
+  return inside;
+}
+
 // Casts with the rules of the IR's primitive. From float to integer, the value is truncated and saturated, and NaN
 // becomes 0. Other casts are those of convert().
 template <typename To, typename T, int W>
 TILE_INLINE vec<To, W> cast(vec<T, W> a) {
   if constexpr (is_same<T, float> && !is_float<To> && sizeof(To) < 4 && W > 1) {
     // The type's numbers are floats: both bounds are applied before the conversion.
-    constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
-    constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
-    const vec<float, W> least = splat<W>(low), most = splat<W>(high);
-    vec<float, W> inside = select(a > least, a, least);
-    inside = select(inside < most, inside, most);
-    if constexpr (is_signed<To>) inside = select(is_nan(a), zero<float, W>(), inside);
-    return convert<To>(convert<int32_t>(inside));
+    return convert<To>(convert<int32_t>(saturated<To>(a)));
   } else if constexpr (is_float<T> && !is_float<To>) {
     constexpr int bits = 8 * sizeof(To);
     constexpr T low = is_signed<To> ? -T(uint64_t(1) << (bits - 1)) : T(0);

@@ -308,15 +308,27 @@ nlohmann::json aliases_json(const CompileReport& report) {
   return aliases;
 }
 
+std::string_view form_name(passes::QuantisedProduct::Form form) {
+  using Form = passes::QuantisedProduct::Form;
+  return form == Form::kFloats ? "floats" : form == Form::kIntegers ? "integers" : "packed weights";
+}
+
 }  // namespace
 
 nlohmann::json json_of(const CompileReport& report) {
   nlohmann::json groups = nlohmann::json::array(), decisions = nlohmann::json::array(),
-                 stages = nlohmann::json::array();
+                 stages = nlohmann::json::array(), quantised = nlohmann::json::array();
   const driver::KernelTimes times(report);
   for (const GroupReport& group : report.groups) groups.push_back(to_json(group, times));
   for (const ir::Decision& d : report.decisions) {
     decisions.push_back({{"fused", d.yes}, {"rule", d.rule}, {"what", d.what}, {"reason", d.reason}});
+  }
+  for (const passes::QuantisedProduct& p : report.quantised) {
+    quantised.push_back({{"what", p.what},
+                         {"form", form_name(p.form)},
+                         {"bits", p.bits},
+                         {"reason", p.reason},
+                         {"saved_bytes", p.saved_bytes}});
   }
   for (const driver::StageTime& stage : report.stages) {
     stages.push_back({{"stage", stage.stage}, {"seconds", stage.seconds}});
@@ -341,6 +353,7 @@ nlohmann::json json_of(const CompileReport& report) {
           {"aliases", aliases_json(report)},
           {"groups", std::move(groups)},
           {"decisions", std::move(decisions)},
+          {"quantised", std::move(quantised)},
           {"stages", std::move(stages)}};
 }
 

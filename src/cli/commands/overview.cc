@@ -180,6 +180,31 @@ void print_held_back(const CompileReport& report, const Overview& o) {
   if (const std::string text = refused(report); room && !text.empty()) say(text);
 }
 
+// How products of quantised operands are computed, and the bytes of weights that this saves.
+void print_quantised(const CompileReport& report) {
+  using Form = passes::QuantisedProduct::Form;
+  std::map<std::pair<Form, int64_t>, size_t> counts;
+  std::map<std::string, std::pair<size_t, std::string>> reasons;  // and an example
+  int64_t saved = 0;
+  for (const passes::QuantisedProduct& product : report.quantised) {
+    ++counts[{product.form, product.bits}];
+    saved += product.saved_bytes;
+    if (product.form == Form::kFloats) ++reasons.try_emplace(product.reason, 0, product.what).first->second.first;
+  }
+  if (counts.empty()) return;
+  std::vector<std::string> parts;
+  for (const auto& [key, count] : counts) {
+    const auto& [form, bits] = key;
+    if (form == Form::kIntegers) parts.push_back(fmt::format("{} in {} bits", plural(count, "product"), bits));
+    if (form == Form::kPacked) parts.push_back(fmt::format("{} with weights of {} bits", count, bits));
+  }
+  if (saved > 0) parts.push_back(fmt::format("weights are {} smaller", human_bytes(static_cast<double>(saved))));
+  for (const auto& [reason, some] : reasons) {
+    parts.push_back(fmt::format("{} in floats because {}: {}", some.first, reason, some.second));
+  }
+  print_line(fmt::format("quantised    {}", printable(fmt::format("{}", fmt::join(parts, ", ")))));
+}
+
 // Whether products are of f32 that a narrower type could stand in for.
 bool multiplies_f32(const CompileReport& report) {
   return std::any_of(report.groups.begin(), report.groups.end(), [](const GroupReport& group) {
@@ -224,6 +249,7 @@ void print_overview(const CompileReport& report) {
   print_fused(report, o);
   print_time(o);
   print_held_back(report, o);
+  print_quantised(report);
   print_line(fmt::format("memory       weights {}, intermediate values {}",
                          human_bytes(static_cast<double>(report.constant_bytes)),
                          human_bytes(static_cast<double>(report.arena_bytes))));

@@ -28,4 +28,9 @@ struct ShortForm {
 std::optional<ShortForm> short_form_of(const schedule::ExprPool& pool, schedule::ExprId id, bool fast,
                                        std::optional<schedule::ExprId> rounded);
 
+// The short form of a cast of quantised numbers that are used where they are computed: from an integral f32 that is
+// saturated to 8 bits and then widened again, perhaps with a zero point added. Narrow vectors cost more than the
+// bounds.
+std::optional<ShortForm> widened_byte_form_of(const schedule::ExprPool& pool, schedule::ExprId id);
+
 }  // namespace heddle::codegen

@@ -261,6 +261,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
     report.stages.push_back({"pass " + std::string(pass.name), pass.seconds});
   };
   passes::PassContext context = pass_context(settings);
+  context.quantised = &report.quantised;
   if (is_variant) {
     pipeline.verify = false;  // it takes a tenth of the time, and the model's first shape was verified
     session.constants.next_plan();

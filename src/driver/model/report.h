@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/group.h"
+#include "passes/quantized/quantized_products.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/scheme.h"
 #include "target/cuda_launch.h"
@@ -89,6 +90,7 @@ struct CompileReport {
   size_t distinct_kernels = 0;
   std::vector<GroupReport> groups;
   std::vector<ir::Decision> decisions;
+  passes::QuantisedProducts quantised;
   std::vector<AliasReport> aliases;
   int64_t arena_bytes = 0, constant_bytes = 0;
   bool has_guess = false;            // some extents were guessed; the first remark says so

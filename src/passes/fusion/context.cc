@@ -54,13 +54,7 @@ void FusionContext::classify() {
 }
 
 std::string FusionContext::describe(NodeId id) const {
-  const ir::Node& node = graph.node(id);
-  std::string text(to_string(node.op));
-  for (size_t i = 0; i < node.origins.size() && i < 2; ++i) {
-    text += (i == 0 ? " (" : ", ") + graph.origin(node.origins[i]).node;
-  }
-  if (node.origins.size() > 2) text += ", ...";
-  return node.origins.empty() ? text : text + ")";
+  return ir::text_of_node(graph, graph.node(id));
 }
 
 const ir::Decision& FusionContext::decide(bool yes, std::string_view rule, NodeId what, NodeId into,

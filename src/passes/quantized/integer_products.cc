@@ -1,7 +1,10 @@
 #include "passes/quantized/integer_products.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "ir/group.h"
 #include "passes/quantized/dequantized.h"
 #include "passes/quantized/requantized.h"
 
@@ -24,9 +27,12 @@ class IntegerProduct {
   IntegerProduct(ir::Rewriter& rewriter, DequantizedFinder& finder, const Node& node, const Target& target)
       : r_(rewriter), finder_(finder), node_(node), target_(target), b_(finder.builder()) {}
 
-  // The product in integers. nullopt if it is not one of dequantised operands.
-  std::optional<ValueId> run() {
-    if (!find_sides() || !is_supported()) return std::nullopt;
+  // The product in integers. nullopt if it is not one of dequantised operands, or stays in floats.
+  std::optional<ValueId> run(QuantisedProducts* products) {
+    const bool found = find_sides();
+    const std::string obstacle = found ? this->obstacle() : "one operand is not quantised";
+    if (products != nullptr && (is_dequantised_[0] || is_dequantised_[1])) report(*products, obstacle);
+    if (!obstacle.empty()) return std::nullopt;
     const ValueId sums = by_bytes() ? of_bytes() : of_shorts();
     return scaled(sums);
   }
@@ -37,12 +43,16 @@ class IntegerProduct {
   DType result_type() const { return r_.source().dtype(node_.outputs[0]); }
 
   bool find_sides() {
+    bool all = true;
     for (size_t i = 0; i < 2; ++i) {
       const auto found = finder_.find(r_(node_.inputs[i]));
-      if (!found) return false;
+      all = all && found;
+      if (!found) continue;
+      is_dequantised_[i] = found->scale.has_value();
       sides_[i].operand = *found;
       sides_[i].constant = finder_.is_constant(found->q);
     }
+    if (!all) return false;
     if (is_conv()) {
       place_conv();
     } else {
@@ -88,17 +98,35 @@ class IntegerProduct {
     return !p || p->is_scalar() || side.place[static_cast<size_t>(p->dim)] >= 0;
   }
 
-  bool is_supported() const {
+  // Why the product of two dequantised operands stays in floats; empty if it does not.
+  std::string obstacle() {
     const bool integers = result_type() == DType::kI32;
-    if (!integers && (result_type() != DType::kF32 || terms() > kMostSummed)) return false;
-    if (sides_[0].constant && sides_[1].constant) return false;
+    if (!integers && result_type() != DType::kF32) return fmt::format("its result is {}", to_string(result_type()));
+    if (!integers && terms() > kMostSummed) return fmt::format("32 bits do not hold sums of {} products", terms());
+    if (sides_[0].constant && sides_[1].constant) return "both operands are constant";
     for (const Side& side : sides_) {
-      if (!is_per_result(side, side.operand.scale) || (integers && side.operand.scale)) return false;
+      if (!is_per_result(side, side.operand.scale)) return "a scale changes along the sum";
+      if (integers && side.operand.scale) return "its result is i32";
     }
+    if (is_conv() && !target_.multiplies_shorts()) return "the target has no convolutions of integers";
     // Filters are packed ahead.
-    const bool packs = sides_[1].constant && !node_.attrs.has("filters");
-    if (is_conv() && (!packs || !target_.multiplies_shorts())) return false;
-    return by_bytes() || target_.multiplies_shorts();
+    if (is_conv() && (!sides_[1].constant || node_.attrs.has("filters"))) return "its filters are not constant";
+    if (!by_bytes() && !target_.multiplies_shorts()) return "a zero point changes along the sum";
+    return "";
+  }
+
+  void report(QuantisedProducts& products, const std::string& obstacle) {
+    using Form = QuantisedProduct::Form;
+    QuantisedProduct product{ir::text_of_node(r_.source(), node_)};
+    if (!obstacle.empty()) {
+      product.reason = obstacle;
+    } else {
+      product.form = Form::kIntegers, product.bits = by_bytes() ? 8 : 16;
+      for (const Side& side : sides_) {
+        if (side.constant) product.saved_bytes += element_count(b_.shape(side.operand.q)) * (32 - product.bits) / 8;
+      }
+    }
+    add_product(products, std::move(product));
   }
 
   bool pads() const {
@@ -108,17 +136,24 @@ class IntegerProduct {
   }
 
   // Whether zero points can be corrections of the sums.
-  bool by_bytes() const {
+  bool by_bytes() {
     if (!target_.multiplies_bytes()) return false;
     for (const Side& side : sides_) {
       if (!is_per_result(side, side.operand.zero)) return false;
     }
     if (!is_conv()) return true;
-    if (sides_[1].operand.zero) return false;
+    if (!filters_are_centred()) return false;
     const auto negative = [](const Ints& list) { return *std::min_element(list.begin(), list.end()) < 0; };
     const Ints& spread = node_.attrs.ints("lhs_dilations");
     const bool spreads = std::any_of(spread.begin(), spread.end(), [](int64_t s) { return s != 1; });
     return !spreads && !negative(node_.attrs.ints("low")) && !negative(node_.attrs.ints("high"));
+  }
+
+  // Whether filters have no zero point as signed bytes: its correction would be a sum for each window.
+  bool filters_are_centred() {
+    const Dequantized& filters = sides_[1].operand;
+    if (b_.dtype(filters.q) == DType::kI8) return !filters.zero;
+    return filters.zero && finder_.equal(filters.zero, QuantParameter{b_.scalar(DType::kI32, 128), -1});
   }
 
   // q as another type of byte, with its zero point.
@@ -227,6 +262,7 @@ class IntegerProduct {
   const Target& target_;
   ir::Builder b_;
   Side sides_[2];
+  bool is_dequantised_[2] = {false, false};
 };
 
 }  // namespace
@@ -236,7 +272,8 @@ ir::Graph integer_products(const ir::Graph& graph, const PassContext& context) {
   DequantizedFinder finder(rewriter);
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     std::optional<ValueId> result;
-    if (node.op == Op::kDot || node.op == Op::kConv) result = IntegerProduct(r, finder, node, context.target).run();
+    if (node.op == Op::kDot || node.op == Op::kConv)
+      result = IntegerProduct(r, finder, node, context.target).run(context.quantised);
     if (node.op == Op::kCast) result = requantized(finder, r, node, context.target);
     if (node.op == Op::kMul && context.target.multiplies_shorts() && !context.target.multiplies_bytes()) {
       result = dequantized_from_shorts(finder, r, node);

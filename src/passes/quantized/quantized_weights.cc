@@ -1,12 +1,14 @@
 #include "passes/quantized/quantized_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
 
 #include "base/divide.h"
 #include "ir/builder.h"
+#include "ir/group.h"
 #include "ir/packed_words.h"
 #include "ir/reference/eval.h"
 #include "ir/reference/scalar.h"
@@ -91,12 +93,28 @@ ValueId behind_casts(const Graph& graph, ValueId v) {
   return v;
 }
 
+bool is_movement(Op op) {
+  return op == Op::kBroadcast || op == Op::kReshape || op == Op::kTranspose || op == Op::kSlice;
+}
+
+// The nodes that move data between `v` and what computes it, the last one first. `v` becomes the value that is moved.
+std::vector<const Node*> movements(const Graph& graph, ValueId& v) {
+  std::vector<const Node*> chain;
+  for (const Node* node = &graph.producer(v); is_movement(node->op); node = &graph.producer(v)) {
+    chain.push_back(node);
+    v = node->inputs[0];
+  }
+  return chain;
+}
+
 class Matcher {
  public:
   explicit Matcher(const Graph& graph) : graph_(graph), constants_(graph) {}
 
-  // The weights that the multiplication `node` computes.
-  std::optional<Weights> match(const Node& node) {
+  // The weights that `v` is: a multiplication, or parts of its result that were moved.
+  std::optional<Weights> match(ValueId v) {
+    moved_ = movements(graph_, v);
+    const Node& node = graph_.producer(v);
     for (const size_t side : {size_t{0}, size_t{1}}) {
       std::optional<Shared> scale = shared(node.inputs[1 - side]);
       if (!scale || !is_float(graph_.dtype(node.inputs[1 - side]))) continue;
@@ -124,9 +142,12 @@ class Matcher {
 
   bool set_integers(ValueId v, Weights& weights) {
     v = behind_casts(graph_, v);
-    if (!is_int(graph_.dtype(v)) || size_of(graph_.dtype(v)) != 1 || graph_.shape(v).size() != 2) return false;
+    if (!is_int(graph_.dtype(v)) || size_of(graph_.dtype(v)) != 1) return false;
     std::optional<Tensor> integers = constants_.value_of(v);
-    if (!integers) return false;
+    for (size_t i = moved_.size(); i-- > 0 && integers;) {
+      integers = evaluate_dense(*moved_[i], std::array{std::move(*integers)});
+    }
+    if (!integers || integers->shape().size() != 2) return false;
     weights.integers = std::move(*integers);
     return true;
   }
@@ -141,19 +162,19 @@ class Matcher {
     return {static_cast<const uint8_t*>(tensor.data()), static_cast<size_t>(tensor.size())};
   }
 
-  // The layout ops and casts between a constant and `v`.
+  // The elements of a constant that `v`, once moved, consists of.
   std::optional<Shared> shared(ValueId v) {
     std::vector<const Node*> chain;
     for (;;) {
       const Node& node = graph_.producer(v);
-      const bool moves =
-          node.op == Op::kBroadcast || node.op == Op::kReshape || node.op == Op::kTranspose || node.op == Op::kSlice;
+      const bool moves = is_movement(node.op);
       if (!moves && node.op != Op::kCast) break;
       if (moves) chain.push_back(&node);
       if (node.op == Op::kCast && bits_of(graph_.dtype(v)) < bits_of(graph_.dtype(node.inputs[0]))) return std::nullopt;
       v = node.inputs[0];
     }
     std::optional<DigitView> view = DigitView::dense(graph_.shape(v));
+    chain.insert(chain.begin(), moved_.begin(), moved_.end());
     for (size_t i = chain.size(); i-- > 0 && view;) view = view->apply(*chain[i]);
     std::optional<Tensor> source = view ? constants_.value_of(v) : std::nullopt;
     if (!source) return std::nullopt;
@@ -162,6 +183,7 @@ class Matcher {
 
   const Graph& graph_;
   Constants constants_;
+  std::vector<const Node*> moved_;  // movements of the result of the multiplication, the last one first
 };
 
 // Emits a `dequantize` node for weights whose blocks run along dimension `along`.
@@ -179,6 +201,14 @@ class Packer {
   bool is_packable() const {
     return bits_ > 0 && k_ > 0 && rows_ > 0 &&
            (block_ == k_ || (block_ >= kLeastBlock && block_ % ir::integers_per_word(bits_) == 0));
+  }
+
+  QuantisedProduct product(std::string what) const {
+    if (!is_packable()) return {.what = std::move(what), .reason = "blocks of a scale are not whole words"};
+    return {.what = std::move(what),
+            .form = QuantisedProduct::Form::kPacked,
+            .bits = bits_,
+            .saved_bytes = k_ * rows_ * (32 - bits_) / 8 - 4 * rows_ * ceil_div(k_, block_)};
   }
 
   ValueId emit(ir::Rewriter& r, DType dtype) const {
@@ -284,10 +314,14 @@ class Packer {
   int64_t k_ = 0, rows_ = 0, block_ = 0, bits_ = 0, offset_ = 0;
 };
 
-// Finds the multiplications that products read as weights, perhaps behind casts and transposes, and the dimension of
-// each that is summed.
-std::map<ValueId, size_t> find_candidates(const Graph& graph) {
-  std::map<ValueId, size_t> found;
+// Finds the values that products read as weights, perhaps behind casts and transposes, and the dimension of each that
+// is summed. They are results of multiplications, perhaps moved.
+struct Candidate {
+  size_t along;
+  std::string product;  // the first that reads it
+};
+std::map<ValueId, Candidate> find_candidates(const Graph& graph) {
+  std::map<ValueId, Candidate> found;
   for (const Node& dot : graph.nodes()) {
     if (dot.op != Op::kDot) continue;
     for (const size_t side : {size_t{0}, size_t{1}}) {
@@ -305,7 +339,10 @@ std::map<ValueId, size_t> find_candidates(const Graph& graph) {
       }
       const DType dtype = graph.dtype(v);
       const bool is_narrow = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-      if (graph.producer(v).op == Op::kMul && is_narrow) found.emplace(v, along);
+      ValueId product = v;
+      movements(graph, product);
+      if (graph.producer(product).op == Op::kMul && is_narrow)
+        found.emplace(v, Candidate{along, ir::text_of_node(graph, dot)});
     }
   }
   return found;
@@ -313,16 +350,17 @@ std::map<ValueId, size_t> find_candidates(const Graph& graph) {
 
 }  // namespace
 
-ir::Graph quantized_weights(const Graph& graph, const PassContext&) {
-  const std::map<ValueId, size_t> candidates = find_candidates(graph);
+ir::Graph quantized_weights(const Graph& graph, const PassContext& context) {
+  const std::map<ValueId, Candidate> candidates = find_candidates(graph);
   if (candidates.empty()) return graph;
   Matcher matcher(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     const auto found = node.outputs.empty() ? candidates.end() : candidates.find(node.outputs[0]);
     if (found == candidates.end()) return std::nullopt;
-    const std::optional<Weights> weights = matcher.match(node);
+    const std::optional<Weights> weights = matcher.match(node.outputs[0]);
     if (!weights) return std::nullopt;
-    const Packer packer(*weights, found->second);
+    const Packer packer(*weights, found->second.along);
+    if (context.quantised != nullptr) add_product(*context.quantised, packer.product(found->second.product));
     if (!packer.is_packable()) return std::nullopt;
     return std::vector<ValueId>{packer.emit(r, graph.dtype(node.outputs[0]))};
   });

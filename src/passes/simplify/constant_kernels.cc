@@ -274,6 +274,80 @@ std::optional<Tensor> bits_of_bytes(Op op, std::span<const Tensor> x) {
   }
 }
 
+template <typename T, typename F>
+Tensor map_integers(const Tensor& x, const Tensor& y, F f) {
+  using U = std::make_unsigned_t<T>;
+  Tensor result = Tensor::unfilled(x.dtype(), x.shape());
+  const auto a = x.values<T>(), b = y.values<T>();
+  const auto out = result.mutable_values<T>();
+  for (size_t i = 0; i < a.size(); ++i) {
+    out[i] =
+        static_cast<T>(f(static_cast<uint32_t>(static_cast<U>(a[i])), static_cast<uint32_t>(static_cast<U>(b[i]))));
+  }
+  return result;
+}
+
+// Modulo the range of the type.
+template <typename T>
+std::optional<Tensor> arithmetic(Op op, std::span<const Tensor> x) {
+  switch (op) {
+    case Op::kAdd:
+      return map_integers<T>(x[0], x[1], [](uint32_t a, uint32_t b) { return a + b; });
+    case Op::kSub:
+      return map_integers<T>(x[0], x[1], [](uint32_t a, uint32_t b) { return a - b; });
+    case Op::kMul:
+      return map_integers<T>(x[0], x[1], [](uint32_t a, uint32_t b) { return a * b; });
+    default:
+      return std::nullopt;
+  }
+}
+
+template <typename From, typename To>
+Tensor converted_integers(const Tensor& x, DType to) {
+  Tensor result = Tensor::unfilled(to, x.shape());
+  const auto in = x.values<From>();
+  std::transform(in.begin(), in.end(), result.mutable_values<To>().begin(), [](From v) { return static_cast<To>(v); });
+  return result;
+}
+
+template <typename From>
+std::optional<Tensor> converted_integers(const Tensor& x, DType to) {
+  switch (to) {
+    case DType::kI8:
+      return converted_integers<From, int8_t>(x, to);
+    case DType::kU8:
+      return converted_integers<From, uint8_t>(x, to);
+    case DType::kI16:
+      return converted_integers<From, int16_t>(x, to);
+    case DType::kI32:
+      return converted_integers<From, int32_t>(x, to);
+    default:
+      return std::nullopt;
+  }
+}
+
+// Sums over neighbouring dimensions of i32, modulo its range.
+std::optional<Tensor> summed(const Tensor& x, const Ints& dims) {
+  if (x.dtype() != DType::kI32 || dims.empty()) return std::nullopt;
+  for (size_t i = 1; i < dims.size(); ++i) {
+    if (dims[i] != dims[i - 1] + 1) return std::nullopt;
+  }
+  const auto first = x.shape().begin() + dims.front(), last = x.shape().begin() + dims.back() + 1;
+  const int64_t outer = element_count({x.shape().begin(), first}), count = element_count({first, last});
+  const int64_t inner = element_count({last, x.shape().end()});
+  Shape shape(x.shape().begin(), first);
+  shape.insert(shape.end(), last, x.shape().end());
+  Tensor result(DType::kI32, shape);
+  const auto* in = reinterpret_cast<const uint32_t*>(x.values<int32_t>().data());
+  auto* out = reinterpret_cast<uint32_t*>(result.mutable_values<int32_t>().data());
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t k = 0; k < count; ++k, in += inner) {
+      for (int64_t i = 0; i < inner; ++i) out[o * inner + i] += in[i];
+    }
+  }
+  return result;
+}
+
 // Slices of data along `dim`. Nothing where an index is outside of it, or of a type that indices seldom have.
 std::optional<Tensor> gathered(const Tensor& data, const Tensor& indices, size_t dim) {
   if (indices.dtype() != DType::kI64 || data.dtype() == DType::kString) return std::nullopt;
@@ -344,7 +418,13 @@ std::optional<Tensor> converted(const Tensor& tensor, DType to) {
     release_pages(in, tensor.bytes());
     return result;
   }
-  if (to != DType::kF32) return std::nullopt;
+  if (to != DType::kF32) {
+    if (from == DType::kI8) return converted_integers<int8_t>(tensor, to);
+    if (from == DType::kU8) return converted_integers<uint8_t>(tensor, to);
+    if (from == DType::kI16) return converted_integers<int16_t>(tensor, to);
+    if (from == DType::kI32) return converted_integers<int32_t>(tensor, to);
+    return std::nullopt;
+  }
   const auto plain = [](auto v) { return static_cast<float>(v); };
   switch (from) {
     case DType::kBF16:
@@ -393,6 +473,9 @@ std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tenso
   if (node.op == Op::kCast) return converted(operands[0], node.attrs.dtype("to"));
   if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kF32) return arithmetic_f32(node.op, operands);
   if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kU8) return bits_of_bytes(node.op, operands);
+  if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kI32) return arithmetic<int32_t>(node.op, operands);
+  if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kI16) return arithmetic<int16_t>(node.op, operands);
+  if (node.op == Op::kReduce && node.attrs.text("kind") == "sum") return summed(operands[0], node.attrs.ints("dims"));
   return std::nullopt;
 }
 

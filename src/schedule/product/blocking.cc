@@ -101,7 +101,10 @@ Config block_packed(const GemmDesc& desc, const Target& target) {
   Config config;
   if (packed.in_registers) {
     const int64_t width = 2 * micro_limits(target).vector_bytes / static_cast<int64_t>(sizeof(float));
-    const int64_t most = std::min(packed.rounds_a ? kRowsOfBytes : kRows, micro_limits(target).rows);
+    // Each digit of a row has sums of its own in registers.
+    const int64_t rows_of_bytes =
+        packed.digits > 1 && target.cpu.isa < CpuIsa::kAvx512 ? kRowsOfBytes / 2 : kRowsOfBytes;
+    const int64_t most = std::min(packed.digits > 0 ? rows_of_bytes : kRows, micro_limits(target).rows);
     const tile::RowSplit rows = tile::split_rows(s.m, most);
     const int64_t block_panels = even_block(tile::panel_count(s.n, width), ceil_div(wanted_tasks(target), s.batches()));
     config = gemm_config(desc, DType::kF32, target, {rows.mr, width, std::max<int64_t>(rows.tiles, 1), block_panels});
@@ -114,7 +117,8 @@ Config block_packed(const GemmDesc& desc, const Target& target) {
       "weights of {} bits in blocks of {} are widened {}: {:.1f} MB are read instead of {:.1f} MB in f32{}; {}",
       packed.bits, packed.block, packed.in_registers ? "in registers" : "a part of a panel at a time",
       megabytes(elements * (static_cast<double>(packed.bits) + 32 / static_cast<double>(packed.block))),
-      megabytes(elements * 32), packed.rounds_a ? ", rows are rounded to 8 bits" : "", config.reason);
+      megabytes(elements * 32),
+      packed.digits == 0 ? "" : fmt::format(", rows are rounded to {} bits", 8 * packed.digits), config.reason);
   return config;
 }
 

@@ -150,6 +150,17 @@ class DotScheduler {
     return has_packed_weights(builder_, p_.b_view.value) ? &graph_.producer(p_.b_view.value) : nullptr;
   }
 
+  // PackedWeights::digits. Where bytes are multiplied by several instructions, three digits pay if the weights are
+  // bytes below 16 and are widened for few rows.
+  int digits_of_a(const PackedWeights& weights, const tile::GemmShape& shape) const {
+    constexpr int64_t kMostSummed = 1 << 15;  // products of bytes whose sum 32 bits hold
+    const Target& target = builder_.target();
+    const bool possible = target.cpu.isa >= CpuIsa::kAvx2 && std::min(weights.block, shape.k) <= kMostSummed;
+    if (weights.is_table || !possible) return 0;
+    if (node_.attrs.has("operand_bits")) return 1;
+    return target.multiplies_bytes() || (weights.bits <= 4 && shape.m <= kFewRows) ? 3 : 0;
+  }
+
   // Kernels read rows of the weights as columns of B. They widen to f32, and have tables of up to 16 numbers.
   void find_packed(GemmDesc& desc, DType compute_dtype, bool loops) {
     const ir::Node* node = packed_node();
@@ -168,9 +179,8 @@ class DotScheduler {
     packed.bits = attrs.integer("bits"), packed.block = attrs.integer("block"), packed.zero = attrs.integer("zero");
     packed.is_table = node->inputs.size() == 3 && graph_.shape(node->inputs[2]).size() == 1;
     if (packed.is_table && packed.bits > 4) return;
-    const CpuTarget& cpu = builder_.target().cpu;
-    packed.rounds_a = node_.attrs.has("operand_bits") && !packed.is_table && cpu.isa >= CpuIsa::kAvx2;
-    packed.in_registers = packed.rounds_a || desc.shape.m <= kFewRows;
+    packed.digits = digits_of_a(packed, desc.shape);
+    packed.in_registers = packed.digits > 0 || desc.shape.m <= kFewRows;
     desc.packed = packed;
   }
 

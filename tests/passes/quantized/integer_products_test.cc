@@ -149,6 +149,69 @@ TEST(IntegerProducts, Convolutions) {
   }
 }
 
+// Unsigned filters without a zero point have one as signed bytes.
+TEST(IntegerProducts, ConvolutionsWithUnsignedFilters) {
+  for (const bool has_zero : {false, true}) {
+    const std::string text =
+        fmt::format("graph g(%x: u8[1,4,6,6]) {{\n%w = constant {{value = {}}}\n{}{}",
+                    constant_of("u8", "5,4,3,3", 180, 6), dequantised("x", "u8", "1,4,6,6", -1, 1, true),
+                    dequantised("w", "u8", "5,4,3,3", -1, 1, has_zero)) +
+        R"(%y = conv(%xF, %wF) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"} : f32[1,5,6,6]
+      return "y" = %y
+    })";
+    for (const std::string& zero : {"{3}", "{128}"}) {
+      std::string with = text;
+      const size_t at = with.find("%wz = constant {value = u8[]{3}}");
+      if (at != std::string::npos) with.replace(with.find("{3}", at), 3, zero);
+      for (const bool vnni : {true, false}) {
+        const ir::Graph before = ir::parse(with), after = integers(before, vnni);
+        const bool in_bytes = vnni && has_zero && zero == "{128}";
+        EXPECT_EQ(count_of(after, ir::Op::kConv, in_bytes ? DType::kU8 : DType::kI16), 1) << with;
+        expect_same(before, after, 1e-6);
+      }
+    }
+  }
+}
+
+// What explain says of products that have quantised operands.
+TEST(IntegerProducts, SayHowTheyAreComputed) {
+  const auto products_of = [](const std::string& operands, const std::string& a, const std::string& w) {
+    const std::string text = operands + fmt::format(R"(
+      %y = dot({}, {}) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : f32[5,6]
+      return "y" = %y
+    }})",
+                                                    a, w);
+    QuantisedProducts products;
+    const Target target = target_of(true);
+    PassContext context{target, Precision::kF32};
+    context.quantised = &products;
+    run_passes(ir::parse(text), std::vector<std::string>{"integer_products", "quantized_weights"}, context);
+    return products;
+  };
+  const auto operands = [](int w_dim) {
+    return fmt::format("graph g(%x: u8[5,7], %f: f32[5,7]) {{\n%w = constant {{value = {}}}\n{}{}",
+                       constant_of("i8", "7,6", 42, 3), dequantised("x", "u8", "5,7", -1, 1, true),
+                       dequantised("w", "i8", "7,6", w_dim, w_dim == 0 ? 7 : 6, false));
+  };
+  using Form = QuantisedProduct::Form;
+  QuantisedProducts found = products_of(operands(1), "%xF", "%wF");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].form, Form::kIntegers);
+  EXPECT_EQ(found[0].bits, 8);
+  EXPECT_EQ(found[0].saved_bytes, 3 * 42);
+  found = products_of(operands(0), "%xF", "%wF");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].form, Form::kFloats);
+  EXPECT_EQ(found[0].reason, "a scale changes along the sum");
+  found = products_of(operands(1), "%f", "%wF");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].form, Form::kPacked);
+  EXPECT_EQ(found[0].saved_bytes, 3 * 42 - 4 * 6);
+  found = products_of(operands(0), "%f", "%wF");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].reason, "one operand is not quantised");
+}
+
 // A scale along the sum is no factor of the product.
 TEST(IntegerProducts, ScalesOfTermsStayFloats) {
   const std::string text =

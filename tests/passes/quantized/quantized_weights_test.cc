@@ -107,6 +107,29 @@ TEST(QuantizedWeights, BlocksMayRunAlongEitherDimension) {
   EXPECT_EQ(node->attrs.integer("block"), 16);
 }
 
+// Gates of a recurrence: a part of weights that were dequantised as a whole.
+TEST(QuantizedWeights, PartsOfWeightsArePackedAlone) {
+  ir::Graph after;
+  const ir::Node* node = packed_by_pass(fmt::format(R"(graph(%a: f32[2,5]) {{
+    %q = constant {{value = i8[2,12,5]{{{}}}}}
+    %s = constant {{value = f32[12]{{{}}}}}
+    %s1 = broadcast(%s) {{shape = [2,12,5], dims = [1]}}
+    %f = cast(%q) {{to = f32}}
+    %w = mul(%f, %s1)
+    %d = slice(%w) {{starts = [1,0,0], limits = [2,12,5], strides = [1,1,1]}}
+    %r = reshape(%d) {{shape = [12,5]}}
+    %g = slice(%r) {{starts = [4,0], limits = [8,5], strides = [1,1]}}
+    %t = transpose(%g) {{perm = [1,0]}}
+    %y = dot(%a, %t) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
+    return "y" = %y
+  }})",
+                                                    spread_list(120, 7, 100), spread_list(12, 3, 7)),
+                                        after);
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(after.shape(node->outputs[0]), (Shape{4, 5}));
+  EXPECT_EQ(node->attrs.integer("bits"), 8);
+}
+
 TEST(QuantizedWeights, OtherFormsStayAsTheyAre) {
   ir::Graph after;
   EXPECT_EQ(packed_by_pass(rows_of_blocks(16), after), nullptr);  // a scale for each element

@@ -177,6 +177,10 @@ TILE_INLINE vec<T, W> round_even(vec<T, W> a) {
   if constexpr (is_same<T, float> && W == 16) {
     return {__builtin_ia32_rndscaleps_mask(a.v, 8, a.v, uint16_t(-1), 4)};
   } else
+#elif TILE_AVX2
+  if constexpr (is_same<T, float> && W == 8) {
+    return {(typename vec<T, W>::native)__builtin_ia32_roundps256(a.v, 8)};
+  } else
 #endif
   {
     const vec<T, W> m = abs(a);

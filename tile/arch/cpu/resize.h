@@ -6,7 +6,7 @@
 
 namespace heddle::tile::detail {
 
-#if TILE_AVX2 && !(TILE_AVX512 && defined(__clang__))
+#if TILE_AVX2 && !defined(__clang__)
 #define TILE_RESIZES_INTS 1
 #else
 #define TILE_RESIZES_INTS 0

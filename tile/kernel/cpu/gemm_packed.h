@@ -13,8 +13,8 @@ namespace heddle::tile {
 enum class PackedZero { kNone, kBlocks, kTable };
 
 // Weights as panels of `nr` columns: words [panel][word][nr], scales and zero points [panel][block][nr]. S and Z are
-// the types in which scales and the third operand are stored.
-template <int kBits, PackedZero kZero, bool kRoundsA, typename S, typename Z>
+// the types in which scales and the third operand are stored. kDigitsA: PackedShape::digits.
+template <int kBits, PackedZero kZero, int kDigitsA, typename S, typename Z>
 struct PackedWeights {
   const uint32_t* words;
   const S* scales;
@@ -23,12 +23,14 @@ struct PackedWeights {
   int32_t zero;  // kNone: the zero point of all blocks
 
   static constexpr int bits = kBits;
-  static constexpr bool kRounds = kRoundsA && TILE_BYTE_DOT;
+  static constexpr int kDigits = TILE_BYTE_DOT ? kDigitsA : 0;
   static constexpr uint32_t kByteMask = ((1u << kBits) - 1) * 0x01010101u;
   static constexpr PackedZero zero_kind = kZero;
   static constexpr int kPerWord = int(packed_per_word(kBits));
   // The zero point that widening subtracts at no cost.
   static constexpr int kCentre = 1 << (kBits - 1);
+  // What products of bytes subtract from all weights: the zero point, or what is near those of all blocks.
+  int32_t common_zero() const { return kZero == PackedZero::kNone ? zero : kCentre; }
   // Registers that hold the table, or kCentre subtracted from each integer.
   static constexpr bool kLooksUp = kZero == PackedZero::kTable || (TILE_AVX512 && kBits == 4);
 
@@ -105,8 +107,8 @@ struct BlockScale {
 
 }  // namespace detail
 
-template <int kBits, PackedZero kZero, bool kRoundsA, typename S, typename Z>
-const float* PackedWeights<kBits, kZero, kRoundsA, S, Z>::panel(const GemmShape& s, int64_t, int64_t panel, int64_t nr,
+template <int kBits, PackedZero kZero, int kDigitsA, typename S, typename Z>
+const float* PackedWeights<kBits, kZero, kDigitsA, S, Z>::panel(const GemmShape& s, int64_t, int64_t panel, int64_t nr,
                                                                 Steps steps, float* scratch, int64_t& stride) const {
   constexpr int W = kLanes;
   stride = nr;
@@ -200,86 +202,98 @@ __attribute__((noinline)) void multiply_packed(const B& b, const PackedPanel& at
 
 #if TILE_BYTE_DOT
 
-// Rounds `count` floats to integers from -127 to 127 with one scale. Returns the scale, and the sum of the integers.
-struct Rounded {
-  float scale;
-  int32_t sum;
-};
-TILE_INLINE Rounded round_to_bytes(const float* a, int64_t count, int8_t* to) {
-  constexpr int W = kLanes;
-  vec<float, W> most = zero<float, W>();
-  for (int64_t i = 0; i < count; i += W) {
-    most = max(most, abs(count - i < W ? load_n<W>(a + i, count - i) : load<W>(a + i)));
-  }
-  const float largest = reduce_max(most), inverse = largest > 0 ? 127.0f / largest : 0.0f;
-  constexpr float kRound = 0x1.8p23f;  // the low bits of a sum with it are the nearest integer
-  const vec<int32_t, W> bias = bit_cast<int32_t>(splat<W>(kRound));
-  vec<int32_t, W> sum = zero<int32_t, W>();
-  for (int64_t i = 0; i < count; i += W) {
-    const auto x = count - i < W ? load_n<W>(a + i, count - i) : load<W>(a + i);
-    const auto q = bit_cast<int32_t>(fma(x, splat<W>(inverse), splat<W>(kRound))) - bias;
-    sum = sum + q;
-    if (count - i < W) {
-      store_n(to + i, convert<int8_t>(q), count - i);
-    } else {
-      store(to + i, convert<int8_t>(q));
-    }
-  }
-  return {largest / 127.0f, reduce_add(sum)};
-}
+// The integers of rows have base-256 digits from -128 to 127. The greatest integer is this one, or the next if the
+// scale is rounded down.
+template <int kDigits>
+inline constexpr float kMostRounded = kDigits == 1 ? 127 : 0x7f7f00;
 
-// Rows of A, rounded. Arrays have a row after another, `pitch` bytes and `blocks` numbers long. The zero points are
-// subtracted by one number for each block of a row: if they are all equal, it is the integer that a sum of products
-// starts from; else it is a float, the sum of the rounded block.
+// Rows of A as integers times a scale for each block. Arrays have a row after another: kDigits lines of `pitch` bytes,
+// the most significant digits first; `blocks` scales, sums of blocks, and kDigits sums of digits for each block.
+template <int kDigits>
 struct ByteRows {
   int8_t* bytes;
   float* factors;
-  union {
-    int32_t* starts;
-    float* sums;
-  };
+  float* sums;
+  int32_t* starts;    // what products start from: the sums of digits times an integer that all weights are less
+  bool* are_regular;  // by row: the scales of all blocks are normal numbers
   int64_t pitch, blocks;
+
+  const int8_t* row(int64_t i) const { return bytes + i * kDigits * pitch; }
 
   template <typename B>
   TILE_INLINE void round(const B& b, int64_t k, int64_t row, const float* a) const {
     int64_t block = row * blocks;
+    int8_t* to = bytes + row * kDigits * pitch;
+    bool regular = true;
     for (int64_t first = 0; first < k; first += b.shape.block, ++block) {
       const int64_t count = k - first < b.shape.block ? k - first : b.shape.block;
-      const Rounded rounded = round_to_bytes(a + first, count, bytes + row * pitch + first);
-      factors[block] = rounded.scale;
-      if constexpr (B::zero_kind == PackedZero::kNone) {
-        starts[block] = -b.zero * rounded.sum;
-      } else {
-        sums[block] = rounded.scale * float(rounded.sum);
+      int32_t digits[kDigits];
+      factors[block] = round_block(a + first, count, to + first, digits);
+      regular = regular && is_regular(factors[block]);
+      float sum = 0;
+      for (int d = 0; d < kDigits; ++d) {
+        starts[block * kDigits + d] = -b.common_zero() * digits[d];
+        sum = sum * 256.0f + float(digits[d]);
       }
+      sums[block] = factors[block] * sum;
     }
-    for (int64_t i = k; i < pitch; ++i) bytes[row * pitch + i] = 0;
+    for (int d = 0; d < kDigits; ++d) {
+      for (int64_t i = k; i < pitch; ++i) to[d * pitch + i] = 0;
+    }
+    are_regular[row] = regular;
+  }
+
+ private:
+  // Also true for a block of zeros. Its inverse and the factor are then in the range of normal numbers.
+  static bool is_regular(float factor) { return factor == 0.0f || (factor > 0x1p-100f && factor < 0x1p100f); }
+
+  // Returns the scale. Infinities and NaN count as numbers whose scale is not regular.
+  TILE_INLINE float round_block(const float* a, int64_t count, int8_t* to, int32_t* digit_sums) const {
+    constexpr int W = kLanes;
+    vec<int32_t, W> most = zero<int32_t, W>();  // of magnitudes, whose order is that of their bits
+    const auto at = [&](int64_t i) { return count - i < W ? load_n<W>(a + i, count - i) : load<W>(a + i); };
+    for (int64_t i = 0; i < count; i += W) most = max(most, bit_cast<int32_t>(abs(at(i))));
+    const float largest = __builtin_bit_cast(float, reduce_max(most)), factor = largest / kMostRounded<kDigits>;
+    const float inverse = factor != 0.0f && is_regular(factor) ? kMostRounded<kDigits> / largest : 0.0f;
+    vec<int32_t, W> sums[kDigits];
+    for (int d = 0; d < kDigits; ++d) sums[d] = zero<int32_t, W>();
+    for (int64_t i = 0; i < count; i += W) {
+      auto q = convert<int32_t>(round_even(at(i) * inverse));
+      static_for<kDigits>([&](auto least) __attribute__((always_inline)) {
+        constexpr int d = kDigits - 1 - least;
+        const auto digit = (q << 24) >> 24;
+        q = (q - digit) >> 8;
+        sums[d] = sums[d] + digit;
+        if (count - i < W) {
+          store_n(to + d * pitch + i, convert<int8_t>(digit), count - i);
+        } else {
+          store(to + d * pitch + i, convert<int8_t>(digit));
+        }
+      });
+    }
+    for (int d = 0; d < kDigits; ++d) digit_sums[d] = reduce_add(sums[d]);
+    return factor;
   }
 };
 
 // The same as multiply_packed(), for rows `row` to row + MR - 1 of `a`. The products of a block are summed as integers.
 template <int MR, int NV, typename B>
-__attribute__((noinline)) void multiply_bytes(const B& b, const PackedPanel& at, const ByteRows& a, int64_t row,
-                                              int64_t k, float* c) {
-  constexpr int W = kLanes, P = B::kPerWord, Parts = P / 4;
-  constexpr bool kHasZeros = B::zero_kind == PackedZero::kBlocks;
+__attribute__((noinline)) void multiply_bytes(const B& b, const PackedPanel& at, const ByteRows<B::kDigits>& a,
+                                              int64_t row, int64_t k, float* c) {
+  constexpr int W = kLanes, P = B::kPerWord, Parts = P / 4, D = B::kDigits;
   using V = vec<float, W>;
   using I = vec<int32_t, W>;
   V acc[MR][NV];
   static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { acc[i / NV][i % NV] = zero<float, W>(); });
   const uint32_t* words = b.words + at.words;
-  const int8_t* bytes = a.bytes + row * a.pitch;
-  const float* factors = a.factors + row * a.blocks;
-  int64_t scales = at.scales, first = row * a.blocks;
-  for (int64_t left = k; left > 0; left -= b.shape.block, scales += at.nr, ++factors, ++first) {
+  const int8_t* bytes = a.row(row);
+  int64_t scales = at.scales, block = row * a.blocks;
+  for (int64_t left = k; left > 0; left -= b.shape.block, scales += at.nr, ++block) {
     const int64_t count = left < b.shape.block ? left : b.shape.block;
-    ByteDot<B::bits> dots[MR][NV];
-    static_for<MR * NV>([&](auto i) __attribute__((always_inline)) {
-      if constexpr (kHasZeros) {
-        dots[i / NV][i % NV].start(zero<int32_t, W>());
-      } else {
-        dots[i / NV][i % NV].start(splat<W>(a.starts[first + i / NV * a.blocks]));
-      }
+    ByteDot<B::bits> dots[MR * D][NV];
+    static_for<MR * D * NV>([&](auto i) __attribute__((always_inline)) {
+      constexpr int r = i / NV / D, d = i / NV % D;
+      dots[i / NV][i % NV].start(splat<W>(a.starts[(block + r * a.blocks) * D + d]));
     });
     constexpr int64_t kTogether = ByteDot<B::bits>::kSteps / Parts;
     for (int64_t rest = (count + P - 1) / P; rest > 0; rest -= kTogether) {
@@ -292,22 +306,26 @@ __attribute__((noinline)) void multiply_bytes(const B& b, const PackedPanel& at,
           static_for<NV>([&](auto j) __attribute__((always_inline)) {
             u[j] = B::bits == 8 ? v[j] : (v[j] >> part * B::bits) & int32_t(B::kByteMask);
           });
-          static_for<MR>([&](auto r) __attribute__((always_inline)) {
+          static_for<MR * D>([&](auto r) __attribute__((always_inline)) {
             int32_t four;
             __builtin_memcpy(&four, bytes + r * a.pitch + 4 * part, 4);
             static_for<NV>([&](auto j) __attribute__((always_inline)) { dots[r][j].add(u[j], splat<W>(four)); });
           });
         });
       }
-      static_for<MR * NV>([&](auto i) __attribute__((always_inline)) { dots[i / NV][i % NV].finish(); });
+      static_for<MR * D * NV>([&](auto i) __attribute__((always_inline)) { dots[i / NV][i % NV].finish(); });
     }
     static_for<NV>([&](auto j) __attribute__((always_inline)) {
-      const V scale = load<W>(b.scales + scales + j * W);
-      V zeros = scale;
-      if constexpr (kHasZeros) zeros = -scale * convert<float>(load<W>(b.third + scales + j * W));
+      const BlockScale<B> of_block(b, scales + j * W);
       static_for<MR>([&](auto r) __attribute__((always_inline)) {
-        acc[r][j] = fma(convert<float>(dots[r][j].sum()), scale * factors[r * a.blocks], acc[r][j]);
-        if constexpr (kHasZeros) acc[r][j] = fma(zeros, splat<W>(a.sums[first + r * a.blocks]), acc[r][j]);
+        V sum = convert<float>(dots[r * D][j].sum());
+        static_for<D - 1>([&](auto d) __attribute__((always_inline)) {
+          sum = fma(sum, splat<W>(256.0f), convert<float>(dots[r * D + d + 1][j].sum()));
+        });
+        acc[r][j] = fma(sum, of_block.scale * a.factors[block + r * a.blocks], acc[r][j]);
+        if constexpr (B::zero_kind == PackedZero::kBlocks) {
+          acc[r][j] = fma(of_block.shift, splat<W>(a.sums[block + r * a.blocks]), acc[r][j]);
+        }
       });
     });
   }
@@ -325,22 +343,36 @@ inline constexpr int kPackedVectors = TILE_AVX512 ? (MR <= 4 ? NV : 1) : (MR <= 
 // One micro tile of `MR` rows from row `row` of the block on.
 template <int MR, int NV, typename B>
 TILE_INLINE void packed_tile(const B& b, int64_t panel, const float* a, int64_t a_stride,
-                             [[maybe_unused]] const void* rounded, [[maybe_unused]] int64_t row, int64_t k, float* c) {
+                             [[maybe_unused]] const void* rounded, int64_t row, int64_t k, float* c) {
   constexpr int N = kPackedVectors<MR, NV>;
   constexpr int64_t nr = kPanel<float, NV>;
-  for (int64_t j = 0; j < nr; j += N * kLanes) {
-    const PackedPanel at{panel * b.shape.words(k) * nr + j, panel * b.shape.blocks(k) * nr + j, nr};
+  const auto place = [&](int64_t j) {
+    return PackedPanel{panel * b.shape.words(k) * nr + j, panel * b.shape.blocks(k) * nr + j, nr};
+  };
+  a += row * a_stride;
 #if TILE_BYTE_DOT
-    if constexpr (B::kRounds) {
-      multiply_bytes<MR, N>(b, at, *static_cast<const ByteRows*>(rounded), row, k, c + j);
-      continue;
+  if constexpr (B::kDigits > 0) {
+    const auto& rows = *static_cast<const ByteRows<B::kDigits>*>(rounded);
+    bool regular = true;
+    for (int i = 0; i < MR; ++i) regular = regular && rows.are_regular[row + i];
+    if (regular) {
+      for (int64_t j = 0; j < nr; j += N * kLanes) multiply_bytes<MR, N>(b, place(j), rows, row, k, c + j);
+      return;
     }
+    // Rare, so that one small form is enough.
+    for (int i = 0; i < MR; ++i) {
+      for (int64_t j = 0; j < nr; j += kLanes) {
+        multiply_packed<1, 1, false>(b, place(j), a + i * a_stride, a_stride, k, c + i * nr + j);
+      }
+    }
+    return;
+  }
 #endif
-    const float* from = a + row * a_stride;
+  for (int64_t j = 0; j < nr; j += N * kLanes) {
     if (B::zero_kind == PackedZero::kTable || (B::zero_kind == PackedZero::kNone && b.zero == B::kCentre)) {
-      multiply_packed<MR, N, true>(b, at, from, a_stride, k, c + j);
+      multiply_packed<MR, N, true>(b, place(j), a, a_stride, k, c + j);
     } else if constexpr (B::zero_kind != PackedZero::kTable) {
-      multiply_packed<MR, N, false>(b, at, from, a_stride, k, c + j);
+      multiply_packed<MR, N, false>(b, place(j), a, a_stride, k, c + j);
     }
   }
 }
@@ -359,13 +391,16 @@ void gemm_packed(const GemmShape& s, const A& a, const B& b, const Epilogue& epi
   const float* rows = nullptr;
   int64_t stride = 0, ready = -1, first = 0, tiles = 0, tall = 0;
 #if TILE_BYTE_DOT
-  detail::ByteRows rounded{};
-  if constexpr (B::kRounds) {
+  constexpr int D = B::kDigits > 0 ? B::kDigits : 1;
+  detail::ByteRows<D> rounded{};
+  if constexpr (B::kDigits > 0) {
     const int64_t most = (s.block_tiles < s.tiles ? s.block_tiles : s.tiles) * MR;
-    rounded.pitch = b.shape.integer_bytes(s.k), rounded.blocks = b.shape.factor_bytes(s.k) / 4;
+    rounded.pitch = b.shape.integer_bytes(s.k), rounded.blocks = b.shape.blocks(s.k);
     rounded.bytes = reinterpret_cast<int8_t*>(a_scratch + (A::kCopies ? s.block_elements(MR, sizeof(float)) : 0));
-    rounded.factors = reinterpret_cast<float*>(rounded.bytes + most * rounded.pitch);
-    rounded.starts = reinterpret_cast<int32_t*>(rounded.factors + most * rounded.blocks);
+    rounded.factors = reinterpret_cast<float*>(rounded.bytes + most * D * rounded.pitch);
+    rounded.sums = rounded.factors + most * rounded.blocks;
+    rounded.starts = reinterpret_cast<int32_t*>(rounded.sums + most * rounded.blocks);
+    rounded.are_regular = reinterpret_cast<bool*>(rounded.starts + most * D * rounded.blocks);
   }
   const void* const bytes = &rounded;
 #else
@@ -380,7 +415,7 @@ void gemm_packed(const GemmShape& s, const A& a, const B& b, const Epilogue& epi
       const int64_t count = s.tile_row(tile1, MR) - first;
       rows = a.prepare(s, batch, first, count, {0, s.k}, a_scratch, stride);
 #if TILE_BYTE_DOT
-      if constexpr (B::kRounds) {
+      if constexpr (B::kDigits > 0) {
         for (int64_t row = 0; row < count; ++row) rounded.round(b, s.k, row, rows + row * stride);
       }
 #endif

@@ -126,8 +126,8 @@ std::string packed_text(const KernelDesc& desc, const GemmDesc& gemm) {
   const std::string_view third = w.third ? storage_type(desc.operands[*w.third].dtype) : scales;
   const std::string_view zero = !w.third ? "kNone" : w.is_table ? "kTable" : "kBlocks";
   return fmt::format("tile::PackedWeights<{}, tile::PackedZero::{}, {}, {}, {}>{{{}, {}, {}, {{{}, {}, {}}}, {}}}",
-                     w.bits, zero, w.rounds_a, scales, third, argument(desc, gemm.b.operand), argument(desc, w.scales),
-                     w.third ? argument(desc, *w.third) : "nullptr", w.bits, w.block, w.rounds_a, w.zero);
+                     w.bits, zero, w.digits, scales, third, argument(desc, gemm.b.operand), argument(desc, w.scales),
+                     w.third ? argument(desc, *w.third) : "nullptr", w.bits, w.block, w.digits, w.zero);
 }
 
 std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::string_view compute, bool is_a,
@@ -197,7 +197,7 @@ std::string words_text(const KernelDesc& desc, const GemmDesc& gemm, bool is_a, 
 // The bytes of the rows that a task rounds.
 int64_t packed_scratch(const GemmDesc& gemm, int64_t rows) {
   const schedule::PackedWeights& w = *gemm.packed;
-  return tile::PackedShape{w.bits, w.block, w.rounds_a}.scratch_bytes(rows, gemm.shape.k);
+  return tile::PackedShape{w.bits, w.block, w.digits}.scratch_bytes(rows, gemm.shape.k);
 }
 
 // Rows as micro tiles of `height` and one less.

@@ -20,7 +20,6 @@ ValueId StepLoop::state(ValueId initial) {
 }
 
 ValueId StepLoop::outer(const char* name, ValueId value) {
-  if (const auto known = ctx_.try_constant_of(value)) return body_.constant(*known);
   const ValueId inside = graph_->parameter(name, ctx_.b.type(value));
   operands_.push_back(value);
   return inside;

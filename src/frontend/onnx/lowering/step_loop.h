@@ -9,7 +9,7 @@
 namespace heddle::onnx {
 
 // Builds a `loop` over the steps of a sequence, for recurrent operators. Values from outside the loop enter the body as
-// constants if they are known, so that the compiler can prepack weights. Otherwise they enter as parameters.
+// parameters.
 class StepLoop {
  public:
   explicit StepLoop(NodeContext& ctx);

@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 
+#include "frontend/onnx/lowering/quantize.h"
 #include "frontend/onnx/lowering/step_loop.h"
 #include "frontend/onnx/node_context.h"
 #include "frontend/onnx/op_registry.h"
@@ -66,7 +67,8 @@ struct Recurrence {
   double clip = 0;  // 0: none
   std::vector<Activation> activations;
   DType dtype = DType::kF32;
-  ValueId x = 0;  // [steps, batch, inputs]
+  bool rounds = false;  // whether products quantise x and h, each with one scale for all its elements
+  ValueId x = 0;        // [steps, batch, inputs]
 
   Recurrence(NodeContext& context, int64_t gate_count, int64_t state_count)
       : ctx(context), b(context.b), gates(gate_count), states(state_count) {}
@@ -141,6 +143,15 @@ ValueId pick(Builder& b, ValueId x, int64_t d) {
   return b.reshape(b.slice_dim(x, 0, d, d + 1), Shape(shape.begin() + 1, shape.end()));
 }
 
+// x as products read it. `b` builds the graph of x.
+ValueId product_operand(const Recurrence& r, Builder& b, ValueId x) {
+  if (!r.rounds) return x;
+  const DynamicallyQuantized q = dynamically_quantized(b, x);
+  const ValueId zero = b.broadcast(b.cast(q.zero_point, DType::kI32), b.shape(x), {});
+  const ValueId centred = b.sub(b.cast(q.value, DType::kI32), zero);
+  return b.mul(b.cast(centred, DType::kF32), b.broadcast(q.scale, b.shape(x), {}));
+}
+
 // One direction of one operator: what its cell sees in a step.
 struct CellInputs {
   Builder& b;
@@ -163,7 +174,7 @@ struct CellInputs {
     Builder& outer = r.b;
     ValueId weights = pick(outer, r.ctx.in(2), direction);
     weights = outer.transpose(outer.slice_dim(weights, 0, first * r.hidden, last * r.hidden), {1, 0});
-    return b.matmul(h, step.outer(name, weights));
+    return b.matmul(product_operand(r, b, h), step.outer(name, weights));
   }
   // The recurrent bias of gates [first, last), [(last - first) * hidden].
   ValueId recurrent_bias(int64_t first, int64_t last) const {
@@ -190,12 +201,34 @@ ValueId reverse_time(const Recurrence& r, ValueId x, std::optional<ValueId> leng
   return r.b.emit(Op::kGatherElements, {x, at}, {{"dim", int64_t{0}}});
 }
 
+// Lengths as i64, unless they are known to be the whole sequence.
+std::optional<ValueId> sequence_lengths(const Recurrence& r) {
+  if (!r.ctx.has(4)) return std::nullopt;
+  const ValueId lengths = r.b.cast(r.ctx.in(4), DType::kI64);
+  if (const auto known = r.ctx.try_constant_of(lengths)) {
+    const auto values = known->values<int64_t>();
+    if (std::all_of(values.begin(), values.end(), [&](int64_t n) { return n == r.steps; })) return std::nullopt;
+  }
+  return lengths;
+}
+
+// x with zeros behind the end of the longest sequence, where nothing may count for its range.
+ValueId without_rest(const Recurrence& r, ValueId lengths) {
+  Builder& b = r.b;
+  const Shape shape = b.shape(r.x);
+  const ValueId longest = b.broadcast(b.reduce("max", lengths, {0}), shape, {});
+  const ValueId counts = b.binary(Op::kLt, b.iota(DType::kI64, shape, 0), longest);
+  return b.select(counts, r.x, b.full(r.dtype, shape, 0));
+}
+
 // The input projection of all steps at once, [steps, batch, gates * hidden]: one large matrix product outside the loop
 // instead of a small one in every step. `merged` gates take the recurrent bias here too.
-ValueId project(const Recurrence& r, int64_t direction, int64_t merged) {
+ValueId project(const Recurrence& r, int64_t direction, int64_t merged, std::optional<ValueId> lengths) {
   Builder& b = r.b;
   const ValueId weights = b.transpose(pick(b, r.ctx.in(1), direction), {1, 0});
-  ValueId all = b.matmul(b.reshape(r.x, {r.steps * r.batch, r.inputs}), weights);
+  const ValueId known = r.rounds && lengths ? without_rest(r, *lengths) : r.x;
+  const ValueId x = b.reshape(known, {r.steps * r.batch, r.inputs});
+  ValueId all = b.matmul(product_operand(r, b, x), weights);
   if (r.ctx.has(3)) {
     const int64_t width = r.gates * r.hidden;
     const ValueId both = pick(b, r.ctx.in(3), direction);
@@ -209,17 +242,6 @@ ValueId project(const Recurrence& r, int64_t direction, int64_t merged) {
   return b.reshape(all, {r.steps, r.batch, r.gates * r.hidden});
 }
 
-// Lengths as i64, unless they are known to be the whole sequence.
-std::optional<ValueId> sequence_lengths(const Recurrence& r) {
-  if (!r.ctx.has(4)) return std::nullopt;
-  const ValueId lengths = r.b.cast(r.ctx.in(4), DType::kI64);
-  if (const auto known = r.ctx.try_constant_of(lengths)) {
-    const auto values = known->values<int64_t>();
-    if (std::all_of(values.begin(), values.end(), [&](int64_t n) { return n == r.steps; })) return std::nullopt;
-  }
-  return lengths;
-}
-
 struct DirectionResult {
   ValueId y = 0;                // [steps, batch, hidden], if wanted
   std::vector<ValueId> states;  // each [batch, hidden]
@@ -229,7 +251,7 @@ DirectionResult run_direction(const Recurrence& r, int64_t direction, int64_t me
   Builder& b = r.b;
   const bool backward = r.direction == "reverse" || direction == 1;
   const std::optional<ValueId> lengths = sequence_lengths(r);
-  ValueId projected = project(r, direction, merged);
+  ValueId projected = project(r, direction, merged, lengths);
   if (backward) projected = reverse_time(r, projected, lengths);
   StepLoop step(r.ctx);
   std::vector<ValueId> state;
@@ -327,8 +349,9 @@ void lower_gru(NodeContext& ctx) {
 }
 
 // Gates in the order i (input), o (output), f (forget), c (cell); peepholes in the order i, o, f.
-void lower_lstm(NodeContext& ctx) {
-  const Recurrence r = read_recurrence(ctx, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
+void lower_lstm_of(NodeContext& ctx, bool rounds) {
+  Recurrence r = read_recurrence(ctx, 4, 2, {"Sigmoid", "Tanh", "Tanh"});
+  r.rounds = rounds;
   require_shape(ctx, 7, "P", {r.directions, 3 * r.hidden});
   const bool coupled = ctx.attr_int("input_forget", 0) != 0;
   lower_recurrence(r, 4, [coupled](const CellInputs& in) {
@@ -353,6 +376,31 @@ void lower_lstm(NodeContext& ctx) {
   });
 }
 
+void lower_lstm(NodeContext& ctx) {
+  lower_lstm_of(ctx, false);
+}
+
+// Weights [directions, rows, 4 * hidden] of bytes as the standard has them: real and with the last two dimensions
+// swapped.
+ValueId dequantized_weights(NodeContext& ctx, size_t input, size_t scale) {
+  Builder& b = ctx.b;
+  const Shape shape = ctx.shape(input);
+  if (shape.size() != 3) ctx.invalid(fmt::format("input {} must have rank 3", input));
+  const auto spread = [&](size_t i) {
+    const int64_t columns = element_count(ctx.shape(i)) == shape[0] ? 1 : shape[2];
+    return b.reshape(ctx.in(i), {shape[0], 1, columns});
+  };
+  const ValueId centred = b.sub(b.cast(ctx.in(input), DType::kI32), b.cast(spread(scale + 1), DType::kI32));
+  return b.transpose(b.mul(b.cast(centred, DType::kF32), spread(scale)), {0, 2, 1});
+}
+
+// Like ONNX Runtime, quantises the whole of x once, and h of all sequences in each step.
+void lower_dynamic_quantize_lstm(NodeContext& ctx) {
+  ctx.replace_input(1, dequantized_weights(ctx, 1, 8));
+  ctx.replace_input(2, dequantized_weights(ctx, 2, 10));
+  lower_lstm_of(ctx, true);
+}
+
 }  // namespace
 
 std::span<const OpHandler> rnn_ops() {
@@ -360,6 +408,7 @@ std::span<const OpHandler> rnn_ops() {
       OpHandler{"", "RNN", 1, kNewestOpset, lower_rnn},
       OpHandler{"", "GRU", 1, kNewestOpset, lower_gru},
       OpHandler{"", "LSTM", 1, kNewestOpset, lower_lstm},
+      OpHandler{kMicrosoft, "DynamicQuantizeLSTM", 1, kAnyVersion, lower_dynamic_quantize_lstm},
   };
   return kHandlers;
 }

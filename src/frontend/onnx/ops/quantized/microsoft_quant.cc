@@ -91,27 +91,6 @@ void dynamic_quantized_matmul(NodeContext& ctx) {
   ctx.set(0, y);
 }
 
-// Weights [directions, rows, 4 * hidden] of bytes as the standard has them: real and with the last two dimensions
-// swapped.
-ValueId recurrent_weights(NodeContext& ctx, size_t input, size_t scale) {
-  Builder& b = ctx.b;
-  const Shape shape = ctx.shape(input);
-  if (shape.size() != 3) ctx.invalid(fmt::format("input {} must have rank 3", input));
-  const auto spread = [&](size_t i) {
-    const int64_t columns = element_count(ctx.shape(i)) == shape[0] ? 1 : shape[2];
-    return b.reshape(ctx.in(i), {shape[0], 1, columns});
-  };
-  const ValueId centered = b.sub(b.cast(ctx.in(input), DType::kI32), b.cast(spread(scale + 1), DType::kI32));
-  return b.transpose(b.mul(b.cast(centered, DType::kF32), spread(scale)), {0, 2, 1});
-}
-
-// ONNX Runtime also rounds the operands of each step to bytes; the result here is the one that it approximates.
-void dynamic_quantized_lstm(NodeContext& ctx) {
-  ctx.replace_input(1, recurrent_weights(ctx, 1, 8));
-  ctx.replace_input(2, recurrent_weights(ctx, 2, 10));
-  find_handler("", "LSTM", kNewestOpset)->lower(ctx);
-}
-
 // ---- Weights of few bits: several to a byte, the first in its lowest bits; a scale for each block of a row.
 
 ValueId unpacked(Builder& b, ValueId x, int64_t bits, bool highest_first = false) {
@@ -307,7 +286,6 @@ void gather_of_few_bits(NodeContext& ctx) {
 
 std::span<const OpHandler> microsoft_quant_ops() {
   static constexpr std::array kTable = {
-      OpHandler{kMicrosoft, "DynamicQuantizeLSTM", 1, kAnyVersion, dynamic_quantized_lstm},
       OpHandler{kMicrosoft, "DynamicQuantizeMatMul", 1, kAnyVersion, dynamic_quantized_matmul},
       OpHandler{kMicrosoft, "GatherBlockQuantized", 1, kAnyVersion, gather_of_few_bits},
       OpHandler{kMicrosoft, "MatMulBnb4", 1, kAnyVersion, matmul_of_tables},

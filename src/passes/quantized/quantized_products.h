@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace heddle::passes {
+
+// How a product or convolution with a dequantised operand is computed.
+struct QuantisedProduct {
+  enum class Form : uint8_t {
+    kFloats,    // of dequantised operands
+    kIntegers,  // of quantised operands
+    kPacked,    // of floats and weights of `bits` bits that are dequantised in registers
+  };
+  std::string what;  // "conv (/layer1/Conv)"
+  Form form = Form::kFloats;
+  int64_t bits = 32;        // of the second operand
+  std::string reason = {};  // for kFloats
+  int64_t saved_bytes = 0;  // of constants, compared with f32
+};
+
+using QuantisedProducts = std::vector<QuantisedProduct>;
+
+// Adds a product. It takes the place of one of the same name that an earlier pass left in floats.
+void add_product(QuantisedProducts& products, QuantisedProduct product);
+
+}  // namespace heddle::passes
