@@ -187,7 +187,7 @@ const TargetTraits& Target::traits() const {
                                            .interleaves_columns = false,
                                            .gathers_rows = false,
                                            .rounds_divisions = false,
-                                           .reads_packed_weights = false,
+                                           .reads_packed_weights = true,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);
 }

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <limits>
 
+#include "base/divide.h"
 #include "codegen/scalar/scalar.h"
 #include "target/argument_block.h"
+#include "tile/core/packed_fragments.h"
 
 namespace heddle::codegen {
 namespace {
@@ -252,10 +254,36 @@ OperandText image_text(const OperandView& o, int64_t groups) {
   return result;
 }
 
+namespace {
+
+OperandText packed_text(const OperandView& o, int64_t lines) {
+  const schedule::PackedWeights& w = *o.weights;
+  const char* form = w.is_table ? "kTable" : w.third ? "kZeros" : "kZero";
+  OperandText result;
+  result.type = fmt::format("tile::cuda::PackedMatrix<{}, {}, tile::cuda::PackedForm::{}, {}>", w.bits,
+                            w.block >= o.depth ? 0 : w.block, form, w.third ? 0 : w.zero);
+  tile::GemmPackedArgs args{};
+  args.exponent = w.exponent;
+  args.groups = static_cast<int32_t>(ceil_div(lines, tile::kFragmentRows));
+  args.depths = static_cast<int32_t>(ceil_div(o.depth, tile::kFragmentDepth));
+  args.blocks = static_cast<int32_t>(w.blocks);
+  result.block = argument_bytes(args);
+  const auto point = [&](size_t member, uint32_t operand) {
+    result.pointers.push_back({0, static_cast<int>(member), static_cast<int>(operand)});
+  };
+  point(offsetof(tile::GemmPackedArgs, words), o.operand);
+  point(offsetof(tile::GemmPackedArgs, scales), w.scales);
+  if (w.third) point(offsetof(tile::GemmPackedArgs, third), *w.third);
+  return result;
+}
+
+}  // namespace
+
 OperandTexts operand_texts(const ProductTask& task, LinesOf as_lines) {
   const schedule::Product& p = task.product;
   const auto text_of = [&](const OperandView& o, int64_t lines, DType multiply, const char* name) {
     if (o.sums_windows()) return OperandText{};  // of kernels that know how to read it
+    if (o.form == OperandView::Form::kPacked) return packed_text(o, lines);
     if (o.form == OperandView::Form::kImage) return image_text(o, p.batch);
     if (o.form == OperandView::Form::kComputed) return computed(task, o, lines, multiply, name);
     if (o.form == OperandView::Form::kMerged) return merged_text(o, lines, name);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "schedule/product/cuda/tile.h"
+#include "tile/core/packed_fragments.h"
 
 namespace heddle::schedule {
 namespace {
@@ -43,6 +44,15 @@ OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DTyp
     t.width = widest(o.dtype, {i.channels, i.pixel, batch > 1 ? i.group : 0, o.offset});
     t.bytes = static_cast<double>(int64_t{i.images} * i.size[0] * i.size[1] * i.size[2]) *
               static_cast<double>(i.channels * batch) * static_cast<double>(element);
+    return t;
+  }
+  if (o.form == Form::kPacked) {
+    const PackedWeights& w = *o.weights;
+    const auto padded = static_cast<double>(ceil_div(lines, tile::kFragmentRows) * tile::kFragmentRows);
+    const double in_scale = static_cast<double>(size_of(multiply)) * (w.third && !w.is_table ? 2 : 1);
+    t.view = false;
+    t.bits = static_cast<int>(w.bits);
+    t.bytes = padded * (static_cast<double>(o.depth * w.bits) / 8 + static_cast<double>(w.blocks) * in_scale);
     return t;
   }
   t.view = o.form != Form::kComputed;

@@ -9,6 +9,11 @@ inline T load_stream(const T* p) {
   return *p;
 }
 
+template <bool Once, typename T>
+inline T load_weights(const T* p) {
+  return *p;
+}
+
 inline void prefetch(const void*) {}
 
 template <typename T>
