@@ -126,5 +126,21 @@ TEST(CudaPacked, OfAllConfigurations) {
   batch.compile();
 }
 
+// Threads multiply f32 rows.
+TEST(CudaPacked, OfFloats) {
+  CudaBatch batch;
+  for (PackedForm c : kPackedForms) {
+    if (c.m > 8 || c.is_lhs) continue;
+    c.dtype = DType::kF32;
+    batch.add_graph(name_of(c), packed_graph(c, 3), {.tolerance = 1e-5, .family = "skinny"});
+  }
+  batch.add_graph("split", packed_graph({2, 40, 3000, 4, 32, DType::kF32}, 3),
+                  {.tolerance = 1e-5, .family = "skinny", .split = true});
+  batch.add_graph("first operand", packed_graph({3, 40, 300, 4, 12, DType::kF32, Third::kNone, 8, 0.1, true}, 3),
+                  {.tolerance = 1e-5});
+  batch.run();
+  batch.compile();
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -130,7 +130,12 @@ void pack_scales(const Tensor& from, const std::vector<int64_t>& p, void* to) {
 
 void pack_numbers(const Tensor& from, DType dtype, void* to) {
   for (int64_t i = 0; i < from.size(); ++i) {
-    static_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(encode_float(dtype, ir::real_at(from, i)));
+    const double value = ir::real_at(from, i);
+    if (dtype == DType::kF32) {
+      static_cast<float*>(to)[i] = static_cast<float>(value);
+    } else {
+      static_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(encode_float(dtype, value));
+    }
   }
 }
 

@@ -49,20 +49,22 @@ std::optional<PackedWeights> packed_weights(const ContractionBuilder& builder, c
                      (p.n.empty() || p.n[0].b == shape[1]);
   const bool shared = std::all_of(p.batch.begin(), p.batch.end(), [](const DotDim& d) { return d.b == 0; });
   const auto is_constant = [&](ir::ValueId v) { return graph.constant_of(v) != nullptr; };
-  const bool half = multiply == DType::kF16 && graph.dtype(node->outputs[0]) == multiply;
-  const bool bfloat = multiply == DType::kBF16 && graph.dtype(node->outputs[0]) == multiply;
-  if (!whole || !shared || (!half && !bfloat) ||
+  const bool half = multiply == DType::kF16;
+  const bool real = multiply == DType::kF32;
+  const bool same = half || real || multiply == DType::kBF16;
+  if (!whole || !shared || !same || graph.dtype(node->outputs[0]) != multiply ||
       !std::all_of(node->inputs.begin(), node->inputs.end(), is_constant)) {
     return std::nullopt;
   }
   PackedWeights w;
   w.bits = node->attrs.integer("bits"), w.block = node->attrs.integer("block"), w.zero = node->attrs.integer("zero");
-  const int64_t depths = ceil_div(shape[1], tile::kFragmentDepth), quarter = tile::kFragmentDepth / 4;
-  if (w.block < shape[1] && w.block % quarter != 0) return std::nullopt;
-  w.blocks = w.block >= shape[1] ? 1 : ceil_div(depths * tile::kFragmentDepth, w.block);
+  const int64_t quarter = tile::kFragmentDepth / 4, depth = real ? shape[1] : round_up(shape[1], tile::kFragmentDepth);
+  if (w.block < shape[1] && w.block % (real ? tile::packed_per_word(w.bits) : quarter) != 0) return std::nullopt;
+  w.blocks = w.block >= shape[1] ? 1 : ceil_div(depth, w.block);
   const Tensor* third = node->inputs.size() == 3 ? graph.constant_of(node->inputs[2]) : nullptr;
   w.is_table = third != nullptr && third->shape().size() == 1;
   if (w.is_table && w.bits > 4) return std::nullopt;
+  if (real) return w;
   const int64_t most = half || w.bits == 8 ? 255 : 127;
   if (third == nullptr ? w.zero < 0 || w.zero > most : !w.is_table && !are_exact_zeros(*third, most)) {
     return std::nullopt;
@@ -91,6 +93,17 @@ bool read_packed_weights(ContractionBuilder& builder, const DotProblem& p, const
   const int64_t blocks = graph.shape(node.inputs[1])[1];
   PackedWeights& w = *o.weights;
   o.form = OperandView::Form::kPacked, o.dtype = dtype, o.depth = product.k;
+  if (dtype == DType::kF32) {  // rows as they are
+    const auto as_floats = [&](ir::ValueId v) {
+      return builder.input(v, number_packing(element_count(graph.shape(v)), DType::kF32));
+    };
+    o.operand = builder.input(node.inputs[0]), w.scales = as_floats(node.inputs[1]);
+    if (node.inputs.size() == 3) {
+      const bool bytes = graph.dtype(node.inputs[2]) == DType::kU8;
+      w.third = bytes ? builder.input(node.inputs[2]) : as_floats(node.inputs[2]);
+    }
+    return true;
+  }
   o.operand = builder.input(node.inputs[0], fragment_packing(product.n, product.k, w.bits));
   const auto of_blocks = [&](ir::ValueId value, int exponent) {
     return builder.input(value, fragment_scale_packing(product.n, blocks, w.blocks, dtype, exponent));

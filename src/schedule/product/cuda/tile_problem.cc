@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "schedule/product/cuda/tile.h"
-#include "tile/core/packed_fragments.h"
+#include "tile/core/pack.h"
 
 namespace heddle::schedule {
 namespace {
@@ -48,11 +48,11 @@ OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DTyp
   }
   if (o.form == Form::kPacked) {
     const PackedWeights& w = *o.weights;
-    const auto padded = static_cast<double>(ceil_div(lines, tile::kFragmentRows) * tile::kFragmentRows);
     const double in_scale = static_cast<double>(size_of(multiply)) * (w.third && !w.is_table ? 2 : 1);
     t.view = false;
     t.bits = static_cast<int>(w.bits);
-    t.bytes = padded * (static_cast<double>(o.depth * w.bits) / 8 + static_cast<double>(w.blocks) * in_scale);
+    t.width = static_cast<int>(tile::packed_per_word(w.bits));
+    t.bytes = static_cast<double>(lines) * (static_cast<double>(o.depth * w.bits) / 8 + static_cast<double>(w.blocks) * in_scale);
     return t;
   }
   t.view = o.form != Form::kComputed;

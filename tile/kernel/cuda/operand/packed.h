@@ -25,6 +25,21 @@ struct PackedMatrix {
   GemmPackedArgs args;
 };
 
+// The same as rows, for gemm_skinny(), with scales of any block of whole words (0: one for all of k). Zero is the type of
+// zero points.
+template <int Bits, int Block, PackedForm Form, int Zero, typename ZeroType>
+struct PackedRowsMatrix {
+  static constexpr int kBits = Bits, kBlock = Block, kZero = Zero;
+  static constexpr PackedForm kForm = Form;
+  using Zeros = ZeroType;
+  GemmPackedRowsArgs args;
+};
+
+template <typename Operand>
+concept IsPackedRows = requires {
+  typename Operand::Zeros;
+};
+
 template <int N>
 struct alignas(4 * N) FragmentWords {
   uint32_t x[N];
@@ -171,6 +186,51 @@ class FragmentWidener {
   }
 
   uint32_t low_[kTable ? (1 << kBits) / 4 : 1], high_[kTable ? (1 << kBits) / 4 : 1];
+};
+
+// Reads words of a PackedRowsMatrix and widens them to f32. All lanes of a warp read together.
+template <typename Matrix>
+class PackedRowsReader {
+  static constexpr int kBits = Matrix::kBits;
+  static constexpr uint32_t kMask = (1u << kBits) - 1;
+
+ public:
+  static constexpr int kWidth = packed_per_word(kBits);  // integers of a word
+
+  __device__ explicit PackedRowsReader(const GemmPackedRowsArgs& args) : args_(args) {
+    if constexpr (Matrix::kForm == PackedForm::kTable) {
+      entry_ = static_cast<const float*>(args.third)[threadIdx.x & kMask];
+    }
+  }
+
+  // The numbers (row, k) to (row, k + kWidth - 1); k is a multiple of kWidth. Numbers out of range are 0.
+  __device__ void read(float (&v)[kWidth], int row, int k) const {
+    const bool valid = row < args_.rows && k < args_.depth;
+    const int64_t inside = valid ? row : 0;
+    const int at = valid ? k : 0, block = Matrix::kBlock == 0 ? 0 : at / (Matrix::kBlock == 0 ? 1 : Matrix::kBlock);
+    const uint32_t word = static_cast<const uint32_t*>(args_.words)[inside * args_.words_of_row + at / kWidth];
+    const int64_t place = inside * args_.blocks + block;
+    const float scale = valid ? static_cast<const float*>(args_.scales)[place] : 0.0f;
+    float zero = static_cast<float>(Matrix::kZero);
+    if constexpr (Matrix::kForm == PackedForm::kZeros) {
+      zero = static_cast<float>(static_cast<const typename Matrix::Zeros*>(args_.third)[place]);
+    }
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      const uint32_t q = word >> packed_shift(i, kBits) & kMask;
+      if constexpr (Matrix::kForm == PackedForm::kTable) {
+        v[i] = __shfl_sync(0xffffffffu, entry_, static_cast<int>(q)) * scale;
+      } else {
+        // An integer is the low bits of the significand of 2^23.
+        v[i] = (__uint_as_float(q | 0x4b000000u) - 8388608.0f - zero) * scale;
+      }
+      if (k + i >= args_.depth) v[i] = 0;
+    }
+  }
+
+ private:
+  const GemmPackedRowsArgs& args_;
+  float entry_ = 0;
 };
 
 }  // namespace heddle::tile::cuda

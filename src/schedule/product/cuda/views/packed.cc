@@ -67,7 +67,7 @@ class PackedFamily : public ViewFamilyOf<PackedConfig> {
 
 std::vector<PackedConfig> PackedFamily::configs(const TileProblem& p, const CudaTarget& target) const {
   std::vector<PackedConfig> found;
-  if (p.b.bits == 0 || p.k == 0) return found;
+  if (p.b.bits == 0 || p.k == 0 || p.a_in == DType::kF32) return found;
   int columns = 1;
   while (columns < kMostColumnBlocks && 8 * columns < p.m) columns *= 2;
   const int64_t depths = ceil_div(p.k, tile::kFragmentDepth);
