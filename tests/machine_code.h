@@ -18,7 +18,7 @@ struct MachineCode {
   struct Load {
     int bytes;
     bool constant;  // ld.global.nc
-    bool weights;   // load_weights() (tile/arch/sm80/stream.h): constant, and not kept in the L1 (bit 86)
+    bool weights;   // load_weights_if() (tile/arch/sm80/stream.h): constant, and not kept in the L1 (bit 86)
     bool strong;    // relaxed, acquire or volatile
   };
   std::string kernel;

@@ -41,21 +41,34 @@ struct PackedTraits {
 };
 
 // The rows of A that a block multiplies, in a ring of stages. A row of a slot is 64 elements, in pieces of 16 bytes;
-// those of every second row change places in pairs, so that lanes that read fragments meet no bank conflicts.
+// those of every second row change places in pairs, so that lanes that read fragments meet no bank conflicts. A thread
+// copies the same pieces of every step, so that only their k changes.
 template <typename Config>
 class PackedRows {
   using Traits = PackedTraits<Config>;
   using In = typename Config::In;
-  static constexpr int kPieces = kGemmRowBytes / 16, kDepth = kFragmentDepth;
+  static constexpr int kPieces = kGemmRowBytes / 16, kOfPiece = 16 / static_cast<int>(sizeof(In));
   static constexpr int kThreads = Traits::kAlone ? 32 : Traits::kThreads;
   static constexpr int kSlots = Traits::kAlone ? 1 : Config::kWarpsK;  // that the threads fill together
+  static constexpr int kRowsAtOnce = kThreads / kPieces, kAll = kSlots * Traits::kTileM;
+  static constexpr int kCopies = kAll > kRowsAtOnce ? kAll / kRowsAtOnce : 1;
+  static constexpr int kStepK = Config::kWarpsK * kFragmentDepth;
+  static_assert(kAll % kRowsAtOnce == 0 || kAll < kRowsAtOnce);
 
  public:
   __device__ PackedRows(uint8_t* ring, const MatrixLines<In>& lines, int first_row, int first_depth)
-      : ring_(ring), lines_(lines), row_(first_row), depth_(first_depth) {
-    const int left = lines.lines - first_row;
-    rows_ = left < Traits::kTileM ? left : Traits::kTileM;
-    slot_ = Traits::kAlone ? static_cast<int>(threadIdx.x) / 32 : 0;
+      : ring_(ring), leading_(lines.leading) {
+    const int thread = static_cast<int>(threadIdx.x) % kThreads, warp = static_cast<int>(threadIdx.x) / 32;
+    const int mine = thread / kPieces, slot = (Traits::kAlone ? warp : 0) + mine / Traits::kTileM;
+    row_ = mine % Traits::kTileM, piece_ = thread % kPieces;
+    rows_ = lines.lines - first_row < Traits::kTileM ? lines.lines - first_row : Traits::kTileM;
+    const int k = (first_depth * Config::kWarpsK + slot) * kFragmentDepth + piece_ * kOfPiece;
+    left_ = lines.length - k;
+    from_ = lines.data + (first_row + row_) * leading_ + k;
+    to_ = place(slot, row_, piece_);
+    if (mine >= kAll) row_ = Traits::kTileM;  // nothing to copy
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    read_ = place(warp / Config::kWarpsN, lane / 4, lane % 4 * 2);
   }
   __device__ int rows() const { return rows_; }
 
@@ -70,60 +83,90 @@ class PackedRows {
   // Zeros what copies never fill: rows of the tile that A does not have.
   __device__ void clear() const {
     for (int stage = 0; stage < Config::kStages; ++stage) {
-      for_pieces([&](int slot, int row, int piece) {
-        if (row >= rows_) *place(stage, slot, row, piece) = {};
-      });
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        const int row = row_ + row_on(i);
+        if (row >= rows_ && row < Traits::kTileM) *at(stage * Traits::kStage + to_on(i) + to_) = {};
+      }
     }
   }
 
-  // Requests the fragments of step `step`; what lies beyond the end of k is zero.
+  // Requests the fragments of a step, `step` steps after the current position, for a stage. What lies beyond the end of
+  // k is zero.
   __device__ void copy(int stage, int step) const {
-    for_pieces([&](int slot, int row, int piece) {
-      if (row >= rows_) return;
-      const int k = ((depth_ + step) * Config::kWarpsK + slot) * kDepth + piece * (kDepth / kPieces);
-      const int left = lines_.length - k, n = left < 0 ? 0 : left < 8 ? left : 8;
-      const In* from = lines_.data + (row_ + row) * lines_.leading + k;
-      if constexpr (Config::kWidth * sizeof(In) >= 16) {
-        sm80::copy_async<16>(shared_address(place(stage, slot, row, piece)), n > 0 ? from : lines_.data,
-                             static_cast<uint32_t>(n) * sizeof(In));
-      } else {
-        Neighbours<In, 8> v{};
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-          if (i < n) v.x[i] = from[i];
+    for (int i = 0; i < kCopies; ++i) {
+      const int on = step * kStepK + slot_on(i) * kFragmentDepth, left = left_ - on;
+      const bool wanted = row_ + row_on(i) < rows_;
+      const In* from = from_ + row_on(i) * leading_ + on;
+      const uint32_t to = to_ + stage * Traits::kStage + to_on(i);
+      if constexpr (Config::kWidth == kOfPiece) {
+        sm80::copy_async_if<16>(wanted, shared_address(ring_) + to, from, left > 0 ? 16u : 0u);
+      } else if (wanted) {
+        Neighbours<In, kOfPiece> v{};
+#pragma unroll
+        for (int e = 0; e < kOfPiece; ++e) {
+          if (e < left) v.x[e] = from[e];
         }
-        *place(stage, slot, row, piece) = __builtin_bit_cast(FragmentWords<4>, v);
+        *at(to) = __builtin_bit_cast(FragmentWords<4>, v);
       }
-    });
+    }
   }
+  // Moves the position.
+  __device__ void move(int steps) { from_ += steps * kStepK, left_ -= steps * kStepK; }
 
-  // Half of a fragment: the B of two instructions for 8 rows.
-  __device__ FragmentWords<4> read(int stage, int slot, int block, int half) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    return *place(stage, slot, 8 * block + lane / 4, lane % 4 * 2 + half);
+  // Half of a fragment of the warp: the B of two instructions for 8 rows.
+  __device__ FragmentWords<4> read(int stage, int block, int half) const {
+    return *at((read_ ^ half * 16) + stage * Traits::kStage + block * 8 * kGemmRowBytes);
   }
 
  private:
-  template <typename F>
-  __device__ void for_pieces(const F& f) const {
-    const int thread = static_cast<int>(threadIdx.x) % kThreads;
-    constexpr int kAll = kSlots * Traits::kTileM * kPieces;
-#pragma unroll
-    for (int first = 0; first < kAll; first += kThreads) {
-      const int at = first + thread;
-      if (kAll % kThreads == 0 || at < kAll) {
-        f(slot_ + at / (Traits::kTileM * kPieces), at / kPieces % Traits::kTileM, at % kPieces);
-      }
-    }
+  // What copy i of a thread is on from its first: in rows, in slots, and in bytes of a stage.
+  static __device__ constexpr int row_on(int i) { return i * kRowsAtOnce % Traits::kTileM; }
+  static __device__ constexpr int slot_on(int i) { return i * kRowsAtOnce / Traits::kTileM; }
+  static __device__ constexpr int to_on(int i) { return slot_on(i) * Traits::kSlot + row_on(i) * kGemmRowBytes; }
+  static_assert(kRowsAtOnce % 2 == 0);  // so that pieces of all of a thread's rows change places alike
+
+  static __device__ uint32_t place(int slot, int row, int piece) {
+    return slot * Traits::kSlot + row * kGemmRowBytes + ((piece ^ (row & 1)) * 16);
   }
-  __device__ FragmentWords<4>* place(int stage, int slot, int row, int piece) const {
-    const int at = stage * Traits::kStage + slot * Traits::kSlot + row * kGemmRowBytes + ((piece ^ (row & 1)) * 16);
-    return reinterpret_cast<FragmentWords<4>*>(ring_ + at);
+  __device__ FragmentWords<4>* at(uint32_t offset) const {
+    return reinterpret_cast<FragmentWords<4>*>(ring_ + offset);
   }
 
   uint8_t* ring_;
-  MatrixLines<In> lines_;
-  int row_, depth_, rows_, slot_;
+  const In* from_;
+  int64_t leading_;
+  int row_, piece_, rows_, left_;
+  uint32_t to_, read_;
+};
+
+// The fragments of the weights that a warp multiplies, of kRowBlocks groups of columns.
+template <typename Config, typename Matrix>
+class PackedColumns {
+  using Fragment = PackedFragment<Matrix>;
+
+ public:
+  __device__ PackedColumns(const GemmPackedArgs& matrix, int first_group, int depth) {
+#pragma unroll
+    for (int i = 0; i < Config::kRowBlocks; ++i) {
+      const int group = first_group + i < matrix.groups ? first_group + i : matrix.groups - 1;
+      at_[i] = Fragment::first(matrix, group, depth);
+    }
+  }
+  // Loads the fragments `step` steps after the current position, if they are wanted.
+  template <bool Once>
+  __device__ void load(Fragment (&to)[Config::kRowBlocks], int step, bool wanted) const {
+#pragma unroll
+    for (int i = 0; i < Config::kRowBlocks; ++i) to[i].template load<Once>(at_[i], step * Config::kWarpsK, wanted);
+  }
+  __device__ void move(int steps) {
+#pragma unroll
+    for (int i = 0; i < Config::kRowBlocks; ++i) at_[i].move(steps * Config::kWarpsK);
+  }
+
+ private:
+  typename Fragment::Place at_[Config::kRowBlocks];
 };
 
 // Multiplies one fragment along k: acc[i][j] += B's columns i (of 16) times A's rows j (of 8).
@@ -131,12 +174,12 @@ template <typename Config, typename Matrix>
 __device__ inline void multiply_packed(float (&acc)[Config::kRowBlocks][Config::kColumnBlocks][4],
                                        const PackedFragment<Matrix> (&weights)[Config::kRowBlocks],
                                        const FragmentWidener<typename Config::In, Matrix>& widener,
-                                       const PackedRows<Config>& rows, int stage, int slot) {
+                                       const PackedRows<Config>& rows, int stage) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     FragmentWords<4> x[Config::kColumnBlocks];
 #pragma unroll
-    for (int j = 0; j < Config::kColumnBlocks; ++j) x[j] = rows.read(stage, slot, j, half);
+    for (int j = 0; j < Config::kColumnBlocks; ++j) x[j] = rows.read(stage, j, half);
 #pragma unroll
     for (int i = 0; i < Config::kRowBlocks; ++i) {
 #pragma unroll
@@ -207,44 +250,39 @@ __device__ inline void gemm_packed(const GemmArgs& args, const A& operand_a, con
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp_n = warp % Config::kWarpsN, warp_k = warp / Config::kWarpsN;
   const GemmPackedArgs& matrix = operand_b.args;
-  const int steps = unit.k.last - unit.k.first;
-  const auto depth_of = [&](int step) { return (unit.k.first + step) * Config::kWarpsK + warp_k; };
+  const int steps = unit.k.last - unit.k.first, depth = unit.k.first * Config::kWarpsK + warp_k;
+  // The steps in which the warp has a fragment along k.
+  const int all = (matrix.depths - depth + Config::kWarpsK - 1) / Config::kWarpsK, own = all < steps ? all : steps;
 
   Fragment weights[kStages][kRowBlocks];
-  const auto fetch = [&](Fragment(&to)[kRowBlocks], int step) {
-    if (step >= steps || depth_of(step) >= matrix.depths) return;
+  PackedColumns<Config, B> columns(matrix, unit.n / kFragmentRows + warp_n * kRowBlocks, depth);
 #pragma unroll
-    for (int i = 0; i < kRowBlocks; ++i) {
-      const int group = unit.n / kFragmentRows + warp_n * kRowBlocks + i;
-      to[i].template load<is_stream<B>>(matrix, group < matrix.groups ? group : matrix.groups - 1, depth_of(step));
-    }
-  };
-#pragma unroll
-  for (int s = 0; s < kStages; ++s) fetch(weights[s], s);
+  for (int s = 0; s < kStages; ++s) columns.template load<is_stream<B>>(weights[s], s, s < own);
   const FragmentWidener<typename Config::In, B> widener(matrix);
-  const PackedRows<Config> rows(raw_shared, operand_a.lines(unit.batch), unit.m, unit.k.first);
+  PackedRows<Config> rows(raw_shared, operand_a.lines(unit.batch), unit.m, unit.k.first);
   rows.clear();
 
   sm90::grid_dependency_wait();
 #pragma unroll
   for (int s = 0; s < kStages - 1; ++s) {
-    if (s < steps) rows.copy(s, s);
+    rows.copy(s, s);
     sm80::commit_copies();
   }
   float acc[kRowBlocks][kColumnBlocks][4] = {};
+  const int turns = Traits::kAlone ? own : steps;
 #pragma unroll 1
-  for (int first = 0; first < steps; first += kStages) {
+  for (int first = 0; first < turns; first += kStages) {
 #pragma unroll
     for (int s = 0; s < kStages; ++s) {
-      const int step = first + s;
-      if (step >= steps) break;
+      if (first + s >= turns) break;
       sm80::wait_copies<kStages - 2>();
       PackedRows<Config>::barrier();  // the copies have arrived, and nobody reads the stage before any more
-      if (step + kStages - 1 < steps) rows.copy((s + kStages - 1) % kStages, step + kStages - 1);
+      rows.copy((s + kStages - 1) % kStages, s + kStages - 1);
       sm80::commit_copies();
-      if (depth_of(step) < matrix.depths) multiply_packed<Config>(acc, weights[s], widener, rows, s, warp_k);
-      fetch(weights[s], step + kStages);
+      if (Traits::kAlone || first + s < own) multiply_packed<Config>(acc, weights[s], widener, rows, s);
+      columns.template load<is_stream<B>>(weights[s], s + kStages, first + s + kStages < own);
     }
+    rows.move(kStages), columns.move(kStages);
   }
 
   sm80::wait_copies<0>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
+#include "tile/arch/sm80/integer.h"
 #include "tile/arch/sm80/pairs.h"
 #include "tile/arch/sm80/stream.h"
 #include "tile/core/cuda_operand.h"
@@ -80,30 +81,66 @@ __device__ inline uint32_t mul_of_pairs(uint32_t x, uint32_t y) {
 template <typename Matrix>
 struct PackedFragment {
   static constexpr int kWords = fragment_words(Matrix::kBits), kLoad = fragment_load(Matrix::kBits);
-  uint32_t words[kWords];
-  uint32_t scales, zeros;
+  uint32_t words[kWords] = {};
+  uint32_t scales = 0, zeros = 0;
 
-  // `Once`: the words are read once and should not stay in the caches.
+  // Where the fragments of a group lie for a lane. Scales that are in step with fragments have an address, others a
+  // block for each k.
+  struct Place {
+    static constexpr bool kInStep = Matrix::kBlock != 0 && kFragmentDepth % (Matrix::kBlock != 0 ? Matrix::kBlock : 1) == 0;
+    const FragmentWords<kLoad>* words;
+    const uint32_t *scales, *zeros;  // of the lane's rows
+    int k;
+
+    __device__ void move(int depths) {
+      words += depths * kWordsOfAll;
+      k += depths * kFragmentDepth;
+      if constexpr (kInStep) scales += depths * kScalesOfAll, zeros += depths * kScalesOfAll;
+    }
+    // The position of the scales, `depths` fragments further on.
+    __device__ int64_t block(int depths) const {
+      if constexpr (kInStep) return depths * kScalesOfAll;
+      if constexpr (Matrix::kBlock == 0) return 0;
+      return (k + depths * kFragmentDepth) / (Matrix::kBlock == 0 ? 1 : Matrix::kBlock) * kScalesOfBlock;
+    }
+  };
+
+  __device__ static Place first(const GemmPackedArgs& m, int64_t group, int depth) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, k = depth * kFragmentDepth + lane % 4 * (kFragmentDepth / 4);
+    Place at{static_cast<const FragmentWords<kLoad>*>(m.words) + (group * m.depths + depth) * kWordsOfAll + lane, nullptr,
+             nullptr, k};
+    int64_t scales = group * m.blocks * kScalesOfBlock + lane / 4;
+    if constexpr (Place::kInStep) scales += k / Matrix::kBlock * kScalesOfBlock;
+    at.scales = static_cast<const uint32_t*>(m.scales) + scales;
+    at.zeros = static_cast<const uint32_t*>(m.third) + scales;
+    return at;
+  }
+
+  // Loads the fragment `depths` further on, if it is wanted. `Once`: the words are read once and should not stay in the
+  // caches.
   template <bool Once>
-  __device__ void load(const GemmPackedArgs& m, int64_t group, int depth) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    using Load = FragmentWords<kLoad>;
-    const Load* from = static_cast<const Load*>(m.words) + (group * m.depths + depth) * (32 * kWords / kLoad) + lane;
+  __device__ void load(const Place& at, int depths, bool wanted) {
 #pragma unroll
     for (int i = 0; i < kWords / kLoad; ++i) {
-      const Load piece = sm80::load_weights<Once>(from + 32 * i);
+      FragmentWords<kLoad> piece;
+#pragma unroll
+      for (int w = 0; w < kLoad; ++w) piece.x[w] = words[i * kLoad + w];
+      sm80::load_weights_if<Once>(piece, at.words + depths * kWordsOfAll + 32 * i, wanted);
 #pragma unroll
       for (int w = 0; w < kLoad; ++w) words[i * kLoad + w] = piece.x[w];
     }
-    const int k = depth * kFragmentDepth + lane % 4 * (kFragmentDepth / 4);
-    const int block = Matrix::kBlock == 0 ? 0 : k / (Matrix::kBlock == 0 ? 1 : Matrix::kBlock);
-    const int64_t at = (group * m.blocks + block) * (kFragmentRows / 2) + lane / 4;
-    scales = sm80::load_weights<Once>(static_cast<const uint32_t*>(m.scales) + at);
-    zeros = 0;
+    const int64_t block = at.block(depths);
+    FragmentWords<1> pair{{scales}}, zero{{zeros}};
+    sm80::load_weights_if<Once>(pair, reinterpret_cast<const FragmentWords<1>*>(at.scales + block), wanted);
     if constexpr (Matrix::kForm == PackedForm::kZeros) {
-      zeros = sm80::load_weights<Once>(static_cast<const uint32_t*>(m.third) + at);
+      sm80::load_weights_if<Once>(zero, reinterpret_cast<const FragmentWords<1>*>(at.zeros + block), wanted);
     }
+    scales = pair.x[0], zeros = zero.x[0];
   }
+
+ private:
+  static constexpr int kWordsOfAll = 32 * kWords / kLoad, kScalesOfBlock = kFragmentRows / 2;
+  static constexpr int kScalesOfAll = kFragmentDepth / (Matrix::kBlock == 0 ? kFragmentDepth : Matrix::kBlock) * kScalesOfBlock;
 };
 
 // Widens the fragments of a matrix to type In. Integers take the low bits of the significand of a power of two; the
@@ -123,7 +160,8 @@ class FragmentWidener {
       // The low and the high bytes of the numbers.
 #pragma unroll
       for (int i = 0; i < (1 << kBits) / 4; ++i) {
-        const auto words = sm80::load_weights<false>(static_cast<const FragmentWords<2>*>(m.third) + i);
+        FragmentWords<2> words{};
+        sm80::load_weights_if<false>(words, static_cast<const FragmentWords<2>*>(m.third) + i, true);
         low_[i] = __byte_perm(words.x[0], words.x[1], 0x6420);
         high_[i] = __byte_perm(words.x[0], words.x[1], 0x7531);
       }
@@ -154,7 +192,7 @@ class FragmentWidener {
     const int rest = kHalf ? bit % 8 : 0, shift = bit - rest;
     const uint32_t power = kHalf ? 0x64006400u : 0x43004300u;
     const int base = (kHalf ? 1024 : 128) >> rest;
-    const uint32_t x = (word >> shift & kMask << rest) | power;
+    const uint32_t x = mask_or(word >> shift, kMask << rest, power);
     uint32_t minus = pair_of_integer<In>(-(base + Matrix::kZero));
     if constexpr (kZeros) minus = fma_of_pairs<In>(zero, pair_of_integer<In>(-1), pair_of_integer<In>(-base));
     const uint32_t unit = kHalf ? (15u - static_cast<uint32_t>(rest)) << 10 : 127u << 7;

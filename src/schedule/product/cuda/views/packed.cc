@@ -88,7 +88,7 @@ std::vector<PackedConfig> PackedFamily::configs(const TileProblem& p, const Cuda
 }
 
 std::string PackedFamily::reject(const PackedConfig& c, const TileProblem& p, const CudaTarget& target) const {
-  constexpr int kMostRegisters = 240;
+  constexpr int kMostRegisters = 232;
   if (!p.a.lines) return "A is no matrix along k of the type that is multiplied";
   if (registers_of(p, c) > std::min(kMostRegisters, target.registers_per_sm / c.threads())) {
     return "it needs more registers than a thread has";

@@ -10,8 +10,8 @@ inline T load_stream(const T* p) {
 }
 
 template <bool Once, typename T>
-inline T load_weights(const T* p) {
-  return *p;
+inline void load_weights_if(T& to, const T* p, bool wanted) {
+  if (wanted) to = *p;
 }
 
 inline void prefetch(const void*) {}
