@@ -46,7 +46,8 @@ inline MachineCode decode_machine_code(std::string name, std::string_view text) 
       code.tables = code.tables || (opcode == reads && (words[0] >> 54 & 0x1f) == kTables);
     }
     if (opcode == kLoad) {
-      code.loads.push_back({kBytes[words[1] >> 9 & 7], order == kConstant, weights, order != kWeak && order != kConstant});
+      code.loads.push_back(
+          {kBytes[words[1] >> 9 & 7], order == kConstant, weights, order != kWeak && order != kConstant});
     }
   }
   return code;
@@ -74,13 +75,14 @@ inline std::vector<MachineCode> decode_cubin(std::string_view cubin) {
 }
 
 // "", or which kernel reads what it must not: an early one by ld.global.nc, or before it waits, what TMA
-// does not bring and is no weight (tile/arch/sm90/dependent.h); or any one a part of what another block stored as a whole
-// (tile/arch/sm80/global.h).
+// does not bring and is no weight (tile/arch/sm90/dependent.h); or any one a part of what another block stored as a
+// whole (tile/arch/sm80/global.h).
 inline std::string find_wrong_loads(std::string_view cubin) {
   for (const MachineCode& code : decode_cubin(cubin)) {
     if (code.before) return code.kernel + " begins early and reads before it waits";
     for (const MachineCode::Load& load : code.loads) {
-      if (load.constant && !load.weights && code.waits && !code.tables) return code.kernel + " begins early and reads by ld.global.nc";
+      if (load.constant && !load.weights && code.waits && !code.tables)
+        return code.kernel + " begins early and reads by ld.global.nc";
       if (load.strong && load.bytes != 16) {
         return fmt::format("{} reads {} bytes of what is handed over in 16", code.kernel, load.bytes);
       }

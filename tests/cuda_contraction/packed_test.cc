@@ -6,6 +6,8 @@
 
 #include "ir/builder.h"
 #include "ir/reference/array.h"
+#include "passes/pass.h"
+#include "target/target.h"
 #include "testing.h"
 #include "tests/contraction/testing.h"
 #include "tile/core/pack.h"
@@ -122,6 +124,38 @@ TEST(CudaPacked, OfAllConfigurations) {
     c.scale = 1.0 / static_cast<double>(1 << c.bits) / std::sqrt(static_cast<double>(c.k));
     add_packed(batch, c, {.split = i % 6 == 5 && c.k > 300, .skip = static_cast<unsigned>(random() % 97)});
   }
+  batch.run();
+  batch.compile();
+}
+
+// Pairs of columns meet in the epilogue, also where k is in parts.
+TEST(CudaPacked, Gated) {
+  CudaBatch batch;
+  for (const auto& [m, k] : {std::pair{1, 256}, {5, 96}, {40, 128}, {3, 1024}}) {
+    ir::Graph graph;
+    ir::Builder b(graph);
+    std::mt19937 random(9);
+    const ValueId x = graph.parameter("a", {DType::kF16, {m, k}});
+    const auto half = [&] {
+      Tensor words(DType::kU32, {56, k / 8});
+      for (uint32_t& word : words.mutable_values<uint32_t>()) word = static_cast<uint32_t>(random());
+      const ValueId w =
+          b.emit(Op::kDequantize,
+                 {b.constant(std::move(words)), b.constant(random_numbers(DType::kF16, {56, k / 32}, 0, 0.01, random))},
+                 {{"bits", int64_t{4}},
+                  {"block", int64_t{32}},
+                  {"k", int64_t{k}},
+                  {"zero", int64_t{8}},
+                  {"dtype", DType::kF16}});
+      return b.matmul(x, b.transpose(w, {1, 0}));
+    };
+    const ValueId gate = half(), up = half();
+    graph.output("y", b.mul(b.unary(Op::kTanh, gate), up));
+    const std::vector<std::string> names = {"canonicalize", "gate_dots"};
+    batch.add_graph(fmt::format("{} rows", m), passes::run_passes(graph, names, {Target::cuda_h200(1)}),
+                    {.tolerance = 3e-3, .family = "packed", .split = k == 1024});
+  }
+  EXPECT_EQ(batch.decisions().size(), 4u);
   batch.run();
   batch.compile();
 }

@@ -43,7 +43,7 @@ static_assert(sizeof(GemmPackedArgs) == 40);
 // The same for gemm_skinny(): rows of words as the op `dequantize` has them, and f32 scales.
 struct GemmPackedRowsArgs {
   const void *words, *scales, *third;
-  int32_t rows, depth;    // integers
+  int32_t rows, depth;           // integers
   int32_t words_of_row, blocks;  // blocks of a row
 };
 static_assert(sizeof(GemmPackedRowsArgs) == 40);

@@ -58,8 +58,8 @@ ValueId join_columns(ir::Rewriter& r, const ir::Graph& graph, const std::vector<
   // Columns are rows of integers, scales and zero points.
   std::vector<ValueId> operands;
   for (size_t i = 0; i < first.inputs.size(); ++i) {
-    operands.push_back(joined(
-        [&](const WeightColumns& p) { return graph.constant_of(graph.producer(p.weights).inputs[i]); }, 0));
+    operands.push_back(
+        joined([&](const WeightColumns& p) { return graph.constant_of(graph.producer(p.weights).inputs[i]); }, 0));
   }
   return r.emit(Op::kDequantize, std::move(operands), first.attrs);
 }

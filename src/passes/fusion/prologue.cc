@@ -230,10 +230,8 @@ void fuse_prologue(FusionContext& context, NodeId anchor, const Target& target) 
     fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;
   for (ir::ValueId operand : node.inputs) {
-    if (target.traits().reads_packed_weights) {
-      if (fuse_packed_weights(context, operand, anchor)) continue;
-      explain_widened(context, operand, anchor);
-    }
+    if (fuse_packed_weights(context, operand, anchor)) continue;
+    explain_widened(context, operand, anchor);
     fuse_operand(context, operand, anchor);
   }
 }

@@ -1,5 +1,5 @@
-// Loads of data that is read once, loads of data that is read repeatedly, and wide stores. No load but load_weights_if()
-// uses ld.global.nc (tile/arch/sm90/dependent.h).
+// Loads of data that is read once, loads of data that is read repeatedly, and wide stores. No load but
+// load_weights_if() uses ld.global.nc (tile/arch/sm90/dependent.h).
 #pragma once
 
 #include <stdint.h>

@@ -8,11 +8,10 @@
 // ended, all kernels before it have ended, too. Reads and writes then have the same effect as if kernels ran one after
 // another. Memory that no launch writes (weights, arguments) may be read earlier.
 //
-// An early kernel must not use ld.global.nc for memory that any launch writes (load_weights_if() is for memory that none
-// writes), since ld.global.nc requires memory to be
-// constant while the kernel runs. The early kernel's blocks start before the previous kernel has written its results.
-// These blocks share an L1 with older kernels that may have read the old contents, so ld.global.nc may return stale
-// lines.
+// An early kernel must not use ld.global.nc for memory that any launch writes (load_weights_if() is for memory that
+// none writes), since ld.global.nc requires memory to be constant while the kernel runs. The early kernel's blocks
+// start before the previous kernel has written its results. These blocks share an L1 with older kernels that may have
+// read the old contents, so ld.global.nc may return stale lines.
 #pragma once
 
 namespace heddle::tile::sm90 {

@@ -17,8 +17,8 @@ struct PackedWeights {
   uint32_t scales = 0;            // operand number
   std::optional<uint32_t> third;  // operand number of zero points or of a table
   bool is_table = false;
-  // On a CPU. rounds_a: A is rounded to integers of 8 bits. in_registers: the product widens the weights; if false, they
-  // are widened a panel at a time, before the micro-kernels read them.
+  // On a CPU. rounds_a: A is rounded to integers of 8 bits. in_registers: the product widens the weights; if false,
+  // they are widened a panel at a time, before the micro-kernels read them.
   bool rounds_a = false, in_registers = false;
   // On a GPU. The scales are stored times 2^exponent. `blocks` is the number of scales of a row, with the padding.
   int exponent = 0;
@@ -65,7 +65,7 @@ struct OperandView {
   // multiples of 16 bytes.
   bool packed(int64_t lines) const;
 
-  tile::GemmImageArgs image{};  // for the forms with windows
+  tile::GemmImageArgs image{};           // for the forms with windows
   std::optional<PackedWeights> weights;  // for kPacked
 
   bool sums_windows() const { return form == Form::kSummedWindows || form == Form::kChannelWindows; }

@@ -112,8 +112,8 @@ class Family {
   virtual std::string_view name() const = 0;  // as in its configurations
   virtual bool uses_wgmma() const { return false; }
   virtual LinesOf lines() const { return LinesOf::kNone; }
-  // The form of A, if it has windows that are summed (OperandView::sums_windows()), that the family reads instead of all
-  // others.
+  // The form of A, if it has windows that are summed (OperandView::sums_windows()), that the family reads instead of
+  // all others.
   virtual std::optional<OperandView::Form> summed_windows() const { return std::nullopt; }
   // True if B may be packed weights of few bits (OperandView::Form::kPacked).
   virtual bool reads_packed_weights() const { return false; }

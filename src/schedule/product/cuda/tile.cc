@@ -77,7 +77,7 @@ const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_fam
 
 std::span<const ViewFamily* const> view_families() {
   static const std::array all = {
-      &mma_family(),        &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
+      &mma_family(),         &simt_family(),  &skinny_family(), &unaligned_family(), &register_direct_family(),
       &k_reduction_family(), &packed_family()};
   return all;
 }

@@ -52,7 +52,8 @@ OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DTyp
     t.view = false;
     t.bits = static_cast<int>(w.bits);
     t.width = static_cast<int>(tile::packed_per_word(w.bits));
-    t.bytes = static_cast<double>(lines) * (static_cast<double>(o.depth * w.bits) / 8 + static_cast<double>(w.blocks) * in_scale);
+    t.bytes = static_cast<double>(lines) *
+              (static_cast<double>(o.depth * w.bits) / 8 + static_cast<double>(w.blocks) * in_scale);
     return t;
   }
   t.view = o.form != Form::kComputed;

@@ -113,7 +113,9 @@ class PackedRows {
     }
   }
   // Moves the position.
-  __device__ void move(int steps) { from_ += steps * kStepK, left_ -= steps * kStepK; }
+  __device__ void move(int steps) {
+    from_ += steps * kStepK, left_ -= steps * kStepK;
+  }
 
   // Half of a fragment of the warp: the B of two instructions for 8 rows.
   __device__ FragmentWords<4> read(int stage, int block, int half) const {
@@ -122,9 +124,15 @@ class PackedRows {
 
  private:
   // What copy i of a thread is on from its first: in rows, in slots, and in bytes of a stage.
-  static __device__ constexpr int row_on(int i) { return i * kRowsAtOnce % Traits::kTileM; }
-  static __device__ constexpr int slot_on(int i) { return i * kRowsAtOnce / Traits::kTileM; }
-  static __device__ constexpr int to_on(int i) { return slot_on(i) * Traits::kSlot + row_on(i) * kGemmRowBytes; }
+  static __device__ constexpr int row_on(int i) {
+    return i * kRowsAtOnce % Traits::kTileM;
+  }
+  static __device__ constexpr int slot_on(int i) {
+    return i * kRowsAtOnce / Traits::kTileM;
+  }
+  static __device__ constexpr int to_on(int i) {
+    return slot_on(i) * Traits::kSlot + row_on(i) * kGemmRowBytes;
+  }
   static_assert(kRowsAtOnce % 2 == 0);  // so that pieces of all of a thread's rows change places alike
 
   static __device__ uint32_t place(int slot, int row, int piece) {

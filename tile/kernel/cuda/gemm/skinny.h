@@ -1,8 +1,8 @@
 // Computes D = epilogue(A B) if D has few rows (or few columns). One operand, `Few`, then has few rows. The other
 // operand, `Wide`, has many rows, called wide rows. Each element of `Wide` is loaded once from global memory directly
 // into registers, and is multiplied by all rows of `Few`. The kernel is memory-bound. The k dimension is divided among
-// lanes or warps and, with GemmStore::kPartial, among blocks. Sums are always added in the same order. `Wide` may also be
-// a PackedRowsMatrix, whose integers are widened in registers.
+// lanes or warps and, with GemmStore::kPartial, among blocks. Sums are always added in the same order. `Wide` may also
+// be a PackedRowsMatrix, whose integers are widened in registers.
 //
 //   struct Config {
 //     using In = float;                     // type of converted operands and sums: float, double, int32_t, int64_t

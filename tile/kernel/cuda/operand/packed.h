@@ -17,8 +17,8 @@ enum class PackedForm : int32_t {
   kTable,  // table[q]
 };
 
-// A matrix of integers of `Bits` bits, packed for gemm_packed(). `Block` neighbours along k share a scale: a multiple of
-// 16, or 0 for all of k.
+// A matrix of integers of `Bits` bits, packed for gemm_packed(). `Block` neighbours along k share a scale: a multiple
+// of 16, or 0 for all of k.
 template <int Bits, int Block, PackedForm Form, int Zero>
 struct PackedMatrix {
   static constexpr int kBits = Bits, kBlock = Block, kZero = Zero;
@@ -26,8 +26,8 @@ struct PackedMatrix {
   GemmPackedArgs args;
 };
 
-// The same as rows, for gemm_skinny(), with scales of any block of whole words (0: one for all of k). Zero is the type of
-// zero points.
+// The same as rows, for gemm_skinny(), with scales of any block of whole words (0: one for all of k). Zero is the type
+// of zero points.
 template <int Bits, int Block, PackedForm Form, int Zero, typename ZeroType>
 struct PackedRowsMatrix {
   static constexpr int kBits = Bits, kBlock = Block, kZero = Zero;
@@ -76,8 +76,8 @@ __device__ inline uint32_t mul_of_pairs(uint32_t x, uint32_t y) {
   }
 }
 
-// What a lane multiplies of 16 rows by 64 of k (tile/core/packed_fragments.h): the words, and the scales and zero points
-// of rows g and g + 8.
+// What a lane multiplies of 16 rows by 64 of k (tile/core/packed_fragments.h): the words, and the scales and zero
+// points of rows g and g + 8.
 template <typename Matrix>
 struct PackedFragment {
   static constexpr int kWords = fragment_words(Matrix::kBits), kLoad = fragment_load(Matrix::kBits);
@@ -87,7 +87,8 @@ struct PackedFragment {
   // Where the fragments of a group lie for a lane. Scales that are in step with fragments have an address, others a
   // block for each k.
   struct Place {
-    static constexpr bool kInStep = Matrix::kBlock != 0 && kFragmentDepth % (Matrix::kBlock != 0 ? Matrix::kBlock : 1) == 0;
+    static constexpr bool kInStep =
+        Matrix::kBlock != 0 && kFragmentDepth % (Matrix::kBlock != 0 ? Matrix::kBlock : 1) == 0;
     const FragmentWords<kLoad>* words;
     const uint32_t *scales, *zeros;  // of the lane's rows
     int k;
@@ -107,8 +108,8 @@ struct PackedFragment {
 
   __device__ static Place first(const GemmPackedArgs& m, int64_t group, int depth) {
     const int lane = static_cast<int>(threadIdx.x) % 32, k = depth * kFragmentDepth + lane % 4 * (kFragmentDepth / 4);
-    Place at{static_cast<const FragmentWords<kLoad>*>(m.words) + (group * m.depths + depth) * kWordsOfAll + lane, nullptr,
-             nullptr, k};
+    Place at{static_cast<const FragmentWords<kLoad>*>(m.words) + (group * m.depths + depth) * kWordsOfAll + lane,
+             nullptr, nullptr, k};
     int64_t scales = group * m.blocks * kScalesOfBlock + lane / 4;
     if constexpr (Place::kInStep) scales += k / Matrix::kBlock * kScalesOfBlock;
     at.scales = static_cast<const uint32_t*>(m.scales) + scales;
@@ -140,7 +141,8 @@ struct PackedFragment {
 
  private:
   static constexpr int kWordsOfAll = 32 * kWords / kLoad, kScalesOfBlock = kFragmentRows / 2;
-  static constexpr int kScalesOfAll = kFragmentDepth / (Matrix::kBlock == 0 ? kFragmentDepth : Matrix::kBlock) * kScalesOfBlock;
+  static constexpr int kScalesOfAll =
+      kFragmentDepth / (Matrix::kBlock == 0 ? kFragmentDepth : Matrix::kBlock) * kScalesOfBlock;
 };
 
 // Widens the fragments of a matrix to type In. Integers take the low bits of the significand of a power of two; the

@@ -1,5 +1,5 @@
-// The kernel for weights of few bits (tile/kernel/cuda/gemm/packed.h): which configurations a problem may take, and what
-// they are expected to cost.
+// The kernel for weights of few bits (tile/kernel/cuda/gemm/packed.h): which configurations a problem may take, and
+// what they are expected to cost.
 #include <algorithm>
 #include <cmath>
 

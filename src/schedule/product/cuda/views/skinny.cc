@@ -41,8 +41,7 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& tar
                                 8.0 * blocks_of_sm(c.threads(), shared_bytes_of(p, c), registers_of(p, c), target));
   const int64_t lanes = wide.along_k ? 32 : std::min<int64_t>(32, ceil_div(count, wide.width));
   const double pieces = wide.along_k ? 2.0 * static_cast<double>(rows) : 4;
-  const double in_flight =
-      warps * static_cast<double>(lanes) * load_bytes(wide) * pieces;
+  const double in_flight = warps * static_cast<double>(lanes) * load_bytes(wide) * pieces;
   const double share = std::min(1.0, in_flight / 32768) * (load_bytes(wide) >= 8 || wide.bits != 0 ? 0.92 : 0.6);
   const double memory = p.bytes() / (target.model.mma.memory_per_us * std::max(share, 0.02));
   // Each element is converted once and multiplied by all of the few.
