@@ -38,8 +38,7 @@ void Launcher::add(const runtime::CudaModule& module, const CudaLaunch& launch) 
   to.config.attribute_count = runtime::launch_attributes(launch, to.attributes.data(), overlap);
   to.maps = launch.maps;
   to.cache = std::make_unique<runtime::TensorMapCache>(launch.maps.size());
-  for (size_t i = 0; i < launch.maps.size(); ++i)
-    to.offsets.push_back(static_cast<uint32_t>(i * sizeof(runtime::TensorMap)));
+  for (size_t i = 0; i < launch.maps.size(); ++i) to.offsets.push_back(static_cast<uint32_t>(i * sizeof(runtime::TensorMap)));
   to.block.resize(launch.maps.size() * sizeof(runtime::TensorMap));
   for (const std::vector<uint8_t>& argument : launch.arguments) {
     to.offsets.push_back(static_cast<uint32_t>(to.block.size()));

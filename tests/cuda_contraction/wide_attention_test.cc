@@ -89,7 +89,7 @@ TEST(CudaWideAttention, Candidates) {
     CudaBatch::Options options;
     options.skip = i * 24 / count, options.family = "attention";
     add_wide(batch, {.heads = 3, .m = 150, .n = 300, .depth = 384, .width = 328, .scores = "causal", .layout = "dense"},
-             options);
+        options);
   }
   testing::compile_and_run(batch);
 }
@@ -115,13 +115,11 @@ TEST(CudaWideAttention, FewRows) {
     CudaBatch::Options options;
     options.skip = i * 24 / count, options.named = "key_warps";
     add_wide(batch, {.heads = 3, .m = 1, .n = 321, .depth = 512, .width = 512}, options);
-    add_wide(batch,
-             {.type = "bf16", .m = 16, .n = 200, .depth = 320, .width = 264, .scores = "mask", .layout = "dense"},
-             options);
+    add_wide(batch, {.type = "bf16", .m = 16, .n = 200, .depth = 320, .width = 264, .scores = "mask", .layout = "dense"},
+        options);
     options.split = true;
     add_wide(batch, {.m = 7, .n = 700, .depth = 264, .width = 400, .scores = "causal"}, options);
-    add_wide(
-        batch,
+    add_wide(batch,
         {.batch = 7, .heads = 2, .m = 1, .n = 600, .depth = 288, .width = 288, .scores = "length", .layout = "shared"},
         options);
   }

@@ -125,9 +125,8 @@ TEST(CpuOps, Functions) {
     OpList list(std::string(to_string(e)) + " functions", tolerance_of(e));
     const std::string any = list.input(e), positive = list.input(e, 0.01, 9), unit = list.input(e, -0.99, 0.99);
     const std::string above = list.input(e, 1.01, 5);
-    for (const char* op :
-         {"exp",  "exp2",  "exp10", "expm1", "sin",  "cos",   "tan",  "atan",  "sinh",  "cosh",
-          "tanh", "asinh", "cbrt",  "erf",   "erfc", "floor", "ceil", "trunc", "round", "round_away"}) {
+    for (const char* op : {"exp",  "exp2",  "exp10", "expm1", "sin",  "cos",   "tan",  "atan",  "sinh",  "cosh",
+                           "tanh", "asinh", "cbrt",  "erf",   "erfc", "floor", "ceil", "trunc", "round", "round_away"}) {
       list.output(fmt::format("{} {}", op, any), e);
     }
     for (const char* op : {"log", "log2", "log10", "log1p", "sqrt", "rsqrt"}) {

@@ -119,7 +119,8 @@ class Generator {
       return;
     }
     const std::string limit = add(fmt::format("constant {{value = {}}}", count / 2 + 1), ints);
-    const std::string mask = add(fmt::format("lt {}, {}", index, limit), type.with_element(Element::kI1));
+    const std::string mask =
+        add(fmt::format("lt {}, {}", index, limit), type.with_element(Element::kI1));
     add(fmt::format("load {}, {}", moved, mask), type);
   }
 

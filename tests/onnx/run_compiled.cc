@@ -21,8 +21,7 @@ struct Prepared {
 Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& pool, int device) {
   const runtime::Plan& plan = *prepared.plan;
   runtime::validate(plan);
-  const auto executor =
-      runtime::make_executor(prepared.plan, pool, driver::reference_interpreter(), {.device = device});
+  const auto executor = runtime::make_executor(prepared.plan, pool, driver::reference_interpreter(), {.device = device});
   std::vector<Tensor> inputs;
   for (const runtime::Port& port : plan.inputs) inputs.push_back(prepared.imported.options.values.at(port.name));
   const std::vector<Tensor> results = executor->run(inputs);

@@ -29,7 +29,7 @@ struct GemmWindowsArgs {
 static_assert(sizeof(GemmWindowsArgs) == 40);
 
 // A matrix of integers of few bits, packed in the order in which the kernel of tile/kernel/cuda/gemm/packed.h reads it
-// (tile/core/packed_fragments.h). `third`: zero points of all blocks, or the table of numbers that the integers stand
+// (tile/core/pack.h). `third`: zero points of all blocks, or the table of numbers that the integers stand
 // for. Scales, zero points and numbers have the type that is multiplied.
 struct GemmPackedArgs {
   const void *words, *scales, *third;

@@ -1,5 +1,5 @@
-// The functions of one number that the C library and CUDA's device library name alike. A row gives a function to
-// kernels for both targets and to the emulator.
+// The functions of one number that the C library and CUDA's device library name alike. A row gives a function to kernels
+// for both targets and to the emulator.
 #pragma once
 
 // Functions with a vector form for float (tile/op/math.h).

@@ -63,8 +63,8 @@ class ThreadPool {
   void end_workers();
   void run_erased(int64_t tasks, int64_t grain, Call call, void* context);
   void worker_main(int worker);
-  bool enter();           // joins the current job; false if it is over
-  void work(int worker);  // runs ranges until none is left
+  bool enter();                   // joins the current job; false if it is over
+  void work(int worker);          // runs ranges until none is left
   void work_on(const Job& job, int share, int worker);
   bool wait_for(uint32_t& seen);  // waits for the next job; false if the pool shuts down
 

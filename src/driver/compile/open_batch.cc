@@ -21,7 +21,7 @@ struct BatchPlace {
 // The outermost extents that the model leaves open, as far as they are as large as the first of them, and wherever else
 // the model names one of these.
 std::vector<BatchPlace> places_of_batch(const std::vector<onnx::ModelFile::InputDims>& inputs,
-                                        const std::map<std::string, Shape>& shapes) {
+                                   const std::map<std::string, Shape>& shapes) {
   std::vector<BatchPlace> open;
   for (const auto& input : inputs) {
     const auto shape = shapes.find(input.name);

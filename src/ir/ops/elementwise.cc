@@ -57,9 +57,7 @@ OpSchema describe(Op op) {
     case Op::kIsInf:
       return {op, 1, 1, {{"positive", kInt}, {"negative", kInt}}, infer_unary, eval_unary};
     case Op::kCast:
-      return {op,         1,
-              1,          {{"to", AttrKind::kDType}, {"saturate", kInt, false}, {"excess_precision", kInt, false}},
-              infer_cast, eval_cast};
+      return {op, 1, 1, {{"to", AttrKind::kDType}, {"saturate", kInt, false}, {"excess_precision", kInt, false}}, infer_cast, eval_cast};
     case Op::kBitcast:
       return {op, 1, 1, {{"to", AttrKind::kDType}}, infer_bitcast, eval_bitcast};
     case Op::kSelect:

@@ -415,22 +415,23 @@ struct CudaBackToBackConfig {
 };
 
 // Expands F(C) for each struct C above except NoChoice.
-#define HEDDLE_CONFIG_FAMILIES(F)                                                                                     \
-  F(LoopConfig)                                                                                                       \
-  F(ScatterElementsConfig)                                                                                            \
-  F(ScatterSlicesConfig)                                                                                              \
-  F(ScatterAtomicConfig)                                                                                              \
-  F(ScatterSortedConfig)                                                                                              \
-  F(SelectConfig)                                                                                                     \
-  F(CpuGemmConfig)                                                                                                    \
-  F(CpuGemvConfig)                                                                                                    \
-  F(CpuConvConfig)                                                                                                    \
-  F(CpuWinogradConfig)                                                                                                \
-  F(CpuPlanarConfig)                                                                                                  \
-  F(CudaWindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig)                  \
-      F(CudaAttentionConfig) F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig)         \
-          F(WgmmaGatherConfig) F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) \
-              F(MmaConfig) F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(PackedConfig)   \
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                             \
+  F(LoopConfig)                                                                                               \
+  F(ScatterElementsConfig)                                                                                    \
+  F(ScatterSlicesConfig)                                                                                      \
+  F(ScatterAtomicConfig)                                                                                      \
+  F(ScatterSortedConfig)                                                                                      \
+  F(SelectConfig)                                                                                             \
+  F(CpuGemmConfig)                                                                                            \
+  F(CpuGemvConfig)                                                                                            \
+  F(CpuConvConfig)                                                                                            \
+  F(CpuWinogradConfig)                                                                                        \
+  F(CpuPlanarConfig)                                                                                          \
+  F(CudaWindowConfig)                                                                                         \
+  F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig)       \
+      F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
+          F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
+              F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(PackedConfig)        \
                   F(KReductionConfig) F(CudaBackToBackConfig) F(WgmmaWgradConfig) F(DepthwiseWgradConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. The class is not a

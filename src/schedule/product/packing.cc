@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "ir/reference/scalar.h"
-#include "tile/core/packed_fragments.h"
 
 namespace heddle::schedule {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/divide.h"
 #include "codegen/scalar/scalar.h"
 #include "target/argument_block.h"
-#include "tile/core/packed_fragments.h"
+#include "tile/core/pack.h"
 
 namespace heddle::codegen {
 namespace {

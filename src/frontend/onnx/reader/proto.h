@@ -39,7 +39,7 @@ struct SparseTensorProto {
 
 struct Dimension {
   std::optional<int64_t> value;  // not negative
-  std::string_view param;        // the symbol if `value` is empty; may itself be empty
+  std::string_view param;  // the symbol if `value` is empty; may itself be empty
 };
 
 struct TypeProto {

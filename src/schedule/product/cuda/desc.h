@@ -32,7 +32,7 @@ struct OperandView {
     kMerged,    // rows or k consist of several dimensions with different strides, such as windows of an image
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
     kComputed,  // an expression for each element
-    kPacked,    // constant weights of few bits (tile/core/packed_fragments.h)
+    kPacked,    // constant weights of few bits (tile/core/pack.h)
     // A of a filter gradient, in images as above: the windows are k, rows are (tap, channel padded to whole boxes). For
     // depthwise convolutions, rows are taps, and column n of D multiplies channel n.
     kSummedWindows,

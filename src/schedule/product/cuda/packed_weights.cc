@@ -9,7 +9,6 @@
 #include "ir/reference/scalar.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/packing.h"
-#include "tile/core/packed_fragments.h"
 
 namespace heddle::schedule {
 namespace {

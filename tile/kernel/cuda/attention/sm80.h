@@ -24,8 +24,8 @@
 //   };
 //
 // The configuration also has the fields kScores, kSplit, kRagged, kZeroIfEmpty and kLength of sm90.h. The unit also
-// provides the functors and the epilogue that are described in sm90.h. Keys may be stored in pages (pages.h). A batch
-// of K and V is then a head of a page.
+// provides the functors and the epilogue that are described in sm90.h. Keys may be stored in pages (pages.h). A batch of
+// K and V is then a head of a page.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"

@@ -1,7 +1,7 @@
 // Computes D = epilogue(A B) where B has weights of 2, 4 or 8 bits, which are widened in registers and never stored.
 // Tensor cores multiply D^T = B^T A^T: B's columns are the rows of an instruction, A's rows its columns, so that few
 // rows of A waste little. The weights go straight from memory to registers, in the order in which they are multiplied
-// (tile/core/packed_fragments.h); they are requested several fragments ahead, the first ones before the previous kernel
+// (tile/core/pack.h); they are requested several fragments ahead, the first ones before the previous kernel
 // has ended. A goes through a ring in shared memory. The warps of a block divide columns and k.
 //
 //   struct Config {

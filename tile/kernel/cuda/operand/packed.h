@@ -6,7 +6,7 @@
 #include "tile/arch/sm80/pairs.h"
 #include "tile/arch/sm80/stream.h"
 #include "tile/core/cuda_operand.h"
-#include "tile/core/packed_fragments.h"
+#include "tile/core/pack.h"
 
 namespace heddle::tile::cuda {
 
@@ -76,7 +76,7 @@ __device__ inline uint32_t mul_of_pairs(uint32_t x, uint32_t y) {
   }
 }
 
-// What a lane multiplies of 16 rows by 64 of k (tile/core/packed_fragments.h): the words, and the scales and zero
+// What a lane multiplies of 16 rows by 64 of k (tile/core/pack.h): the words, and the scales and zero
 // points of rows g and g + 8.
 template <typename Matrix>
 struct PackedFragment {

@@ -6,7 +6,7 @@
 #include "schedule/product/cuda/long_sums.h"
 #include "schedule/product/cuda/tile.h"
 #include "tile/core/cuda_gemm.h"
-#include "tile/core/packed_fragments.h"
+#include "tile/core/pack.h"
 
 namespace heddle::schedule {
 namespace {
@@ -31,6 +31,12 @@ struct Warps {
   int n, k;
 };
 constexpr Warps kWarps[] = {{1, 4}, {1, 8}, {1, 16}, {2, 2}, {2, 4}, {2, 8}, {4, 1}, {4, 2}, {4, 4}};
+
+// The share of the memory bandwidth that so many bytes in flight on an SM reach.
+double share_of_bandwidth(double in_flight) {
+  constexpr double kFull = 32768;
+  return std::min(1.0, in_flight / kFull);
+}
 
 class PackedFamily : public ViewFamilyOf<PackedConfig> {
  public:
@@ -103,10 +109,9 @@ double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, con
   const auto blocks = static_cast<double>(cut(c).tiles(p) * c.splits);
   const int resident = blocks_of_sm(c.threads(), shared_bytes(p, c), registers_of(p, c), target);
   const double of_sm = std::min<double>(resident, blocks / target.sms);
-  // All of the bandwidth needs some 32 KiB in flight on every SM.
   const double fragment = 128.0 * p.b.bits;
   const double in_flight = of_sm * c.warps_n * c.warps_k * c.stages * row_blocks(c) * fragment;
-  const double memory = p.bytes() / (m.memory_per_us * std::min(1.0, in_flight / 32768));
+  const double memory = p.bytes() / (m.memory_per_us * share_of_bandwidth(in_flight));
   // Each tile reads its rows of A from the L2.
   const double rows = std::min<double>(c.tile_m, static_cast<double>(p.m));
   const double l2 = blocks / c.splits * rows * static_cast<double>(p.k) * 2 / (m.l2_per_cycle * cycles);
