@@ -18,12 +18,13 @@ struct MachineCode {
   struct Load {
     int bytes;
     bool constant;  // ld.global.nc
+    bool weights;   // load_weights_if() (tile/arch/sm80/stream.h): constant, and not kept in the L1 (bit 86)
     bool strong;    // relaxed, acquire or volatile
   };
   std::string kernel;
   std::vector<Load> loads;
   bool waits = false;   // griddepcontrol.wait
-  bool before = false;  // something reads before the first of these, in the order of the text
+  bool before = false;  // something but weights is read before the first of these, in the order of the text
   bool tables = false;  // of the compiler's library, which are constants: in the fourth bank lie their addresses
 };
 
@@ -38,13 +39,15 @@ inline MachineCode decode_machine_code(std::string name, std::string_view text) 
     uint64_t words[2];
     std::memcpy(words, text.data() + at, sizeof words);
     const uint64_t opcode = words[0] & 0xfff, order = words[1] >> 12 & 0x1f;
-    reads = reads || opcode == kLoad || opcode == kCopy;
+    const bool weights = opcode == kLoad && order == kConstant && (words[1] >> 22 & 1) != 0;
+    reads = reads || (opcode == kLoad && !weights) || opcode == kCopy;
     if (opcode == kWait && !code.waits) code.waits = true, code.before = reads;
     for (const uint64_t reads : kReadConstants) {
       code.tables = code.tables || (opcode == reads && (words[0] >> 54 & 0x1f) == kTables);
     }
     if (opcode == kLoad) {
-      code.loads.push_back({kBytes[words[1] >> 9 & 7], order == kConstant, order != kWeak && order != kConstant});
+      code.loads.push_back(
+          {kBytes[words[1] >> 9 & 7], order == kConstant, weights, order != kWeak && order != kConstant});
     }
   }
   return code;
@@ -72,13 +75,14 @@ inline std::vector<MachineCode> decode_cubin(std::string_view cubin) {
 }
 
 // "", or which kernel reads what it must not: an early one by ld.global.nc, or before it waits, what TMA
-// does not bring (tile/arch/sm90/dependent.h); or any one a part of what another block stored as a whole
-// (tile/arch/sm80/global.h).
+// does not bring and is no weight (tile/arch/sm90/dependent.h); or any one a part of what another block stored as a
+// whole (tile/arch/sm80/global.h).
 inline std::string find_wrong_loads(std::string_view cubin) {
   for (const MachineCode& code : decode_cubin(cubin)) {
     if (code.before) return code.kernel + " begins early and reads before it waits";
     for (const MachineCode::Load& load : code.loads) {
-      if (load.constant && code.waits && !code.tables) return code.kernel + " begins early and reads by ld.global.nc";
+      if (load.constant && !load.weights && code.waits && !code.tables)
+        return code.kernel + " begins early and reads by ld.global.nc";
       if (load.strong && load.bytes != 16) {
         return fmt::format("{} reads {} bytes of what is handed over in 16", code.kernel, load.bytes);
       }

@@ -123,9 +123,8 @@ constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", 
                        has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
                           has_where<&TargetTraits::merges_dots, Op::kDot>};
-constexpr Pass kQuantizedWeights{"quantized_weights",
-                                 "constant weights of few bits, packed, as operands of products (CPU)",
-                                 quantized_weights, has_where<&TargetTraits::reads_packed_weights, Op::kDot>};
+constexpr Pass kQuantizedWeights{"quantized_weights", "constant weights of few bits, packed, as operands of products",
+                                 quantized_weights, has<Op::kDot>};
 constexpr Pass kScaleScores{"scale_scores", "constant factors of queries and keys, on their products (GPU)",
                             scale_scores, has_where<&TargetTraits::scales_products, Op::kExp>};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits, as the precision says",

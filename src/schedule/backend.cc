@@ -10,6 +10,7 @@
 #include "schedule/product/conv.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/filter_gradient.h"
+#include "schedule/product/cuda/packed_weights.h"
 #include "schedule/product/dot.h"
 #include "schedule/region/bundle.h"
 #include "schedule/region/cpu/backend.h"
@@ -28,6 +29,10 @@ class CpuBackend : public Backend {
     return false;
   }
   bool contractions_by_shape() const override { return true; }
+  bool pays_to_read_packed(const ir::Graph&, const ir::Group&, const ir::Group&, const Target&,
+                           std::string*) const override {
+    return true;
+  }
 
   std::unique_ptr<RegionBackend> region(Region& region) const override { return cpu_region(region); }
   ScheduledGroup bundled(ScheduledGroup group, const Target& target) const override {
@@ -78,6 +83,10 @@ class CudaBackend : public Backend {
   }
   // What else they look at: which operands are constants, how rows are aligned.
   bool contractions_by_shape() const override { return false; }
+  bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const ir::Group& widened,
+                           const Target& target, std::string* reason) const override {
+    return schedule::pays_to_read_packed(graph, packed, widened, target, reason);
+  }
 
   std::unique_ptr<RegionBackend> region(Region& region) const override { return cuda_region(region); }
   // Regions join theirs (CudaRegion::finish()).

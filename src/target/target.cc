@@ -175,7 +175,6 @@ const TargetTraits& Target::traits() const {
                                           .interleaves_columns = true,
                                           .gathers_rows = true,
                                           .rounds_divisions = true,
-                                          .reads_packed_weights = true,
                                           .shares_kernels_of_shapes = true};
   static constexpr TargetTraits kOfCuda = {.merges_dots = true,
                                            .scales_products = true,
@@ -187,7 +186,6 @@ const TargetTraits& Target::traits() const {
                                            .interleaves_columns = false,
                                            .gathers_rows = false,
                                            .rounds_divisions = false,
-                                           .reads_packed_weights = false,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);
 }

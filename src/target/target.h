@@ -105,9 +105,6 @@ struct TargetTraits {
   bool gathers_rows;
   // True if kernels round f32 divisions correctly, those by constants too.
   bool rounds_divisions;
-  // True if products read constant weights of few bits where they are packed (ir/ops.def, dequantize). If false, such
-  // weights are widened before the product.
-  bool reads_packed_weights;
   // True if plans for different shapes share kernels, which then take sizes as arguments.
   bool shares_kernels_of_shapes;
 };

@@ -28,4 +28,24 @@ struct GemmWindowsArgs {
 };
 static_assert(sizeof(GemmWindowsArgs) == 40);
 
+// A matrix of integers of few bits, packed in the order in which the kernel of tile/kernel/cuda/gemm/packed.h reads it
+// (tile/core/pack.h). `third`: zero points of all blocks, or the table of numbers that the integers stand
+// for. Scales, zero points and numbers have the type that is multiplied.
+struct GemmPackedArgs {
+  const void *words, *scales, *third;
+  int32_t exponent;  // the scales are stored times 2^exponent
+  int32_t groups;    // groups of 16 rows
+  int32_t depths;    // fragments along k
+  int32_t blocks;    // scales of a row, with those of the padding
+};
+static_assert(sizeof(GemmPackedArgs) == 40);
+
+// The same for gemm_skinny(): rows of words as the op `dequantize` has them, and f32 scales.
+struct GemmPackedRowsArgs {
+  const void *words, *scales, *third;
+  int32_t rows, depth;           // integers
+  int32_t words_of_row, blocks;  // blocks of a row
+};
+static_assert(sizeof(GemmPackedRowsArgs) == 40);
+
 }  // namespace heddle::tile

@@ -493,6 +493,10 @@ ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::F
           [&](const ir::Group& group, std::string* reason) {
             return schedule::can_run_back_to_back(graph, group, target, reason);
           },
+      .pays_to_read_packed =
+          [&](const ir::Group& packed, const ir::Group& widened, std::string* reason) {
+            return schedule::backend_of(target).pays_to_read_packed(graph, packed, widened, target, reason);
+          },
       .placement_obstacle = placement_obstacle(target),
   };
   return passes::fuse(graph, target, options);

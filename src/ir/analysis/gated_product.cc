@@ -5,6 +5,7 @@
 #include <queue>
 #include <tuple>
 
+#include "ir/analysis/constant_weights.h"
 #include "ir/analysis/partial_reduction.h"
 #include "ir/rewrite.h"
 
@@ -116,14 +117,11 @@ class Finder {
     const DType result = graph_.dtype(graph_.node(c.meeting.at()).outputs[0]);
     if (result != DType::kF32 && result != DType::kF16 && result != DType::kBF16)
       return "what they become is no number";
-    for (const NodeId dot : c.dots) {
-      if (graph_.constant_of(graph_.node(dot).inputs[1]) == nullptr) {
-        return "their matrices are no constants, whose columns could be interleaved";
-      }
-    }
     const Node &one = graph_.node(c.dots[0]), &other = graph_.node(c.dots[1]);
+    const auto of_one = constant_weights(graph_, one), of_other = constant_weights(graph_, other);
+    if (!of_one || !of_other) return "their matrices are no constants, whose columns could be interleaved";
     const auto rounds = [](const Node& dot) { return dot.attrs.has("tf32") ? dot.attrs.integer("tf32") : 0; };
-    if (graph_.dtype(one.inputs[1]) != graph_.dtype(other.inputs[1]) || rounds(one) != rounds(other)) {
+    if (*of_one != *of_other || rounds(one) != rounds(other)) {
       return "they multiply different types";
     }
     const int64_t columns = graph_.shape(one.outputs[0]).back() / (c.is_split() ? 2 : 1);

@@ -29,7 +29,7 @@ class ReductionFinder {
     const DType dtype = graph_.dtype(node.inputs[0]);
     if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) return std::nullopt;
     const auto product = product_of(node.inputs[0]);
-    if (!product) return std::nullopt;
+    if (!product || reads_packed_weights(graph_.node(*product))) return std::nullopt;
     const auto matrix = ir::result_matrix(graph_, graph_.node(*product));
     if (!matrix || element_count(graph_.shape(node.inputs[0])) < kLeastElements) return std::nullopt;
     Reduction found{*matrix};
@@ -39,6 +39,12 @@ class ReductionFinder {
 
  private:
   static bool is_number(std::string_view kind) { return kind != "any" && kind != "all"; }
+
+  // Kernels that read weights of few bits have no whole rows of sums.
+  bool reads_packed_weights(const Node& product) const {
+    return std::any_of(product.inputs.begin(), product.inputs.end(),
+                       [&](ValueId v) { return graph_.producer(v).op == Op::kDequantize; });
+  }
 
   // The first product from which a value is computed element by element.
   std::optional<NodeId> product_of(ValueId value) const {

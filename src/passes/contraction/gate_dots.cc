@@ -6,41 +6,13 @@
 #include "ir/analysis/gated_product.h"
 #include "ir/builder.h"
 #include "ir/rewrite.h"
+#include "passes/contraction/join_columns.h"
 
 namespace heddle::passes {
 namespace {
 
 using ir::GateCandidate;
 using ir::kGateColumns;
-
-// The columns `first` and so on of a matrix.
-struct Columns {
-  const Tensor& matrix;
-  int64_t first;
-};
-
-// The columns of both in turns, kGateColumns of each.
-Tensor in_turns(const std::array<Columns, 2>& of, int64_t count, size_t dim) {
-  const Tensor& like = of[0].matrix;
-  Shape shape = like.shape();
-  shape[dim] = 2 * count;
-  Tensor all(like.dtype(), shape);
-  const auto element = static_cast<int64_t>(size_of(like.dtype()));
-  const int64_t rows = dim == 0 ? 1 : shape[0], column = element * (dim == 0 ? shape[1] : 1);
-  auto* to = static_cast<uint8_t*>(all.mutable_data());
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t at = 0; at < count; at += kGateColumns) {
-      for (const Columns& columns : of) {
-        const auto* from = static_cast<const uint8_t*>(columns.matrix.data());
-        const int64_t stride = columns.matrix.shape()[dim];
-        std::memcpy(to, from + (row * stride + columns.first + at) * column,
-                    static_cast<size_t>(kGateColumns * column));
-        to += kGateColumns * column;
-      }
-    }
-  }
-  return all;
-}
 
 // So many elements of a vector.
 Tensor part_of(const Tensor& vector, int64_t first, int64_t count) {
@@ -78,10 +50,13 @@ class Gater {
     const size_t dim = dot.attrs.ints("rhs_contract")[0] == 0 ? 1 : 0;
     Shape half = graph_.shape(dot.outputs[0]);
     if (c.is_split()) half.back() /= 2;
-    const std::array<Columns, 2> columns = {
-        Columns{*graph_.constant_of(dot.inputs[1]), 0},
-        Columns{*graph_.constant_of(graph_.node(c.dots[1]).inputs[1]), c.is_split() ? half.back() : 0}};
-    const ValueId weights = r.constant(in_turns(columns, half.back(), dim));
+    // The columns of both in turns, kGateColumns of each.
+    std::vector<WeightColumns> turns;
+    for (int64_t at = 0; at < half.back(); at += kGateColumns) {
+      turns.push_back({dot.inputs[1], at, kGateColumns});
+      turns.push_back({graph_.node(c.dots[1]).inputs[1], at + (c.is_split() ? half.back() : 0), kGateColumns});
+    }
+    const ValueId weights = join_columns(r, graph_, turns, dim);
     const ValueId sums = r.emit(Op::kDot, {r(dot.inputs[0]), weights}, dot.attrs);
     Shape parts = half;
     parts.back() /= kGateColumns;

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <map>
 
+#include "ir/analysis/constant_weights.h"
 #include "ir/rewrite.h"
+#include "passes/contraction/join_columns.h"
 
 namespace heddle::passes {
 namespace {
@@ -18,9 +20,10 @@ struct Product {
   const Node* dot = nullptr;
   const Node* last = nullptr;     // makes the result
   const Tensor* bias = nullptr;   // of one element, or one a column
-  const Tensor* scale = nullptr;  // the factor of 16 bits, alike: a weight times it would be rounded again
+  const Tensor* scale = nullptr;  // the factor of 16 bits or packed weights: a weight times it would be rounded again
   float factor = 1;               // of f32
   int64_t columns = 0;
+  std::string form;  // of the weights; products of one form can be merged
 };
 
 bool is_merged_type(DType dtype) {
@@ -102,12 +105,13 @@ class Merger {
   std::optional<Product> product_at(const Node& dot) const {
     const DType dtype = graph_.dtype(dot.outputs[0]);
     if (dot.op != Op::kDot || !is_merged_type(dtype)) return std::nullopt;
-    const Tensor* weights = graph_.constant_of(dot.inputs[1]);
-    if (weights == nullptr || weights->dtype() != dtype || weights->rank() != 2 || weights->size() == 0 ||
+    const ir::TensorType& weights = graph_.type(dot.inputs[1]);
+    auto form = ir::constant_weights(graph_, dot);
+    if (!form || weights.dtype != dtype || weights.shape.size() != 2 || element_count(weights.shape) == 0 ||
         !dot.attrs.ints("rhs_batch").empty() || dot.attrs.ints("rhs_contract").size() != 1) {
       return std::nullopt;
     }
-    Product p{.dot = &dot, .last = &dot, .columns = graph_.shape(dot.outputs[0]).back()};
+    Product p{.dot = &dot, .last = &dot, .columns = graph_.shape(dot.outputs[0]).back(), .form = *std::move(form)};
     const auto last = static_cast<int64_t>(graph_.shape(dot.outputs[0]).size()) - 1;
     const auto follows = [&](Op op) -> const Tensor* {
       const Node* next = only_reader(p.last->outputs[0]);
@@ -118,7 +122,7 @@ class Merger {
     };
     p.bias = follows(Op::kAdd);
     if (const Node* before = p.last; const Tensor* factor = follows(Op::kMul)) {
-      if (dtype != DType::kF32) {
+      if (dtype != DType::kF32 || graph_.constant_of(dot.inputs[1]) == nullptr) {
         p.scale = factor;
       } else if (factor->size() == 1) {
         p.factor = factor->values<float>()[0];
@@ -131,12 +135,12 @@ class Merger {
   }
 
   void find() {
-    std::map<std::tuple<ValueId, int64_t, int64_t>, size_t> at;
+    std::map<std::tuple<ValueId, int64_t, int64_t, std::string>, size_t> at;
     for (const Node& node : graph_.nodes()) {
       auto product = product_at(node);
       if (!product) continue;
-      const auto key =
-          std::tuple(node.inputs[0], node.attrs.ints("lhs_contract")[0], node.attrs.ints("rhs_contract")[0]);
+      const auto key = std::tuple(node.inputs[0], node.attrs.ints("lhs_contract")[0],
+                                  node.attrs.ints("rhs_contract")[0], product->form);
       const auto [found, is_new] = at.try_emplace(key, merges_.size());
       if (is_new) merges_.emplace_back();
       merges_[found->second].products.push_back(std::move(*product));
@@ -148,25 +152,11 @@ class Merger {
     }
   }
 
-  // The matrices side by side along `dim`, each times its factor.
-  Tensor weights_of(const Merge& merge, size_t dim) const {
-    const Tensor& first = *graph_.constant_of(merge.products[0].dot->inputs[1]);
-    Shape shape = first.shape();
-    shape[dim] = 0;
-    for (const Product& p : merge.products) shape[dim] += p.columns;
-    Tensor all(first.dtype(), shape);
-    auto* to = static_cast<std::byte*>(all.mutable_data());
-    const int64_t rows = dim == 0 ? 1 : shape[0];
-    for (int64_t row = 0; row < rows; ++row) {
-      for (const Product& p : merge.products) {
-        const Tensor& one = *graph_.constant_of(p.dot->inputs[1]);
-        const size_t bytes = one.bytes() / static_cast<size_t>(rows);
-        const auto* from = static_cast<const std::byte*>(one.data()) + static_cast<size_t>(row) * bytes;
-        copy_elements(from, to, one.size() / rows, one.dtype(), p.factor);
-        to += bytes;
-      }
-    }
-    return all;
+  // The weights side by side along `dim`, each times its factor.
+  ValueId weights_of(ir::Rewriter& r, const Merge& merge, size_t dim) const {
+    std::vector<WeightColumns> parts;
+    for (const Product& p : merge.products) parts.push_back({p.dot->inputs[1], 0, p.columns, p.factor});
+    return join_columns(r, graph_, parts, dim);
   }
 
   // The biases or scales of the columns, each times its product's factor; `missing` where a product has none.
@@ -205,7 +195,7 @@ class Merger {
       r.also_from(*p.last);
     }
     const size_t dim = first.attrs.ints("rhs_contract")[0] == 0 ? 1 : 0;
-    merge.made = r.emit(Op::kDot, {r(first.inputs[0]), r.constant(weights_of(merge, dim))}, first.attrs);
+    merge.made = r.emit(Op::kDot, {r(first.inputs[0]), weights_of(r, merge, dim)}, first.attrs);
     apply(r, merge, Op::kAdd, &Product::bias, 0);
     apply(r, merge, Op::kMul, &Product::scale, 1);
     merge.is_made = true;

@@ -92,13 +92,35 @@ std::vector<NodeId> packed_weights(const FusionContext& c, ir::ValueId operand, 
   }
 }
 
+// True if the product had better read the weights itself than have another kernel widen them.
+bool pays_to_read_packed(const FusionContext& c, std::vector<NodeId> chain, NodeId anchor, std::string* reason) {
+  if (!c.options.pays_to_read_packed) return true;
+  const auto group_with = [&](const std::vector<NodeId>& more) {
+    std::vector<NodeId> nodes = c.partition.nodes(c.partition.cluster_of(anchor));
+    nodes.insert(nodes.end(), more.begin(), more.end());
+    ir::Group group = c.group_of(std::move(nodes));
+    group.kind = ir::GroupKind::kContraction;
+    group.anchor = anchor;
+    return group;
+  };
+  const ir::Group packed = group_with(chain);
+  chain.pop_back();
+  return c.options.pays_to_read_packed(packed, group_with(chain), reason);
+}
+
 bool fuse_packed_weights(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   const std::vector<NodeId> chain = packed_weights(c, operand, anchor);
+  if (chain.empty()) return false;
+  std::string reason;
+  if (!pays_to_read_packed(c, chain, anchor, &reason)) {
+    c.decide(false, "prologue", chain.back(), anchor,
+             fmt::format("a kernel of their own widens weights of few bits: {}", reason));
+    return false;
+  }
   for (const NodeId id : chain) {
     if (!c.partition.merge(id, anchor)) return false;
     c.role[id] = Role::kPrologue;
   }
-  if (chain.empty()) return false;
   const Node& node = c.graph.node(chain.back());
   const auto bits = node.attrs.integer("bits");
   const double saved =
@@ -208,10 +230,8 @@ void fuse_prologue(FusionContext& context, NodeId anchor, const Target& target) 
     fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;
   for (ir::ValueId operand : node.inputs) {
-    if (target.traits().reads_packed_weights) {
-      if (fuse_packed_weights(context, operand, anchor)) continue;
-      explain_widened(context, operand, anchor);
-    }
+    if (fuse_packed_weights(context, operand, anchor)) continue;
+    explain_widened(context, operand, anchor);
     fuse_operand(context, operand, anchor);
   }
 }

@@ -358,6 +358,20 @@ struct RegisterDirectConfig {
   bool operator==(const RegisterDirectConfig&) const = default;
 };
 
+// mma.sync, with constant weights of few bits as B, which lanes load from memory and widen in registers. `stages`:
+// fragments along k that a warp has in flight.
+struct PackedConfig {
+  static constexpr std::string_view kName = "packed";
+  int tile_m = 0, tile_n = 0, warps_n = 1, warps_k = 1, stages = 2, splits = 1;
+
+  int threads() const { return 32 * warps_n * warps_k; }
+  static void tile(auto& c, auto&& f) { f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("warps_n", c.warps_n); }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("warps_k", c.warps_k), f("stages", c.stages), f("splits", c.splits);
+  }
+  bool operator==(const PackedConfig&) const = default;
+};
+
 // A product with few results and a long k. Each thread has a partial sum for every element of a tile. It processes
 // `width` elements of k at a time, and keeps `chunks` such loads in flight.
 struct KReductionConfig {
@@ -401,23 +415,24 @@ struct CudaBackToBackConfig {
 };
 
 // Expands F(C) for each struct C above except NoChoice.
-#define HEDDLE_CONFIG_FAMILIES(F)                                                                                      \
-  F(LoopConfig)                                                                                                        \
-  F(ScatterElementsConfig)                                                                                             \
-  F(ScatterSlicesConfig)                                                                                               \
-  F(ScatterAtomicConfig)                                                                                               \
-  F(ScatterSortedConfig)                                                                                               \
-  F(SelectConfig)                                                                                                      \
-  F(CpuGemmConfig)                                                                                                     \
-  F(CpuGemvConfig)                                                                                                     \
-  F(CpuConvConfig)                                                                                                     \
-  F(CpuWinogradConfig)                                                                                                 \
-  F(CpuPlanarConfig) F(CudaWindowConfig) F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig)                      \
-      F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig)         \
-          F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) \
-              F(MisalignedConfig) F(MmaConfig) F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig)                        \
-                  F(RegisterDirectConfig) F(KReductionConfig) F(CudaBackToBackConfig) F(WgmmaWgradConfig)              \
-                      F(DepthwiseWgradConfig)
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                             \
+  F(LoopConfig)                                                                                               \
+  F(ScatterElementsConfig)                                                                                    \
+  F(ScatterSlicesConfig)                                                                                      \
+  F(ScatterAtomicConfig)                                                                                      \
+  F(ScatterSortedConfig)                                                                                      \
+  F(SelectConfig)                                                                                             \
+  F(CpuGemmConfig)                                                                                            \
+  F(CpuGemvConfig)                                                                                            \
+  F(CpuConvConfig)                                                                                            \
+  F(CpuWinogradConfig)                                                                                        \
+  F(CpuPlanarConfig)                                                                                          \
+  F(CudaWindowConfig)                                                                                         \
+  F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig)       \
+      F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
+          F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
+              F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(PackedConfig)        \
+                  F(KReductionConfig) F(CudaBackToBackConfig) F(WgmmaWgradConfig) F(DepthwiseWgradConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. The class is not a
 // std::variant, because the code that copies and compares so many types would be a tenth of the code of each

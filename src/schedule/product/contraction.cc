@@ -108,8 +108,7 @@ bool ContractionBuilder::is_input(ir::ValueId value) const {
 }
 
 bool has_packed_weights(const ContractionBuilder& builder, ir::ValueId value) {
-  return builder.target().traits().reads_packed_weights && builder.graph().producer(value).op == Op::kDequantize &&
-         !builder.is_input(value);
+  return builder.graph().producer(value).op == Op::kDequantize && !builder.is_input(value);
 }
 
 ValueMemory ContractionBuilder::memory_of(ir::ValueId value) const {

@@ -95,18 +95,6 @@ struct GemmOperand {
   VarId vars[3] = {0, 0, 0};
 };
 
-// Weights of few bits as operand B (tile/kernel/cpu/gemm_packed.h). `b` of GemmDesc has the words, as panels.
-struct PackedWeights {
-  int64_t bits = 0, block = 0, zero = 0;
-  // The bytes of the integers to which the product rounds A: 1 if the model asks for it, 3 if their sums are faster and
-  // as accurate as those of f32. 0: A stays in f32.
-  int digits = 0;
-  bool in_registers = false;      // widened by the product. False: a panel at a time, before the micro-kernels read it
-  uint32_t scales = 0;            // operand number
-  std::optional<uint32_t> third;  // operand number of zero points or of a table
-  bool is_table = false;
-};
-
 struct GemmDesc {
   tile::GemmShape shape;  // The blocking members are unset here; the Config has the blocking. `k` is in words.
   GemmOperand a, b;

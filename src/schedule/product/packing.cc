@@ -1,9 +1,12 @@
 #include "schedule/product/packing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/divide.h"
+#include "ir/reference/scalar.h"
 
 namespace heddle::schedule {
 namespace {
@@ -111,6 +114,52 @@ void pack_words(const Tensor& from, const tile::PanelSource& source, const std::
   }
 }
 
+void pack_scales(const Tensor& from, const std::vector<int64_t>& p, void* to) {
+  const int64_t n = p[0], blocks = p[1], padded = p[2];
+  const auto dtype = static_cast<DType>(p[3]);
+  auto* out = static_cast<uint16_t*>(to);
+  std::fill_n(out, ceil_div(n, tile::kFragmentRows) * tile::kFragmentRows * padded, uint16_t{0});
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t i = 0; i < blocks; ++i) {
+      const double value = std::ldexp(ir::real_at(from, row * blocks + i), static_cast<int>(p[4]));
+      out[tile::fragment_scale_place(row, i, padded)] = static_cast<uint16_t>(encode_float(dtype, value));
+    }
+  }
+}
+
+void pack_numbers(const Tensor& from, DType dtype, void* to) {
+  for (int64_t i = 0; i < from.size(); ++i) {
+    const double value = ir::real_at(from, i);
+    if (dtype == DType::kF32) {
+      static_cast<float*>(to)[i] = static_cast<float>(value);
+    } else {
+      static_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(encode_float(dtype, value));
+    }
+  }
+}
+
+// The packings of weights for tensor cores. Nothing for others.
+std::optional<ir::TensorType> fragment_type(const Tensor& constant, const Packing& packing) {
+  const auto& p = packing.params;
+  const auto require = [&](size_t count, int64_t size) {
+    HEDDLE_CHECK(p.size() == count && size == constant.size(), "packing \"{}\" of {}", packing.kind,
+                 to_string(constant.shape()));
+  };
+  if (packing.kind == "fragments") {
+    require(3, p[0] * ceil_div(p[1], tile::packed_per_word(p[2])));
+    return ir::TensorType{DType::kU32, {tile::fragment_matrix_words(p[0], p[1], p[2])}};
+  }
+  if (packing.kind == "fragment_scales") {
+    require(5, p[0] * p[1]);
+    return ir::TensorType{static_cast<DType>(p[3]), {ceil_div(p[0], tile::kFragmentRows) * tile::kFragmentRows * p[2]}};
+  }
+  if (packing.kind == "numbers") {
+    require(2, p[0]);
+    return ir::TensorType{static_cast<DType>(p[1]), {p[0]}};
+  }
+  return std::nullopt;
+}
+
 tile::PanelSource source_of(const Packing& packing) {
   const auto& p = packing.params;
   const bool panels = packing.kind == "panels" || packing.kind == "words";
@@ -142,9 +191,22 @@ Packing word_packing(const tile::PanelSource& s, int64_t offset, int64_t width, 
   return packing;
 }
 
+Packing fragment_packing(int64_t n, int64_t k, int64_t bits) {
+  return {"fragments", {n, k, bits}};
+}
+
+Packing fragment_scale_packing(int64_t n, int64_t blocks, int64_t padded, DType dtype, int exponent) {
+  return {"fragment_scales", {n, blocks, padded, static_cast<int64_t>(dtype), exponent}};
+}
+
+Packing number_packing(int64_t count, DType dtype) {
+  return {"numbers", {count, static_cast<int64_t>(dtype)}};
+}
+
 ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
   const auto& p = packing.params;
   if (packing.kind.empty()) return {constant.dtype(), constant.shape()};
+  if (const auto type = fragment_type(constant, packing)) return *type;
   if (packing.kind == "winograd") {
     HEDDLE_CHECK(p.size() == 3 && p[0] * p[1] * 9 == constant.size(), "winograd packing of {}",
                  to_string(constant.shape()));
@@ -175,6 +237,12 @@ void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
   }
   if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
   if (packing.kind == "words") return pack_words(constant, source_of(packing), p, to);
+  if (packing.kind == "fragments") {
+    return tile::pack_fragments(static_cast<uint32_t*>(to), static_cast<const uint32_t*>(constant.data()), p[0], p[1],
+                                static_cast<int>(p[2]));
+  }
+  if (packing.kind == "fragment_scales") return pack_scales(constant, p, to);
+  if (packing.kind == "numbers") return pack_numbers(constant, static_cast<DType>(p[1]), to);
   by_size(constant.dtype(), [&](auto word) {
     if (packing.kind == "diagonal") {
       pack_diagonal<decltype(word)>(constant, source_of(packing), p[9], p[10], p[11], to);

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
+#include "ir/builder.h"
 #include "tests/passes/pass_test_util.h"
 
 namespace heddle::passes {
@@ -184,6 +186,61 @@ TEST(QuantizedWeights, ConstantsOfManySteps) {
   };
   EXPECT_NE(packed_node(after({"quantized_weights"})), nullptr);
   EXPECT_EQ(packed_node(after({"integer_products"})), nullptr);
+}
+
+// x [3,k] times packed weights of n columns, each row of which has blocks of 16.
+ir::ValueId packed_product(ir::Builder& b, ir::ValueId x, int64_t n, int64_t zero, std::mt19937& random) {
+  const int64_t k = b.shape(x)[1];
+  Tensor words(DType::kU32, {n, k / 8}), scales(DType::kF32, {n, k / 16}), zeros(DType::kU8, {n, k / 16});
+  for (uint32_t& word : words.mutable_values<uint32_t>()) word = static_cast<uint32_t>(random());
+  for (float& scale : scales.mutable_values<float>()) scale = static_cast<float>(random() % 100) / 1000;
+  for (uint8_t& z : zeros.mutable_values<uint8_t>()) z = static_cast<uint8_t>(random() % 16);
+  std::vector<ir::ValueId> operands = {b.constant(std::move(words)), b.constant(std::move(scales))};
+  if (zero < 0) operands.push_back(b.constant(std::move(zeros)));
+  const ir::ValueId weights = b.emit(ir::Op::kDequantize, operands,
+                                     {{"bits", int64_t{4}},
+                                      {"block", int64_t{16}},
+                                      {"k", k},
+                                      {"zero", std::max<int64_t>(zero, 0)},
+                                      {"dtype", DType::kF32}});
+  return b.emit(ir::Op::kDot, {x, weights},
+                {{"lhs_batch", ir::Ints{}},
+                 {"rhs_batch", ir::Ints{}},
+                 {"lhs_contract", ir::Ints{1}},
+                 {"rhs_contract", ir::Ints{1}}});
+}
+
+size_t dots_after(const ir::Graph& before, const char* pass) {
+  const std::vector<std::string> names = {pass};
+  const ir::Graph after = run_passes(before, names, {Target::cuda_h200(1)});
+  expect_same(before, after);
+  return static_cast<size_t>(std::count_if(after.nodes().begin(), after.nodes().end(),
+                                           [](const ir::Node& node) { return node.op == ir::Op::kDot; }));
+}
+
+TEST(QuantizedWeights, OfProductsOfOneValueAreMergedOnAGpu) {
+  std::mt19937 random(5);
+  for (const int64_t zero : {int64_t{8}, int64_t{-1}}) {
+    ir::Graph graph;
+    ir::Builder b(graph);
+    const ir::ValueId x = graph.parameter("x", {DType::kF32, {3, 48}});
+    const ir::ValueId q = packed_product(b, x, 24, zero, random), k = packed_product(b, x, 8, zero, random);
+    const ir::ValueId other = packed_product(b, x, 16, 3, random);
+    graph.output("q", b.reshape(q, {3, 3, 8}));
+    graph.output("k", b.reshape(k, {3, 1, 8}));
+    graph.output("other", b.reshape(other, {3, 2, 8}));
+    EXPECT_EQ(dots_after(graph, "merge_dots"), 2u);  // another zero point is another form
+  }
+}
+
+TEST(QuantizedWeights, OfGatedProductsAreInterleavedOnAGpu) {
+  std::mt19937 random(6);
+  ir::Graph graph;
+  ir::Builder b(graph);
+  const ir::ValueId x = graph.parameter("x", {DType::kF32, {3, 32}});
+  const ir::ValueId gate = packed_product(b, x, 40, 8, random), up = packed_product(b, x, 40, 8, random);
+  graph.output("y", b.mul(b.unary(ir::Op::kTanh, gate), up));
+  EXPECT_EQ(dots_after(graph, "gate_dots"), 1u);
 }
 
 }  // namespace

@@ -19,6 +19,17 @@ __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid)
   }
 }
 
+// The same if `wanted`, by one instruction.
+template <int Bytes>
+__device__ inline void copy_async_if(bool wanted, uint32_t to, const void* from, uint32_t valid) {
+  static_assert(Bytes == 16);
+  asm volatile(
+      "{.reg .pred p; setp.ne.b32 p, %3, 0;\n"
+      "@p cp.async.cg.shared.global [%0], [%1], 16, %2;}" ::"r"(to),
+      "l"(from), "r"(valid), "r"(static_cast<uint32_t>(wanted))
+      : "memory");
+}
+
 // Copies 16 bytes. On sm_90 and later, the source's cache lines are the first that the L2 evicts.
 __device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ < 900

@@ -1,4 +1,4 @@
-// Arithmetic on pairs of f16 numbers in one register. It has twice the rate of f32.
+// Arithmetic on pairs of f16 (or bf16) numbers in one register. It has twice the rate of f32.
 #pragma once
 
 #include <stdint.h>
@@ -15,6 +15,11 @@ __device__ inline uint32_t pair_mul(uint32_t x, uint32_t y) {
 __device__ inline uint32_t pair_fma(uint32_t x, uint32_t y, uint32_t z) {
   uint32_t r;
   asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(x), "r"(y), "r"(z));
+  return r;
+}
+__device__ inline uint32_t bfloat_pair_fma(uint32_t x, uint32_t y, uint32_t z) {
+  uint32_t r;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(x), "r"(y), "r"(z));
   return r;
 }
 // The maximum; NaN if either number is NaN.

@@ -1,5 +1,5 @@
-// Loads of data that is read once, loads of data that is read repeatedly, and wide stores. No load uses ld.global.nc
-// (tile/arch/sm90/dependent.h).
+// Loads of data that is read once, loads of data that is read repeatedly, and wide stores. No load but
+// load_weights_if() uses ld.global.nc (tile/arch/sm90/dependent.h).
 #pragma once
 
 #include <stdint.h>
@@ -21,6 +21,50 @@ __device__ inline T load_stream(const T* p) {
                : "l"(p), "l"(0x12F0000000000000ull));
   return __builtin_bit_cast(T, words);
 #endif
+}
+
+// Loads 4, 8 or 16 bytes of memory that no launch writes, at this point of the program and if `wanted`; else `to` stays
+// as it is. A kernel may do so before it waits for the previous one. The load bypasses the L1. With `Once`, the L2 of
+// sm_90 and later evicts its data first.
+template <bool Once, typename T>
+__device__ inline void load_weights_if(T& to, const T* p, bool wanted) {
+  static_assert((sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16) && alignof(T) == sizeof(T));
+  struct alignas(sizeof(T)) Words {
+    uint32_t x[sizeof(T) / 4];
+  };
+  Words words = __builtin_bit_cast(Words, to);
+  const auto wants = static_cast<uint32_t>(wanted);
+  if constexpr (sizeof(T) == 4) {
+    asm volatile(
+        "{.reg .pred p; setp.ne.b32 p, %2, 0;\n"
+        "@p ld.global.nc.L1::no_allocate.u32 %0, [%1];}"
+        : "+r"(words.x[0])
+        : "l"(p), "r"(wants));
+  } else if constexpr (sizeof(T) == 8) {
+    asm volatile(
+        "{.reg .pred p; setp.ne.b32 p, %3, 0;\n"
+        "@p ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];}"
+        : "+r"(words.x[0]), "+r"(words.x[1])
+        : "l"(p), "r"(wants));
+  } else {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (Once) {
+      asm volatile(
+          "{.reg .pred p; setp.ne.b32 p, %6, 0;\n"
+          "@p ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;}"
+          : "+r"(words.x[0]), "+r"(words.x[1]), "+r"(words.x[2]), "+r"(words.x[3])
+          : "l"(p), "l"(0x12F0000000000000ull), "r"(wants));
+      to = __builtin_bit_cast(T, words);
+      return;
+    }
+#endif
+    asm volatile(
+        "{.reg .pred p; setp.ne.b32 p, %5, 0;\n"
+        "@p ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];}"
+        : "+r"(words.x[0]), "+r"(words.x[1]), "+r"(words.x[2]), "+r"(words.x[3])
+        : "l"(p), "r"(wants));
+  }
+  to = __builtin_bit_cast(T, words);
 }
 
 // Prefetches the cache line of `p` into the L2.

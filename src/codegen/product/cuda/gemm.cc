@@ -165,7 +165,7 @@ CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const CudaFunctor&
 
 // The kernel that multiplies.
 CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue) {
-  CudaGemmUnit::Kernel kernel{"", {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, {}, is_wgmma(i)};
+  CudaGemmUnit::Kernel kernel{"", {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, {}, is_wgmma(i) || i.waits};
   const auto include = [&](const std::vector<std::string>& headers) {
     kernel.includes.insert(kernel.includes.end(), headers.begin(), headers.end());
   };

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <limits>
 
+#include "base/divide.h"
 #include "codegen/scalar/scalar.h"
 #include "target/argument_block.h"
+#include "tile/core/pack.h"
 
 namespace heddle::codegen {
 namespace {
@@ -252,10 +254,54 @@ OperandText image_text(const OperandView& o, int64_t groups) {
   return result;
 }
 
+namespace {
+
+// Pointers to the words, the scales and the third operand, which begin the arguments of packed weights.
+template <typename Args>
+void point_to_weights(OperandText& text, const OperandView& o) {
+  const schedule::PackedWeights& w = *o.weights;
+  const auto point = [&](size_t member, uint32_t operand) {
+    text.pointers.push_back({0, static_cast<int>(member), static_cast<int>(operand)});
+  };
+  point(offsetof(Args, words), o.operand);
+  point(offsetof(Args, scales), w.scales);
+  if (w.third) point(offsetof(Args, third), *w.third);
+}
+
+OperandText packed_text(const ProductTask& task, const OperandView& o, int64_t lines) {
+  const schedule::PackedWeights& w = *o.weights;
+  const char* form = w.is_table ? "kTable" : w.third ? "kZeros" : "kZero";
+  const std::string members = fmt::format("{}, {}, tile::cuda::PackedForm::{}, {}", w.bits,
+                                          w.block >= o.depth ? 0 : w.block, form, w.third ? 0 : w.zero);
+  OperandText result;
+  if (o.dtype == DType::kF32) {
+    const bool bytes = w.third && task.operands[*w.third].dtype == DType::kU8;
+    result.type = fmt::format("tile::cuda::PackedRowsMatrix<{}, {}>", members, bytes ? "uint8_t" : "float");
+    const int64_t words = ceil_div(o.depth, tile::packed_per_word(w.bits));
+    result.block = argument_bytes(tile::GemmPackedRowsArgs{nullptr, nullptr, nullptr, static_cast<int32_t>(lines),
+                                                           static_cast<int32_t>(o.depth), static_cast<int32_t>(words),
+                                                           static_cast<int32_t>(w.blocks)});
+    point_to_weights<tile::GemmPackedRowsArgs>(result, o);
+    return result;
+  }
+  result.type = fmt::format("tile::cuda::PackedMatrix<{}>", members);
+  tile::GemmPackedArgs args{};
+  args.exponent = w.exponent;
+  args.groups = static_cast<int32_t>(ceil_div(lines, tile::kFragmentRows));
+  args.depths = static_cast<int32_t>(ceil_div(o.depth, tile::kFragmentDepth));
+  args.blocks = static_cast<int32_t>(w.blocks);
+  result.block = argument_bytes(args);
+  point_to_weights<tile::GemmPackedArgs>(result, o);
+  return result;
+}
+
+}  // namespace
+
 OperandTexts operand_texts(const ProductTask& task, LinesOf as_lines) {
   const schedule::Product& p = task.product;
   const auto text_of = [&](const OperandView& o, int64_t lines, DType multiply, const char* name) {
     if (o.sums_windows()) return OperandText{};  // of kernels that know how to read it
+    if (o.form == OperandView::Form::kPacked) return packed_text(task, o, lines);
     if (o.form == OperandView::Form::kImage) return image_text(o, p.batch);
     if (o.form == OperandView::Form::kComputed) return computed(task, o, lines, multiply, name);
     if (o.form == OperandView::Form::kMerged) return merged_text(o, lines, name);

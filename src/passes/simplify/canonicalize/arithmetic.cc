@@ -320,6 +320,17 @@ Result cast_cast(const Match& m) {
   return m.e.emit(Op::kCast, {x}, m.attrs);
 }
 
+// Packed weights are widened to the type that is read.
+Result cast_dequantized(const Match& m) {
+  const DType to = m.attrs.dtype("to");
+  if (!m.e.is(m.in[0], Op::kDequantize) || (to != DType::kF16 && to != DType::kBF16)) return {};
+  if (m.e.dtype(m.in[0]) != DType::kF32) return {};
+  const Node node = m.e.def(m.in[0]);
+  ir::Attrs attrs = node.attrs;
+  attrs.set("dtype", to);
+  return m.e.emit(Op::kDequantize, node.inputs, std::move(attrs));
+}
+
 // The bounds of an integer type need not be applied before a cast to it, which saturates.
 Result cast_clamped(const Match& m) {
   const DType to = m.attrs.dtype("to");
@@ -394,6 +405,7 @@ std::vector<Rule> make_rules() {
       {Op::kSign, "twice_is_once", twice_is_once},
       {Op::kCast, "cast_identity", cast_identity},
       {Op::kCast, "cast_cast", cast_cast},
+      {Op::kCast, "cast_dequantized", cast_dequantized},
       {Op::kCast, "cast_clamped", cast_clamped},
       {Op::kMax, "same_operands", same_operands},
       {Op::kMin, "same_operands", same_operands},

@@ -1,5 +1,7 @@
 #include "schedule/product/cuda/contraction.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -7,6 +9,7 @@
 
 #include "base/check.h"
 #include "ir/analysis/planes.h"
+#include "schedule/product/cuda/packed_weights.h"
 #include "schedule/product/dot_problem.h"
 #include "tile/core/contiguity.h"
 
@@ -74,7 +77,9 @@ std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotP
 // A dot in one form, with a builder of its own.
 class CudaDotForm {
  public:
-  CudaDotForm(const ContractionBuilder& builder, DotForm form) : builder_(builder), p_(builder_, form) {
+  // `packs`: weights of few bits are read where they are packed, if possible; else they are computed elements.
+  CudaDotForm(const ContractionBuilder& builder, DotForm form, bool packs = false)
+      : builder_(builder), p_(builder_, form), packs_(packs) {
     const ir::Graph& graph = builder_.graph();
     const ir::Node& node = builder_.anchor();
     const DType a = graph.dtype(node.inputs[0]), b = graph.dtype(node.inputs[1]);
@@ -104,14 +109,24 @@ class CudaDotForm {
     return !epilogue.reductions.empty() || epilogue.gate;
   }
   bool stores_apart() { return heddle::schedule::stores_apart(builder_.desc().epilogue); }
+  bool reads_packed() const { return desc_.b.form == Form::kPacked; }
+  bool has_kernel() { return has_cuda_kernel(builder_, desc_); }
   double predicted_us() { return fastest_config(builder_, desc_).predicted_us; }
-  CudaProduct product() const { return {builder_, desc_, p_.label(), p_.operations()}; }
-  ScheduledGroup finish() { return finish_cuda_gemm(builder_, std::move(desc_), p_.label(), p_.operations()); }
+  CudaProduct product() const { return {builder_, desc_, label(), p_.operations()}; }
+  ScheduledGroup finish() { return finish_cuda_gemm(builder_, std::move(desc_), label(), p_.operations()); }
 
  private:
+  std::string label() const {
+    return p_.label() + (reads_packed() ? fmt::format(" of {} bits", desc_.b.weights->bits) : "");
+  }
+
   void make(OperandView& o, bool is_a) {
     const View& view = is_a ? p_.a_view : p_.b_view;
     const bool affine = is_a ? p_.a_affine : p_.b_affine;
+    if (has_packed_weights(builder_, view.value)) {
+      if (is_a || !packs_ || !read_packed_weights(builder_, p_, desc_, o)) compute(o, is_a);
+      return;
+    }
     if (!affine || !merges(is_a ? p_.m : p_.n) || !merges(p_.k)) return compute(o, is_a);
     o = strided(p_, is_a);
     o.dtype = builder_.graph().dtype(view.value);
@@ -128,13 +143,23 @@ class CudaDotForm {
 
   ContractionBuilder builder_;
   DotProblem p_;
+  bool packs_;
   Product desc_;
 };
+
+// Packed weights are operand B. Null if no kernel reads them.
+std::unique_ptr<CudaDotForm> packed_form(const ContractionBuilder& builder) {
+  const auto side = packed_side(builder);
+  if (!side) return nullptr;
+  auto form = std::make_unique<CudaDotForm>(builder, DotForm{.swapped = *side == 0}, true);
+  return form->reads_packed() && form->has_kernel() ? std::move(form) : nullptr;
+}
 
 // Views whose lines are not one stride apart, and results that lie along D's columns, have other forms: in batches that
 // are matrices for both, and transposed. The model says which is the fastest.
 std::unique_ptr<CudaDotForm> fastest_form(const ContractionBuilder& builder) {
   using Lines = DotForm::Lines;
+  if (auto packed = packed_form(builder)) return packed;
   auto best = std::make_unique<CudaDotForm>(builder, DotForm{});
   std::vector<DotForm> others;
   if (best->combines()) return best;
@@ -182,6 +207,15 @@ Packing rows_packing(const tile::PanelSource& s, int64_t offset, int64_t pitch) 
 
 ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder) {
   return fastest_form(builder)->finish();
+}
+
+double cuda_dot_us(const ContractionBuilder& builder) {
+  return fastest_form(builder)->predicted_us();
+}
+
+std::optional<double> packed_dot_us(const ContractionBuilder& builder) {
+  const auto form = packed_form(builder);
+  return form ? std::optional(form->predicted_us()) : std::nullopt;
 }
 
 CudaProduct cuda_dot_product(const ContractionBuilder& builder) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ CudaProduct cuda_conv_product(const ContractionBuilder& builder);
 // last, each with the reason. Throws kUnsupportedType for types without arithmetic.
 std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTarget& target);
 
+// True if some family can run a product. The builder must contain operands and epilogue.
+bool has_cuda_kernel(ContractionBuilder& builder, const Product& product);
 // The configuration with the lowest predicted time, and its prediction. The builder must contain operands and epilogue.
 Config fastest_config(ContractionBuilder& builder, const Product& product);
 
@@ -48,6 +51,11 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 
 // Chooses the configuration and completes the kernel. The builder must contain operands and epilogue.
 ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations);
+
+// The predicted time of a dot's kernel. packed_dot_us(): of one that reads weights where they are packed; nullopt if
+// there is none.
+double cuda_dot_us(const ContractionBuilder& builder);
+std::optional<double> packed_dot_us(const ContractionBuilder& builder);
 
 // Like finish_cuda_gemm(), for windows. `coordinates` has the same meaning as in ContractionBuilder::make_epilogue().
 ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,23 @@
 
 namespace heddle::schedule {
 
+// Weights of few bits as operand B (tile/kernel/cpu/gemm_packed.h, tile/kernel/cuda/gemm/packed.h). The operand itself
+// has the words.
+struct PackedWeights {
+  int64_t bits = 0, block = 0, zero = 0;
+  uint32_t scales = 0;            // operand number
+  std::optional<uint32_t> third;  // operand number of zero points or of a table
+  bool is_table = false;
+  // On a CPU. digits: the bytes of the integers to which the product rounds A, 1 if the model asks for it, 3 if their
+  // sums are faster and as accurate as those of f32; 0: A stays in f32. in_registers: the product widens the weights; if
+  // false, they are widened a panel at a time, before the micro-kernels read them.
+  int digits = 0;
+  bool in_registers = false;
+  // On a GPU. The scales are stored times 2^exponent. `blocks` is the number of scales of a row, with the padding.
+  int exponent = 0;
+  int64_t blocks = 0;
+};
+
 // An operand of a matrix product on a GPU: for each batch, a matrix of rows (of A) or columns (of B) by k.
 struct OperandView {
   enum class Form : uint8_t {
@@ -16,6 +34,7 @@ struct OperandView {
     kMerged,    // rows or k consist of several dimensions with different strides, such as windows of an image
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
     kComputed,  // an expression for each element
+    kPacked,    // constant weights of few bits (tile/core/pack.h)
     // A of a filter gradient, in images as above: the windows are k, rows are (tap, channel padded to whole boxes). For
     // depthwise convolutions, rows are taps, and column n of D multiplies channel n.
     kSummedWindows,
@@ -48,7 +67,8 @@ struct OperandView {
   // multiples of 16 bytes.
   bool packed(int64_t lines) const;
 
-  tile::GemmImageArgs image{};  // for the forms with windows
+  tile::GemmImageArgs image{};           // for the forms with windows
+  std::optional<PackedWeights> weights;  // for kPacked
 
   bool sums_windows() const { return form == Form::kSummedWindows || form == Form::kChannelWindows; }
 
@@ -66,6 +86,7 @@ struct OperandTraits {
   bool lines = false;           // a matrix of the multiplied type, contiguous along k, with 32-bit offsets in a tile
   bool packed = false;          // OperandView::packed()
   bool image = false;           // the address of every 16-byte piece is computed separately
+  int bits = 0;                 // of packed weights, which have no elements in memory; else 0
   double bytes = 0;             // bytes to read the whole operand once
 };
 // `lines`: number of rows of A or columns of B. `batch`: number of products.

@@ -76,9 +76,11 @@ void sort_by_prediction(std::vector<CudaCandidate>& candidates) {
 
 namespace {
 
-// Whether a family reads the windows of A as they are summed, or products have no such windows.
+// Whether a family reads the windows of A as they are summed, or products have no such windows; and packed weights,
+// where B has them.
 bool reads_form(const Family& family, const ProductTask& task) {
   const OperandView& a = task.product.a;
+  if (task.product.b.form == OperandView::Form::kPacked && !family.reads_packed_weights()) return false;
   return family.summed_windows() == (a.sums_windows() ? std::optional(a.form) : std::nullopt);
 }
 
@@ -110,6 +112,12 @@ std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTa
   return found;
 }
 
+bool has_cuda_kernel(ContractionBuilder& builder, const Product& product) {
+  const ProductTask task{product, builder.desc().epilogue, builder.operands()};
+  const std::vector<CudaCandidate> all = cuda_candidates(task, builder.target().cuda);
+  return !all.empty() && all.front().rejected.empty();
+}
+
 Config fastest_config(ContractionBuilder& builder, const Product& product) {
   const ProductTask task{product, builder.desc().epilogue, builder.operands()};
   std::vector<CudaCandidate> all = cuda_candidates(task, builder.target().cuda);
@@ -119,6 +127,10 @@ Config fastest_config(ContractionBuilder& builder, const Product& product) {
 
 std::string view_text(const OperandView& o) {
   if (o.form == OperandView::Form::kComputed) return "computed";
+  if (o.form == OperandView::Form::kPacked) {
+    const PackedWeights& w = *o.weights;
+    return fmt::format("u{} blocks of {}{}", w.bits, w.block, w.is_table ? " table" : w.third ? " zeros" : "");
+  }
   std::string text(to_string(o.dtype));
   if (o.form == OperandView::Form::kImage || o.sums_windows()) {
     const tile::GemmImageArgs& i = o.image;
@@ -178,7 +190,7 @@ ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::
   label += builder.epilogue_label();
   ScheduledGroup result;
   std::string note = fmt::format("{}: {}, {}", label, name_of(config), config.reason);
-  if (!cuda_family_of(config).uses_wgmma()) {
+  if (!cuda_family_of(config).uses_wgmma() && desc.b.form != OperandView::Form::kPacked) {
     const std::string why = why_no_wgmma(task, target);
     note += why.empty() ? "; wgmma is slower by the model" : "; no wgmma: " + why;
   }

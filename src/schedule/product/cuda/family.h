@@ -92,6 +92,7 @@ struct CudaInstance {
   std::vector<Argument> arguments;                                  // all except the epilogue
   bool multiplies = true;                                           // false: k is 0, so all sums are 0
   bool partial = false;                                             // stores partial sums over k for a second kernel
+  bool waits = false;                                               // the kernel itself waits for the previous launch
   bool returned = false;                                            // the epilogue returns result 0 to the kernel
   bool b_passes_once = false;                                       // B is read once and should not stay in the cache
   std::optional<uint32_t> residual;  // the operand that the kernel loads on behalf of the epilogue
@@ -111,9 +112,11 @@ class Family {
   virtual std::string_view name() const = 0;  // as in its configurations
   virtual bool uses_wgmma() const { return false; }
   virtual LinesOf lines() const { return LinesOf::kNone; }
-  // The form of A, if it has windows that are summed (OperandView::sums_windows()), that the family reads instead of all
-  // others.
+  // The form of A, if it has windows that are summed (OperandView::sums_windows()), that the family reads instead of
+  // all others.
   virtual std::optional<OperandView::Form> summed_windows() const { return std::nullopt; }
+  // True if B may be packed weights of few bits (OperandView::Form::kPacked).
+  virtual bool reads_packed_weights() const { return false; }
   // Returns why the family has no kernel for a product on a device. An empty string means that it may have one.
   virtual std::string refuse(const ProductTask& task, const CudaTarget& target) const = 0;
   // Returns the configurations to try for a product.

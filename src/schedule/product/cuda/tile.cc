@@ -73,12 +73,12 @@ int TileProblem::sum_bytes() const {
 
 // A file of views/ each.
 const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
-    &k_reduction_family();
+    &k_reduction_family(), &packed_family();
 
 std::span<const ViewFamily* const> view_families() {
   static const std::array all = {
-      &mma_family(),        &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
-      &k_reduction_family()};
+      &mma_family(),         &simt_family(),  &skinny_family(), &unaligned_family(), &register_direct_family(),
+      &k_reduction_family(), &packed_family()};
   return all;
 }
 

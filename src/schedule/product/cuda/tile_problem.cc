@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "schedule/product/cuda/tile.h"
+#include "tile/core/pack.h"
 
 namespace heddle::schedule {
 namespace {
@@ -43,6 +44,16 @@ OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DTyp
     t.width = widest(o.dtype, {i.channels, i.pixel, batch > 1 ? i.group : 0, o.offset});
     t.bytes = static_cast<double>(int64_t{i.images} * i.size[0] * i.size[1] * i.size[2]) *
               static_cast<double>(i.channels * batch) * static_cast<double>(element);
+    return t;
+  }
+  if (o.form == Form::kPacked) {
+    const PackedWeights& w = *o.weights;
+    const double in_scale = static_cast<double>(size_of(multiply)) * (w.third && !w.is_table ? 2 : 1);
+    t.view = false;
+    t.bits = static_cast<int>(w.bits);
+    t.width = static_cast<int>(tile::packed_per_word(w.bits));
+    t.bytes = static_cast<double>(lines) *
+              (static_cast<double>(o.depth * w.bits) / 8 + static_cast<double>(w.blocks) * in_scale);
     return t;
   }
   t.view = o.form != Form::kComputed;

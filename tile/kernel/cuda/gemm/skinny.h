@@ -1,7 +1,8 @@
 // Computes D = epilogue(A B) if D has few rows (or few columns). One operand, `Few`, then has few rows. The other
 // operand, `Wide`, has many rows, called wide rows. Each element of `Wide` is loaded once from global memory directly
 // into registers, and is multiplied by all rows of `Few`. The kernel is memory-bound. The k dimension is divided among
-// lanes or warps and, with GemmStore::kPartial, among blocks. Sums are always added in the same order.
+// lanes or warps and, with GemmStore::kPartial, among blocks. Sums are always added in the same order. `Wide` may also
+// be a PackedRowsMatrix, whose integers are widened in registers.
 //
 //   struct Config {
 //     using In = float;                     // type of converted operands and sums: float, double, int32_t, int64_t
@@ -21,17 +22,30 @@
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm/fragments_to_rows.h"
 #include "tile/kernel/cuda/operand/load.h"
+#include "tile/kernel/cuda/operand/packed.h"
 
 namespace heddle::tile::cuda {
 
-template <typename Config, typename Few, typename Wide>
-struct SkinnyTraits {
-  using In = typename Config::In;
+// How memory lies along the rows and along k of a wide operand.
+template <typename Wide, typename In>
+struct WideTraits {
   using Chain = typename OperandTraits<Wide, In>::Chain;
   static constexpr int kMost = 16 / sizeof(typename Wide::Element);
   static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
   static constexpr bool kAlongK = kWidthK >= kWidthRow;
   static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements per load
+};
+template <IsPackedRows Wide, typename In>
+struct WideTraits<Wide, In> {
+  static constexpr bool kAlongK = true;
+  static constexpr int kWidth = packed_per_word(Wide::kBits);
+};
+
+template <typename Config, typename Few, typename Wide>
+struct SkinnyTraits {
+  using In = typename Config::In;
+  static constexpr bool kAlongK = WideTraits<Wide, In>::kAlongK;
+  static constexpr int kWidth = WideTraits<Wide, In>::kWidth;
   static constexpr int kThreads = 32 * Config::kWarps, kUnrolled = 8;
   // If memory is contiguous along k, a warp computes kRows wide rows, and every lane does one load per wide row in a
   // tile of k. If memory is contiguous along rows, a lane loads adjacent wide rows, and a warp processes every
@@ -70,13 +84,15 @@ class ElementReader {
       }
       convert_piece(v, piece, valid, at.template index<0>(), at.template index<1>());
     } else {
-      Coordinate<Chain> one = at;
+      constexpr int kPart = kKnown * sizeof(Element) >= 16 ? 16 / sizeof(Element) : 1;
+      Coordinate<Chain> part = at;
 #pragma unroll
-      for (int i = 0; i < W; ++i) {
-        In x[1];
-        read<1, Rows>(x, one);
-        v[i] = x[0];
-        one.move(fixed < Rows ? 1 : 0 > (), fixed < Rows ? 0 : 1 > ());
+      for (int i = 0; i < W; i += kPart) {
+        In x[kPart];
+        read<kPart, Rows>(x, part);
+#pragma unroll
+        for (int j = 0; j < kPart; ++j) v[i + j] = x[j];
+        part.move(fixed < Rows ? kPart : 0 > (), fixed < Rows ? 0 : kPart > ());
       }
     }
   }
@@ -98,6 +114,25 @@ class ElementReader {
   const Operand& operand_;
   TensorView<const Element, Chain> view_;
   int batch_;
+};
+
+// Reads elements of the wide operand along k.
+template <typename Wide, typename In>
+class WideReader {
+ public:
+  __device__ WideReader(const Wide& wide, int batch) : elements_(wide, batch) {}
+  template <int W>
+  __device__ void read(In (&v)[W], int row, int k) const {
+    elements_.template read<W, false>(v, elements_.at(row, k));
+  }
+
+ private:
+  ElementReader<Wide, In> elements_;
+};
+template <IsPackedRows Wide>
+class WideReader<Wide, float> : public PackedRowsReader<Wide> {
+ public:
+  __device__ WideReader(const Wide& wide, int) : PackedRowsReader<Wide>(wide.args) {}
 };
 
 // Returns the sum over the lanes of a warp, in every lane. Each lane adds in the same order.
@@ -164,7 +199,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   static_assert(kPair == 1 || (!Config::kSwapped && kRows % 2 == 0));
   const int first = (unit.n + static_cast<int>(threadIdx.x) / 32 * kRows) / kPair;
   const ElementReader<Few, In> a(few, unit.batch);
-  const ElementReader<Wide, In> b(wide, unit.batch);
+  const WideReader<Wide, In> b(wide, unit.batch);
 
   In sums[kFew][kRows] = {};
   constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // unrolling keeps loads in flight: full bandwidth needs 64 KiB
@@ -173,7 +208,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
     const int k = tile * Traits::kTileK + lane * W;
     In x[kRows][W];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) b.template read<W, false>(x[r], b.at(wide_row<Epilogue, kRows>(first, r), k));
+    for (int r = 0; r < kRows; ++r) b.read(x[r], wide_row<Epilogue, kRows>(first, r), k);
 #pragma unroll
     for (int m = 0; m < kFew; ++m) {
       In y[W];

@@ -16,6 +16,11 @@ const OperandTraits& wide_of(const TileProblem& p, const SkinnyConfig& c) {
   return c.swapped ? p.a : p.b;
 }
 
+// Bytes of a load of the wide operand: of packed weights, a word.
+int load_bytes(const OperandTraits& wide) {
+  return wide.bits != 0 ? 4 : wide.width * static_cast<int>(size_of(wide.element));
+}
+
 int shared_bytes_of(const TileProblem& p, const SkinnyConfig& c) {
   return wide_of(p, c).along_k ? 0 : c.warps * c.tile_n * p.sum_bytes();
 }
@@ -36,14 +41,14 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& tar
                                 8.0 * blocks_of_sm(c.threads(), shared_bytes_of(p, c), registers_of(p, c), target));
   const int64_t lanes = wide.along_k ? 32 : std::min<int64_t>(32, ceil_div(count, wide.width));
   const double pieces = wide.along_k ? 2.0 * static_cast<double>(rows) : 4;
-  const double in_flight =
-      warps * static_cast<double>(lanes) * wide.width * static_cast<double>(size_of(wide.element)) * pieces;
-  const double share = std::min(1.0, in_flight / 32768) * (wide.width * size_of(wide.element) >= 8 ? 0.92 : 0.6);
+  const double in_flight = warps * static_cast<double>(lanes) * load_bytes(wide) * pieces;
+  const double share = std::min(1.0, in_flight / 32768) * (load_bytes(wide) >= 8 || wide.bits != 0 ? 0.92 : 0.6);
   const double memory = p.bytes() / (target.model.mma.memory_per_us * std::max(share, 0.02));
   // Each element is converted once and multiplied by all of the few.
   const double elements = static_cast<double>(count) * p.k * p.batch;
   const double cycles = target.sms * target.model.chip.clock_ghz * 1e3;
-  const double arithmetic = elements * (c.few + 1.5) / (multiply_rate(p, false, target) * cycles);
+  const double widening = wide.bits != 0 ? 3 : 0;  // instructions for each of the integers
+  const double arithmetic = elements * (c.few + 1.5 + widening) / (multiply_rate(p, false, target) * cycles);
   // Addresses are computed anew for every piece: those of images divide.
   const auto address = [](const OperandTraits& o) { return o.image ? 150.0 : 8.0; };
   const OperandTraits& few = c.swapped ? p.b : p.a;
@@ -53,6 +58,7 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& tar
 }
 
 class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
+  bool reads_packed_weights() const override { return true; }
   bool tensor_cores() const override { return false; }
   TileCut cut(const SkinnyConfig& c) const override { return {c.few, c.tile_n, c.tile_k, c.splits, c.swapped}; }
   int64_t joined(const TileProblem& p, const SkinnyConfig& c) const override {
@@ -61,6 +67,7 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
   std::vector<SkinnyConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
     std::vector<SkinnyConfig> found;
     for (const bool swapped : {false, true}) {
+      if (p.b.bits != 0 && (swapped || p.a_in != DType::kF32)) continue;
       SkinnyConfig c;
       c.swapped = swapped;
       while (c.few < view_of(p, swapped).m && c.few < kMostFew) c.few *= 2;
@@ -76,7 +83,7 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
     return found;
   }
   std::string reject(const SkinnyConfig& c, const TileProblem& p, const CudaTarget&) const override {
-    if (!p.a.view || !p.b.view) return "a computed operand has no memory to stream";
+    if (!p.a.view || (!p.b.view && p.b.bits == 0)) return "a computed operand has no memory to stream";
     const int64_t few = view_of(p, c.swapped).m;
     if (few > kMostFew) return fmt::format("{} {} are more than {}", few, c.swapped ? "columns" : "rows", kMostFew);
     return {};

@@ -10,6 +10,11 @@ inline void copy_async(uint32_t to, const void* from, uint32_t valid, HEDDLE_PLA
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
   heddle_emulated_api->copy_async(to, from, Bytes, valid, place);
 }
+template <int Bytes>
+inline void copy_async_if(bool wanted, uint32_t to, const void* from, uint32_t valid, HEDDLE_PLACE) {
+  static_assert(Bytes == 16);
+  if (wanted) heddle_emulated_api->copy_async(to, from, Bytes, valid, place);
+}
 inline void copy_async_evict_first(uint32_t to, const void* from, HEDDLE_PLACE) {
   heddle_emulated_api->copy_async(to, from, 16, 16, place);
 }

@@ -19,6 +19,11 @@ inline uint32_t pair_mul(uint32_t x, uint32_t y) {
 inline uint32_t pair_fma(uint32_t x, uint32_t y, uint32_t z) {
   return pair_each([](float a, float b, float c) { return __builtin_fmaf(a, b, c); }, x, y, z);
 }
+inline uint32_t bfloat_pair_fma(uint32_t x, uint32_t y, uint32_t z) {
+  const auto low = [](uint32_t a) { return __builtin_bit_cast(float, a << 16); };
+  const auto high = [](uint32_t a) { return __builtin_bit_cast(float, a & 0xffff0000u); };
+  return floats_to_bfloats(__builtin_fmaf(low(x), low(y), low(z)), __builtin_fmaf(high(x), high(y), high(z)));
+}
 inline uint32_t pair_max(uint32_t x, uint32_t y) {
   return pair_each([](float a, float b, float) { return a != a || a > b ? a : b; }, x, y);
 }

@@ -9,6 +9,11 @@ inline T load_stream(const T* p) {
   return *p;
 }
 
+template <bool Once, typename T>
+inline void load_weights_if(T& to, const T* p, bool wanted) {
+  if (wanted) to = *p;
+}
+
 inline void prefetch(const void*) {}
 
 template <typename T>
