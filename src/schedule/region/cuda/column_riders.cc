@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
-#include "schedule/region/cuda/row_order.h"
+#include "schedule/region/row_order.h"
 
 namespace heddle::schedule {
 namespace {

@@ -80,6 +80,26 @@ ExprId load(ExprPool& pool, std::vector<InputOperand>& inputs, const KernelConte
   return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - inputs.begin()), memory.position(pool.indices, at));
 }
 
+// A scan is a reduction whose running result is stored at each step. Backwards, the loop counts from the end.
+void scan_root(ExprPool& pool, std::vector<ReductionSite>& sites, Inliner& inliner, const KernelContext& context,
+               Root& root) {
+  const ir::Node& node = context.graph.producer(root.value);
+  const Shape& shape = context.graph.shape(root.value);
+  const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
+  std::vector<Index> at = pool.indices.delinear(linear(pool.indices, root.vars), shape);
+  ReductionSite site{root.value, &node, linear(pool.indices, root.vars), 0, pool.vars(at[dim]), 0, 0, 0, 0};
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (d != dim) site.kept |= pool.vars(at[d]);
+  }
+  if (node.attrs.flag("reverse")) at[dim] = pool.indices.offset(pool.indices.scale(at[dim], -1), shape[dim] - 1);
+  site.operand = inliner.at(node.inputs[0], at);
+  site.level = level_of(pool, sites, site.operand);
+  site.local = static_cast<uint32_t>(sites.size());
+  root.at = context.memory_of(root.value).position(pool.indices, at);
+  sites.push_back(site);
+  root.expr = result_of(pool, site, context.graph.dtype(root.value));
+}
+
 }  // namespace
 
 KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
@@ -153,7 +173,7 @@ void KernelExprs::build() {
     Root root{target.value, std::move(*vars), 0, {}};
     const ir::Node& node = context_.graph.producer(root.value);
     if (node.op == Op::kScan) {
-      scan_root(root, node);
+      scan_root(pool, sites, inliner, context_, root);
       roots.push_back(std::move(root));
       continue;
     }
@@ -172,24 +192,6 @@ void KernelExprs::build() {
   inliner_ = nullptr;
   made_.clear();
   for (const auto& [place, e] : inliner.made()) made_.emplace_back(place.first, e);
-}
-
-// A scan is a reduction whose running result is stored at each step. Backwards, the loop counts from the end.
-void KernelExprs::scan_root(Root& root, const ir::Node& node) {
-  const Shape& shape = context_.graph.shape(root.value);
-  const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
-  std::vector<Index> at = pool.indices.delinear(linear(pool.indices, root.vars), shape);
-  ReductionSite site{root.value, &node, linear(pool.indices, root.vars), 0, pool.vars(at[dim]), 0, 0, 0, 0};
-  for (size_t d = 0; d < at.size(); ++d) {
-    if (d != dim) site.kept |= pool.vars(at[d]);
-  }
-  if (node.attrs.flag("reverse")) at[dim] = pool.indices.offset(pool.indices.scale(at[dim], -1), shape[dim] - 1);
-  site.operand = inliner_->at(node.inputs[0], at);
-  site.level = level_of(pool, sites, site.operand);
-  site.local = static_cast<uint32_t>(sites.size());
-  root.at = context_.memory_of(root.value).position(pool.indices, at);
-  sites.push_back(site);
-  root.expr = result_of(pool, site, context_.graph.dtype(root.value));
 }
 
 std::optional<std::vector<VarId>> KernelExprs::place(ir::ValueId value, bool largest) const {

@@ -73,7 +73,6 @@ class KernelExprs {
   // The variables of the root domain that index the elements of a root. nullopt if no variables can index them.
   std::optional<std::vector<VarId>> place(ir::ValueId value, bool largest) const;
   std::optional<size_t> part_dim(ir::ValueId value) const;
-  void scan_root(Root& root, const ir::Node& node);
 
   const KernelContext& context_;
   std::vector<ir::ValueId> values_;

@@ -1,4 +1,4 @@
-#include "schedule/region/cuda/row_order.h"
+#include "schedule/region/row_order.h"
 
 #include <algorithm>
 #include <numeric>
