@@ -295,6 +295,16 @@ TEST(CudaStitch, ThreeOrders) {
         b.graph().output("y", b.transpose(y, {1, 2, 3, 0}));
       },
       1e-3);
+  batch.add(
+      "rows that are normalised and then transposed",
+      [](Builder& b) {
+        const auto x = b.cast(input(b, "x", DType::kF16, {4, 49, 136}), DType::kF32);
+        const auto centred = b.sub(x, b.mean(x, {2}, true));
+        const auto variance = b.mean(b.mul(centred, centred), {2}, true);
+        const auto y = b.mul(centred, b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5)));
+        b.graph().output("y", b.transpose(b.cast(y, DType::kF16), {0, 2, 1}));
+      },
+      1e-2);
   batch.run();
 }
 

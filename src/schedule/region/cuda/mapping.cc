@@ -211,19 +211,22 @@ std::optional<ir::ValueId> before_transpose(const KernelExprs& exprs, const ir::
   return found;
 }
 
-// Loads may be contiguous along a third variable, for which a tile of two does nothing. If that costs more than to
-// hand the result over, a kernel computes it in the order of these loads, and another one transposes it.
-void cut_before_transpose(const KernelExprs& exprs, const ir::Graph& graph, const CudaTarget& cuda,
-                          double extra_seconds, MapResult& result) {
+// Adds the time of accesses with a stride along the mapping's vector, of loads along a third variable, say, for which a
+// tile of two does nothing. If that is more than to hand the result over, a kernel computes it in the order of these
+// loads, and another one transposes it. Returns whether it cuts.
+bool cut_scattered(const KernelExprs& exprs, const ir::Graph& graph, const CudaTarget& cuda, const CudaMapping& mapping,
+                   double& extra_seconds, MapResult& result) {
+  extra_seconds += scattered_seconds(exprs, graph, *mapping.vector, mapping.transposed, cuda);
   for (const Root& root : exprs.roots) {
     const std::optional<ir::ValueId> v = before_transpose(exprs, graph, root.value);
     if (!v) continue;
     const double bytes = 2.0 * static_cast<double>(element_count(graph.shape(*v)) * size_of(graph.dtype(*v)));
     if (extra_seconds > bytes / (cuda.model.chip.copy_tbps * 1e12)) result.cuts.insert(*v);
   }
-  if (result.cuts.empty()) return;
+  if (result.cuts.empty()) return false;
   result.apart = true;
   result.reason = "its operands lie in another order than its transpose";
+  return true;
 }
 
 class CudaMapper {
@@ -285,8 +288,7 @@ class CudaMapper {
       add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, side);
       mapping_.team = mapping_.threads = 256;
       mapping_.reason = "tiles through shared memory";
-      extra_seconds_ += scattered_seconds(exprs_, graph_, *mapping_.vector, mapping_.transposed, cuda_);
-      cut_before_transpose(exprs_, graph_, cuda_, extra_seconds_, result_);
+      cut_scattered(exprs_, graph_, cuda_, mapping_, extra_seconds_, result_);
       return;
     }
     const int vector = vector_of_kernel(exprs_.domain.vars.size() == 1);
@@ -319,9 +321,7 @@ class CudaMapper {
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
     if ((bytes() > most || !many) && cut_single_results(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
     if (bytes() > most) return map_rows(uncoalesced_seconds(extent(v), widest_element(exprs_), work_.bytes, cuda_));
-    extra_seconds_ += scattered_seconds(exprs_, graph_, v, {}, cuda_);
-    cut_before_transpose(exprs_, graph_, cuda_, extra_seconds_, result_);
-    if (!result_.cuts.empty()) return;
+    if (cut_scattered(exprs_, graph_, cuda_, mapping_, extra_seconds_, result_)) return;
     fix_others(bit(v));
     if (alone) {
       add_blocked(mapping_, exprs_.pool.indices, v, vector);
