@@ -31,11 +31,12 @@ def partitioned(joint: torch.fx.GraphModule, *arguments: Any, budget: Optional[i
     keep_places(joint.graph)
     _recompute_random_numbers(joint.graph)
     joint.recompile()
-    saved = [*_casts_of_parameters(joint.graph, words.get("static_lifetime_input_indices") or ()), *_operands_of_attention(joint.graph)]
 
     def divided(share: float) -> Any:
         """`share`: of what can be saved instead of being computed again."""
-        _mark(saved, share == 1)
+        # The partitioner puts another graph into the module.
+        parameters = words.get("static_lifetime_input_indices") or ()
+        _mark([*_casts_of_parameters(joint.graph, parameters), *_operands_of_attention(joint.graph)], share == 1)
         with torch._functorch.config.patch(activation_memory_budget=share, recompute_views=True, ban_recompute_materialized_backward=False):
             return min_cut_rematerialization_partition(joint, *arguments, **words)
     return divided(1.0) if budget is None else _within(budget, divided)
