@@ -223,8 +223,8 @@ def _scaled(one: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
 
 @once_differentiable
 def _of_sum(ctx: Any, gradient: Optional[torch.Tensor], *_: Any) -> Tuple[Any, ...]:
-    """The first backward pass multiplies the gradients that the forward pass made in place. Another one (retain_graph)
-    computes them again."""
+    """The first backward pass takes the gradients of the forward pass and multiplies them in place. Another one
+    (retain_graph) computes them again."""
     operands = ctx.saved_tensors
     made = ctx.made if ctx.made is not None else SUM(*operands, *ctx.rest)[1:]
     ctx.made = None
