@@ -8,8 +8,8 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kShortCarry = 64;  // rows below which a column reduction is not carried along
-constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should have at least
+constexpr int64_t kShortCarry = 64;       // rows below which a column reduction is not carried along
+constexpr int64_t kBlockTurns = 8;        // rows that the teams of a block should have at least
 constexpr int64_t kWorthwhile = 1 << 16;  // elements
 
 // How many rows a node reduces the columns of; 0: it is no such reduction.

@@ -106,7 +106,7 @@ struct CudaShape {
     int64_t parts, rows;
   };
   std::optional<SerialEnd> serial_end;
-  int min_blocks_per_sm = 0;    // lower bound of resident blocks per SM, which limits registers; 0: no bound
+  int min_blocks_per_sm = 0;  // lower bound of resident blocks per SM, which limits registers; 0: no bound
 
   int teams() const { return std::max(1, threads / team); }  // teams per block
 };

@@ -10,7 +10,7 @@
 //     static constexpr int kColumnBlocks = 1;        // blocks of 8 rows of D
 //     static constexpr int kWarpsN = 1, kWarpsK = 8; // warps of a block, along columns and along k
 //     static constexpr int kStages = 4;              // fragments along k in flight
-//     static constexpr int kWidth = 8;               // elements of A that lie at a multiple of their size
+//     static constexpr int kWidth = 8;               // W; each group of W elements of A is aligned to its size
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
@@ -112,7 +112,6 @@ class PackedRows {
       }
     }
   }
-  // Moves the position.
   __device__ void move(int steps) {
     from_ += steps * kStepK, left_ -= steps * kStepK;
   }
