@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes a decode step of a language model as the exporters of onnx-community lay it out in files q4f16: MatMulNBits of
+"""Writes a decode step of a language model as the exporters of onnx-community lay it out in q4f16 files: MatMulNBits of
 4 bits with blocks of 32 and symmetric scales, GatherBlockQuantized, GroupQueryAttention with rotary embeddings and
-SkipSimplifiedLayerNormalization in f16. Weights are random, from a seed. With --bits 16, the same model with f16 weights.
+SkipSimplifiedLayerNormalization in f16. Weights are random with a fixed seed. --bits 16 writes f16 weights.
 
 usage: quantised_llm.py llama-3.2-1b|qwen3-0.6b FILE [--past N] [--tokens N] [--bits 4|8|16] [--layers N] [--block N]
 
@@ -26,7 +26,7 @@ class Model:
     depth: int
     words: int
     base: float
-    norms_heads: bool = False  # queries and keys, head by head
+    norms_heads: bool = False  # normalises queries and keys, head by head
 
 
 MODELS = {"llama-3.2-1b": Model(16, 2048, 8192, 32, 8, 64, 128256, 5e5),
@@ -49,7 +49,7 @@ class Writer:
         return name
 
     def integers(self, name, n, k):
-        """Random integers [n, k], several to a byte, and scales that keep the size of what is multiplied."""
+        """Random integers [n, k], several to a byte, and scales that keep products at the magnitude of their inputs."""
         bits, block = self.options.bits, self.options.block
         blocks = -(-k // block)
         words = self.random.integers(0, 256, (n, blocks, block * bits // 8), dtype=numpy.uint8)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Recurrences with weights of 8 bits beside ONNX Runtime's on a CPU: DynamicQuantizeLSTM, and LSTM and GRU whose weights
-DequantizeLinear gives. One line a case; the geometric mean and the worst at the end.
+"""Times recurrences with weights of 8 bits on a CPU beside ONNX Runtime: DynamicQuantizeLSTM, and LSTM and GRU with weights
+from DequantizeLinear. Prints a line for each case, then the geometric mean and the worst case.
 
 usage: quantised_recurrences.py [--heddle PATH] [--threads N...] [--only SUBSTRING...] [--bursts N] [--processor-time]
                                 [--old PATH] [--verify] [--output FILE]

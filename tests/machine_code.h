@@ -24,7 +24,7 @@ struct MachineCode {
   std::string kernel;
   std::vector<Load> loads;
   bool waits = false;   // griddepcontrol.wait
-  bool before = false;  // something but weights is read before the first of these, in the order of the text
+  bool before = false;  // the text reads something other than weights before its first wait
   bool tables = false;  // of the compiler's library, which are constants: in the fourth bank lie their addresses
 };
 
@@ -74,9 +74,9 @@ inline std::vector<MachineCode> decode_cubin(std::string_view cubin) {
   return kernels;
 }
 
-// "", or which kernel reads what it must not: an early one by ld.global.nc, or before it waits, what TMA
-// does not bring and is no weight (tile/arch/sm90/dependent.h); or any one a part of what another block stored as a
-// whole (tile/arch/sm80/global.h).
+// Describes a forbidden read of a kernel; "" if there is none. A kernel that begins early must not use ld.global.nc,
+// except for weights. Before it waits, it may read only weights and what TMA brings (tile/arch/sm90/dependent.h). No
+// kernel may read only a part of what another block stored as a whole (tile/arch/sm80/global.h).
 inline std::string find_wrong_loads(std::string_view cubin) {
   for (const MachineCode& code : decode_cubin(cubin)) {
     if (code.before) return code.kernel + " begins early and reads before it waits";

@@ -55,7 +55,7 @@ struct Decision {
   std::string reason;
 };
 
-// How decisions name a node: "add (/encoder/Add)".
+// The name of a node in decisions: "add (/encoder/Add)".
 std::string text_of_node(const Graph& graph, const Node& node);
 
 struct Grouping {

@@ -127,7 +127,8 @@ TEST(Casts, ExcessPrecisionIsKeptWithinAKernel) {
   batch.run();
 }
 
-// Quantised numbers that are used in the kernel that computes them need not become bytes, but are as if they did.
+// If the kernel that computes quantised numbers also uses them, they need not become bytes, but their values must be
+// the same.
 TEST(Casts, BytesThatAreWidenedAgainSaturate) {
   std::vector<float> values = {NAN, INFINITY, -INFINITY, 1e30F, -1e30F, 0x1p31F, 0.5F, 1.5F, -0.5F, -0.0F};
   for (int i = -300; i <= 600; i += 7) values.push_back(static_cast<float>(i) + 0.25F);

@@ -112,7 +112,8 @@ TEST(PackedWeights, MayBeTheFirstOperand) {
   check_packed({7, 50, 96, 4, 32, Third::kBytes, 0, true, true}, {});
 }
 
-// Rounding to three digits keeps f32's accuracy for rows of any size; rows that have no scale are multiplied as floats.
+// Rounding to three digits is as accurate as f32 for rows of any magnitude. Rows without a regular scale are multiplied
+// as floats.
 TEST(PackedWeights, RowsOfEveryMagnitude) {
   for (const CpuIsa isa : {CpuIsa::kAvx512, CpuIsa::kAvx2}) {
     for (const int64_t bits : {4, 8}) {
@@ -132,7 +133,7 @@ TEST(PackedWeights, RowsOfEveryMagnitude) {
            b.constant(random_numbers(DType::kU8, blocks, 0, 1 << bits, random))},
           {{"bits", bits}, {"block", c.block}, {"k", c.k}, {"zero", int64_t{0}}, {"dtype", DType::kF32}});
       const ValueId y = b.matmul(rows, b.transpose(w, {1, 0}));
-      // Each row is compared at its own size.
+      // Rows are scaled back before they are compared.
       const auto back = Tensor::of<float>(DType::kF32, {7}, {1e-3f, 1, 1e30f, 1e-35f, 1, 1, 1e27f});
       graph.output("y", b.unary(Op::kTanh, b.mul(y, b.broadcast(b.constant(back), {c.m, c.n}, {0}))));
       testing::check_graph(graph, 1e-5, {.isa = isa});

@@ -27,7 +27,7 @@ struct PackedForm {
   int64_t zero = 8;
   double scale = 0.01;    // the largest one
   bool is_lhs = false;    // the weights
-  bool has_bias = false;  // and a function, with another result
+  bool has_bias = false;  // and an activation, with a second result
   DType scales = DType::kF16;
 };
 
@@ -128,7 +128,7 @@ TEST(CudaPacked, OfAllConfigurations) {
   batch.compile();
 }
 
-// Pairs of columns meet in the epilogue, also where k is in parts.
+// Pairs of columns are combined in the epilogue, also if k is split.
 TEST(CudaPacked, Gated) {
   CudaBatch batch;
   for (const auto& [m, k] : {std::pair{1, 256}, {5, 96}, {40, 128}, {3, 1024}}) {
@@ -160,7 +160,7 @@ TEST(CudaPacked, Gated) {
   batch.compile();
 }
 
-// Threads multiply f32 rows.
+// Rows of f32 are multiplied without tensor cores.
 TEST(CudaPacked, OfFloats) {
   CudaBatch batch;
   for (PackedForm c : kPackedForms) {

@@ -23,8 +23,8 @@ void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
   b.graph().output("db", b.reduce("sum", dy, {0}, false));
 }
 
-// The gradient of a norm whose operands and results have their rows in two orders, [m, k] and [k, m], with sums over the
-// rows of both.
+// The gradient of a norm. Its operands and results have rows in two orders, [m, k] and [k, m], with sums over the rows
+// of both.
 void gradient_in_two_orders(Builder& b, int64_t m, int64_t k, int64_t n, DType dtype) {
   const Shape shape = {m, k, n};
   const auto turned = [&](ir::ValueId v) { return b.emit(Op::kTranspose, {v}, {{"perm", ir::Ints{1, 0, 2}}}); };

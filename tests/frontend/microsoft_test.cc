@@ -388,7 +388,7 @@ TEST(QuantisedByMicrosoft, DynamicProductRoundsItsLeftOperandToBytes) {
             (std::vector<double>{1 + 6 + 255 * 5, (2 + 8 + 255 * 6) * 0.5 + 1}));
 }
 
-// Numbers as DynamicQuantizeLinear rounds them: with one scale from the range of all.
+// Rounds numbers as DynamicQuantizeLinear does: with one scale for the range of all of them.
 std::vector<double> rounded(const std::vector<double>& x) {
   const auto low = static_cast<float>(std::min(0.0, *std::min_element(x.begin(), x.end())));
   const auto high = static_cast<float>(std::max(0.0, *std::max_element(x.begin(), x.end())));
@@ -415,8 +415,8 @@ struct ByteWeights {
   }
 };
 
-// As ONNX Runtime: the input is rounded at once, up to the end of the longest sequence, and the state of all sequences
-// in each step.
+// Rounds as ONNX Runtime does: the whole input at once, up to the end of the longest sequence, and the state of all
+// sequences in each step.
 TEST(QuantisedByMicrosoft, LstmRoundsTheOperandsOfItsProducts) {
   constexpr int32_t length = 3;
   const int64_t steps = 4, batch = 2, hidden = 2, inputs = 3, columns = 4 * hidden;

@@ -14,7 +14,7 @@ bool is_byte(DType type) {
   return type == DType::kI8 || type == DType::kU8;
 }
 
-// One of the values that `fits` is true for, or nothing.
+// Returns a random value for which `fits` is true; nullopt if there is none.
 template <typename Fits>
 std::optional<ValueId> one_of(State& s, const Fits& fits) {
   std::vector<ValueId> found;
@@ -32,7 +32,7 @@ std::optional<ValueId> f32_of_rank(State& s, int64_t least) {
 ValueId bytes(State& s, DType type, const Shape& shape, bool constant) {
   Tensor values(type, shape);
   auto* data = static_cast<uint8_t*>(values.mutable_data());
-  // Now and then the ends of the range only, where sums of 16 bits would saturate.
+  // Now and then only the ends of the range, for which 16-bit sums would saturate.
   const bool extreme = s.rng().chance(0.1);
   const int low = type == DType::kI8 ? 0x80 : 0, high = type == DType::kI8 ? 0x7f : 0xff;
   for (int64_t i = 0; i < values.size(); ++i) {
@@ -42,7 +42,7 @@ ValueId bytes(State& s, DType type, const Shape& shape, bool constant) {
   return s.random_value(type, shape);
 }
 
-// A value of bytes with a rank of `least` or more: an old or a new one.
+// An existing or a new value of bytes with a rank of at least `least`.
 ValueId any_bytes(State& s, const Shape& otherwise, size_t least) {
   const auto old =
       one_of(s, [&](ValueId v) { return is_byte(s.graph().dtype(v)) && s.graph().shape(v).size() >= least; });
@@ -104,7 +104,7 @@ ValueId quantised(State& s, ValueId x, DType type, const Parameters& p) {
   return g.cast(g.binary(Op::kMin, g.binary(Op::kMax, rounded, low), low + 255), type);
 }
 
-// What follows a product: a bias, a residual, an activation, and bytes.
+// Appends what follows a product: a bias, a residual, an activation, and a conversion to bytes.
 void finish(State& s, ValueId y, int64_t channel) {
   ir::Builder& g = s.builder();
   const Shape shape = g.shape(y);
@@ -153,7 +153,8 @@ std::optional<Product> operands(State& s, bool may_vary) {
   return Product{x, w, parameters(s, g.dtype(x), shape, of_x), parameters(s, type, w_shape, of_w)};
 }
 
-// Attributes of a convolution of `shape`, channels second, by random filters; the filters' shape in `w`.
+// Random attributes of a convolution of an image of `shape`, with channels second. Sets `w` to the shape of the
+// filters.
 std::optional<ir::Attrs> convolution(State& s, const Shape& shape, Shape& w) {
   const int64_t channels = shape[1];
   std::vector<int64_t> divisors;
@@ -247,7 +248,7 @@ void add_integer_dot(State& s) {
   ir::Builder& g = s.builder();
   const auto p = operands(s, true);
   if (!p) return;
-  const bool plain = !p->of_x.zero && !p->of_w.zero && s.rng().chance(0.5);  // contractions widen bytes themselves
+  const bool plain = !p->of_x.zero && !p->of_w.zero && s.rng().chance(0.5);  // the product widens bytes itself
   const ValueId sum = plain ? g.matmul(p->x, p->w) : g.matmul(centred(s, p->x, p->of_x), centred(s, p->w, p->of_w));
   if (s.rng().chance(0.2)) return s.keep(sum);
   const ValueId scale = g.constant(Tensor::of<float>(DType::kF32, {}, {static_cast<float>(s.rng().real(1e-4, 1e-3))}));
@@ -281,7 +282,7 @@ void add_dynamic_dot(State& s) {
   finish(s, y, g.rank(y) - 1);
 }
 
-// Weights in blocks along the sum, unpacked from bytes as MatMulNBits has them.
+// A product with weights in blocks along the sum, unpacked from bytes in the layout of MatMulNBits.
 void add_dot_of_few_bits(State& s) {
   ir::Builder& g = s.builder();
   const auto x = f32_of_rank(s, 2);
@@ -351,7 +352,7 @@ void add_pool_of_bytes(State& s) {
   s.keep(s.rng().chance(0.7) ? quantised(s, y, g.dtype(q), p) : y);
 }
 
-// A recurrence whose weights of bytes come from outside the loop.
+// A recurrence with byte weights from outside the loop.
 void add_loop_of_bytes(State& s) {
   ir::Builder& g = s.builder();
   const int64_t rows = s.rng().range(1, 3), units = s.rng().range(1, 40), steps = s.rng().range(1, 4);

@@ -4,9 +4,9 @@
 
 namespace heddle::fuzz {
 
-// Moves of quantised networks, in the forms that models have: what becomes bytes and numbers again (QuantizeLinear,
-// DequantizeLinear), operators on bytes (QLinear...), products whose operands are quantised in the run, and weights of
-// few bits. Scales and zero points are those of whole tensors or of one dimension.
+// Steps that add parts of quantised networks, in the forms in which models have them: conversions to bytes and back
+// (QuantizeLinear, DequantizeLinear), operators on bytes (QLinear...), products whose operands are quantised at run
+// time, and weights of few bits. Scales and zero points belong to whole tensors or vary along one dimension.
 void add_quantisation(State& s);
 void add_dequantisation(State& s);
 void add_dequantised_dot(State& s);

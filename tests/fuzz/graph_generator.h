@@ -19,7 +19,7 @@ struct GeneratorOptions {
   // that stitching is for: statistics over any dimensions and their consumers, layout changes, several outputs; with
   // larger and odder extents.
   bool memory_bound = false;
-  bool quantised = false;  // networks of bytes: what generator_quantised.h adds, and movements between
+  bool quantised = false;  // quantised networks: what generator_quantised.h adds, and movements of data between
   int max_nodes = 24;
   int64_t max_elements = 6000;  // per value
   std::set<ir::Op> ops;         // which primitives to choose from besides layout plumbing; empty: all

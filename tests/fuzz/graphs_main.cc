@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   app.add_option("--fusion", options.checks.fusion, "none, basic or stitch")
       ->transform(CLI::CheckedTransformer(policies));
   app.add_flag("--memory-bound", options.generator.memory_bound, "only what stitch groups have, with larger extents");
-  app.add_flag("--quantised", options.generator.quantised, "networks of bytes, and of weights of few bits");
+  app.add_flag("--quantised", options.generator.quantised, "quantised networks: bytes, and weights of few bits");
   std::string target = "cpu";
   app.add_option("--target", target, "cpu, cuda or cuda:N (HEDDLE_CUDA_DRIVER: on the emulator)");
   app.add_flag("--small-machine", options.checks.small_machine, "schedule for four threads, tiny caches, slow memory");

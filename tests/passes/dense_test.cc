@@ -138,7 +138,7 @@ TEST(Dense, ReversalsAndPaddingAreThoseOfTheReference) {
   }
 }
 
-// Column sums of weights, which become corrections of products of bytes.
+// Products of bytes use column sums of weights as corrections.
 TEST(Dense, ArithmeticOfIntegersIsThatOfTheReference) {
   const ir::Graph graph = ir::parse(R"(graph(%x: u8[5,6,7], %z: i32[5,6,7]) {
     %w = cast(%x) {to = i32}

@@ -349,7 +349,8 @@ TEST(Fusion, EpiloguesComputeResultsFromTheirOperandsAlone) {
   EXPECT_THAT(groups(text("tanh(%f)", again, ", \"h\" = %h")), has_stitch);
 }
 
-// The gradient of an activation in parts: an epilogue that took the cheap ones would store more for the others.
+// The gradient of an activation has cheap and expensive parts. If an epilogue took only the cheap ones, more values
+// would have to be stored for the others.
 TEST(Fusion, EpiloguesLeaveWhatWouldReadOperandsThatAreStoredForIt) {
   const std::string text = "graph(%x: f32[64,64], %w: f32[64,64], %a: f32[64,64]) { %d = dot(%x, %w) " + kDot + R"(
       %one = constant {value = f32[64,64]{1}}
@@ -450,7 +451,7 @@ TEST(Fusion, DeepChainsAreFast) {
   EXPECT_EQ(groups_of(text).size(), static_cast<size_t>(kSteps / 10 + 1));
 }
 
-// A stitch group that took the reshape in would store it a second time for the product.
+// If a stitch group contained the reshape, it would store the value a second time for the product.
 TEST(Fusion, AReshapeThatSeveralGroupsReadStaysAView) {
   const ir::Graph graph = ir::parse("graph(%x: f16[64,32], %w: f16[32,96], %v: f16[32,48]) {%d = dot(%x, %w) " + kDot +
                                     R"(

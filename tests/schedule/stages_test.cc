@@ -71,7 +71,7 @@ TEST(CudaStages, ExponentialsDoNotTakeThePlaceOfAnSmsSecondBlock) {
   EXPECT_THAT(reasons, Contains(HasSubstr("second block")));
 }
 
-// Rows as [m, k] and as [k, m], with sums over the rows of both: a kernel computes them in one order.
+// Rows are stored as [m, k] and as [k, m], with sums over the rows of both. A kernel computes them in one order.
 TEST(CudaStages, RowsInTwoOrdersAreReadOnce) {
   constexpr int64_t kM = 197, kK = 64, kN = 768;
   ir::Graph graph;

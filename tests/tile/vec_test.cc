@@ -328,7 +328,7 @@ TEST(Vec, PositionsWrapAndClamp) {
   }
 }
 
-// Exact, also where instructions for sums of 16 bits would saturate.
+// Sums are exact, also where instructions with 16-bit sums would saturate.
 template <int W>
 void check_words() {
   std::mt19937 random(5);

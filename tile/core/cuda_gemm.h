@@ -309,13 +309,13 @@ TILE_HD constexpr int gemm_unaligned_shared_bytes(int tile_m, int tile_n, int wa
   const int sums = parts * cluster_splitk_slice(rows, parts) * cluster_splitk_pitch(columns, swapped) * 4;
   return gemm_unaligned_ring_bytes(tile_m, tile_n, warps_k, stages, parts, swapped) + (parts > 1 ? sums + 16 : 0);
 }
-// For tile/kernel/cuda/gemm/packed.h: the bytes of a line of k-tile in shared memory, and of the stride, in floats,
-// between rows of sums there. Lanes that store a fragment meet no bank conflicts.
+// For tile/kernel/cuda/gemm/packed.h: the stride, in floats, between rows of sums in shared memory. The padding avoids
+// bank conflicts when lanes store a fragment.
 TILE_HD constexpr int gemm_packed_pitch(int tile_n) {
   return tile_n + 4;
 }
-// Returns the bytes of the ring of stages. After the main loop, the same memory holds the sums of the warps that divide
-// k.
+// Returns the bytes of shared memory. It holds the ring of stages and, after the main loop, the sums of the warps that
+// divide k.
 TILE_HD constexpr int gemm_packed_shared_bytes(int tile_m, int tile_n, int warps_k, int stages) {
   const int ring = stages * warps_k * tile_m * kGemmRowBytes, sums = warps_k * tile_m * gemm_packed_pitch(tile_n) * 4;
   return ring > sums ? ring : sums;

@@ -29,18 +29,18 @@ struct GemmWindowsArgs {
 static_assert(sizeof(GemmWindowsArgs) == 40);
 
 // A matrix of integers of few bits, packed in the order in which the kernel of tile/kernel/cuda/gemm/packed.h reads it
-// (tile/core/pack.h). `third`: zero points of all blocks, or the table of numbers that the integers stand
-// for. Scales, zero points and numbers have the type that is multiplied.
+// (tile/core/pack.h). `third`: the zero points of the blocks, or the table of the numbers that the integers stand for.
+// Scales, zero points and the table have the type in which the kernel multiplies.
 struct GemmPackedArgs {
   const void *words, *scales, *third;
   int32_t exponent;  // the scales are stored times 2^exponent
   int32_t groups;    // groups of 16 rows
   int32_t depths;    // fragments along k
-  int32_t blocks;    // scales of a row, with those of the padding
+  int32_t blocks;    // scales of a row, including the padding
 };
 static_assert(sizeof(GemmPackedArgs) == 40);
 
-// The same for gemm_skinny(): rows of words as the op `dequantize` has them, and f32 scales.
+// The same for gemm_skinny(), with the rows of words in the layout of the op `dequantize` and f32 scales.
 struct GemmPackedRowsArgs {
   const void *words, *scales, *third;
   int32_t rows, depth;           // integers

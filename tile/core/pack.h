@@ -110,14 +110,15 @@ constexpr int64_t packed_shift(int64_t k, int64_t bits) {
 // How gemm_packed() reads the packed operand, and its scratch memory.
 struct PackedShape {
   int64_t bits = 0, block = 0;  // `block` neighbours along k share a scale: all of k, or a multiple of a word
-  // A is rounded to integers with a scale for each block of a row: digits of 8 bits. 0: A stays in floats.
+  // The number of 8-bit digits of the integers to which A is rounded, with a scale for each block of a row. 0: A stays
+  // in floats.
   int digits = 0;
 
   constexpr int64_t words(int64_t k) const { return (k + packed_per_word(bits) - 1) / packed_per_word(bits); }
   constexpr int64_t blocks(int64_t k) const { return (k + block - 1) / block; }
-  // Bytes of the digits of one place in a row.
+  // Bytes of a row for one of its digits.
   constexpr int64_t integer_bytes(int64_t k) const { return (words(k) * packed_per_word(bits) + 63) / 64 * 64; }
-  // For each block a scale, a sum and a sum of each digit; a flag for each row.
+  // Each block has a scale, a sum and a sum for each digit. Each row has a flag.
   constexpr int64_t scratch_bytes(int64_t rows, int64_t k) const {
     return digits == 0 ? 0 : rows * (digits * integer_bytes(k) + 4 * (2 + digits) * blocks(k) + 1);
   }
@@ -125,20 +126,20 @@ struct PackedShape {
 
 // ---- Integers of few bits in the order in which tile/kernel/cuda/gemm/packed.h reads them.
 
-// A 16-byte load of a lane has what it multiplies in several steps. A block of 16 rows by 64 of k is the A of four
-// instructions (tile/arch/sm80/mma.h). The order of k is free if both operands agree, so lane (g, t) has rows g and
-// g + 8, and k from 16 t on: four neighbours for each step. These are 16 pairs of neighbours; pair P belongs to step
-// P / 4 and word P % 4 of the fragment.
+// One 16-byte load gives a lane its operands for several steps. A block of 16 rows and 64 columns (along k) is the A of
+// four instructions (tile/arch/sm80/mma.h). The order of k is free if both operands agree on it. Lane (g, t) therefore
+// has 16 neighbouring columns from 16 t on, in rows g and g + 8. Four of them belong to each step. These are 16 pairs
+// of neighbours; pair P belongs to step P / 4 and is register P % 4 of that step's A.
 inline constexpr int kFragmentRows = 16, kFragmentDepth = 64, kFragmentPairs = 16;
 
-// The words of a lane, and how many of them one load has.
+// The words of a lane, and the words of one load.
 TILE_HD constexpr int fragment_words(int bits) {
   return bits;
 }
 TILE_HD constexpr int fragment_load(int bits) {
   return bits < 4 ? bits : 4;
 }
-// The pairs of a word. The first numbers of pairs follow each other from bit 0 on, the second ones from bit 16 on.
+// The pairs in a word. The first integers of the pairs are packed from bit 0 up, the second ones from bit 16 up.
 TILE_HD constexpr int fragment_pairs(int bits) {
   return 16 / bits;
 }
@@ -148,7 +149,7 @@ constexpr int64_t fragment_matrix_words(int64_t n, int64_t k, int64_t bits) {
   return (n + kFragmentRows - 1) / kFragmentRows * ((k + kFragmentDepth - 1) / kFragmentDepth) * 32 * bits;
 }
 
-// Packs a matrix [n][k] whose rows lie in `from` as the op `dequantize` has them (packed_shift()). The padding is 0.
+// Packs a matrix [n][k]. `from` is in the layout of the op `dequantize` (packed_shift()). The padding is 0.
 inline void pack_fragments(uint32_t* to, const uint32_t* from, int64_t n, int64_t k, int bits) {
   const int64_t per_word = packed_per_word(bits), pitch = (k + per_word - 1) / per_word;
   const int words = fragment_words(bits), load = fragment_load(bits), pairs = fragment_pairs(bits);
@@ -173,7 +174,7 @@ inline void pack_fragments(uint32_t* to, const uint32_t* from, int64_t n, int64_
   }
 }
 
-// Where the scale of a block lies among those of a matrix of `blocks` blocks a row: rows g and g + 8 are neighbours.
+// The index of a block's scale in a matrix with `blocks` blocks a row. The scales of rows g and g + 8 are neighbours.
 constexpr int64_t fragment_scale_place(int64_t row, int64_t block, int64_t blocks) {
   const int64_t inside = row % kFragmentRows;
   return (row / kFragmentRows * blocks + block) * kFragmentRows + inside % 8 * 2 + inside / 8;

@@ -89,7 +89,7 @@ TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
   });
 }
 
-// The nearest number that To, an integer type of 8 or 16 bits, can hold if `a` is an integer; NaN becomes 0.
+// Limits `a` to the range of To, an integer type of 8 or 16 bits, without rounding. NaN becomes 0.
 template <typename To, int W>
 TILE_INLINE vec<float, W> saturated(vec<float, W> a) {
   constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);

@@ -95,14 +95,14 @@ def _mark(nodes: Sequence[Node], are_saved: bool) -> None:
 
 
 def _casts_of_parameters(graph: Graph, parameters: Sequence[int]) -> List[Node]:
-    """Nothing else in a backward graph reads the parameter, which is wider, so that casts are saved where a budget allows it."""
+    """Saved where a budget allows it: a backward graph reads the parameter, which is wider, for nothing but its cast."""
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     return [user for i in parameters for user in placeholders[i].users if user.target in _CASTS]
 
 
 def _operands_of_attention(graph: Graph) -> List[Node]:
-    """Queries, keys and values are in memory for the operator, and its gradient reads nothing else of what they are computed from.
-    Those that repeat fewer elements are computed again."""
+    """Queries, keys and values. The operator needs them in memory anyway, and its gradient reads nothing else that they are computed
+    from. Operands that repeat fewer elements are computed again."""
     found = []
     for node in graph.nodes:
         name = node.target.name() if isinstance(node.target, torch._ops.OpOverload) else ""

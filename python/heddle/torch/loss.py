@@ -211,19 +211,19 @@ for _name, _function in (("_sum", _sum), ("", _by_row), ("_backward", _backward)
 
 def _keep_sums(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs[:4])
-    ctx.set_materialize_grads(False)  # those of the gradients would be as large
+    ctx.set_materialize_grads(False)  # autograd would make zeros as large as the gradients
     ctx.mark_non_differentiable(*output[1:])
     ctx.made, ctx.rest = output[1:], inputs[4:]
 
 
 def _scaled(one: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-    """In place; memory of graphs that are traced is planned by their compiler."""
+    """Multiplies in place, except while a graph is traced, since its compiler plans the memory."""
     return one.mul_(gradient) if type(one) is torch.Tensor else one * gradient
 
 
 @once_differentiable
 def _of_sum(ctx: Any, gradient: Optional[torch.Tensor], *_: Any) -> Tuple[Any, ...]:
-    """The first backward pass takes the gradients that the forward pass made, and multiplies them in place. Another one
+    """The first backward pass takes the gradients of the forward pass and multiplies them in place. Another one
     (retain_graph) computes them again."""
     operands = ctx.saved_tensors
     made = ctx.made if ctx.made is not None else SUM(*operands, *ctx.rest)[1:]

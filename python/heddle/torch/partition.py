@@ -5,8 +5,8 @@ part that is under way where it stands in the graph, or to that of its first rea
 read, also those that a backward graph computes again: in the first part that could have them they would take memory until then.
 An operator of PyTorch with a large result also runs where it stands; others run as early as they can, which makes fewer parts.
 
-A part stores a value once: if it is read elsewhere through several views, such as queries, keys and values of one product, PyTorch makes
-the views, and parts that read them make them again.
+A part stores a value once, even if it is read elsewhere through several views, such as queries, keys and values of one product. Parts
+that read these views make them again, and PyTorch makes those that its operators read.
 """
 import operator
 from typing import Any, Callable, Dict, List, NamedTuple, Set, Tuple
@@ -86,7 +86,7 @@ def _is_random(node: Node) -> bool:
 
 
 def _made_of_nothing(inside: List[Node]) -> Set[Node]:
-    """Values that element by element are made of numbers and positions alone: a part computes them where it reads them."""
+    """Values whose elements depend on numbers and positions alone. Each part that reads them computes them."""
     found: Set[Node] = set()
     for node in inside:
         tags = node.target.tags if isinstance(node.target, torch._ops.OpOverload) else []
@@ -98,14 +98,14 @@ def _made_of_nothing(inside: List[Node]) -> Set[Node]:
 
 
 class _Shared(NamedTuple):
-    views: Set[Node]  # that no part stores: of values that are in memory
-    values: Set[Node]  # that a part stores for them
+    views: Set[Node]  # views of values in memory, which no part stores
+    values: Set[Node]  # the values that a part stores for them
 
 
 def _shared_values(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node], bytes_of: Callable[[Node], int]) -> _Shared:
     compiled, views = set(inside), set()
-    base: Dict[Node, Node] = {}  # of views of a value of the same part
-    wanted: Dict[Node, List[Node]] = {}  # of a value and its views, those that are read elsewhere
+    base: Dict[Node, Node] = {}  # from a view to the value of the same part that it shows
+    wanted: Dict[Node, List[Node]] = {}  # for a value: itself and its views, if they are read elsewhere
     for node in inside:
         here = level[node]
         if is_view(node):
@@ -124,7 +124,7 @@ def _shared_values(inside: List[Node], level: Dict[Node, int], wanted_at_end: Se
 
 
 def _homes(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node], views: Set[Node]) -> Dict[Node, Set[int]]:
-    """The levels whose parts compute a node: one, or those of its readers. `views`: of stored values."""
+    """The levels whose parts compute a node: one level, or those of its readers. `views`: views of stored values."""
     repeated, compiled = _made_of_nothing(inside) | views, set(inside)
     homes: Dict[Node, Set[int]] = {}
     for node in reversed(inside):
@@ -229,7 +229,7 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
 
 
 def _views_for_others(nodes: List[Node], wanted_at_end: Set[Node], views: Set[Node], compiled: Set[Node]) -> List[Node]:
-    """The views of stored values that operators of PyTorch or the caller read, and those between."""
+    """The views of stored values that operators of PyTorch or the caller read, and the views that these are made from."""
     needed: Set[Node] = set()
     for node in reversed(nodes):
         if node in views and (node in wanted_at_end or any(user in needed or _reads_outside(user, compiled) for user in node.users)):
@@ -259,7 +259,7 @@ def _reads_outside(user: Node, inside: Set[Node]) -> bool:
 
 
 def viewed(steps: List[Any]) -> Dict[Node, Node]:
-    """Views that PyTorch makes, and the values whose memory they show."""
+    """Maps each view that PyTorch makes to the value whose memory it shows."""
     found: Dict[Node, Node] = {}
     for step in steps:
         if isinstance(step, Fallback) and is_view(step.node):

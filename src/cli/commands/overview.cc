@@ -180,7 +180,7 @@ void print_held_back(const CompileReport& report, const Overview& o) {
   if (const std::string text = refused(report); room && !text.empty()) say(text);
 }
 
-// How products of quantised operands are computed, and the bytes of weights that this saves.
+// Prints how products of quantised operands are computed, and by how much their weights shrink.
 void print_quantised(const CompileReport& report) {
   using Form = passes::QuantisedProduct::Form;
   std::map<std::pair<Form, int64_t>, size_t> counts;

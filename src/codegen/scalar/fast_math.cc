@@ -255,8 +255,8 @@ std::optional<ShortForm> short_form_of(const ExprPool& pool, ExprId id, bool fas
 
 namespace {
 
-// True if an f32 is an integer, an infinity or NaN. Sums of integers are, since f32 from 2^23 on has integers only.
-// `depth`: of the sums that are followed.
+// True if an f32 is an integer, an infinity or NaN. Sums of integers qualify, since all f32 numbers from 2^23 on are
+// integers. `depth` limits how deep nested sums are followed.
 bool is_integral(const ExprPool& pool, ExprId id, int depth = 3) {
   const Expr& e = pool[id];
   if (const auto number = as_number(pool, id)) return std::nearbyint(*number) == *number;

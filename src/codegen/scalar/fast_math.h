@@ -28,9 +28,9 @@ struct ShortForm {
 std::optional<ShortForm> short_form_of(const schedule::ExprPool& pool, schedule::ExprId id, bool fast,
                                        std::optional<schedule::ExprId> rounded);
 
-// The short form of a cast of quantised numbers that are used where they are computed: from an integral f32 that is
-// saturated to 8 bits and then widened again, perhaps with a zero point added. Narrow vectors cost more than the
-// bounds.
+// The short form for quantised numbers that the kernel which computes them also uses: an integral f32 is saturated to 8
+// bits and widened again, perhaps with a zero point added. The short form only applies the bounds, which cost less than
+// vectors of narrow elements.
 std::optional<ShortForm> widened_byte_form_of(const schedule::ExprPool& pool, schedule::ExprId id);
 
 }  // namespace heddle::codegen

@@ -18,7 +18,7 @@ std::optional<std::string> constant_weights(const Graph& graph, const Node& dot)
   if (dot.attrs.ints("rhs_contract") != Ints{1} || !dot.attrs.ints("rhs_batch").empty()) return std::nullopt;
   for (const char* name : {"bits", "block", "k", "zero"}) text += fmt::format(" {}", node.attrs.integer(name));
   for (const ValueId input : node.inputs) {
-    if (graph.shape(input).size() != 2) return std::nullopt;  // a table, which may be another
+    if (graph.shape(input).size() != 2) return std::nullopt;  // a table, which may differ
     text += fmt::format(" {}", to_string(graph.dtype(input)));
   }
   return text;

@@ -119,7 +119,7 @@ class Finder {
       return "what they become is no number";
     const Node &one = graph_.node(c.dots[0]), &other = graph_.node(c.dots[1]);
     const auto of_one = constant_weights(graph_, one), of_other = constant_weights(graph_, other);
-    if (!of_one || !of_other) return "their matrices are no constants, whose columns could be interleaved";
+    if (!of_one || !of_other) return "their matrices are not constants whose columns could be interleaved";
     const auto rounds = [](const Node& dot) { return dot.attrs.has("tf32") ? dot.attrs.integer("tf32") : 0; };
     if (*of_one != *of_other || rounds(one) != rounds(other)) {
       return "they multiply different types";

@@ -40,7 +40,7 @@ class ReductionFinder {
  private:
   static bool is_number(std::string_view kind) { return kind != "any" && kind != "all"; }
 
-  // Kernels that read weights of few bits have no whole rows of sums.
+  // Kernels that read weights of few bits cannot reduce whole rows.
   bool reads_packed_weights(const Node& product) const {
     return std::any_of(product.inputs.begin(), product.inputs.end(),
                        [&](ValueId v) { return graph_.producer(v).op == Op::kDequantize; });

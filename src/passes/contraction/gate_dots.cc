@@ -50,7 +50,7 @@ class Gater {
     const size_t dim = dot.attrs.ints("rhs_contract")[0] == 0 ? 1 : 0;
     Shape half = graph_.shape(dot.outputs[0]);
     if (c.is_split()) half.back() /= 2;
-    // The columns of both in turns, kGateColumns of each.
+    // The columns of both matrices alternate in pieces of kGateColumns.
     std::vector<WeightColumns> turns;
     for (int64_t at = 0; at < half.back(); at += kGateColumns) {
       turns.push_back({dot.inputs[1], at, kGateColumns});

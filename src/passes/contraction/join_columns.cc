@@ -13,7 +13,7 @@ struct Part {
   float factor;
 };
 
-// `bytes` bytes, or, unless the factor is 1, floats.
+// Copies `bytes` bytes. If the factor is not 1, they are floats, which it multiplies.
 void copy(const std::byte* from, std::byte* to, int64_t bytes, float factor) {
   if (factor == 1) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -55,7 +55,7 @@ ValueId join_columns(ir::Rewriter& r, const ir::Graph& graph, const std::vector<
   if (first.op == Op::kConstant) {
     return joined([&](const WeightColumns& p) { return graph.constant_of(p.weights); }, dim);
   }
-  // Columns are rows of integers, scales and zero points.
+  // The columns of the product are rows of the integers, scales and zero points.
   std::vector<ValueId> operands;
   for (size_t i = 0; i < first.inputs.size(); ++i) {
     operands.push_back(

@@ -6,15 +6,16 @@
 
 namespace heddle::passes {
 
-// Neighbouring columns of a product's constant weights (ir/analysis/constant_weights.h), each times a factor. Only
-// matrices of f32 may have other factors than 1.
+// Neighbouring columns of a product's constant weights (ir/analysis/constant_weights.h), times a factor. The factor
+// must be 1 unless the weights are a matrix of f32.
 struct WeightColumns {
   ValueId weights;
   int64_t first, count;
   float factor = 1;
 };
 
-// Puts columns of weights that can be put together side by side. Columns of a matrix run along dimension `dim`.
+// Joins columns of weights for which constant_weights() returns equal texts. Columns of a matrix are indices of
+// dimension `dim`.
 ValueId join_columns(ir::Rewriter& r, const ir::Graph& graph, const std::vector<WeightColumns>& parts, size_t dim);
 
 }  // namespace heddle::passes

@@ -20,7 +20,7 @@ struct Product {
   const Node* dot = nullptr;
   const Node* last = nullptr;     // makes the result
   const Tensor* bias = nullptr;   // of one element, or one a column
-  const Tensor* scale = nullptr;  // the factor of 16 bits or packed weights: a weight times it would be rounded again
+  const Tensor* scale = nullptr;  // the factor for 16-bit or packed weights, whose product with it would be rounded
   float factor = 1;               // of f32
   int64_t columns = 0;
   std::string form;  // of the weights; products of one form can be merged
@@ -152,7 +152,7 @@ class Merger {
     }
   }
 
-  // The weights side by side along `dim`, each times its factor.
+  // Joins the weights along `dim`, each times its product's factor.
   ValueId weights_of(ir::Rewriter& r, const Merge& merge, size_t dim) const {
     std::vector<WeightColumns> parts;
     for (const Product& p : merge.products) parts.push_back({p.dot->inputs[1], 0, p.columns, p.factor});

@@ -236,15 +236,15 @@ class Epilogue {
     return {};
   }
 
-  // Whether another kernel would store an operand for the node in the epilogue. In a kernel with those that compute the
-  // operand, the node reads what they read.
+  // True if another kernel would have to store an operand for the node. In a kernel together with the nodes that
+  // compute the operand, the node reads their operands instead.
   bool reads_more(const Node& node, NodeId id) const {
     return std::any_of(node.inputs.begin(), node.inputs.end(),
                        [&](ValueId v) { return !inside_.contains(v) && producers().is_stored_for(v, id); });
   }
 
-  // A reader that no epilogue can have: memory-bound, but not elementwise, or such that it would read more; reshapes
-  // and casts are looked through.
+  // True for a reader that no epilogue can contain: a memory-bound node that is not elementwise, or that reads_more().
+  // Looks through reshapes and casts.
   bool stays_outside(NodeId id, int depth = 0) const {
     const Node& node = graph_.node(id);
     if (leads_to_reductions(id)) return false;

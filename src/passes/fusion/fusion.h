@@ -43,8 +43,9 @@ struct FusionOptions {
   // True if a group of kind kBackToBack can be one kernel. The driver sets this to schedule::can_run_back_to_back. If
   // empty, no such group can.
   std::function<bool(const ir::Group& group, std::string* reason)> can_run_back_to_back = {};
-  // True if a product reads its packed weights itself, as in the group `packed`. If false, another kernel widens them
-  // before, and the product's group is `widened`. The driver asks schedule::Backend. If empty, products read them.
+  // True if a product should read its packed weights itself, as in the group `packed`. If false, another kernel first
+  // widens them, and the product's group is `widened`. The driver asks schedule::Backend. If empty, products read
+  // packed weights.
   std::function<bool(const ir::Group& packed, const ir::Group& widened, std::string* reason)> pays_to_read_packed = {};
   // Explains why a concatenation is not computed in place. If empty, these decisions are not explained.
   ir::PlacementObstacle placement_obstacle = {};

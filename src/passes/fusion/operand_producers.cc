@@ -109,7 +109,8 @@ class SideFinder {
     });
   }
 
-  // Whether a reader would compute the value itself, from the same values in memory, instead of reading it.
+  // True if some reader in another kernel would compute the value again, from the same values in memory, instead of
+  // reading it.
   bool is_repeated_outside(ValueId v) const {
     return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId user) {
       const bool is_outside = !nodes_.contains(user) && !inside_(user);
@@ -132,7 +133,7 @@ bool is_one_row(const FusionContext& c, const Node& node) {
          c.role[c.graph.value(node.inputs[1]).producer] != Role::kMemory;
 }
 
-// Whether it is a result, or something other than memory-bound elementwise nodes reads it.
+// True if `v` is a result, or if a node reads it that is not memory-bound and elementwise.
 bool is_needed_in_memory(const FusionContext& c, ValueId v, int depth = 0) {
   constexpr int kMostViews = 4;
   return c.is_output[v] || std::any_of(c.users[v].begin(), c.users[v].end(), [&](NodeId id) {

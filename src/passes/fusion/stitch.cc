@@ -6,8 +6,8 @@
 namespace heddle::passes {
 namespace {
 
-// Whether a node is a reshape, with several readers, of what another group stores. Its readers find it in that memory;
-// in a stitch group it would be stored again for those outside.
+// True for a reshape, with several readers, of a value that another group stores. Its readers use that memory. In a
+// stitch group, the reshape would be stored again for readers outside the group.
 bool stays_view(const FusionContext& context, NodeId id) {
   const ir::Node* node = &context.graph.node(id);
   if (node->op != ir::Op::kReshape) return false;

@@ -27,7 +27,7 @@ class IntegerProduct {
   IntegerProduct(ir::Rewriter& rewriter, DequantizedFinder& finder, const Node& node, const Target& target)
       : r_(rewriter), finder_(finder), node_(node), target_(target), b_(finder.builder()) {}
 
-  // The product in integers. nullopt if it is not one of dequantised operands, or stays in floats.
+  // Computes the product in integers. Returns nullopt if the product stays in floats or has no dequantised operands.
   std::optional<ValueId> run(QuantisedProducts* products) {
     const bool found = find_sides();
     const std::string obstacle = found ? this->obstacle() : "one operand is not quantised";
@@ -149,7 +149,8 @@ class IntegerProduct {
     return !spreads && !negative(node_.attrs.ints("low")) && !negative(node_.attrs.ints("high"));
   }
 
-  // Whether filters have no zero point as signed bytes: its correction would be a sum for each window.
+  // True if filters have no zero point as signed bytes. The correction for a zero point would be a sum over each
+  // window.
   bool filters_are_centred() {
     const Dequantized& filters = sides_[1].operand;
     if (b_.dtype(filters.q) == DType::kI8) return !filters.zero;

@@ -97,7 +97,7 @@ bool is_movement(Op op) {
   return op == Op::kBroadcast || op == Op::kReshape || op == Op::kTranspose || op == Op::kSlice;
 }
 
-// The nodes that move data between `v` and what computes it, the last one first. `v` becomes the value that is moved.
+// Returns the nodes that only move data on the way to `v`, the last one first. `v` becomes the value that they move.
 std::vector<const Node*> movements(const Graph& graph, ValueId& v) {
   std::vector<const Node*> chain;
   for (const Node* node = &graph.producer(v); is_movement(node->op); node = &graph.producer(v)) {
@@ -111,7 +111,7 @@ class Matcher {
  public:
   explicit Matcher(const Graph& graph) : graph_(graph), constants_(graph) {}
 
-  // The weights that `v` is: a multiplication, or parts of its result that were moved.
+  // Matches weights: the result of a multiplication by scales, or moved parts of it.
   std::optional<Weights> match(ValueId v) {
     moved_ = movements(graph_, v);
     const Node& node = graph_.producer(v);
@@ -162,7 +162,8 @@ class Matcher {
     return {static_cast<const uint8_t*>(tensor.data()), static_cast<size_t>(tensor.size())};
   }
 
-  // The elements of a constant that `v`, once moved, consists of.
+  // Matches a moved constant: the constant, and which of its elements `v` consists of after the movements of the
+  // result.
   std::optional<Shared> shared(ValueId v) {
     std::vector<const Node*> chain;
     for (;;) {
@@ -314,8 +315,8 @@ class Packer {
   int64_t k_ = 0, rows_ = 0, block_ = 0, bits_ = 0, offset_ = 0;
 };
 
-// Finds the values that products read as weights, perhaps behind casts and transposes, and the dimension of each that
-// is summed. They are results of multiplications, perhaps moved.
+// Finds the values that products read as weights, perhaps through casts and transposes, and the dimension over which
+// each is summed. They are results of multiplications, perhaps moved.
 struct Candidate {
   size_t along;
   std::string product;  // the first that reads it

@@ -287,7 +287,7 @@ Tensor map_integers(const Tensor& x, const Tensor& y, F f) {
   return result;
 }
 
-// Modulo the range of the type.
+// Integers wrap around modulo the range of the type.
 template <typename T>
 std::optional<Tensor> arithmetic(Op op, std::span<const Tensor> x) {
   switch (op) {

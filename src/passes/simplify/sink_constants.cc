@@ -24,7 +24,7 @@ std::vector<bool> constant_nodes(const Graph& graph) {
   return constant;
 }
 
-// A body whose parameters at the positions of `sunk` have become copies of outer values.
+// Builds a body in which copies of outer values replace the parameters in `sunk`.
 class BodyBuilder {
  public:
   BodyBuilder(const Graph& outer, const Graph& body) : outer_(outer), body_(body) { result_.adopt_origins(body); }
@@ -49,7 +49,7 @@ class BodyBuilder {
   }
 
  private:
-  // The computation may be as deep as a file makes it, so the walk keeps its own stack.
+  // A model file can make the computation arbitrarily deep, so the walk keeps its own stack.
   ValueId copied(ValueId wanted) {
     for (std::vector<ValueId> open{wanted}; !open.empty();) {
       const ValueId v = open.back();
@@ -82,7 +82,7 @@ ir::Graph sink_constants(const Graph& graph, const PassContext&) {
   const std::vector<bool> constant = constant_nodes(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kLoop && node.op != Op::kIf) return std::nullopt;
-    // The operands before it are no loop invariants; parameter 0 of a branch is operand 1.
+    // The operands before `first` are not loop invariants; parameter 0 of a branch is operand 1.
     const size_t first = node.op == Op::kLoop ? 2 + static_cast<size_t>(node.attrs.integer("states")) : 1;
     const size_t offset = node.op == Op::kLoop ? 0 : 1;
     std::map<size_t, ValueId> sunk;

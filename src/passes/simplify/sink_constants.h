@@ -6,8 +6,8 @@
 namespace heddle::passes {
 
 // Moves operands of loops and branches that are computed from constants into the bodies, so that kernels of a body can
-// read packed constants. Bodies receive the computation and not its result: passes over a body then see, for example,
-// how weights are dequantised.
+// read packed constants. A body receives the computation and not its result, so that passes over the body see, for
+// example, how weights are dequantised.
 ir::Graph sink_constants(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -80,7 +80,7 @@ class IndexPool {
   std::vector<Index> delinear(const Index& position, const Shape& shape);
 
   Range range(const Index& a) const;
-  // States that outer * stride + inner is below `end` wherever it is used, though the variables alone allow more.
+  // States that outer * stride + inner is below `end` in every use, although the extents of the variables allow more.
   void limit(VarId outer, int64_t stride, VarId inner, int64_t end);
   // Returns a number that divides the index for all values of its variables. `multiples` gives known divisors of some
   // variables. The result is 0 if the index is always 0.

@@ -101,7 +101,7 @@ Config block_packed(const GemmDesc& desc, const Target& target) {
   Config config;
   if (packed.in_registers) {
     const int64_t width = 2 * micro_limits(target).vector_bytes / static_cast<int64_t>(sizeof(float));
-    // Each digit of a row has sums of its own in registers.
+    // Each digit of a row has separate sums in registers.
     const int64_t rows_of_bytes =
         packed.digits > 1 && target.cpu.isa < CpuIsa::kAvx512 ? kRowsOfBytes / 2 : kRowsOfBytes;
     const int64_t most = std::min(packed.digits > 0 ? rows_of_bytes : kRows, micro_limits(target).rows);

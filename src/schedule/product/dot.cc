@@ -150,8 +150,8 @@ class DotScheduler {
     return has_packed_weights(builder_, p_.b_view.value) ? &graph_.producer(p_.b_view.value) : nullptr;
   }
 
-  // PackedWeights::digits. Where bytes are multiplied by several instructions, three digits pay if the weights are
-  // bytes below 16 and are widened for few rows.
+  // Returns PackedWeights::digits. Without an instruction that sums products of bytes, three digits pay only for few
+  // rows and weights of up to 4 bits.
   int digits_of_a(const PackedWeights& weights, const tile::GemmShape& shape) const {
     constexpr int64_t kMostSummed = 1 << 15;  // products of bytes whose sum 32 bits hold
     const Target& target = builder_.target();

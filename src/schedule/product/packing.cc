@@ -138,7 +138,7 @@ void pack_numbers(const Tensor& from, DType dtype, void* to) {
   }
 }
 
-// The packings of weights for tensor cores. Nothing for others.
+// The type of weights that are packed for tensor cores; nullopt for other packings.
 std::optional<ir::TensorType> fragment_type(const Tensor& constant, const Packing& packing) {
   const auto& p = packing.params;
   const auto require = [&](size_t count, int64_t size) {

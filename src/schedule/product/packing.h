@@ -21,8 +21,8 @@ Packing winograd_packing(int64_t o, int64_t c, int64_t width);
 // channels of the other groups. The rows of a combined group are ordered by (n / run, group, n % run).
 Packing diagonal_packing(const tile::PanelSource& source, int64_t pitch, int64_t together, int64_t run);
 
-// The words of a `dequantize` node, n rows of k integers of `bits` bits, in the order in which tensor cores multiply
-// them (tile/core/pack.h).
+// The words of a `dequantize` node, n rows of k integers of `bits` bits, in the order in which the tensor-core kernel
+// reads them (tile/core/pack.h).
 Packing fragment_packing(int64_t n, int64_t k, int64_t bits);
 
 // Scales or zero points [n][blocks] of such weights, as `dtype`, times 2^exponent. Rows are padded with zeros to

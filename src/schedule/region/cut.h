@@ -94,8 +94,8 @@ struct RowMove {
 // Replaces a reduction of leading dimensions by two: a reduction in `parts` parts, whose result goes through a
 // workspace, and a reduction over the parts. Part p has row p and every `parts`-th row after it, so that parts computed
 // concurrently read adjacent rows; rows are counted after `moves`. If `parts` does not divide the rows of a sum, later
-// parts have a row less. Returns the result of the first reduction. `moved`
-// maps the values of the old graph to those of the new graph.
+// parts have one row fewer. Returns the result of the first reduction. `moved` maps the values of the old graph to
+// those of the new graph.
 ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, const std::vector<RowMove>& moves,
                        std::map<ir::ValueId, ir::ValueId>& moved);
 

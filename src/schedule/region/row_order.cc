@@ -18,7 +18,7 @@ bool is_identity(const Ints& perm) {
   return std::is_sorted(perm.begin(), perm.end());
 }
 
-// The values of as many elements that `value` is computed from, row by row, with the nodes that move their rows on the
+// The values, as large as `value`, from which it is computed row by row, each with the nodes that move its rows on the
 // way, in order.
 std::map<ValueId, std::vector<const ir::Node*>> sources_by_rows(const ir::Graph& graph, ValueId value) {
   constexpr size_t kMost = 256;
@@ -55,7 +55,7 @@ class RowOrder {
   }
 
  private:
-  // A value of the old graph that the new one has only before a transpose.
+  // A value of the old graph that is a transpose of a value in the new graph.
   struct Moved {
     ValueId value;
     Ints perm;

@@ -4,9 +4,9 @@
 
 namespace heddle::schedule {
 
-// Moves transposes that only reorder rows behind elementwise operations and reductions, so that all of these compute in
+// Moves transposes that only reorder rows past elementwise operations and reductions, so that all of these compute in
 // one order. Operands in another order are read through the inverse transpose, and results are stored through the
-// transpose: either only changes the address of a row. A kernel with results in both orders would otherwise read and
+// transpose; both change only the address of a row. A kernel with results in both orders would otherwise read and
 // compute every row twice, once in each order.
 void unify_row_order(LocalGraph& local);
 

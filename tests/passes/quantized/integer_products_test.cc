@@ -149,7 +149,7 @@ TEST(IntegerProducts, Convolutions) {
   }
 }
 
-// Unsigned filters without a zero point have one as signed bytes.
+// Unsigned filters without a zero point get one when they become signed bytes.
 TEST(IntegerProducts, ConvolutionsWithUnsignedFilters) {
   for (const bool has_zero : {false, true}) {
     const std::string text =
@@ -173,7 +173,7 @@ TEST(IntegerProducts, ConvolutionsWithUnsignedFilters) {
   }
 }
 
-// What explain says of products that have quantised operands.
+// What `explain` reports about products with quantised operands.
 TEST(IntegerProducts, SayHowTheyAreComputed) {
   const auto products_of = [](const std::string& operands, const std::string& a, const std::string& w) {
     const std::string text = operands + fmt::format(R"(

@@ -109,7 +109,7 @@ TEST(QuantizedWeights, BlocksMayRunAlongEitherDimension) {
   EXPECT_EQ(node->attrs.integer("block"), 16);
 }
 
-// Gates of a recurrence: a part of weights that were dequantised as a whole.
+// The gates of a recurrence read parts of weights that were dequantised as a whole.
 TEST(QuantizedWeights, PartsOfWeightsArePackedAlone) {
   ir::Graph after;
   const ir::Node* node = packed_by_pass(fmt::format(R"(graph(%a: f32[2,5]) {{

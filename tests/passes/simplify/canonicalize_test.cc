@@ -381,7 +381,7 @@ TEST(Canonicalize, PadsJoinConvolutionsAndPooling) {
 }
 
 TEST(Canonicalize, SumsOfSeparateRangesAreConcatenations) {
-  // In any order, as gradients of slices come, with zeros between them.
+  // The gradients of slices may come in any order and may have zeros between them.
   expect_ir(R"(graph(%x: f32[2,3], %y: f32[2,1], %z: f32[2,9]) {
       %zero = constant {value = f32[]{0}}
       %zeros = broadcast(%zero) {shape = [2,9], dims = []}
@@ -403,7 +403,7 @@ TEST(Canonicalize, SumsOfSeparateRangesAreConcatenations) {
       %e = concat(%x, %two, %c, %one, %y) {dim = 1}
       return "s" = %e
     })");
-  // Ranges that meet are added.
+  // Ranges that overlap are added.
   const std::string both = R"(graph(%x: f32[2,3], %y: f32[2,4]) {
       %zero = constant {value = f32[]{0}}
       %a = pad(%x, %zero) {low = [0,0], high = [0,3], mode = "constant"}

@@ -16,8 +16,8 @@ int count_of(const ir::Graph& graph, ir::Op op) {
   return count;
 }
 
-// Weights that are dequantised outside of a loop are dequantised in its body, also in a loop inside of the loop; what
-// depends on an input stays.
+// Weights that are dequantised outside a loop become dequantised in its body, also in a nested loop. Values that depend
+// on an input stay outside.
 TEST(SinkConstants, IntoLoopsInLoops) {
   const ir::Graph before = ir::parse(R"(graph(%x: f32[2,3], %scale: f32[3]) {
     %q = constant {value = i8[3,3]{1,-2,3,4,-5,6,7,8,-9}}

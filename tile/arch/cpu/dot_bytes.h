@@ -1,4 +1,4 @@
-// Sums of products of small integers, neighbours to a lane of 32 bits, without saturation.
+// Sums of products of small integers that lie side by side in 32-bit lanes, without saturation.
 #pragma once
 
 #include "tile/arch/cpu/convert.h"
@@ -22,13 +22,13 @@ using shorts_of __attribute__((vector_size(W * 4))) = short;
 template <int W>
 using ints_of __attribute__((vector_size(W * 4))) = int;
 
-// The lanes' element `at` of `Bits` bits.
+// The integer of `Bits` bits at position `at` of each lane, with its sign extended.
 template <int Bits, int W>
 TILE_INLINE vec<int32_t, W> signed_part(vec<int32_t, W> lanes, int at) {
   return (lanes << (32 - Bits * (at + 1))) >> (32 - Bits);
 }
 
-// Sums of the two products of signed 16-bit numbers in a lane, for widths that an instruction has.
+// The sum of the two products of signed 16-bit numbers in each lane, for vector widths with an instruction for it.
 #if defined(__SSE2__)
 TILE_INLINE ints_of<4> short_products(shorts_of<4> a, shorts_of<4> b) {
   return (ints_of<4>)__builtin_ia32_pmaddwd128(a, b);
@@ -98,7 +98,7 @@ TILE_INLINE vec<int32_t, W> add_byte_products(vec<int32_t, W> u, vec<int32_t, W>
 #if !TILE_VNNI
 namespace detail {
 
-// Pairs of products of unsigned bytes in `u` and signed bytes in `s`.
+// Products of unsigned bytes in `u` and signed bytes in `s`, added in pairs to 16-bit sums.
 TILE_INLINE shorts_of<kLanes> byte_pairs(vec<int32_t, kLanes> u, vec<int32_t, kLanes> s) {
   typedef char chars __attribute__((vector_size(kVectorBytes)));
   using Shorts = shorts_of<kLanes>;
@@ -134,7 +134,8 @@ class ByteDot {
   }
   TILE_INLINE void finish() {}
 #else
-  // A pair of products is at most 2 * 128 * 15 for 4 bits. Bytes of 8 bits are multiplied in two halves of 4 bits.
+  // The sum of a pair of products is at most 2 * 128 * 15 for 4 bits. Bytes of 8 bits are multiplied in two 4-bit
+  // halves.
   static constexpr int kSteps = kBits == 2 ? 32 : 8;
 
   TILE_INLINE void start(Bytes sum) {

@@ -19,7 +19,7 @@ __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid)
   }
 }
 
-// The same if `wanted`, by one instruction.
+// Like copy_async(), but only if `wanted`. The instruction is predicated, so there is no branch.
 template <int Bytes>
 __device__ inline void copy_async_if(bool wanted, uint32_t to, const void* from, uint32_t valid) {
   static_assert(Bytes == 16);

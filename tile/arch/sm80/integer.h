@@ -15,7 +15,7 @@ __device__ inline uint32_t negate(uint32_t x) {
   return y;
 }
 
-// Returns x & mask | other by one instruction, of which the compiler makes two if both are constants.
+// Returns x & mask | other with one instruction. The compiler would use two if `mask` and `other` are constants.
 __device__ inline uint32_t mask_or(uint32_t x, uint32_t mask, uint32_t other) {
   uint32_t y;
   asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(y) : "r"(x), "r"(mask), "r"(other));

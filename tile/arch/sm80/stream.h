@@ -1,5 +1,5 @@
-// Loads of data that is read once, loads of data that is read repeatedly, and wide stores. No load but
-// load_weights_if() uses ld.global.nc (tile/arch/sm90/dependent.h).
+// Loads of data that is read once, loads of data that is read repeatedly, and wide stores. Only load_weights_if() uses
+// ld.global.nc (tile/arch/sm90/dependent.h).
 #pragma once
 
 #include <stdint.h>
@@ -23,9 +23,9 @@ __device__ inline T load_stream(const T* p) {
 #endif
 }
 
-// Loads 4, 8 or 16 bytes of memory that no launch writes, at this point of the program and if `wanted`; else `to` stays
-// as it is. A kernel may do so before it waits for the previous one. The load bypasses the L1. With `Once`, the L2 of
-// sm_90 and later evicts its data first.
+// If `wanted`, loads 4, 8 or 16 bytes at this point of the program. Otherwise `to` keeps its value. No launch may write
+// this memory, so a kernel may load it before it waits for the previous kernel. The load bypasses the L1. With `Once`,
+// the L2 of sm_90 and later evicts the data first.
 template <bool Once, typename T>
 __device__ inline void load_weights_if(T& to, const T* p, bool wanted) {
   static_assert((sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16) && alignof(T) == sizeof(T));

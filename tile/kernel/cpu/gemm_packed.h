@@ -29,7 +29,8 @@ struct PackedWeights {
   static constexpr int kPerWord = int(packed_per_word(kBits));
   // The zero point that widening subtracts at no cost.
   static constexpr int kCentre = 1 << (kBits - 1);
-  // What products of bytes subtract from all weights: the zero point, or what is near those of all blocks.
+  // Products of bytes subtract this from all weights: the common zero point or, if blocks have their own, the centre of
+  // the range.
   int32_t common_zero() const { return kZero == PackedZero::kNone ? zero : kCentre; }
   // Registers that hold the table, or kCentre subtracted from each integer.
   static constexpr bool kLooksUp = kZero == PackedZero::kTable || (TILE_AVX512 && kBits == 4);
@@ -202,19 +203,20 @@ __attribute__((noinline)) void multiply_packed(const B& b, const PackedPanel& at
 
 #if TILE_BYTE_DOT
 
-// The integers of rows have base-256 digits from -128 to 127. The greatest integer is this one, or the next if the
-// scale is rounded down.
+// The digits are base 256 and range from -128 to 127. The largest integer is this number, or one more if the scale was
+// rounded down.
 template <int kDigits>
 inline constexpr float kMostRounded = kDigits == 1 ? 127 : 0x7f7f00;
 
-// Rows of A as integers times a scale for each block. Arrays have a row after another: kDigits lines of `pitch` bytes,
-// the most significant digits first; `blocks` scales, sums of blocks, and kDigits sums of digits for each block.
+// Rows of A as integers, with a scale for each block. The arrays hold the rows one after another. A row has kDigits
+// lines of `pitch` bytes, the most significant digits first. For each of its `blocks` blocks it has a scale, a sum, and
+// kDigits start values.
 template <int kDigits>
 struct ByteRows {
   int8_t* bytes;
   float* factors;
   float* sums;
-  int32_t* starts;    // what products start from: the sums of digits times an integer that all weights are less
+  int32_t* starts;    // initial sums of products: the sums of digits times -common_zero()
   bool* are_regular;  // by row: the scales of all blocks are normal numbers
   int64_t pitch, blocks;
 
@@ -244,13 +246,13 @@ struct ByteRows {
   }
 
  private:
-  // Also true for a block of zeros. Its inverse and the factor are then in the range of normal numbers.
+  // True if the factor and its inverse are normal numbers, and for a block of zeros.
   static bool is_regular(float factor) { return factor == 0.0f || (factor > 0x1p-100f && factor < 0x1p100f); }
 
-  // Returns the scale. Infinities and NaN count as numbers whose scale is not regular.
+  // Returns the scale. It is not regular if the block has infinities or NaN.
   TILE_INLINE float round_block(const float* a, int64_t count, int8_t* to, int32_t* digit_sums) const {
     constexpr int W = kLanes;
-    vec<int32_t, W> most = zero<int32_t, W>();  // of magnitudes, whose order is that of their bits
+    vec<int32_t, W> most = zero<int32_t, W>();  // bits of magnitudes, which have the same order
     const auto at = [&](int64_t i) { return count - i < W ? load_n<W>(a + i, count - i) : load<W>(a + i); };
     for (int64_t i = 0; i < count; i += W) most = max(most, bit_cast<int32_t>(abs(at(i))));
     const float largest = __builtin_bit_cast(float, reduce_max(most)), factor = largest / kMostRounded<kDigits>;
@@ -359,7 +361,7 @@ TILE_INLINE void packed_tile(const B& b, int64_t panel, const float* a, int64_t 
       for (int64_t j = 0; j < nr; j += N * kLanes) multiply_bytes<MR, N>(b, place(j), rows, row, k, c + j);
       return;
     }
-    // Rare, so that one small form is enough.
+    // This is rare, so one small loop is enough.
     for (int i = 0; i < MR; ++i) {
       for (int64_t j = 0; j < nr; j += kLanes) {
         multiply_packed<1, 1, false>(b, place(j), a + i * a_stride, a_stride, k, c + i * nr + j);

@@ -256,7 +256,7 @@ OperandText image_text(const OperandView& o, int64_t groups) {
 
 namespace {
 
-// Pointers to the words, the scales and the third operand, which begin the arguments of packed weights.
+// Adds the pointers with which the arguments of packed weights begin: to the words, the scales and the third operand.
 template <typename Args>
 void point_to_weights(OperandText& text, const OperandView& o) {
   const schedule::PackedWeights& w = *o.weights;

@@ -111,8 +111,8 @@ void IterationWriter::write_iteration() {
   for (const CudaStage& stage : c_.body.stages) sweeps_.write(stage);
 }
 
-// The turns that a team takes at a time, if there are several. Their number is known to the compiler, so that what is
-// loaded for each stays in registers.
+// Opens a loop over the turns that a team takes at a time, if there are several. The loop is unrolled, so that the
+// values loaded for each turn stay in registers.
 void IterationWriter::open_turns() {
   if (c_.body.turns == 1) return;
   c_.out.raw("#pragma unroll");
@@ -123,7 +123,7 @@ void IterationWriter::close_turns() {
   if (c_.body.turns > 1) c_.out.close();
 }
 
-// The position of a turn in the serial loop, from that of the team's first one.
+// The position of a turn in the serial loop. `first` is the position of the team's first turn.
 std::string IterationWriter::turn_of(std::string_view first) const {
   return c_.body.turns == 1 ? std::string(first) : fmt::format("{} + turn * {}", first, c_.body.teams());
 }

@@ -143,7 +143,7 @@ ValueId pick(Builder& b, ValueId x, int64_t d) {
   return b.reshape(b.slice_dim(x, 0, d, d + 1), Shape(shape.begin() + 1, shape.end()));
 }
 
-// x as products read it. `b` builds the graph of x.
+// The operand of a product: x, or x quantised and dequantised if `rounds`. `b` builds the graph of x.
 ValueId product_operand(const Recurrence& r, Builder& b, ValueId x) {
   if (!r.rounds) return x;
   const DynamicallyQuantized q = dynamically_quantized(b, x);
@@ -201,7 +201,7 @@ ValueId reverse_time(const Recurrence& r, ValueId x, std::optional<ValueId> leng
   return r.b.emit(Op::kGatherElements, {x, at}, {{"dim", int64_t{0}}});
 }
 
-// Lengths as i64, unless they are known to be the whole sequence.
+// Lengths as i64; nullopt if every sequence is known to have all steps.
 std::optional<ValueId> sequence_lengths(const Recurrence& r) {
   if (!r.ctx.has(4)) return std::nullopt;
   const ValueId lengths = r.b.cast(r.ctx.in(4), DType::kI64);
@@ -212,7 +212,7 @@ std::optional<ValueId> sequence_lengths(const Recurrence& r) {
   return lengths;
 }
 
-// x with zeros behind the end of the longest sequence, where nothing may count for its range.
+// x with zeros after the end of the longest sequence, so that elements there do not widen its range.
 ValueId without_rest(const Recurrence& r, ValueId lengths) {
   Builder& b = r.b;
   const Shape shape = b.shape(r.x);
@@ -380,8 +380,8 @@ void lower_lstm(NodeContext& ctx) {
   lower_lstm_of(ctx, false);
 }
 
-// Weights [directions, rows, 4 * hidden] of bytes as the standard has them: real and with the last two dimensions
-// swapped.
+// Converts weights [directions, rows, 4 * hidden] of bytes to the form of the ONNX standard: floats, with the last two
+// dimensions swapped.
 ValueId dequantized_weights(NodeContext& ctx, size_t input, size_t scale) {
   Builder& b = ctx.b;
   const Shape shape = ctx.shape(input);

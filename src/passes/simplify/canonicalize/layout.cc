@@ -262,16 +262,16 @@ Result pad_twice(const Match& m) {
   return m.e.emit(Op::kPad, {inner.inputs[0], m.in[1]}, {{"low", low}, {"high", high}, {"mode", "constant"}});
 }
 
-// ---- sums of values that are zero but for a range ----
+// ---- sums of values that are zero outside a range ----
 
-// A range of one dimension of a tensor that is zero elsewhere. `part` has the range, or the whole dimension.
+// The range of one dimension outside which a tensor is zero. `part` covers the range, or the whole dimension.
 struct Filled {
   size_t dim;
   int64_t begin, end;
   ValueId part;
 };
 
-// The range in which a mask that varies along one dimension alone is true.
+// The range in which a mask is true. The mask varies along one dimension only.
 struct TrueRange {
   size_t dim;
   int64_t begin, end;
@@ -294,7 +294,7 @@ std::optional<TrueRange> true_range(const Match& m, ValueId mask) {
   return TrueRange{at(wide.attrs.ints("dims")[0]), begin, end};
 }
 
-// Appends the ranges of `v` that may be other than zero, if they are ranges of one dimension.
+// Appends the ranges in which `v` may be nonzero. Returns false if they are not ranges of one dimension.
 bool add_filled(const Match& m, ValueId v, std::vector<Filled>& to) {
   const Node node = m.e.def(v);
   if (node.op == Op::kPad) {
@@ -328,7 +328,7 @@ bool add_filled(const Match& m, ValueId v, std::vector<Filled>& to) {
   return to.size() - before < node.inputs.size();
 }
 
-// The gradients of slices of a tensor are added up: where they lie apart, they are parts of a concatenation.
+// The gradient of a tensor adds the gradients of its slices. If the slices do not overlap, it is a concatenation.
 Result add_parts(const Match& m) {
   std::vector<Filled> filled;
   for (ValueId v : m.in) {

@@ -77,7 +77,7 @@ std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotP
 // A dot in one form, with a builder of its own.
 class CudaDotForm {
  public:
-  // `packs`: weights of few bits are read where they are packed, if possible; else they are computed elements.
+  // `packs`: weights of few bits are read in packed form, if possible; otherwise they are computed elements.
   CudaDotForm(const ContractionBuilder& builder, DotForm form, bool packs = false)
       : builder_(builder), p_(builder_, form), packs_(packs) {
     const ir::Graph& graph = builder_.graph();

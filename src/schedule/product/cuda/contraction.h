@@ -52,8 +52,8 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 // Chooses the configuration and completes the kernel. The builder must contain operands and epilogue.
 ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations);
 
-// The predicted time of a dot's kernel. packed_dot_us(): of one that reads weights where they are packed; nullopt if
-// there is none.
+// The predicted time of a dot's kernel. packed_dot_us() predicts a kernel that reads packed weights; nullopt if there
+// is none.
 double cuda_dot_us(const ContractionBuilder& builder);
 std::optional<double> packed_dot_us(const ContractionBuilder& builder);
 

@@ -10,19 +10,19 @@
 
 namespace heddle::schedule {
 
-// Weights of few bits as operand B (tile/kernel/cpu/gemm_packed.h, tile/kernel/cuda/gemm/packed.h). The operand itself
-// has the words.
+// Weights of few bits as operand B (tile/kernel/cpu/gemm_packed.h, tile/kernel/cuda/gemm/packed.h). The words are the
+// operand itself.
 struct PackedWeights {
   int64_t bits = 0, block = 0, zero = 0;
   uint32_t scales = 0;            // operand number
   std::optional<uint32_t> third;  // operand number of zero points or of a table
   bool is_table = false;
-  // On a CPU. digits: the bytes of the integers to which the product rounds A, 1 if the model asks for it, 3 if their
-  // sums are faster and as accurate as those of f32; 0: A stays in f32. in_registers: the product widens the weights; if
-  // false, they are widened a panel at a time, before the micro-kernels read them.
+  // On a CPU. `digits`: the bytes of the integers to which the product rounds A. 1 if the model asks for it; 3 if that
+  // is faster than f32 and as accurate; 0: A stays in f32. `in_registers`: the micro-kernels widen the weights; if
+  // false, they are widened a panel at a time before.
   int digits = 0;
   bool in_registers = false;
-  // On a GPU. The scales are stored times 2^exponent. `blocks` is the number of scales of a row, with the padding.
+  // On a GPU. The scales are stored times 2^exponent. `blocks` is the number of scales of a row, including the padding.
   int exponent = 0;
   int64_t blocks = 0;
 };

@@ -76,8 +76,8 @@ void sort_by_prediction(std::vector<CudaCandidate>& candidates) {
 
 namespace {
 
-// Whether a family reads the windows of A as they are summed, or products have no such windows; and packed weights,
-// where B has them.
+// True if a family reads the forms of A and B. Its summed_windows() must match A; if B is packed, it must read packed
+// weights.
 bool reads_form(const Family& family, const ProductTask& task) {
   const OperandView& a = task.product.a;
   if (task.product.b.form == OperandView::Form::kPacked && !family.reads_packed_weights()) return false;

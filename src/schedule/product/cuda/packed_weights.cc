@@ -13,8 +13,8 @@
 namespace heddle::schedule {
 namespace {
 
-// The power of two that brings the largest scale to where its products with integers, and with the numbers of a table,
-// are neither infinite nor subnormal in f16.
+// The exponent of the power of two that scales are multiplied by. It keeps products of the largest scale with integers,
+// and with the numbers of a table, from being infinite or subnormal in f16.
 int scale_exponent(const Tensor& scales, const Tensor* table) {
   constexpr int kLargest = 7, kMost = 100;
   const auto most_of = [](const Tensor& values) {
@@ -38,7 +38,7 @@ bool are_exact_zeros(const Tensor& zeros, int64_t most) {
   return true;
 }
 
-// B as constant weights of few bits, or nothing. Rows of the weights are columns of B.
+// B as constant weights of few bits; nullopt if it has another form. Rows of the weights are columns of B.
 std::optional<PackedWeights> packed_weights(const ContractionBuilder& builder, const DotProblem& p, DType multiply) {
   if (!p.b_affine || p.b_view.offset != 0 || p.n.size() > 1 || p.k.size() != 1) return std::nullopt;
   const ir::Graph& graph = builder.graph();
@@ -119,10 +119,10 @@ bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const 
   const ContractionBuilder reader(graph, packed, target, nullptr), other(graph, widened, target, nullptr);
   const std::optional<double> us = packed_dot_us(reader);
   if (!us) {
-    *reason = "no kernel reads them where they are packed";
+    *reason = "no kernel reads them in packed form";
     return false;
   }
-  // Before it, a kernel reads the weights and stores them as the product reads them.
+  // The other way adds a kernel that reads the packed weights and stores the widened ones.
   double moved = 0;
   for (const ir::ValueId input : widened.inputs) {
     const ir::Node& node = graph.producer(input);
@@ -136,7 +136,7 @@ bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const 
   const auto& chip = target.cuda.model.chip;
   const double dense = cuda_dot_us(other);
   const double widening = target.cuda.model.mma.first_load_us + moved / (chip.copy_tbps * 1e6);
-  *reason = fmt::format("{:.1f} us predicted, {:.1f} us if another kernel widens them before", *us, dense + widening);
+  *reason = fmt::format("{:.1f} us predicted, {:.1f} us if another kernel widens them first", *us, dense + widening);
   return *us <= dense + widening;
 }
 

@@ -9,16 +9,16 @@
 
 namespace heddle::schedule {
 
-// The operand of a dot, 0 or 1, that is made of packed weights of few bits in its group.
+// The operand of a dot, 0 or 1, that its group dequantises from packed weights of few bits.
 std::optional<size_t> packed_side(const ContractionBuilder& builder);
 
 // Makes `o` the view of packed weights, which are B of the problem, and adds their operands to the builder. Returns
-// false if no kernel reads such weights where they are packed.
+// false if no kernel reads such weights in packed form.
 bool read_packed_weights(ContractionBuilder& builder, const DotProblem& problem, const Product& product,
                          OperandView& o);
 
-// True if a product reads its weights of few bits where they are packed, which the group `packed` does; false if
-// another kernel had better widen them before, for the group `widened`. `reason` receives the predicted times.
+// True if a product should read its weights of few bits in packed form, as the group `packed` does. False if another
+// kernel should first widen them, for the group `widened`. `reason` receives the predicted times.
 bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const ir::Group& widened,
                          const Target& target, std::string* reason);
 

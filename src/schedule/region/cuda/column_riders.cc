@@ -8,8 +8,8 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kShortCarry = 64;  // rows below which a column reduction is not carried along
-constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should have at least
+constexpr int64_t kShortCarry = 64;       // rows below which a column reduction is not carried along
+constexpr int64_t kBlockTurns = 8;        // rows that the teams of a block should have at least
 constexpr int64_t kWorthwhile = 1 << 16;  // elements
 
 // How many rows a node reduces the columns of; 0: it is no such reduction.
@@ -26,7 +26,8 @@ int64_t rows_of_columns(const ir::Graph& graph, const ir::Node& node) {
   return rows;
 }
 
-// What a reduction over rows in two steps reduces: [..., columns], or nothing if it is none that only this group needs.
+// Returns the operand [..., columns] of a reduction over rows in two steps; nullopt if the node is no such reduction,
+// or if the first step has other readers.
 std::optional<ir::ValueId> rows_in_two_steps(const LocalGraph& local, const std::vector<std::vector<ir::NodeId>>& users,
                                              const ir::Node& node) {
   const ir::Graph& graph = local.graph;
@@ -45,7 +46,8 @@ std::optional<ir::ValueId> rows_in_two_steps(const LocalGraph& local, const std:
   return split->inputs[0];
 }
 
-// Makes one reduction of those in two steps whose rows an output spans: the kernel of that output computes both.
+// Joins reductions in two steps into one where an output spans their rows, so that the kernel of that output also
+// computes the reduction.
 void join_steps(LocalGraph& local) {
   const auto users = ir::users(local.graph);
   const auto is_spanned = [&](ir::ValueId v) {
@@ -108,8 +110,8 @@ void ColumnRiders::find() {
   region_.sources.clear();
 }
 
-// A number of parts that gives all SMs as many blocks, two of which a SM runs at a time: a divisor of the rows if one
-// does. The last rows of a sum need not fill all parts.
+// Returns a number of parts, one per block, that gives all SMs equally many blocks; an SM runs two at a time. Prefers
+// divisors of the rows. The last rows of a sum need not fill all parts.
 int64_t ColumnRiders::parts_for(int64_t rows, bool is_sum) const {
   constexpr double kEven = 0.9, kOneBlock = 0.75;  // of the speed of two blocks on each SM
   const int64_t sms = region_.target.cuda.sms, wanted = std::min<int64_t>(2 * sms, rows / kBlockTurns);

@@ -211,9 +211,9 @@ std::optional<ir::ValueId> before_transpose(const KernelExprs& exprs, const ir::
   return found;
 }
 
-// Adds the time of accesses with a stride along the mapping's vector, of loads along a third variable, say, for which a
-// tile of two does nothing. If that is more than to hand the result over, a kernel computes it in the order of these
-// loads, and another one transposes it. Returns whether it cuts.
+// Adds the time of accesses with a stride along the mapping's vector. Loads along a third variable are an example,
+// since a tile of two variables does not help them. If that time exceeds the time to store and reload the result, one
+// kernel computes it in the order of these loads, and another one transposes it. Returns true if it cuts.
 bool cut_scattered(const KernelExprs& exprs, const ir::Graph& graph, const CudaTarget& cuda, const CudaMapping& mapping,
                    double& extra_seconds, MapResult& result) {
   extra_seconds += scattered_seconds(exprs, graph, *mapping.vector, mapping.transposed, cuda);

@@ -8,14 +8,15 @@
 namespace heddle::schedule {
 namespace {
 
-// The threads of a warp that a row needs, if the teams of a warp then have equally many of `rows` rows.
+// The threads of a warp that a row gets: those that it needs, doubled until the teams of a warp have equally many of
+// the `rows` rows.
 int64_t team_of_short_row(int64_t steps, int64_t rows) {
   int64_t team = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(steps))), 32);
   while (team < 32 && rows % (32 / team) != 0) team *= 2;
   return team;
 }
 
-// Registers of a thread for a row, without what it loads ahead, and for that. A thread has `elements` elements of it.
+// Registers of a thread for its `elements` elements of a row: for what it keeps, and for what it loads ahead.
 struct RowWords {
   int64_t kept = kSerialReserve, stored = 0;
 };
@@ -36,11 +37,11 @@ constexpr int64_t kRegisters = 65536, kInFlight = 40 << 10;  // of an SM; bytes
 constexpr int64_t kMostThreads = 512, kMostColumns = 32;     // of a block; of a thread
 constexpr int kMostTurns = 4;
 
-// As many warps as have registers for a row, the next ones, and the running results of its columns. If short rows leave
-// too few bytes in flight, a thread loads several rows ahead.
+// Takes as many warps as have registers for a row, the rows loaded ahead, and the running results of the columns. If
+// short rows leave too few bytes in flight, a thread loads several rows ahead.
 SerialRows rows_of_warps(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector,
                          int64_t rows) {
-  constexpr double kWorthwhile = 1.5;  // times the bytes in flight, for more registers
+  constexpr double kWorthwhile = 1.5;  // the gain in bytes in flight that is worth more registers
   const RowWords words = row_words(exprs, mapping, ceil_div(steps, 32) * vector);
   SerialRows best;
   best.team = exprs.rows ? 32 : team_of_short_row(steps, rows);
@@ -75,8 +76,8 @@ SerialRows rows_of_columns(const KernelExprs& exprs, const CudaMapping& mapping,
   return found;
 }
 
-// As many threads as have registers for their part of a row: a barrier costs all of them the same, and so do the
-// addresses that each computes.
+// Takes as many threads as have registers for their part of a row. More threads do not lengthen barriers or the
+// computation of addresses.
 SerialRows rows_of_block(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector) {
   constexpr double kOver = 1.15;  // of the registers, which are an estimate
   SerialRows found;

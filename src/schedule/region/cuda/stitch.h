@@ -106,7 +106,7 @@ struct CudaShape {
     int64_t parts, rows;
   };
   std::optional<SerialEnd> serial_end;
-  int min_blocks_per_sm = 0;    // lower bound of resident blocks per SM, which limits registers; 0: no bound
+  int min_blocks_per_sm = 0;  // lower bound of resident blocks per SM, which limits registers; 0: no bound
 
   int teams() const { return std::max(1, threads / team); }  // teams per block
 };
@@ -118,7 +118,7 @@ struct CudaStitchDesc : RegionDesc, CudaShape {
   std::vector<CudaStage> before;  // passes before the serial loop; all its iterations use their kept values
   // Early loads (CachedValue::stored) for the first stage that reduces. If a team computes several iterations at a time
   // (`turns`), the loads of all of them are issued before the first one computes. In a serial loop, the loads of the
-  // iteration `turns` after the current one are issued while the current one computes. In a row with a partial last step, the loads of that step
+  // next `turns` iterations are issued while the current ones compute. If the last step of a row is partial, its loads
   // are issued together with the others.
   std::vector<CudaStage> ahead;
   std::vector<CudaStage> after;    // passes after the serial loop, by the whole block as one team

@@ -7,8 +7,8 @@
 
 namespace heddle::schedule {
 
-// The variable along which neighbouring threads lie, with the number of its elements that accesses divide. `streams`:
-// only operands whose address varies with these variables limit the bytes of an access; 0: all do.
+// The variable along which neighbouring threads lie. `extent` must be a multiple of the elements per access. `streams`:
+// only operands whose address varies with these variables limit the bytes of an access; 0: all operands do.
 struct LaneVariable {
   VarId var;
   int64_t extent;

@@ -348,7 +348,8 @@ bool KernelExprs::split() {
 void KernelExprs::merge() {
   const IterationDomain old_domain = domain;
   const auto old_extra = extra_;
-  // A domain of given extents begins with the rows of a part and the parts, which a kernel walks in other ways.
+  // A domain with given extents begins with the rows of a part and the parts. A kernel walks these in different ways,
+  // so they stay apart.
   std::vector<int64_t> root_extents = merged_extents(*this, domain, by_dims_ ? 2 : 0);
   std::map<ExtraKey, std::vector<int64_t>> extra_extents;
   bool changed = root_extents != domain.extents;

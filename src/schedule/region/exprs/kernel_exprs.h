@@ -35,7 +35,8 @@ class KernelExprs {
  public:
   // The largest root covers the root domain. Each other root is indexed by all or some of the domain's variables.
   // `extents`: the extents of the root domain, if it must be split differently than the largest root requires: rows of
-  // a part, parts, and columns. Part p has row p and every row a number of parts later; later parts may have a row less.
+  // a part, parts, and columns. With n parts, part p has row p and every n-th row after it; later parts may have one
+  // row fewer.
   KernelExprs(const KernelContext& context, std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
 
   ExprPool pool;
@@ -46,7 +47,7 @@ class KernelExprs {
   std::set<ir::ValueId> needed;  // values that earlier kernels must compute; if any, other members are incomplete
   bool too_large = false;        // `needed` has values only because one kernel would be too large
   bool fits = true;              // false: the root domain cannot index some root
-  std::optional<int64_t> rows;   // of all parts together, if some parts have a row less than the domain says
+  std::optional<int64_t> rows;   // of all parts together, if some parts have one row fewer than the domain says
 
   int64_t volume(uint64_t vars) const;
   uint64_t all_root_vars() const;

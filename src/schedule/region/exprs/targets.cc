@@ -38,8 +38,8 @@ bool depends_on(const ir::Graph& graph, std::vector<ir::ValueId> values, ir::Val
       graph, std::move(values), [&](ir::ValueId v) { return v == source; }, [](ir::ValueId) { return true; });
 }
 
-// The root that stores the rows of an earlier value where `value` has them; nullopt if `value` is computed in its own
-// order. Rows stay whole, so that stores are as contiguous as before.
+// The root that computes an earlier value and stores its rows at their positions in `value`; nullopt if `value` is
+// computed in its own order. Rows stay whole, so stores are as contiguous as before.
 std::optional<RootTarget> moved_rows(const KernelContext& context, ir::ValueId value) {
   const auto is_loaded = [&](ir::ValueId v) { return context.is_input(v) || context.must_be_input(v); };
   RootTarget target{.value = value, .part = value};

@@ -30,8 +30,8 @@ struct KernelContext {
 };
 
 // The computation of a root: the value `part`, converted by `cast` if set. The result is stored at `first` along
-// dimension `dim` of the root's value, or at the indices of `scatter` if set, or where `moves` (transposes and
-// reshapes, in order) put it.
+// dimension `dim` of the root's value, or at the indices of `scatter` if set, or at the position to which `moves`
+// (transposes and reshapes, in order) lead.
 struct RootTarget {
   ir::ValueId value, part;
   size_t dim = 0;
@@ -41,7 +41,7 @@ struct RootTarget {
   std::vector<const ir::Node*> moves = {};
 };
 
-// True for a transpose or reshape that keeps the last dimension: it only moves rows.
+// True for a transpose or reshape that keeps the last dimension and thus only moves rows.
 bool moves_rows(const ir::Graph& graph, const ir::Node& node);
 
 // True if a scatter may be a root that stores at the scatter's indices. The scatter must be in place. The scatter must

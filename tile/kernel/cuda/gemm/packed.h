@@ -5,12 +5,12 @@
 // has ended. A goes through a ring in shared memory. The warps of a block divide columns and k.
 //
 //   struct Config {
-//     using In = tile::half;                         // type of A, in which weights are multiplied: half or bfloat
-//     static constexpr int kRowBlocks = 1;           // columns of D of a warp, in sixteens
-//     static constexpr int kColumnBlocks = 1;        // rows of D, in eights
+//     using In = tile::half;                         // type of A, to which weights are widened: half or bfloat
+//     static constexpr int kRowBlocks = 1;           // blocks of 16 columns of D per warp
+//     static constexpr int kColumnBlocks = 1;        // blocks of 8 rows of D
 //     static constexpr int kWarpsN = 1, kWarpsK = 8; // warps of a block, along columns and along k
 //     static constexpr int kStages = 4;              // fragments along k in flight
-//     static constexpr int kWidth = 8;               // elements of A that lie at a multiple of their size
+//     static constexpr int kWidth = 8;               // W; each group of W elements of A is aligned to its size
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
@@ -40,9 +40,9 @@ struct PackedTraits {
   static constexpr bool kAlone = Config::kWarpsN == 1;  // a warp shares its part of A with no other
 };
 
-// The rows of A that a block multiplies, in a ring of stages. A row of a slot is 64 elements, in pieces of 16 bytes;
-// those of every second row change places in pairs, so that lanes that read fragments meet no bank conflicts. A thread
-// copies the same pieces of every step, so that only their k changes.
+// The rows of A that a block multiplies, in a ring of stages. A row of a slot has 64 elements, in pieces of 16 bytes.
+// Pieces are swapped in pairs in every second row, which avoids bank conflicts when lanes read fragments. A thread
+// copies the same pieces in every step, so only their k changes.
 template <typename Config>
 class PackedRows {
   using Traits = PackedTraits<Config>;
@@ -80,7 +80,7 @@ class PackedRows {
     }
   }
 
-  // Zeros what copies never fill: rows of the tile that A does not have.
+  // Zeros the rows of the tile that A does not have, since no copy fills them.
   __device__ void clear() const {
     for (int stage = 0; stage < Config::kStages; ++stage) {
 #pragma unroll
@@ -91,8 +91,8 @@ class PackedRows {
     }
   }
 
-  // Requests the fragments of a step, `step` steps after the current position, for a stage. What lies beyond the end of
-  // k is zero.
+  // Requests the fragments that are `step` steps after the current position, for a stage. Elements beyond the end of k
+  // are zero.
   __device__ void copy(int stage, int step) const {
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
@@ -112,7 +112,6 @@ class PackedRows {
       }
     }
   }
-  // Moves the position.
   __device__ void move(int steps) {
     from_ += steps * kStepK, left_ -= steps * kStepK;
   }
@@ -123,7 +122,7 @@ class PackedRows {
   }
 
  private:
-  // What copy i of a thread is on from its first: in rows, in slots, and in bytes of a stage.
+  // The distance of a thread's copy i from its first one, in rows, in slots, and in bytes of a stage.
   static __device__ constexpr int row_on(int i) {
     return i * kRowsAtOnce % Traits::kTileM;
   }
@@ -133,7 +132,7 @@ class PackedRows {
   static __device__ constexpr int to_on(int i) {
     return slot_on(i) * Traits::kSlot + row_on(i) * kGemmRowBytes;
   }
-  static_assert(kRowsAtOnce % 2 == 0);  // so that pieces of all of a thread's rows change places alike
+  static_assert(kRowsAtOnce % 2 == 0);  // so that a thread's rows are all swapped, or none is
 
   static __device__ uint32_t place(int slot, int row, int piece) {
     return slot * Traits::kSlot + row * kGemmRowBytes + ((piece ^ (row & 1)) * 16);
@@ -149,7 +148,7 @@ class PackedRows {
   uint32_t to_, read_;
 };
 
-// The fragments of the weights that a warp multiplies, of kRowBlocks groups of columns.
+// The fragments of weights that a warp multiplies, for kRowBlocks groups of columns.
 template <typename Config, typename Matrix>
 class PackedColumns {
   using Fragment = PackedFragment<Matrix>;
@@ -162,7 +161,7 @@ class PackedColumns {
       at_[i] = Fragment::first(matrix, group, depth);
     }
   }
-  // Loads the fragments `step` steps after the current position, if they are wanted.
+  // Loads the fragments `step` steps after the current position, if `wanted`.
   template <bool Once>
   __device__ void load(Fragment (&to)[Config::kRowBlocks], int step, bool wanted) const {
 #pragma unroll
@@ -177,7 +176,7 @@ class PackedColumns {
   typename Fragment::Place at_[Config::kRowBlocks];
 };
 
-// Multiplies one fragment along k: acc[i][j] += B's columns i (of 16) times A's rows j (of 8).
+// Multiplies one fragment along k: adds the products of B's i-th 16 columns and A's j-th 8 rows to acc[i][j].
 template <typename Config, typename Matrix>
 __device__ inline void multiply_packed(float (&acc)[Config::kRowBlocks][Config::kColumnBlocks][4],
                                        const PackedFragment<Matrix> (&weights)[Config::kRowBlocks],
@@ -204,8 +203,8 @@ __device__ inline void multiply_packed(float (&acc)[Config::kRowBlocks][Config::
   }
 }
 
-// Adds the sums of the warps that divided k, in their order, and passes them to the epilogue or stores them as partial
-// sums. Sums lie in shared memory as [part of k][row of D][column].
+// Adds the sums of the warps that divided k, in the order of the warps, and passes them to the epilogue or stores them
+// as partial sums. Sums lie in shared memory as [part of k][row of D][column].
 template <typename Config, typename Epilogue>
 __device__ inline void finish_packed(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue,
                                      const float* sums, int rows) {
@@ -284,7 +283,7 @@ __device__ inline void gemm_packed(const GemmArgs& args, const A& operand_a, con
     for (int s = 0; s < kStages; ++s) {
       if (first + s >= turns) break;
       sm80::wait_copies<kStages - 2>();
-      PackedRows<Config>::barrier();  // the copies have arrived, and nobody reads the stage before any more
+      PackedRows<Config>::barrier();  // the copies have arrived, and all warps have read the previous stage
       rows.copy((s + kStages - 1) % kStages, s + kStages - 1);
       sm80::commit_copies();
       if (Traits::kAlone || first + s < own) multiply_packed<Config>(acc, weights[s], widener, rows, s);

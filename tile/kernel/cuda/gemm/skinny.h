@@ -26,7 +26,7 @@
 
 namespace heddle::tile::cuda {
 
-// How memory lies along the rows and along k of a wide operand.
+// Whether a wide operand is loaded along k or along its rows, and how many elements a load has.
 template <typename Wide, typename In>
 struct WideTraits {
   using Chain = typename OperandTraits<Wide, In>::Chain;

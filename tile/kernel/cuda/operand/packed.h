@@ -10,7 +10,7 @@
 
 namespace heddle::tile::cuda {
 
-// How packed integers q stand for numbers, beside the factor that a block shares.
+// The number that a packed integer q stands for, before the scale of its block is applied.
 enum class PackedForm : int32_t {
   kZero,   // q - zero
   kZeros,  // q - the block's zero point
@@ -26,7 +26,7 @@ struct PackedMatrix {
   GemmPackedArgs args;
 };
 
-// The same as rows, for gemm_skinny(), with scales of any block of whole words (0: one for all of k). Zero is the type
+// The same for gemm_skinny(), stored by rows. A block is any number of whole words (0: all of k). ZeroType is the type
 // of zero points.
 template <int Bits, int Block, PackedForm Form, int Zero, typename ZeroType>
 struct PackedRowsMatrix {
@@ -46,7 +46,7 @@ struct alignas(4 * N) FragmentWords {
   uint32_t x[N];
 };
 
-// Two equal numbers of type In, of an integer of at most 8 bits more than the significand of In has.
+// Returns a pair of equal numbers of type In that are `n`. Bits that do not fit the significand are dropped.
 template <typename In>
 __device__ constexpr uint32_t pair_of_integer(int n) {
   constexpr int kDigits = is_same<In, half> ? 10 : 7, kBias = is_same<In, half> ? 15 : 127;
@@ -76,16 +76,16 @@ __device__ inline uint32_t mul_of_pairs(uint32_t x, uint32_t y) {
   }
 }
 
-// What a lane multiplies of 16 rows by 64 of k (tile/core/pack.h): the words, and the scales and zero
-// points of rows g and g + 8.
+// A lane's part of 16 rows and 64 columns along k (tile/core/pack.h): the words, and the scales and zero points of rows
+// g and g + 8.
 template <typename Matrix>
 struct PackedFragment {
   static constexpr int kWords = fragment_words(Matrix::kBits), kLoad = fragment_load(Matrix::kBits);
   uint32_t words[kWords] = {};
   uint32_t scales = 0, zeros = 0;
 
-  // Where the fragments of a group lie for a lane. Scales that are in step with fragments have an address, others a
-  // block for each k.
+  // The position of a lane in the fragments of a group. If each fragment has whole blocks, the pointers to scales
+  // advance with it. Otherwise the block is computed from k.
   struct Place {
     static constexpr bool kInStep =
         Matrix::kBlock != 0 && kFragmentDepth % (Matrix::kBlock != 0 ? Matrix::kBlock : 1) == 0;
@@ -98,7 +98,7 @@ struct PackedFragment {
       k += depths * kFragmentDepth;
       if constexpr (kInStep) scales += depths * kScalesOfAll, zeros += depths * kScalesOfAll;
     }
-    // The position of the scales, `depths` fragments further on.
+    // The offset of the scales of the fragment `depths` further on.
     __device__ int64_t block(int depths) const {
       if constexpr (kInStep) return depths * kScalesOfAll;
       if constexpr (Matrix::kBlock == 0) return 0;
@@ -117,7 +117,7 @@ struct PackedFragment {
     return at;
   }
 
-  // Loads the fragment `depths` further on, if it is wanted. `Once`: the words are read once and should not stay in the
+  // Loads the fragment `depths` further on, if `wanted`. `Once`: the words are read once and should not stay in the
   // caches.
   template <bool Once>
   __device__ void load(const Place& at, int depths, bool wanted) {
@@ -170,7 +170,7 @@ class FragmentWidener {
     }
   }
 
-  // The A of step `step` of 4, which the caller unrolls.
+  // The A of one of 4 steps. The caller unrolls the loop over steps.
   __device__ void widen(uint32_t (&a)[4], const PackedFragment<Matrix>& f, int step) const {
     const uint32_t scales[2] = {__byte_perm(f.scales, 0, 0x1010), __byte_perm(f.scales, 0, 0x3232)};
     const uint32_t zeros[2] = {__byte_perm(f.zeros, 0, 0x1010), __byte_perm(f.zeros, 0, 0x3232)};
@@ -189,7 +189,8 @@ class FragmentWidener {
   }
 
  private:
-  // A pair of integers, each less its zero point. An f16 number has room for integers that begin at up to 6 bits.
+  // A pair of integers, each minus its zero point. The significand of f16 has room for integers that begin at bits 0 to
+  // 6.
   __device__ static uint32_t integers(uint32_t word, int bit, uint32_t zero) {
     const int rest = kHalf ? bit % 8 : 0, shift = bit - rest;
     const uint32_t power = kHalf ? 0x64006400u : 0x43004300u;
@@ -216,7 +217,7 @@ class FragmentWidener {
       const uint32_t low = __byte_perm(low_[0], 0, q), high = __byte_perm(high_[0], 0, q);
       return __byte_perm(low, high, 0x5140);
     } else {
-      // Of each eight entries one by the lower three bits, then of these the one by the upper bit.
+      // The lower three bits select an entry of each half of the table, the upper bit selects the half.
       const uint32_t inside = q & 0x77, upper = (q >> 1 & 0x44) | 0x10;
       const auto choose = [&](const uint32_t* of) {
         return __byte_perm(__byte_perm(of[0], of[1], inside), __byte_perm(of[2], of[3], inside), upper);
@@ -243,7 +244,7 @@ class PackedRowsReader {
     }
   }
 
-  // The numbers (row, k) to (row, k + kWidth - 1); k is a multiple of kWidth. Numbers out of range are 0.
+  // The numbers (row, k) to (row, k + kWidth - 1); k is a multiple of kWidth. Numbers outside the matrix are 0.
   __device__ void read(float (&v)[kWidth], int row, int k) const {
     const bool valid = row < args_.rows && k < args_.depth;
     const int64_t inside = valid ? row : 0;
@@ -261,7 +262,7 @@ class PackedRowsReader {
       if constexpr (Matrix::kForm == PackedForm::kTable) {
         v[i] = __shfl_sync(0xffffffffu, entry_, static_cast<int>(q)) * scale;
       } else {
-        // An integer is the low bits of the significand of 2^23.
+        // The integer is put into the low bits of the significand of 2^23.
         v[i] = (__uint_as_float(q | 0x4b000000u) - 8388608.0f - zero) * scale;
       }
       if (k + i >= args_.depth) v[i] = 0;

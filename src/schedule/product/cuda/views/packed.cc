@@ -1,5 +1,5 @@
-// The kernel for weights of few bits (tile/kernel/cuda/gemm/packed.h): which configurations a problem may take, and
-// what they are expected to cost.
+// The family for weights of few bits (tile/kernel/cuda/gemm/packed.h): its configurations for a problem, and their
+// predicted times.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ int column_blocks(const PackedConfig& c) {
   return c.tile_m / 8;
 }
 
-// Per thread: sums, fragments in flight with their scales and zero points, what an instruction multiplies, addresses.
+// Per thread: sums, fragments in flight with their scales and zero points, operands of an instruction, addresses.
 int registers_of(const TileProblem& p, const PackedConfig& c) {
   constexpr int kRest = 56;
   return kRest + 4 * row_blocks(c) * column_blocks(c) + c.stages * row_blocks(c) * (p.b.bits + 2) +
@@ -32,7 +32,7 @@ struct Warps {
 };
 constexpr Warps kWarps[] = {{1, 4}, {1, 8}, {1, 16}, {2, 2}, {2, 4}, {2, 8}, {4, 1}, {4, 2}, {4, 4}};
 
-// The share of the memory bandwidth that so many bytes in flight on an SM reach.
+// The share of the memory bandwidth that is reached with `in_flight` bytes in flight on each SM.
 double share_of_bandwidth(double in_flight) {
   constexpr double kFull = 32768;
   return std::min(1.0, in_flight / kFull);
@@ -80,7 +80,7 @@ std::vector<PackedConfig> PackedFamily::configs(const TileProblem& p, const Cuda
   for (const int rows : {1, 2, 4}) {
     if (rows * columns > 16) continue;
     for (const Warps& warps : kWarps) {
-      // Warps that share no rows of A with others would copy many of them.
+      // A warp that shares A with no other would have to copy many rows alone.
       if ((warps.n == 1 && columns > 2) || (warps.k > 1 && warps.k >= 2 * depths)) continue;
       for (const int stages : {2, 3, 4, 6}) {
         PackedConfig c;
@@ -95,7 +95,7 @@ std::vector<PackedConfig> PackedFamily::configs(const TileProblem& p, const Cuda
 
 std::string PackedFamily::reject(const PackedConfig& c, const TileProblem& p, const CudaTarget& target) const {
   constexpr int kMostRegisters = 232;
-  if (!p.a.lines) return "A is no matrix along k of the type that is multiplied";
+  if (!p.a.lines) return "A is not a matrix along k in the type of the multiplication";
   if (registers_of(p, c) > std::min(kMostRegisters, target.registers_per_sm / c.threads())) {
     return "it needs more registers than a thread has";
   }
@@ -105,7 +105,7 @@ std::string PackedFamily::reject(const PackedConfig& c, const TileProblem& p, co
 double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, const CudaTarget& target) const {
   const auto& chip = target.model.chip;
   const auto& m = target.model.mma;
-  const double cycles = target.sms * chip.clock_ghz * 1e3;  // of all SMs in a microsecond
+  const double cycles = target.sms * chip.clock_ghz * 1e3;  // of all SMs per microsecond
   const auto blocks = static_cast<double>(cut(c).tiles(p) * c.splits);
   const int resident = blocks_of_sm(c.threads(), shared_bytes(p, c), registers_of(p, c), target);
   const double of_sm = std::min<double>(resident, blocks / target.sms);
@@ -115,7 +115,7 @@ double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, con
   // Each tile reads its rows of A from the L2.
   const double rows = std::min<double>(c.tile_m, static_cast<double>(p.m));
   const double l2 = blocks / c.splits * rows * static_cast<double>(p.k) * 2 / (m.l2_per_cycle * cycles);
-  // A fragment takes a warp so many instructions, of which an SM issues four in a cycle; and the time of its products.
+  // A fragment costs the cycles to issue its instructions, four per cycle of an SM, and the cycles of its products.
   const double fragments = static_cast<double>(ceil_div(p.n, c.tile_n) * c.tile_n / tile::kFragmentRows) *
                            static_cast<double>(ceil_div(p.m, c.tile_m) * ceil_div(p.k, tile::kFragmentDepth));
   const double widening = (p.a_in == DType::kF16 ? 13.0 : p.b.bits == 8 ? 30.0 : 17.0) * 4;
@@ -123,7 +123,7 @@ double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, con
   const double products = 4.0 * column_blocks(c) * 16 * 8 * 16 / chip.mma_per_cycle;
   const double waves = std::ceil(blocks / target.sms) / (blocks / target.sms);
   const double compute = fragments * overlapped_us({issue, products}) / cycles * std::min(waves, 2.0);
-  // A warp waits for what it has in flight, one time after another.
+  // A warp waits for each batch of fragments in flight in turn.
   const auto steps = static_cast<double>(ceil_div(ceil_div(p.k, tile::kFragmentDepth), c.warps_k * c.splits));
   const double turns = std::ceil(blocks / (static_cast<double>(target.sms) * resident));
   const double waiting = turns * steps / c.stages * m.latency_cycles / (chip.clock_ghz * 1e3);

@@ -16,7 +16,7 @@ const OperandTraits& wide_of(const TileProblem& p, const SkinnyConfig& c) {
   return c.swapped ? p.a : p.b;
 }
 
-// Bytes of a load of the wide operand: of packed weights, a word.
+// Bytes of a load of the wide operand. Packed weights are loaded by words.
 int load_bytes(const OperandTraits& wide) {
   return wide.bits != 0 ? 4 : wide.width * static_cast<int>(size_of(wide.element));
 }

@@ -28,7 +28,7 @@ bool has_cut_step(const CudaDrafts& k, const ThreadLayout& layout) {
   return !layout.by_columns && full > 0 && full < k.desc->inner_steps(layout);
 }
 
-// The registers of a thread in a serial loop, for what it keeps. More than a few operands take some for their addresses.
+// The registers in which a thread can keep values in a serial loop. With many operands, their addresses take some.
 int64_t serial_registers(const CudaDrafts& k) {
   constexpr int64_t kRegisters = 65536, kOfThread = 255, kFewOperands = 8, kOfOperand = 3;
   const int64_t blocks = std::max(k.mapping.min_blocks_per_sm, 1);
@@ -37,7 +37,7 @@ int64_t serial_registers(const CudaDrafts& k) {
          kOfOperand * std::max<int64_t>(operands - kFewOperands, 0);
 }
 
-// What the first sweep of a row reads once, such as the row's statistics.
+// Loads ahead what the first sweep of a row reads once, such as the row's statistics.
 void load_next_of_row(CudaDrafts& k, CudaDraft& first) {
   constexpr size_t kMost = 4;
   CudaDraft once = draft_like(0, ThreadLayout{});
@@ -55,7 +55,8 @@ void load_next_of_row(CudaDrafts& k, CudaDraft& first) {
   if (!once.cached.empty()) k.ahead.push_back(std::move(once));
 }
 
-// What later sweeps over a row of a serial loop read of it, as far as registers allow. Some are left for the next row.
+// Lets the first sweep over a row of a serial loop load what later sweeps read, as far as registers allow. Leaves some
+// registers for the next row.
 void load_rest_of_row(CudaDrafts& k) {
   constexpr int64_t kNext = 64;
   for (size_t later = 1; later < k.drafts.size(); ++later) {

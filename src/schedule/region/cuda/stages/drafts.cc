@@ -73,7 +73,7 @@ std::vector<ExprId> CudaDrafts::plain_loads(const CudaDraft& d, uint64_t least) 
     if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch || (least & ~pool.vars(e)) != 0) continue;
     const bool affine = std::all_of(load.index.terms.begin(), load.index.terms.end(), [&](const auto& term) {
       if (pool.indices.atom(term.first).kind == Atom::Kind::kVar) return true;
-      // Where a row lies costs little beside a row.
+      // The address of a row costs little compared with the row.
       return mapping.serial && !pool.indices.reads_values(term.first) && (pool.vars(Index{0, {term}}) & d.loops) == 0;
     });
     if (affine) found.push_back(e);
