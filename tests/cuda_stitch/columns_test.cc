@@ -84,6 +84,15 @@ TEST(CudaStitch, ColumnSumsRideAlong) {
         b.graph().output("most", b.reduce("max", dy, {0, 1}, false));
       },
       1e-3);
+  // All elements, in a prime number of rows, which no number of parts divides.
+  batch.add(
+      "one column",
+      [](Builder& b) {
+        const auto dy = input(b, "dy", DType::kF32, {65537, 1});
+        b.graph().output("dx", b.binary(Op::kMul, dy, 0.5));
+        b.graph().output("db", b.reduce("sum", dy, {0}, false));
+      },
+      0.05);
   batch.run();
 }
 

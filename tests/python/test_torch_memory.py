@@ -167,6 +167,29 @@ class Parts(test_torch_backend.Backend):
         self.assertEqual([node.target for node in first.outputs], [torch.ops.aten.mm.default])
         self.assertIn(first.outputs[0], second.inputs)
 
+    def test_views_that_several_parts_read_are_made_by_pytorch_once(self):
+        def function(x, weight):  # PyTorch runs lgamma
+            y = x @ weight
+            view = y.t()
+            z = torch.lgamma(view) * view + torch.lgamma(y.view(-1)).sum()
+            return torch.lgamma(z) * view.exp()
+        x, weight = torch.rand(5, 7), torch.rand(7, 24)
+        with self.graphs() as graphs:
+            got = self.compiled(function)(x, weight)
+        torch.testing.assert_close(got, function(x, weight))
+        nodes = [step.node for step in graphs[0].division.steps if not hasattr(step, "nodes")]
+        self.assertCountEqual(nodes, set(nodes))
+
+    def test_pytorch_reads_views_of_what_each_part_makes_for_itself(self):
+        def function(x):
+            a = torch.arange(12.0).view(3, 4) + 1
+            b = torch.lgamma(x + a).sin()
+            return torch.lgamma(a.t()), b  # in another part than the sum
+        with mock.patch("heddle.torch.partition._LARGE", 1):
+            got = self.compiled(function)(torch.ones(3, 4))
+        for one, other in zip(got, function(torch.ones(3, 4))):
+            torch.testing.assert_close(one, other)
+
     def test_a_small_part_of_a_large_value_is_stored_alone(self):
         with self.graphs() as graphs:
             self.compiled(lambda x: torch.view_as_real(torch.fft.fft(x.sin()[:, 0])).sin() + x.cos()[:, 3:4])(torch.randn(6, 64))

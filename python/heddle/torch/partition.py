@@ -102,7 +102,9 @@ class _Shared(NamedTuple):
     values: Set[Node]  # the values that a part stores for them
 
 
-def _shared_values(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node], bytes_of: Callable[[Node], int]) -> _Shared:
+def _shared_values(inside: List[Node], repeated: Set[Node], level: Dict[Node, int], wanted_at_end: Set[Node],
+                   bytes_of: Callable[[Node], int]) -> _Shared:
+    """`repeated`: values that each part computes for itself, so that those of other parts need not be in memory."""
     compiled, views = set(inside), set()
     base: Dict[Node, Node] = {}  # from a view to the value of the same part that it shows
     wanted: Dict[Node, List[Node]] = {}  # for a value: itself and its views, if they are read elsewhere
@@ -110,10 +112,12 @@ def _shared_values(inside: List[Node], level: Dict[Node, int], wanted_at_end: Se
         here = level[node]
         if is_view(node):
             source: Node = node.args[0]  # type: ignore[assignment]
-            if source in views or source not in compiled or level[source] != here:
+            is_here = source in compiled and level[source] == here
+            if source in views or (not is_here and source not in repeated):
                 views.add(node)
                 continue
-            base[node] = base.get(source, source)
+            if is_here:
+                base[node] = base.get(source, source)
         if node in wanted_at_end or any(_reads_outside(user, compiled) or level.get(user, here) != here for user in node.users):
             wanted.setdefault(base.get(node, node), []).append(node)
 
@@ -123,9 +127,9 @@ def _shared_values(inside: List[Node], level: Dict[Node, int], wanted_at_end: Se
     return _Shared(views | {node for node, value in base.items() if value in values}, values)
 
 
-def _homes(inside: List[Node], level: Dict[Node, int], wanted_at_end: Set[Node], views: Set[Node]) -> Dict[Node, Set[int]]:
-    """The levels whose parts compute a node: one level, or those of its readers. `views`: views of stored values."""
-    repeated, compiled = _made_of_nothing(inside) | views, set(inside)
+def _homes(inside: List[Node], repeated: Set[Node], level: Dict[Node, int], wanted_at_end: Set[Node]) -> Dict[Node, Set[int]]:
+    """The levels whose parts compute a node: one, or those of its readers if it is `repeated`."""
+    compiled = set(inside)
     homes: Dict[Node, Set[int]] = {}
     for node in reversed(inside):
         readers = [user for user in node.users if user in compiled] if node in repeated else []
@@ -209,21 +213,23 @@ def divide(graph: Graph, why_not: Callable[[Node], str], is_known: Callable[[Nod
         others.setdefault(level[node], []).append(fallbacks[-1])
     _put_in_order(inside, level, under_way)
     wanted_at_end = outputs - set(views) | {one for node in writes for one in node.all_input_nodes}
-    shared = _shared_values(inside, level, wanted_at_end, bytes_of)
-    homes = _homes(inside, level, wanted_at_end, shared.views)
+    repeated, compiled = _made_of_nothing(inside), set(inside)
+    shared = _shared_values(inside, repeated, level, wanted_at_end, bytes_of)
+    homes = _homes(inside, repeated | shared.views, level, wanted_at_end)
     parts: Dict[int, List[Node]] = {}
     for node in inside:
         for home in homes[node]:
             parts.setdefault(home, []).append(node)
     steps: List[Any] = []
+    shown: Set[Node] = set()  # views that PyTorch has made
     for now in range(-1, max([*parts, *others, 0]) + 1):
-        nodes = parts.get(now, [])
-        if nodes and all(is_view(node) for node in nodes):  # nothing to compute
-            steps += [Fallback(node, "") for node in nodes]
-        elif nodes:
+        nodes = made_here = parts.get(now, [])
+        if not all(is_view(node) for node in nodes):  # else there is nothing to compute
             part = _part(now, nodes, wanted_at_end, homes, level, shared)
             steps += [part] * bool(part.outputs)
-            steps += [Fallback(node, "") for node in _views_for_others(nodes, wanted_at_end, shared.views, set(inside))]
+            made_here = _views_for_others(nodes, wanted_at_end, shared.views, compiled)
+        steps += [Fallback(node, "") for node in made_here if node not in shown]
+        shown.update(made_here)
         steps += others.get(now, [])
     return Division(steps, views, writes, fallbacks)
 

@@ -98,9 +98,16 @@ bool is_movement(Op op) {
 }
 
 // Returns the nodes that only move data on the way to `v`, the last one first. `v` becomes the value that they move.
+// There are at most a few, since each product walks them anew. None repeats data: what is packed would be larger than
+// what is stored.
 std::vector<const Node*> movements(const Graph& graph, ValueId& v) {
+  constexpr size_t kMost = 16;
   std::vector<const Node*> chain;
-  for (const Node* node = &graph.producer(v); is_movement(node->op); node = &graph.producer(v)) {
+  const auto repeats = [&](const Node& node) {
+    return element_count(graph.shape(node.outputs[0])) > element_count(graph.shape(node.inputs[0]));
+  };
+  for (const Node* node = &graph.producer(v); is_movement(node->op) && !repeats(*node) && chain.size() < kMost;
+       node = &graph.producer(v)) {
     chain.push_back(node);
     v = node->inputs[0];
   }

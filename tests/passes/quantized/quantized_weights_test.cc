@@ -145,6 +145,18 @@ TEST(QuantizedWeights, OtherFormsStayAsTheyAre) {
   })",
                            after),
             nullptr);
+  // Repeated weights would take more memory packed than they do before they are repeated.
+  EXPECT_EQ(packed_by_pass(R"(graph(%a: f32[2,3]) {
+    %q = constant {value = i8[1,4]{1, -2, 3, 4}}
+    %s = constant {value = f32[1,4]{0.5, 0.25, 2, 4}}
+    %f = cast(%q) {to = f32}
+    %w = mul(%f, %s)
+    %b = broadcast(%w) {shape = [3,4], dims = [0,1]}
+    %y = dot(%a, %b) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+    return "y" = %y
+  })",
+                           after),
+            nullptr);
 }
 
 TEST(QuantizedWeights, FourOfSixteenEntriesOfATable) {

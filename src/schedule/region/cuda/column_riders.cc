@@ -12,7 +12,7 @@ constexpr int64_t kShortCarry = 64;       // rows below which a column reduction
 constexpr int64_t kBlockTurns = 8;        // rows that the teams of a block should have at least
 constexpr int64_t kWorthwhile = 1 << 16;  // elements
 
-// How many rows a node reduces the columns of; 0: it is no such reduction.
+// How many rows a node reduces the columns of; 0: it is no such reduction. One of a single column reduces everything.
 int64_t rows_of_columns(const ir::Graph& graph, const ir::Node& node) {
   if (node.op != ir::Op::kReduce) return 0;
   const std::vector<int64_t>& dims = node.attrs.ints("dims");
@@ -23,7 +23,7 @@ int64_t rows_of_columns(const ir::Graph& graph, const ir::Node& node) {
     if (dims[k] != static_cast<int64_t>(k)) return 0;
     rows *= shape[k];
   }
-  return rows;
+  return rows == element_count(shape) ? 0 : rows;
 }
 
 // Returns the operand [..., columns] of a reduction over rows in two steps; nullopt if the node is no such reduction,
