@@ -151,8 +151,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  // Messages in English whatever the user's locale, so that reports can be read by others. Temporary files beside
-  // `scratch`, where they are deleted with it if the program is killed.
+  // Messages in English whatever the user's locale, so that reports can be read by others. Temporary files
+  // lie beside `scratch`, so that they are deleted together with it if the program is killed.
   std::string locale = "LC_ALL=C", temporary = "TMPDIR=" + scratch.substr(0, scratch.rfind('/'));
   std::vector<char*> environment = {locale.data(), temporary.data()};
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -37,17 +37,6 @@ Tensor random_words(const PackedCase& c, std::mt19937& random) {
   return result;
 }
 
-Tensor random_numbers(DType dtype, Shape shape, double low, double high, std::mt19937& random) {
-  ir::Array array(dtype, std::move(shape));
-  std::uniform_real_distribution<double> next(low, high);
-  if (array.real()) {
-    for (double& x : array.f()) x = next(random);
-  } else {
-    for (int64_t& x : array.i()) x = static_cast<int64_t>(next(random));
-  }
-  return ir::to_tensor(array);
-}
-
 ir::Graph packed_product(const PackedCase& c, unsigned seed) {
   std::mt19937 random(seed);
   ir::Graph graph;
@@ -56,11 +45,13 @@ ir::Graph packed_product(const PackedCase& c, unsigned seed) {
   const Shape blocks = {c.n, (c.k + c.block - 1) / c.block};
   const auto range = static_cast<double>(1 << c.bits);
   std::vector<ValueId> operands = {b.constant(random_words(c, random)),
-                                   b.constant(random_numbers(c.scales, blocks, 0.5, 1.5, random))};
-  if (c.third == Third::kBytes) operands.push_back(b.constant(random_numbers(DType::kU8, blocks, 0, range, random)));
-  if (c.third == Third::kFloats) operands.push_back(b.constant(random_numbers(DType::kF32, blocks, 0, range, random)));
+                                   b.constant(testing::random_numbers(c.scales, blocks, 0.5, 1.5, random))};
+  if (c.third == Third::kBytes)
+    operands.push_back(b.constant(testing::random_numbers(DType::kU8, blocks, 0, range, random)));
+  if (c.third == Third::kFloats)
+    operands.push_back(b.constant(testing::random_numbers(DType::kF32, blocks, 0, range, random)));
   if (c.third == Third::kTable) {
-    operands.push_back(b.constant(random_numbers(DType::kF32, {int64_t{1} << c.bits}, -1, 1, random)));
+    operands.push_back(b.constant(testing::random_numbers(DType::kF32, {int64_t{1} << c.bits}, -1, 1, random)));
   }
   const ValueId w =
       b.emit(Op::kDequantize, operands,
@@ -127,11 +118,12 @@ TEST(PackedWeights, RowsOfEveryMagnitude) {
       const auto sizes = Tensor::of<float>(DType::kF32, {7}, {1, 0, 1e-42f, 1e32f, kInfinity, NAN, 1e-30f});
       const ValueId rows = b.mul(a, b.broadcast(b.constant(sizes), {c.m, c.k}, {0}));
       const Shape blocks = {c.n, 3};
-      const ValueId w = b.emit(
-          Op::kDequantize,
-          {b.constant(random_words(c, random)), b.constant(random_numbers(DType::kF32, blocks, 0.5, 1.5, random)),
-           b.constant(random_numbers(DType::kU8, blocks, 0, 1 << bits, random))},
-          {{"bits", bits}, {"block", c.block}, {"k", c.k}, {"zero", int64_t{0}}, {"dtype", DType::kF32}});
+      const ValueId w =
+          b.emit(Op::kDequantize,
+                 {b.constant(random_words(c, random)),
+                  b.constant(testing::random_numbers(DType::kF32, blocks, 0.5, 1.5, random)),
+                  b.constant(testing::random_numbers(DType::kU8, blocks, 0, 1 << bits, random))},
+                 {{"bits", bits}, {"block", c.block}, {"k", c.k}, {"zero", int64_t{0}}, {"dtype", DType::kF32}});
       const ValueId y = b.matmul(rows, b.transpose(w, {1, 0}));
       // Rows are scaled back before they are compared.
       const auto back = Tensor::of<float>(DType::kF32, {7}, {1e-3f, 1, 1e30f, 1e-35f, 1, 1, 1e27f});

@@ -29,6 +29,17 @@ Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
   return ir::to_tensor(array);
 }
 
+Tensor random_numbers(DType dtype, Shape shape, double low, double high, std::mt19937& random) {
+  ir::Array array(dtype, std::move(shape));
+  std::uniform_real_distribution<double> next(low, high);
+  if (array.real()) {
+    for (double& x : array.f()) x = next(random);
+  } else {
+    for (int64_t& x : array.i()) x = static_cast<int64_t>(next(random));
+  }
+  return ir::to_tensor(array);
+}
+
 namespace {
 
 // The n-th of the candidates.

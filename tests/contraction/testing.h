@@ -15,6 +15,9 @@ namespace heddle::testing {
 // Reals from -1 to 1, integers from -100 to 99; half of all flags are set.
 Tensor random_tensor(const ir::TensorType& type, std::mt19937& random);
 
+// Numbers from `low` to `high`, without the latter.
+Tensor random_numbers(DType dtype, Shape shape, double low, double high, std::mt19937& random);
+
 // A graph in textual form with constants filled at random: a constant written as `constant {value = f32[2,3]{7}}` keeps
 // its shape and gets fresh values.
 ir::Graph parse_with_random_weights(const std::string& text, unsigned seed);

@@ -36,17 +36,6 @@ std::string name_of(const PackedForm& c) {
                      c.block, static_cast<int>(c.third), c.is_lhs);
 }
 
-Tensor random_numbers(DType dtype, Shape shape, double low, double high, std::mt19937& random) {
-  ir::Array array(dtype, std::move(shape));
-  std::uniform_real_distribution<double> next(low, high);
-  if (array.real()) {
-    for (double& x : array.f()) x = next(random);
-  } else {
-    for (int64_t& x : array.i()) x = static_cast<int64_t>(next(random));
-  }
-  return ir::to_tensor(array);
-}
-
 ir::Graph packed_graph(const PackedForm& c, unsigned seed) {
   std::mt19937 random(seed);
   ir::Graph graph;

@@ -207,6 +207,21 @@ class Parts(test_torch_backend.Backend):
         self.assertNotIn(torch.ops.aten.add.Tensor, [node.target for part in graphs[1].parts for node in part.nodes])
 
 
+    def test_saved_operands_of_attention_add_no_guards_on_extents(self):
+        def function(x, weight):
+            q, k, v = (x @ weight).view(*x.shape[:2], 3, 4, 8).permute(2, 0, 3, 1, 4).unbind(0)
+            return F.scaled_dot_product_attention(q, k[:, :1].expand_as(q), v).square().sum()
+        weight = torch.randn(16, 96) / 4
+        compiled = self.compiled(function, dynamic=True)
+        with torch._dynamo.config.patch(error_on_recompile=True):
+            for batch, length in ((2, 10), (3, 7), (5, 33)):
+                mine = torch.randn(batch, length, 16, requires_grad=True)
+                exact = mine.detach().double().requires_grad_()
+                compiled(mine, weight).backward()
+                function(exact, weight.double()).backward()
+                torch.testing.assert_close(mine.grad.double(), exact.grad, rtol=0, atol=1e-5 * exact.grad.abs().max().item())
+
+
 def peak_of_allocations(function):
     """Bytes of PyTorch's memory on the CPU that the call needs at a time, beside those that were there."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as taken:

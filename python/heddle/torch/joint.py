@@ -3,6 +3,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils.checkpoint import CheckpointPolicy
 
 from heddle._options import refuse
@@ -121,7 +122,7 @@ def _repeats(node: Node) -> bool:
     count = node.meta["val"].numel()
     while node.op == "call_function" and (is_view(node) or node.target in _COPIES):
         node = node.args[0]  # type: ignore[assignment]
-        if node.meta["val"].numel() < count:
+        if statically_known_true(node.meta["val"].numel() < count):  # without a guard on extents
             return True
     return False
 

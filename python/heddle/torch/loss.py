@@ -226,10 +226,11 @@ def _of_sum(ctx: Any, gradient: Optional[torch.Tensor], *_: Any) -> Tuple[Any, .
     """The first backward pass takes the gradients of the forward pass and multiplies them in place. Another one
     (retain_graph) computes them again."""
     operands = ctx.saved_tensors
-    made = ctx.made if ctx.made is not None else SUM(*operands, *ctx.rest)[1:]
-    ctx.made = None
     if gradient is None:
         return (None,) * 9
+    made, ctx.made = ctx.made, None
+    if made is None:
+        made = SUM(*operands, *ctx.rest)[1:]
     x, weight, bias = (_scaled(one, gradient).to(like.dtype) if is_wanted and like is not None else None
                        for one, like, is_wanted in zip(made, (operands[0], operands[1], operands[3]), ctx.rest[-1]))
     return x, weight, None, bias, None, None, None, None, None

@@ -104,7 +104,7 @@ class _Shared(NamedTuple):
 
 def _shared_values(inside: List[Node], repeated: Set[Node], level: Dict[Node, int], wanted_at_end: Set[Node],
                    bytes_of: Callable[[Node], int]) -> _Shared:
-    """`repeated`: values that each part computes for itself, so that those of other parts need not be in memory."""
+    """`repeated`: values that each part computes for itself. They need not be in memory."""
     compiled, views = set(inside), set()
     base: Dict[Node, Node] = {}  # from a view to the value of the same part that it shows
     wanted: Dict[Node, List[Node]] = {}  # for a value: itself and its views, if they are read elsewhere
@@ -128,7 +128,7 @@ def _shared_values(inside: List[Node], repeated: Set[Node], level: Dict[Node, in
 
 
 def _homes(inside: List[Node], repeated: Set[Node], level: Dict[Node, int], wanted_at_end: Set[Node]) -> Dict[Node, Set[int]]:
-    """The levels whose parts compute a node: one, or those of its readers if it is `repeated`."""
+    """The levels whose parts compute a node. A `repeated` node has the levels of its readers, any other its own."""
     compiled = set(inside)
     homes: Dict[Node, Set[int]] = {}
     for node in reversed(inside):

@@ -182,8 +182,7 @@ class Epilogue {
       return keeps_columns(graph_, node) ? "" : scattered_stores(target_, graph_.type(result));
     }
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
-    if (reads_more(node, id) && reads_what_is_stored(node, id))
-      return "another kernel would store one of its operands for it";
+    if (reads_more(node, id) && reads_what_is_stored(node, id)) return "another kernel would store an operand for it";
     if (std::string reason = kernel_of_the_readers(node, id); !reason.empty()) return reason;
     if (std::string reason = refuse_order(node); !reason.empty()) return reason;
     if (node.op == Op::kCast && !is_trailing(result) &&
@@ -271,6 +270,7 @@ class Epilogue {
     });
   }
 
+  // True if its operands in the epilogue are stored even without it.
   bool reads_what_is_stored(const Node& node, NodeId id) const {
     return std::all_of(node.inputs.begin(), node.inputs.end(),
                        [&](ValueId v) { return !inside_.contains(v) || is_stored(v, id); });

@@ -98,8 +98,8 @@ bool is_movement(Op op) {
 }
 
 // Returns the nodes that only move data on the way to `v`, the last one first. `v` becomes the value that they move.
-// There are at most a few, since each product walks them anew. None repeats data: what is packed would be larger than
-// what is stored.
+// The chain is short, since each product walks it anew. It ends at a broadcast that repeats data: packed, the copies
+// would take more memory than the constant.
 std::vector<const Node*> movements(const Graph& graph, ValueId& v) {
   constexpr size_t kMost = 16;
   std::vector<const Node*> chain;

@@ -16,7 +16,7 @@ int64_t team_of_short_row(int64_t steps, int64_t rows) {
   return team;
 }
 
-// Registers of a thread for its `elements` elements of a row: for what it keeps, and for what it loads ahead.
+// The registers of a thread: for the values that it keeps, and for those that it loads ahead.
 struct RowWords {
   int64_t kept = kSerialReserve, stored = 0;
 };
