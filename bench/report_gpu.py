@@ -165,7 +165,7 @@ LAYERS = {"conv": "Convolutions", "depthwise": "Depthwise convolutions", "transp
           "attention": "Attention", "rows": "Softmax and arg max", "tiny": "Tiny layers", "filters": "Gradients of filters",
           "image": "Gradients of images", "scatters": "Scatters that add"}
 TYPES_OF_LAYERS = {"filters": "bf16", "image": "bf16", "scatters": "f32"}  # of others f16
-TRAINING_MODES = {"eager": "eager", "default": "default", "reduce_overhead": "reduce-overhead", "heddle": "Heddle",
+TRAINING_MODES = {"eager": "eager", "default": "default", "reduce_overhead": "reduce-overhead", "max_autotune": "max-autotune", "heddle": "Heddle",
                   "heddle_optim": "Heddle, its optimiser"}
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps on a GPU: torch.compile(backend="heddle") beside PyTorch's eager, default and reduce-overhead modes.
+"""Training steps on a GPU: torch.compile(backend="heddle") beside PyTorch's eager, default, reduce-overhead and max-autotune modes.
 
 usage: training_gpu.py [--output FILE] [--modes MODE...] [--bursts N] [--seconds S] [--jobs N] [--profile] [MODEL...]
 
@@ -25,8 +25,9 @@ import sys
 import tempfile
 import time
 
-MODES = ("eager", "default", "reduce_overhead", "heddle", "heddle_optim")
-RIVALS, OURS = MODES[:3], MODES[3:]
+MODES = ("eager", "default", "reduce_overhead", "max_autotune", "heddle", "heddle_optim")
+RIVALS, OURS = MODES[:4], MODES[4:]
+USUAL = tuple(mode for mode in MODES if mode != "max_autotune")  # which takes minutes to compile a model
 
 
 def crnn():
@@ -71,7 +72,7 @@ def cases():
     import torch
     import torchvision.models
     import transformers
-    from torch.nn.functional import cross_entropy
+    from torch.nn.functional import cross_entropy, mse_loss
 
     def classifier(name, batch):
         return (lambda: getattr(torchvision.models, name)(weights=None),
@@ -83,12 +84,28 @@ def cases():
     def llama():
         return transformers.LlamaForCausalLM(transformers.LlamaConfig(
             num_hidden_layers=8, hidden_size=2048, intermediate_size=8192, num_attention_heads=32, num_key_value_heads=8, vocab_size=32000))
+
+    def checkpointed_llama():
+        model = llama()
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        return model
+
+    def mamba():
+        return transformers.MambaForCausalLM(transformers.MambaConfig(num_hidden_layers=4))
+
+    def denoiser(batch):
+        import torch_models
+
+        return (lambda: torch_models.make("sd-unet", batch)[0], lambda: (*torch_models.inputs_of("sd-unet", batch, 0), torch.randn(batch, 4, 64, 64)),
+                lambda m, x, step, context, noise: mse_loss(m(x, step, context).float(), noise), True)
     return {
         "resnet50:64": classifier("resnet50", 64), "vit_b16:64": classifier("vit_b_16", 64), "swin_t:64": classifier("swin_t", 64),
         "convnext_tiny:64": classifier("convnext_tiny", 64), "mobilenet_v3:64": classifier("mobilenet_v3_large", 64),
         "bert-base:32:128": language_model(lambda: transformers.BertForMaskedLM(transformers.BertConfig()), 32, 128, 30000),
         "gpt2:8:1024": language_model(lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config()), 8, 1024, 50257),
         "llama-8l:2:2048": language_model(llama, 2, 2048, 32000),
+        "llama-8l-checkpointed:2:2048": language_model(checkpointed_llama, 2, 2048, 32000),
+        "mamba-4l:8:64": language_model(mamba, 8, 64, 32000), "sd-unet:4": denoiser(4),
         "t5-small:16:256": language_model(lambda: transformers.T5ForConditionalGeneration(transformers.T5Config(decoder_start_token_id=0)), 16, 256, 32000),
         "crnn:64": (crnn, lambda: (torch.randn(64, 1, 32, 256), torch.randint(40, (64, 64))),
                     lambda m, x, y: cross_entropy(m(x).flatten(0, 1), y.flatten()), False),
@@ -118,11 +135,11 @@ def step_of(case, mode):
     def forward():
         with torch.autocast("cuda", torch.bfloat16):
             return loss(module, *batch)
-    words = {"default": {}, "reduce_overhead": {"mode": "reduce-overhead"}}.get(mode, {"backend": "heddle"})
+    words = {"default": {}, "reduce_overhead": {"mode": "reduce-overhead"}, "max_autotune": {"mode": "max-autotune"}}.get(mode, {"backend": "heddle"})
     run = forward if mode == "eager" else torch.compile(forward, **words)
 
     def step():
-        if mode == "reduce_overhead":
+        if mode in ("reduce_overhead", "max_autotune"):
             torch.compiler.cudagraph_mark_step_begin()
         value = run()
         value.backward()
@@ -260,7 +277,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
     parser.add_argument("--output")
-    parser.add_argument("--modes", nargs="*", default=MODES, choices=MODES)
+    parser.add_argument("--modes", nargs="*", default=USUAL, choices=MODES)
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--jobs", type=int, default=4)
