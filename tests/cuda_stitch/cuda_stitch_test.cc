@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
 
 #include "base/file/file.h"
 #include "heddle/error.h"
@@ -529,6 +530,23 @@ TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
       const std::string unit = codegen::translation_unit(all), isa = target.cuda.architecture();
       EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, isa, false).bytes), "")) << name;
     }
+  }
+}
+
+// Rows that fill the registers of a warp, and of a block.
+TEST(CudaStitch, GradientsOfNormsDoNotSpill) {
+  try {
+    jit::find_nvrtc();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const Target target = Target::cuda_h200(2);
+  const auto suite = std::string(MappedFile::open(HEDDLE_SUITE "/f16/lnbwd_16384x768.hir")->text());
+  for (const char* width : {"1024", "8192"}) {
+    const ir::Graph graph = ir::parse(std::regex_replace(suite, std::regex("\\b768\\b"), width));
+    const auto group = schedule::schedule(graph, whole_graph(graph), target);
+    const codegen::KernelSource rows = codegen::emit(schedule::plan_kernel(group.kernels.at(0), target), target);
+    EXPECT_NO_THROW(jit::compile_cubin(codegen::translation_unit({&rows}), target.cuda.architecture(), false)) << width;
   }
 }
 

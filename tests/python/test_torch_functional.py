@@ -142,7 +142,8 @@ class Operators(unittest.TestCase):
         def leaf(*shape):
             return torch.randn(*shape, requires_grad=True)
         with self.options(REFERENCE):
-            calls = [("layer_norm", leaf(3, 6), [6], leaf(6), leaf(6), 1e-5), ("rms_norm", leaf(3, 6), [6], None, 1e-5),
+            calls = [("layer_norm", torch.randn(3, 6), [6], torch.randn(6), None, 1e-5), ("rms_norm", torch.randn(3, 6), [6], None, 1e-5),
+                     ("layer_norm_kept", leaf(3, 6), [6], leaf(6), leaf(6), 1e-5), ("rms_norm_kept", leaf(3, 6), [6], None, 1e-5),
                      ("swiglu", leaf(3, 6), leaf(3, 6)), ("convolution", leaf(1, 2, 5), leaf(3, 2, 3), None, [1], [0], [1], 1),
                      ("scaled_dot_product_attention", *(torch.randn(1, 2, 3, 4) for _ in range(3)), None, True, None),
                      ("scaled_dot_product_attention_kept", leaf(1, 2, 3, 4), leaf(1, 1, 3, 4), leaf(1, 1, 3, 4), torch.randn(3, 3), False, 0.5)]

@@ -52,6 +52,22 @@ class LinearCrossEntropy(unittest.TestCase):
             self.check((3, 2, 5), 8, 1027, reduction=reduction, with_bias=True, soft_cap=1.5, label_smoothing=0.2)
             self.check((1,), 1, 1, reduction=reduction, ignored=0)
 
+    def test_gradients_are_multiplied_unless_by_one(self):
+        from heddle.torch.loss import scale_kernel
+
+        for factor in (1.0, -2.5):
+            for dtype in (torch.float32, torch.bfloat16):
+                x = torch.randn(3001).to(dtype)
+                wanted = (x.float() * factor).to(dtype)
+                scale_kernel[(3,)](x, torch.tensor(factor), x.numel(), BLOCK=1024)
+                torch.testing.assert_close(x, wanted, rtol=0, atol=0)
+        weight, x, target = torch.randn(7, 4, requires_grad=True), torch.randn(5, 4), torch.randint(0, 7, (5,))
+        loss = heddle.torch.linear_cross_entropy(x, weight, target)
+        for factor in (1.0, 3.0):
+            got, = torch.autograd.grad(loss, weight, torch.tensor(factor), retain_graph=True)
+            want, = torch.autograd.grad(F.cross_entropy(x @ weight.t(), target), weight, torch.tensor(factor))
+            torch.testing.assert_close(got, want)
+
     def test_chunks(self):
         for dtype, budget in ((torch.float32, 0), (torch.bfloat16, 0), (torch.bfloat16, 1 << 20), (torch.float16, 1 << 20)):
             self.check((2500,), 24, 200, dtype, with_bias=True, memory_budget=budget)
@@ -94,7 +110,7 @@ class LinearCrossEntropy(unittest.TestCase):
             def __torch_dispatch__(self, operator, types, arguments=(), words=None):
                 made = operator(*arguments, **(words or {}))
                 known = {one.data_ptr() for one in tree_leaves(arguments) if isinstance(one, torch.Tensor)}
-                made_then.extend(one for one in tree_leaves(made) if one.numel() > 1 and one.data_ptr() not in known)
+                made_then.extend(one for one in tree_leaves(made) if isinstance(one, torch.Tensor) and one.numel() > 1 and one.data_ptr() not in known)
                 return made
 
         with Allocations():
@@ -153,7 +169,7 @@ class LinearCrossEntropy(unittest.TestCase):
 
         x, weight, bias = (torch.randn(*shape, requires_grad=True) for shape in ((6, 5), (9, 5), (9,)))
         target, numbers = torch.randint(9, (6,)), (-100, 0.1, 2.0, 0)
-        torch.library.opcheck(SUM, (x, weight, target, bias, *numbers, [True, True, True]))
+        torch.library.opcheck(SUM, (x, weight, target, bias, *numbers, True, [True, True, True]))
         torch.library.opcheck(BY_ROW, (x, weight, target, bias, *numbers))
         torch.library.opcheck(BACKWARD, (torch.randn(6), x.detach(), weight.detach(), target, bias.detach(), *numbers, [True, False, True]))
 

@@ -72,7 +72,7 @@ def linear_cross_entropy(input: Any, weight: Any, target: Any, bias: Any = None,
     """cross_entropy(linear(input, weight, bias), target), without the logits of all rows in memory at a time.
 
     `input` is [..., features], `weight` [classes, features], `target` [...]. The logits of a chunk of rows exist at a time, as
-    many as `memory_budget` bytes hold (by default 1 GB), at least 1024 rows. The gradients of `reduction` "mean" and "sum"
+    many as `memory_budget` bytes hold (by default 1 GiB), at least 1024 rows. The gradients of `reduction` "mean" and "sum"
     are computed with the loss. With `soft_cap` logits are soft_cap * tanh(logits / soft_cap). The loss is f32 for types of 16
     bits. Under autocast operands are cast as by linear(). Raises heddle.InputError for shapes that do not fit, and on a CPU
     for a target that is no class; on a GPU the loss is NaN then.

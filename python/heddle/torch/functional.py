@@ -16,22 +16,24 @@ def _wide(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-def _normalised(x: Tensor, shape: Sequence[int], eps: float, is_centred: bool) -> Tuple[Tensor, Tensor]:
-    """The rows scaled to variance 1, with mean 0 if `is_centred`, and the scale of each row."""
+def _statistics(x: Tensor, shape: Sequence[int], eps: float, is_centred: bool) -> List[Tensor]:
+    """Of each row: its mean, if `is_centred`, and the factor that scales it to variance 1."""
     dims, x = _dims_of(shape), _wide(x)
     if is_centred:
         variance, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
-        x = x - mean
-    else:
-        variance = (x * x).mean(dims, keepdim=True)
-    factor = torch.rsqrt(variance + eps)
-    return x * factor, factor
+        return [mean, torch.rsqrt(variance + eps)]
+    return [torch.rsqrt((x * x).mean(dims, keepdim=True) + eps)]
 
 
-def _norm_gradients(gradient: Tensor, x: Tensor, shape: Sequence[int], weight: Optional[Tensor], eps: float, is_centred: bool,
+def _normalised(x: Tensor, statistics: Sequence[Tensor]) -> Tensor:
+    *mean, factor = statistics
+    return (_wide(x) - mean[0] if mean else _wide(x)) * factor
+
+
+def _norm_gradients(gradient: Tensor, x: Tensor, shape: Sequence[int], weight: Optional[Tensor], statistics: Sequence[Tensor],
                     wanted: Sequence[bool]) -> List[Tensor]:
     """Of x, the weight, and, if it is wanted, a bias of the weight's type."""
-    normal, factor = _normalised(x, shape, eps, is_centred)
+    normal, is_centred = _normalised(x, statistics), len(statistics) == 2
     dims, rows, outer = _dims_of(shape), _wide(gradient), list(range(x.dim() - len(shape)))
     made = []
     if wanted[0]:
@@ -39,7 +41,7 @@ def _norm_gradients(gradient: Tensor, x: Tensor, shape: Sequence[int], weight: O
         rest = normal * (inner * normal).mean(dims, keepdim=True)
         if is_centred:
             rest = rest + inner.mean(dims, keepdim=True)
-        made.append(((inner - rest) * factor).to(x.dtype))
+        made.append(((inner - rest) * statistics[-1]).to(x.dtype))
     for one, is_wanted in zip((rows * normal, rows), wanted[1:]):
         if is_wanted:
             made.append(one.sum(outer) if outer else one)
@@ -58,30 +60,42 @@ def _check_norm(where: str, x: Tensor, shape: Sequence[int], *weights: Optional[
             refuse(where, f"the weight or bias is {list(one.shape)}", f"It has the shape of a row, {list(shape)}")
 
 
-def _layer_norm(x: Tensor, shape: Sequence[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float) -> Tensor:
+def _layer_norm_kept(x: Tensor, shape: Sequence[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float) -> List[Tensor]:
+    """The result, and the mean and the factor of each row."""
     _check_norm("heddle.ops.layer_norm", x, shape, weight, bias)
-    y, _ = _normalised(x, shape, eps, True)
+    statistics = _statistics(x, shape, eps, True)
+    y = _normalised(x, statistics)
     if weight is not None:
         y = y * weight
-    return (y if bias is None else y + bias).to(x.dtype)
+    return [(y if bias is None else y + bias).to(x.dtype), *statistics]
+
+
+def _layer_norm(*arguments: Any) -> Tensor:
+    return _layer_norm_kept(*arguments)[0]
 
 
 def _layer_norm_backward(gradient: Tensor, x: Tensor, shape: Sequence[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float,
-                         wanted: Sequence[bool]) -> List[Tensor]:
-    made = _norm_gradients(gradient, x, shape, weight, eps, True, wanted)
+                         mean: Tensor, factor: Tensor, wanted: Sequence[bool]) -> List[Tensor]:
+    made = _norm_gradients(gradient, x, shape, weight, [mean, factor], wanted)
     types = [one.dtype for one, is_wanted in zip((x, weight, bias), wanted) if is_wanted]  # type: ignore[union-attr]
     return [one.to(dtype) for one, dtype in zip(made, types)]
 
 
-def _rms_norm(x: Tensor, shape: Sequence[int], weight: Optional[Tensor], eps: float) -> Tensor:
+def _rms_norm_kept(x: Tensor, shape: Sequence[int], weight: Optional[Tensor], eps: float) -> List[Tensor]:
+    """The result, and the factor of each row."""
     _check_norm("heddle.ops.rms_norm", x, shape, weight)
-    y, _ = _normalised(x, shape, eps, False)
-    return (y if weight is None else y * weight).to(x.dtype)
+    statistics = _statistics(x, shape, eps, False)
+    y = _normalised(x, statistics)
+    return [(y if weight is None else y * weight).to(x.dtype), *statistics]
 
 
-def _rms_norm_backward(gradient: Tensor, x: Tensor, shape: Sequence[int], weight: Optional[Tensor], eps: float,
+def _rms_norm(*arguments: Any) -> Tensor:
+    return _rms_norm_kept(*arguments)[0]
+
+
+def _rms_norm_backward(gradient: Tensor, x: Tensor, shape: Sequence[int], weight: Optional[Tensor], eps: float, factor: Tensor,
                        wanted: Sequence[bool]) -> List[Tensor]:
-    made = _norm_gradients(gradient, x, shape, weight, eps, False, wanted)
+    made = _norm_gradients(gradient, x, shape, weight, [factor], wanted)
     types = [one.dtype for one, is_wanted in zip((x, weight), wanted) if is_wanted]  # type: ignore[union-attr]
     return [one.to(dtype) for one, dtype in zip(made, types)]
 
@@ -142,9 +156,13 @@ def _check_attention(q: Tensor, k: Tensor, v: Tensor) -> None:
                "Key and value have the same heads and length, and the heads of query are a multiple of theirs")
 
 
-LAYER_NORM = Operator("layer_norm(Tensor x, int[] shape, Tensor? weight, Tensor? bias, float eps) -> Tensor", _layer_norm,
-                      _layer_norm_backward)
-RMS_NORM = Operator("rms_norm(Tensor x, int[] shape, Tensor? weight, float eps) -> Tensor", _rms_norm, _rms_norm_backward)
+_OF_LAYER_NORM = "(Tensor x, int[] shape, Tensor? weight, Tensor? bias, float eps)"
+LAYER_NORM = Operator(f"layer_norm{_OF_LAYER_NORM} -> Tensor", _layer_norm)
+LAYER_NORM_KEPT = Operator(f"layer_norm_kept{_OF_LAYER_NORM} -> (Tensor, Tensor, Tensor)", _layer_norm_kept, _layer_norm_backward,
+                           reads_result=False)
+_OF_RMS_NORM = "(Tensor x, int[] shape, Tensor? weight, float eps)"
+RMS_NORM = Operator(f"rms_norm{_OF_RMS_NORM} -> Tensor", _rms_norm)
+RMS_NORM_KEPT = Operator(f"rms_norm_kept{_OF_RMS_NORM} -> (Tensor, Tensor)", _rms_norm_kept, _rms_norm_backward, reads_result=False)
 SWIGLU = Operator("swiglu(Tensor gate, Tensor up) -> Tensor", _swiglu, _swiglu_backward)
 CONVOLUTION = Operator("convolution(Tensor x, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
                        _convolution, _convolution_backward)
@@ -158,16 +176,19 @@ def layer_norm(input: Tensor, normalized_shape: Union[int, Sequence[int]], weigh
     """torch.nn.functional.layer_norm in one kernel; its gradients read `input` and the gradient once.
 
     Statistics are f32 (f64 of f64), the result has the type of `input`, under autocast, too. `weight` and `bias` may have
-    another floating-point type. The gradient keeps `input` alone. Raises heddle.InputError for shapes that do not fit.
+    another floating-point type. The gradient keeps `input` and the statistics of its rows. Raises heddle.InputError for
+    shapes that do not fit.
     """
-    return LAYER_NORM(input, [normalized_shape] if isinstance(normalized_shape, int) else normalized_shape, weight, bias, eps)
+    arguments = input, [normalized_shape] if isinstance(normalized_shape, int) else normalized_shape, weight, bias, eps
+    return LAYER_NORM_KEPT(*arguments)[0] if _needs_gradients(input, weight, bias) else LAYER_NORM(*arguments)
 
 
 def rms_norm(input: Tensor, normalized_shape: Union[int, Sequence[int]], weight: Optional[Tensor] = None,
              eps: Optional[float] = None) -> Tensor:
     """torch.nn.functional.rms_norm, as layer_norm(). `eps` is by default that of input's type, as in PyTorch."""
-    return RMS_NORM(input, [normalized_shape] if isinstance(normalized_shape, int) else normalized_shape, weight,
-                    torch.finfo(input.dtype).eps if eps is None else eps)
+    arguments = (input, [normalized_shape] if isinstance(normalized_shape, int) else normalized_shape, weight,
+                 torch.finfo(input.dtype).eps if eps is None else eps)
+    return RMS_NORM_KEPT(*arguments)[0] if _needs_gradients(input, weight) else RMS_NORM(*arguments)
 
 
 def swiglu(gate: Tensor, up: Tensor) -> Tensor:
@@ -200,7 +221,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if torch.is_autocast_enabled(query.device.type):
         query, key, value = _cast(query, key, value)
     learns_mask = attn_mask is not None and attn_mask.requires_grad
-    if not torch.is_grad_enabled() or not (query.requires_grad or key.requires_grad or value.requires_grad or learns_mask):
+    if not _needs_gradients(query, key, value, attn_mask):
         return SDPA(query, key, value, attn_mask, is_causal, scale)
     if learns_mask or query.device.type != "cpu" or query.shape[-1] != value.shape[-1]:
         return _by_pytorch(query, key, value, attn_mask, is_causal, scale)
@@ -213,6 +234,10 @@ def _by_pytorch(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tensor
         sees = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool, device=query.device).tril()
         mask, is_causal = mask & sees if mask.dtype == torch.bool else mask.masked_fill(~sees, -torch.inf), False
     return F.scaled_dot_product_attention(query, key, value, mask, is_causal=is_causal, scale=scale, enable_gqa=key.shape[1] != query.shape[1])
+
+
+def _needs_gradients(*tensors: Optional[Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in tensors)
 
 
 def _cast(*tensors: Optional[Tensor]) -> Any:

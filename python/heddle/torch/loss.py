@@ -1,7 +1,7 @@
 """The cross-entropy of a linear layer, a chunk of rows at a time: the logits of all rows never exist together.
 
 The forward pass computes the gradients beside the loss while it has a chunk's logits, whose gradient takes their place. The
-backward pass multiplies by the gradient of the loss. Losses by row have a gradient for each row, so their backward pass computes
+backward pass multiplies by the gradient of the loss, unless that is 1. Losses by row have a gradient for each row, so their backward pass computes
 the logits again.
 """
 from typing import Any, List, Optional, Sequence, Tuple
@@ -15,16 +15,27 @@ import heddle.tile as tile
 import heddle.tile.language as tl
 from heddle._options import refuse
 
-DEFAULT_BUDGET = 1_000_000_000
+DEFAULT_BUDGET = 1 << 30
 _FEWEST_ROWS = 1024  # of a chunk, where there are as many: products of fewer rows are slow
 _ROUND = 128
 _BLOCKS = {"cpu": 512, "cuda": 4096}
+_SCALED = 8192
 _WHERE = "heddle.torch.linear_cross_entropy"
 
 
 @tile.jit
 def _capped(x, cap, CAPS: tl.constexpr):
     return cap * tl.extra.libdevice.tanh(x / cap) if CAPS else x
+
+
+@tile.jit
+def _logits(logits, at, width, other, cap, CAPS: tl.constexpr, WIDE: tl.constexpr):
+    return tl.where(at < width, _capped(tl.load(logits + at, at < width, other=0.0).to(WIDE), cap, CAPS), other)
+
+
+@tile.jit
+def _larger(x, y):
+    return tl.maximum(x, y, propagate_nan=tl.PropagateNan.ALL)
 
 
 @tile.jit
@@ -35,22 +46,24 @@ def rows_kernel(logits, target, scales, losses, width, stride, ignore_index, smo
     logits += row.to(tl.int64) * stride
     wanted = tl.load(target + row)
     counts = wanted != ignore_index
-    # Each lane has a maximum, and a sum relative to it.
-    top = tl.full((BLOCK,), -float("inf"), WIDE)
+    lowest = -float("inf")
+    # Each lane has a maximum, and a sum relative to it. Four elements share one rescaling of the sum.
+    top = tl.full((BLOCK,), lowest, WIDE)
     powers = tl.zeros((BLOCK,), WIDE)
     total = tl.zeros((BLOCK,), WIDE)
-    for start in range(0, width, BLOCK):
+    for start in range(0, width, 4 * BLOCK):
         at = start + tl.arange(0, BLOCK)
-        x = _capped(tl.load(logits + at, at < width, other=-float("inf")).to(WIDE), cap, CAPS)
-        x = tl.where(at < width, x, -float("inf"))
-        larger = tl.maximum(top, x, propagate_nan=tl.PropagateNan.ALL)
-        base = tl.where(larger == -float("inf"), 0.0, larger)
-        powers = powers * tl.exp(top - base) + tl.exp(x - base)
+        a, b = _logits(logits, at, width, lowest, cap, CAPS, WIDE), _logits(logits, at + BLOCK, width, lowest, cap, CAPS, WIDE)
+        c, d = _logits(logits, at + 2 * BLOCK, width, lowest, cap, CAPS, WIDE), _logits(logits, at + 3 * BLOCK, width, lowest, cap, CAPS, WIDE)
+        larger = _larger(top, _larger(_larger(a, b), _larger(c, d)))
+        base = tl.where(larger == lowest, 0.0, larger)
+        powers = powers * tl.exp(top - base) + ((tl.exp(a - base) + tl.exp(b - base)) + (tl.exp(c - base) + tl.exp(d - base)))
         top = larger
         if SMOOTHS:
-            total += tl.where(at < width, x, 0.0)
+            total += tl.where(at < width, a, 0.0) + tl.where(at + BLOCK < width, b, 0.0)
+            total += tl.where(at + 2 * BLOCK < width, c, 0.0) + tl.where(at + 3 * BLOCK < width, d, 0.0)
     most = tl.max(top, axis=0)
-    most = tl.where(most == -float("inf"), 0.0, most)
+    most = tl.where(most == lowest, 0.0, most)
     log_sum = most + tl.log(tl.sum(powers * tl.exp(top - most), axis=0))
     is_class = (wanted >= 0) & (wanted < width)
     own = tl.load(logits + wanted, counts & is_class, other=float("nan")).to(WIDE)
@@ -59,20 +72,29 @@ def rows_kernel(logits, target, scales, losses, width, stride, ignore_index, smo
         loss -= smoothing / width * tl.sum(total, axis=0)
     tl.store(losses + row, tl.where(counts, loss, 0.0))
     if DERIVES:
-        scale = tl.where(counts, tl.load(scales + row).to(WIDE), 0.0) if scales is not None else tl.where(counts, 1.0, 0.0).to(WIDE)
+        scale = tl.load(scales + row).to(WIDE) if scales is not None else 1.0
         for start in range(0, width, BLOCK):
             at = start + tl.arange(0, BLOCK)
-            x = _capped(tl.load(logits + at, at < width, other=0.0).to(WIDE), cap, CAPS)
+            x = _logits(logits, at, width, 0.0, cap, CAPS, WIDE)
             slope = tl.exp(x - log_sum) - tl.where(at == wanted, 1 - smoothing, 0.0) - smoothing / width
             if CAPS:
                 slope *= 1 - x / cap * (x / cap)
             tl.store(logits + at, tl.where(counts, slope * scale, 0.0).to(logits.dtype.element_ty), at < width)
 
 
+@tile.jit
+def scale_kernel(x, factor, count, BLOCK: tl.constexpr):
+    """Multiplies in place. Nothing is read for a factor of 1, which the host does not know."""
+    times = tl.load(factor)
+    if times != 1.0:
+        at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + at, (tl.load(x + at, at < count).to(times.dtype) * times).to(x.dtype.element_ty), at < count)
+
+
 _library = torch.library.Library("heddle", "FRAGMENT")
 _OPERANDS = "Tensor input, Tensor weight, Tensor target, Tensor? bias"
 _NUMBERS = "int ignore_index, float label_smoothing, float soft_cap, int budget"
-_library.define(f"linear_cross_entropy_sum({_OPERANDS}, {_NUMBERS}, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor)")
+_library.define(f"linear_cross_entropy_sum({_OPERANDS}, {_NUMBERS}, bool averages, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor)")
 _library.define(f"linear_cross_entropy({_OPERANDS}, {_NUMBERS}) -> Tensor")
 _library.define(f"linear_cross_entropy_backward(Tensor gradient, {_OPERANDS}, {_NUMBERS}, bool[] wanted) -> (Tensor, Tensor, Tensor)")
 SUM, BY_ROW, BACKWARD = (getattr(torch.ops.heddle, f"linear_cross_entropy{name}").default for name in ("_sum", "", "_backward"))
@@ -186,8 +208,14 @@ def _check_classes(target: torch.Tensor, ignore_index: int, width: int) -> None:
 
 
 def _sum(x: Any, weight: Any, target: Any, bias: Any, *rest: Any) -> Tuple[torch.Tensor, ...]:
-    losses, *made = _computed(x, weight, target, bias, None, rest[:-1], rest[-1])
-    return (losses.sum(), *made)
+    *numbers, averages, wanted = rest
+    if not averages:
+        losses, *made = _computed(x, weight, target, bias, None, numbers, wanted)
+        return (losses.sum(), *made)
+    count = (target != numbers[0]).sum()
+    share = 1 / count.clamp(min=1).to(_wide(x.dtype))
+    losses, *made = _computed(x, weight, target, bias, share.repeat(len(x)), numbers, wanted)
+    return (torch.where(count > 0, losses.sum() * share, torch.nan), *made)  # without rows NaN, its gradient 0, as in PyTorch
 
 
 def _by_row(x: Any, weight: Any, target: Any, bias: Any, *numbers: Any) -> torch.Tensor:
@@ -218,7 +246,13 @@ def _keep_sums(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _scaled(one: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     """Multiplies in place, except while a graph is traced, since its compiler plans the memory."""
-    return one.mul_(gradient) if type(one) is torch.Tensor else one * gradient
+    if type(one) is not torch.Tensor:
+        return one * gradient
+    if one.device.type == "cpu":
+        return one if gradient == 1 else one.mul_(gradient)
+    if one.numel() > 0:
+        scale_kernel[(-(-one.numel() // _SCALED),)](one, gradient, one.numel(), BLOCK=_SCALED, num_warps=8)
+    return one
 
 
 @once_differentiable
@@ -227,13 +261,13 @@ def _of_sum(ctx: Any, gradient: Optional[torch.Tensor], *_: Any) -> Tuple[Any, .
     (retain_graph) computes them again."""
     operands = ctx.saved_tensors
     if gradient is None:
-        return (None,) * 9
+        return (None,) * 10
     made, ctx.made = ctx.made, None
     if made is None:
         made = SUM(*operands, *ctx.rest)[1:]
     x, weight, bias = (_scaled(one, gradient).to(like.dtype) if is_wanted and like is not None else None
                        for one, like, is_wanted in zip(made, (operands[0], operands[1], operands[3]), ctx.rest[-1]))
-    return x, weight, None, bias, None, None, None, None, None
+    return x, weight, None, bias, None, None, None, None, None, None
 
 
 def _keep_operands(ctx: Any, inputs: Any, output: Any) -> None:
@@ -267,10 +301,11 @@ def linear_cross_entropy(x: torch.Tensor, weight: torch.Tensor, target: torch.Te
         return BY_ROW(rows, weight, classes, bias, *numbers).reshape(target.shape)
     learns = torch.is_grad_enabled()
     wanted = [learns and one is not None and one.requires_grad for one in (x, weight, bias)]
-    total = SUM(rows, weight, classes, bias, *numbers, wanted)[0]
-    if reduction == "sum":
+    averages = reduction == "mean" and x.dtype != torch.float16  # in which gradients of the mean's logits would round to 0
+    total = SUM(rows, weight, classes, bias, *numbers, averages, wanted)[0]
+    if reduction == "sum" or averages:
         return total
-    count = (classes != ignore_index).sum()  # without rows the mean is NaN and its gradient is 0, as in PyTorch
+    count = (classes != ignore_index).sum()
     return torch.where(count > 0, total / count.clamp(min=1), torch.nan)
 
 

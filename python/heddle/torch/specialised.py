@@ -3,7 +3,7 @@
 The same function is the operator's kernel, its shape function, and what torch.compile(backend="heddle") takes it apart into. Other
 backends keep the operator as one node.
 """
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -24,18 +24,20 @@ class Operator:
     """`function` gets the arguments of `schema`, "name(Tensor x, float eps) -> Tensor", and returns a tensor, or several of them.
 
     With `gradient` the first result has a gradient. gradient(of the result, *arguments, *results if there are several, wanted) returns
-    the gradients of those tensors among the arguments for which `wanted` has a True. Schemas have no defaults.
+    the gradients of those tensors among the arguments for which `wanted` has a True. Without `reads_result` it does not get the first
+    result, which is then not saved. Schemas have no defaults.
 
     A call from eager code on plain tensors goes to the kernels without PyTorch's dispatcher, which takes longer than a small kernel.
     """
 
-    def __init__(self, schema: str, function: Callable[..., Any], gradient: Optional[Callable[..., Any]] = None):
+    def __init__(self, schema: str, function: Callable[..., Any], gradient: Optional[Callable[..., Any]] = None, reads_result: bool = True):
         name, _, rest = schema.partition("(")
         arguments, _, results = rest.partition(") -> ")
         _library.define(schema)
         self.overload: Any = getattr(torch.ops.heddle, name).default
-        self._is_single = results == "Tensor"
-        self._gradient = None if gradient is None else _gradient_of(name, arguments, results, gradient)
+        self._is_single, self._first_kept = results == "Tensor", 0 if reads_result else 1
+        kept = [] if self._is_single else range(self._first_kept, results.count("Tensor"))
+        self._gradient = None if gradient is None else _gradient_of(name, arguments, kept, gradient)
         kinds = [str(one.type) for one in self.overload._schema.arguments]
         self._tensors = [i for i, kind in enumerate(kinds) if "Tensor" in kind]
         self._numbers = [i for i, kind in enumerate(kinds) if "Tensor" not in kind]
@@ -89,7 +91,7 @@ class Operator:
         if self._is_single:
             ctx.save_for_backward(*[inputs[i] for i in self._tensors])
         else:
-            ctx.save_for_backward(*[inputs[i] for i in self._tensors], *output)
+            ctx.save_for_backward(*[inputs[i] for i in self._tensors], *output[self._first_kept:])
             ctx.mark_non_differentiable(*output[1:])
             ctx.set_materialize_grads(False)  # of the others they would be zeros
         ctx.numbers = [inputs[i] for i in self._numbers]
@@ -112,8 +114,8 @@ def operators() -> Sequence[Operator]:
     return _operators
 
 
-def _gradient_of(name: str, arguments: str, results: str, function: Callable[..., Any]) -> Operator:
-    kept = "".join(f"Tensor result{i}, " for i in range(results.count("Tensor"))) if results != "Tensor" else ""
+def _gradient_of(name: str, arguments: str, results: Iterable[int], function: Callable[..., Any]) -> Operator:
+    kept = "".join(f"Tensor result{i}, " for i in results)
     return Operator(f"{name}_backward(Tensor gradient, {arguments}, {kept}bool[] wanted) -> Tensor[]", function)
 
 

@@ -441,8 +441,8 @@ class CudaMapper {
     }
     mapping_.threads = static_cast<int>(team > 32 ? team : kRowThreads);
     if (mapping_.serial) {
-      mapping_.min_blocks_per_sm = 2;
       const SerialRows rows = serial_rows(exprs_, mapping_, steps, vector, turns);
+      mapping_.min_blocks_per_sm = rows.blocks;
       if (exprs_.rows) mapping_.serial_end = {exprs_.domain.vars[1], exprs_.domain.extents[1], *exprs_.rows};
       team = rows.team;
       mapping_.threads = static_cast<int>(rows.threads);

@@ -36,6 +36,7 @@ RowWords row_words(const KernelExprs& exprs, const CudaMapping& mapping, int64_t
 constexpr int64_t kRegisters = 65536, kInFlight = 40 << 10;  // of an SM; bytes
 constexpr int64_t kMostThreads = 512, kMostColumns = 32;     // of a block; of a thread
 constexpr int kMostTurns = 4;
+constexpr int64_t kRowRegisters = 224;  // by the estimate; the compiler has 255 and needs some for addresses
 
 // Takes as many warps as have registers for a row, the rows loaded ahead, and the running results of the columns. If
 // short rows leave too few bytes in flight, a thread loads several rows ahead.
@@ -49,11 +50,10 @@ SerialRows rows_of_warps(const KernelExprs& exprs, const CudaMapping& mapping, i
   int64_t in_flight = 0;
   for (int turns = 1; turns <= kMostTurns && in_flight < kInFlight; turns *= 2) {
     const int64_t of_thread = words.kept + words.stored * turns;
-    const int64_t warps =
-        std::clamp<int64_t>(kRegisters / (32 * of_thread * mapping.min_blocks_per_sm) / 2 * 2, 2, most);
-    const int64_t bytes = mapping.min_blocks_per_sm * warps * turns * 32 * words.stored * 4;
+    const int64_t warps = std::clamp<int64_t>(kRegisters / (32 * of_thread * best.blocks) / 2 * 2, 2, most);
+    const int64_t bytes = best.blocks * warps * turns * 32 * words.stored * 4;
     const bool gains = static_cast<double>(bytes) >= kWorthwhile * static_cast<double>(in_flight);
-    if (turns > 1 && (!gains || rows < 2 * turns * warps * of_warp)) break;
+    if (turns > 1 && (!gains || of_thread > kRowRegisters || rows < 2 * turns * warps * of_warp)) break;
     best.threads = 32 * warps;
     best.turns = turns;
     in_flight = bytes;
@@ -67,8 +67,8 @@ SerialRows rows_of_columns(const KernelExprs& exprs, const CudaMapping& mapping,
   const int64_t each = ceil_div(steps, kMostThreads);
   found.team = found.threads = round_up(ceil_div(steps, each), 32);
   const RowWords words = row_words(exprs, mapping, each * vector);
-  const int64_t registers = kRegisters / (found.team * mapping.min_blocks_per_sm);
-  const auto in_flight = [&] { return mapping.min_blocks_per_sm * found.team * found.turns * words.stored * 4; };
+  const int64_t registers = kRegisters / (found.team * found.blocks);
+  const auto in_flight = [&] { return found.blocks * found.team * found.turns * words.stored * 4; };
   while (found.turns < kMostTurns && rows >= 4 * found.turns && in_flight() < kInFlight &&
          words.kept + 2 * found.turns * words.stored <= registers) {
     found.turns *= 2;
@@ -82,16 +82,20 @@ SerialRows rows_of_block(const KernelExprs& exprs, const CudaMapping& mapping, i
   constexpr double kOver = 1.15;  // of the registers, which are an estimate
   SerialRows found;
   double least = 0;
-  for (int64_t team = kMostThreads; team >= 64; team -= 32) {
-    const int64_t each = ceil_div(steps, team);
-    if (each * vector > kMostColumns || (each - 1) * team >= steps) continue;
-    const RowWords words = row_words(exprs, mapping, each * vector);
-    const auto wanted = static_cast<double>((words.kept + words.stored) * team * mapping.min_blocks_per_sm);
-    const double idle = static_cast<double>(each * team) / static_cast<double>(steps);
-    const double cost = std::max(wanted / kRegisters, kOver) * idle;
-    if (least != 0 && cost >= least) continue;
-    least = cost;
-    found.team = found.threads = team;
+  for (const int blocks : {2, 1}) {
+    if (least != 0 && least <= kOver) break;
+    for (int64_t team = kMostThreads; team >= 64; team -= 32) {
+      const int64_t each = ceil_div(steps, team);
+      if (each * vector > kMostColumns || (each - 1) * team >= steps) continue;
+      const RowWords words = row_words(exprs, mapping, each * vector);
+      const auto wanted = static_cast<double>((words.kept + words.stored) * team * blocks);
+      const double idle = static_cast<double>(each * team) / static_cast<double>(steps);
+      const double cost = std::max(wanted / kRegisters, kOver) * idle;
+      if (least != 0 && cost >= least) continue;
+      least = cost;
+      found.team = found.threads = team;
+      found.blocks = blocks;
+    }
   }
   found.fit = least != 0;
   return found;

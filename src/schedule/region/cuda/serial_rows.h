@@ -18,12 +18,13 @@ uint64_t streams_of_rows(const CudaMapping& mapping, int64_t columns);
 struct SerialRows {
   int64_t team = 32, threads = 64;  // of a team, of the block
   int turns = 1;
+  int blocks = 2;   // resident on an SM
   bool fit = true;  // the running results of a row's columns fit the registers of a team
 };
 
-// Chooses teams for rows of `steps` vectors of `vector` elements, so that an SM holds `mapping.min_blocks_per_sm`
-// blocks. A block has `rows` rows. A short row gets a warp or less, a long row the whole block. If there are no
-// reductions along rows, threads do not exchange values, and each has as few columns as possible.
+// Chooses teams for rows of `steps` vectors of `vector` elements. A block has `rows` rows. A short row gets a warp or
+// less, a long row the whole block. If there are no reductions along rows, threads do not exchange values, and each has
+// as few columns as possible. An SM holds two blocks, or one where a row needs the registers of both.
 SerialRows serial_rows(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector,
                        int64_t rows);
 

@@ -69,6 +69,17 @@ bool streams(const WgmmaProblem& p, const C& c, bool is_a, int64_t most, double 
   return readers <= most && bytes > large;
 }
 
+// Bytes that stream-K reads from memory more than once. Its blocks are at different positions along k, so they share a
+// piece of an operand only while the L2 holds it.
+double reread_bytes(const WgmmaProblem& p, const WgmmaConfig& c, double k_tiles, const CudaTarget& target) {
+  constexpr double kMissed = 0.65;  // of the reads, where the L2 holds next to nothing; fitted
+  const auto element = static_cast<double>(size_of(p.in));
+  const double operands = static_cast<double>(p.m * p.batches_of(p.step_a) + p.n * p.batches_of(p.step_b)) *
+                          static_cast<double>(p.k) * element;
+  const double missing = std::max(0.0, 1 - static_cast<double>(target.l2_bytes) / std::max(operands, 1.0));
+  return kMissed * missing * k_tiles * (c.tile_m + c.tile_n) * tile::kGemmRowBytes;
+}
+
 bool begins_aligned(DType type, int64_t offset) {
   return offset * static_cast<int64_t>(size_of(type)) % 16 == 0;
 }
@@ -185,9 +196,10 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
     const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / w.l2_per_cycle + w.hand_on_cycles);
     const double cycles =
         each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
+    const double bytes = p.bytes() + reread_bytes(p, c, static_cast<double>(units * k_tiles), target);
     return repack_us(p, model) + w.first_load_us + w.stream_us +
            overlapped_us(
-               {at_the_clock_of_load(cycles / (model.chip.clock_ghz * 1e3), p, target), p.bytes() / w.memory_per_us});
+               {at_the_clock_of_load(cycles / (model.chip.clock_ghz * 1e3), p, target), bytes / w.memory_per_us});
   }
   // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
   // cooperative one does not.

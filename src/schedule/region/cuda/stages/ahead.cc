@@ -33,7 +33,7 @@ int64_t serial_registers(const CudaDrafts& k) {
   constexpr int64_t kRegisters = 65536, kOfThread = 255, kFewOperands = 8, kOfOperand = 3;
   const int64_t blocks = std::max(k.mapping.min_blocks_per_sm, 1);
   const auto operands = static_cast<int64_t>(k.exprs.inputs.size() + k.exprs.roots.size());
-  return std::min<int64_t>(kRegisters / (k.mapping.threads * blocks), kOfThread) - kSerialReserve -
+  return std::min<int64_t>(kRegisters / (k.mapping.threads * blocks), kOfThread) - kSerialReserve - 16 -
          kOfOperand * std::max<int64_t>(operands - kFewOperands, 0);
 }
 
