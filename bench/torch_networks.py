@@ -25,7 +25,7 @@ from heddle.torch.verification import _results, _widened
 
 TORCHVISION = {
     "alexnet": 64, "vgg11_bn": 32, "resnet18": 32, "resnext50_32x4d": 32, "densenet121": 32, "mobilenet_v2": 96, "mobilenet_v3_small": 32,
-    "shufflenet_v2_x0_5": 96, "squeezenet1_1": 64, "efficientnet_b0": 96, "regnet_y_400mf": 32, "mnasnet0_5": 32, "googlenet": 64,
+    "shufflenet_v2_x0_5": 96, "squeezenet1_1": 64, "efficientnet_b0": 96, "regnet_y_400mf": 32, "mnasnet0_5": 96, "googlenet": 64,
     "convnext_tiny": 32, "swin_t": 32, "swin_v2_t": 32}
 TIMM = {
     "resnetv2_50": 32, "seresnet18": 32, "ecaresnet26t": 32, "resnest14d": 32, "res2net50_26w_4s": 32, "dla34": 32, "hrnet_w18_small": 32,
@@ -75,7 +75,7 @@ def made(library: str, name: str):
 
 def without_dropout(module: torch.nn.Module, training: bool) -> torch.nn.Module:
     for one in module.modules():
-        if isinstance(one, torch.nn.modules.dropout._DropoutNd):
+        if isinstance(one, torch.nn.modules.dropout._DropoutNd) or type(one).__name__ == "StochasticDepth":  # of torchvision
             one.p = 0.0
         for name in ("drop_prob", "attention_dropout", "dropout_p", "activation_dropout", "dropout"):
             if isinstance(getattr(one, name, None), float):

@@ -100,4 +100,11 @@ __device__ inline void store_words(void* p, const uint32_t (&words)[N]) {
   }
 }
 
+// Hides from the compiler where the words come from, and takes no instruction.
+template <int N>
+__device__ inline void launder(uint32_t (&words)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(words[i]));
+}
+
 }  // namespace heddle::tile::sm80

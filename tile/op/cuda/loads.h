@@ -19,6 +19,19 @@ TILE_INLINE vec<compute_t<T>, W> decoded(const stored<T, W>& raw) {
   return r;
 }
 
+// Makes the compiler decode the elements again where they are read next. It would keep the decoded ones, in twice as
+// many registers.
+template <typename T, int W>
+TILE_INLINE void forget_decoded(stored<T, W>& raw) {
+  if constexpr (W * sizeof(T) % 4 == 0) {
+    struct Words {
+      uint32_t word[W * sizeof(T) / 4];
+    } words = __builtin_bit_cast(Words, raw);
+    sm80::launder(words.word);
+    raw = __builtin_bit_cast(stored<T, W>, words);
+  }
+}
+
 namespace detail {
 
 struct alignas(16) sixteen {

@@ -34,6 +34,14 @@ void declare_cached(SweepContext& c, const std::vector<CudaStage>& stages) {
       const bool is_bool = k.dtype == DType::kBool;
       const std::string at = count > 1 && (!k.shared || is_bool) ? name + "[k]" : name;
       c.emitter.names().locals[k.local] = {at, k.dtype, width > 1, is_bool ? 1 : 0};
+      if (k.stored) {
+        const std::string& buffer = c.emitter.names().buffers[k.buffer];
+        c.out.line("decltype(tile::load_stored<{}, 1>({})) {}{};", width, buffer, name,
+                   count > 1 ? fmt::format("[{}]", count) : "");
+        c.stored_texts[k.local] = at;
+        c.emitter.names().locals[k.local].text = fmt::format("tile::decoded({})", at);
+        continue;
+      }
       if (k.shared && !is_bool) continue;
       variables.emplace_back(is_bool ? fmt::format("tile::mask<1, {}>", width)
                                      : fmt::format("tile::vec<{}, {}>", computed_type(k.dtype), width),
@@ -48,11 +56,13 @@ void declare_ahead(SweepContext& c) {
     const int width = stage.layout.vector;
     const int64_t each = c.steps(stage.layout);
     for (const CachedValue& k : stage.cached) {
-      const std::string& buffer = c.emitter.names().buffers[c.body.pool[k.value].id];
-      c.out.line("decltype(tile::load_stored<{}, {}>({})) n{}[{}];", width, 1, buffer, k.local, each * c.body.turns);
+      const std::string& buffer = c.emitter.names().buffers[k.buffer];
+      c.out.line("decltype(tile::load_stored<{}, 1>({})) n{}[{}];", width, buffer, k.local, each * c.body.turns);
       const std::string step = stage.layout.loops.empty() ? "0" : "k";
       const std::string at = c.body.turns > 1 ? sum(product("turn", each), step) : step;
-      c.emitter.names().locals[k.local] = {fmt::format("tile::decoded(n{}[{}])", k.local, at), k.dtype, width > 1};
+      const std::string own = fmt::format("n{}[{}]", k.local, at);
+      c.stored_texts[k.local] = own;
+      c.emitter.names().locals[k.local] = {fmt::format("tile::decoded({})", own), k.dtype, width > 1};
     }
   }
 }
@@ -76,7 +86,16 @@ void load_cached(SweepContext& c, const CudaStage& stage) {
       return true;
     });
   }
+  const auto forget = [&](const CudaStage& from) {
+    for (const CachedValue& k : from.cached) {
+      if (k.stored && size_of(k.dtype) < 4 && used.count(k.local) != 0) {
+        c.out.line("tile::forget_decoded({});", c.stored_texts.at(k.local));
+      }
+    }
+  };
+  for (const CudaStage& from : c.body.before) forget(from);
   for (const CudaStage& from : c.body.stages) {
+    if (&from != &stage) forget(from);
     for (const CachedValue& k : from.cached) {
       if (!k.shared || used.count(k.local) == 0) continue;
       c.out.line("const auto h{0} = tile::load<{1}, {1}>({2});", k.local, stage.layout.vector, place_of(c, stage, k));
@@ -87,12 +106,19 @@ void load_cached(SweepContext& c, const CudaStage& stage) {
 void write_cached(SweepContext& c, const CudaStage& stage, bool made) {
   const ThreadLayout& s = stage.layout;
   for (const CachedValue& k : stage.cached) {
-    if (k.stored) {
+    if (k.ahead) {
       const std::string at = c.body.turns > 1 ? fmt::format("turn * {} + k", c.steps(s)) : "k";
       c.out.line("n{}[{}] = {};", k.local, at, c.emitter.stored(k.value));
       continue;
     }
     if (made) break;
+    if (k.stored) {
+      const schedule::Expr& e = c.body.pool[k.value];
+      const bool is_loaded = e.kind == schedule::Expr::Kind::kLocal;  // ahead
+      c.out.line("{} = {};", c.stored_texts.at(k.local),
+                 is_loaded ? c.stored_texts.at(e.id) : c.emitter.stored(k.value));
+      continue;
+    }
     if (k.shared) {
       c.out.line("tile::store<{}>({}, {});", s.vector, place_of(c, stage, k), c.emitter.vector(k.value));
     } else if (k.dtype == DType::kBool) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -17,8 +18,9 @@ struct SweepContext {
   Writer& out;
   ScalarEmitter emitter;
   const schedule::SharedMemory memory;
-  uint64_t bound = 0;          // set of variables that are bound outside the sweeps
-  bool has_live = false;       // some teams of a warp have no iteration left: they compute but do not store
+  uint64_t bound = 0;     // set of variables that are bound outside the sweeps
+  bool has_live = false;  // some teams of a warp have no iteration left: they compute but do not store
+  std::map<uint32_t, std::string> stored_texts;  // of kept loads in the type of the memory, by Expr::id of the kLocal
   bool columns_dirty = false;  // a reduction of a block's columns used shared memory since the last barrier
 
   std::string index_type() const { return body.wide_index ? "int64_t" : "int"; }

@@ -36,20 +36,21 @@ RowWords row_words(const KernelExprs& exprs, const CudaMapping& mapping, int64_t
 constexpr int64_t kRegisters = 65536, kInFlight = 40 << 10;  // of an SM; bytes
 constexpr int64_t kMostThreads = 512, kMostColumns = 32;     // of a block; of a thread
 constexpr int kMostTurns = 4;
-constexpr int64_t kRowRegisters = 224;  // by the estimate; the compiler has 255 and needs some for addresses
+constexpr int64_t kRowRegisters = 200;  // by the estimate; the compiler has 255 and needs some for addresses
 
 // Takes as many warps as have registers for a row, the rows loaded ahead, and the running results of the columns. If
 // short rows leave too few bytes in flight, a thread loads several rows ahead.
 SerialRows rows_of_warps(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector,
                          int64_t rows) {
   constexpr double kWorthwhile = 1.5;  // the gain in bytes in flight that is worth more registers
+  constexpr int64_t kOfTurn = 8;       // registers, for addresses
   const RowWords words = row_words(exprs, mapping, ceil_div(steps, 32) * vector);
   SerialRows best;
   best.team = exprs.rows ? 32 : team_of_short_row(steps, rows);
   const int64_t of_warp = 32 / best.team, most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostThreads / 32);
   int64_t in_flight = 0;
   for (int turns = 1; turns <= kMostTurns && in_flight < kInFlight; turns *= 2) {
-    const int64_t of_thread = words.kept + words.stored * turns;
+    const int64_t of_thread = words.kept + words.stored * turns + kOfTurn * (turns - 1);
     const int64_t warps = std::clamp<int64_t>(kRegisters / (32 * of_thread * best.blocks) / 2 * 2, 2, most);
     const int64_t bytes = best.blocks * warps * turns * 32 * words.stored * 4;
     const bool gains = static_cast<double>(bytes) >= kWorthwhile * static_cast<double>(in_flight);

@@ -70,7 +70,9 @@ struct CachedValue {
   DType dtype;
   bool shared = false;  // in a shared-memory buffer, not in registers
   bool stored = false;  // a load kept in registers, in the type of the memory
-  uint32_t buffer = 0;  // if shared: the id of the buffer, which has a slot for each step of each thread
+  bool ahead = false;   // of CudaStitchDesc::ahead: one copy for each turn
+  uint32_t buffer = 0;  // if shared: the id of the buffer, which has a slot for each step of each thread; if stored: of
+                        // the operand
 };
 
 // One pass over points.

@@ -28,15 +28,6 @@ bool has_cut_step(const CudaDrafts& k, const ThreadLayout& layout) {
   return !layout.by_columns && full > 0 && full < k.desc->inner_steps(layout);
 }
 
-// The registers in which a thread can keep values in a serial loop. With many operands, their addresses take some.
-int64_t serial_registers(const CudaDrafts& k) {
-  constexpr int64_t kRegisters = 65536, kOfThread = 255, kFewOperands = 8, kOfOperand = 3;
-  const int64_t blocks = std::max(k.mapping.min_blocks_per_sm, 1);
-  const auto operands = static_cast<int64_t>(k.exprs.inputs.size() + k.exprs.roots.size());
-  return std::min<int64_t>(kRegisters / (k.mapping.threads * blocks), kOfThread) - kSerialReserve - 16 -
-         kOfOperand * std::max<int64_t>(operands - kFewOperands, 0);
-}
-
 // Loads ahead what the first sweep of a row reads once, such as the row's statistics.
 void load_next_of_row(CudaDrafts& k, CudaDraft& first) {
   constexpr size_t kMost = 4;
@@ -45,10 +36,9 @@ void load_next_of_row(CudaDrafts& k, CudaDraft& first) {
     const uint64_t vars = k.pool.vars(e);
     const bool of_row = (vars & bit(*k.mapping.serial)) != 0 && k.inner(vars) == 0;
     if (!of_row || k.pool[e].dtype == DType::kBool || once.cached.size() == kMost) continue;
-    if (most_words(k) + k.mapping.turns > serial_registers(k)) continue;
     for (int64_t& w : k.words) w += k.mapping.turns;
-    CachedValue keep = k.new_keep(e);
-    keep.stored = true;
+    CachedValue keep = k.keep_stored(e);
+    keep.ahead = true;
     once.cached.push_back(keep);
     k.replace(first, {{e, k.kept_value(once.layout, keep)}});
   }
@@ -66,7 +56,7 @@ void load_rest_of_row(CudaDrafts& k) {
     for (ExprId e : k.plain_loads(draft, draft.loops)) {
       const int64_t cost = k.steps_of(layout) * layout.vector * size_in_words(k.pool[e].dtype);
       const bool of_row = (k.pool.vars(e) & bit(*k.mapping.serial)) != 0;
-      if (!of_row || k.pool[e].dtype == DType::kBool || most_words(k) + cost + kNext > serial_registers(k)) continue;
+      if (!of_row || k.pool[e].dtype == DType::kBool || most_words(k) + cost + kNext > k.serial_registers()) continue;
       for (int64_t& w : k.words) w += cost;
       const CachedValue keep = k.new_keep(e);
       k.drafts[0].cached.push_back(keep);
@@ -111,7 +101,7 @@ void load_ahead(CudaDrafts& k) {
 }
 
 void load_next(CudaDrafts& k) {
-  constexpr int64_t kWords = 48, kOfRows = 64;  // registers for what the next turn reads; in a serial loop
+  constexpr int64_t kWords = 48;  // registers for what the next turn reads
   const bool turns = k.mapping.turns > 1 || k.mapping.serial;
   if (k.mapping.transposed || (!turns && k.mapping.cta_group > 1)) return;
   const auto found = std::find_if(k.drafts.begin(), k.drafts.end(),
@@ -121,7 +111,7 @@ void load_next(CudaDrafts& k) {
   const ThreadLayout& layout = first.layout;
   if (first.scan || first.loops == 0 || k.steps_of(layout) > kMostSteps || layout.loops.empty()) return;
   if (!turns && !has_cut_step(k, layout)) return;
-  int64_t budget = k.mapping.serial ? kOfRows : kWords;
+  int64_t budget = k.mapping.serial ? kWordsOfNextRows : kWords;
   for (ExprId e : k.plain_loads(first, turns ? first.loops : first.loops & ~outer_loops(layout))) {
     const Expr& load = k.pool[e];
     const bool varies = k.mapping.serial ? (k.pool.vars(e) & bit(*k.mapping.serial)) != 0 : k.is_streamed(e);
@@ -131,8 +121,8 @@ void load_next(CudaDrafts& k) {
     budget -= words;
     for (int64_t& w : k.words) w += words;
     if (k.ahead.empty()) k.ahead.push_back(draft_like(first.loops, layout));
-    CachedValue keep = k.new_keep(e);
-    keep.stored = true;
+    CachedValue keep = k.keep_stored(e);
+    keep.ahead = true;
     k.ahead.back().cached.push_back(keep);
     k.replace(first, {{e, k.kept_value(layout, keep)}});
   }
@@ -145,9 +135,9 @@ void load_before(CudaDrafts& k) {
     const ThreadLayout layout = draft.layout;
     if (draft.scan || draft.loops == 0 || k.steps_of(layout) > kMostSteps) continue;
     for (ExprId e : k.plain_loads(draft, draft.loops)) {
-      const int64_t words = k.steps_of(layout) * layout.vector * size_in_words(k.pool[e].dtype);
+      const int64_t words = words_of_stored(k.steps_of(layout) * layout.vector, k.pool[e].dtype);
       if ((k.pool.vars(e) & bit(*k.mapping.serial)) != 0 || k.pool[e].dtype == DType::kBool) continue;
-      if (most_words(k) + words > serial_registers(k)) {
+      if (most_words(k) + words > k.serial_registers()) {
         k.desc->l1_resident.insert(k.pool[e].id);
         continue;
       }
@@ -155,7 +145,7 @@ void load_before(CudaDrafts& k) {
       auto sweep =
           std::find_if(k.before.begin(), k.before.end(), [&](const CudaDraft& d) { return d.layout == layout; });
       if (sweep == k.before.end()) sweep = k.before.insert(sweep, draft_like(draft.loops, layout));
-      sweep->cached.push_back(k.new_keep(e));
+      sweep->cached.push_back(k.keep_stored(e));
       k.read_kept(0, layout, sweep->cached.back());
     }
   }

@@ -94,6 +94,22 @@ void CudaDrafts::read_kept(size_t begin, const ThreadLayout& layout, const Cache
   }
 }
 
+int64_t CudaDrafts::serial_registers() const {
+  constexpr int64_t kRegisters = 65536, kOfThread = 255, kFewOperands = 8;
+  constexpr int64_t kOfVectors = 8, kOfOperand = 3;  // what the compiler takes beside the reserve, for addresses, too
+  const int64_t blocks = std::max(mapping.min_blocks_per_sm, 1);
+  const auto operands = static_cast<int64_t>(exprs.inputs.size() + exprs.roots.size());
+  return std::min<int64_t>(kRegisters / (mapping.threads * blocks), kOfThread) - kSerialReserve - kOfVectors -
+         kOfOperand * std::max<int64_t>(operands - kFewOperands, 0);
+}
+
+CachedValue CudaDrafts::keep_stored(ExprId load) {
+  CachedValue keep = new_keep(load);
+  keep.stored = true;
+  keep.buffer = pool[load].id;
+  return keep;
+}
+
 int64_t CudaDrafts::kept_bytes(DType stored, const ThreadLayout& layout) const {
   const int64_t lanes = std::min(layout.active, mapping.threads);
   return steps_of(layout) * layout.vector * lanes * static_cast<int64_t>(size_of(stored));

@@ -32,6 +32,8 @@ struct CudaDrafts : RegionDrafts {
   uint32_t next_local;
 
   bool is_carried(const ReductionSite& i) const;
+  // The registers in which a thread can keep values in a serial loop.
+  int64_t serial_registers() const;
   int64_t steps_of(const ThreadLayout& s) const { return desc->outer_steps(s) * desc->inner_steps(s); }
   // These functions give the effects of `bytes_of_team` more bytes of shared memory for each thread group.
   // shared_with() returns the resulting bytes of shared memory per block. fits_shared() is true if a block can have
@@ -52,7 +54,9 @@ struct CudaDrafts : RegionDrafts {
   // new_keep() describes a copy of the value of `e` that each thread keeps for its own points of a sweep. read_kept()
   // makes sweeps read this copy instead of computing the value: all sweeps with the given layout, from draft `begin`
   // on.
+  // keep_stored() describes one of a load in the type of the memory, which takes fewer registers for narrow types.
   CachedValue new_keep(ExprId e) { return {e, next_local++, pool[e].dtype}; }
+  CachedValue keep_stored(ExprId load);
   ExprId kept_value(const ThreadLayout& layout, const CachedValue& keep);
   void read_kept(size_t begin, const ThreadLayout& layout, const CachedValue& keep);
   // Returns the bytes of shared memory in which the threads of a block keep a value, each thread for its own points.
@@ -70,7 +74,8 @@ uint64_t outer_loops(const ThreadLayout& s);
 int64_t size_in_words(DType dtype);
 int64_t words_of_stored(int64_t elements, DType dtype);
 
-inline constexpr int64_t kMostSteps = 16;  // steps of one thread, which are fully unrolled
+inline constexpr int64_t kWordsOfNextRows = 64;  // registers for what the next turns of a serial loop read
+inline constexpr int64_t kMostSteps = 16;        // steps of one thread, which are fully unrolled
 inline constexpr int kWarp = 32;
 
 }  // namespace heddle::schedule

@@ -44,8 +44,24 @@ size_t last_use(const CudaDrafts& k, size_t first, ExprId e) {
   return last;
 }
 
+// The registers that the rows loaded next will take.
+int64_t words_of_next_rows(const CudaDrafts& k) {
+  const CudaDraft& first = k.drafts[0];
+  int64_t words = 0;
+  for (ExprId e : k.plain_loads(first, first.loops)) {
+    if ((k.pool.vars(e) & bit(*k.mapping.serial)) == 0) continue;
+    words += words_of_stored(k.steps_of(first.layout) * first.layout.vector, k.pool[e].dtype) * k.mapping.turns;
+  }
+  return std::min(words, kWordsOfNextRows);
+}
+
 bool fit_registers(const CudaDrafts& k, size_t first, size_t last, int64_t words) {
-  const int64_t most = k.mapping.threads <= 256 ? 96 : 64;
+  int64_t most = k.mapping.threads <= 256 ? 96 : 64;
+  // Where a block has a row, a thread has few vectors, whose sweeps take less than the reserve.
+  if (k.mapping.serial) {
+    const int64_t spare = k.mapping.team > kWarp && k.drafts[first].layout.vector > 1 ? 12 : 0;
+    most = std::min(most, k.serial_registers() + spare - words_of_next_rows(k));
+  }
   return std::all_of(k.words.begin() + static_cast<ptrdiff_t>(first), k.words.begin() + static_cast<ptrdiff_t>(last),
                      [&](int64_t taken) { return taken + words <= most; });
 }

@@ -31,4 +31,7 @@ inline void store_words(void* p, const uint32_t (&words)[N]) {
   *static_cast<Words*>(p) = __builtin_bit_cast(Words, words);
 }
 
+template <int N>
+inline void launder(uint32_t (&)[N]) {}
+
 }  // namespace heddle::tile::sm80
