@@ -29,13 +29,11 @@ struct OrtOpAttr;
 struct OrtRunOptions;
 struct OrtSessionOptions;
 struct OrtStatus;
+struct OrtSyncStream;
 struct OrtTensorTypeAndShapeInfo;
 struct OrtTypeInfo;
 struct OrtValue;
 struct OrtValueInfo;
-struct OrtAllocator;
-struct OrtDataTransferImpl;
-struct OrtSyncStreamImpl;
 
 enum class StatusCode : int {
   kFail = 1,
@@ -48,6 +46,7 @@ enum class StatusCode : int {
 };
 enum class Severity : int { kVerbose, kInfo, kWarning, kError };
 enum class HardwareType : int { kCpu, kGpu, kNpu };
+enum class MemoryType : int { kCpu, kGpu };
 enum class ValueKind : int { kUnknown, kTensor };
 enum class Compatibility : int { kNotApplicable, kOptimal, kPreferRecompilation, kUnsupported };
 enum class AttributeType : int {
@@ -104,7 +103,9 @@ inline constexpr Entry<OrtStatus*(const OrtKernelContext*, size_t, const OrtValu
 inline constexpr Entry<OrtStatus*(OrtKernelContext*, size_t, const int64_t*, size_t, OrtValue**)>
     kKernelContextGetOutput{91};
 inline constexpr Entry<void(OrtStatus*)> kReleaseStatus{93};
+inline constexpr Entry<void(OrtMemoryInfo*)> kReleaseMemoryInfo{94};
 inline constexpr Entry<void(OrtValue*)> kReleaseValue{96};
+inline constexpr Entry<OrtStatus*(const OrtKernelContext*, void**)> kKernelContextGetGpuComputeStream{193};
 inline constexpr Entry<OrtStatus*(const char*, const void*, int, AttributeType, OrtOpAttr**)> kCreateOpAttr{211};
 inline constexpr Entry<void(OrtOpAttr*)> kReleaseOpAttr{212};
 inline constexpr Entry<OrtStatus*(const OrtLogger*, Severity, const char*, const char*, int, const char*)> kLogMessage{
@@ -115,12 +116,16 @@ inline constexpr Entry<OrtStatus*(const OrtValueInfo*, const OrtTypeInfo**)> kGe
 inline constexpr Entry<const void*()> kGetModelEditorApi{291};
 inline constexpr Entry<void(OrtKeyValuePairs**)> kCreateKeyValuePairs{295};
 inline constexpr Entry<void(OrtKeyValuePairs*, const char*, const char*)> kAddKeyValuePair{296};
+inline constexpr Entry<const char*(const OrtKeyValuePairs*, const char*)> kGetKeyValue{297};
 inline constexpr Entry<void(const OrtKeyValuePairs*, const char* const**, const char* const**, size_t*)>
     kGetKeyValuePairs{298};
 inline constexpr Entry<void(OrtKeyValuePairs*)> kReleaseKeyValuePairs{300};
 inline constexpr Entry<HardwareType(const OrtHardwareDevice*)> kHardwareDeviceType{307};
+inline constexpr Entry<uint32_t(const OrtHardwareDevice*)> kHardwareDeviceVendorId{308};
 inline constexpr Entry<const void*()> kGetEpApi{317};
 inline constexpr Entry<OrtStatus*(const OrtValue*, size_t*)> kGetTensorSizeInBytes{318};
+inline constexpr Entry<OrtStatus*(const char*, MemoryType, uint32_t, int32_t, int, size_t, int, OrtMemoryInfo**)>
+    kCreateMemoryInfo{320};
 inline constexpr Entry<OrtStatus*(const OrtValueInfo*, const OrtValue**)> kValueInfoGetInitializerValue{326};
 inline constexpr Entry<OrtStatus*(const OrtValueInfo*, bool*)> kValueInfoIsGraphOutput{330};
 inline constexpr Entry<OrtStatus*(const OrtValueInfo*, bool*)> kValueInfoIsConstantInitializer{331};
@@ -170,16 +175,66 @@ struct OrtNodeFusionOptions {
 
 // OrtEpApi.
 struct OrtEpFactory;
+struct OrtSyncStreamImpl;
 namespace ep_api {
 inline constexpr Entry<OrtStatus*(OrtEpFactory*, const OrtHardwareDevice*, const OrtKeyValuePairs*,
                                   const OrtKeyValuePairs*, OrtEpDevice**)>
     kCreateEpDevice{0};
 inline constexpr Entry<OrtStatus*(OrtEpGraphSupportInfo*, const OrtNode* const*, size_t, const OrtNodeFusionOptions*)>
     kAddNodesToFuse{2};
-inline constexpr Entry<const char*(const OrtNodeComputeContext*)> kNodeName{4};
+inline constexpr Entry<OrtStatus*(OrtEpDevice*, const OrtMemoryInfo*)> kAddAllocatorInfo{5};
+inline constexpr Entry<const OrtMemoryDevice*(const OrtMemoryInfo*)> kMemoryInfoGetMemoryDevice{6};
+inline constexpr Entry<const OrtMemoryDevice*(const OrtValue*)> kValueGetMemoryDevice{7};
+inline constexpr Entry<MemoryType(const OrtMemoryDevice*)> kMemoryDeviceGetDeviceType{9};
+inline constexpr Entry<uint32_t(const OrtMemoryDevice*)> kMemoryDeviceGetVendorId{11};
+inline constexpr Entry<uint32_t(const OrtMemoryDevice*)> kMemoryDeviceGetDeviceId{12};
+inline constexpr Entry<const OrtSyncStreamImpl*(const OrtSyncStream*)> kSyncStreamGetImpl{13};
+inline constexpr Entry<OrtStatus*(HardwareType, uint32_t, uint32_t, const char*, const OrtKeyValuePairs*,
+                                  OrtHardwareDevice**)>
+    kCreateHardwareDevice{16};
+inline constexpr Entry<void(OrtHardwareDevice*)> kReleaseHardwareDevice{17};
 }  // namespace ep_api
 
-// A fused node of a session. The plug-in implements it.
+// Device memory. The plug-in implements it, as it does the following tables; functions that are null are optional.
+struct OrtAllocator {
+  uint32_t version = kAbiVersion;
+  void* (*alloc)(OrtAllocator*, size_t bytes) = nullptr;
+  void (*free)(OrtAllocator*, void* data) = nullptr;
+  const OrtMemoryInfo* (*info)(const OrtAllocator*) = nullptr;
+  void* (*reserve)(OrtAllocator*, size_t bytes) = nullptr;
+  OrtStatus* (*get_stats)(const OrtAllocator*, OrtKeyValuePairs**) = nullptr;
+  void* (*alloc_on_stream)(OrtAllocator*, size_t bytes, OrtSyncStream*) = nullptr;
+};
+
+// Copies between devices.
+struct OrtDataTransferImpl {
+  uint32_t version = kAbiVersion;
+  void (*release)(OrtDataTransferImpl*) = nullptr;
+  bool (*can_copy)(const OrtDataTransferImpl*, const OrtMemoryDevice* from, const OrtMemoryDevice* to) = nullptr;
+  OrtStatus* (*copy_tensors)(OrtDataTransferImpl*, const OrtValue** from, OrtValue** to, OrtSyncStream** streams,
+                             size_t count) = nullptr;
+};
+
+// An event on a stream.
+struct OrtSyncNotificationImpl {
+  uint32_t version = kAbiVersion;
+  void (*release)(OrtSyncNotificationImpl*) = nullptr;
+  OrtStatus* (*activate)(OrtSyncNotificationImpl*) = nullptr;
+  OrtStatus* (*wait_on_device)(OrtSyncNotificationImpl*, OrtSyncStream* consumer) = nullptr;
+  OrtStatus* (*wait_on_host)(OrtSyncNotificationImpl*) = nullptr;
+};
+
+// A stream of a session's run.
+struct OrtSyncStreamImpl {
+  uint32_t version = kAbiVersion;
+  void (*release)(OrtSyncStreamImpl*) = nullptr;
+  void* (*get_handle)(OrtSyncStreamImpl*) = nullptr;
+  OrtStatus* (*create_notification)(OrtSyncStreamImpl*, OrtSyncNotificationImpl**) = nullptr;
+  OrtStatus* (*flush)(OrtSyncStreamImpl*) = nullptr;
+  OrtStatus* (*on_session_run_end)(OrtSyncStreamImpl*) = nullptr;
+};
+
+// A fused node of a session.
 struct OrtNodeComputeInfo {
   uint32_t version = kAbiVersion;
   OrtStatus* (*create_state)(OrtNodeComputeInfo*, OrtNodeComputeContext*, void** state) = nullptr;
@@ -187,7 +242,7 @@ struct OrtNodeComputeInfo {
   void (*release_state)(OrtNodeComputeInfo*, void* state) = nullptr;
 };
 
-// The provider of one session. The plug-in implements it; functions that are null are optional.
+// The provider of one session.
 struct OrtEp {
   uint32_t version = kAbiVersion;
   const char* (*get_name)(const OrtEp*) = nullptr;
@@ -207,7 +262,7 @@ struct OrtEp {
   OrtStatus* (*is_concurrent_run_supported)(OrtEp*, bool*) = nullptr;
 };
 
-// The provider as registered in a process. The plug-in implements it; functions that are null are optional.
+// The provider as registered in a process.
 struct OrtEpFactory {
   uint32_t version = kAbiVersion;
   const char* (*get_name)(const OrtEpFactory*) = nullptr;

@@ -6,6 +6,7 @@
 
 #include "base/thread/thread_pool.h"
 #include "driver/api/model_impl.h"
+#include "ort/gpu.h"
 #include "ort/model_writer.h"
 #include "ort/options.h"
 
@@ -20,6 +21,7 @@ class FusedNode : public OrtNodeComputeInfo {
     std::string model;                         // of the session, for messages
     std::vector<std::string> inputs, outputs;  // the names of the node's, in their order
     std::shared_ptr<ThreadPool> pool;          // of the session
+    Gpu* gpu = nullptr;                        // of the session; null: the CPU
   };
 
   // Compiles a model or loads a plan file. `file`: keeps the file at `path`, which other shapes need again.
@@ -34,7 +36,16 @@ class FusedNode : public OrtNodeComputeInfo {
   static OrtStatus* compute_node(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
   static void release_state(OrtNodeComputeInfo*, void*) {}
 
+  // A tensor of the session.
+  struct Operand {
+    const void* data;
+    Shape shape;
+  };
+
   void run(OrtKernelContext* context) const;
+  void run_on_gpu(OrtKernelContext* context) const;
+  Operand input(OrtKernelContext* context, size_t port) const;
+  void* output(OrtKernelContext* context, size_t port, const Shape& shape) const;
   std::vector<size_t> places_of(const std::vector<PortInfo>& ports, const std::vector<std::string>& names) const;
   [[noreturn]] void rethrow(const Error& error) const;
 

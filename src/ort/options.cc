@@ -104,8 +104,10 @@ void take_session_option(Options& options, const std::string& key, const std::st
 
 }  // namespace
 
-Options parse_options(const std::map<std::string, std::string>& entries) {
+Options parse_options(const std::map<std::string, std::string>& entries, const std::string& target) {
   Options options;
+  options.compile.target = target;
+  options.compile.callers_memory = target != "cpu";
   const std::string own = prefix();
   for (const auto& [key, value] : entries) {
     if (!key.starts_with(own)) {
@@ -125,7 +127,7 @@ Options parse_options(const std::map<std::string, std::string>& entries) {
   return options;
 }
 
-Options read_options(const Runtime& runtime, const OrtSessionOptions* session) {
+Options read_options(const Runtime& runtime, const OrtSessionOptions* session, const std::string& target) {
   auto* const pairs = runtime.get<OrtKeyValuePairs*>(api::kGetSessionOptionsConfigEntries, session);
   const std::shared_ptr<OrtKeyValuePairs> owner(
       pairs, [&](OrtKeyValuePairs* p) { runtime.api()(api::kReleaseKeyValuePairs, p); });
@@ -135,7 +137,7 @@ Options read_options(const Runtime& runtime, const OrtSessionOptions* session) {
   runtime.api()(api::kGetKeyValuePairs, pairs, &keys, &values, &count);
   std::map<std::string, std::string> entries;
   for (size_t i = 0; i < count; ++i) entries[keys[i]] = values[i];
-  return parse_options(entries);
+  return parse_options(entries, target);
 }
 
 }  // namespace heddle::ort

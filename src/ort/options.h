@@ -20,10 +20,10 @@ struct Options {
   std::string context_path;  // of the model with plans, as far as the session's options name it
 };
 
-// Reads the options of the provider and those of the session that concern it. Throws kInvalidArgument for an unknown
-// key and for an invalid value.
-Options read_options(const Runtime& runtime, const OrtSessionOptions* session);
+// Reads the options of the provider and those of the session that concern it. `target`: CompileOptions::target. Throws
+// kInvalidArgument for an unknown key and for an invalid value.
+Options read_options(const Runtime& runtime, const OrtSessionOptions* session, const std::string& target);
 // `entries`: the session's configuration.
-Options parse_options(const std::map<std::string, std::string>& entries);
+Options parse_options(const std::map<std::string, std::string>& entries, const std::string& target = "cpu");
 
 }  // namespace heddle::ort

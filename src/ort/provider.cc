@@ -64,8 +64,8 @@ CompileOptions options_of(const Graph& graph, const Region& region, CompileOptio
 
 }  // namespace
 
-Provider::Provider(const Runtime& runtime, Options options, const OrtLogger* logger)
-    : runtime_(runtime), options_(std::move(options)), logger_(logger) {
+Provider::Provider(const Runtime& runtime, Options options, const OrtLogger* logger, Gpu* gpu)
+    : runtime_(runtime), options_(std::move(options)), logger_(logger), gpu_(gpu) {
   OrtEp::get_name = get_name;
   OrtEp::get_capability = get_capability;
   OrtEp::compile = compile;
@@ -125,8 +125,12 @@ Graph Provider::read_fused(const OrtGraph* handle) const {
 
 std::unique_ptr<FusedNode> Provider::compile_region(const OrtGraph* handle, const OrtNode* fused, OrtNode** context) {
   const Graph graph = read_fused(handle);
-  const FusedNode::Place place{runtime_.get<const char*>(api::kNodeGetName, fused), model_,
-                               input_names(runtime_, fused), output_names(runtime_, fused), pool_};
+  const FusedNode::Place place{runtime_.get<const char*>(api::kNodeGetName, fused),
+                               model_,
+                               input_names(runtime_, fused),
+                               output_names(runtime_, fused),
+                               pool_,
+                               gpu_};
   if (graph.nodes.size() == 1 && is_context(runtime_, graph.nodes[0])) {
     return load_context(runtime_, graph.nodes[0], place, graph.path, options_);
   }

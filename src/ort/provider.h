@@ -11,7 +11,8 @@ namespace heddle::ort {
 // The provider of one session.
 class Provider : public OrtEp {
  public:
-  Provider(const Runtime& runtime, Options options, const OrtLogger* logger);
+  // `gpu`: runs the session; null: the CPU.
+  Provider(const Runtime& runtime, Options options, const OrtLogger* logger, Gpu* gpu);
 
  private:
   static const char* get_name(const OrtEp*) { return kName; }
@@ -28,6 +29,7 @@ class Provider : public OrtEp {
   const Runtime& runtime_;
   Options options_;
   const OrtLogger* logger_;
+  Gpu* gpu_;
   std::shared_ptr<ThreadPool> pool_;
   std::string model_;               // for messages
   std::set<std::string> inferred_;  // names of inferred values

@@ -1,5 +1,6 @@
-"""Sessions of the installed ONNX Runtime with HeddleExecutionProvider: test_session.py LIBRARY
+"""Sessions of the installed ONNX Runtime with HeddleExecutionProvider: test_session.py LIBRARY [TEST...]
 
+They run on the CPU, or on the device $HEDDLE_TEST_TARGET, such as cuda:0 (the emulator's, too).
 Results are compared with those of ONNX Runtime's own provider, on random inputs. That a session runs at all shows that
 the tables of src/ort/abi.h are those of this release: a wrong position calls another function."""
 
@@ -20,11 +21,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 LIBRARY = pathlib.Path(sys.argv[1]).resolve()
 NAME = "HeddleExecutionProvider"
+TARGET = os.environ.get("HEDDLE_TEST_TARGET", "cpu")
 RANDOM = np.random.default_rng(5)
 
 
 def devices():
-    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME]
+    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME and device.ep_metadata["target"] == TARGET]
 
 
 def options(provider=None, **session):
@@ -96,9 +98,9 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(sorted(line.split()[-1] for line in exported.splitlines()), ["CreateEpFactories", "ReleaseEpFactory"])
         self.assertNotIn("onnxruntime", subprocess.run(["ldd", LIBRARY], capture_output=True, text=True, check=True).stdout)
 
-    def test_offers_the_cpu(self):
+    def test_offers_the_device(self):
         device, = devices()
-        self.assertEqual((device.ep_vendor, device.device.type.name), ("Heddle", "CPU"))
+        self.assertEqual((device.ep_vendor, device.device.type.name), ("Heddle", "CPU" if TARGET == "cpu" else "GPU"))
         self.assertRegex(device.ep_metadata["version"], r"^\d+\.\d+\.\d+$")
 
     def test_takes_a_whole_model_of_any_batch(self):
@@ -239,6 +241,20 @@ class SessionTest(unittest.TestCase):
             one.run(None, inputs)
         self.assertLess(memory_in_use() - before, 8 << 20)
 
+    @unittest.skipIf(TARGET == "cpu", "skipped: there is no device memory")
+    def test_tensors_in_device_memory(self):
+        model, x = perceptron(), normal(9, 48)
+        made, place = session(model), ("gpu", int(TARGET.split(":")[1]), 0x10DE)
+        given = onnxruntime.OrtValue.ortvalue_from_numpy(x, *place)
+        result = onnxruntime.OrtValue.ortvalue_from_shape_and_type([9, 32], np.float32, *place)
+        binding = made.io_binding()
+        binding.bind_ortvalue_input("x", given)
+        binding.bind_ortvalue_output("y", result)
+        for _ in range(3):
+            made.run_with_iobinding(binding)
+        np.testing.assert_allclose(result.numpy(), plain(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+    @unittest.skipIf(TARGET != "cpu", "a process that has used a GPU cannot use it after a fork")
     def test_a_forked_process_runs(self):
         made, inputs = session(perceptron()), {"x": normal(600, 48)}
         expected = made.run(None, inputs)[0]
@@ -261,7 +277,7 @@ import sys, numpy, onnxruntime
 onnxruntime.register_execution_provider_library("heddle", sys.argv[1])
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
-options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_name == "HeddleExecutionProvider"], {})
+options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_metadata.get("target") == sys.argv[5]], {})
 session = onnxruntime.InferenceSession(sys.argv[2], options, enable_fallback=0)
 numpy.save(sys.argv[4], session.run(None, {"x": numpy.load(sys.argv[3])})[0])
 """
@@ -290,7 +306,7 @@ class ContextTest(unittest.TestCase):
         """Loads a model with plans in a process without compiler and cache; returns its results."""
         out = f"{self.folder.name}/y.npy"
         environment = dict(os.environ, HEDDLE_CXX="/nonexistent", HEDDLE_CACHE_DIR=f"{self.folder.name}/empty")
-        done = subprocess.run([sys.executable, "-c", LOAD, LIBRARY, f"{folder}/model_ctx.onnx", f"{self.folder.name}/x.npy", out],
+        done = subprocess.run([sys.executable, "-c", LOAD, LIBRARY, f"{folder}/model_ctx.onnx", f"{self.folder.name}/x.npy", out, TARGET],
                               capture_output=True, text=True, env=environment)
         return np.load(out) if done.returncode == 0 else done.stderr
 
@@ -332,4 +348,4 @@ class ContextTest(unittest.TestCase):
 
 if __name__ == "__main__":
     onnxruntime.register_execution_provider_library("heddle", str(LIBRARY))
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
